@@ -2,8 +2,8 @@
  *
  * arena.c: memory that is shared with the jobs of a connection.
  * Owns the mapping and the request that stays open as long as wsd knows the arena. One thread a handle.
- * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle; all of it is there from the
- * beginning, and ours: no page of it is charged to whoever touches it first.
+ * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle; all of it is there from
+ * the beginning, and ours: no page of it is charged to whoever touches it first.
  * Does not know which parts are in use: wsd refuses what overlaps. */
 #include "base/code.h"
 #include "client.h"
@@ -21,7 +21,8 @@ static void arena_gone(struct wsd_client *client, struct wsd_arena *a, int error
     a->error = error;
 }
 
-static void arena_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+static void arena_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+                        const struct msg *msg)
 {
     struct wsd_arena *a = container_of(request, struct wsd_arena, request);
 
@@ -83,7 +84,8 @@ int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret
     if (size == 0 || size > INT64_MAX)
         return client_error(client, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
     if (!wsd_client_takes_files(client))
-        return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection", client->daemon_version);
+        return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection",
+                            client->daemon_version);
     a = calloc(1, sizeof(*a));
     if (!a)
         return client_error(client, -ENOMEM, CODE_IO, "out of memory");

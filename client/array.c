@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE_BODY  (16u * 1024u) /* the next array has the room of one that is over, where it is no more than this */
+/* the next array has the room of one that is over, where it is no more than this */
+#define SPARE_BODY     (16u * 1024u)
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
 /* So many leave at once: they are worth a system call, and wsd and its workers begin while their submitter goes on. */
 #define ARRAY_ITEMS 128u
@@ -20,8 +21,8 @@ _Static_assert(ARRAY_ITEMS <= BARE_ITEMS && BARE_ITEMS <= CODEC_ITEMS_MAX, "a fr
 
 #define NOWHERE SIZE_MAX
 
-/* Ends of a frame that is being handled. A callback out of one of them may have the next frame handled: it takes what is left of this one
- * first. */
+/* Ends of a frame that is being handled. A callback out of one of them may have the next frame handled: it takes what
+ * is left of this one first. */
 struct records {
     struct records *next; /* of the frame behind it */
     struct msg_ends ends;
@@ -41,9 +42,9 @@ struct array {
     struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
     uint32_t n, n_open;
     uint32_t n_refused;
-    uint32_t n_doubtful; /* of those that are not refused yet: so many will be, after ACCEPTED */
-    struct msg_id first; /* of item 0, as ACCEPTED said */
-    unsigned busy; /* frames that are being handled */
+    uint32_t n_doubtful;     /* of those that are not refused yet: so many will be, after ACCEPTED */
+    struct msg_id first;     /* of item 0, as ACCEPTED said */
+    unsigned busy;           /* frames that are being handled */
     struct records *records; /* of those, oldest first */
     bool over;
     bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
@@ -81,7 +82,7 @@ static void bare_failed(struct array *a, uint32_t i, int error)
     map_failed(a->map, place, error);
 }
 
-/* --- sending ---------------------------------------------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------------------------------------------------ */
 
 static struct array *array_destroy(struct array *a)
 {
@@ -239,7 +240,8 @@ static void items_accepted(struct wsd_client *client, struct array *a)
         item_accepted(client, a, i);
 }
 
-/* Where some are still to be refused it is not known which are accepted: those that are left then, or whose end comes before. */
+/* Where some are still to be refused it is not known which are accepted: those that are left then, or whose end comes
+ * before. */
 static void array_accepted(struct wsd_client *client, struct array *a, const struct msg_id *id)
 {
     uint32_t left = a->n - a->n_refused;
@@ -288,7 +290,8 @@ static struct span copied(struct span text, char *room)
 static void array_refused(struct wsd_client *client, struct array *a, const struct msg_end *end)
 {
     char text[CODEC_TEXT_MAX];
-    const struct msg_error error = {.code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
+    const struct msg_error error = {
+        .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
 
     for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->broken; i++)
         if (a->calls[i])
@@ -313,7 +316,8 @@ static void id_of(const struct msg_ends *ends, uint32_t index, uint8_t ret[16])
     memcpy(ret + 8, &low, sizeof(low));
 }
 
-static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends, const struct msg_end *end)
+static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends,
+                      const struct msg_end *end)
 {
     struct msg_job job = {.plugin = ends->plugin,
                           .function = ends->function,
@@ -368,7 +372,8 @@ static void describe_end(const struct msg_end *end, char worker[static CODEC_NAM
 }
 
 /* An item that is no call, nor need be. */
-static void bare_ended(struct array *a, const struct msg_ends *ends, const struct msg_end *end, struct wsd_job_info *info)
+static void bare_ended(struct array *a, const struct msg_ends *ends, const struct msg_end *end,
+                       struct wsd_job_info *info)
 {
     size_t place = a->places[end->index];
 
@@ -387,8 +392,8 @@ static bool is_plain_end(const struct msg_end *end)
 }
 
 /* Of one item; info: what is the same for all of its record. */
-static void take_end(struct wsd_client *client, struct array *a, const struct records *r, const struct msg_end *end, bool plain,
-                     struct wsd_job_info *info)
+static void take_end(struct wsd_client *client, struct array *a, const struct records *r, const struct msg_end *end,
+                     bool plain, struct wsd_job_info *info)
 {
     if (plain && end->index < a->n && is_bare(a, end->index)) {
         bare_ended(a, &r->ends, end, info);
@@ -460,7 +465,8 @@ static bool is_open(const struct array *a, uint32_t i)
     return a->calls[i] ? !a->calls[i]->has_job && !a->calls[i]->ending : is_bare(a, i);
 }
 
-static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame, const struct msg_ends *ends)
+static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame,
+                       const struct msg_ends *ends)
 {
     char plugin[CODEC_PATH_MAX], function[CODEC_NAME_MAX]; /* a callback may decode the next frame */
     struct records **last = &a->records, r = {.ends = *ends, .left = {(const char *)frame->body, frame->body_size}};
@@ -486,7 +492,8 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
     client_request_unlist(client, &a->request);
 }
 
-static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+                        const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
     uint32_t item = msg->type == FRAME_OPEN       ? msg->open.item
@@ -505,7 +512,8 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     } else if (msg->type == FRAME_ACCEPTED) {
         array_accepted(client, a, &msg->id);
     } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
-        struct msg_end refusal = {.n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
+        struct msg_end refusal = {
+            .n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
 
         if (a->batch && a->n_open) /* else the batch may be gone */
             batch_refusal(a->batch, &refusal);
@@ -557,7 +565,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     return a;
 }
 
-/* --- gathering -------------------------------------------------------------------------------------------------------- */
+/* --- gathering ---------------------------------------------------------------------------------------------------- */
 
 /* Their bytes; SIZE_MAX: above the limits. */
 static size_t args_size(const char *const *args, size_t n_args)
@@ -620,8 +628,8 @@ static void array_add(struct array *a, size_t size)
         client_send_early(a->client);
 }
 
-int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct wsd_call **ret_call)
+int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
+                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
     struct wsd_call *call;
     uint8_t *at;
@@ -632,7 +640,8 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     r = call_new(client, submit, callbacks, &call);
     if (r < 0)
         return r;
-    const struct msg_item item = {.args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
+    const struct msg_item item = {
+        .args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
     size_t size = CODEC_ITEM_SIZE + call->args_size + submit->input_size;
     struct array *a = array_place(client, g, size, &at);
     if (!a) {
@@ -661,7 +670,10 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
     struct array *a = array_place(client, g, size, &at);
     if (!a)
         return client->broken ? client->broken : -ENOMEM;
-    codec_put_item(&(struct msg_item){.args = {.size = args}, .argc = (uint32_t)given->n_args, .input = {.size = given->input_size}}, at);
+    codec_put_item(&(struct msg_item){.args = {.size = args},
+                                      .argc = (uint32_t)given->n_args,
+                                      .input = {.size = given->input_size}},
+                   at);
     at += CODEC_ITEM_SIZE;
     for (size_t i = 0; i < given->n_args; i++)
         at = (uint8_t *)stpcpy((char *)at, given->args[i]) + 1;
@@ -673,9 +685,12 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
     return 0;
 }
 
-int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common, char tags[static CODEC_TAGS_MAX])
+int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common,
+                       char tags[static CODEC_TAGS_MAX])
 {
-    struct wsd_call like = {.client = client, .args = "", .detached = common->flags & WSD_SUBMIT_DETACH,
+    struct wsd_call like = {.client = client,
+                            .args = "",
+                            .detached = common->flags & WSD_SUBMIT_DETACH,
                             .leaves = common->flags & WSD_SUBMIT_LEAVE};
     int r = call_make_submit(common, &like, tags, &g->submit);
 
@@ -686,7 +701,7 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
     return r;
 }
 
-/* --- calls that are gathered because nothing else came between them --------------------------------------------------- */
+/* --- calls that are gathered because nothing else came between them ----------------------------------------------- */
 
 static bool same_text(const char *text, struct span span)
 {
@@ -706,16 +721,19 @@ static bool is_plain(const struct wsd_submit *s)
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
 {
     struct gathering *g = &client->plain;
-    struct wsd_submit common = {.plugin = submit->plugin, .function = submit->function, .timeout_usec = submit->timeout_usec,
-                                .priority = submit->priority, .flags = submit->flags};
+    struct wsd_submit common = {.plugin = submit->plugin,
+                                .function = submit->function,
+                                .timeout_usec = submit->timeout_usec,
+                                .priority = submit->priority,
+                                .flags = submit->flags};
     bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
     const struct msg_submit *m = &g->submit.submit;
     char tags[CODEC_TAGS_MAX], *texts;
     int r;
 
     if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
-        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority && !(m->flags & SUBMIT_DETACH) == !detached &&
-        g->leaves == leaves)
+        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
+        !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
         return 0;
     r = arrays_send(client);
     if (r < 0)
@@ -736,12 +754,13 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
     return 0;
 }
 
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                       struct wsd_call **ret_call)
+int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
+                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
     int r;
 
-    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) || !is_plain(submit))
+    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
+        !is_plain(submit))
         return 1;
     r = describe_plain(client, submit);
     if (r < 0)

@@ -2,7 +2,8 @@
  *
  * batch.c: many jobs of one function as a unit.
  * Owns struct wsd_batch from open until the user has freed it and its last call is done. One thread a handle.
- * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest from here. */
+ * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest
+ * from here. */
 #include "client.h"
 
 #include <errno.h>
@@ -23,12 +24,12 @@ struct wsd_batch {
     char *texts; /* of common */
     uint32_t flags;
     uint64_t n_lost; /* client->n_lost, when it was opened */
-    bool native; /* wsd knows it */
+    bool native;     /* wsd knows it */
     bool closed, ended, freed, stopped;
     uint64_t n_calls, n_open, n_refused;
     uint64_t first_failed;
     struct list stoppable; /* where wsd does not know it: open calls that it has not cancelled, by `order` */
-    int error, exit; /* wsd has refused it */
+    int error, exit;       /* wsd has refused it */
     char *text;
     uint64_t retry_usec;
     struct wsd_batch_info info;
@@ -54,7 +55,7 @@ uint32_t batch_tag(const struct wsd_batch *batch)
     return batch->native ? batch->request.tag : 0;
 }
 
-/* --- the batch -------------------------------------------------------------------------------------------------------- */
+/* --- the batch ---------------------------------------------------------------------------------------------------- */
 
 static void batch_destroy(struct wsd_batch *b)
 {
@@ -85,7 +86,8 @@ static bool is_over(const struct wsd_batch *b)
 
 static int say_gone(const struct wsd_batch *b)
 {
-    return client_error(b->client, -ECONNRESET, CODE_NO_DAEMON, "the batch went with the connection that it was opened on: open another one");
+    return client_error(b->client, -ECONNRESET, CODE_NO_DAEMON,
+                        "the batch went with the connection that it was opened on: open another one");
 }
 
 static void batch_settle(struct wsd_batch *b)
@@ -129,7 +131,8 @@ static void info_give(const struct wsd_batch_info *info, struct wsd_batch_info *
     ret->size = size;
 }
 
-static void batch_frame(struct wsd_client *client, struct request *request, const struct frame *frame, const struct msg *msg)
+static void batch_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+                        const struct msg *msg)
 {
     struct wsd_batch *b = container_of(request, struct wsd_batch, request);
 
@@ -152,7 +155,8 @@ static void batch_frame(struct wsd_client *client, struct request *request, cons
     batch_settle(b);
 }
 
-/* Cancels the calls from `first` on: each once, whatever the order in which others fail. 0 or a negative errno, said. */
+/* Cancels the calls from `first` on: each once, whatever the order in which others fail. 0 or a negative errno,
+ * said. */
 static int stop_from(struct wsd_batch *b, uint64_t first)
 {
     b->stopped = true;
@@ -208,7 +212,7 @@ void batches_free(struct wsd_client *client)
         batch_destroy(container_of(client->batches.next, struct wsd_batch, link));
 }
 
-/* --- the user's calls ------------------------------------------------------------------------------------------------- */
+/* --- the user's calls --------------------------------------------------------------------------------------------- */
 
 static char *copy_text(const char **text, char *to)
 {
@@ -243,9 +247,10 @@ static int batch_prepare(struct wsd_batch *b)
     struct msg open = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}};
     int r;
 
-    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) || (b->common.key && b->common.key[0]) ||
-        b->common.arena)
-        return client_error(client, -EINVAL, CODE_USAGE, "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) ||
+        (b->common.key && b->common.key[0]) || b->common.arena)
+        return client_error(client, -EINVAL, CODE_USAGE,
+                            "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
     if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
         return client_error(client, -EINVAL, CODE_USAGE, "unknown flags");
     if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))
@@ -266,7 +271,8 @@ static int batch_prepare(struct wsd_batch *b)
     return r < 0 ? client_failed(client, r) : 0;
 }
 
-int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, struct wsd_batch **ret_batch)
+int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
+                   struct wsd_batch **ret_batch)
 {
     struct wsd_batch *b = calloc(1, sizeof(*b));
     int r;
@@ -344,8 +350,9 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     submit.n_args = item.n_args;
     submit.input = item.input;
     submit.input_size = item.input_size;
-    r = b->native && array_holds(&b->gathering, &submit) ? array_submit(client, &b->gathering, &submit, callbacks, &call)
-                                                         : call_submit(client, &submit, callbacks, b, &call);
+    r = b->native && array_holds(&b->gathering, &submit)
+            ? array_submit(client, &b->gathering, &submit, callbacks, &call)
+            : call_submit(client, &submit, callbacks, b, &call);
     if (r < 0)
         return r;
     call->order = b->n_calls++;
@@ -435,7 +442,7 @@ struct wsd_batch *wsd_batch_free(struct wsd_batch *b)
     return NULL;
 }
 
-/* --- by id ------------------------------------------------------------------------------------------------------------ */
+/* --- by id -------------------------------------------------------------------------------------------------------- */
 
 struct await {
     void (*progress)(const struct wsd_batch_info *info, void *userdata);
@@ -456,7 +463,9 @@ static int show_state(struct wsd_client *client, struct query *query, const stru
 
 static int ask(struct wsd_client *client, const struct wsd_id *id, uint32_t action, struct query *query)
 {
-    struct msg msg = {.type = FRAME_BATCH, .batch = {.action = action, .flags = action == BATCH_AWAIT ? BATCH_PROGRESS : 0, .id = {.has_id = true}}};
+    struct msg msg = {
+        .type = FRAME_BATCH,
+        .batch = {.action = action, .flags = action == BATCH_AWAIT ? BATCH_PROGRESS : 0, .id = {.has_id = true}}};
     int r = client_wants_batches(client);
 
     memcpy(msg.batch.id.id, id->bytes, sizeof(msg.batch.id.id));
@@ -482,7 +491,8 @@ int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, u
                            struct wsd_batch_info *ret_info)
 {
     struct await a = {.progress = progress, .userdata = userdata};
-    struct query query = {.each = FRAME_BATCH_STATE, .show = show_state, .wanted = &a, .timeout_usec = timeout_usec ? timeout_usec : 1};
+    struct query query = {
+        .each = FRAME_BATCH_STATE, .show = show_state, .wanted = &a, .timeout_usec = timeout_usec ? timeout_usec : 1};
     int r = ask(client, id, BATCH_AWAIT, &query);
 
     if (r == 0)

@@ -6,8 +6,9 @@
  * while the user holds it; input never exceeds what wsd granted.
  * A call that the user has freed lives on unseen until wsd ends it, so that its output is granted away and does not
  * hold up a detached job.
- * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each time, and
- * the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed none. */
+ * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each
+ * time, and the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed
+ * none. */
 #include "base/code.h"
 #include "client.h"
 
@@ -140,12 +141,15 @@ static void call_finish(struct wsd_call *call, int error)
 
 int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
 {
-    /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not lost. */
+    /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not
+     * lost. */
     if (accepted && durable && client->leaving && client->broken_exit == CODE_NO_DAEMON)
         client_error(client, client->broken, CODE_INTERRUPTED,
                      "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        client_error(client, client->broken, accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s", client->reason);
+        client_error(client, client->broken,
+                     accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s",
+                     client->reason);
     return -ECONNRESET;
 }
 
@@ -187,8 +191,8 @@ static void call_grant(struct wsd_call *call)
 
     if (bytes < OUTPUT_CREDIT || call->done || call->has_job)
         return;
-    if (client_send(call->client, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}}, call_tag(call), NULL,
-                    0) == 0)
+    if (client_send(call->client, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}},
+                    call_tag(call), NULL, 0) == 0)
         call->output_granted += bytes;
 }
 
@@ -250,12 +254,12 @@ static void deliver_waiting(struct wsd_call *call)
 /* Gives out what waited, and ends the call if that was all that its end waited for. */
 static void call_drain(struct wsd_call *call)
 {
-    while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done && waiting_size(call) > 0)
+    while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done &&
+           waiting_size(call) > 0)
         deliver_waiting(call);
     if (!call->delivering)
         call_grant(call);
-    if (call->has_job && !call->delivering &&
-        (!call->callbacks.output || call->freed || waiting_size(call) == 0))
+    if (call->has_job && !call->delivering && (!call->callbacks.output || call->freed || waiting_size(call) == 0))
         call_finish(call, 0);
 }
 
@@ -404,7 +408,8 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
 
     /* the job goes on, or is lost: it is not to be submitted again */
     if (error->accepted && error->code == CODE_INTERRUPTED)
-        r = client_error(client, -ECONNRESET, CODE_INTERRUPTED, "%s", error->text.size ? error->text.data : "wsd has lost sight of it");
+        r = client_error(client, -ECONNRESET, CODE_INTERRUPTED, "%s",
+                         error->text.size ? error->text.data : "wsd has lost sight of it");
     call_finish(call, r);
 }
 
@@ -583,11 +588,11 @@ static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS
 }
 
 /* Says which limit is exceeded. */
-int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX], struct msg *ret)
+int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
+                     struct msg *ret)
 {
-    const uint32_t flags =
-        WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE | WSD_SUBMIT_LEAVE |
-                           WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
+    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
+                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
     bool brief = call->client->features & FEATURE_BRIEF;
     bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
     bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
@@ -598,22 +603,28 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
     int r = 0;
 
     if (pack_tags(submit, tags) < 0)
-        return client_error(call->client, -EINVAL, CODE_USAGE, "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
-                            CODEC_TAGS, CODEC_TAG_MAX - 1);
+        return client_error(call->client, -EINVAL, CODE_USAGE,
+                            "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
+                            CODEC_TAG_MAX - 1);
     if (!submit->plugin || !submit->plugin[0])
         return client_error(call->client, -EINVAL, CODE_USAGE, "no plugin is named");
     if (submit->flags & ~flags)
         return client_error(call->client, -EINVAL, CODE_USAGE, "unknown flags");
     if (call->leaves && (!call->detached || call->stream))
-        return client_error(call->client, -EINVAL, CODE_USAGE, "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
+        return client_error(call->client, -EINVAL, CODE_USAGE,
+                            "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
     if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
-        return client_error(call->client, -EINVAL, CODE_USAGE, "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
+        return client_error(call->client, -EINVAL, CODE_USAGE,
+                            "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
     if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
-        return client_error(call->client, -EINVAL, CODE_USAGE, "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
+        return client_error(call->client, -EINVAL, CODE_USAGE,
+                            "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
     if (submit->arena && submit->arena->client != call->client)
-        return client_error(call->client, -EAGAIN, CODE_BUSY, "wsd has this arena no more, or had it from another connection: make a new one");
+        return client_error(call->client, -EAGAIN, CODE_BUSY,
+                            "wsd has this arena no more, or had it from another connection: make a new one");
     if (by_file && !wsd_client_takes_files(call->client))
-        return client_error(call->client, -EOPNOTSUPP, CODE_PROTOCOL, "%s takes no files as input over this connection: send the bytes",
+        return client_error(call->client, -EOPNOTSUPP, CODE_PROTOCOL,
+                            "%s takes no files as input over this connection: send the bytes",
                             call->client->daemon_version);
     *ret = (struct msg){
         .type = FRAME_SUBMIT,
@@ -635,10 +646,13 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
             .at_usec = submit->at_usec,
             .queue_usec = submit->queue_usec,
             .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
-            .after_any = {.data = (const char *)submit->after_any, .size = submit->n_after_any * sizeof(*submit->after_any)},
+            .after_any = {.data = (const char *)submit->after_any,
+                          .size = submit->n_after_any * sizeof(*submit->after_any)},
             .tags = {.data = tags, .size = strlen(tags)},
             .batch = call->batch ? batch_tag(call->batch) : 0,
-            .input_from = by_file ? INPUT_FILE : in_arena ? INPUT_ARENA : INPUT_BODY,
+            .input_from = by_file    ? INPUT_FILE
+                          : in_arena ? INPUT_ARENA
+                                     : INPUT_BODY,
             .input_offset = part ? submit->input_offset : 0,
             .input_size = part ? submit->input_size : 0,
             .arena = submit->arena ? submit->arena->request.tag : 0,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calls.c: wsd_call() and wsd_calls(): jobs that are awaited: by a direct lane (ring/lane.h) where there is one, else by the socket.
+ * calls.c: wsd_call() and wsd_calls(): jobs that are awaited: by a direct lane (ring/lane.h) where there is one, else
+ * by the socket.
  * Owns what is under way of one of these calls, on its stack. One thread a handle.
- * Keeps: one answer a call, whichever way; what wsd calls untouched, or idempotent and begun, is submitted again, once and by the
- * socket. Brief calls of one function share a slot, where one worker runs them one behind the other; one that takes longer than its
- * like did keeps those behind it from other workers for HELD_USEC.
+ * Keeps: one answer a call, whichever way; what wsd calls untouched, or idempotent and begun, is submitted again, once
+ * and by the socket. Brief calls of one function share a slot, where one worker runs them one behind the other; one
+ * that takes longer than its like did keeps those behind it from other workers for HELD_USEC.
  * Does not know how a lane comes and goes (lane.c). */
 #include <errno.h>
 #include <stdio.h>
@@ -15,12 +16,12 @@
 #include "base/code.h"
 #include "lane.h"
 
-#define AHEAD_MAX       256u    /* calls under way */
-#define SLICE_USEC      100000u /* between looks at the connection while direct calls run */
-#define WAITS_SLICES    10u     /* wsd hears of a long wait after the first and then each so many */
-#define SLICE_MIN_USEC  50u     /* between looks at the lane while others go by the socket; doubled up to HELD_USEC */
-#define HELD_USEC       5000u   /* until those behind a call in its slot are taken back */
-#define SHARES          8u      /* into which what there is to do is cut at least: for other workers */
+#define AHEAD_MAX      256u    /* calls under way */
+#define SLICE_USEC     100000u /* between looks at the connection while direct calls run */
+#define WAITS_SLICES   10u     /* wsd hears of a long wait after the first and then each so many */
+#define SLICE_MIN_USEC 50u     /* between looks at the lane while others go by the socket; doubled up to HELD_USEC */
+#define HELD_USEC      5000u   /* until those behind a call in its slot are taken back */
+#define SHARES         8u      /* into which what there is to do is cut at least: for other workers */
 
 /* A slot of the lane under way, with n calls. */
 struct flight {
@@ -41,7 +42,8 @@ struct calls {
     char *results;
     size_t request_size, result_size, n;
     size_t next; /* nobody has begun it; before it: */
-    struct part again[AHEAD_MAX]; /* was taken back, of other calls than those under way: so there are no more of them */
+    /* was taken back, of other calls than those under way: so there are no more of them */
+    struct part again[AHEAD_MAX];
     uint32_t n_again;
     struct flight flights[LANE_SLOTS]; /* as they were pushed */
     uint32_t n_flights;
@@ -61,7 +63,7 @@ struct calls {
     char text[CODEC_TEXT_MAX];
 };
 
-/* --- requests and results ---------------------------------------------------------------------------------------------- */
+/* --- requests and results ----------------------------------------------------------------------------------------- */
 
 /* A request of whatever version; ret is room for it. */
 static const struct wsd_call_request *request_of(const struct calls *c, size_t i, struct wsd_call_request *ret)
@@ -98,7 +100,8 @@ static const char *keep(struct calls *c, const char *text)
 /* It has no result; the words are the handle's last ones. */
 static void set_error(struct calls *c, size_t i, int error)
 {
-    struct wsd_call_result result = {.exit = wsd_client_exit(c->client), .error = keep(c, wsd_client_error(c->client)), .status = "", .code = error};
+    struct wsd_call_result result = {
+        .exit = wsd_client_exit(c->client), .error = keep(c, wsd_client_error(c->client)), .status = "", .code = error};
 
     set_result(c, i, &result);
     if (c->error && c->failed < i)
@@ -126,7 +129,7 @@ static void count_ends(struct calls *c, size_t n)
     }
 }
 
-/* --- by the socket ------------------------------------------------------------------------------------------------------- */
+/* --- by the socket ------------------------------------------------------------------------------------------------ */
 
 struct sent {
     struct list link;
@@ -214,7 +217,8 @@ static void send_call(struct calls *c, size_t i)
                                 .input_size = q->input_size,
                                 .timeout_usec = q->timeout_usec};
     struct sent *s = malloc(sizeof(*s));
-    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
+    const struct wsd_callbacks callbacks = {
+        .size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
 
     if (!s) {
         set_error(c, i, client_error(c->client, -ENOMEM, CODE_IO, "out of memory"));
@@ -231,7 +235,7 @@ static void send_call(struct calls *c, size_t i)
     }
 }
 
-/* --- by the lane --------------------------------------------------------------------------------------------------------- */
+/* --- by the lane -------------------------------------------------------------------------------------------------- */
 
 /* Of this many that come: how many of them share a slot. */
 static uint32_t bundle_most(const struct function *f, size_t n)
@@ -364,13 +368,15 @@ static void let_go(struct calls *c)
 
 static bool alike(const struct wsd_call_request *a, const struct wsd_call_request *b)
 {
-    return a->plugin == b->plugin && a->function == b->function && a->flags == b->flags && a->timeout_usec == b->timeout_usec;
+    return a->plugin == b->plugin && a->function == b->function && a->flags == b->flags &&
+           a->timeout_usec == b->timeout_usec;
 }
 
 /* RING_WORTH_USEC: that or more, or nobody knows. */
 static uint32_t expected_usec(const struct function *f, uint32_t n)
 {
-    return brief_is_known(&f->brief) ? (uint32_t)MIN(brief_nsec(&f->brief, n) / 1000, (uint64_t)RING_WORTH_USEC) : RING_WORTH_USEC;
+    return brief_is_known(&f->brief) ? (uint32_t)MIN(brief_nsec(&f->brief, n) / 1000, (uint64_t)RING_WORTH_USEC)
+                                     : RING_WORTH_USEC;
 }
 
 /* All that is under way is over before another worker would be awake. */
@@ -393,7 +399,11 @@ static uint32_t push(struct calls *c, struct function *function, struct part par
 
     for (; n < most && part.first + n < part.end && c->n_direct + c->n_sent + n < c->ahead; n++) {
         const struct wsd_call_request *q = request_of(c, part.first + n, &room);
-        struct lane_call call = {.args = q->args, .n_args = q->n_args, .input = q->input, .input_size = q->input_size, .room = q->output_room};
+        struct lane_call call = {.args = q->args,
+                                 .n_args = q->n_args,
+                                 .input = q->input,
+                                 .input_size = q->input_size,
+                                 .room = q->output_room};
 
         if (!alike(first, q) || !lane_client_add(ring, slot, &call))
             break;
@@ -412,7 +422,7 @@ static uint32_t push(struct calls *c, struct function *function, struct part par
     return n;
 }
 
-/* --- either -------------------------------------------------------------------------------------------------------------- */
+/* --- either ------------------------------------------------------------------------------------------------------- */
 
 static bool is_sound(const struct wsd_call_request *q)
 {
@@ -550,7 +560,8 @@ static void lose_all(struct calls *c)
     collect(c);
     if (!client->broken)
         client_break(client, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
-    client_error(client, -ECONNRESET, client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s", client->reason);
+    client_error(client, -ECONNRESET, client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit,
+                 "%s", client->reason);
     for (; c->n_flights; flight_free(c, 0))
         for (uint32_t i = 0; i < c->flights[0].n; i++)
             set_error(c, c->flights[0].first + i, -ECONNRESET);
@@ -574,7 +585,8 @@ static void run(struct calls *c)
     }
 }
 
-int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results, size_t n)
+int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results,
+              size_t n)
 {
     struct calls c;
     struct lane *l = lane_of(client);

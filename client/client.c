@@ -23,24 +23,26 @@
 
 #define READ_SIZE      (128u * 1024u)
 #define RECONNECT_MSEC 20 /* between two tries */
-#define FEATURES                                                                                                              \
-    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |     \
-     FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
-#define READ_MAX  16 /* receives before the caller gets its turn again */
+#define FEATURES                                                                                                       \
+    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER |  \
+     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
+#define READ_MAX 16 /* receives before the caller gets its turn again */
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
 int client_problem(struct wsd_client *client, const char *problem)
 {
     if (strstr(problem, "of arguments") || strstr(problem, "of the arguments"))
-        return client_error(client, -EINVAL, CODE_USAGE, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
+        return client_error(client, -EINVAL, CODE_USAGE,
+                            "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
                             CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
     return client_error(client, -EINVAL, CODE_USAGE, "%s: above the limit, or missing", problem);
 }
 
 int client_error(struct wsd_client *client, int error, int exit, const char *format, ...)
 {
-    char text[sizeof(client->error)]; /* the arguments may point into the old one, and may be what wsd or a job has said */
+    /* the arguments may point into the old one, and may be what wsd or a job has said */
+    char text[sizeof(client->error)];
     va_list args;
 
     va_start(args, format);
@@ -56,14 +58,16 @@ int client_wants_store(struct wsd_client *client)
 {
     if (client->features & FEATURE_STORE)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no durable jobs, keys and retries", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no durable jobs, keys and retries",
+                        client->daemon_version);
 }
 
 int client_wants_where(struct wsd_client *client)
 {
     if (client->features & FEATURE_WHERE)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no filters: list all, and choose from that", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no filters: list all, and choose from that",
+                        client->daemon_version);
 }
 
 int client_wants_batches(struct wsd_client *client)
@@ -77,7 +81,8 @@ int client_wants_time(struct wsd_client *client)
 {
     if (client->features & FEATURE_TIME)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no delays, times in the queue and schedules", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no delays, times in the queue and schedules",
+                        client->daemon_version);
 }
 
 int client_wants_order(struct wsd_client *client)
@@ -92,7 +97,8 @@ int client_wants_limits(struct wsd_client *client)
 {
     if (client->features & FEATURE_LIMITS)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no limits that can be shown or moved", client->daemon_version);
+    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no limits that can be shown or moved",
+                        client->daemon_version);
 }
 
 int client_remote_error(struct wsd_client *client, const struct msg_error *error)
@@ -149,8 +155,8 @@ void client_break(struct wsd_client *client, int error, int exit, const char *fo
 
 void client_break_protocol(struct wsd_client *client, const char *what, uint16_t type)
 {
-    client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd does not keep to the protocol: %s %s", what,
-                 codec_type_name(type));
+    client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL,
+                 "wsd does not keep to the protocol: %s %s", what, codec_type_name(type));
 }
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
@@ -229,8 +235,8 @@ static void handle_frame(struct wsd_client *client, const struct frame *frame)
     struct msg msg;
 
     if (codec_decode(client->codec, frame, &msg) != 0) {
-        client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd does not keep to the protocol: %s",
-                     codec_strerror(client->codec));
+        client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL,
+                     "wsd does not keep to the protocol: %s", codec_strerror(client->codec));
         return;
     }
     if (frame->tag == 0 || !client->welcomed) {
@@ -300,7 +306,8 @@ static void client_process_frames(struct wsd_client *client)
             client->busy = false;
             unpin(client, mark);
         } else if (r == FRAME_E_VERSION) {
-            client_break(client, client->welcomed ? -ECONNRESET : -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd: %s", frame_strerror(r));
+            client_break(client, client->welcomed ? -ECONNRESET : -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd: %s",
+                         frame_strerror(r));
         } else {
             client_break(client, client->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd: %s", frame_strerror(r));
         }
@@ -370,8 +377,8 @@ static size_t receive_once(struct wsd_client *client)
     if (n < 0 && (errno == EAGAIN || errno == EINTR) && !client->send_failed)
         return 0;
     if (n < 0 && client->tls && (errno == EACCES || errno == EPROTO))
-        client_break(client, client->welcomed ? -ECONNRESET : -errno, errno == EACCES ? CODE_DENIED : CODE_PROTOCOL, "connection to wsd: %s",
-                     client->tls_ops->error(client->tls));
+        client_break(client, client->welcomed ? -ECONNRESET : -errno, errno == EACCES ? CODE_DENIED : CODE_PROTOCOL,
+                     "connection to wsd: %s", client->tls_ops->error(client->tls));
     else if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EINTR)
         client_break(client, -ECONNRESET, CODE_NO_DAEMON, "connection to wsd: %s", strerror(errno));
     else
@@ -542,7 +549,7 @@ static void flush_and_pump(struct wsd_client *client)
     for (;;) {
         flush(client);
         if (buffer_size(&client->out) > 0)
-            return; /* the socket is full */
+            return;          /* the socket is full */
         arrays_send(client); /* without memory now: tried again at the next turn */
         call_pump(client);
         if (buffer_size(&client->out) == 0)
@@ -682,8 +689,8 @@ static int connect_socket(struct wsd_client *client, uint64_t deadline_usec)
     while (r < 0 && errno == EINTR);
     if (r < 0) {
         error = errno == EAGAIN ? ETIMEDOUT : errno;
-        return client_error(client, -error, error == EACCES || error == EPERM ? CODE_DENIED : CODE_NO_DAEMON, "%s: %s", client->address.sun_path,
-                            strerror(error));
+        return client_error(client, -error, error == EACCES || error == EPERM ? CODE_DENIED : CODE_NO_DAEMON, "%s: %s",
+                            client->address.sun_path, strerror(error));
     }
     flags = fcntl(client->fd, F_GETFL);
     if (flags < 0 || fcntl(client->fd, F_SETFL, flags | O_NONBLOCK) < 0)
@@ -801,7 +808,8 @@ int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
     if (!client->broken)
         return 0;
     if (client->depth > 0 || client->busy)
-        return client_error(client, -EDEADLK, CODE_USAGE, "a callback of this handle is under way: reconnect when it has returned");
+        return client_error(client, -EDEADLK, CODE_USAGE,
+                            "a callback of this handle is under way: reconnect when it has returned");
     for (;;) {
         disconnect(client);
         client->n_lost++;

@@ -2,9 +2,10 @@
  *
  * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
  *
- * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight; array.c those that go in one frame, batch.c those
- * that are a unit. arena.c shares memory with jobs. query.c asks and waits. remote.c goes to other machines. open.c answers wsd's
- * wish for a file. calls.c calls, directly where it can: by the lane of lane.c. text.c has names, numbers and copies.
+ * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight; array.c those that go in one frame,
+ * batch.c those that are a unit. arena.c shares memory with jobs. query.c asks and waits. remote.c goes to other
+ * machines. open.c answers wsd's wish for a file. calls.c calls, directly where it can: by the lane of lane.c. text.c
+ * has names, numbers and copies.
  *
  * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
  * handled points to (input buffer, codec) is therefore pinned, and what they free is kept until nobody looks: see
@@ -56,7 +57,7 @@ struct pin {
 };
 
 struct wsd_arena {
-    struct request request; /* ARENA_OPEN, as long as wsd knows it */
+    struct request request;    /* ARENA_OPEN, as long as wsd knows it */
     struct wsd_client *client; /* NULL: wsd knows it no more */
     void *data;
     size_t size;
@@ -69,13 +70,14 @@ struct opened {
     int fd;
 };
 
-/* Calls of one description, until something else is sent: then they go in one ARRAY, or as a SUBMIT where it is only one. */
+/* Calls of one description, until something else is sent: then they go in one ARRAY, or as a SUBMIT where it is only
+ * one. */
 struct gathering {
     struct wsd_batch *batch; /* NULL: of none */
     struct msg submit;       /* of the ARRAY, but for QUIET and the number of items */
     size_t body_max;
-    bool leaves;     /* WSD_SUBMIT_LEAVE */
-    struct map *map; /* of whom its items are, and no calls; NULL */
+    bool leaves;           /* WSD_SUBMIT_LEAVE */
+    struct map *map;       /* of whom its items are, and no calls; NULL */
     struct array *pending; /* NULL: there is none */
 };
 
@@ -91,37 +93,37 @@ struct wsd_client {
     bool busy; /* a frame that is being handled points into in or codec */
     struct pin *pins;
     struct hash requests;
-    struct list open;      /* struct request, oldest first */
-    struct list calls;     /* struct wsd_call: all but the graves */
-    struct list feeding;   /* calls with input left that the library sends by itself */
-    struct list batches;   /* struct wsd_batch */
-    struct list unsent;    /* struct array, as they began */
+    struct list open;       /* struct request, oldest first */
+    struct list calls;      /* struct wsd_call: all but the graves */
+    struct list feeding;    /* calls with input left that the library sends by itself */
+    struct list batches;    /* struct wsd_batch */
+    struct list unsent;     /* struct array, as they began */
     struct gathering plain; /* of wsd_client_submit() */
     char *plain_texts;      /* that it points to */
     struct freelist free_calls;
     struct buffer spare_output; /* room of a large output, without bytes, until a call ends that had no use for it */
-    struct array *spare_array; /* with its room; NULL */
-    struct list graveyard; /* calls to be destroyed when nobody looks */
-    unsigned depth;        /* callbacks under way, and waits that look at a call */
+    struct array *spare_array;  /* with its room; NULL */
+    struct list graveyard;      /* calls to be destroyed when nobody looks */
+    unsigned depth;             /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
-    uint64_t n_lost; /* connections before this one: what was opened on one of them is no more */
+    uint64_t n_lost;                     /* connections before this one: what was opened on one of them is no more */
     bool welcomed, send_failed, leaving; /* leaving: wsd said GOODBYE */
-    uint32_t window; /* of input */
-    int broken;      /* negative errno once the connection is over */
+    uint32_t window;                     /* of input */
+    int broken;                          /* negative errno once the connection is over */
     int broken_exit;
     char reason[512]; /* words for that */
     char error[512];
     uint64_t retry_usec; /* of the last failure, where it was a refusal that says */
     int exit;
     char daemon_version[CODEC_TEXT_MAX];
-    char *job_texts; /* of the last wsd_client_job() */
-    uint64_t features;  /* of both */
-    struct lane *lane;  /* NULL until the first wsd_call() */
-    int received[2];    /* descriptors that came for it */
+    char *job_texts;   /* of the last wsd_client_job() */
+    uint64_t features; /* of both */
+    struct lane *lane; /* NULL until the first wsd_call() */
+    int received[2];   /* descriptors that came for it */
     size_t n_received;
-    bool remote;                /* where it is: on another machine, by the texts of tls_place; else at this address */
+    bool remote; /* where it is: on another machine, by the texts of tls_place; else at this address */
     struct sockaddr_un address;
-    struct wsd_tls tls_place;   /* owned; NULL: by the environment */
+    struct wsd_tls tls_place;      /* owned; NULL: by the environment */
     const struct tls_ops *tls_ops; /* of a wsd on another machine; else NULL, as are these: */
     struct tls_context *tls_context;
     struct tls *tls;
@@ -139,11 +141,11 @@ struct wsd_call {
     bool has_job;    /* DONE has come; info is set */
     bool ending;     /* its last output is told, and then its end */
     bool done, freed;
-    bool large;     /* LARGE_OUTPUT or more was gathered, or waited while held */
-    bool forgotten; /* wsd was told: END is the last frame */
-    bool quiet;     /* wsd was asked for no ACCEPTED */
-    bool leaves;    /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
-    bool left;      /* wsd knows that */
+    bool large;              /* LARGE_OUTPUT or more was gathered, or waited while held */
+    bool forgotten;          /* wsd was told: END is the last frame */
+    bool quiet;              /* wsd was asked for no ACCEPTED */
+    bool leaves;             /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
+    bool left;               /* wsd knows that */
     struct wsd_batch *batch; /* that it belongs to; NULL: none, or not any more */
     uint64_t order;          /* in that */
     struct array *array;     /* it is in this one, as item `index`, and has no request of its own; NULL */
@@ -227,7 +229,8 @@ int call_submit(struct wsd_client *client, const struct wsd_submit *submit, cons
 int call_new(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
              struct wsd_call **ret_call);
 /* SUBMIT without input; lives as long as submit, call and tags. 0 or an error, said. */
-int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX], struct msg *ret);
+int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
+                     struct msg *ret);
 void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id);
 void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size);
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job);
@@ -241,18 +244,19 @@ int call_say_lost(struct wsd_client *client, bool accepted, bool durable);
 /* --- array.c ----------------------------------------------------------------------------------------------------- */
 
 /* The description of all of its calls; lives as long as common's texts and tags. 0 or an error, said. */
-int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common, char tags[static CODEC_TAGS_MAX]);
+int gathering_describe(struct gathering *g, struct wsd_client *client, const struct wsd_submit *common,
+                       char tags[static CODEC_TAGS_MAX]);
 bool array_holds(const struct gathering *g, const struct wsd_submit *submit); /* else it goes by itself */
 /* Into the array that is gathered. */
-int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct wsd_call **ret_call);
+int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
+                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 /* The same for one of no batch, where it is alike enough to others; 1: it is not, or wsd knows no arrays. */
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                       struct wsd_call **ret_call);
+int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
+                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 /* The same for one that g->map has as `place`. 1: it has to be a call. Else 0 or an error, said. */
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
 void arrays_forget(struct wsd_client *client); /* the room that is kept */
-int arrays_send(struct wsd_client *client); /* what was gathered. 0, -ENOMEM, or what ended the connection */
+int arrays_send(struct wsd_client *client);    /* what was gathered. 0, -ENOMEM, or what ended the connection */
 void array_call_done(struct wsd_call *call);
 uint32_t array_tag(struct wsd_call *call); /* of the frames about it, which it needs to be sent for */
 
@@ -302,9 +306,10 @@ void lane_free(struct wsd_client *client); /* the handle goes; every request has
 
 /* --- text.c ------------------------------------------------------------------------------------------------------ */
 
-/* Copies a job with its texts, into the room where they fit, else into one block, *ret_texts, which the caller frees (NULL: none).
- * 0 or -ENOMEM. */
-int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size, char **ret_texts);
+/* Copies a job with its texts, into the room where they fit, else into one block, *ret_texts, which the caller frees
+ * (NULL: none). 0 or -ENOMEM. */
+int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size,
+                  char **ret_texts);
 /* The same without a copy: lives as long as job. */
 void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info);
 /* The errno of an exit code of wsctl(1), and the code of an errno. */

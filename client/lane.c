@@ -14,7 +14,7 @@
 
 #define OPEN_AFTER 3u /* calls by the socket before a lane is asked for: who calls once needs none */
 
-/* --- the lane -------------------------------------------------------------------------------------------------------- */
+/* --- the lane ----------------------------------------------------------------------------------------------------- */
 
 bool lane_awaits(const struct wsd_client *client)
 {
@@ -154,7 +154,7 @@ void lane_free(struct wsd_client *client)
     client->lane = NULL;
 }
 
-/* --- its functions ----------------------------------------------------------------------------------------------------- */
+/* --- its functions ------------------------------------------------------------------------------------------------ */
 
 static void function_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
                            const struct msg *msg)
@@ -221,7 +221,7 @@ static void function_ask(struct wsd_client *client, struct function *f)
         function_broken(client, &f->request);
 }
 
-/* --- for calls --------------------------------------------------------------------------------------------------------- */
+/* --- for calls ---------------------------------------------------------------------------------------------------- */
 
 struct function *lane_function(struct wsd_client *client, struct lane *l, const char *plugin, const char *name)
 {

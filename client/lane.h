@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.h: the direct lane of a handle: lane.c has it opened and its functions bound, calls.c calls through it. One thread a handle.
+ * lane.h: the direct lane of a handle: lane.c has it opened and its functions bound, calls.c calls through it. One
+ * thread a handle.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ struct function {
     char *plugin, *name;
     enum lane_progress progress;
     uint32_t number;
-    uint64_t next; /* not asked for before this many calls */
+    uint64_t next;      /* not asked for before this many calls */
     struct brief brief; /* calls.c: going by that several of its calls share a slot */
 };
 

@@ -2,7 +2,8 @@
  *
  * map.c: wsd_map(): one job an item, awaited all together.
  * Owns the batch, and the calls that some of its items are: see array.c. One thread a handle.
- * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it refuses. */
+ * Keeps: each item is told once; as many are under way as wsd takes, which is found out by going on until it
+ * refuses. */
 #include "client.h"
 
 #include <errno.h>
@@ -15,12 +16,12 @@
 #include "base/clock.h"
 #include "base/code.h"
 
-#define AHEAD_MAX  8192u    /* items under way */
-#define PAUSE_USEC 10000u   /* the first one where wsd does not say how long; they double */
+#define AHEAD_MAX  8192u  /* items under way */
+#define PAUSE_USEC 10000u /* the first one where wsd does not say how long; they double */
 #define PAUSE_MAX  1000000u
-#define LOOKS_MAX  16u      /* for an answer, before a sleep */
-#define TAKEN_USEC 300u     /* so long a look takes only where others want the CPU that have nothing to do with it */
-#define CALM       256u     /* sleeps without a look after that */
+#define LOOKS_MAX  16u  /* for an answer, before a sleep */
+#define TAKEN_USEC 300u /* so long a look takes only where others want the CPU that have nothing to do with it */
+#define CALM       256u /* sleeps without a look after that */
 
 /* One that is a call. */
 struct map_call {
@@ -226,9 +227,9 @@ static bool wants_more(const struct map *m)
     return !m->stopped && (m->n_refused || m->n_begun < m->n);
 }
 
-/* Gives the CPU to those who make the answers, and looks again: who wakes nobody is faster, and where they follow each other closely one is
- * there mostly after a few looks. As many as it has paid of late: twice as many after a hit, half as many after a miss. Where others take the
- * CPU for a whole slice, whom an answer wakes is faster. */
+/* Gives the CPU to those who make the answers, and looks again: who wakes nobody is faster, and where they follow each
+ * other closely one is there mostly after a few looks. As many as it has paid of late: twice as many after a hit, half
+ * as many after a miss. Where others take the CPU for a whole slice, whom an answer wakes is faster. */
 static void linger(struct map *m)
 {
     struct pollfd p = {.fd = m->client->fd, .events = POLLIN};
@@ -267,7 +268,8 @@ static int run(struct map *m)
     return r;
 }
 
-/* Those that nobody has begun, because others have failed, or because wsd cannot be asked any more (error, with the client's words). */
+/* Those that nobody has begun, because others have failed, or because wsd cannot be asked any more (error, with the
+ * client's words). */
 static void tell_rest(struct map *m, int error)
 {
     char text[sizeof(m->client->error)] = "not begun: another item has failed";
@@ -280,14 +282,23 @@ static void tell_rest(struct map *m, int error)
         tell_failed(m, next_index(m), error ? error : -ECANCELED, exit, text);
 }
 
-int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items, size_t n_items,
-            wsd_map_result result, void *userdata)
+int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
+            size_t n_items, wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client, .given = items, .stride = n_items ? items->size : 0, .n = n_items, .flags = flags, .ahead = AHEAD_MAX, .looks = LOOKS_MAX, .result = result, .userdata = userdata};
+    struct map m = {.client = client,
+                    .given = items,
+                    .stride = n_items ? items->size : 0,
+                    .n = n_items,
+                    .flags = flags,
+                    .ahead = AHEAD_MAX,
+                    .looks = LOOKS_MAX,
+                    .result = result,
+                    .userdata = userdata};
     int r;
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
-    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch) : client_error(client, -ENOMEM, CODE_IO, "out of memory");
+    r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
+                  : client_error(client, -ENOMEM, CODE_IO, "out of memory");
     if (r == 0) {
         batch_set_map(m.batch, &m);
         r = run(&m);

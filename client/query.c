@@ -205,7 +205,8 @@ int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *
     return r < 0 ? r : query_run(client, &msg, &query);
 }
 
-int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata)
+int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
+                    void *userdata)
 {
     struct msg msg = {.type = FRAME_DEAD, .dead = {.action = DEAD_LIST}};
     struct each_job user = {.each = each, .userdata = userdata};
@@ -433,7 +434,8 @@ static int show_limit(struct wsd_client *client, struct query *query, const stru
     return user->each(&info, user->userdata);
 }
 
-int wsd_client_limits(struct wsd_client *client, int (*each)(const struct wsd_limit_info *info, void *userdata), void *userdata)
+int wsd_client_limits(struct wsd_client *client, int (*each)(const struct wsd_limit_info *info, void *userdata),
+                      void *userdata)
 {
     struct msg msg = {.type = FRAME_LIMIT};
     struct each_limit user = {.each = each, .userdata = userdata};

@@ -71,7 +71,8 @@ static int connect_one(const struct addrinfo *a, uint64_t deadline_usec)
 }
 
 /* The first address that answers. */
-static int connect_host(struct wsd_client *client, const char *where, const char *host, const char *port, uint64_t deadline_usec)
+static int connect_host(struct wsd_client *client, const char *where, const char *host, const char *port,
+                        uint64_t deadline_usec)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all;
     int r = getaddrinfo(host, port, &hints, &all);
@@ -93,7 +94,8 @@ int remote_keep(struct wsd_client *client, const struct wsd_tls *tls)
 
     if (tls)
         memcpy(&t, tls, MIN(tls->size, sizeof(t)));
-    const char *from[] = {t.host, t.certificate, t.key, t.ca}, **all[] = {&to->host, &to->certificate, &to->key, &to->ca};
+    const char *from[] = {t.host, t.certificate, t.key, t.ca},
+               **all[] = {&to->host, &to->certificate, &to->key, &to->ca};
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         if (from[i] && !(*all[i] = strdup(from[i])))
@@ -103,7 +105,8 @@ int remote_keep(struct wsd_client *client, const struct wsd_tls *tls)
 
 void remote_forget(struct wsd_client *client)
 {
-    const char *all[] = {client->tls_place.host, client->tls_place.certificate, client->tls_place.key, client->tls_place.ca};
+    const char *all[] = {client->tls_place.host, client->tls_place.certificate, client->tls_place.key,
+                         client->tls_place.ca};
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         free((char *)(uintptr_t)all[i]);
@@ -120,10 +123,13 @@ int remote_connect(struct wsd_client *client, uint64_t deadline_usec)
                                   .ca = or_environment(t.ca, "WSD_TLS_CA")};
 
     if (!where || !split(where, host, port))
-        return client_error(client, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted", where ? where : "host");
+        return client_error(client, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
+                            where ? where : "host");
     if (!o.certificate || !o.key || !o.ca)
-        return client_error(client, -EINVAL, CODE_USAGE, "%s: a certificate, its key and a CA are wanted: "
-                            "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA", where);
+        return client_error(client, -EINVAL, CODE_USAGE,
+                            "%s: a certificate, its key and a CA are wanted: "
+                            "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA",
+                            where);
     client->tls_ops = tls_load(error);
     if (!client->tls_ops)
         return client_error(client, -EOPNOTSUPP, CODE_NO_DAEMON, "%s: %s", where, error);

@@ -57,7 +57,8 @@ int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule
         return client_error(client, -EINVAL, CODE_USAGE, "no plugin is named");
     memcpy(&job, schedule.job, MIN(schedule.job->size, sizeof(job)));
     if (job.flags & ~(uint32_t)WSD_SUBMIT_DURABLE || job.key || job.input_size || job.delay_usec || job.at_usec)
-        return client_error(client, -EINVAL, CODE_USAGE, "a schedule's job has no key, input, delay, time, or flags but DURABLE");
+        return client_error(client, -EINVAL, CODE_USAGE,
+                            "a schedule's job has no key, input, delay, time, or flags but DURABLE");
     _cleanup_(freep) char *args = pack_args(&job, &size);
     if (!args)
         return client_error(client, -ENOMEM, CODE_IO, "out of memory");
@@ -113,7 +114,8 @@ static int show(struct wsd_client *client, struct query *query, const struct msg
     return user->each(&info, user->userdata);
 }
 
-int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd_schedule_info *info, void *userdata), void *userdata)
+int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd_schedule_info *info, void *userdata),
+                         void *userdata)
 {
     struct msg msg = {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}};
     struct each_schedule user = {.each = each, .userdata = userdata};

@@ -115,7 +115,8 @@ static char *text_copy(const char **ret, char *to, struct span text)
     return to + text.size + 1;
 }
 
-int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size, char **ret_texts)
+int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size,
+                  char **ret_texts)
 {
     size_t size = text_size(job->plugin) + text_size(job->function) + text_size(job->error) + text_size(job->status) +
                   text_size(job->worker) + text_size(job->backtrace) + text_size(job->key) + text_size(job->tags);

@@ -41,19 +41,19 @@
 #include "ops/service.h"
 #include "ops/trim.h"
 
-#define SYSTEM_SOCKETS "/run/wsd/" /* where only root makes some: who listens there serves all users */
-#define SYSTEM_SOCKET  SYSTEM_SOCKETS "wsd.sock"
-#define SYSTEM_STATE   "/var/lib/wsd"
-#define SERVICE_USER   "wsd" /* of wsd.service */
-#define FLUSH_MAX_USEC  1000000u /* for the last answers to be read, at the end */
-#define FINISH_MAX_USEC 2000000u /* for executors to end in order */
+#define SYSTEM_SOCKETS  "/run/wsd/" /* where only root makes some: who listens there serves all users */
+#define SYSTEM_SOCKET   SYSTEM_SOCKETS "wsd.sock"
+#define SYSTEM_STATE    "/var/lib/wsd"
+#define SERVICE_USER    "wsd"     /* of wsd.service */
+#define FLUSH_MAX_USEC  1000000u  /* for the last answers to be read, at the end */
+#define FINISH_MAX_USEC 2000000u  /* for executors to end in order */
 #define END_MAX_USEC    10000000u /* for all else at the end */
-#define READS_A_TURN    32       /* of a client that is alone, before the kernel is asked for others */
+#define READS_A_TURN    32        /* of a client that is alone, before the kernel is asked for others */
 #define TICK_USEC       50000u
-#define LANDLOCK_LEAST  2 /* as executor/landlock.c */
-#define HEAP_BLOCK     (16 << 20) /* bytes; what is larger comes from the kernel, and goes back to it at once */
-#define HEAP_SPARE     (16 << 20) /* that are kept when they are free at the heap's end */
-#define HEAP_STEP      (1 << 20)  /* by which the heap grows */
+#define LANDLOCK_LEAST  2          /* as executor/landlock.c */
+#define HEAP_BLOCK      (16 << 20) /* bytes; what is larger comes from the kernel, and goes back to it at once */
+#define HEAP_SPARE      (16 << 20) /* that are kept when they are free at the heap's end */
+#define HEAP_STEP       (1 << 20)  /* by which the heap grows */
 
 struct daemon {
     struct config config;
@@ -67,13 +67,13 @@ struct daemon {
     struct awake *awake; /* NULL: CPUs without work are left to the kernel */
     struct trim *trim;
     struct event *drain_timer;
-    char *sandbox; /* as executors are told */
+    char *sandbox;    /* as executors are told */
     char *at_start;   /* what of the configuration takes effect with the next start only, as it is in force */
     uint32_t workers; /* in force, but for what was moved by hand */
     struct jobs_domain *domains;
     uint32_t n_domains;
-    char *state;   /* where durable jobs are */
-    char *socket; /* that was bound, and is removed at the end */
+    char *state;                     /* where durable jobs are */
+    char *socket;                    /* that was bound, and is removed at the end */
     struct frontend_address address; /* of it */
     int executor_fd;
     struct service_kept kept; /* by the service manager, from the last wsd */
@@ -114,10 +114,9 @@ struct flag {
 };
 
 static const struct flag flags[] = {
-    {"socket", "daemon", "socket"},       {"workers", "daemon", "workers"},
-    {"state-dir", "daemon", "state-dir"}, {"executor", "daemon", "executor"},
-    {"spawner", "daemon", "spawner"},
-    {"log-level", "daemon", "log-level"}, {"plugin-dir", "plugins", "directories"},
+    {"socket", "daemon", "socket"},           {"workers", "daemon", "workers"}, {"state-dir", "daemon", "state-dir"},
+    {"executor", "daemon", "executor"},       {"spawner", "daemon", "spawner"}, {"log-level", "daemon", "log-level"},
+    {"plugin-dir", "plugins", "directories"},
 };
 
 #define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
@@ -152,18 +151,17 @@ static int option_error(int o, char **argv)
         return usage_error(argv[optind - 1], "wants a value");
     if (optopt == 0)
         return usage_error(argv[optind - 1], "no such option");
-    return optopt >= OPT_CHECK ? usage_error(argv[optind - 1], "takes no value") : usage_error(letter, "no such option");
+    return optopt >= OPT_CHECK ? usage_error(argv[optind - 1], "takes no value")
+                               : usage_error(letter, "no such option");
 }
 
 /* The options of the command line over the files. 0, or the exit code. */
 static int apply_flags(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
-    struct option options[N_FLAGS + 7] = {{"config", required_argument, NULL, 'c'},
-                                          {"check-config", no_argument, NULL, OPT_CHECK},
-                                          {"print-config", no_argument, NULL, OPT_PRINT},
-                                          {"spawn", no_argument, NULL, OPT_SPAWN},
-                                          {"version", no_argument, NULL, OPT_VERSION},
-                                          {"help", no_argument, NULL, OPT_HELP}};
+    struct option options[N_FLAGS + 7] = {
+        {"config", required_argument, NULL, 'c'},       {"check-config", no_argument, NULL, OPT_CHECK},
+        {"print-config", no_argument, NULL, OPT_PRINT}, {"spawn", no_argument, NULL, OPT_SPAWN},
+        {"version", no_argument, NULL, OPT_VERSION},    {"help", no_argument, NULL, OPT_HELP}};
     char error[CONFIG_ERROR];
     bool first_dir = true;
     int o;
@@ -237,7 +235,9 @@ static uint32_t workers_of(const struct config *c, uint32_t now)
         return cpus;
     if (now)
         cpus = now;
-    log_warning("the CPU quota of wsd cannot be read: %s: each executor has %u workers; workers = N in wsd.conf says how many", strerror(-error), cpus);
+    log_warning(
+        "the CPU quota of wsd cannot be read: %s: each executor has %u workers; workers = N in wsd.conf says how many",
+        strerror(-error), cpus);
     return cpus;
 }
 
@@ -271,7 +271,10 @@ static void apply_rules(struct daemon *d)
 /* Files for clients of other machines. 0 with NULL where there are to be none. */
 static int load_remote(const struct config *c, struct remote **ret, char error[REMOTE_ERROR])
 {
-    const struct remote_options o = {.certificate = c->tls_certificate, .key = c->tls_key, .ca = c->tls_ca, .crl = c->tls_crl,
+    const struct remote_options o = {.certificate = c->tls_certificate,
+                                     .key = c->tls_key,
+                                     .ca = c->tls_ca,
+                                     .crl = c->tls_crl,
                                      .user_map = c->tls_user_map};
 
     *ret = NULL;
@@ -370,7 +373,7 @@ static void configure_schedules(struct daemon *d, const struct config *c)
     free(list);
 }
 
-/* --- signals ------------------------------------------------------------------------------------------------------- */
+/* --- signals ------------------------------------------------------------------------------------------------------ */
 
 static void log_fault(bool warning, const char *text, void *userdata)
 {
@@ -430,7 +433,8 @@ static void *read_again(void *context)
         return NULL;
     int r = config_init(&f->config);
     if (r == 0)
-        r = file ? config_read(&f->config, file, f->error) : config_read_standard(&f->config, WSD_SYSCONFDIR "/wsd", f->error);
+        r = file ? config_read(&f->config, file, f->error)
+                 : config_read_standard(&f->config, WSD_SYSCONFDIR "/wsd", f->error);
     if (r == 0)
         r = config_check(&f->config, f->error);
     if (r == 0 && apply_flags(&f->config, d->argc, d->argv, &file, &mode) != 0)
@@ -556,7 +560,7 @@ static void on_drain(void *context)
     log_info("draining: running and queued jobs end, new ones are refused"); /* when it is so */
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------------ */
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
 
 static bool finished(struct daemon *d)
 {
@@ -651,7 +655,7 @@ static void take(struct daemon *d)
     log_info("%zu connections of the last wsd go on", n);
 }
 
-/* --- start ----------------------------------------------------------------------------------------------------------- */
+/* --- start -------------------------------------------------------------------------------------------------------- */
 
 static char *socket_path(const struct config *c)
 {
@@ -724,29 +728,33 @@ static int listen_all(struct daemon *d, const char *path)
         return r;
     r = frontend_bind(path, group, &fd, &d->address);
     if (r == -ENAMETOOLONG) {
-        log_error("cannot listen at %.120s...: " SOCKET_PATH_LONG " with --socket, WSD_SOCKET or [daemon] socket", path, SOCKET_PATH_MAX);
+        log_error("cannot listen at %.120s...: " SOCKET_PATH_LONG " with --socket, WSD_SOCKET or [daemon] socket", path,
+                  SOCKET_PATH_MAX);
         return r;
     }
     if (r < 0) {
-        log_error("cannot listen at %s: %s%s", path, strerror(-r),
-                  r == -EADDRINUSE ? ": another wsd answers there"
-                  : r == -ENOENT   ? ": make its directory, or use --socket"
-                  : r == -EPERM    ? ": others than root could write to its directory, or to one above it: chmod go-w, or use --socket"
-                                   : "");
+        log_error(
+            "cannot listen at %s: %s%s", path, strerror(-r),
+            r == -EADDRINUSE ? ": another wsd answers there"
+            : r == -ENOENT   ? ": make its directory, or use --socket"
+            : r == -EPERM
+                ? ": others than root could write to its directory, or to one above it: chmod go-w, or use --socket"
+                : "");
         return r;
     }
     d->socket = strdup(path);
     return frontend_listen(d->frontend, fd, false);
 }
 
-/* What a large input or output needed is there for the next one: else malloc() gives it back to the kernel and takes it again, or
- * not, by how blocks happen to lie, which is 285 to 440 page faults for each MiB. */
+/* What a large input or output needed is there for the next one: else malloc() gives it back to the kernel and takes it
+ * again, or not, by how blocks happen to lie, which is 285 to 440 page faults for each MiB. */
 static void keep_pages(void)
 {
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK);
     mallopt(M_TRIM_THRESHOLD, HEAP_SPARE);
     mallopt(M_TOP_PAD, HEAP_STEP);
-    mallopt(M_MXFAST, 0); /* else what was freed in small pieces is put together at once, later: half a second for a million jobs */
+    /* else what was freed in small pieces is put together at once, later: half a second for a million jobs */
+    mallopt(M_MXFAST, 0);
 }
 
 /* Said once, here, and not by each executor. What Landlock would do for wsd, it does for itself then: nobody of its own
@@ -773,7 +781,8 @@ static int prepare(struct daemon *d, const char *path)
         log_error("cannot open the executor %s: %s; see --executor", d->config.executor, strerror(-r));
         return r;
     }
-    d->is_system = d->config.is_system >= 0 ? d->config.is_system : strncmp(path, SYSTEM_SOCKETS, strlen(SYSTEM_SOCKETS)) == 0;
+    d->is_system =
+        d->config.is_system >= 0 ? d->config.is_system : strncmp(path, SYSTEM_SOCKETS, strlen(SYSTEM_SOCKETS)) == 0;
     d->sandbox = config_sandbox(&d->config, d->is_system);
     return d->sandbox ? 0 : -ENOMEM;
 }
@@ -824,7 +833,8 @@ static int check_needs(struct daemon *d)
 
 static int build(struct daemon *d)
 {
-    struct service_options service = {.reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
+    struct service_options service = {
+        .reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
     _cleanup_(freep) char *path = socket_path(&d->config);
     int taken = service_take(&d->kept), r = prepare(d, path);
 
@@ -857,10 +867,15 @@ static int build(struct daemon *d)
     if (r < 0)
         return r;
     configure_schedules(d, &d->config);
-    struct frontend_options frontend = {
-        .base = d->base, .jobs = d->jobs, .only_own_user = !d->is_system, .own_uid = geteuid(),
-        .limits = d->config.frontend_limits, .keeps = d->keeps, .rules = &d->config.access,
-        .limits_ops = &limits_ops, .limits_userdata = &d->limits};
+    struct frontend_options frontend = {.base = d->base,
+                                        .jobs = d->jobs,
+                                        .only_own_user = !d->is_system,
+                                        .own_uid = geteuid(),
+                                        .limits = d->config.frontend_limits,
+                                        .keeps = d->keeps,
+                                        .rules = &d->config.access,
+                                        .limits_ops = &limits_ops,
+                                        .limits_userdata = &d->limits};
     r = frontend_new(&d->frontend, &frontend);
     limits_init(&d->limits, &d->config, d->jobs, d->frontend);
     if (r >= 0)
@@ -885,8 +900,8 @@ static int build(struct daemon *d)
     return r;
 }
 
-/* On the socket that the service manager has for it, whose other end is a wsd with the same options and configuration. What its
- * executors may is settled by those, before anything is heard. */
+/* On the socket that the service manager has for it, whose other end is a wsd with the same options and configuration.
+ * What its executors may is settled by those, before anything is heard. */
 static int become_spawner(struct daemon *d)
 {
     _cleanup_(freep) char *path = socket_path(&d->config);
@@ -937,7 +952,8 @@ static void print_fault(bool warning, const char *text, void *userdata)
     tell("%s%s", warning ? "warning: " : "", text);
 }
 
-/* The standard files are those of wsd.service: root looks with its rights, since what only root may read or reach is of no use to it. */
+/* The standard files are those of wsd.service: root looks with its rights, since what only root may read or reach is of
+ * no use to it. */
 static int become_service_user(void)
 {
     _cleanup_(freep) uint32_t *groups = NULL;
@@ -970,7 +986,9 @@ static int check(const struct daemon *d)
     if (of_remote < 0)
         tell("%s", error);
     remote_free(remote);
-    return r == 0 && of_remote == 0 ? 0 : (r == 0 || r == -EAGAIN) && (of_remote == 0 || of_remote == -EAGAIN) ? CODE_BUSY : CODE_USAGE;
+    return r == 0 && of_remote == 0                                               ? 0
+           : (r == 0 || r == -EAGAIN) && (of_remote == 0 || of_remote == -EAGAIN) ? CODE_BUSY
+                                                                                  : CODE_USAGE;
 }
 
 static __attribute__((noinline)) int run(int argc, char **argv)

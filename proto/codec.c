@@ -24,18 +24,23 @@
 #define IDS_MAX    (CODEC_AFTER_MAX * 16u)
 
 /* What a frame holds finds room: its bytes with NULs, arguments, one list. */
-static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_FUNCTIONS * sizeof(struct msg_function) + 64, "functions");
-static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_COUNTERS * sizeof(struct msg_counter) + 64, "counters");
+static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_FUNCTIONS * sizeof(struct msg_function) + 64,
+              "functions");
+static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_COUNTERS * sizeof(struct msg_counter) + 64,
+              "counters");
 
 struct codec {
     struct arena arena;
     char error[160];
 };
 
-/* --- the messages: fields in the order of their numbers, and their limits ------------------------------------------- */
+/* --- the messages: fields in the order of their numbers, and their limits ----------------------------------------- */
 
-#define FIELD(t, m, k, s, l, h, p)                                                                                                        \
-    {.name = #m, .problem = (p), .least = (l), .most = (h), .offset = offsetof(struct msg_##t, m), .size = (s), .kind = (k)}
+#define FIELD(t, m, k, s, l, h, p)                                                                                     \
+    {                                                                                                                  \
+        .name = #m, .problem = (p), .least = (l), .most = (h), .offset = offsetof(struct msg_##t, m), .size = (s),     \
+        .kind = (k)                                                                                                    \
+    }
 #define WIDTH(t, m)          sizeof(((struct msg_##t *)0)->m)
 #define NUMBER(t, m)         FIELD(t, m, FIELD_NUMBER, WIDTH(t, m), 0, ANY, #m)
 #define RANGE(t, m, l, h, p) FIELD(t, m, FIELD_NUMBER, WIDTH(t, m), l, h, p)
@@ -47,38 +52,52 @@ struct codec {
 #define IDS(t, m, h, p)      FIELD(t, m, FIELD_IDS, 0, 0, h, p)
 #define ID(t)                FIELD(t, id, FIELD_ID, 0, 0, 0, "id")
 #define MAYBE_ID(t, m)       FIELD(t, m, FIELD_MAYBE_ID, 0, 0, 0, "id")
-#define SELF_ID              {.name = "id", .problem = "id", .kind = FIELD_MAYBE_ID} /* in struct msg_id itself */
-#define ARGS(t, m)           FIELD(t, m, FIELD_ARGS, 0, 0, 0, #m)
-#define ABSENT(t, m)         FIELD(t, m, FIELD_ABSENT, 0, 0, 0, #m)
-#define LIST(t, m, h, o)                                                                                                                   \
-    {.name = #m, .problem = "number of " #m, .most = (h), .of = &(o), .offset = offsetof(struct msg_##t, m), .kind = FIELD_LIST}
+#define SELF_ID                                                                                                        \
+    {                                                                                                                  \
+        .name = "id", .problem = "id", .kind = FIELD_MAYBE_ID                                                          \
+    } /* in struct msg_id itself */
+#define ARGS(t, m)   FIELD(t, m, FIELD_ARGS, 0, 0, 0, #m)
+#define ABSENT(t, m) FIELD(t, m, FIELD_ABSENT, 0, 0, 0, #m)
+#define LIST(t, m, h, o)                                                                                               \
+    {                                                                                                                  \
+        .name = #m, .problem = "number of " #m, .most = (h), .of = &(o), .offset = offsetof(struct msg_##t, m),        \
+        .kind = FIELD_LIST                                                                                             \
+    }
 /* A LIST's two members, as fields.c has them. */
-#define LIST_OF(t, m)                                                                                                                      \
-    static_assert(offsetof(struct msg_##t, n_##m) == offsetof(struct msg_##t, m) + sizeof(void *) && WIDTH(t, n_##m) == sizeof(size_t), #m)
+#define LIST_OF(t, m)                                                                                                  \
+    static_assert(offsetof(struct msg_##t, n_##m) == offsetof(struct msg_##t, m) + sizeof(void *) &&                   \
+                      WIDTH(t, n_##m) == sizeof(size_t),                                                               \
+                  #m)
 
-#define MESSAGE(pb, t, ...)                                                                                                                \
-    static const struct field pb##_fields[] = {__VA_ARGS__};                                                                               \
-    static const struct message pb = {&wsd__pb__##pb##__descriptor, pb##_fields, sizeof(pb##_fields) / sizeof(struct field), sizeof(struct msg_##t)}
+#define MESSAGE(pb, t, ...)                                                                                            \
+    static const struct field pb##_fields[] = {__VA_ARGS__};                                                           \
+    static const struct message pb = {&wsd__pb__##pb##__descriptor, pb##_fields,                                       \
+                                      sizeof(pb##_fields) / sizeof(struct field), sizeof(struct msg_##t)}
 
 #define NAME(t, m) TEXT(t, m, CODEC_NAME_MAX)
 #define PATH(t, m) TEXT(t, m, CODEC_PATH_MAX)
 #define WORD(t, m) TEXT(t, m, CODEC_TEXT_MAX)
 
-MESSAGE(hello, hello, NUMBER(hello, version_min), NUMBER(hello, version_max), NUMBER(hello, features), PATH(hello, directory),
-        WORD(hello, program), NUMBER(hello, window));
-MESSAGE(welcome, welcome, NUMBER(welcome, version), NUMBER(welcome, features), WORD(welcome, program), NUMBER(welcome, window));
+MESSAGE(hello, hello, NUMBER(hello, version_min), NUMBER(hello, version_max), NUMBER(hello, features),
+        PATH(hello, directory), WORD(hello, program), NUMBER(hello, window));
+MESSAGE(welcome, welcome, NUMBER(welcome, version), NUMBER(welcome, features), WORD(welcome, program),
+        NUMBER(welcome, window));
 MESSAGE(submit, submit, PATH(submit, plugin), NAME(submit, function), ARGS(submit, args), NUMBER(submit, timeout_usec),
-        SIGNED(submit, priority, CODEC_PRIORITY_MAX), FLAGS(submit, flags, SUBMIT_FLAGS_ALL), TEXT(submit, key, CODEC_KEY_MAX),
-        RANGE(submit, retries, 0, CODEC_RETRIES_MAX, "retries"), RANGE(submit, retry_usec, 0, CODEC_RETRY_MAX, "retries"),
-        FLAGS(submit, retry_on, CODEC_RETRY_ON), RANGE(submit, input_from, 0, INPUT_ARENA, "input"), NUMBER(submit, input_offset),
-        NUMBER(submit, input_size), NUMBER(submit, arena), NUMBER(submit, output_offset), NUMBER(submit, output_size),
+        SIGNED(submit, priority, CODEC_PRIORITY_MAX), FLAGS(submit, flags, SUBMIT_FLAGS_ALL),
+        TEXT(submit, key, CODEC_KEY_MAX), RANGE(submit, retries, 0, CODEC_RETRIES_MAX, "retries"),
+        RANGE(submit, retry_usec, 0, CODEC_RETRY_MAX, "retries"), FLAGS(submit, retry_on, CODEC_RETRY_ON),
+        RANGE(submit, input_from, 0, INPUT_ARENA, "input"), NUMBER(submit, input_offset), NUMBER(submit, input_size),
+        NUMBER(submit, arena), NUMBER(submit, output_offset), NUMBER(submit, output_size),
         RANGE(submit, delay_usec, 0, CODEC_SPAN_MAX, "delay"), RANGE(submit, at_usec, 0, CODEC_AT_MAX, "time"),
         RANGE(submit, queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), IDS(submit, after, IDS_MAX, "after"),
-        IDS(submit, after_any, IDS_MAX, "after"), TAGS(submit, tags, CODEC_TAGS), NUMBER(submit, batch), NUMBER(submit, items));
-MESSAGE(batch, batch, RANGE(batch, action, BATCH_OPEN, BATCH_CANCEL, "action"), MAYBE_ID(batch, id), NUMBER(batch, flags));
-MESSAGE(batch_state, batch_state, ID(batch_state), NUMBER(batch_state, uid), NUMBER(batch_state, flags), NUMBER(batch_state, total),
-        NUMBER(batch_state, queued), NUMBER(batch_state, running), NUMBER(batch_state, done), NUMBER(batch_state, failed),
-        RANGE(batch_state, exit, 0, EXIT_MAX, "exit"), NUMBER(batch_state, submitted_usec));
+        IDS(submit, after_any, IDS_MAX, "after"), TAGS(submit, tags, CODEC_TAGS), NUMBER(submit, batch),
+        NUMBER(submit, items));
+MESSAGE(batch, batch, RANGE(batch, action, BATCH_OPEN, BATCH_CANCEL, "action"), MAYBE_ID(batch, id),
+        NUMBER(batch, flags));
+MESSAGE(batch_state, batch_state, ID(batch_state), NUMBER(batch_state, uid), NUMBER(batch_state, flags),
+        NUMBER(batch_state, total), NUMBER(batch_state, queued), NUMBER(batch_state, running),
+        NUMBER(batch_state, done), NUMBER(batch_state, failed), RANGE(batch_state, exit, 0, EXIT_MAX, "exit"),
+        NUMBER(batch_state, submitted_usec));
 MESSAGE(ends, ends, ID(ends), PATH(ends, plugin), NAME(ends, function), NUMBER(ends, uid), NUMBER(ends, submitted_usec),
         RANGE(ends, records, 0, FRAME_MAX / CODEC_END_SIZE, "number of records"), NUMBER(ends, last));
 MESSAGE(accepted, id, SELF_ID, NUMBER(id, items));
@@ -87,36 +106,41 @@ MESSAGE(credit, credit, RANGE(credit, bytes, 0, UINT32_MAX, "bytes"), NUMBER(cre
 MESSAGE(progress, progress, NUMBER(progress, done), NUMBER(progress, total), NUMBER(progress, item));
 MESSAGE(message, message, RANGE(message, level, 0, LEVEL_MAX, "level"), WORD(message, text), NUMBER(message, item));
 MESSAGE(job, job, ID(job), PATH(job, plugin), NAME(job, function), RANGE(job, state, 1, CODEC_STATE_MAX, "state"),
-        RANGE(job, exit, 0, EXIT_MAX, "exit"), WORD(job, error), WORD(job, status), NAME(job, worker), NUMBER(job, attempts),
-        NUMBER(job, uid), NUMBER(job, queued_usec), NUMBER(job, run_usec), NUMBER(job, cpu_usec), NUMBER(job, submitted_usec),
-        NUMBER(job, done), NUMBER(job, total), TEXT(job, backtrace, CODEC_TRACE_MAX), NUMBER(job, durable), NUMBER(job, dead),
-        TEXT(job, key, CODEC_KEY_MAX), NUMBER(job, retries), NUMBER(job, due_usec), NUMBER(job, placed), NUMBER(job, waits_for),
-        TAGS(job, tags, CODEC_TAGS), IDS(job, batch, 16, "batch"));
+        RANGE(job, exit, 0, EXIT_MAX, "exit"), WORD(job, error), WORD(job, status), NAME(job, worker),
+        NUMBER(job, attempts), NUMBER(job, uid), NUMBER(job, queued_usec), NUMBER(job, run_usec), NUMBER(job, cpu_usec),
+        NUMBER(job, submitted_usec), NUMBER(job, done), NUMBER(job, total), TEXT(job, backtrace, CODEC_TRACE_MAX),
+        NUMBER(job, durable), NUMBER(job, dead), TEXT(job, key, CODEC_KEY_MAX), NUMBER(job, retries),
+        NUMBER(job, due_usec), NUMBER(job, placed), NUMBER(job, waits_for), TAGS(job, tags, CODEC_TAGS),
+        IDS(job, batch, 16, "batch"));
 MESSAGE(finished, finished, ID(finished), PATH(finished, plugin), NAME(finished, function), NAME(finished, worker),
         NUMBER(finished, attempts), NUMBER(finished, uid), NUMBER(finished, queued_usec), NUMBER(finished, run_usec),
         NUMBER(finished, cpu_usec), NUMBER(finished, submitted_usec), NUMBER(finished, placed));
-MESSAGE(error, error, RANGE(error, code, 0, EXIT_MAX, "code"), WORD(error, text), NUMBER(error, retry_usec), NUMBER(error, accepted));
+MESSAGE(error, error, RANGE(error, code, 0, EXIT_MAX, "code"), WORD(error, text), NUMBER(error, retry_usec),
+        NUMBER(error, accepted));
 MESSAGE(id, id, SELF_ID, NUMBER(id, item), NUMBER(id, flags));
-MESSAGE(filter, filter, FLAGS(filter, states, CODEC_STATES), NUMBER(filter, by_uid), NUMBER(filter, uid), PATH(filter, plugin),
-        NAME(filter, function), NUMBER(filter, newer_usec), NUMBER(filter, older_usec), NUMBER(filter, limit),
-        IDS(filter, batch, 16, "batch"));
+MESSAGE(filter, filter, FLAGS(filter, states, CODEC_STATES), NUMBER(filter, by_uid), NUMBER(filter, uid),
+        PATH(filter, plugin), NAME(filter, function), NUMBER(filter, newer_usec), NUMBER(filter, older_usec),
+        NUMBER(filter, limit), IDS(filter, batch, 16, "batch"));
 MESSAGE(count, count, NUMBER(count, n));
 MESSAGE(plugins, plugins, PATH(plugins, name));
-MESSAGE(function, function, NAME(function, name), WORD(function, help), NUMBER(function, flags), NUMBER(function, crashes),
-        WORD(function, why), RANGE(function, quarantine, 0, CODEC_QUARANTINE, "function"), NUMBER(function, quarantine_usec));
+MESSAGE(function, function, NAME(function, name), WORD(function, help), NUMBER(function, flags),
+        NUMBER(function, crashes), WORD(function, why), RANGE(function, quarantine, 0, CODEC_QUARANTINE, "function"),
+        NUMBER(function, quarantine_usec));
 MESSAGE(release, release, NAMED(release, name, CODEC_PATH_MAX), NAME(release, function));
 MESSAGE(reload, reload, NAMED(reload, name, CODEC_PATH_MAX));
-MESSAGE(reloaded, reloaded, RANGE(reloaded, outcome, 1, CODEC_RELOADED, "outcome"), NUMBER(reloaded, uid), NAME(reloaded, name),
-        PATH(reloaded, path), NAME(reloaded, version), TEXT(reloaded, build, CODEC_BUILD_MAX), NAME(reloaded, old_version),
-        TEXT(reloaded, old_build, CODEC_BUILD_MAX), WORD(reloaded, error), RANGE(reloaded, code, 0, EXIT_MAX, "outcome"));
-MESSAGE(gate, gate, RANGE(gate, action, GATE_PAUSE, GATE_LIST, "action"), PATH(gate, plugin), NAME(gate, function), NUMBER(gate, limit),
-        TAGS(gate, tag, 1));
-MESSAGE(gate_state, gate_state, PATH(gate_state, plugin), NAME(gate_state, function), NUMBER(gate_state, flags), NUMBER(gate_state, limit),
-        NUMBER(gate_state, running), NUMBER(gate_state, waiting), TAGS(gate_state, tag, 1));
-MESSAGE(limit, limit, FLAGS(limit, flags, LIMIT_OWN | LIMIT_MOVED), NUMBER(limit, uid), NAME(limit, key), WORD(limit, value),
-        NUMBER(limit, by));
-MESSAGE(plugin, plugin, NAME(plugin, name), WORD(plugin, version), WORD(plugin, help), PATH(plugin, path), WORD(plugin, error),
-        LIST(plugin, functions, CODEC_FUNCTIONS, function), RANGE(plugin, apart, 0, CODEC_APART, "apart"));
+MESSAGE(reloaded, reloaded, RANGE(reloaded, outcome, 1, CODEC_RELOADED, "outcome"), NUMBER(reloaded, uid),
+        NAME(reloaded, name), PATH(reloaded, path), NAME(reloaded, version), TEXT(reloaded, build, CODEC_BUILD_MAX),
+        NAME(reloaded, old_version), TEXT(reloaded, old_build, CODEC_BUILD_MAX), WORD(reloaded, error),
+        RANGE(reloaded, code, 0, EXIT_MAX, "outcome"));
+MESSAGE(gate, gate, RANGE(gate, action, GATE_PAUSE, GATE_LIST, "action"), PATH(gate, plugin), NAME(gate, function),
+        NUMBER(gate, limit), TAGS(gate, tag, 1));
+MESSAGE(gate_state, gate_state, PATH(gate_state, plugin), NAME(gate_state, function), NUMBER(gate_state, flags),
+        NUMBER(gate_state, limit), NUMBER(gate_state, running), NUMBER(gate_state, waiting), TAGS(gate_state, tag, 1));
+MESSAGE(limit, limit, FLAGS(limit, flags, LIMIT_OWN | LIMIT_MOVED), NUMBER(limit, uid), NAME(limit, key),
+        WORD(limit, value), NUMBER(limit, by));
+MESSAGE(plugin, plugin, NAME(plugin, name), WORD(plugin, version), WORD(plugin, help), PATH(plugin, path),
+        WORD(plugin, error), LIST(plugin, functions, CODEC_FUNCTIONS, function),
+        RANGE(plugin, apart, 0, CODEC_APART, "apart"));
 MESSAGE(counter, counter, NAME(counter, name), NUMBER(counter, value));
 MESSAGE(stats, stats, LIST(stats, counters, CODEC_COUNTERS, counter));
 MESSAGE(open, open, NUMBER(open, serial), NAMED(open, path, CODEC_PATH_MAX), NUMBER(open, item));
@@ -124,30 +148,35 @@ MESSAGE(opened, opened, NUMBER(opened, serial), RANGE(opened, error, 0, ERRNO_MA
 MESSAGE(workers, workers, RANGE(workers, set, 0, CODEC_WORKERS_MAX, "set"));
 MESSAGE(executor, executor, NUMBER(executor, executor), NUMBER(executor, uid), NUMBER(executor, workers),
         RANGE(executor, error, 0, ERRNO_MAX, "error"), NUMBER(executor, lost));
-MESSAGE(worker, worker, NUMBER(worker, executor), NUMBER(worker, worker), RANGE(worker, kind, 1, CODEC_KIND_MAX, "kind"),
-        NUMBER(worker, cpu), LIST(worker, counters, CODEC_COUNTERS, counter));
+MESSAGE(worker, worker, NUMBER(worker, executor), NUMBER(worker, worker),
+        RANGE(worker, kind, 1, CODEC_KIND_MAX, "kind"), NUMBER(worker, cpu),
+        LIST(worker, counters, CODEC_COUNTERS, counter));
 MESSAGE(trace, trace, RANGE(trace, action, TRACE_ACTION_START, TRACE_ACTION_STOP, "action"));
 MESSAGE(dead, dead, RANGE(dead, action, DEAD_LIST, DEAD_DROP, "action"), MAYBE_ID(dead, id));
-MESSAGE(schedule, schedule, RANGE(schedule, action, SCHEDULE_ADD, SCHEDULE_RUN, "action"), NAME(schedule, name), ARGS(schedule, job.args),
-        TEXT(schedule, calendar, CODEC_CALENDAR_MAX), NUMBER(schedule, persistent), PATH(schedule, job.plugin),
-        NAME(schedule, job.function), NUMBER(schedule, job.timeout_usec), SIGNED(schedule, job.priority, CODEC_PRIORITY_MAX),
-        FLAGS(schedule, job.flags, SUBMIT_DURABLE), RANGE(schedule, job.retries, 0, CODEC_RETRIES_MAX, "retries"),
+MESSAGE(schedule, schedule, RANGE(schedule, action, SCHEDULE_ADD, SCHEDULE_RUN, "action"), NAME(schedule, name),
+        ARGS(schedule, job.args), TEXT(schedule, calendar, CODEC_CALENDAR_MAX), NUMBER(schedule, persistent),
+        PATH(schedule, job.plugin), NAME(schedule, job.function), NUMBER(schedule, job.timeout_usec),
+        SIGNED(schedule, job.priority, CODEC_PRIORITY_MAX), FLAGS(schedule, job.flags, SUBMIT_DURABLE),
+        RANGE(schedule, job.retries, 0, CODEC_RETRIES_MAX, "retries"),
         RANGE(schedule, job.retry_usec, 0, CODEC_RETRY_MAX, "retries"), FLAGS(schedule, job.retry_on, CODEC_RETRY_ON),
-        RANGE(schedule, job.queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), ABSENT(schedule, job.key), ABSENT(schedule, job.after),
-        ABSENT(schedule, job.after_any), ABSENT(schedule, job.tags));
-MESSAGE(scheduled, scheduled, NAME(scheduled, name), TEXT(scheduled, calendar, CODEC_CALENDAR_MAX), PATH(scheduled, plugin),
-        NAME(scheduled, function), NUMBER(scheduled, uid), NUMBER(scheduled, flags), NUMBER(scheduled, next_usec),
-        NUMBER(scheduled, ran_usec), NUMBER(scheduled, runs), NUMBER(scheduled, skipped), MAYBE_ID(scheduled, id),
-        RANGE(scheduled, state, 0, CODEC_STATE_MAX, "state"), RANGE(scheduled, exit, 0, EXIT_MAX, "exit"), WORD(scheduled, error));
-MESSAGE(lane_bind, lane_bind, NUMBER(lane_bind, lane), NAMED(lane_bind, plugin, CODEC_PATH_MAX), NAME(lane_bind, function));
-MESSAGE(lane_bound, lane_bound, RANGE(lane_bound, number, 0, CODEC_LANE_NUMBERS - 1, "number"), NUMBER(lane_bound, flags));
+        RANGE(schedule, job.queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), ABSENT(schedule, job.key),
+        ABSENT(schedule, job.after), ABSENT(schedule, job.after_any), ABSENT(schedule, job.tags));
+MESSAGE(scheduled, scheduled, NAME(scheduled, name), TEXT(scheduled, calendar, CODEC_CALENDAR_MAX),
+        PATH(scheduled, plugin), NAME(scheduled, function), NUMBER(scheduled, uid), NUMBER(scheduled, flags),
+        NUMBER(scheduled, next_usec), NUMBER(scheduled, ran_usec), NUMBER(scheduled, runs), NUMBER(scheduled, skipped),
+        MAYBE_ID(scheduled, id), RANGE(scheduled, state, 0, CODEC_STATE_MAX, "state"),
+        RANGE(scheduled, exit, 0, EXIT_MAX, "exit"), WORD(scheduled, error));
+MESSAGE(lane_bind, lane_bind, NUMBER(lane_bind, lane), NAMED(lane_bind, plugin, CODEC_PATH_MAX),
+        NAME(lane_bind, function));
+MESSAGE(lane_bound, lane_bound, RANGE(lane_bound, number, 0, CODEC_LANE_NUMBERS - 1, "number"),
+        NUMBER(lane_bound, flags));
 static const struct message empty = {.descriptor = &wsd__pb__empty__descriptor};
 
 LIST_OF(plugin, functions);
 LIST_OF(stats, counters);
 LIST_OF(worker, counters);
 
-/* --- limits of several fields at once: each returns what is out of range, or NULL ------------------------------------- */
+/* --- limits of several fields at once: each returns what is out of range, or NULL --------------------------------- */
 
 static bool is_part(uint64_t at, uint64_t size)
 {
@@ -167,7 +196,8 @@ static const char *check_job_to_be(const struct msg_submit *m)
         return "after";
     if (!is_part(m->input_offset, m->input_size) || (m->input_from == INPUT_BODY && (m->input_offset || m->input_size)))
         return "input";
-    if (!is_part(m->output_offset, m->output_size) || (m->arena ? m->input_from == INPUT_FILE : m->input_from == INPUT_ARENA) ||
+    if (!is_part(m->output_offset, m->output_size) ||
+        (m->arena ? m->input_from == INPUT_FILE : m->input_from == INPUT_ARENA) ||
         (!m->arena && (m->output_offset || m->output_size)))
         return "arena";
     return NULL;
@@ -193,7 +223,9 @@ static const char *check_batch(const struct msg *msg, size_t body)
 {
     const struct msg_batch *m = &msg->batch;
     bool opens = m->action == BATCH_OPEN;
-    uint32_t flags = opens ? BATCH_DETACH | BATCH_PROGRESS | BATCH_KEEP_GOING : m->action == BATCH_AWAIT ? BATCH_PROGRESS : 0;
+    uint32_t flags = opens                      ? BATCH_DETACH | BATCH_PROGRESS | BATCH_KEEP_GOING
+                     : m->action == BATCH_AWAIT ? BATCH_PROGRESS
+                                                : 0;
 
     if (m->flags & ~flags)
         return "flags";
@@ -253,7 +285,7 @@ static const char *check_schedule(const struct msg *msg, size_t body)
     return !msg->schedule.name.size != (msg->schedule.action == SCHEDULE_LIST) ? "name" : NULL;
 }
 
-/* --- the types of frames ---------------------------------------------------------------------------------------------- */
+/* --- the types of frames ------------------------------------------------------------------------------------------ */
 
 struct type {
     const char *name;
@@ -362,7 +394,7 @@ const char *codec_problem(const struct msg *msg)
     return problem ? problem : check(type, msg, 0);
 }
 
-/* --- there and back --------------------------------------------------------------------------------------------------- */
+/* --- there and back ----------------------------------------------------------------------------------------------- */
 
 int codec_new(struct codec **ret_codec)
 {

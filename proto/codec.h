@@ -15,52 +15,53 @@
 #include "proto/frame.h"
 
 #define CODEC_ARENA        (128u * 1024u)
-#define CODEC_ARGS_MAX     4096u          /* arguments of one job */
-#define CODEC_ARGS_SIZE    (48u * 1024u)  /* all of them together, with one NUL each */
-#define CODEC_PATH_MAX     4096u          /* plugin, directory, file: bytes, with NUL */
-#define CODEC_NAME_MAX     64u            /* function, plugin name: bytes, with NUL */
-#define CODEC_TEXT_MAX     256u           /* error, status, message: bytes, with NUL */
-#define CODEC_TRACE_MAX    2048u          /* backtrace: bytes, with NUL */
-#define CODEC_FUNCTIONS    64u            /* functions of one plugin */
+#define CODEC_ARGS_MAX     4096u         /* arguments of one job */
+#define CODEC_ARGS_SIZE    (48u * 1024u) /* all of them together, with one NUL each */
+#define CODEC_PATH_MAX     4096u         /* plugin, directory, file: bytes, with NUL */
+#define CODEC_NAME_MAX     64u           /* function, plugin name: bytes, with NUL */
+#define CODEC_TEXT_MAX     256u          /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX    2048u         /* backtrace: bytes, with NUL */
+#define CODEC_FUNCTIONS    64u           /* functions of one plugin */
 #define CODEC_COUNTERS     256u
-#define CODEC_WORKERS_MAX  1024u          /* that can be asked for */
-#define CODEC_QUARANTINE   2u             /* of a function */
-#define CODEC_APART        2u             /* of a plugin */
-#define CODEC_BUILD_MAX    65u            /* of a build id, with NUL */
-#define CODEC_RELOADED     4u             /* outcomes of a reload: 1 to this */
-#define CODEC_KIND_MAX     3u             /* of a worker */
+#define CODEC_WORKERS_MAX  1024u /* that can be asked for */
+#define CODEC_QUARANTINE   2u    /* of a function */
+#define CODEC_APART        2u    /* of a plugin */
+#define CODEC_BUILD_MAX    65u   /* of a build id, with NUL */
+#define CODEC_RELOADED     4u    /* outcomes of a reload: 1 to this */
+#define CODEC_KIND_MAX     3u    /* of a worker */
 #define CODEC_PRIORITY_MAX 100
-#define CODEC_KEY_MAX      256u           /* of a job: bytes, with NUL */
-#define CODEC_CALENDAR_MAX 256u           /* when a schedule runs: bytes, with NUL */
+#define CODEC_KEY_MAX      256u /* of a job: bytes, with NUL */
+#define CODEC_CALENDAR_MAX 256u /* when a schedule runs: bytes, with NUL */
 #define CODEC_RETRIES_MAX  1000u
-#define CODEC_RETRY_MAX    86400000000u   /* microseconds of a first pause */
-#define CODEC_SPAN_MAX     315576000000000u   /* microseconds of a delay, or in the queue: ten years */
+#define CODEC_RETRY_MAX    86400000000u        /* microseconds of a first pause */
+#define CODEC_SPAN_MAX     315576000000000u    /* microseconds of a delay, or in the queue: ten years */
 #define CODEC_AT_MAX       253402300799999999u /* the last microsecond of the year 9999 */
 #define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
-#define CODEC_AFTER_MAX    1024u          /* jobs that one may wait for */
-#define CODEC_TAG_MAX      64u            /* of a tag: bytes, with NUL */
-#define CODEC_TAGS         3u             /* of a job */
+#define CODEC_AFTER_MAX    1024u                                    /* jobs that one may wait for */
+#define CODEC_TAG_MAX      64u                                      /* of a tag: bytes, with NUL */
+#define CODEC_TAGS         3u                                       /* of a job */
 #define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
-#define CODEC_ITEMS_MAX    4096u          /* of one ARRAY */
-#define CODEC_ITEM_SIZE    8u             /* bytes before the arguments of an item */
-#define CODEC_END_SIZE     48u            /* bytes before the texts of a record of ENDS */
-#define CODEC_ONE_SIZE     16u            /* bytes before the output of each item in one that is for several */
-#define CODEC_STATE_FINAL  5u             /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_ITEMS_MAX    4096u                        /* of one ARRAY */
+#define CODEC_ITEM_SIZE    8u                           /* bytes before the arguments of an item */
+#define CODEC_END_SIZE     48u                          /* bytes before the texts of a record of ENDS */
+#define CODEC_ONE_SIZE     16u /* bytes before the output of each item in one that is for several */
+#define CODEC_STATE_FINAL  5u  /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
-#define FEATURE_LANE   1u  /* direct lanes */
-#define FEATURE_FORGET 2u  /* FORGET */
-#define FEATURE_PAYLOAD 4u /* Submit.input_from, ARENA_OPEN */
-#define FEATURE_BRIEF  8u  /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
-#define FEATURE_STORE  16u /* durable jobs, keys, retries, DEAD */
-#define FEATURE_TIME   32u /* delays, times, the longest time in the queue, SCHEDULE */
-#define FEATURE_ORDER  64u /* Submit.after, after_any and tags, Gate.tag */
-#define FEATURE_ARRAY  128u /* ARRAY, BATCH, Submit.batch, Filter.batch */
-#define FEATURE_LIMITS 512u /* LIMIT */
-#define FEATURE_WHERE  256u /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
-#define FEATURE_ALIKE  1024u /* records of ENDS that are for several items which went well */
-#define FEATURE_ENDS   2048u /* Error.accepted and no 75 behind ACCEPTED, ACCEPTED before all ENDS, PROGRESS of an item before its end, CANCEL
+#define FEATURE_LANE    1u    /* direct lanes */
+#define FEATURE_FORGET  2u    /* FORGET */
+#define FEATURE_PAYLOAD 4u    /* Submit.input_from, ARENA_OPEN */
+#define FEATURE_BRIEF   8u    /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
+#define FEATURE_STORE   16u   /* durable jobs, keys, retries, DEAD */
+#define FEATURE_TIME    32u   /* delays, times, the longest time in the queue, SCHEDULE */
+#define FEATURE_ORDER   64u   /* Submit.after, after_any and tags, Gate.tag */
+#define FEATURE_ARRAY   128u  /* ARRAY, BATCH, Submit.batch, Filter.batch */
+#define FEATURE_LIMITS  512u  /* LIMIT */
+#define FEATURE_WHERE   256u  /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
+#define FEATURE_ALIKE   1024u /* records of ENDS that are for several items which went well */
+#define FEATURE_ENDS                                                                                                   \
+    2048u /* Error.accepted and no 75 behind ACCEPTED, ACCEPTED before all ENDS, PROGRESS of an item before its end, CANCEL
                               * of what has ended is 66 and closes a batch, a detached batch has detached jobs only */
 
 struct span {
@@ -88,7 +89,7 @@ enum submit_flags {
 };
 #define SUBMIT_FLAGS_ALL 63u
 enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
-#define CODEC_STATES     (((2u << CODEC_STATE_MAX) - 1) & ~1u) /* of Filter.states */
+#define CODEC_STATES (((2u << CODEC_STATE_MAX) - 1) & ~1u) /* of Filter.states */
 
 struct msg_hello {
     uint32_t version_min, version_max;
@@ -96,10 +97,15 @@ struct msg_hello {
     struct span directory, program;
     uint32_t window;
 };
-struct msg_welcome { uint32_t version; uint64_t features; struct span program; uint32_t window; };
+struct msg_welcome {
+    uint32_t version;
+    uint64_t features;
+    struct span program;
+    uint32_t window;
+};
 struct msg_submit {
     struct span plugin, function;
-    struct span args;  /* the arguments one behind the other, each ending in NUL; size counts the NULs */
+    struct span args; /* the arguments one behind the other, each ending in NUL; size counts the NULs */
     uint32_t argc;
     uint64_t timeout_usec;
     int32_t priority;
@@ -108,19 +114,36 @@ struct msg_submit {
     uint32_t retries, retry_on;
     uint64_t retry_usec;
     uint64_t delay_usec, at_usec, queue_usec;
-    struct span after, after_any; /* ids, 16 bytes each */
-    struct span tags;             /* names with commas between */
-    uint32_t input_from;          /* enum input_from */
-    uint64_t input_offset, input_size; /* there; together at most INT64_MAX */
-    uint32_t arena;                    /* 0: none */
+    struct span after, after_any;        /* ids, 16 bytes each */
+    struct span tags;                    /* names with commas between */
+    uint32_t input_from;                 /* enum input_from */
+    uint64_t input_offset, input_size;   /* there; together at most INT64_MAX */
+    uint32_t arena;                      /* 0: none */
     uint64_t output_offset, output_size; /* in the arena; together at most INT64_MAX */
     uint32_t batch, items;
 };
-struct msg_id { bool has_id; uint8_t id[16]; uint32_t flags, item, items; };
-struct msg_chunk { uint64_t offset; bool last; };
-struct msg_credit { uint64_t bytes; uint32_t item; };
-struct msg_progress { uint64_t done, total; uint32_t item; };
-struct msg_message { uint32_t level; struct span text; uint32_t item; };
+struct msg_id {
+    bool has_id;
+    uint8_t id[16];
+    uint32_t flags, item, items;
+};
+struct msg_chunk {
+    uint64_t offset;
+    bool last;
+};
+struct msg_credit {
+    uint64_t bytes;
+    uint32_t item;
+};
+struct msg_progress {
+    uint64_t done, total;
+    uint32_t item;
+};
+struct msg_message {
+    uint32_t level;
+    struct span text;
+    uint32_t item;
+};
 struct msg_job {
     uint8_t id[16];
     struct span plugin, function, error, status, worker;
@@ -140,8 +163,15 @@ struct msg_finished {
     uint32_t attempts, uid;
     uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, placed;
 };
-struct msg_error { uint32_t code; struct span text; uint64_t retry_usec; bool accepted; };
-struct msg_plugins { struct span name; };
+struct msg_error {
+    uint32_t code;
+    struct span text;
+    uint64_t retry_usec;
+    bool accepted;
+};
+struct msg_plugins {
+    struct span name;
+};
 struct msg_function {
     struct span name, help;
     uint64_t flags;
@@ -149,8 +179,12 @@ struct msg_function {
     uint64_t quarantine_usec;
     struct span why;
 };
-struct msg_release { struct span name, function; };
-struct msg_reload { struct span name; };
+struct msg_release {
+    struct span name, function;
+};
+struct msg_reload {
+    struct span name;
+};
 struct msg_reloaded {
     uint32_t outcome, uid, code;
     struct span name, path, version, build, old_version, old_build, error;
@@ -161,20 +195,50 @@ struct msg_plugin {
     size_t n_functions;
     uint32_t apart;
 };
-struct msg_counter { struct span name; uint64_t value; };
-struct msg_stats { const struct msg_counter *counters; size_t n_counters; };
-struct msg_workers { uint32_t set; };
-struct msg_executor { uint32_t executor, uid, workers, error; uint64_t lost; };
+struct msg_counter {
+    struct span name;
+    uint64_t value;
+};
+struct msg_stats {
+    const struct msg_counter *counters;
+    size_t n_counters;
+};
+struct msg_workers {
+    uint32_t set;
+};
+struct msg_executor {
+    uint32_t executor, uid, workers, error;
+    uint64_t lost;
+};
 struct msg_worker {
     uint32_t executor, worker, kind, cpu;
     const struct msg_counter *counters;
     size_t n_counters;
 };
-struct msg_trace { uint32_t action; };
-struct msg_gate { uint32_t action; struct span plugin, function; uint32_t limit; struct span tag; };
-struct msg_limit { uint32_t flags, uid; struct span key, value; uint32_t by; };
-struct msg_gate_state { struct span plugin, function; uint32_t flags, limit; uint64_t running, waiting; struct span tag; };
-struct msg_dead { uint32_t action; struct msg_id id; };
+struct msg_trace {
+    uint32_t action;
+};
+struct msg_gate {
+    uint32_t action;
+    struct span plugin, function;
+    uint32_t limit;
+    struct span tag;
+};
+struct msg_limit {
+    uint32_t flags, uid;
+    struct span key, value;
+    uint32_t by;
+};
+struct msg_gate_state {
+    struct span plugin, function;
+    uint32_t flags, limit;
+    uint64_t running, waiting;
+    struct span tag;
+};
+struct msg_dead {
+    uint32_t action;
+    struct msg_id id;
+};
 struct msg_filter {
     uint32_t states;
     bool by_uid;
@@ -184,7 +248,9 @@ struct msg_filter {
     uint32_t limit;
     struct span batch; /* an id, or empty */
 };
-struct msg_count { uint64_t n; };
+struct msg_count {
+    uint64_t n;
+};
 struct msg_schedule {
     uint32_t action;
     struct span name, calendar;
@@ -197,13 +263,28 @@ struct msg_scheduled {
     uint64_t next_usec, ran_usec, runs, skipped;
     struct msg_id id;
 };
-struct msg_open { uint32_t serial; struct span path; uint32_t item; };
-struct msg_lane_bind { uint32_t lane; struct span plugin, function; };
-struct msg_lane_bound { uint32_t number, flags; };
+struct msg_open {
+    uint32_t serial;
+    struct span path;
+    uint32_t item;
+};
+struct msg_lane_bind {
+    uint32_t lane;
+    struct span plugin, function;
+};
+struct msg_lane_bound {
+    uint32_t number, flags;
+};
 #define LANE_BOUND_IDEMPOTENT 1u
 #define CODEC_LANE_NUMBERS    64u /* of functions in a lane */
-struct msg_opened { uint32_t serial, error, item; };
-struct msg_batch { uint32_t action; struct msg_id id; uint32_t flags; };
+struct msg_opened {
+    uint32_t serial, error, item;
+};
+struct msg_batch {
+    uint32_t action;
+    struct msg_id id;
+    uint32_t flags;
+};
 struct msg_batch_state {
     uint8_t id[16];
     uint32_t uid, flags, exit;
@@ -226,16 +307,17 @@ struct msg_item {
 
 /* One record in the body of ENDS: an end, or output before it (RUNNING), or why items were not accepted. */
 struct msg_end {
-    uint32_t index, n; /* n: for so many from this one on. More than 1 only of a refusal, and of what went well: see struct msg_one */
-    uint32_t state;    /* 0: refused with code exit and error; 4: more output; else final */
+    /* n: for so many from this one on. More than 1 only of a refusal, and of what went well: see struct msg_one */
+    uint32_t index, n;
+    uint32_t state; /* 0: refused with code exit and error; 4: more output; else final */
     uint32_t exit, attempts;
-    uint64_t queued_usec, run_usec, cpu_usec; /* queued_usec: of a refusal, worth another try after this */
+    uint64_t queued_usec, run_usec, cpu_usec;     /* queued_usec: of a refusal, worth another try after this */
     struct span worker, error, status, backtrace; /* not followed by a NUL */
     struct span output;
 };
 
-/* One item of a record that is for several which went well, one after the other. The output of the record is n of them, its run_usec and
- * cpu_usec are 0. */
+/* One item of a record that is for several which went well, one after the other. The output of the record is n of them,
+ * its run_usec and cpu_usec are 0. */
 struct msg_one {
     uint32_t later_usec; /* it was queued so much longer than the record says */
     uint32_t run_usec, cpu_usec;
@@ -249,8 +331,8 @@ struct msg {
         struct msg_hello hello;
         struct msg_welcome welcome;
         struct msg_submit submit; /* SUBMIT, ARRAY */
-        struct msg_id id; /* CANCEL, AWAIT, STATUS, ACCEPTED */
-        struct msg_chunk chunk; /* INPUT, OUTPUT, PIECE */
+        struct msg_id id;         /* CANCEL, AWAIT, STATUS, ACCEPTED */
+        struct msg_chunk chunk;   /* INPUT, OUTPUT, PIECE */
         struct msg_credit credit;
         struct msg_progress progress;
         struct msg_message message;
@@ -287,7 +369,8 @@ struct msg {
 
 struct codec;
 
-/* What a tag is: 1 to CODEC_TAG_MAX - 1 of letters, digits, `.`, `_`, `-`. Here for wsctl, which links no codec. [any] */
+/* What a tag is: 1 to CODEC_TAG_MAX - 1 of letters, digits, `.`, `_`, `-`. Here for wsctl, which links no codec.
+ * [any] */
 static inline bool codec_is_tag(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -308,14 +391,14 @@ struct codec *codec_free(struct codec *codec);
 
 /* Positive answers of codec_decode(). */
 enum {
-    CODEC_E_TYPE = 1,   /* no such frame type (an older or newer peer: the caller decides) */
-    CODEC_E_BYTES = 2,  /* not what protobuf can read, or beyond the arena */
-    CODEC_E_LIMIT = 3,  /* a length, count or value is out of range */
+    CODEC_E_TYPE = 1,  /* no such frame type (an older or newer peer: the caller decides) */
+    CODEC_E_BYTES = 2, /* not what protobuf can read, or beyond the arena */
+    CODEC_E_LIMIT = 3, /* a length, count or value is out of range */
 };
 
 /* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
- * want an id; a body is allowed in SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG only, and that of ARRAY and ENDS
- * is looked through: codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
+ * want an id; a body is allowed in SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG only, and that of
+ * ARRAY and ENDS is looked through: codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
  * Empty names, tags and the order of messages
  * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
  * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
@@ -333,9 +416,9 @@ const char *codec_type_name(uint16_t type);
 /* Room that is enough for what codec_encode() writes, without counting byte by byte; 0: no such type. */
 size_t codec_room(const struct msg *msg);
 
-/* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for `room` bytes:
- * codec_room() is enough. Returns the bytes written, or 0 where frame and body would exceed FRAME_MAX, they do not fit, or a value is
- * out of range. [any; allocates nothing] */
+/* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for `room`
+ * bytes: codec_room() is enough. Returns the bytes written, or 0 where frame and body would exceed FRAME_MAX, they do
+ * not fit, or a value is out of range. [any; allocates nothing] */
 size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room);
 
 /* The next item of an ARRAY's body, which moves on behind it; false: there is none, or it is broken. [any] */
@@ -351,7 +434,7 @@ uint8_t *codec_put_end(const struct msg_end *end, uint8_t *ret);
 bool codec_next_one(struct span *ones, struct msg_one *ret);
 uint8_t *codec_put_one(const struct msg_one *one, uint8_t *ret);
 
-/* What is out of range in them, or NULL: in arguments one behind the other, in the records of an ARRAY or ENDS (there are none of other
- * types). [any] */
+/* What is out of range in them, or NULL: in arguments one behind the other, in the records of an ARRAY or ENDS (there
+ * are none of other types). [any] */
 const char *codec_args_problem(struct span args, uint32_t argc);
 const char *codec_records_problem(const struct msg *msg, struct span body);

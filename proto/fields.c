@@ -2,8 +2,8 @@
  *
  * fields.c: protobuf's bytes <-> plain structs, by one table a message.
  * Owns nothing. [any]
- * Keeps: reads nothing beyond what it is given, and writes nothing beyond its end; takes no more from the arena than the bytes of the message,
- * its arguments and its lists.
+ * Keeps: reads nothing beyond what it is given, and writes nothing beyond its end; takes no more from the arena than
+ * the bytes of the message, its arguments and its lists.
  * Does not know what fields mean. */
 #include "proto/fields.h"
 
@@ -39,7 +39,7 @@ static inline uint64_t number_of(const struct field *f, const void *plain)
     return f->size == 4 ? *(const uint32_t *)at : f->size == 8 ? *(const uint64_t *)at : *(const bool *)at;
 }
 
-/* --- the tables ----------------------------------------------------------------------------------------------------- */
+/* --- the tables --------------------------------------------------------------------------------------------------- */
 
 static bool is_number(const struct field *f, const ProtobufCFieldDescriptor *d)
 {
@@ -64,8 +64,8 @@ static bool field_fits(const struct field *f, const ProtobufCFieldDescriptor *d)
     if (strcmp(dot ? dot + 1 : f->name, d->name) != 0)
         return false;
     if (f->kind == FIELD_LIST)
-        return d->label == PROTOBUF_C_LABEL_REPEATED && d->type == PROTOBUF_C_TYPE_MESSAGE && d->descriptor == f->of->descriptor &&
-               message_fits(f->of);
+        return d->label == PROTOBUF_C_LABEL_REPEATED && d->type == PROTOBUF_C_TYPE_MESSAGE &&
+               d->descriptor == f->of->descriptor && message_fits(f->of);
     if (f->kind == FIELD_ARGS)
         return d->label == PROTOBUF_C_LABEL_REPEATED && d->type == PROTOBUF_C_TYPE_BYTES;
     return d->label == PROTOBUF_C_LABEL_NONE && (d->type == PROTOBUF_C_TYPE_BYTES ? !f->size : is_number(f, d));
@@ -83,7 +83,7 @@ bool message_fits(const struct message *m)
     return true;
 }
 
-/* --- limits ----------------------------------------------------------------------------------------------------------- */
+/* --- limits ------------------------------------------------------------------------------------------------------- */
 
 static bool are_tags(struct span s, uint64_t most)
 {
@@ -159,7 +159,7 @@ const char *message_problem(const struct message *m, const void *plain)
     return problem;
 }
 
-/* --- unpacking -------------------------------------------------------------------------------------------------------- */
+/* --- unpacking ---------------------------------------------------------------------------------------------------- */
 
 /* What is left to read. */
 struct input {
@@ -227,7 +227,8 @@ static inline __attribute__((always_inline)) bool get_token(struct input *in, st
     }
 }
 
-/* What is read, and a copy of it in which the bytes of fields stay: a NUL goes behind each, where the copy has the next field's number. */
+/* What is read, and a copy of it in which the bytes of fields stay: a NUL goes behind each, where the copy has the next
+ * field's number. */
 struct source {
     const uint8_t *data;
     uint8_t *copy;
@@ -255,7 +256,8 @@ static bool too_much(struct source *from, const char *problem)
 static bool append_arg(const struct token *t, struct source *from, struct span *args)
 {
     struct msg_submit *s = (void *)((char *)args - offsetof(struct msg_submit, args));
-    size_t room = from->size < CODEC_ARGS_SIZE ? from->size : CODEC_ARGS_SIZE; /* each has come with two bytes at least */
+    /* each has come with two bytes at least */
+    size_t room = from->size < CODEC_ARGS_SIZE ? from->size : CODEC_ARGS_SIZE;
     char *to = s->argc ? (char *)(uintptr_t)args->data : take(from->arena, room);
 
     if (!to)
@@ -275,7 +277,8 @@ static bool append_arg(const struct token *t, struct source *from, struct span *
 static bool unpack(const struct message *m, struct input in, struct source *from, void *ret);
 
 /* One more, with room from the first on for all that are still to come. */
-static bool append(const struct field *f, const struct token *t, struct input rest, struct source *from, struct list_member *list)
+static bool append(const struct field *f, const struct token *t, struct input rest, struct source *from,
+                   struct list_member *list)
 {
     if (list->n == 0) {
         struct token other;
@@ -364,8 +367,8 @@ static bool finish(const struct message *m, uint64_t seen, struct source *from, 
     return true;
 }
 
-/* The index of a field; n_fields: it is unknown. Those from `next` on are tried first: they were packed in the order of their numbers, most
- * likely. */
+/* The index of a field; n_fields: it is unknown. Those from `next` on are tried first: they were packed in the order of
+ * their numbers, most likely. */
 static inline unsigned find(const ProtobufCMessageDescriptor *d, uint32_t number, unsigned next)
 {
     while (next < d->n_fields && d->fields[next].id < number)
@@ -396,7 +399,8 @@ static bool unpack(const struct message *m, struct input in, struct source *from
     return finish(m, seen, from, ret);
 }
 
-bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret, const char **ret_problem)
+bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret,
+                    const char **ret_problem)
 {
     struct source from = {.data = data, .copy = take(arena, size + 1), .size = size, .arena = arena};
 
@@ -410,7 +414,7 @@ bool message_unpack(const struct message *m, struct arena *arena, const uint8_t 
     return ok;
 }
 
-/* --- packing ---------------------------------------------------------------------------------------------------------- */
+/* --- packing ------------------------------------------------------------------------------------------------------ */
 
 /* Where the next byte goes. Once something did not fit, or was out of range, there is no room any more. */
 struct output {
@@ -498,7 +502,8 @@ static void put_number(struct output *o, const ProtobufCFieldDescriptor *d, cons
     (void)(fits ? put_head(o, d, PROTOBUF_C_WIRE_TYPE_VARINT, value) : fail(o));
 }
 
-static void put_list(struct output *o, const ProtobufCFieldDescriptor *d, const struct field *f, const struct list_member *list)
+static void put_list(struct output *o, const ProtobufCFieldDescriptor *d, const struct field *f,
+                     const struct list_member *list)
 {
     if (list->n > f->most)
         (void)fail(o);
@@ -506,7 +511,8 @@ static void put_list(struct output *o, const ProtobufCFieldDescriptor *d, const 
         put_element(o, d, f->of, (const char *)list->data + i * f->of->size);
 }
 
-static inline void put_field(struct output *o, const ProtobufCFieldDescriptor *d, const struct field *f, const void *from)
+static inline void put_field(struct output *o, const ProtobufCFieldDescriptor *d, const struct field *f,
+                             const void *from)
 {
     const struct msg_id *id = from;
     const struct span *s = from;
@@ -579,6 +585,7 @@ size_t message_room(const struct message *m, const void *plain)
 
     for (unsigned left = m->descriptor->n_fields; left; left--, f++)
         if (!f->size)
-            room += f->kind == FIELD_TEXT ? ((const struct span *)member_of(plain, f))->size : room_of(f, member_of(plain, f));
+            room += f->kind == FIELD_TEXT ? ((const struct span *)member_of(plain, f))->size
+                                          : room_of(f, member_of(plain, f));
     return room;
 }

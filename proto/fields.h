@@ -2,10 +2,11 @@
  *
  * fields.h: protobuf's bytes <-> plain structs, by one table a message.
  *
- * Numbers and types of fields are those of protobuf-c's descriptors; a table beside each says where the field is in the plain struct, and
- * what it may hold. Packing, unpacking, limits and sizes all go by these two. protobuf_c_message_unpack() looks for what can be in any
- * message: required fields, oneofs, unknown fields to be kept; it takes three passes and a struct of its own, which had to be copied then.
- * The bytes are those of protobuf-c, and so is what is understood: tests/fuzz/fuzz-fields.c holds one against the other. All of this is [any].
+ * Numbers and types of fields are those of protobuf-c's descriptors; a table beside each says where the field is in the
+ * plain struct, and what it may hold. Packing, unpacking, limits and sizes all go by these two.
+ * protobuf_c_message_unpack() looks for what can be in any message: required fields, oneofs, unknown fields to be kept;
+ * it takes three passes and a struct of its own, which had to be copied then. The bytes are those of protobuf-c, and so
+ * is what is understood: tests/fuzz/fuzz-fields.c holds one against the other. All of this is [any].
  */
 #pragma once
 
@@ -61,9 +62,10 @@ bool message_fits(const struct message *m);
 /* NULL, or the first field that is out of range. */
 const char *message_problem(const struct message *m, const void *plain);
 
-/* Reads the message into *ret, with a NUL behind each text. Unknown fields are left out. False: *ret_problem is out of range; or it is NULL, and
- * the message cannot be read or the arena has no room. */
-bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret, const char **ret_problem);
+/* Reads the message into *ret, with a NUL behind each text. Unknown fields are left out. False: *ret_problem is out of
+ * range; or it is NULL, and the message cannot be read or the arena has no room. */
+bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret,
+                    const char **ret_problem);
 
 /* Where it ends; NULL: it does not fit, or message_problem() has something to say. */
 uint8_t *message_pack(const struct message *m, const void *plain, uint8_t *ret, const uint8_t *end);

@@ -69,7 +69,8 @@ static const char *cut_known(const char *from, uint64_t size, struct span *ret)
     return from + size;
 }
 
-/* index 4, n 4, state 1, exit 1, attempts 2, sizes of worker, error, status and backtrace 2 each, of output 4; three times 8 */
+/* index 4, n 4, state 1, exit 1, attempts 2, sizes of worker, error, status and backtrace 2 each, of output 4; three
+ * times 8 */
 bool codec_next_end(struct span *body, struct msg_end *ret)
 {
     struct span head;
@@ -99,7 +100,8 @@ bool codec_next_end(struct span *body, struct msg_end *ret)
 
 size_t codec_end_size(const struct msg_end *end)
 {
-    return CODEC_END_SIZE + end->worker.size + end->error.size + end->status.size + end->backtrace.size + end->output.size;
+    return CODEC_END_SIZE + end->worker.size + end->error.size + end->status.size + end->backtrace.size +
+           end->output.size;
 }
 
 static uint8_t *put_span(uint8_t *ret, struct span span)

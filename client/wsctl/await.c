@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * await.c: `wsctl await ID...`: the outputs in the order of the arguments, then the first failing code. Batches have no output: when
- * the jobs have ended they are waited for, one after the other. */
+ * await.c: `wsctl await ID...`: the outputs in the order of the arguments, then the first failing code. Batches have no
+ * output: when the jobs have ended they are waited for, one after the other. */
 #include "batch.h"
 
 #include <errno.h>

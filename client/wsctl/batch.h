@@ -21,11 +21,11 @@ struct batch {
     struct wsd_client *client;
     struct output output;
     bool unordered;
-    bool named;         /* errors and messages name the item */
-    bool item_key;      /* JSON has a member `item` */
-    bool stops;         /* what is behind one that has failed is cancelled: how it ends is of no interest */
-    bool unheld;        /* none is held: one may be waited for by another, which comes before it */
-    bool asks;          /* whether wsd takes an item is told as soon as it is known, and not with its end */
+    bool named;    /* errors and messages name the item */
+    bool item_key; /* JSON has a member `item` */
+    bool stops;    /* what is behind one that has failed is cancelled: how it ends is of no interest */
+    bool unheld;   /* none is held: one may be waited for by another, which comes before it */
+    bool asks;     /* whether wsd takes an item is told as soon as it is known, and not with its end */
     /* Whether an item that was refused so is to be `refused` for now, too; NULL: none but -EAGAIN. */
     bool (*again)(struct batch_item *item, int error);
     const char *plugin; /* for the hint where it is not found */

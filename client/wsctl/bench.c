@@ -19,13 +19,13 @@
 #include "json.h"
 #include "progress.h"
 
-#define DEFAULT_PLUGIN   "fib:nothing"
-#define DEFAULT_USEC     5000000u
-#define CONNECTIONS_MAX  1000
-#define IN_FLIGHT_MAX    100000
-#define SIZE_MAX_        (1 << 30)
-#define COUNT_MAX        1000000000000
-#define TICK_MSEC        100
+#define DEFAULT_PLUGIN  "fib:nothing"
+#define DEFAULT_USEC    5000000u
+#define CONNECTIONS_MAX 1000
+#define IN_FLIGHT_MAX   100000
+#define SIZE_MAX_       (1 << 30)
+#define COUNT_MAX       1000000000000
+#define TICK_MSEC       100
 
 struct bench {
     struct ctl *ctl;
@@ -109,7 +109,8 @@ static void begin_job(struct shot *shot)
         .input = b->input,
         .input_size = b->size,
     };
-    struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = shot};
+    struct wsd_callbacks callbacks = {
+        .size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = shot};
     struct wsd_call *call;
 
     if (!more(b))
@@ -239,10 +240,10 @@ static int report(const struct bench *b)
     }
     if (!b->ctl->quiet)
         print_line("%s: %zu connection%s, %zu in flight on each, %zu bytes of input", b->name, b->n_connections,
-               b->n_connections == 1 ? "" : "s", b->in_flight, b->size);
+                   b->n_connections == 1 ? "" : "s", b->in_flight, b->size);
     print_line("%" PRIu64 " jobs in %s: %.0f jobs/s", b->n_done, duration_text(usec, text[0], sizeof(text[0])), rate);
     print_line("latency: p50 %s, p99 %s, max %s", duration_text(p50, text[0], sizeof(text[0])),
-           duration_text(p99, text[1], sizeof(text[1])), duration_text(b->latency.max, text[2], sizeof(text[2])));
+               duration_text(p99, text[1], sizeof(text[1])), duration_text(b->latency.max, text[2], sizeof(text[2])));
     return 0;
 }
 
@@ -251,12 +252,9 @@ static int report(const struct bench *b)
 enum { OPT_SIZE = 256 };
 
 static const struct option long_options[] = {
-    {"connections", required_argument, NULL, 'c'},
-    {"in-flight", required_argument, NULL, 'f'},
-    {"count", required_argument, NULL, 'n'},
-    {"seconds", required_argument, NULL, 's'},
-    {"size", required_argument, NULL, OPT_SIZE},
-    {0},
+    {"connections", required_argument, NULL, 'c'}, {"in-flight", required_argument, NULL, 'f'},
+    {"count", required_argument, NULL, 'n'},       {"seconds", required_argument, NULL, 's'},
+    {"size", required_argument, NULL, OPT_SIZE},   {0},
 };
 
 /* Returns 0 or the exit code, said. */
@@ -269,9 +267,10 @@ static int set_option(struct bench *b, int c)
                    ? 0
                    : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
 
-    long long min = c == OPT_SIZE ? 0 : 1, max = c == 'c' ? CONNECTIONS_MAX : c == 'f' ? IN_FLIGHT_MAX
-                                               : c == 'n' ? COUNT_MAX
-                                                          : SIZE_MAX_;
+    long long min = c == OPT_SIZE ? 0 : 1, max = c == 'c'   ? CONNECTIONS_MAX
+                                                 : c == 'f' ? IN_FLIGHT_MAX
+                                                 : c == 'n' ? COUNT_MAX
+                                                            : SIZE_MAX_;
 
     if (parse_number(optarg, min, max, &number) < 0)
         return ctl_error(CODE_USAGE, optarg, "not a number from %lld to %lld", min, max);

@@ -18,8 +18,8 @@ enum { OPT_ALL = 400, OPT_DRY_RUN };
 static const struct option options[] = {
     FILTER_OPTIONS, {"all", no_argument, NULL, OPT_ALL}, {"dry-run", no_argument, NULL, OPT_DRY_RUN}, {0}};
 
-/* Whether that which cannot be cancelled has ended: wsd knows the end of a job or a batch for a while. 0, or -ENOENT: it is neither, or
- * is not to be cancelled; or another negative errno. */
+/* Whether that which cannot be cancelled has ended: wsd knows the end of a job or a batch for a while. 0, or -ENOENT:
+ * it is neither, or is not to be cancelled; or another negative errno. */
 static int find_ended(struct wsd_client *client, const struct wsd_id *id)
 {
     struct wsd_job_info job = {.size = sizeof(job)};
@@ -46,7 +46,8 @@ static int cancel_id(struct wsd_client *client, const char *text)
     if (r == -ENOENT || r == -EOPNOTSUPP) { /* of batches */
         r = find_ended(client, &id);
         if (r == 0 || r == -ENOENT)
-            return ctl_error(CODE_NOT_FOUND, text, r == 0 ? "it has ended: there is nothing to cancel" : "no such job or batch");
+            return ctl_error(CODE_NOT_FOUND, text,
+                             r == 0 ? "it has ended: there is nothing to cancel" : "no such job or batch");
     }
     return r < 0 ? ctl_client_error(client, text, NULL) : 0;
 }

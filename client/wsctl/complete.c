@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * complete.c: `wsctl complete WORD...`: what could stand in the place of the last word, for the completions of all shells
- * (packaging/completions). The other words are those between `wsctl` and it.
- * What verbs take is read from the text of their help, which so is the only place where it stands; plugins, functions and
- * jobs come from wsd.
+ * complete.c: `wsctl complete WORD...`: what could stand in the place of the last word, for the completions of all
+ * shells (packaging/completions). The other words are those between `wsctl` and it.
+ * What verbs take is read from the text of their help, which so is the only place where it stands; plugins, functions
+ * and jobs come from wsd.
  * Says: a candidate a line, a tab and some words about it. A line without a candidate asks the shell for file names
  * (`files`) or `directories`.
  * Keeps: never an error, never longer than a second, nothing where no wsd is. Not in --help: nobody types it. */
@@ -19,10 +19,10 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 
-#define TOKENS_MAX     16
-#define OPEN_USEC      500000u
-#define PATIENCE_SEC   1u
-#define WORD           256u
+#define TOKENS_MAX   16
+#define OPEN_USEC    500000u
+#define PATIENCE_SEC 1u
+#define WORD         256u
 
 struct complete {
     struct wsd_client *client;
@@ -185,7 +185,7 @@ static struct wsd_client *connected(struct complete *c, const char *socket)
     return c->client;
 }
 
-/* --- arguments, as the usage has them ------------------------------------------------------------------------------ */
+/* --- arguments, as the usage has them ----------------------------------------------------------------------------- */
 
 /* One of a usage's words, without its brackets and dots. */
 struct token {
@@ -193,7 +193,8 @@ struct token {
     bool repeats;
 };
 
-/* The words of one alternative of a usage, but options. Returns where the next alternative begins, NULL: there is none. */
+/* The words of one alternative of a usage, but options. Returns where the next alternative begins, NULL: there is
+ * none. */
 static const char *read_usage(const char *usage, struct token *tokens, size_t *ret_n)
 {
     *ret_n = 0;
@@ -277,7 +278,7 @@ static void offer_argument(struct complete *c, const struct ctl *ctl, char *cons
     }
 }
 
-/* --- the line so far ------------------------------------------------------------------------------------------------ */
+/* --- the line so far ---------------------------------------------------------------------------------------------- */
 
 /* Behind this many arguments a verb has no more options: submit and map take theirs behind the plugin, too. */
 static size_t last_options(const struct verb *verb)

@@ -20,7 +20,8 @@ struct verb {
     const char *help;  /* one line; NULL: not for people */
     const char *details;
     int (*run)(struct ctl *ctl, int argc, char **argv);
-    bool in_order; /* options stop at the first argument: what comes then may be a job's. Else they may stand anywhere */
+    /* options stop at the first argument: what comes then may be a job's. Else they may stand anywhere */
+    bool in_order;
 };
 
 /* The common options. */
@@ -70,8 +71,8 @@ int list_show(const struct wsd_job_info *info, void *userdata);
 #define CTL_EXIT (-2) /* --help was answered or something was wrong: return *ret_exit */
 
 /* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common
- * options are dealt with. `own` ends with zeros. Options stop at the first argument where the verb is in_order, and may be
- * asked for again behind it. */
+ * options are dealt with. `own` ends with zeros. Options stop at the first argument where the verb is in_order, and may
+ * be asked for again behind it. */
 int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, const struct option *own, int *ret_exit);
 /* The same directly behind the plugin, where only long options, spelled out, are ours; anything else, `--` too, begins
  * the plugin's own arguments. Not to be called where `--` stood before the plugin: that ended our options. */
@@ -98,7 +99,8 @@ __attribute__((format(printf, 3, 4))) int ctl_error(int exit, const char *what, 
 void ctl_error_where(const char *where);
 /* A line of a job's: what may be NULL. */
 void print_message(const char *what, const char *text);
-/* A part of a line on stdout, and the rest of one with its end: all that they say is escaped (base/escape.h), ends of lines too. */
+/* A part of a line on stdout, and the rest of one with its end: all that they say is escaped (base/escape.h), ends of
+ * lines too. */
 __attribute__((format(printf, 1, 2))) void print_text(const char *format, ...);
 #define print_line(...) (print_text(__VA_ARGS__), (void)putchar('\n'))
 /* The name of a state, coloured where stdout is a terminal that wants it. */

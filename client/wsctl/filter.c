@@ -21,9 +21,10 @@ static int add_states(struct wsd_filter *filter, const char *text)
                 bit = 1u << state;
         }
         if (!bit)
-            return ctl_error(CODE_USAGE, text,
-                             "not states; write some of held,delayed,queued,running,succeeded,failed,cancelled,timed-out,"
-                             "crashed,interrupted");
+            return ctl_error(
+                CODE_USAGE, text,
+                "not states; write some of held,delayed,queued,running,succeeded,failed,cancelled,timed-out,"
+                "crashed,interrupted");
         filter->states |= bit;
         at += n;
     }
@@ -43,7 +44,8 @@ static int set_user(struct wsd_filter *filter, const char *text)
     errno = 0;
     user = getpwnam(text);
     if (!user && errno && errno != ENOENT && errno != ESRCH)
-        return ctl_error(CODE_BUSY, text, "the user database could not be asked (%s): try again when it answers", strerror(errno));
+        return ctl_error(CODE_BUSY, text, "the user database could not be asked (%s): try again when it answers",
+                         strerror(errno));
     if (!user)
         return ctl_error(CODE_NOT_FOUND, text, "there is no such user");
     filter->uid = user->pw_uid;
@@ -55,8 +57,10 @@ int filter_option(struct wsd_filter *filter, int option)
     static struct wsd_id batch; /* there is one command line */
 
     switch (option) {
-    case OPT_STATE: return add_states(filter, optarg);
-    case OPT_USER: return set_user(filter, optarg);
+    case OPT_STATE:
+        return add_states(filter, optarg);
+    case OPT_USER:
+        return set_user(filter, optarg);
     case OPT_PLUGIN:
         filter->plugin = optarg;
         return parse_plugin(optarg, &filter->function) == 0

@@ -8,17 +8,19 @@
 
 enum { OPT_STATE = 300, OPT_USER, OPT_PLUGIN, OPT_SINCE, OPT_OLDER_THAN, OPT_BATCH };
 
-#define FILTER_OPTIONS                                                                                                  \
-    {"state", required_argument, NULL, OPT_STATE}, {"user", required_argument, NULL, OPT_USER},                         \
-        {"plugin", required_argument, NULL, OPT_PLUGIN}, {"since", required_argument, NULL, OPT_SINCE},                 \
-        {"older-than", required_argument, NULL, OPT_OLDER_THAN},           \
-        {"batch", required_argument, NULL, OPT_BATCH}
+#define FILTER_OPTIONS                                                                                                 \
+    {"state", required_argument, NULL, OPT_STATE}, {"user", required_argument, NULL, OPT_USER},                        \
+        {"plugin", required_argument, NULL, OPT_PLUGIN}, {"since", required_argument, NULL, OPT_SINCE},                \
+        {"older-than", required_argument, NULL, OPT_OLDER_THAN},                                                       \
+    {                                                                                                                  \
+        "batch", required_argument, NULL, OPT_BATCH                                                                    \
+    }
 
-#define FILTER_HELP                                                                                                     \
-    "      --state STATE     in this state, or in one of several with commas between\n"                                 \
-    "      --user USER       of this user: a name or a number\n"                                                        \
-    "      --plugin PLUGIN   of this plugin, or PLUGIN:FUNCTION\n"                                                      \
-    "      --since TIME      submitted within the last 30, 1.5s, 2min, 1h, 7d\n"                                        \
+#define FILTER_HELP                                                                                                    \
+    "      --state STATE     in this state, or in one of several with commas between\n"                                \
+    "      --user USER       of this user: a name or a number\n"                                                       \
+    "      --plugin PLUGIN   of this plugin, or PLUGIN:FUNCTION\n"                                                     \
+    "      --since TIME      submitted within the last 30, 1.5s, 2min, 1h, 7d\n"                                       \
     "      --older-than TIME  submitted before that\n"                                                                 \
     "      --batch ID        of this batch\n"
 

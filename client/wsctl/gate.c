@@ -26,7 +26,9 @@ static int act(struct ctl *ctl, struct wsd_client *client, enum wsd_gate_action 
     if (is_tag) {
         int r = wsd_client_gate_tag(client, action, what, limit);
 
-        return r == -EINVAL ? ctl_error(CODE_USAGE, what, "not the name of a tag") : r < 0 ? ctl_client_error(client, what, NULL) : 0;
+        return r == -EINVAL ? ctl_error(CODE_USAGE, what, "not the name of a tag")
+               : r < 0      ? ctl_client_error(client, what, NULL)
+                            : 0;
     }
     if (what && (!plugin || parse_plugin(plugin, &function) < 0))
         return ctl_error(CODE_USAGE, what, "PLUGIN[:FUNCTION] is wanted");
@@ -77,7 +79,7 @@ int verb_resume(struct ctl *ctl, int argc, char **argv)
     return verb_act(ctl, argc, argv, WSD_GATE_RESUME);
 }
 
-/* --- drain ---------------------------------------------------------------------------------------------------------- */
+/* --- drain -------------------------------------------------------------------------------------------------------- */
 
 struct look {
     uint64_t left;
@@ -147,7 +149,7 @@ int verb_drain(struct ctl *ctl, int argc, char **argv)
     return r ? r : print_end();
 }
 
-/* --- limit ---------------------------------------------------------------------------------------------------------- */
+/* --- limit -------------------------------------------------------------------------------------------------------- */
 
 static int list_each(const struct wsd_gate_info *info, void *userdata)
 {
@@ -163,7 +165,7 @@ static int list_each(const struct wsd_gate_info *info, void *userdata)
     if (info->limit)
         snprintf(limit, sizeof(limit), "%u", info->limit);
     print_line("%-24s %6s %9" PRIu64 " %9" PRIu64 "  %s%s", name, limit, info->running, info->waiting,
-           info->paused ? "paused " : "", info->drained ? "drained" : "");
+               info->paused ? "paused " : "", info->drained ? "drained" : "");
     return 0;
 }
 

@@ -2,8 +2,8 @@
  *
  * graph.c: reads a graph of jobs, and draws it.
  * Owns what it has read. One thread.
- * Keeps: what graph_parse() gives can be submitted: every name is known, and there is an order in which each node comes after
- * those that it runs after. What is wrong is said in one line, with its place.
+ * Keeps: what graph_parse() gives can be submitted: every name is known, and there is an order in which each node comes
+ * after those that it runs after. What is wrong is said in one line, with its place.
  * Does not run it (run.c). */
 #include "graph.h"
 
@@ -41,7 +41,7 @@ static size_t count(const struct value *array)
     return n;
 }
 
-/* --- members of a node ------------------------------------------------------------------------------------------------ */
+/* --- members of a node -------------------------------------------------------------------------------------------- */
 
 struct reading {
     const char *path;
@@ -51,9 +51,10 @@ struct reading {
 
 static int wants(const struct reading *r, const struct value *v, enum value_type type)
 {
-    static const char *const what[] = {
-        [VALUE_BOOL] = "true or false is wanted", [VALUE_STRING] = "a string is wanted", [VALUE_ARRAY] = "an array is wanted",
-        [VALUE_OBJECT] = "an object is wanted"};
+    static const char *const what[] = {[VALUE_BOOL] = "true or false is wanted",
+                                       [VALUE_STRING] = "a string is wanted",
+                                       [VALUE_ARRAY] = "an array is wanted",
+                                       [VALUE_OBJECT] = "an object is wanted"};
 
     return v->type == type ? 0 : refuse(r->path, v, what[type]);
 }
@@ -170,7 +171,8 @@ static int set_plugin(const struct reading *r, struct graph_node *node, const st
 
 static int set_member(const struct reading *r, struct graph_node *node, const struct value *v)
 {
-    static const char *const options[] = {"timeout", "priority", "durable", "key", "retries", "retry-delay", "retry-on"};
+    static const char *const options[] = {"timeout", "priority",    "durable", "key",
+                                          "retries", "retry-delay", "retry-on"};
     int error;
 
     if (strcmp(v->name, "name") == 0)
@@ -187,8 +189,9 @@ static int set_member(const struct reading *r, struct graph_node *node, const st
         if (strcmp(v->name, options[i]) == 0)
             return set_option(r, node, v);
     if (strcmp(v->name, "function") != 0 && strcmp(v->name, "input") != 0)
-        return refuse(r->path, v, "no such member of a node; there are: name plugin function args input after after-any tags "
-                                  "timeout priority durable key retries retry-delay retry-on");
+        return refuse(r->path, v,
+                      "no such member of a node; there are: name plugin function args input after after-any tags "
+                      "timeout priority durable key retries retry-delay retry-on");
     error = wants(r, v, VALUE_STRING);
     if (*v->name == 'f')
         node->options.function = v->text;
@@ -210,7 +213,7 @@ static int set_node(const struct reading *r, struct graph_node *node, const stru
     return error;
 }
 
-/* --- names and order -------------------------------------------------------------------------------------------------- */
+/* --- names and order ---------------------------------------------------------------------------------------------- */
 
 /* A name is also that of a file and of a node in DOT. */
 static int check_name(const char *path, const struct value *object)
@@ -222,7 +225,8 @@ static int check_name(const char *path, const struct value *object)
     if (!name)
         return refuse(path, object, "a node needs a name");
     if (name->type != VALUE_STRING || !codec_is_tag(name->text, strlen(name->text)) || name->text[0] == '.')
-        return refuse(path, name, "a name is 1 to 63 letters, digits, dots, underscores and hyphens, and begins with no dot");
+        return refuse(path, name,
+                      "a name is 1 to 63 letters, digits, dots, underscores and hyphens, and begins with no dot");
     return 0;
 }
 
@@ -265,7 +269,8 @@ static int check_order(const char *path, const struct graph *graph)
 
     if (!left || !done)
         return ctl_error(CODE_IO, path, "out of memory");
-    while (moved) { /* in most files each node comes behind those that it runs after: then this is one round, and one more */
+    /* in most files each node comes behind those that it runs after: then this is one round, and one more */
+    while (moved) {
         moved = false;
         for (size_t i = 0; i < graph->n_nodes; i++) {
             const struct graph_node *node = &graph->nodes[i];
@@ -289,7 +294,7 @@ static int check_order(const char *path, const struct graph *graph)
     return refuse(path, v, text);
 }
 
-/* --- the file ---------------------------------------------------------------------------------------------------------- */
+/* --- the file ----------------------------------------------------------------------------------------------------- */
 
 static int read_nodes(const char *path, struct graph *graph)
 {
@@ -361,7 +366,8 @@ int graph_read(const char *path, struct graph *ret)
     else if (buffer_size(&file) > GRAPH_FILE_MAX)
         r = ctl_error(CODE_USAGE, path, "larger than %u MiB", GRAPH_FILE_MAX >> 20);
     if (r == 0)
-        r = graph_parse(is_stdin ? "stdin" : path, file.data ? (const char *)buffer_data(&file) : "", buffer_size(&file), ret);
+        r = graph_parse(is_stdin ? "stdin" : path, file.data ? (const char *)buffer_data(&file) : "",
+                        buffer_size(&file), ret);
     if (!is_stdin)
         close_fd(fd);
     buffer_deinit(&file);
@@ -387,7 +393,9 @@ void graph_dot(const struct graph *graph, FILE *to)
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct graph_node *node = &graph->nodes[i];
         const char *state = node->state ? wsd_job_state_name(node->state) : "",
-                   *colour = node->state == WSD_JOB_SUCCEEDED ? "palegreen" : node->state == WSD_JOB_CANCELLED ? "lightgrey" : "salmon";
+                   *colour = node->state == WSD_JOB_SUCCEEDED   ? "palegreen"
+                             : node->state == WSD_JOB_CANCELLED ? "lightgrey"
+                                                                : "salmon";
 
         fprintf(to, "  \"%s\" [label=\"%s%s%s\"", node->name, node->name, *state ? "\\n" : "", state);
         if (*state)

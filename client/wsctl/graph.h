@@ -22,14 +22,14 @@ struct graph_node {
     struct submit_options options; /* run.c says output, which is freed */
     struct graph_edge *edges;
     size_t n_edges;
-    char **args; /* options.args */
+    char **args;  /* options.args */
     char *plugin; /* options.plugin */
     /* run.c */
     struct batch_item *item;
-    struct wsd_id id; /* while accepted */
-    enum wsd_job_state state; /* 0: not known to have ended */
+    struct wsd_id id;                  /* while accepted */
+    enum wsd_job_state state;          /* 0: not known to have ended */
     bool submitted, accepted, at_once; /* at_once: it was refused, and is to be submitted again now */
-    size_t n_known; /* of those that it runs after: how many had ended when it was submitted */
+    size_t n_known;                    /* of those that it runs after: how many had ended when it was submitted */
 };
 
 struct graph {

@@ -2,8 +2,8 @@
  *
  * json.c: writes one object a line.
  * Owns the line until it is written. One thread.
- * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD); no terminal
- * that shows it is steered by it.
+ * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD); no
+ * terminal that shows it is steered by it.
  * Does not read JSON, but for telling whether it is some. */
 #include "json.h"
 

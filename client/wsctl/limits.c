@@ -49,7 +49,8 @@ static int show(const struct wsd_limit_info *info, void *userdata)
         name_of(info->uid, user, sizeof(user));
     if (info->moved)
         name_of(info->by, by, sizeof(by));
-    print_line("%-25s %16s %-14s %s", info->key, *info->value ? info->value : "-", info->of_user ? user : "*", info->moved ? by : "-");
+    print_line("%-25s %16s %-14s %s", info->key, *info->value ? info->value : "-", info->of_user ? user : "*",
+               info->moved ? by : "-");
     return 0;
 }
 

@@ -57,8 +57,8 @@ int list_show(const struct wsd_job_info *info, void *userdata)
     }
     wsd_id_text(&info->id, id);
     snprintf(name, sizeof(name), "%.80s%s%.60s", info->plugin, info->function[0] ? ":" : "", info->function);
-    snprintf(text, sizeof(text), "%-24s%s%s%s%s%s", name, info->tags[0] ? "  [" : "", info->tags, info->tags[0] ? "]" : "",
-             info->error[0] ? "  " : "", info->error);
+    snprintf(text, sizeof(text), "%-24s%s%s%s%s%s", name, info->tags[0] ? "  [" : "", info->tags,
+             info->tags[0] ? "]" : "", info->error[0] ? "  " : "", info->error);
     escape_text(rest, sizeof(rest), text);
     if (size.ws_col)
         cut(rest, size.ws_col > FIXED_COLUMNS ? size.ws_col - FIXED_COLUMNS : 1u);
@@ -74,7 +74,7 @@ void list_heading(const struct ctl *ctl)
         print_line("%-32s  %-11s  %10s  %s", "ID", "STATE", "RUN", "PLUGIN");
 }
 
-/* --- again and again -------------------------------------------------------------------------------------------------- */
+/* --- again and again ---------------------------------------------------------------------------------------------- */
 
 struct watched {
     struct hash_link by_id;
@@ -199,11 +199,13 @@ static int watch(struct ctl *ctl, struct wsd_client *client, const struct wsd_fi
     return r;
 }
 
-/* --- the verb ---------------------------------------------------------------------------------------------------------- */
+/* --- the verb ----------------------------------------------------------------------------------------------------- */
 
-static const struct option options[] = {
-    FILTER_OPTIONS, {"limit", required_argument, NULL, 'n'}, {"watch", no_argument, NULL, 'w'},
-    {"delay", required_argument, NULL, 'd'}, {0}};
+static const struct option options[] = {FILTER_OPTIONS,
+                                        {"limit", required_argument, NULL, 'n'},
+                                        {"watch", no_argument, NULL, 'w'},
+                                        {"delay", required_argument, NULL, 'd'},
+                                        {0}};
 
 int verb_list(struct ctl *ctl, int argc, char **argv)
 {
@@ -219,7 +221,8 @@ int verb_list(struct ctl *ctl, int argc, char **argv)
             return r;
         if (c == 'w')
             again = true;
-        else if (c == 'd' && (parse_duration(optarg, &delay_usec) < 0 || delay_usec < 100000 || delay_usec > 86400000000u))
+        else if (c == 'd' &&
+                 (parse_duration(optarg, &delay_usec) < 0 || delay_usec < 100000 || delay_usec > 86400000000u))
             return ctl_error(CODE_USAGE, optarg, "not a delay; write 100ms to a day");
         else if (c == 'n' && parse_number(optarg, 1, UINT32_MAX, &number) < 0)
             return ctl_error(CODE_USAGE, optarg, "not a number of jobs from 1 on");

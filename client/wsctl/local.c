@@ -24,7 +24,7 @@ struct local {
     struct buffer gathered; /* with --json */
     const char *label;
     uint64_t done, total; /* the last progress */
-    int unwritten; /* the exit code, said: the output cannot be written */
+    int unwritten;        /* the exit code, said: the output cannot be written */
 };
 
 static int on_output(const void *data, size_t size, void *userdata)
@@ -79,7 +79,8 @@ static int check_arguments(const struct submit_options *o)
         size += strlen(o->args[i]) + 1;
     if (o->n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE)
         return 0;
-    return ctl_error(CODE_USAGE, o->name, "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
+    return ctl_error(CODE_USAGE, o->name,
+                     "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
                      CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
 }
 

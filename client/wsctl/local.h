@@ -26,7 +26,8 @@ struct local_request {
     void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */
     void (*progress)(uint64_t done, uint64_t total, void *userdata);
     /* These two are called on the caller's thread. NULL: nothing is to be done, and the job is not cancelled. */
-    int (*begins)(void *userdata); /* the input is there: the descriptor that is readable when the job is to be cancelled; -1: none */
+    /* the input is there: the descriptor that is readable when the job is to be cancelled; -1: none */
+    int (*begins)(void *userdata);
     void (*cancelling)(void *userdata); /* it is readable, and the job is about to be cancelled */
     void *userdata;
 };
@@ -40,6 +41,6 @@ struct local_result {
 
 /* Runs one job to its end. 0, or a negative errno with ret->error set: those of loader_load() (daemon/host/loader.h),
  * -ENOENT also for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. Where a job does not
- * heed its timeout or its cancel this returns some seconds after it, and the job's threads are still there: the process should end
- * then. */
+ * heed its timeout or its cancel this returns some seconds after it, and the job's threads are still there: the process
+ * should end then. */
 int wsctl_local_run(const struct local_request *request, struct local_result *ret);

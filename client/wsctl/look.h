@@ -49,9 +49,9 @@ struct look_user {
 };
 
 struct look {
-    uint64_t usec;      /* monotonic */
-    uint64_t real_usec; /* since the epoch */
-    bool listed;        /* jobs and users are known */
+    uint64_t usec;                                                  /* monotonic */
+    uint64_t real_usec;                                             /* since the epoch */
+    bool listed;                                                    /* jobs and users are known */
     struct buffer counters, executors, workers, gates, jobs, users; /* arrays of the above */
 };
 
@@ -70,9 +70,10 @@ uint64_t look_growth(const struct look *before, const struct look *now, const ch
 uint64_t look_ended(const struct look *before, const struct look *now);
 /* For one second. */
 double look_rate(const struct look *before, const struct look *now, uint64_t growth);
-/* The part of the time between two looks that a worker had a CPU, in percent, 0 to 100; *ret_run: what it has run. A worker
- * that was not there before has done all of it since. */
-double look_busy(const struct look *before, const struct look *now, const struct look_worker *worker, uint64_t *ret_run);
+/* The part of the time between two looks that a worker had a CPU, in percent, 0 to 100; *ret_run: what it has run. A
+ * worker that was not there before has done all of it since. */
+double look_busy(const struct look *before, const struct look *now, const struct look_worker *worker,
+                 uint64_t *ret_run);
 /* With its texts; as long as the look is. */
 struct wsd_gate_info look_gate_info(const struct look_gate *gate);
 struct wsd_job_info look_job_info(const struct look_job *job);

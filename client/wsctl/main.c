@@ -23,7 +23,8 @@ static const struct verb verbs[] = {
      "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
      "  -p, --priority N      -100 to 100, higher first\n"
      "      --delay TIME      not before so long\n"
-     "      --at WHEN         not before: +5min, 18:30, noon, tomorrow 08:00, '2031-05-17 08:00 Europe/Berlin', @SECONDS\n"
+     "      --at WHEN         not before: +5min, 18:30, noon, tomorrow 08:00, '2031-05-17 08:00 Europe/Berlin', "
+     "@SECONDS\n"
      "      --max-wait TIME   the longest time in the queue; beyond it the job ends (124) and has not run\n"
      "      --durable         accepted when it is on disk; it and its result outlive wsd\n"
      "      --key KEY         a second submit with the same key is the same job\n"
@@ -57,7 +58,8 @@ static const struct verb verbs[] = {
      verb_map, true},
     {"run", "[OPTION...] FILE", "Runs a graph of jobs",
      "FILE (- is stdin) is JSON: {\"nodes\": [{\"name\": \"a\", \"plugin\": \"checksum\", \"args\": [\"x\"]},\n"
-     "{\"name\": \"b\", \"plugin\": \"count\", \"after\": [\"a\"]}]}; wsctl(1) has all members of a node. Outputs come in the\n"
+     "{\"name\": \"b\", \"plugin\": \"count\", \"after\": [\"a\"]}]}; wsctl(1) has all members of a node. Outputs come "
+     "in the\n"
      "order of the file. After a failure the rest is cancelled; what did not run because of another does not count.\n\n"
      "  -d, --output-dir DIR  each output into DIR/NAME instead, when its job has succeeded\n"
      "  -k, --keep-going      after a failure only what runs after it is cancelled\n"
@@ -66,32 +68,37 @@ static const struct verb verbs[] = {
      "      --json            one object a node, with its name as `item`\n",
      verb_run},
     {"await", "ID...", "Waits for jobs and gives their output and status",
-     "The outputs come in the order of the arguments; the exit code is that of the first that failed. Of a batch all jobs are\n"
-     "waited for; --batch of wsctl list has their ids.\n", verb_await},
+     "The outputs come in the order of the arguments; the exit code is that of the first that failed. Of a batch all "
+     "jobs are\n"
+     "waited for; --batch of wsctl list has their ids.\n",
+     verb_await},
     {"attach", "ID...", "Follows jobs as they go: output, messages, progress, end",
-     "From any terminal, as many as like to. Output comes from its beginning where the job was detached, is durable or has a "
+     "From any terminal, as many as like to. Output comes from its beginning where the job was detached, is durable or "
+     "has a "
      "key,\n"
      "else from now on; that of several jobs comes mixed, under headings. Ctrl-C leaves the jobs alone.\n",
      verb_attach},
     {"status", "ID", "Tells what is known of a job, or of a batch", "", verb_status},
     {"list", "[OPTION...]", "Lists your jobs (who may see all: everybody's), oldest first",
-     FILTER_HELP
-     "  -n, --limit N         only the newest so many\n"
-     "  -w, --watch           again and again, until Ctrl-C; where stdout is no terminal, or with --json: what has changed\n"
-     "  -d, --delay TIME      between two looks of --watch (1)\n",
+     FILTER_HELP "  -n, --limit N         only the newest so many\n"
+                 "  -w, --watch           again and again, until Ctrl-C; where stdout is no terminal, or with --json: "
+                 "what has changed\n"
+                 "  -d, --delay TIME      between two looks of --watch (1)\n",
      verb_list},
     {"cancel", "ID... | [OPTION...]", "Cancels jobs, by id or by what they are",
-     "Of what has not ended, and only what all options together mean; who may cancel all: everybody's.\n\n"
-     FILTER_HELP
+     "Of what has not ended, and only what all options together mean; who may cancel all: everybody's.\n\n" FILTER_HELP
      "      --all             whatever it is\n"
      "      --dry-run         only show what would be cancelled\n",
      verb_cancel},
     {"dead", "list | requeue ID... | drop ID...", "Shows durable jobs that are out of retries, and decides on them",
-     "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n", verb_dead},
+     "They are kept until requeue (queued again, under the same id, as if never tried) or drop (forgotten).\n",
+     verb_dead},
     {"schedule", "add NAME --on WHEN [OPTION...] PLUGIN[:FUNCTION] [ARG...] | list | remove NAME | run NAME",
      "Has wsd submit a job again and again",
-     "WHEN is a calendar expression of systemd.time(7): 'Mon..Fri 08:00', '*:0/15', daily, 'Sun 03:00 Europe/Berlin'. What is\n"
-     "added is kept on disk, and runs with your rights until it is removed; run does it now, and prints the job's id. A run that\n"
+     "WHEN is a calendar expression of systemd.time(7): 'Mon..Fri 08:00', '*:0/15', daily, 'Sun 03:00 Europe/Berlin'. "
+     "What is\n"
+     "added is kept on disk, and runs with your rights until it is removed; run does it now, and prints the job's id. "
+     "A run that\n"
      "comes due while the one before is not done is skipped, and counted.\n\n"
      "      --on WHEN         when\n"
      "      --persistent      runs missed while wsd was not there: one at its start\n"
@@ -103,8 +110,10 @@ static const struct verb verbs[] = {
      "      --retry-delay TIME  the first pause before that (1s)\n"
      "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n",
      verb_schedule, true},
-    {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]", "Tells which plugins and functions there are",
-     "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use where "
+    {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]",
+     "Tells which plugins and functions there are",
+     "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use "
+     "where "
      "the\n"
      "new file cannot be loaded.\n"
      "release lets a function that has crashed again and again out of quarantine.\n",
@@ -142,7 +151,8 @@ static const struct verb verbs[] = {
      "      --stop            end what --start began, and write it\n",
      verb_trace},
     {"pause", "[PLUGIN[:FUNCTION] | --tag TAG]", "Keeps jobs from running",
-     "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. Others do "
+     "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. "
+     "Others do "
      "not\n"
      "wait behind them. For administrators, as are resume, drain and limit.\n\n"
      "  -t, --tag TAG         all jobs with this tag\n",

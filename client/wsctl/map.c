@@ -3,8 +3,8 @@
  * map.c: `wsctl map`: one job an item.
  * Owns the batch, wsd's and ours, and the items of stdin that are not begun yet. One thread, one poll loop.
  * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
- * failed item is cancelled; what wsd refuses for now is tried again when another job has ended, or, with --wait-for-room, when wsd
- * has said.
+ * failed item is cancelled; what wsd refuses for now is tried again when another job has ended, or, with
+ * --wait-for-room, when wsd has said.
  * Does not read items faster than it needs them. */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,9 +32,10 @@ struct map {
     uint64_t taken_before, left_before; /* of the batch's, at the last look */
     uint64_t timeout_usec;
     struct room room; /* due_usec: when there may be some again; 0: now */
-    size_t window;    /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
-    size_t places;    /* of ours that have ended, which leave one each */
-    bool taking, taken; /* those places are being tried; they were not free, so not again before due_usec */
+    /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
+    size_t window;
+    size_t places;        /* of ours that have ended, which leave one each */
+    bool taking, taken;   /* those places are being tried; they were not free, so not again before due_usec */
     char id[WSD_ID_TEXT]; /* of the batch, with detach */
     int priority;
     size_t jobs;
@@ -218,7 +219,9 @@ static int begin_jobs(struct map *map, size_t max)
     int r = 0;
 
     /* Items that wait for their turn to be printed count too, generously: their output is in memory. */
-    for (; r == 0 && max && !map->stopping && map->batch.n_running < map->jobs && map->batch.n_items < map->jobs * 16 + 64; max--) {
+    for (; r == 0 && max && !map->stopping && map->batch.n_running < map->jobs &&
+           map->batch.n_items < map->jobs * 16 + 64;
+         max--) {
         r = next_item(map, &name);
         map->starved = !name;
         if (!name)
@@ -232,7 +235,7 @@ static int begin_jobs(struct map *map, size_t max)
     return r;
 }
 
-/* --- waiting for room ------------------------------------------------------------------------------------------------- */
+/* --- waiting for room --------------------------------------------------------------------------------------------- */
 
 /* False: it has been waited for as long as may be. */
 static bool waits_on(struct map *map, const struct batch_item *item)
@@ -288,8 +291,9 @@ static int submit_some(struct map *map, size_t max, size_t *ret_left)
     return r;
 }
 
-/* As many as there is room for, which nobody knows: twice as many each time, until wsd refuses one. Then it says when another try is
- * worth while, and until then as many as have ended of ours are tried, unless others have been faster. */
+/* As many as there is room for, which nobody knows: twice as many each time, until wsd refuses one. Then it says when
+ * another try is worth while, and until then as many as have ended of ours are tried, unless others have been
+ * faster. */
 static int fill_room(struct map *map)
 {
     uint64_t ends = map->batch.n_left - map->left_before;
@@ -388,11 +392,16 @@ static int run(struct map *map)
 enum { OPT_WAIT_FOR_ROOM = 256, OPT_DURABLE };
 
 static const struct option long_options[] = {
-    {"jobs", required_argument, NULL, 'j'},     {"unordered", no_argument, NULL, 'u'},
-    {"keep-going", no_argument, NULL, 'k'},     {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'}, {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
-    {"durable", no_argument, NULL, OPT_DURABLE}, {"detach", no_argument, NULL, 'd'},
-    {"null", no_argument, NULL, '0'},            {0},
+    {"jobs", required_argument, NULL, 'j'},
+    {"unordered", no_argument, NULL, 'u'},
+    {"keep-going", no_argument, NULL, 'k'},
+    {"timeout", required_argument, NULL, 't'},
+    {"priority", required_argument, NULL, 'p'},
+    {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
+    {"durable", no_argument, NULL, OPT_DURABLE},
+    {"detach", no_argument, NULL, 'd'},
+    {"null", no_argument, NULL, '0'},
+    {0},
 };
 
 static int set_option(struct map *map, int c)
@@ -453,7 +462,9 @@ static int parse(struct map *map, int argc, char **argv, int *ret_exit)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (map->durable && map->detach) {
-        *ret_exit = ctl_error(CODE_USAGE, "map", "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
+        *ret_exit =
+            ctl_error(CODE_USAGE, "map",
+                      "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
         return CTL_EXIT;
     }
     if (parse_plugin(map->plugin, &map->function) < 0) {
@@ -504,8 +515,9 @@ static int print_id(struct map *map)
         return ctl_client_error(map->batch.client, "map", NULL);
     wsd_batch_look(map->group, &info);
     if (memcmp(&info.id, &none, sizeof(none)) == 0)
-        return wsd_batch_wait(map->group, 0, NULL) < 0 ? ctl_client_error(map->batch.client, "map", NULL)
-                                                       : ctl_error(CODE_PROTOCOL, "map", "this wsd gives no ids to batches");
+        return wsd_batch_wait(map->group, 0, NULL) < 0
+                   ? ctl_client_error(map->batch.client, "map", NULL)
+                   : ctl_error(CODE_PROTOCOL, "map", "this wsd gives no ids to batches");
     wsd_id_text(&info.id, map->id);
     if (!map->ctl->json) {
         print_line("%s", map->id);

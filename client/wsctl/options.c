@@ -39,12 +39,14 @@ const char ctl_common_help[] = "      --socket PATH   where wsd is (else WSD_SOC
 void ctl_help(const struct verb *verb)
 {
     printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s\n"
-           "Everywhere: --socket PATH, --host HOST:PORT, --tls-cert FILE, --tls-key FILE, --tls-ca FILE,\n            --json, --quiet, --no-progress, --help\n",
-           verb->name, verb->usage, verb->help ? verb->help : "For the completions of shells", verb->details[0] ? "\n" : "", verb->details);
+           "Everywhere: --socket PATH, --host HOST:PORT, --tls-cert FILE, --tls-key FILE, --tls-ca FILE,\n            "
+           "--json, --quiet, --no-progress, --help\n",
+           verb->name, verb->usage, verb->help ? verb->help : "For the completions of shells",
+           verb->details[0] ? "\n" : "", verb->details);
 }
 
-/* Says what getopt did not like. A letter that is unknown may stand before others: then getopt is not behind its argument
- * yet. */
+/* Says what getopt did not like. A letter that is unknown may stand before others: then getopt is not behind its
+ * argument yet. */
 static int bad_option(const struct ctl *ctl, int c, char **argv, const char *letters)
 {
     char letter[3] = {'-', (char)optopt, 0};
@@ -169,8 +171,8 @@ int parse_number(const char *text, long long min, long long max, long long *ret)
     return 0;
 }
 
-/* Digits, and a point with more of them: no sign, no exponent, no hexadecimal, no "inf", whatever strtod() takes, and the
- * same in each locale. */
+/* Digits, and a point with more of them: no sign, no exponent, no hexadecimal, no "inf", whatever strtod() takes, and
+ * the same in each locale. */
 static bool decimal(const char *at, double *ret, const char **ret_end)
 {
     double scale = 1;

@@ -57,7 +57,7 @@ static int list_each(const struct wsd_plugin_info *info, void *userdata)
     for (size_t i = 0; i < info->n_functions; i++)
         quarantine |= info->crashes[i].quarantine > 0;
     print_line("%-16s  %-10s  %s%s%s", info->name, info->version, quarantine ? "[quarantine] " : "",
-           info->error[0] ? "unusable: " : info->help, info->error);
+               info->error[0] ? "unusable: " : info->help, info->error);
     return 0;
 }
 
@@ -73,7 +73,8 @@ static void show_crashes(const struct wsd_plugin_info *info, size_t i)
         print_line("  %-16s  in quarantine: a job of it runs on trial", "");
     else if (c->quarantine == 1)
         print_line("  %-16s  in quarantine: tried again in %s, or after `wsctl plugin release %s:%s`", "",
-               duration_text(c->quarantine_usec, left, sizeof(left)), shown ? shown : info->name, info->functions[i].name);
+                   duration_text(c->quarantine_usec, left, sizeof(left)), shown ? shown : info->name,
+                   info->functions[i].name);
 }
 
 static int show_each(const struct wsd_plugin_info *info, void *userdata)
@@ -87,8 +88,9 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
         print_line("%s", info->help);
     print_line("%s", info->path);
     if (info->apart)
-        print_line("has an executor of its own%s",
-               info->apart == 2 ? ", because it took one down, until it has proved itself" : ": [plugin] isolation in wsd.conf");
+        print_line("has an executor of its own%s", info->apart == 2
+                                                       ? ", because it took one down, until it has proved itself"
+                                                       : ": [plugin] isolation in wsd.conf");
     if (info->error[0])
         print_line("unusable: %s", info->error);
     if (info->n_functions > 0) {
@@ -99,8 +101,8 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
         const struct wsd_function_info *f = &info->functions[i];
 
         print_line("  %-16s  %s%s%s%s%s", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
-               f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "",
-               f->flags & WSD_FN_SHARED ? " [shared]" : "");
+                   f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "",
+                   f->flags & WSD_FN_SHARED ? " [shared]" : "");
         show_crashes(info, i);
     }
     return 0;
@@ -174,10 +176,10 @@ static int reload_each(const struct wsd_reload_info *info, void *userdata)
     build_words(info->build, now);
     if (info->outcome == WSD_RELOAD_CHANGED)
         print_line("%s: %s%s, was %s%s", info->name, info->version, now, info->old_version,
-               build_words(info->old_build, before));
+                   build_words(info->old_build, before));
     else
         print_line("%s: %s%s, %s", info->name, info->version, now,
-               info->outcome == WSD_RELOAD_SAME ? "unchanged" : "loaded");
+                   info->outcome == WSD_RELOAD_SAME ? "unchanged" : "loaded");
     return 0;
 }
 

@@ -20,7 +20,7 @@
 #include "progress.h"
 
 #define LINE_ROOM 4096u /* bytes of a line on stderr, before they are escaped */
-#define WHAT_MAX 300u /* bytes of the name of what went wrong */
+#define WHAT_MAX  300u  /* bytes of the name of what went wrong */
 
 void print_text(const char *format, ...)
 {
@@ -128,7 +128,8 @@ const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t siz
     if (*info->tag)
         snprintf(buffer, size, "tag %s", info->tag);
     else
-        snprintf(buffer, size, "%s%s%s", *info->plugin ? info->plugin : "(all)", *info->function ? ":" : "", info->function);
+        snprintf(buffer, size, "%s%s%s", *info->plugin ? info->plugin : "(all)", *info->function ? ":" : "",
+                 info->function);
     return buffer;
 }
 

@@ -2,7 +2,8 @@
  *
  * room.c: when a submit that was refused for now is made again: `--wait-for-room`.
  * Owns nothing. One thread.
- * Keeps: what wsd says is waited for, with some chance on top; where it does not say, pauses grow. Nobody polls in a row. */
+ * Keeps: what wsd says is waited for, with some chance on top; where it does not say, pauses grow. Nobody polls in a
+ * row. */
 #include "room.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define FIRST_USEC 100000u  /* of growing pauses */
+#define FIRST_USEC 100000u /* of growing pauses */
 #define LAST_USEC  5000000u
 
 int room_option(struct room *room, const char *text)

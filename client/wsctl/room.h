@@ -17,5 +17,5 @@ void room_init(struct room *room);
 int room_option(struct room *room, const char *text);
 /* A submit was refused for now: true where it is to be made again at due_usec. */
 bool room_refused(struct room *room, uint64_t retry_usec);
-void room_found(struct room *room); /* one was taken */
+void room_found(struct room *room);        /* one was taken */
 int room_timeout(const struct room *room); /* for poll(), until due_usec */

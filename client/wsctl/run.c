@@ -2,10 +2,11 @@
  *
  * run.c: `wsctl run`: a graph of jobs from a file.
  * Owns the graph, the batch and the mapped inputs. One thread, one poll loop.
- * Keeps: a node is submitted when wsd has accepted all that it runs after, so that wsd holds the order and a node begins without
- * us (one that runs after more than a job may name, when so many of those have not ended); the whole is cancelled with its first failure (unless --keep-going) or at Ctrl-C.
- * A job that is not detached is forgotten when its end is told: a node whose predecessors end while it is on its way is refused,
- * and submitted again with those that have not ended. */
+ * Keeps: a node is submitted when wsd has accepted all that it runs after, so that wsd holds the order and a node
+ * begins without us (one that runs after more than a job may name, when so many of those have not ended); the whole is
+ * cancelled with its first failure (unless --keep-going) or at Ctrl-C. A job that is not detached is forgotten when its
+ * end is told: a node whose predecessors end while it is on its way is refused, and submitted again with those that
+ * have not ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,7 +29,8 @@ struct run {
     bool keep_going, stopping, interrupted, dot;
     size_t n_open;         /* nodes that are not submitted yet */
     uint64_t done_at_look; /* of the batch, when it was looked for nodes that may go */
-    void (*batch_done)(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata);
+    void (*batch_done)(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                       void *userdata);
 };
 
 static struct run *run_of(struct batch_item *item)
@@ -41,7 +43,7 @@ static struct graph_node *node_of(struct batch_item *item)
     return &run_of(item)->graph.nodes[item->index];
 }
 
-/* --- callbacks: they note ------------------------------------------------------------------------------------------- */
+/* --- callbacks: they note ----------------------------------------------------------------------------------------- */
 
 static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
 {
@@ -99,7 +101,7 @@ static bool is_too_late(struct batch_item *item, int error)
     return error == -ENOENT && !node->accepted && n > node->n_known;
 }
 
-/* --- submitting ------------------------------------------------------------------------------------------------------- */
+/* --- submitting --------------------------------------------------------------------------------------------------- */
 
 /* Whether it may go, or (*ret_bad) never can, because this one has not ended as it should. */
 static bool may_go(const struct run *run, const struct graph_node *node, const struct graph_node **ret_bad)
@@ -146,11 +148,20 @@ static int submit_node(struct run *run, struct graph_node *node)
     struct wsd_callbacks callbacks = batch_callbacks(node->item);
     _cleanup_(freep) struct wsd_id *ids = calloc(node->n_edges + 1, 2 * sizeof(*ids));
     struct wsd_id *after = ids, *any = ids ? ids + node->n_edges : NULL;
-    struct wsd_submit request = {
-        .size = sizeof(request), .plugin = o->plugin, .function = o->function, .args = (const char *const *)o->args,
-        .n_args = o->n_args, .timeout_usec = o->timeout_usec, .priority = o->priority, .key = o->key, .retries = o->retries,
-        .retry_on = o->retry_on, .retry_usec = o->retry_usec, .tags = o->tags, .n_tags = o->n_tags,
-        .flags = o->durable ? WSD_SUBMIT_DURABLE : 0};
+    struct wsd_submit request = {.size = sizeof(request),
+                                 .plugin = o->plugin,
+                                 .function = o->function,
+                                 .args = (const char *const *)o->args,
+                                 .n_args = o->n_args,
+                                 .timeout_usec = o->timeout_usec,
+                                 .priority = o->priority,
+                                 .key = o->key,
+                                 .retries = o->retries,
+                                 .retry_on = o->retry_on,
+                                 .retry_usec = o->retry_usec,
+                                 .tags = o->tags,
+                                 .n_tags = o->n_tags,
+                                 .flags = o->durable ? WSD_SUBMIT_DURABLE : 0};
     struct batch_item *item = node->item;
 
     if (!ids)
@@ -182,7 +193,8 @@ static int submit_node(struct run *run, struct graph_node *node)
         return 0;
     }
     node->state = WSD_JOB_INTERRUPTED;
-    batch_item_fail(item, wsd_client_exit(run->batch.client), run->batch.lost ? "" : wsd_client_error(run->batch.client));
+    batch_item_fail(item, wsd_client_exit(run->batch.client),
+                    run->batch.lost ? "" : wsd_client_error(run->batch.client));
     return 0;
 }
 
@@ -231,7 +243,7 @@ static int submit_all(struct run *run)
     return r;
 }
 
-/* --- the loop --------------------------------------------------------------------------------------------------------- */
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
 
 static void look_for_failures(struct run *run)
 {
@@ -339,13 +351,15 @@ static int write_dot(const struct run *run)
     return output_close(&output, r == 0) ? CODE_IO : r;
 }
 
-/* --- options ---------------------------------------------------------------------------------------------------------- */
+/* --- options ------------------------------------------------------------------------------------------------------ */
 
 enum { OPT_DOT = 256, OPT_DOT_TO };
 
 static const struct option long_options[] = {
-    {"output-dir", required_argument, NULL, 'd'}, {"keep-going", no_argument, NULL, 'k'},
-    {"dot", no_argument, NULL, OPT_DOT},          {"dot-to", required_argument, NULL, OPT_DOT_TO},
+    {"output-dir", required_argument, NULL, 'd'},
+    {"keep-going", no_argument, NULL, 'k'},
+    {"dot", no_argument, NULL, OPT_DOT},
+    {"dot-to", required_argument, NULL, OPT_DOT_TO},
     {0},
 };
 
@@ -365,8 +379,8 @@ static int parse(struct run *run, struct ctl *ctl, int argc, char **argv, int *r
     }
     if (optind + 1 == argc)
         return CTL_END;
-    *ret_exit = ctl_error(CODE_USAGE, "run", "%s; usage: wsctl run %s", optind == argc ? "no file is named" : "too many arguments",
-                          ctl->verb->usage);
+    *ret_exit = ctl_error(CODE_USAGE, "run", "%s; usage: wsctl run %s",
+                          optind == argc ? "no file is named" : "too many arguments", ctl->verb->usage);
     return CTL_EXIT;
 }
 

@@ -54,7 +54,8 @@ static int take_options(struct ctl *ctl, int argc, char **argv, struct add_optio
 
 static int add(struct ctl *ctl, int argc, char **argv, const char *name, const struct add_options *options)
 {
-    struct wsd_schedule schedule = {.size = sizeof(schedule), .name = name, .calendar = options->on, .persistent = options->persistent};
+    struct wsd_schedule schedule = {
+        .size = sizeof(schedule), .name = name, .calendar = options->on, .persistent = options->persistent};
     const struct submit_options o = options->submit;
     struct wsd_client *client = NULL;
     const char *function;
@@ -68,10 +69,18 @@ static int add(struct ctl *ctl, int argc, char **argv, const char *name, const s
         return ctl_error(CODE_USAGE, o.retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
     if (parse_plugin(argv[optind], &function) < 0)
         return ctl_error(CODE_USAGE, argv[optind], "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    struct wsd_submit job = {.size = sizeof(job), .plugin = argv[optind], .function = function,
-                             .args = (const char *const *)argv + optind + 1, .n_args = (size_t)(argc - optind - 1),
-                             .timeout_usec = o.timeout_usec, .priority = o.priority, .retries = o.retries, .retry_on = o.retry_on,
-                             .retry_usec = o.retry_usec, .queue_usec = o.queue_usec, .flags = o.durable ? WSD_SUBMIT_DURABLE : 0};
+    struct wsd_submit job = {.size = sizeof(job),
+                             .plugin = argv[optind],
+                             .function = function,
+                             .args = (const char *const *)argv + optind + 1,
+                             .n_args = (size_t)(argc - optind - 1),
+                             .timeout_usec = o.timeout_usec,
+                             .priority = o.priority,
+                             .retries = o.retries,
+                             .retry_on = o.retry_on,
+                             .retry_usec = o.retry_usec,
+                             .queue_usec = o.queue_usec,
+                             .flags = o.durable ? WSD_SUBMIT_DURABLE : 0};
     schedule.job = &job;
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
@@ -136,9 +145,9 @@ static int show(const struct wsd_schedule_info *info, void *userdata)
         return json_end(&json);
     }
     print_line("%-16s  %-23s  %-23s  %-11s  %6" PRIu64 "  %7" PRIu64 "  %s%s%s  %s%s%s", info->name,
-           time_text(info->next_usec, next, sizeof(next)), time_text(info->ran_usec, ran, sizeof(ran)), end_text(info), info->runs,
-           info->skipped, info->plugin, info->function[0] ? ":" : "", info->function, info->calendar, info->error[0] ? "  " : "",
-           info->error);
+               time_text(info->next_usec, next, sizeof(next)), time_text(info->ran_usec, ran, sizeof(ran)),
+               end_text(info), info->runs, info->skipped, info->plugin, info->function[0] ? ":" : "", info->function,
+               info->calendar, info->error[0] ? "  " : "", info->error);
     return 0;
 }
 
@@ -150,7 +159,8 @@ static int list(struct ctl *ctl)
     if (r != 0)
         return r;
     if (!ctl->json && !ctl->quiet)
-        print_line("%-16s  %-23s  %-23s  %-11s  %6s  %7s  %s", "NAME", "NEXT", "LAST", "ENDED", "RUNS", "SKIPPED", "PLUGIN  ON");
+        print_line("%-16s  %-23s  %-23s  %-11s  %6s  %7s  %s", "NAME", "NEXT", "LAST", "ENDED", "RUNS", "SKIPPED",
+                   "PLUGIN  ON");
     r = wsd_client_schedules(client, show, ctl);
     if (r < 0)
         r = ctl_client_error(client, "schedule list", NULL);

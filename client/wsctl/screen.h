@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * screen.h: what `wsctl top` asks of the module that draws (wsctl-top.so, which has ncurses). wsctl and module are built and
- * installed together; `size` tells a module that is not.
+ * screen.h: what `wsctl top` asks of the module that draws (wsctl-top.so, which has ncurses). wsctl and module are
+ * built and installed together; `size` tells a module that is not.
  */
 #pragma once
 

@@ -67,7 +67,11 @@ static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
     }
     wsd_id_text(&info->id, id);
     print_line("batch     %s", id);
-    print_line("state     %s%s", info->ended ? "ended" : info->closed ? "going on" : "open", info->stopped ? ", stopped" : "");
+    print_line("state     %s%s",
+               info->ended    ? "ended"
+               : info->closed ? "going on"
+                              : "open",
+               info->stopped ? ", stopped" : "");
     print_line("jobs      %" PRIu64, info->total);
     print_line("queued    %" PRIu64, info->queued);
     print_line("running   %" PRIu64, info->running);
@@ -95,7 +99,8 @@ int verb_status(struct ctl *ctl, int argc, char **argv)
     if (found == -ENOENT && wsd_client_batch(client, &id, &batch) == 0) {
         r = show_batch(ctl, &batch);
     } else if (found < 0) {
-        r = found == -ENOENT ? ctl_error(CODE_NOT_FOUND, argv[optind], "no such job or batch") : ctl_client_error(client, argv[optind], NULL);
+        r = found == -ENOENT ? ctl_error(CODE_NOT_FOUND, argv[optind], "no such job or batch")
+                             : ctl_client_error(client, argv[optind], NULL);
     } else if (ctl->json) {
         json_job(&json, &info);
         r = json_end(&json);

@@ -21,7 +21,7 @@
 struct output {
     int fd;
     const char *name;
-    bool failed; /* it was said; nothing more is written */
+    bool failed;         /* it was said; nothing more is written */
     struct outfile file; /* where it is not stdout */
 };
 
@@ -45,7 +45,8 @@ struct input {
     int fd; /* -1: none */
     const char *name;
     bool whole; /* all of it is in data */
-    bool large; /* a regular file, of which `size` bytes from `offset` on are the input: wsd may be given the file itself */
+    /* a regular file, of which `size` bytes from `offset` on are the input: wsd may be given the file itself */
+    bool large;
     uint64_t offset, size;
     bool eof, ended;
     uint8_t *data; /* data[at..end) is not fed yet */

@@ -2,8 +2,8 @@
  *
  * submit.c: `wsctl submit`: one job from its input to its exit code.
  * Owns the connection, the call and both streams for the time of the job. One thread, one poll loop.
- * Keeps: output goes out as it comes; a job is never left running behind a wsctl that has ended, unless it is detached, or
- * durable and the connection ended: then it is followed again by its id when wsd is back.
+ * Keeps: output goes out as it comes; a job is never left running behind a wsctl that has ended, unless it is detached,
+ * or durable and the connection ended: then it is followed again by its id when wsd is back.
  * Does not run plugins (local.c loads what does). */
 #include "submit.h"
 
@@ -30,9 +30,10 @@ struct submit {
     struct wsd_id id;
     bool accepted, done, interrupted, succeeded;
     struct room room;
-    bool refused;     /* for now: it is to be made again */
-    bool lost;        /* durable, and the connection ended: it goes on */
-    uint64_t lost_usec, attached_usec; /* CLOCK_MONOTONIC: the first of a row of losses, the last time that it was followed */
+    bool refused; /* for now: it is to be made again */
+    bool lost;    /* durable, and the connection ended: it goes on */
+    /* CLOCK_MONOTONIC: the first of a row of losses, the last time that it was followed */
+    uint64_t lost_usec, attached_usec;
     uint64_t written, skip; /* bytes of output; those that come once more */
     int exit;
 };
@@ -155,8 +156,8 @@ static void interrupted(struct submit *submit)
     if (submit->accepted)
         wsd_id_text(&submit->id, id);
     if (!submit->ctl->quiet)
-        snprintf(leaving, sizeof(leaving), "wsctl: detached at once; the job was told to end%s%s\n", *id ? ": wsctl status " : "",
-                 id);
+        snprintf(leaving, sizeof(leaving), "wsctl: detached at once; the job was told to end%s%s\n",
+                 *id ? ": wsctl status " : "", id);
     signals_before_quitting(say_leaving);
     if (!submit->ctl->quiet)
         print_message("wsctl", "cancelling; once more to detach at once");
@@ -225,7 +226,9 @@ static int start(struct submit *submit)
         .args = (const char *const *)o->args,
         .n_args = o->n_args,
         .input = submit->input.whole ? submit->input.data : NULL,
-        .input_size = submit->input.whole ? submit->input.end : file ? submit->input.size : 0,
+        .input_size = submit->input.whole ? submit->input.end
+                      : file              ? submit->input.size
+                                          : 0,
         .input_fd = submit->input.fd,
         .input_offset = submit->input.offset,
         .timeout_usec = o->timeout_usec,
@@ -243,8 +246,9 @@ static int start(struct submit *submit)
         .n_after_any = o->n_after_any,
         .tags = o->tags,
         .n_tags = o->n_tags,
-        .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) | (stream ? WSD_SUBMIT_STREAM : 0) |
-                 (file ? WSD_SUBMIT_FILE : 0) | (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
+        .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) |
+                 (stream ? WSD_SUBMIT_STREAM : 0) | (file ? WSD_SUBMIT_FILE : 0) |
+                 (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
     };
     struct wsd_callbacks callbacks = callbacks_of(submit);
 
@@ -311,7 +315,8 @@ static int follow_again(struct submit *submit)
         struct pollfd fd = {.fd = signals_fd(), .events = POLLIN};
 
         submit->client = wsd_client_free(submit->client);
-        if (clock_monotonic_usec() - submit->lost_usec > BACK_MAX_USEC || (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
+        if (clock_monotonic_usec() - submit->lost_usec > BACK_MAX_USEC ||
+            (poll(&fd, 1, BACK_MSEC) > 0 && signals_take()))
             return ctl_error(CODE_INTERRUPTED, submit->options->name, "wsd is not back; later: wsctl await %s", id);
     } while (ctl_open(submit->ctl, &submit->client, 0) < 0);
     submit->attached_usec = clock_monotonic_usec();
@@ -324,8 +329,10 @@ static int follow_again(struct submit *submit)
 
 int output_open_job(struct output *output, const struct submit_options *options, int input)
 {
-    const struct outfile_reads reads = {.input = input, .path = input < 0 ? options->input : NULL,
-                                        .args = (const char *const *)options->args, .n_args = options->n_args};
+    const struct outfile_reads reads = {.input = input,
+                                        .path = input < 0 ? options->input : NULL,
+                                        .args = (const char *const *)options->args,
+                                        .n_args = options->n_args};
 
     return output_open(output, options->output, &reads);
 }
@@ -342,9 +349,9 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
     signals_init();
     r = start(&submit);
     while (r == 0 && (!submit.done || submit.lost || submit.refused) && submit.exit == 0 && !may_leave(&submit))
-        r = submit.lost                                                ? follow_again(&submit)
+        r = submit.lost                                         ? follow_again(&submit)
             : submit.refused && room_timeout(&submit.room) == 0 ? start_again(&submit)
-                                                                       : turn(&submit);
+                                                                : turn(&submit);
     if (r == 0)
         r = submit.exit;
     if (r == 0 && options->detach && submit.accepted)
@@ -415,7 +422,8 @@ static int span(const char *text, uint64_t *ret)
 {
     return parse_duration(text, ret) == 0 && *ret <= CODEC_SPAN_MAX
                ? 0
-               : ctl_error(CODE_USAGE, text, "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
+               : ctl_error(CODE_USAGE, text,
+                           "not a duration of at most ten years; write 30, 1.5s, 500ms, 2min, 1h or 7d");
 }
 
 /* `ID,ID`, behind those that are there. Returns 0 or the exit code, said. */
@@ -498,7 +506,8 @@ int submit_option(struct submit_options *o, int c)
     case OPT_RETRY_DELAY:
         return parse_duration(optarg, &o->retry_usec) == 0 && o->retry_usec <= CODEC_RETRY_MAX
                    ? 0
-                   : ctl_error(CODE_USAGE, optarg, "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg,
+                               "not a duration of at most a day; write 30, 1.5s, 500ms, 2min or 1h");
     case OPT_RETRY_ON:
         return retry_on(optarg, &o->retry_on);
     case OPT_WAIT_FOR_ROOM:
@@ -511,7 +520,8 @@ int submit_option(struct submit_options *o, int c)
         return parse_when(optarg, clock_realtime_usec(), &o->at_usec) == 0
                    ? 0
                    : ctl_error(CODE_USAGE, optarg,
-                               "not a time; write now, +5min, 18:30, noon, tomorrow 08:00, 2031-05-17 08:00 [Europe/Berlin] or "
+                               "not a time; write now, +5min, 18:30, noon, tomorrow 08:00, 2031-05-17 08:00 "
+                               "[Europe/Berlin] or "
                                "@1937001600");
     case OPT_AFTER:
         return add_ids(optarg, &o->after, &o->n_after);
@@ -519,8 +529,9 @@ int submit_option(struct submit_options *o, int c)
         return add_ids(optarg, &o->after_any, &o->n_after_any);
     case OPT_TAG:
         if (o->n_tags == CODEC_TAGS || !codec_is_tag(optarg, strlen(optarg)))
-            return ctl_error(CODE_USAGE, "--tag", "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens",
-                             CODEC_TAGS, CODEC_TAG_MAX - 1);
+            return ctl_error(CODE_USAGE, "--tag",
+                             "at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
+                             CODEC_TAG_MAX - 1);
         o->tags[o->n_tags++] = optarg;
         return 0;
     case OPT_LOCAL:
@@ -571,12 +582,19 @@ static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *
     o->args = argv + optind;
     o->n_args = (size_t)(argc - optind);
     if (!o->local && (o->workers || o->stack_size || o->n_plugin_dirs))
-        return ctl_error(CODE_USAGE, o->workers ? "--workers" : o->stack_size ? "--stack" : "--plugin-dir",
+        return ctl_error(CODE_USAGE,
+                         o->workers      ? "--workers"
+                         : o->stack_size ? "--stack"
+                                         : "--plugin-dir",
                          "only with --local; else it is wsd's to say");
     if (o->local && o->room.wanted)
         return ctl_error(CODE_USAGE, "--wait-for-room", "not with --local");
     if (o->local && (o->delay_usec || o->at_usec || o->queue_usec))
-        return ctl_error(CODE_USAGE, o->delay_usec ? "--delay" : o->at_usec ? "--at" : "--max-wait", "not with --local");
+        return ctl_error(CODE_USAGE,
+                         o->delay_usec ? "--delay"
+                         : o->at_usec  ? "--at"
+                                       : "--max-wait",
+                         "not with --local");
     if (o->delay_usec && o->at_usec)
         return ctl_error(CODE_USAGE, "--at", "not with --delay");
     if (o->local && (o->durable || o->key || o->retries))

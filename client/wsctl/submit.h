@@ -34,8 +34,22 @@ struct submit_options {
 };
 
 enum {
-    OPT_WAIT_FOR_ROOM = 255, OPT_LOCAL, OPT_WORKERS, OPT_PLUGIN_DIR, OPT_DURABLE, OPT_KEY, OPT_RETRIES, OPT_RETRY_DELAY, OPT_RETRY_ON,
-    OPT_DELAY, OPT_AT, OPT_MAX_WAIT, OPT_AFTER, OPT_AFTER_ANY, OPT_TAG, OPT_STACK
+    OPT_WAIT_FOR_ROOM = 255,
+    OPT_LOCAL,
+    OPT_WORKERS,
+    OPT_PLUGIN_DIR,
+    OPT_DURABLE,
+    OPT_KEY,
+    OPT_RETRIES,
+    OPT_RETRY_DELAY,
+    OPT_RETRY_ON,
+    OPT_DELAY,
+    OPT_AT,
+    OPT_MAX_WAIT,
+    OPT_AFTER,
+    OPT_AFTER_ANY,
+    OPT_TAG,
+    OPT_STACK
 };
 
 /* submit.c: takes one of the options of submit, whose value is optarg. Returns 0 or the exit code, said. */

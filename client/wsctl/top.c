@@ -2,8 +2,8 @@
  *
  * top.c: `wsctl top`: looks again and again, and shows what there is and what has changed.
  * Owns the connection and the last two looks. One thread, one poll loop.
- * Keeps: between two looks it sleeps, and wsd does nothing for it; a daemon that goes is noticed at once; the terminal is
- * given back whichever way it ends.
+ * Keeps: between two looks it sleeps, and wsd does nothing for it; a daemon that goes is noticed at once; the terminal
+ * is given back whichever way it ends.
  * Does not draw on terminals (screen.c, loaded on demand), nor know what is worth seeing (look.c, view.c). */
 #include "ctl.h"
 
@@ -33,7 +33,7 @@ struct top {
     int row;
 };
 
-/* --- out ------------------------------------------------------------------------------------------------------------ */
+/* --- out ---------------------------------------------------------------------------------------------------------- */
 
 static void put_row(enum screen_style style, const char *text, void *userdata)
 {
@@ -78,7 +78,7 @@ static int show(struct top *t)
     return r ? r : print_end();
 }
 
-/* --- in ------------------------------------------------------------------------------------------------------------- */
+/* --- in ----------------------------------------------------------------------------------------------------------- */
 
 static int say_lost(struct top *t)
 {
@@ -164,7 +164,7 @@ static int run(struct top *t)
     return r;
 }
 
-/* --- the verb ------------------------------------------------------------------------------------------------------- */
+/* --- the verb ----------------------------------------------------------------------------------------------------- */
 
 static int open_screen(struct top *t)
 {

@@ -31,7 +31,7 @@ struct trace {
     bool start, stop, seconds, output;
     struct wsd_client *client;
     struct output file;
-    FILE *stream; /* into it */
+    FILE *stream;       /* into it */
     struct buffer rest; /* the beginning of a line */
     uint64_t n_events, n_bad;
     size_t n_executors;
@@ -151,7 +151,7 @@ static void say(const struct trace *t)
         print_line("%s: no executor ran, so there are no events", t->path);
     else
         print_line("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing", t->path,
-               t->n_events);
+                   t->n_events);
 }
 
 /* --- time ------------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * value.c: reads JSON. No library: it is 200 lines, and none says where in its file each value stood, which is what an error in
- * a value has to say.
+ * value.c: reads JSON. No library: it is 200 lines, and none says where in its file each value stood, which is what an
+ * error in a value has to say.
  * Owns what it returns. [any]
  * Keeps: whatever the bytes are, no more memory than a small multiple of theirs, and no deeper than VALUE_DEPTH_MAX.
  * Does not know what the values mean. */
@@ -73,7 +73,10 @@ static int hex4(const struct reader *r)
         return -1;
     for (int i = 0; i < 4; i++) {
         char c = r->at[i];
-        int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int d = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
 
         if (d < 0)
             return -1;
@@ -181,7 +184,8 @@ static int read_number(struct reader *r, struct value *v)
     size_t n = digits(r, p);
 
     if (n == 0 || (n > 1 && *p == '0'))
-        return refuse(r, n == 0 ? "no digit behind the minus of a number" : "a number begins with no zero but that before its point");
+        return refuse(r, n == 0 ? "no digit behind the minus of a number"
+                                : "a number begins with no zero but that before its point");
     p += n;
     if (p < r->end && *p == '.') {
         n = digits(r, p + 1);

@@ -14,9 +14,9 @@ enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_NUMBER, VALUE_STRING, VALUE_ARRA
 
 struct value {
     enum value_type type;
-    unsigned line, column; /* from 1; columns are bytes */
-    char *name;            /* of a member of an object; else NULL */
-    char *text;            /* a string (UTF-8, without NUL), or a number or word as it stands there */
+    unsigned line, column;      /* from 1; columns are bytes */
+    char *name;                 /* of a member of an object; else NULL */
+    char *text;                 /* a string (UTF-8, without NUL), or a number or word as it stands there */
     struct value *first, *next; /* what is in it, in order */
 };
 

@@ -2,7 +2,8 @@
  *
  * view.c: what `wsctl top` says, in lines and in JSON.
  * Owns nothing. One thread.
- * Keeps: a line is printable, whatever is in it; where room is short, each part gets some of it, and what is left out is counted.
+ * Keeps: a line is printable, whatever is in it; where room is short, each part gets some of it, and what is left out
+ * is counted.
  * Does not know terminals: a line has a style, and where it goes is the caller's. */
 #include "view.h"
 
@@ -67,7 +68,7 @@ static const char *user_name(uint32_t uid)
     return cache[at].name;
 }
 
-/* --- lines ---------------------------------------------------------------------------------------------------------- */
+/* --- lines -------------------------------------------------------------------------------------------------------- */
 
 static void draw_summary(struct page *p)
 {
@@ -82,15 +83,17 @@ static void draw_summary(struct page *p)
         snprintf(rate, sizeof(rate), "%.1f", look_rate(v->before, v->now, look_ended(v->before, v->now)));
     line(p, SCREEN_BOLD, "%s  %s  every %s%s", v->daemon, clock, duration_text(v->delay_usec, delay, sizeof(delay)),
          v->paused ? "  stopped" : "");
-    line(p, SCREEN_PLAIN, "%s jobs/s  %" PRIu64 " open: %" PRIu64 " handed to executors, %" PRIu64 " queued  %" PRIu64 " refused",
-         rate, look_counter(v->now, "jobs_open"), look_counter(v->now, "jobs_handed_over"),
+    line(p, SCREEN_PLAIN,
+         "%s jobs/s  %" PRIu64 " open: %" PRIu64 " handed to executors, %" PRIu64 " queued  %" PRIu64 " refused", rate,
+         look_counter(v->now, "jobs_open"), look_counter(v->now, "jobs_handed_over"),
          look_counter(v->now, "jobs_queued"), look_counter(v->now, "jobs_refused"));
     line(p, SCREEN_PLAIN,
-         "%" PRIu64 " succeeded  %" PRIu64 " failed  %" PRIu64 " cancelled  %" PRIu64 " timed out  %" PRIu64 " crashed  %" PRIu64
-         " interrupted  %" PRIu64 " connections",
-         look_counter(v->now, "jobs_succeeded"), look_counter(v->now, "jobs_failed"), look_counter(v->now, "jobs_cancelled"),
-         look_counter(v->now, "jobs_timed_out"), look_counter(v->now, "jobs_crashed"),
-         look_counter(v->now, "jobs_interrupted"), look_counter(v->now, "connections"));
+         "%" PRIu64 " succeeded  %" PRIu64 " failed  %" PRIu64 " cancelled  %" PRIu64 " timed out  %" PRIu64
+         " crashed  %" PRIu64 " interrupted  %" PRIu64 " connections",
+         look_counter(v->now, "jobs_succeeded"), look_counter(v->now, "jobs_failed"),
+         look_counter(v->now, "jobs_cancelled"), look_counter(v->now, "jobs_timed_out"),
+         look_counter(v->now, "jobs_crashed"), look_counter(v->now, "jobs_interrupted"),
+         look_counter(v->now, "connections"));
     if (v->keys)
         line(p, SCREEN_PLAIN, "q quit  s sort (%s)  space %s", look_sort_names[v->sort], v->paused ? "go on" : "stop");
 }
@@ -146,7 +149,8 @@ static void draw_executors(struct page *p)
     size_t n = LOOK_N(p->view->now->executors, struct look_executor), room = some(p, n);
 
     if (n > 0)
-        line(p, SCREEN_REVERSE, "%8s  %-12s %7s %5s %12s  %s", "EXECUTOR", "USER", "WORKERS", "BUSY", "TASKS/S", "EACH %");
+        line(p, SCREEN_REVERSE, "%8s  %-12s %7s %5s %12s  %s", "EXECUTOR", "USER", "WORKERS", "BUSY", "TASKS/S",
+             "EACH %");
     for (size_t i = 0; i < room; i++)
         draw_executor(p, &e[i]);
     draw_rest(p, n - room);
@@ -156,8 +160,8 @@ static void draw_executors(struct page *p)
 static void draw_gates(struct page *p)
 {
     const struct look_gate *g = LOOK_AT(p->view->now->gates, struct look_gate);
-    size_t n = LOOK_N(p->view->now->gates, struct look_gate), first = n > 0 && !g->paused && !g->drained && !g->limit ? 1 : 0,
-           room = some(p, n - first);
+    size_t n = LOOK_N(p->view->now->gates, struct look_gate),
+           first = n > 0 && !g->paused && !g->drained && !g->limit ? 1 : 0, room = some(p, n - first);
     char name[192], limit[16];
 
     if (n > first)
@@ -181,8 +185,8 @@ static void draw_users(struct page *p)
     if (n > 0)
         line(p, SCREEN_REVERSE, "%-12s %9s %9s %9s", "USER", "RUNNING", "WAITING", "ENDED");
     for (size_t i = 0; i < room; i++)
-        line(p, SCREEN_PLAIN, "%-12s %9" PRIu64 " %9" PRIu64 " %9" PRIu64, user_name(u[i].uid), u[i].running, u[i].waiting,
-             u[i].ended);
+        line(p, SCREEN_PLAIN, "%-12s %9" PRIu64 " %9" PRIu64 " %9" PRIu64, user_name(u[i].uid), u[i].running,
+             u[i].waiting, u[i].ended);
     draw_rest(p, n - room);
 }
 
@@ -196,22 +200,25 @@ static void draw_job(struct page *p, const struct look_job *job)
         snprintf(progress, sizeof(progress), "%.0f%%", 100.0 * (double)MIN(info.done, info.total) / (double)info.total);
     line(p, SCREEN_PLAIN, "%s  %-11s %-12s %-8s %10s %10s %5s  %s%s%s", id, wsd_job_state_name(info.state),
          user_name(info.uid), info.worker, duration_text(info.run_usec, run, sizeof(run)),
-         duration_text(info.cpu_usec, cpu, sizeof(cpu)), progress, info.plugin, *info.function ? ":" : "", info.function);
+         duration_text(info.cpu_usec, cpu, sizeof(cpu)), progress, info.plugin, *info.function ? ":" : "",
+         info.function);
 }
 
 static void draw_jobs(struct page *p)
 {
     const struct view *v = p->view;
     const struct look_job *j = LOOK_AT(v->now->jobs, struct look_job);
-    size_t n = LOOK_N(v->now->jobs, struct look_job), room = v->rows == 0 ? v->jobs : v->rows > p->n + 1 ? v->rows - p->n - 1 : 0;
+    size_t n = LOOK_N(v->now->jobs, struct look_job), room = v->rows == 0         ? v->jobs
+                                                             : v->rows > p->n + 1 ? v->rows - p->n - 1
+                                                                                  : 0;
 
     if (!v->now->listed) {
         line(p, SCREEN_PLAIN, "more than %u jobs: they are not listed, nor counted by user", LOOK_JOBS_MAX);
         return;
     }
     if (n > 0)
-        line(p, SCREEN_REVERSE, "%-32s  %-11s %-12s %-8s %10s %10s %5s  %s", "JOB", "STATE", "USER", "WORKER", "RUN", "CPU",
-             "DONE", "FUNCTION");
+        line(p, SCREEN_REVERSE, "%-32s  %-11s %-12s %-8s %10s %10s %5s  %s", "JOB", "STATE", "USER", "WORKER", "RUN",
+             "CPU", "DONE", "FUNCTION");
     for (size_t i = 0; i < MIN(n, room); i++)
         draw_job(p, &j[i]);
 }
@@ -228,7 +235,7 @@ void view_draw(const struct view *view, void (*put)(enum screen_style style, con
     draw_jobs(&p);
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------------------ */
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void json_executors(struct json *json, const struct view *v)
 {

@@ -8,12 +8,12 @@
  *     today 18:30, tomorrow [08:00]
  *     18:30                              the next one
  *
- * A time of day is 08:00, 08:00:30, 08:00:30.5, 08:00 PM, noon or midnight. Behind all but the first two may stand where: Z,
- * UTC, +01:00, +0100, +01, Europe/Berlin; else it is local time.
+ * A time of day is 08:00, 08:00:30, 08:00:30.5, 08:00 PM, noon or midnight. Behind all but the first two may stand
+ * where: Z, UTC, +01:00, +0100, +01, Europe/Berlin; else it is local time.
  *
  * Owns nothing. One thread.
- * Does not take what can only be past (yesterday, 5min ago), abbreviations of zones (CET, which are of several), or a year of two
- * digits. wsctl schedule is for what comes again. */
+ * Does not take what can only be past (yesterday, 5min ago), abbreviations of zones (CET, which are of several), or a
+ * year of two digits. wsctl schedule is for what comes again. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -261,7 +261,8 @@ static int span(const char *text, uint64_t now_usec, uint64_t *ret_usec)
         return -1;
     if (ends)
         copy[n - left] = 0;
-    if (!isdigit((unsigned char)*copy) || parse_duration(copy, &usec) < 0 || usec > LATEST * (uint64_t)SECOND - now_usec)
+    if (!isdigit((unsigned char)*copy) || parse_duration(copy, &usec) < 0 ||
+        usec > LATEST * (uint64_t)SECOND - now_usec)
         return -1;
     *ret_usec = now_usec + usec;
     return 0;

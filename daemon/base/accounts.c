@@ -2,8 +2,8 @@
  *
  * accounts.c: asks the user database, and tells "there is none" from "it could not be asked".
  * Owns nothing. [any]
- * Keeps: a failure is never an answer: no memory, no descriptors, or a server that is down make no user unknown, and no list
- * of groups shorter.
+ * Keeps: a failure is never an answer: no memory, no descriptors, or a server that is down make no user unknown, and no
+ * list of groups shorter.
  * Does not wait less long than the database takes. */
 #include "base/accounts.h"
 

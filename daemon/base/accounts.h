@@ -2,14 +2,16 @@
  *
  * accounts.h: names and numbers of the user database. [any]
  * Each call may take as long as the database does, which may be on a server far away: none is for a loop.
- * 0; -ENOENT: there is no such user or group; another negative errno: the database could not be asked, and nothing is known.
+ * 0; -ENOENT: there is no such user or group; another negative errno: the database could not be asked, and nothing is
+ * known.
  */
 #pragma once
 
 #include <stdint.h>
 
 #define ACCOUNT_NAME_MAX 256u /* with the NUL; a longer one is no user's */
-#define ACCOUNTS_SILENT   "the user database could not be asked (%s): try again when `getent` answers" /* strerror() of it */
+/* strerror() of it */
+#define ACCOUNTS_SILENT "the user database could not be asked (%s): try again when `getent` answers"
 
 struct account {
     char name[ACCOUNT_NAME_MAX];

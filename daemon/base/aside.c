@@ -73,7 +73,8 @@ int aside_start(struct aside **ret, void (*work)(void *context), void (*release)
 
     if (!a)
         return -ENOMEM;
-    *a = (struct aside){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .work = work, .release = release, .context = context};
+    *a = (struct aside){
+        .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .work = work, .release = release, .context = context};
     atomic_init(&a->n_refs, 2);
     int r = a->fd < 0 ? -errno : thread_start(a);
     if (r < 0) {

@@ -8,8 +8,8 @@
 
 struct aside;
 
-/* Has a thread call work(context), with all signals blocked. release(context), if any, is called once, by the thread or by
- * aside_forget(), when neither needs it any more. On failure nothing was called. 0 or a negative errno. */
+/* Has a thread call work(context), with all signals blocked. release(context), if any, is called once, by the thread or
+ * by aside_forget(), when neither needs it any more. On failure nothing was called. 0 or a negative errno. */
 int aside_start(struct aside **ret, void (*work)(void *context), void (*release)(void *context), void *context);
 /* Readable when the work is done; it stays the aside's. */
 int aside_fd(const struct aside *a);

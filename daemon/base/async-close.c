@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * async-close.c: closing what may block, or takes long. [any thread]
- * Owns the descriptors that wait for their close(), and the threads that do it, of two kinds: for what may block, and for memory.
- * Keeps: each descriptor is closed once; whoever calls goes on at once, unless there is neither memory nor a thread; no memory waits
- * for a close that blocks; no owner waits for more than his share of the threads of another. */
+ * Owns the descriptors that wait for their close(), and the threads that do it, of two kinds: for what may block, and
+ * for memory.
+ * Keeps: each descriptor is closed once; whoever calls goes on at once, unless there is neither memory nor a thread; no
+ * memory waits for a close that blocks; no owner waits for more than his share of the threads of another. */
 #include "base/async-close.h"
 
 #include <fcntl.h>
@@ -35,9 +36,9 @@ struct owner {
 
 struct closers {
     pthread_mutex_t lock;
-    struct hash owners; /* [lock] */
-    struct list ready;  /* [lock] its first one is next */
-    unsigned n_threads; /* [lock] */
+    struct hash owners;             /* [lock] */
+    struct list ready;              /* [lock] its first one is next */
+    unsigned n_threads;             /* [lock] */
     unsigned max_threads, max_each; /* [const] */
 };
 

@@ -6,11 +6,11 @@
 
 #include "base/cleanup.h"
 
-#define STEP         4u   /* one more goes together for so many that were brief */
+#define STEP         4u /* one more goes together for so many that were brief */
 #define SHOWN_MAX    512u
 #define LONG_USEC    10000u /* what is longer counts as so much */
-#define DECAY        6u   /* 1/64 */
-#define BETWEEN_NSEC 50u  /* of which a worker needs so many to go from one to the next */
+#define DECAY        6u     /* 1/64 */
+#define BETWEEN_NSEC 50u    /* of which a worker needs so many to go from one to the next */
 
 uint32_t brief_largest(uint32_t was, uint32_t now, uint32_t n)
 {

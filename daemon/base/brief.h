@@ -11,12 +11,14 @@
 #define BRIEF_USEC 100u /* those that go together may be expected to take so long, all in all */
 
 struct brief {
-    uint32_t shown; /* of how many calls that is known: the last ones, at most; 0: whoever saw that it is wrong has forgotten it */
-    uint32_t mean;  /* what one took, in 1/64 ns */
+    /* of how many calls that is known: the last ones, at most; 0: whoever saw that it is wrong has forgotten it */
+    uint32_t shown;
+    uint32_t mean; /* what one took, in 1/64 ns */
 };
 
-/* n more, at least one, which all together took usec. It is the mean that counts, with what is long in it up to 10 ms: one of a thousand that is
- * interrupted for a moment, or waits for a disk now and then, adds its part, and is no rule. */
+/* n more, at least one, which all together took usec. It is the mean that counts, with what is long in it up to 10 ms:
+ * one of a thousand that is interrupted for a moment, or waits for a disk now and then, adds its part, and is no
+ * rule. */
 void brief_learn(struct brief *b, uint32_t n, uint64_t usec);
 bool brief_is_known(const struct brief *b);
 /* At least 1, at most max. */

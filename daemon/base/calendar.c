@@ -3,8 +3,8 @@
  * calendar.c: reads calendar expressions, and finds when they come next.
  * Owns what was read. [any]
  * Keeps: any text is taken whole or refused; a search ends: years are 1970 to 2199.
- * The search goes from the year down to the second: each field takes its next value, and whatever is below begins anew. It
- * goes by the clock on the wall; zone.c says when that is. */
+ * The search goes from the year down to the second: each field takes its next value, and whatever is below begins anew.
+ * It goes by the clock on the wall; zone.c says when that is. */
 #include "base/calendar.h"
 
 #include <ctype.h>
@@ -46,7 +46,7 @@ struct calendar {
     struct zone *zone;
 };
 
-/* --- reading --------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static void list_clear(struct list_of *list)
 {
@@ -150,8 +150,8 @@ static int read_list(const char **at, bool is_usec, struct list_of *ret)
 /* Its number, and behind it; -1: none. */
 static int weekday(const char **at)
 {
-    static const char *const names[] = {"Monday",   "Mon",    "Tuesday", "Tue",      "Wednesday", "Wed",    "Thursday",
-                                        "Thu",      "Friday", "Fri",     "Saturday", "Sat",       "Sunday", "Sun"};
+    static const char *const names[] = {"Monday", "Mon",    "Tuesday", "Tue",      "Wednesday", "Wed",    "Thursday",
+                                        "Thu",    "Friday", "Fri",     "Saturday", "Sat",       "Sunday", "Sun"};
 
     for (int i = 0; i < (int)ARRAY_SIZE(names); i++)
         if (strncasecmp(*at, names[i], strlen(names[i])) == 0) {
@@ -213,7 +213,8 @@ static int read_epoch(struct calendar *c, const char **at)
         if ((seconds = seconds * 10 + (**at - '0')) > (int64_t)UINT32_MAX * 2)
             return -EINVAL;
     date_of(seconds / DAY, &year, &month, &day);
-    const int n[N_FIELDS] = {year, month, day, (int)(seconds / 3600 % 24), (int)(seconds / 60 % 60), (int)(seconds % 60) * SECOND};
+    const int n[N_FIELDS] = {
+        year, month, day, (int)(seconds / 3600 % 24), (int)(seconds / 60 % 60), (int)(seconds % 60) * SECOND};
     for (int f = 0; f < N_FIELDS && r == 0; f++)
         r = one(c, (enum field)f, n[f]);
     c->zone = zone_free(c->zone);
@@ -276,10 +277,10 @@ static int read_time(struct calendar *c, const char **at)
 static const char *long_form(const char *text)
 {
     static const char *const words[][2] = {
-        {"minutely", "*-*-* *:*:00"},           {"hourly", "*-*-* *:00:00"},        {"daily", "*-*-* 00:00:00"},
-        {"weekly", "Mon *-*-* 00:00:00"},       {"monthly", "*-*-01 00:00:00"},     {"quarterly", "*-01,04,07,10-01"},
-        {"semiannually", "*-01,07-01"},         {"semi-annually", "*-01,07-01"},    {"biannually", "*-01,07-01"},
-        {"bi-annually", "*-01,07-01"},          {"yearly", "*-01-01"},              {"annually", "*-01-01"},
+        {"minutely", "*-*-* *:*:00"},     {"hourly", "*-*-* *:00:00"},     {"daily", "*-*-* 00:00:00"},
+        {"weekly", "Mon *-*-* 00:00:00"}, {"monthly", "*-*-01 00:00:00"},  {"quarterly", "*-01,04,07,10-01"},
+        {"semiannually", "*-01,07-01"},   {"semi-annually", "*-01,07-01"}, {"biannually", "*-01,07-01"},
+        {"bi-annually", "*-01,07-01"},    {"yearly", "*-01-01"},           {"annually", "*-01-01"},
         {"anually", "*-01-01"},
     };
 
@@ -304,7 +305,7 @@ static int read_zone(struct calendar *c, char *text)
     return r == -ENOENT || r == -EINVAL ? zone_open(&c->zone, NULL) : r == -EBADMSG ? -EINVAL : r;
 }
 
-/* --- what may be ------------------------------------------------------------------------------------------------------ */
+/* --- what may be -------------------------------------------------------------------------------------------------- */
 
 static bool is_valid(const struct part *p, int first, int last, bool from_end)
 {
@@ -388,9 +389,10 @@ struct calendar *calendar_free(struct calendar *c)
     return NULL;
 }
 
-/* --- searching ---------------------------------------------------------------------------------------------------------- */
+/* --- searching ---------------------------------------------------------------------------------------------------- */
 
-/* The first value of the field that is not below n; -1: none. days: of the month, where the field counts from its end. */
+/* The first value of the field that is not below n; -1: none. days: of the month, where the field counts from its
+ * end. */
 static int next_value(const struct calendar *c, enum field f, int n, int days)
 {
     const struct list_of *list = &c->fields[f];
@@ -492,7 +494,8 @@ int calendar_next_run(const struct calendar *c, uint64_t after_usec, uint64_t ra
         return -ENOENT;
     wall_of(zone_local(c->zone, (int64_t)(from / SECOND)), (int)(from % SECOND), at);
     while (find(c, at)) {
-        int64_t local = date_days(at[YEAR], at[MONTH], at[DATE]) * DAY + at[HOUR] * 3600 + at[MINUTES] * 60 + at[USEC] / SECOND;
+        int64_t local =
+            date_days(at[YEAR], at[MONTH], at[DATE]) * DAY + at[HOUR] * 3600 + at[MINUTES] * 60 + at[USEC] / SECOND;
         int64_t times[2] = {0, 0}, next;
         int n = zone_find(c->zone, local, times, &next);
 

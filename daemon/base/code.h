@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * code.h: the exit codes of wsctl(1) and wsd(8), which are also the codes of errors and ends on the wire. Below 64 they are a
- * job's own. Those that sysexits.h has mean what they mean there.
+ * code.h: the exit codes of wsctl(1) and wsd(8), which are also the codes of errors and ends on the wire. Below 64 they
+ * are a job's own. Those that sysexits.h has mean what they mean there.
  */
 #pragma once
 

@@ -3,8 +3,8 @@
  * cpus.c: how many CPUs this process may use, by affinity and by cgroup quota (version 2, and version 1 where machines
  * still mount it).
  * Owns nothing; reads files once a call. [any]
- * Keeps: an answer of at least 1, whatever the files say; what is not there, or is not to be understood, limits nothing; what
- * cannot be read is told.
+ * Keeps: an answer of at least 1, whatever the files say; what is not there, or is not to be understood, limits
+ * nothing; what cannot be read is told.
  * Does not follow changes: it is asked again where the configuration is read again. */
 #include "base/cpus.h"
 
@@ -40,7 +40,8 @@ unsigned cpus_affinity(void)
     return (unsigned)MAX(CPU_COUNT_S(sizeof(set), (cpu_set_t *)set), 1);
 }
 
-/* Reads up to n numbers from a file of one line; "max" or "-1" as the first means none. How many there are, or a negative errno. */
+/* Reads up to n numbers from a file of one line; "max" or "-1" as the first means none. How many there are, or a
+ * negative errno. */
 static int read_numbers(const char *dir, const char *file, long long *ret, unsigned n)
 {
     char path[PATH_MAX], line[128];

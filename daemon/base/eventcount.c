@@ -27,8 +27,8 @@ void eventcount_init(struct eventcount *e)
 
 uint32_t eventcount_prepare(struct eventcount *e)
 {
-    /* seq_cst: partner is the seq_cst RMW in eventcount_notify(); see eventcount.h. The epoch is read after the announcement: a
-     * notifier that missed us cannot have bumped an epoch that we take for new. */
+    /* seq_cst: partner is the seq_cst RMW in eventcount_notify(); see eventcount.h. The epoch is read after the
+     * announcement: a notifier that missed us cannot have bumped an epoch that we take for new. */
     atomic_fetch_add_explicit(&e->waiters, 1, memory_order_seq_cst);
     return atomic_load_explicit(&e->epoch, memory_order_seq_cst);
 }
@@ -40,7 +40,8 @@ void eventcount_cancel(struct eventcount *e)
 
 bool eventcount_wait(struct eventcount *e, uint32_t epoch, uint64_t timeout_usec, bool shared)
 {
-    struct timespec t = {.tv_sec = (time_t)(timeout_usec / 1000000u), .tv_nsec = (long)(timeout_usec % 1000000u) * 1000};
+    struct timespec t = {.tv_sec = (time_t)(timeout_usec / 1000000u),
+                         .tv_nsec = (long)(timeout_usec % 1000000u) * 1000};
     bool in_time = true;
 
     if (atomic_load_explicit(&e->epoch, memory_order_acquire) == epoch)

@@ -8,10 +8,10 @@
  *               else eventcount_wait(e, epoch, timeout);  commit
  * The notifier: makes the work visible, then eventcount_notify(e, n).
  *
- * Why nothing is lost: eventcount_prepare() increments `waiters` with a sequentially consistent RMW before the second look;
- * eventcount_notify() runs a sequentially consistent fence after the work was published and before it reads `waiters`. In
- * the one total order either the notifier sees the waiter, and then bumps the epoch, so that the futex wait returns
- * or never starts; or the waiter's second look comes after the publication and sees the work.
+ * Why nothing is lost: eventcount_prepare() increments `waiters` with a sequentially consistent RMW before the second
+ * look; eventcount_notify() runs a sequentially consistent fence after the work was published and before it reads
+ * `waiters`. In the one total order either the notifier sees the waiter, and then bumps the epoch, so that the futex
+ * wait returns or never starts; or the waiter's second look comes after the publication and sees the work.
  *
  * May lie in memory shared between processes (shared = true at every call then). The other side may scribble over it:
  * the worst that follows is a wake-up too many or too few on the scribbler's own side.
@@ -48,9 +48,10 @@ bool eventcount_notify(struct eventcount *e, uint32_t n, bool shared);
 
 #define EVENTCOUNT_SET_MAX 128u /* as many as the kernel waits for at once */
 
-/* Sleeping on several eventcounts: eventcount_set_add() is eventcount_prepare() for each of them, then look again, then cancel or
- * wait for all. Nothing is lost, by the same argument for each. Wake-ups of one sleeper on two of them at once are one:
- * who sleeps so looks everywhere when he wakes, and wakes another where something is left. [one thread] */
+/* Sleeping on several eventcounts: eventcount_set_add() is eventcount_prepare() for each of them, then look again, then
+ * cancel or wait for all. Nothing is lost, by the same argument for each. Wake-ups of one sleeper on two of them at
+ * once are one: who sleeps so looks everywhere when he wakes, and wakes another where something is left. [one
+ * thread] */
 struct eventcount_set {
     uint32_t n;
     struct eventcount *events[EVENTCOUNT_SET_MAX];

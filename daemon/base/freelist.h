@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * freelist.h: blocks of one size that were freed, for those that come next. glibc keeps seven of a size apart and joins the others
- * with their neighbours, only to cut them again; what comes and goes in hundreds, between things that stay, costs that twice. */
+ * freelist.h: blocks of one size that were freed, for those that come next. glibc keeps seven of a size apart and joins
+ * the others with their neighbours, only to cut them again; what comes and goes in hundreds, between things that stay,
+ * costs that twice. */
 #pragma once
 
 #include <stdbool.h>

@@ -18,7 +18,7 @@
 #define AHEAD      ARRAY_SIZE(((struct hash *)0)->ahead)
 #define HASH_LOAD  2u /* links a bucket: a longer walk now and then, and half the memory for tables of millions */
 
-/* --- keyed hashes -------------------------------------------------------------------------------------------------- */
+/* --- keyed hashes ------------------------------------------------------------------------------------------------- */
 
 static uint64_t secret[2]; /* [const after hash_seed] */
 
@@ -85,7 +85,7 @@ uint64_t hash_number(uint64_t x)
     return hash_text(x, "", 0);
 }
 
-/* --- the table ----------------------------------------------------------------------------------------------------- */
+/* --- the table ---------------------------------------------------------------------------------------------------- */
 
 /* Of the array: the power of two that the buckets fill or are about to fill. */
 static size_t mask_of(const struct hash *h)
@@ -101,8 +101,8 @@ static struct hash_link **bucket_of(const struct hash *h, uint64_t key)
     return &h->buckets[i < h->n_buckets ? i : i & mask >> 1];
 }
 
-/* Links that will be split soon are old, and out of the cache: each insert fetches the next link of two chains to come, so that a
- * chain of four, the longest that is usual, is there when its turn comes two splits later. */
+/* Links that will be split soon are old, and out of the cache: each insert fetches the next link of two chains to come,
+ * so that a chain of four, the longest that is usual, is there when its turn comes two splits later. */
 static void look_ahead(struct hash *h, size_t from, size_t end)
 {
     size_t i = from + AHEAD;
@@ -121,8 +121,8 @@ static void go_ahead(struct hash *h)
         }
 }
 
-/* Linear hashing (Litwin 1980): one bucket more, split from the first one that has not been since the array doubled. So no
- * insert pays for all links; realloc() moves a large array by its page tables. */
+/* Linear hashing (Litwin 1980): one bucket more, split from the first one that has not been since the array doubled. So
+ * no insert pays for all links; realloc() moves a large array by its page tables. */
 static int grow(struct hash *h)
 {
     size_t n = h->n_buckets;
@@ -224,8 +224,8 @@ struct hash_link *hash_walk(const struct hash *h, size_t *cursor)
         mask >>= 1;
         i &= mask;
     }
-    /* Counted from the highest bit of the index down: a bucket that is split has both of its halves on the same side of the
-     * cursor, so that none is met twice or passed over. */
+    /* Counted from the highest bit of the index down: a bucket that is split has both of its halves on the same side of
+     * the cursor, so that none is met twice or passed over. */
     *cursor = reversed(reversed(*cursor | ~mask) + 1);
     return h->buckets[i];
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hash.h: an intrusive hash table: chained, grows by a bucket at a time, shrinks when it is told to. The user compares; the table
- * knows only 64-bit keys, which should be well mixed: hash_mix() for numbers that this process makes, hash_number() and hash_text() for all that
- * others choose.
+ * hash.h: an intrusive hash table: chained, grows by a bucket at a time, shrinks when it is told to. The user compares;
+ * the table knows only 64-bit keys, which should be well mixed: hash_mix() for numbers that this process makes,
+ * hash_number() and hash_text() for all that others choose.
  */
 #pragma once
 
@@ -30,9 +30,10 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Keyed hashes, for every table whose keys a client or a plugin chooses: without the secret of this process nobody finds keys that
- * fall into one bucket (SipHash-1-3: Aumasson and Bernstein 2012, fewer rounds as in Rust's and Python's tables).
- * hash_seed() draws the secret from the kernel, once, before the first table; until then it is zero, as in unit tests.
+/* Keyed hashes, for every table whose keys a client or a plugin chooses: without the secret of this process nobody
+ * finds keys that fall into one bucket (SipHash-1-3: Aumasson and Bernstein 2012, fewer rounds as in Rust's and
+ * Python's tables). hash_seed() draws the secret from the kernel, once, before the first table; until then it is zero,
+ * as in unit tests.
  * Returns 0 or a negative errno. [main, before threads] */
 int hash_seed(void);
 /* Of the eight bytes of `seed`, lowest first, and of the n bytes behind them; `seed` may be another hash. [any] */
@@ -47,11 +48,12 @@ void hash_remove(struct hash *h, struct hash_link *link);
 /* The first link with the key, and the next one. */
 struct hash_link *hash_first(const struct hash *h, uint64_t key);
 struct hash_link *hash_next(const struct hash_link *link);
-/* Walks a table that may change between two calls, one bucket a call: *cursor begins with 0, and is 0 again behind the last one.
- * Returns the first link of the bucket, NULL where it is empty; ->next leads through it. What is in the table all the time is met
- * once, what comes or goes meanwhile once or not at all. */
+/* Walks a table that may change between two calls, one bucket a call: *cursor begins with 0, and is 0 again behind the
+ * last one.
+ * Returns the first link of the bucket, NULL where it is empty; ->next leads through it. What is in the table all the
+ * time is met once, what comes or goes meanwhile once or not at all. */
 struct hash_link *hash_walk(const struct hash *h, size_t *cursor);
-/* Gives back what the links that are there do not need, `steps` buckets at most. True: there is more to give back. Not between two calls of
- * one hash_walk(). */
+/* Gives back what the links that are there do not need, `steps` buckets at most. True: there is more to give back. Not
+ * between two calls of one hash_walk(). */
 bool hash_shrink(struct hash *h, size_t steps);
 void hash_deinit(struct hash *h);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * heap.h: an intrusive leftist heap: the smallest key first, equal keys in no order. The node is embedded in the user's object,
- * so that nothing here can fail for want of memory. First is O(1); put and take are O(log n), each of them; no recursion.
+ * heap.h: an intrusive leftist heap: the smallest key first, equal keys in no order. The node is embedded in the user's
+ * object, so that nothing here can fail for want of memory. First is O(1); put and take are O(log n), each of them; no
+ * recursion.
  */
 #pragma once
 

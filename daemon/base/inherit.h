@@ -22,8 +22,8 @@ enum inherit_kind {
 
 /* The first call of each main(), whose own frame has to be small: there may be little stack before it.
  * Descriptors 0, 1 and 2: where one is closed, /dev/null takes its place, so that no later open() gets the number.
- * Reading such a 0 and writing to such a 1 is EBADF; 2 swallows what is written. Others that are open stay so here, and are not
- * passed on by exec. Signals: the mask is empty, and
+ * Reading such a 0 and writing to such a 1 is EBADF; 2 swallows what is written. Others that are open stay so here, and
+ * are not passed on by exec. Signals: the mask is empty, and
  * dispositions are as `kind` says. Handlers that are there already, a sanitizer's, stay. Limits: as `kind` says; new
  * threads have a stack of at least INHERIT_STACK. Returns 0, or a negative errno with the words where that cannot be.
  * [main, before threads] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * journal.h: the log's way to systemd's journal. Not part of log.h, so that an executor, which has no such way, does not load
- * libsystemd and the six libraries that it needs.
+ * journal.h: the log's way to systemd's journal. Not part of log.h, so that an executor, which has no such way, does
+ * not load libsystemd and the six libraries that it needs.
  */
 #pragma once
 

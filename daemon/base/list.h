@@ -70,5 +70,6 @@ static inline void list_move_all(struct list *to, struct list *from)
     list_init(from);
 }
 
-#define list_for_each(l, head)         for (struct list *l = (head)->next; l != (head); l = l->next)
-#define list_for_each_safe(l, n, head) for (struct list *l = (head)->next, *n = l->next; l != (head); l = n, n = l->next)
+#define list_for_each(l, head) for (struct list *l = (head)->next; l != (head); l = l->next)
+#define list_for_each_safe(l, n, head)                                                                                 \
+    for (struct list *l = (head)->next, *n = l->next; l != (head); l = n, n = l->next)

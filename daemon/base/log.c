@@ -2,8 +2,8 @@
  *
  * log.c: writes log lines.
  * Owns the level and the choice of target, set once before threads start. [any]
- * Keeps: a line is written with one system call, so lines of several threads do not mix; nothing in one can look like another
- * line; whoever makes many of a kind does not fill the log with them.
+ * Keeps: a line is written with one system call, so lines of several threads do not mix; nothing in one can look like
+ * another line; whoever makes many of a kind does not fill the log with them.
  * Does not rotate, or look into jobs: what it is given it writes. */
 #include "base/log.h"
 
@@ -63,7 +63,7 @@ static void write_line(const char *line)
         return; /* there is nobody left to tell */
 }
 
-/* --- kinds ------------------------------------------------------------------------------------------------------------ */
+/* --- kinds -------------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *id; /* id: as in packaging/catalog/wsd.catalog, where it stays for ever */
@@ -89,7 +89,7 @@ static const struct {
 };
 
 #define LINE_ROOM 1024u
-#define FIELDS 7
+#define FIELDS    7
 
 struct fields {
     char text[FIELDS][1280];
@@ -135,8 +135,8 @@ static void write_fields(enum log_kind kind, int level, const struct log_about *
 }
 
 /* Text of clients and plugins may be among it. */
-__attribute__((format(printf, 4, 0))) static bool say(enum log_kind kind, int level, const struct log_about *about, const char *format,
-                                                      va_list args)
+__attribute__((format(printf, 4, 0))) static bool say(enum log_kind kind, int level, const struct log_about *about,
+                                                      const char *format, va_list args)
 {
     char text[LINE_ROOM], line[LINE_ROOM];
 
@@ -161,7 +161,7 @@ void log_write(int level, const char *format, ...)
     va_end(args);
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------------------------------------------------- */
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define SANITIZED 1 /* a report has hundreds of lines, and each counts */
@@ -224,18 +224,21 @@ static bool may_say(enum log_kind kind, const uint32_t *uid)
 {
     uint64_t now = clock_monotonic_usec(), left_out = 0;
 
-    if (!kinds[kind].id || kinds[kind].unlimited || (kind == LOG_KIND_EXECUTOR_SAYS && (SANITIZED || max_level == LOG_DEBUG)))
+    if (!kinds[kind].id || kinds[kind].unlimited ||
+        (kind == LOG_KIND_EXECUTOR_SAYS && (SANITIZED || max_level == LOG_DEBUG)))
         return true;
     if (!lets(rate_of(kind, uid), LOG_RATE_LINES, now, &left_out))
         return false;
     if (left_out && uid)
-        log_notice("%llu more lines of the kind %s were left out, of user %u", (unsigned long long)left_out, kinds[kind].name, *uid);
+        log_notice("%llu more lines of the kind %s were left out, of user %u", (unsigned long long)left_out,
+                   kinds[kind].name, *uid);
     else if (left_out)
         log_notice("%llu more lines of the kind %s were left out", (unsigned long long)left_out, kinds[kind].name);
     if (!lets(&all_rates[kind], LOG_RATE_LINES * ALL_LINES, now, &left_out))
         return false;
     if (left_out)
-        log_notice("%llu more lines of the kind %s were left out, of many users", (unsigned long long)left_out, kinds[kind].name);
+        log_notice("%llu more lines of the kind %s were left out, of many users", (unsigned long long)left_out,
+                   kinds[kind].name);
     return true;
 }
 

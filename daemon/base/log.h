@@ -24,32 +24,33 @@ int log_level_parse(const char *text);
 
 __attribute__((format(printf, 2, 3))) void log_write(int level, const char *format, ...);
 
-/* Kinds of lines that an administrator looks for. Each has its MESSAGE_ID (log.c), which packaging/catalog/wsd.catalog explains. */
+/* Kinds of lines that an administrator looks for. Each has its MESSAGE_ID (log.c), which packaging/catalog/wsd.catalog
+ * explains. */
 enum log_kind {
-    LOG_KIND_NONE = 0,       /* has no MESSAGE_ID and no limit */
-    LOG_KIND_JOB_SAYS,       /* what a job says by wsd_job_log(): to the journal only */
+    LOG_KIND_NONE = 0, /* has no MESSAGE_ID and no limit */
+    LOG_KIND_JOB_SAYS, /* what a job says by wsd_job_log(): to the journal only */
     LOG_KIND_JOB_CRASHED,
-    LOG_KIND_JOB_DEAF,       /* heeds no cancel: its executor is replaced */
+    LOG_KIND_JOB_DEAF, /* heeds no cancel: its executor is replaced */
     LOG_KIND_QUARANTINE,
     LOG_KIND_EXECUTOR_ENDED, /* and is replaced */
     LOG_KIND_EXECUTOR_HANGS,
-    LOG_KIND_CONFIGURATION,  /* was refused */
+    LOG_KIND_CONFIGURATION, /* was refused */
     LOG_KIND_PLUGIN_REFUSED,
-    LOG_KIND_ADMINISTRATOR,  /* somebody did something to others, or to all: never left out */
-    LOG_KIND_LIMIT,          /* was reached: something was refused for now */
-    LOG_KIND_UNCONFINED,     /* a sandbox does not hold */
-    LOG_KIND_STORE,          /* takes nothing */
-    LOG_KIND_CONNECTION,     /* was refused, or closed for what it said */
-    LOG_KIND_SCHEDULE,       /* a run was refused or skipped */
+    LOG_KIND_ADMINISTRATOR,   /* somebody did something to others, or to all: never left out */
+    LOG_KIND_LIMIT,           /* was reached: something was refused for now */
+    LOG_KIND_UNCONFINED,      /* a sandbox does not hold */
+    LOG_KIND_STORE,           /* takes nothing */
+    LOG_KIND_CONNECTION,      /* was refused, or closed for what it said */
+    LOG_KIND_SCHEDULE,        /* a run was refused or skipped */
     LOG_KIND_EXECUTOR_SPOILT, /* by its jobs, and is replaced */
-    LOG_KIND_EXECUTOR_SAYS, /* what plugins, or what they call, write to stdout and stderr */
-    LOG_KIND_RELOADED,       /* a plugin was loaded anew, or could not be */
+    LOG_KIND_EXECUTOR_SAYS,   /* what plugins, or what they call, write to stdout and stderr */
+    LOG_KIND_RELOADED,        /* a plugin was loaded anew, or could not be */
     LOG_KINDS
 };
 
 /* What a line is about: fields of the journal. */
 struct log_about {
-    const uint8_t *job; /* 16 bytes: JOB_ID; NULL: of none */
+    const uint8_t *job;            /* 16 bytes: JOB_ID; NULL: of none */
     const char *plugin, *function; /* PLUGIN, FUNCTION; NULL: of none */
     const uint32_t *uid;           /* USER; NULL: nobody's */
 };
@@ -75,6 +76,7 @@ __attribute__((format(printf, 4, 5))) bool log_event(enum log_kind kind, int lev
 #define log_info(...)    log_write(LOG_INFO, __VA_ARGS__)
 #define log_debug(...)   log_write(LOG_DEBUG, __VA_ARGS__)
 
-/* An answer that nobody expected becomes breakage on the spot, traced (dbus-broker's habit). Returns -ENOTRECOVERABLE. */
+/* An answer that nobody expected becomes breakage on the spot, traced (dbus-broker's habit). Returns
+ * -ENOTRECOVERABLE. */
 int error_trace(const char *file, int line, int answer);
 #define ERROR_UNEXPECTED(answer) error_trace(__FILE__, __LINE__, (answer))

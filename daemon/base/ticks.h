@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ticks.h: the cheapest clock there is (7 to 15 ns where CLOCK_MONOTONIC takes 27): for short spans on one thread. [any]
- * A tick is a nanosecond, or a third of one; its length may change, and between CPUs the count may jump where the machine is odd.
+ * ticks.h: the cheapest clock there is (7 to 15 ns where CLOCK_MONOTONIC takes 27): for short spans on one thread.
+ * [any] A tick is a nanosecond, or a third of one; its length may change, and between CPUs the count may jump where the
+ * machine is odd.
  */
 #pragma once
 

@@ -24,7 +24,8 @@ static bool is_ours(const struct stat *st)
 /* In a directory like /tmp only the owner of a name removes it. entry: NULL where the name is free. */
 static bool stays(const struct stat *directory, const struct stat *entry)
 {
-    return trust_only_ours(directory) || (is_ours(directory) && directory->st_mode & S_ISVTX && (!entry || is_ours(entry)));
+    return trust_only_ours(directory) ||
+           (is_ours(directory) && directory->st_mode & S_ISVTX && (!entry || is_ours(entry)));
 }
 
 /* What is left to walk: text and then the rest. */

@@ -2,8 +2,8 @@
  *
  * arenas.c: arenas of clients in this process.
  * Owns the mappings, under one lock, held for moments. [control thread, workers]
- * Keeps: an arena is mapped whole, once, so that its pages are faulted in by the first job that touches them and by no other; what a job uses
- * stays; nothing is mapped that could be cut.
+ * Keeps: an arena is mapped whole, once, so that its pages are faulted in by the first job that touches them and by no
+ * other; what a job uses stays; nothing is mapped that could be cut.
  * Does not decide when one goes: wsd does, which knows the clients. */
 #include "executor/arenas.h"
 
@@ -65,7 +65,8 @@ int arenas_drop(struct arenas *a, uint32_t number)
     }
     pthread_mutex_unlock(&a->lock);
     if (gone.base)
-        munmap(gone.base, gone.size); /* which takes long where it is large: no worker waits, but what else comes by the control socket does */
+        /* which takes long where it is large: no worker waits, but what else comes by the control socket does */
+        munmap(gone.base, gone.size);
     return r;
 }
 

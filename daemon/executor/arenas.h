@@ -31,7 +31,8 @@ int arenas_put(struct arenas *a, uint32_t number, int fd);
 /* Unmaps it. 0; -EBADMSG: there is none, or a job uses it. [control thread] */
 int arenas_drop(struct arenas *a, uint32_t number);
 
-/* That one, which stays until arenas_leave(); NULL: it has not come yet, though an older one may be in its place. [worker] */
+/* That one, which stays until arenas_leave(); NULL: it has not come yet, though an older one may be in its place.
+ * [worker] */
 struct arena *arenas_use(struct arenas *a, uint32_t number);
 void arenas_leave(struct arenas *a, struct arena *arena);
 

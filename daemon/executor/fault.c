@@ -4,8 +4,8 @@
  * Owns the handlers; they run on the faulting thread and touch only its own
  * thread-local words and shared memory, nothing that could be locked.
  * Keeps: the process dies by the signal that hit it, after the note; a process that a plugin has forked leaves none.
- * Does not try to go on: only the process boundary works. But for one fault that is no plugin's: somebody has cut the file that a
- * job reads in place (map.c). */
+ * Does not try to go on: only the process boundary works. But for one fault that is no plugin's: somebody has cut the
+ * file that a job reads in place (map.c). */
 #include "executor/fault.h"
 
 #include <errno.h>
@@ -37,7 +37,8 @@ static _Thread_local struct {
 } mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
 
 /* The note, but for the backtrace. NULL: there is one already. */
-static char *leave_note_of(const struct host_job *job, uint64_t cpu_usec, uint32_t worker, int signal, int code, const void *address)
+static char *leave_note_of(const struct host_job *job, uint64_t cpu_usec, uint32_t worker, int signal, int code,
+                           const void *address)
 {
     uint32_t slot = RING_NONE, generation = 0;
 
@@ -84,7 +85,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     else
         leave_note(signal, info->si_code, info->si_addr, context);
     sigaction(signal, &by_default, NULL);
-    /* Blocked while we are in here, so it strikes when we return. A fault would strike again by itself, a kill() not. */
+    /* Blocked while we are in here, so it strikes when we return. A fault would strike again by itself, a kill()
+     * not. */
     raise(signal);
 }
 

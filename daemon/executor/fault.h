@@ -36,7 +36,8 @@ _Noreturn void fault_thread_gone(const struct host_job *job, uint32_t worker);
 /* From here on exit() is ours. [main] */
 void fault_orderly(void);
 
-/* Where a thread is dying of a fault: returns never, so that the process ends by that signal, perhaps with a core. [any] */
+/* Where a thread is dying of a fault: returns never, so that the process ends by that signal, perhaps with a core.
+ * [any] */
 void fault_wait(void);
 
 /* Ends the process at once, without a note: what _exit() is elsewhere. [any] */

@@ -27,22 +27,90 @@
 /* Nobody's business in an executor. */
 static const char *const refused[] = {
     /* other processes */
-    "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp",
+    "process_vm_readv",
+    "process_vm_writev",
+    "process_madvise",
+    "process_mrelease",
+    "pidfd_getfd",
+    "kcmp",
     "migrate_pages",
     /* mounts and namespaces */
-    "mount", "umount", "umount2", "mount_setattr", "move_mount", "open_tree", "fsopen", "fsmount", "fsconfig", "fspick",
-    "pivot_root", "chroot", "setns", "unshare",
+    "mount",
+    "umount",
+    "umount2",
+    "mount_setattr",
+    "move_mount",
+    "open_tree",
+    "fsopen",
+    "fsmount",
+    "fsconfig",
+    "fspick",
+    "pivot_root",
+    "chroot",
+    "setns",
+    "unshare",
     /* the kernel, and parts of it that were broken into before */
-    "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "keyctl",
-    "add_key", "request_key", "init_module", "finit_module", "delete_module", "create_module", "query_module",
-    "get_kernel_syms", "kexec_load", "kexec_file_load", "modify_ldt", "iopl", "ioperm", "uselib", "syslog", "_sysctl",
-    "lookup_dcookie", "nfsservctl", "fanotify_init", "open_by_handle_at",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "keyctl",
+    "add_key",
+    "request_key",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "create_module",
+    "query_module",
+    "get_kernel_syms",
+    "kexec_load",
+    "kexec_file_load",
+    "modify_ldt",
+    "iopl",
+    "ioperm",
+    "uselib",
+    "syslog",
+    "_sysctl",
+    "lookup_dcookie",
+    "nfsservctl",
+    "fanotify_init",
+    "open_by_handle_at",
     /* the machine */
-    "reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "vhangup", "sethostname", "setdomainname",
-    "settimeofday", "stime", "clock_settime", "clock_adjtime", "adjtimex",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "vhangup",
+    "sethostname",
+    "setdomainname",
+    "settimeofday",
+    "stime",
+    "clock_settime",
+    "clock_adjtime",
+    "adjtimex",
     /* memory, semaphores and queues that stay when the last process has ended: System V and POSIX message queues */
-    "shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "ipc",
-    "mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr",
+    "shmget",
+    "shmat",
+    "shmctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "semctl",
+    "msgget",
+    "msgsnd",
+    "msgrcv",
+    "msgctl",
+    "ipc",
+    "mq_open",
+    "mq_unlink",
+    "mq_timedsend",
+    "mq_timedreceive",
+    "mq_notify",
+    "mq_getsetattr",
 };
 
 /* In these builds the leak checker looks into its own process by ptrace, at the end, and makes it dumpable for that. */
@@ -112,8 +180,8 @@ static void refuse_reaching_out(struct filter *f)
     REFUSE(f, "prctl", SCMP_A0(SCMP_CMP_MASKED_EQ, MASK_INT, PR_SET_DUMPABLE), SCMP_A1(SCMP_CMP_NE, 0));
 }
 
-/* The kernel sends the signal of a descriptor to its owner, whichever process the owner is. Landlock keeps such signals inside from
- * version 6 on only, so descriptors get neither an owner nor a signal at any version. */
+/* The kernel sends the signal of a descriptor to its owner, whichever process the owner is. Landlock keeps such signals
+ * inside from version 6 on only, so descriptors get neither an owner nor a signal at any version. */
 static void refuse_descriptor_owners(struct filter *f)
 {
     static const int commands[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG};

@@ -2,8 +2,8 @@
  *
  * guard.c: finds what jobs have left changed in their thread and in the process.
  * Owns what both were like at first, and when they were looked at last. [each function says where]
- * Keeps: what a fault needs is looked at once for each GUARD_NSEC in which a worker had jobs, and anything else once for each
- * SLOW_NSEC: before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
+ * Keeps: what a fault needs is looked at once for each GUARD_NSEC in which a worker had jobs, and anything else once
+ * for each SLOW_NSEC: before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
  * Does not look while a job runs on the thread, and does not decide what becomes of a spoilt executor: wsd does. */
 #include "executor/guard.h"
 
@@ -25,24 +25,24 @@
 #include "host/cputime.h"
 #include "ring/control.h"
 
-#define GUARD_NSEC 1000000u  /* 10 system calls, 1 to 2 us */
-#define SLOW_NSEC  50000000u /* about 40 us */
+#define GUARD_NSEC 1000000u    /* 10 system calls, 1 to 2 us */
+#define SLOW_NSEC  50000000u   /* about 40 us */
 #define DEAD_NSEC  1000000000u /* that a child may be dead before its job waits for it */
-#define FILES_LEFT 16        /* descriptors: with fewer the process is of no use */
-#define HELD_LOOKS 3         /* health checks, each after half of executor-answer */
+#define FILES_LEFT 16          /* descriptors: with fewer the process is of no use */
+#define HELD_LOOKS 3           /* health checks, each after half of executor-answer */
 #define NO_UMASK   0x8000
 
 static const struct {
     int resource;
     const char *name;
 } limits[] = {
-    {RLIMIT_NOFILE, "RLIMIT_NOFILE"}, {RLIMIT_AS, "RLIMIT_AS"},       {RLIMIT_DATA, "RLIMIT_DATA"},
-    {RLIMIT_NPROC, "RLIMIT_NPROC"},   {RLIMIT_FSIZE, "RLIMIT_FSIZE"}, {RLIMIT_CPU, "RLIMIT_CPU"},
+    {RLIMIT_NOFILE, "RLIMIT_NOFILE"}, {RLIMIT_AS, "RLIMIT_AS"},           {RLIMIT_DATA, "RLIMIT_DATA"},
+    {RLIMIT_NPROC, "RLIMIT_NPROC"},   {RLIMIT_FSIZE, "RLIMIT_FSIZE"},     {RLIMIT_CPU, "RLIMIT_CPU"},
     {RLIMIT_STACK, "RLIMIT_STACK"},   {RLIMIT_MEMLOCK, "RLIMIT_MEMLOCK"},
 };
 
 static struct {
-    int control_fd; /* [const after init] */
+    int control_fd;                           /* [const after init] */
     struct rlimit limits[ARRAY_SIZE(limits)]; /* [const after init] */
     struct stat directory;                    /* [const after init] */
     unsigned umask;                           /* [const after init] */
@@ -74,7 +74,7 @@ void guard_spoilt(const char *reason)
     (void)control_send(process.control_fd, &c, -1); /* else wsd is gone */
 }
 
-/* --- the process ---------------------------------------------------------------------------------------------------- */
+/* --- the process -------------------------------------------------------------------------------------------------- */
 
 static unsigned umask_now(void)
 {
@@ -152,7 +152,8 @@ static void look_at_process(uint64_t now)
     char reason[128];
 
     if (now - before < SLOW_NSEC || atomic_load_explicit(&process.told, memory_order_relaxed) ||
-        !atomic_compare_exchange_strong_explicit(&process.looked_nsec, &before, now, memory_order_relaxed, memory_order_relaxed))
+        !atomic_compare_exchange_strong_explicit(&process.looked_nsec, &before, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
         return;
     if (has_dead_children(now)) {
         guard_spoilt("its jobs have left processes that have ended, and that nobody waits for");
@@ -162,7 +163,7 @@ static void look_at_process(uint64_t now)
         guard_spoilt(reason);
 }
 
-/* --- a thread ------------------------------------------------------------------------------------------------------- */
+/* --- a thread ----------------------------------------------------------------------------------------------------- */
 
 static void look_at_thread(void)
 {
@@ -229,7 +230,8 @@ void guard_health(void)
             funlockfile(*streams[i].stream);
             streams[i].n_held = 0;
         } else if (++streams[i].n_held == HELD_LOOKS) {
-            snprintf(reason, sizeof(reason), "a job holds the lock of %s, or has left it held (flockfile)", streams[i].name);
+            snprintf(reason, sizeof(reason), "a job holds the lock of %s, or has left it held (flockfile)",
+                     streams[i].name);
             guard_spoilt(reason);
         }
     }

@@ -105,7 +105,8 @@ int landlock_enter(const struct sandbox *s, int version, char *ret_where)
     ruleset = (int)syscall(SYS_landlock_create_ruleset, &a, sizeof(a), 0);
     if (ruleset < 0)
         return -errno;
-    int r = everywhere ? allow(ruleset, "/", LANDLOCK_ACCESS_FS_REFER) : allow_writing(ruleset, s->writable, write, ret_where);
+    int r = everywhere ? allow(ruleset, "/", LANDLOCK_ACCESS_FS_REFER)
+                       : allow_writing(ruleset, s->writable, write, ret_where);
     if (r < 0)
         return r;
     return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;

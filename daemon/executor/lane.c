@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lane.c: direct lanes: calls that come straight from clients, and their answers.
- * Owns the mappings and the private half of each call. Opened, bound and closed by the control thread on wsd's word; everything
- * else [worker].
- * Keeps: a call runs on private copies of all that its client wrote; it is answered once; no more run at a time than wsd
- * allows, and nothing that wsd has not bound; memory of a lane stays mapped as long as anybody looks at it.
+ * Owns the mappings and the private half of each call. Opened, bound and closed by the control thread on wsd's word;
+ * everything else [worker].
+ * Keeps: a call runs on private copies of all that its client wrote; it is answered once; no more run at a time than
+ * wsd allows, and nothing that wsd has not bound; memory of a lane stays mapped as long as anybody looks at it.
  * Does not know users, and waits for no client. */
 #include "executor/lane.h"
 
@@ -25,8 +25,8 @@
 #include "host/cputime.h"
 #include "host/files.h"
 
-/* A client that rings so often in a row without a call is shut out. Others may take what we are woken for, but then there
- * was a call. */
+/* A client that rings so often in a row without a call is shut out. Others may take what we are woken for, but then
+ * there was a call. */
 #define ALARMS_MAX 1000u
 
 #define TAKEN_USEC 300u /* so long a yield takes only where others want the CPU that have nothing to do with it */
@@ -39,13 +39,15 @@ static _Thread_local bool lively;
 /* This worker was woken, and has run nothing since. */
 static _Thread_local bool was_asleep;
 static _Thread_local uint32_t n_calm; /* so many yields are left out */
-static _Thread_local uint32_t turn; /* which lane is looked at first */
-/* The next call of the slot that this thread runs has its turn. Not in the slot, which may be another's when its last call has ended. */
+static _Thread_local uint32_t turn;   /* which lane is looked at first */
+/* The next call of the slot that this thread runs has its turn. Not in the slot, which may be another's when its last
+ * call has ended. */
 static _Thread_local bool goes_on;
-/* The lane of the last call that this worker ran: it will look there again, and says so to its client. It has a use of it. */
+/* The lane of the last call that this worker ran: it will look there again, and says so to its client. It has a use of
+ * it. */
 static _Thread_local struct lane *looks_at;
 
-/* --- whose memory -------------------------------------------------------------------------------------------------- */
+/* --- whose memory ------------------------------------------------------------------------------------------------- */
 
 static bool lane_get(struct lane *l)
 {
@@ -129,7 +131,7 @@ static void wake_all(struct work *w)
     eventcount_notify(&w->back.up->doorbell, UINT32_MAX, true);
 }
 
-/* --- control -------------------------------------------------------------------------------------------------------- */
+/* --- control ------------------------------------------------------------------------------------------------------ */
 
 void lanes_init(struct work *w)
 {
@@ -214,7 +216,7 @@ int lanes_control(struct work *w, const struct control *c, int fd)
     }
 }
 
-/* --- the transport of a call ------------------------------------------------------------------------------------------ */
+/* --- the transport of a call -------------------------------------------------------------------------------------- */
 
 static struct direct *from_job(struct host_job *job)
 {
@@ -322,7 +324,8 @@ static void begin_call(struct direct *d)
     atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
 }
 
-/* wsd knows from before the claim until after the answer what a slot calls: so it knows of each call that runs when the executor dies. */
+/* wsd knows from before the claim until after the answer what a slot calls: so it knows of each call that runs when the
+ * executor dies. */
 static void mark(struct lane *l, uint32_t slot, uint32_t generation)
 {
     struct up_direct *u = &l->up->calls[slot];
@@ -338,7 +341,8 @@ static void unmark(struct lane *l, uint32_t slot, uint32_t generation)
 {
     uint64_t word = ring_word(generation, 1);
 
-    atomic_compare_exchange_strong_explicit(&l->up->calls[slot].word, &word, 0, memory_order_release, memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(&l->up->calls[slot].word, &word, 0, memory_order_release,
+                                            memory_order_relaxed);
 }
 
 /* Others have their turn now, or wsd does not want any more of them. */
@@ -355,8 +359,8 @@ static bool turn_over(struct direct *d)
     uint64_t run_usec = job->ended_usec - job->started_usec, cpu_usec = host_job_cpu_usec(job);
     struct lane_end end = {.run_usec = (uint32_t)run_usec, .cpu_usec = (uint32_t)cpu_usec, .output_size = d->used};
 
-    if (job->exit != 0 || *job->status || d->overflow || is_late(d) || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX || is_over(d) ||
-        !lane_back_turn(&d->lane->back, d->number, &d->request, &end, d->output))
+    if (job->exit != 0 || *job->status || d->overflow || is_late(d) || run_usec > UINT32_MAX || cpu_usec > UINT32_MAX ||
+        is_over(d) || !lane_back_turn(&d->lane->back, d->number, &d->request, &end, d->output))
         return false;
     free(d->scratch);
     d->scratch = NULL;
@@ -365,8 +369,8 @@ static bool turn_over(struct direct *d)
     return true;
 }
 
-/* A client that does not sleep when its worker, just woken, has answered may have been interrupted by that, on this CPU: it would have it back
- * only when this worker has looked for more, and sleeps (13 us for a call instead of 9). */
+/* A client that does not sleep when its worker, just woken, has answered may have been interrupted by that, on this
+ * CPU: it would have it back only when this worker has looked for more, and sleeps (13 us for a call instead of 9). */
 static void give_back(bool told)
 {
     bool first = was_asleep;
@@ -415,7 +419,8 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     d->scratch = NULL;
     atomic_fetch_add_explicit(&l->up->begun, d->request.item, memory_order_relaxed); /* beside the first one */
     atomic_fetch_add_explicit(&l->up->cpu_usec, cpu_usec + a.cpu_usec, memory_order_relaxed);
-    /* release: partner is the acquire in lanes_take(). Before the answer, after which the client may use the slot again. */
+    /* release: partner is the acquire in lanes_take(). Before the answer, after which the client may use the slot
+     * again. */
     atomic_store_explicit(&d->busy, false, memory_order_release);
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
     lively = true;
@@ -450,7 +455,7 @@ bool lanes_place(const struct host_job *job, uint32_t *ret_slot, uint32_t *ret_g
     return true;
 }
 
-/* --- one call ---------------------------------------------------------------------------------------------------------- */
+/* --- one call ----------------------------------------------------------------------------------------------------- */
 
 static const struct plugin_function *find_function(struct lane *l, uint32_t bind)
 {
@@ -581,7 +586,7 @@ static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
     return NULL;
 }
 
-/* --- the pool's source -------------------------------------------------------------------------------------------------- */
+/* --- the pool's source -------------------------------------------------------------------------------------------- */
 
 /* The open lanes, the `first` one of them at the lowest bit. */
 static uint64_t open_from(struct work *w, uint32_t first)

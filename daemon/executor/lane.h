@@ -24,19 +24,19 @@ struct direct {
     bool initialised;
     _Atomic bool busy; /* [atomic: acquire by the taker, release at the end] */
     uint32_t number, generation;
-    bool overflow;        /* [job's output_lock] more output than room */
-    uint32_t used;        /* [job's output_lock] */
-    void *scratch;        /* [job's output_lock] a reservation that is larger than what is left of `output`; NULL */
+    bool overflow; /* [job's output_lock] more output than room */
+    uint32_t used; /* [job's output_lock] */
+    void *scratch; /* [job's output_lock] a reservation that is larger than what is left of `output`; NULL */
     uint64_t started_usec, deadline_usec, limit_usec; /* limit: of each; 0: none */
-    uint64_t cpu_usec; /* of the calls before it */
-    uint64_t begun_usec; /* the first one */
+    uint64_t cpu_usec;                                /* of the calls before it */
+    uint64_t begun_usec;                              /* the first one */
     const struct plugin_function *function;
     struct lane_request request;
     uint8_t output[LANE_OUTPUT];
 };
 
-/* One lane. users counts the table (while it is open), each worker that looks or sleeps, and each call; whoever brings it to 0 takes
- * it down. */
+/* One lane. users counts the table (while it is open), each worker that looks or sleeps, and each call; whoever brings
+ * it to 0 takes it down. */
 struct lane {
     _Atomic uint32_t users; /* 0: it is shut, or free [atomic: acq_rel, among themselves] */
     _Atomic bool taken;     /* not free yet [atomic: release where it is taken down, acquire where it is opened] */
@@ -45,20 +45,20 @@ struct lane {
     struct lane_back back;
     struct up_lane *up;
     bool same_user;
-    char *directory;          /* NULL: none */
-    _Atomic uint32_t alarms;  /* in a row, without a call [atomic: relaxed] */
+    char *directory;         /* NULL: none */
+    _Atomic uint32_t alarms; /* in a row, without a call [atomic: relaxed] */
     struct {
-        _Atomic uint64_t target;      /* plugin << 32 | function [atomic: relaxed; before wsd allows the number] */
+        _Atomic uint64_t target; /* plugin << 32 | function [atomic: relaxed; before wsd allows the number] */
         _Atomic uint64_t max_run_usec;
     } binds[LANE_BINDS];
     struct direct *calls;
 };
 
 struct lanes {
-    bool available;         /* [const after init] */
-    bool lone_cpu;          /* [const after init] */
-    _Atomic uint64_t open;  /* a bit a lane [atomic: seq_cst; set and cleared by the control thread] */
-    int grant_fd;           /* LANE_GRANT came, LANE is to come [control thread] */
+    bool available;        /* [const after init] */
+    bool lone_cpu;         /* [const after init] */
+    _Atomic uint64_t open; /* a bit a lane [atomic: seq_cst; set and cleared by the control thread] */
+    int grant_fd;          /* LANE_GRANT came, LANE is to come [control thread] */
     struct lane at[RING_LANES];
 };
 
@@ -68,7 +68,8 @@ int lanes_control(struct work *w, const struct control *c, int fd);
 
 /* For the pool's source. */
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
-/* Whether something waits in one of them that those who look there, the asking worker among them, are not enough for. */
+/* Whether something waits in one of them that those who look there, the asking worker among them, are not enough
+ * for. */
 bool lanes_ready(struct work *w);
 void lanes_prepare(void *work, struct eventcount_set *set);
 void lanes_done(void *work, struct eventcount_set *set);

@@ -324,8 +324,8 @@ static void *sleep_for_ever(void *context)
     return NULL;
 }
 
-/* A process that is killed has ended when its last thread has given the memory back, which takes long where it is much. wsd
- * looks at two threads beside the first, one of which ends before that; with one worker there would be only one. */
+/* A process that is killed has ended when its last thread has given the memory back, which takes long where it is much.
+ * wsd looks at two threads beside the first, one of which ends before that; with one worker there would be only one. */
 static int start_sleeper(void)
 {
     sigset_t all, before;
@@ -390,8 +390,10 @@ int main(int argc, char **argv)
         fault_wait();
         process_end_children();
         if (r != -ECONNRESET && r != -EPIPE)
-            log_error("cannot go on: %s", r == -EAGAIN ? "no more threads: RLIMIT_NPROC, [limits] executor-tasks in wsd.conf, or "
-                                                         "TasksMax= of the service" : strerror(-r));
+            log_error("cannot go on: %s",
+                      r == -EAGAIN ? "no more threads: RLIMIT_NPROC, [limits] executor-tasks in wsd.conf, or "
+                                     "TasksMax= of the service"
+                                   : strerror(-r));
         fault_leave(EXIT_FAILURE);
     }
     pool_free(pool);

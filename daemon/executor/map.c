@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * map.c: inputs by descriptor, where jobs read them: a sealed memfd, a file in place, or a copy of it.
- * Owns the mappings, and the descriptor of a file until its job is over. map_mend() in the handler of SIGBUS; everything else
- * [worker].
- * Keeps: a file that is cut while a job reads it costs that job, and nobody else: the rest becomes zeros, and the job fails.
+ * Owns the mappings, and the descriptor of a file until its job is over. map_mend() in the handler of SIGBUS;
+ * everything else [worker].
+ * Keeps: a file that is cut while a job reads it costs that job, and nobody else: the rest becomes zeros, and the job
+ * fails.
  * Does not see a change that leaves the file as long as it was: what the job reads then, any reader might. */
 #include "executor/map.h"
 
@@ -73,7 +74,8 @@ static int reaches(int fd, uint64_t end)
     return st.st_size >= 0 && (uint64_t)st.st_size >= end;
 }
 
-/* Shared and anonymous: as the memfd that it stands for, it does not count as the process's data. Populated, since all of it is written. */
+/* Shared and anonymous: as the memfd that it stands for, it does not count as the process's data. Populated, since all
+ * of it is written. */
 static int place_copy(struct map *m, size_t size)
 {
     int r = place(m, size, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, PROT_READ | PROT_WRITE, -1, 0);
@@ -163,7 +165,8 @@ bool map_mend(const void *address)
 
         if (!m || at < base || at - base >= m->room)
             continue;
-        if (mmap((void *)first, base + m->room - first, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+        if (mmap((void *)first, base + m->room - first, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+            MAP_FAILED)
             return false;
         atomic_store_explicit(&m->cut, true, memory_order_relaxed);
         return true;

@@ -33,7 +33,7 @@ void output_init(struct output *o, uint32_t small_at)
     o->overflow = false;
 }
 
-/* --- in a part of an arena ------------------------------------------------------------------------------------------- */
+/* --- in a part of an arena ---------------------------------------------------------------------------------------- */
 
 void output_place(struct output *o, void *place, size_t size, bool direct)
 {
@@ -66,7 +66,7 @@ static void place_commit(struct output *o, size_t size)
     o->used += size;
 }
 
-/* --- through wsd ------------------------------------------------------------------------------------------------------ */
+/* --- through wsd -------------------------------------------------------------------------------------------------- */
 
 /* Forgets the runs that wsd has released. */
 static void sweep(struct slot *s)

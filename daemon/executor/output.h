@@ -20,8 +20,8 @@ struct output {
     /* All of it goes to a part of an arena, and nothing of the rest is used but `used`. */
     uint8_t *place; /* NULL: no */
     size_t place_size;
-    bool direct;    /* the function may work there: else in `scratch`, and what it commits is copied */
-    bool overflow;  /* it wanted more room than there is */
+    bool direct;   /* the function may work there: else in `scratch`, and what it commits is copied */
+    bool overflow; /* it wanted more room than there is */
     uint8_t *scratch;
     size_t scratch_size;
     uint64_t sent;       /* bytes in chunks that wsd has been given */

@@ -2,8 +2,8 @@
  *
  * process.c: what an executor does to itself before it runs anybody's code.
  * Owns nothing. [main, before threads]
- * Keeps: descriptors 3 to 6 and 8 are what control.h says, 1 and 2 are the pipe that came as 7, 0 is open (base/inherit.h), and there is no
- * other.
+ * Keeps: descriptors 3 to 6 and 8 are what control.h says, 1 and 2 are the pipe that came as 7, 0 is open
+ * (base/inherit.h), and there is no other.
  * Does not sandbox: sandbox.c does, once everything is there that it needs. */
 #include "executor/process.h"
 
@@ -74,8 +74,8 @@ int process_descriptors(void)
     return 0;
 }
 
-/* The other end of the control socket was made by wsd: that is who has to be our parent still. Where wsd-spawn has started
- * us, the death signal was in force before us, and it has looked. */
+/* The other end of the control socket was made by wsd: that is who has to be our parent still. Where wsd-spawn has
+ * started us, the death signal was in force before us, and it has looked. */
 static bool parent_lives(int control_fd, bool watched)
 {
     struct ucred peer;
@@ -93,7 +93,8 @@ static void settle_signals(void)
         sigaction(ignored[i], &ignore, NULL);
 }
 
-static atomic_flag is_ending = ATOMIC_FLAG_INIT; /* relaxed: who is first does it, and the other one reads nothing of it */
+/* relaxed: who is first does it, and the other one reads nothing of it */
+static atomic_flag is_ending = ATOMIC_FLAG_INIT;
 
 static void end_children(void)
 {

@@ -10,18 +10,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SANDBOX_ERROR 512u
+#define SANDBOX_ERROR  512u
 #define LANDLOCK_WHERE 400u
 
 /* What wsd's configuration wants. */
 struct sandbox {
-    bool required;        /* a part that cannot be had, or does not hold, is the end of the executor */
-    bool commands;        /* programs may be started, and Unix sockets made */
-    bool children;        /* and they are to be signalled, even where only by allowing signals to everybody */
-    uint64_t core_size;   /* UINT64_MAX: without limit */
-    uint64_t memory;      /* bytes that plugins may allocate; 0: without limit */
-    char *deny;           /* names of system calls with blanks between */
-    char *writable;       /* directories with colons between; "/": all, "": none */
+    bool required;      /* a part that cannot be had, or does not hold, is the end of the executor */
+    bool commands;      /* programs may be started, and Unix sockets made */
+    bool children;      /* and they are to be signalled, even where only by allowing signals to everybody */
+    uint64_t core_size; /* UINT64_MAX: without limit */
+    uint64_t memory;    /* bytes that plugins may allocate; 0: without limit */
+    char *deny;         /* names of system calls with blanks between */
+    char *writable;     /* directories with colons between; "/": all, "": none */
 };
 
 /* The text that wsd hands over: see control.h. It is cut in pieces, which *ret points into. 0 or -EINVAL. */
@@ -52,8 +52,8 @@ int filter_enter(const struct sandbox *s, bool signals);
 /* Tries them all; NULL, or what does not hold. landlock: its version. */
 const char *verify(const struct sandbox *s, int landlock, pid_t witness);
 
-/* A process of the same user, outside of what is about to be entered: its memory and signals are what verify() tries. wsd, unless
- * it or wsd-spawn is of another user: then a child, for as long as it takes. */
+/* A process of the same user, outside of what is about to be entered: its memory and signals are what verify() tries.
+ * wsd, unless it or wsd-spawn is of another user: then a child, for as long as it takes. */
 struct witness {
     pid_t pid;
     int fd; /* -1: it is our parent */

@@ -85,14 +85,15 @@ static int make(pthread_t *thread, const pthread_attr_t *attr, thread_run *run, 
     return r;
 }
 
-__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_run *run, void *arg)
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+                                                          thread_run *run, void *arg)
 {
     if (!create && !thread_init())
         return EAGAIN;
     return is_own(run) ? create(thread, attr, run, arg) : make(thread, attr, run, arg);
 }
 
-/* --- C11 ------------------------------------------------------------------------------------------------------------ */
+/* --- C11 ---------------------------------------------------------------------------------------------------------- */
 
 struct c11 {
     thrd_start_t run;

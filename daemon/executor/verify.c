@@ -28,7 +28,8 @@
 
 #define STATUS_STEP 8192u
 
-/* All of it, which is the caller's: a user may be in 65,536 groups, and they stand before what is looked for. NULL with errno. */
+/* All of it, which is the caller's: a user may be in 65,536 groups, and they stand before what is looked for. NULL with
+ * errno. */
 static char *read_status(void)
 {
     _cleanup_(close_fdp) int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

@@ -204,7 +204,8 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
 /* What this thread has taken is expected to be over soon. */
 static _Thread_local bool brief;
 
-/* Of the bundle that this thread runs: the next job has its turn. Not in the slot, which may be another's when its last job has ended. */
+/* Of the bundle that this thread runs: the next job has its turn. Not in the slot, which may be another's when its last
+ * job has ended. */
 static _Thread_local bool goes_on;
 
 /* A job of a bundle that has ended well, and with nothing but output: then the next one has its turn. */
@@ -299,9 +300,9 @@ static bool input_there(struct slot *s, void *arg)
 static const char *map_input(struct slot *s, int fd, bool streaming)
 {
     const struct back_request *q = &s->request;
-    int r = q->flags & DOWN_INPUT_FILE ? map_file(&s->map, s->number, fd, q->input_at, q->input_size,
-                                                  q->flags & DOWN_INPUT_COPY && !streaming)
-                                       : map_sealed(&s->map, fd, q->input_size);
+    int r = q->flags & DOWN_INPUT_FILE
+                ? map_file(&s->map, s->number, fd, q->input_at, q->input_size, q->flags & DOWN_INPUT_COPY && !streaming)
+                : map_sealed(&s->map, fd, q->input_size);
 
     if (!(q->flags & DOWN_INPUT_FILE))
         close_fd(fd);
@@ -337,7 +338,8 @@ static const char *get_parts(struct slot *s, const struct plugin_function *funct
 
     if (!slot_wait(s, arena_there, NULL))
         return "cancelled before its arena came";
-    void *output = arena_part(s->arena, q->output_at, q->output_size), *input = arena_part(s->arena, q->input_at, q->input_size);
+    void *output = arena_part(s->arena, q->output_at, q->output_size),
+         *input = arena_part(s->arena, q->input_at, q->input_size);
     if ((q->flags & DOWN_OUTPUT_PART && !output) || (q->flags & DOWN_INPUT_PART && !input))
         return "its part of the arena cannot be mapped";
     if (q->flags & DOWN_OUTPUT_PART)
@@ -366,7 +368,8 @@ const struct plugin_function *work_function(struct work *w, uint64_t target)
 static void run_request(struct slot *s, struct wsd_worker *self, const char *why)
 {
     struct back_request *q = &s->request;
-    const struct plugin_function *function = why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
+    const struct plugin_function *function =
+        why ? NULL : work_function(s->work, (uint64_t)q->plugin << 32 | q->function);
     uint64_t started_usec = back_answer(&s->work->back, s->number)->started_usec;
 
     if (!why && !function)
@@ -375,17 +378,18 @@ static void run_request(struct slot *s, struct wsd_worker *self, const char *why
         why = q->flags & DOWN_ARENA ? get_parts(s, function) : get_input(s, function);
         cputime_stale(); /* that may have waited */
     }
-    const struct host_request request = {.id = q->id,
-                                         .function = why ? NULL : function,
-                                         .args = q->args,
-                                         .args_size = q->args_size,
-                                         .argc = q->argc,
-                                         .input = q->input,
-                                         .input_size = q->input_size,
-                                         .deadline_usec = q->timeout_usec && q->timeout_usec < UINT64_MAX / 2 ? started_usec + q->timeout_usec : 0,
-                                         .started_usec = started_usec,
-                                         .cancel = q->cancel,
-                                         .transport = &transport};
+    const struct host_request request = {
+        .id = q->id,
+        .function = why ? NULL : function,
+        .args = q->args,
+        .args_size = q->args_size,
+        .argc = q->argc,
+        .input = q->input,
+        .input_size = q->input_size,
+        .deadline_usec = q->timeout_usec && q->timeout_usec < UINT64_MAX / 2 ? started_usec + q->timeout_usec : 0,
+        .started_usec = started_usec,
+        .cancel = q->cancel,
+        .transport = &transport};
     int r = host_job_begin(&s->job, &request);
     if (why)
         host_job_fail(&s->job, self, "%s", why);
@@ -435,7 +439,8 @@ void work_begun(void)
     brief = false; /* it may wait for others, and then others had better come */
 }
 
-/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through it. */
+/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through
+ * it. */
 bool work_worth(void *context)
 {
     struct work *w = context;

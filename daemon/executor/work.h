@@ -48,7 +48,7 @@ struct work {
     struct arenas arenas;
     _Atomic(struct plugin *) plugins[WORK_PLUGINS]; /* [atomic: release by the control thread, acquire by workers] */
     struct lanes lanes;
-    struct slot slots[RING_SLOTS];                  /* zero until first used, so that idle executors stay small */
+    struct slot slots[RING_SLOTS]; /* zero until first used, so that idle executors stay small */
 };
 
 /* One executor a process: its memory is static. [main, before threads] */

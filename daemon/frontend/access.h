@@ -31,8 +31,8 @@ enum access_right {
 };
 #define ACCESS_RIGHTS 4u
 
-/* Root may do everything, and so may the one user of a user's own wsd. In a wsd of all users, the one that it runs as may
- * submit and administer. */
+/* Root may do everything, and so may the one user of a user's own wsd. In a wsd of all users, the one that it runs as
+ * may submit and administer. */
 struct access_rules {
     struct access_list lists[ACCESS_RIGHTS]; /* by enum access_right */
     /* Who may use this plugin: NULL: whoever may submit. */

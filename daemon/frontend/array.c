@@ -2,9 +2,10 @@
  *
  * array.c: many jobs in one frame (ARRAY), their ends gathered into few (ENDS), and batches (BATCH).
  * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
- * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next write, and before
- * the end of a batch is told.
- * Does not know how many jobs somebody may have: what wsd does not take is refused with one record for all that it holds for. */
+ * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next
+ * write, and before the end of a batch is told.
+ * Does not know how many jobs somebody may have: what wsd does not take is refused with one record for all that it
+ * holds for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,10 @@ struct call_array {
     struct list gathered; /* peer->gathered, while there are records */
     struct buffer ends;
     uint32_t n_records;
-    uint32_t n_open;     /* items without their end; one more while they are submitted, or have their turn to write */
-    uint32_t n_unsure;   /* neither accepted nor refused yet */
+    uint32_t n_open;   /* items without their end; one more while they are submitted, or have their turn to write */
+    uint32_t n_unsure; /* neither accepted nor refused yet */
     uint32_t n_accepted;
-    uint8_t id[16];      /* of item 0 */
+    uint8_t id[16]; /* of item 0 */
     uint32_t uid;
     uint64_t submitted_usec;
     char *plugin, *function; /* as the first end has them */
@@ -60,7 +61,7 @@ static struct span text(const char *s, size_t max)
     return (struct span){s, *s ? strnlen(s, max - 1) : 0};
 }
 
-/* --- what is told of items ------------------------------------------------------------------------------------------- */
+/* --- what is told of items ---------------------------------------------------------------------------------------- */
 
 /* Sends the records that there are; without any only as the last frame. */
 static void array_send(struct call_array *a)
@@ -219,8 +220,8 @@ static void on_refused(struct watch *w, int code, const char *words, uint64_t re
     struct msg_end *last = &a->refusal;
 
     a->call->peer->n_refused++;
-    bool same = last->n && last->index + last->n == index_of(item) && last->exit == (uint32_t)code && last->queued_usec == retry_usec &&
-                strcmp(words, a->refusal_text) == 0;
+    bool same = last->n && last->index + last->n == index_of(item) && last->exit == (uint32_t)code &&
+                last->queued_usec == retry_usec && strcmp(words, a->refusal_text) == 0;
     if (same) {
         last->n++;
     } else {
@@ -248,7 +249,8 @@ static size_t on_output(struct watch *w, const void *data, size_t size)
 
     while (done < size && item->sent < item->allowed) {
         size_t n = MIN(MIN(size - done, item->allowed - item->sent), (size_t)REST_MAX);
-        struct msg_end end = {.index = index_of(item), .n = 1, .state = JOB_RUNNING, .output = {(const char *)data + done, n}};
+        struct msg_end end = {
+            .index = index_of(item), .n = 1, .state = JOB_RUNNING, .output = {(const char *)data + done, n}};
 
         if (peer_full(a->call->peer)) {
             call_stall(a->call);
@@ -312,7 +314,8 @@ static void on_done(struct watch *w, const struct job_info *info)
 
     if ((info->done || info->total) && a->call->peer->features & FEATURE_ENDS)
         peer_send(a->call->peer,
-                  &(struct msg){.type = FRAME_PROGRESS, .progress = {.done = info->done, .total = info->total, .item = index_of(item)}},
+                  &(struct msg){.type = FRAME_PROGRESS,
+                                .progress = {.done = info->done, .total = info->total, .item = index_of(item)}},
                   a->call->tag, NULL, 0);
     end.index = index_of(item);
     end.queued_usec = info->queued_usec;
@@ -339,7 +342,7 @@ static const struct watch_ops item_ops = {
     .done = on_done,
 };
 
-/* --- ARRAY ------------------------------------------------------------------------------------------------------------- */
+/* --- ARRAY -------------------------------------------------------------------------------------------------------- */
 
 static struct call_array *from_watch(struct array_watch *w)
 {
@@ -419,7 +422,8 @@ static void gather_several(struct call_array *a, struct msg_end *end, uint32_t n
     }
 }
 
-static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info, const struct array_end ends[])
+static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info,
+                     const struct array_end ends[])
 {
     struct call_array *a = from_watch(w);
     struct msg_end end = end_of(a, info);
@@ -459,7 +463,8 @@ static struct call_array *array_new(struct call *c, uint32_t n)
 
     if (!a)
         return NULL;
-    *a = (struct call_array){.call = c, .watch = {.ops = &array_ops}, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
+    *a = (struct call_array){
+        .call = c, .watch = {.ops = &array_ops}, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
     list_init(&a->gathered);
     list_init(&a->watch.bundles);
     return a;
@@ -566,7 +571,7 @@ void array_forget(struct call *c)
     c->array = NULL;
 }
 
-/* --- BATCH ------------------------------------------------------------------------------------------------------------- */
+/* --- BATCH -------------------------------------------------------------------------------------------------------- */
 
 static void send_state(struct peer *p, uint32_t tag, const struct batch_info *info)
 {
@@ -628,10 +633,11 @@ static void batch_open(struct peer *p, uint32_t tag, uint32_t flags)
         peer_error(p, tag, CODE_DENIED, refusal);
     if (!c)
         return;
-    int r = jobs_batch_open(p->frontend->options.jobs, p->uid, flags & BATCH_KEEP_GOING, flags & BATCH_DETACH, flags & BATCH_PROGRESS,
-                            &c->batch->watch);
+    int r = jobs_batch_open(p->frontend->options.jobs, p->uid, flags & BATCH_KEEP_GOING, flags & BATCH_DETACH,
+                            flags & BATCH_PROGRESS, &c->batch->watch);
     if (r < 0) {
-        peer_error(p, tag, CODE_BUSY, r == -EDQUOT ? "too many batches of this user are open: try again later" : strerror(-r));
+        peer_error(p, tag, CODE_BUSY,
+                   r == -EDQUOT ? "too many batches of this user are open: try again later" : strerror(-r));
         call_free(c);
         return;
     }
@@ -645,7 +651,8 @@ static void batch_await(struct peer *p, uint32_t tag, const struct msg_batch *m)
 
     if (!c)
         return;
-    if (jobs_batch_watch(p->frontend->options.jobs, m->id.id, access_sees(p), m->flags & BATCH_PROGRESS, &c->batch->watch) == 0)
+    if (jobs_batch_watch(p->frontend->options.jobs, m->id.id, access_sees(p), m->flags & BATCH_PROGRESS,
+                         &c->batch->watch) == 0)
         return;
     peer_error(p, tag, CODE_NOT_FOUND, "no such batch");
     call_free(c);
@@ -658,12 +665,16 @@ void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m)
     struct batch_info info;
 
     switch (m->action) {
-    case BATCH_OPEN: batch_open(p, tag, m->flags); break;
+    case BATCH_OPEN:
+        batch_open(p, tag, m->flags);
+        break;
     case BATCH_CLOSE:
         if (c && c->kind == CALL_BATCH && jobs_batch_is_open(&c->batch->watch))
             jobs_batch_close(&c->batch->watch);
         break;
-    case BATCH_AWAIT: batch_await(p, tag, m); break;
+    case BATCH_AWAIT:
+        batch_await(p, tag, m);
+        break;
     case BATCH_STATUS:
         if (jobs_batch_info(jobs, m->id.id, access_sees(p), &info) == 0)
             send_state(p, tag, &info);

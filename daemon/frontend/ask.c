@@ -74,7 +74,8 @@ static int ask(struct call *c, enum jobs_ask what, uint32_t argument)
     call_free(c);
     switch (r) {
     case -EACCES:
-        peer_error(p, tag, CODE_DENIED, refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
+        peer_error(p, tag, CODE_DENIED,
+                   refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
         return r;
     case -EBUSY:
         peer_error(p, tag, CODE_BUSY, "a trace is under way already, or somebody still reads it");

@@ -7,8 +7,21 @@
 #include "frontend/peer.h"
 
 enum call_kind {
-    CALL_SUBMIT, CALL_AWAIT, CALL_LIST, CALL_PLUGINS, CALL_RELOAD, CALL_WORKERS, CALL_TRACE, CALL_DEAD, CALL_LANE, CALL_BIND, CALL_CANCEL,
-    CALL_SCHEDULE, CALL_ARRAY, CALL_BATCH, CALL_ARENA
+    CALL_SUBMIT,
+    CALL_AWAIT,
+    CALL_LIST,
+    CALL_PLUGINS,
+    CALL_RELOAD,
+    CALL_WORKERS,
+    CALL_TRACE,
+    CALL_DEAD,
+    CALL_LANE,
+    CALL_BIND,
+    CALL_CANCEL,
+    CALL_SCHEDULE,
+    CALL_ARRAY,
+    CALL_BATCH,
+    CALL_ARENA
 };
 
 struct call {
@@ -18,18 +31,18 @@ struct call {
     struct peer *peer;
     enum call_kind kind;
     uint32_t tag;
-    uint64_t out_sent, out_allowed; /* output, in bytes of this call: one that joins a job late begins at 0 too */
-    uint64_t in_sent, in_allowed;  /* input, likewise */
-    struct plugin_query query;     /* PLUGINS, RELOAD */
-    char *names;                   /* PLUGINS: those to come, each with its NUL; RELOAD: the one */
-    uint64_t *owners;              /* RELOAD: whose executors are to come */
-    struct dead_query dead;        /* DEAD */
-    struct selection *selection;   /* LIST, CANCEL */
-    uint64_t n_cancelled;          /* CANCEL */
-    size_t at, n;                  /* PLUGINS: bytes of names; RELOAD: owners */
-    struct schedule_query schedule; /* SCHEDULE */
-    size_t asked;                  /* PLUGINS: where the name is that was asked for last */
-    bool one;                      /* PLUGINS: of this one name */
+    uint64_t out_sent, out_allowed;    /* output, in bytes of this call: one that joins a job late begins at 0 too */
+    uint64_t in_sent, in_allowed;      /* input, likewise */
+    struct plugin_query query;         /* PLUGINS, RELOAD */
+    char *names;                       /* PLUGINS: those to come, each with its NUL; RELOAD: the one */
+    uint64_t *owners;                  /* RELOAD: whose executors are to come */
+    struct dead_query dead;            /* DEAD */
+    struct selection *selection;       /* LIST, CANCEL */
+    uint64_t n_cancelled;              /* CANCEL */
+    size_t at, n;                      /* PLUGINS: bytes of names; RELOAD: owners */
+    struct schedule_query schedule;    /* SCHEDULE */
+    size_t asked;                      /* PLUGINS: where the name is that was asked for last */
+    bool one;                          /* PLUGINS: of this one name */
     struct executor_question question; /* WORKERS, TRACE */
     struct list answers;               /* TRACE: what executors said, and has not been sent */
     uint32_t action;                   /* TRACE: enum trace_action; SCHEDULE: enum schedule_action */
@@ -42,7 +55,7 @@ struct call {
     struct call_array *array;          /* ARRAY */
     struct call_batch *batch;          /* BATCH */
     uint8_t id[16];                    /* deferred */
-    bool deferred;                       /* it waits for a durable job that only the next wsd has */
+    bool deferred;                     /* it waits for a durable job that only the next wsd has */
     bool cancel;                       /* deferred: and it is to be cancelled there */
 };
 
@@ -82,13 +95,14 @@ uint32_t call_cost(const struct job_request *r);
 int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t item);
 
 /* array.c */
-#define ARRAY_AFTER_MAX 65536u /* items of an ARRAY times what each of them is to run after: all of them are one request */
+/* items of an ARRAY times what each of them is to run after: all of them are one request */
+#define ARRAY_AFTER_MAX 65536u
 void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame);
 struct watch *array_watch(struct call *c, uint32_t item); /* NULL: there is no such item */
 void array_cancel(struct call *c, uint32_t item);
 void array_credit(struct call *c, uint32_t item, uint64_t bytes);
-void array_room(struct call *c);   /* the output has room again; the call may go */
-void array_forget(struct call *c); /* the call goes */
+void array_room(struct call *c);            /* the output has room again; the call may go */
+void array_forget(struct call *c);          /* the call goes */
 uint32_t array_items(const struct call *c); /* 0: it is no array */
 void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m);
 /* Of the open BATCH with this tag; NULL, or why not, and the code for that. */
@@ -100,7 +114,7 @@ void call_batch_forget(struct call *c); /* the call goes */
 void arena_open(struct peer *p, uint32_t tag, int *fd); /* the descriptor is taken where it becomes one */
 void arena_close(struct peer *p, uint32_t tag);
 struct arena *arena_find(struct peer *p, uint32_t tag); /* NULL: there is none */
-void arena_forget(struct call *c); /* the call goes */
+void arena_forget(struct call *c);                      /* the call goes */
 
 /* list.c: jobs by what they are */
 void list_jobs(struct peer *p, uint32_t tag, const struct jobs_filter *filter);

@@ -21,7 +21,7 @@
 #define COST_AFTER   100u  /* a job that another one is to run after */
 #define COST_LATER   3000u /* a job that is not due yet */
 #define COST_KEY     2000u
-#define AFTER_A_CALL 8u   /* so many of those take as long to forget as a call */
+#define AFTER_A_CALL 8u /* so many of those take as long to forget as a call */
 
 static struct span span(const char *text)
 {
@@ -171,7 +171,8 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
 {
     struct call *c = call_of(w);
     bool says = c->peer->features & FEATURE_ENDS;
-    /* a job that was taken on is not to be submitted again, whatever has become of this call; to ask for it again does no harm */
+    /* a job that was taken on is not to be submitted again, whatever has become of this call; to ask for it again does
+     * no harm */
     bool taken = says && c->accepted && c->kind == CALL_SUBMIT && code == CODE_BUSY;
     const struct msg m = {.type = FRAME_ERROR,
                           .error = {.code = taken ? CODE_INTERRUPTED : (uint32_t)code,
@@ -308,7 +309,8 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
 static bool is_plain(const struct job_info *info)
 {
     return info->state == JOB_SUCCEEDED && !info->exit && !*info->error && !*info->status && !*info->backtrace &&
-           !*info->key && !*info->tags && !info->batch && !info->durable && !info->retries && !info->done && !info->total;
+           !*info->key && !*info->tags && !info->batch && !info->durable && !info->retries && !info->done &&
+           !info->total;
 }
 
 static void finished_msg(struct msg *m, const struct job_info *info)
@@ -403,7 +405,11 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
     for (size_t i = 0; i < m.plugin.n_functions; i++)
         functions[i] = function_msg(&info->functions[i]);
     if (error && c->one) {
-        peer_error(c->peer, c->tag, error == EACCES ? CODE_DENIED : error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND, info->error);
+        peer_error(c->peer, c->tag,
+                   error == EACCES   ? CODE_DENIED
+                   : error == EAGAIN ? CODE_BUSY
+                                     : CODE_NOT_FOUND,
+                   info->error);
         call_free(c);
         return;
     }
@@ -414,7 +420,7 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
         call_end(c);
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------ */
+/* --- requests ----------------------------------------------------------------------------------------------------- */
 
 static void plugin_ask(struct call *c, const char *name)
 {
@@ -424,7 +430,10 @@ static void plugin_ask(struct call *c, const char *name)
     int r = jobs_plugin(f->options.jobs, c->peer->uid, name, c->peer->directory, &c->query);
     if (r == 0)
         return;
-    peer_error(c->peer, c->tag, r == -EACCES ? CODE_DENIED : r == -ENAMETOOLONG ? CODE_NOT_FOUND : CODE_BUSY,
+    peer_error(c->peer, c->tag,
+               r == -EACCES         ? CODE_DENIED
+               : r == -ENAMETOOLONG ? CODE_NOT_FOUND
+                                    : CODE_BUSY,
                r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
     call_free(c);
 }
@@ -501,10 +510,12 @@ static void reload_next(struct call *c)
         return;
     }
     c->query.answer = on_reloaded;
-    int r = jobs_plugin_reload(p->frontend->options.jobs, p->uid, c->owners[c->at++], c->names, p->directory, &c->query);
+    int r =
+        jobs_plugin_reload(p->frontend->options.jobs, p->uid, c->owners[c->at++], c->names, p->directory, &c->query);
     if (r == 0)
         return;
-    peer_error(p, c->tag, CODE_BUSY, r == -EBUSY ? "it is being reloaded, or too many others are: try again" : strerror(-r));
+    peer_error(p, c->tag, CODE_BUSY,
+               r == -EBUSY ? "it is being reloaded, or too many others are: try again" : strerror(-r));
     call_free(c);
 }
 
@@ -516,21 +527,25 @@ static void do_reload(struct peer *p, uint32_t tag, const struct msg_reload *m)
     if (!c)
         return;
     c->names = strdup(m->name.data);
-    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, !access_administer(p), c->names, p->directory, &c->owners, &c->n)
+    r = c->names ? jobs_plugin_users(p->frontend->options.jobs, p->uid, !access_administer(p), c->names, p->directory,
+                                     &c->owners, &c->n)
                  : -ENOMEM;
     if (r == 0) {
         reload_next(c);
         return;
     }
-    peer_error(p, tag, r == -EACCES ? CODE_DENIED : r == -ENAMETOOLONG ? CODE_NOT_FOUND : CODE_BUSY,
+    peer_error(p, tag,
+               r == -EACCES         ? CODE_DENIED
+               : r == -ENAMETOOLONG ? CODE_NOT_FOUND
+                                    : CODE_BUSY,
                r == -EACCES ? "plugins by path are for a user's own wsd" : strerror(-r));
     call_free(c);
 }
 
 static void do_release(struct peer *p, uint32_t tag, const struct msg_release *m)
 {
-    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, !access_administer(p), m->name.data, m->function.data,
-                                p->directory);
+    int r = jobs_plugin_release(p->frontend->options.jobs, p->uid, !access_administer(p), m->name.data,
+                                m->function.data, p->directory);
 
     if (r == -ENOENT || r == -ENAMETOOLONG)
         peer_error(p, tag, CODE_NOT_FOUND, "nothing is known against it: see `wsctl plugin show`");
@@ -550,14 +565,15 @@ struct gate_answer {
 static void send_gate(const struct jobs_gate_info *info, void *userdata)
 {
     const struct gate_answer *a = userdata;
-    const struct msg m = {.type = FRAME_GATE_STATE,
-                          .gate_state = {.plugin = {info->plugin, strlen(info->plugin)},
-                                         .function = {info->function, strlen(info->function)},
-                                         .flags = (info->paused ? GATE_PAUSED : 0u) | (info->drained ? GATE_DRAINED : 0u),
-                                         .limit = info->limit,
-                                         .running = info->running,
-                                         .waiting = info->waiting,
-                                         .tag = span(info->tag)}};
+    const struct msg m = {
+        .type = FRAME_GATE_STATE,
+        .gate_state = {.plugin = {info->plugin, strlen(info->plugin)},
+                       .function = {info->function, strlen(info->function)},
+                       .flags = (info->paused ? GATE_PAUSED : 0u) | (info->drained ? GATE_DRAINED : 0u),
+                       .limit = info->limit,
+                       .running = info->running,
+                       .waiting = info->waiting,
+                       .tag = span(info->tag)}};
 
     if (*info->tag && !(a->peer->features & FEATURE_ORDER))
         return; /* it would be taken for everything */
@@ -622,9 +638,11 @@ static void do_limit(struct peer *p, uint32_t tag, const struct msg_limit *m)
         return;
     }
     if (moves)
-        r = o->limits_ops->set(o->limits_userdata, p->uid, m->flags & LIMIT_OWN, m->uid, m->key.data, m->value.data, error);
+        r = o->limits_ops->set(o->limits_userdata, p->uid, m->flags & LIMIT_OWN, m->uid, m->key.data, m->value.data,
+                               error);
     else
-        r = o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit, &(struct gate_answer){p, tag});
+        r = o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit,
+                                &(struct gate_answer){p, tag});
     if (r < 0)
         peer_error(p, tag, r == -EINVAL ? CODE_USAGE : CODE_BUSY, error);
     else
@@ -664,14 +682,18 @@ static void do_dead(struct peer *p, uint32_t tag, const struct msg_dead *m)
     if (!c)
         return;
     c->dead.answer = on_decided;
-    int r = jobs_dead(p->frontend->options.jobs, m->id.id, access_cancels(p), p->uid, m->action == DEAD_REQUEUE, &c->dead);
+    int r =
+        jobs_dead(p->frontend->options.jobs, m->id.id, access_cancels(p), p->uid, m->action == DEAD_REQUEUE, &c->dead);
     if (r == 0)
         return;
     call_free(c);
     if (r == -ENOENT)
         peer_error(p, tag, CODE_NOT_FOUND, "no such job is out of retries: see `wsctl dead list`");
     else
-        peer_error(p, tag, CODE_BUSY, r == -EAGAIN ? "wsd is draining" : r == -EBUSY ? "it is being read or changed: try again" : strerror(-r));
+        peer_error(p, tag, CODE_BUSY,
+                   r == -EAGAIN  ? "wsd is draining"
+                   : r == -EBUSY ? "it is being read or changed: try again"
+                                 : strerror(-r));
 }
 
 static void on_scheduled(struct schedule_query *q, int code, const char *text, const uint8_t *id)
@@ -702,7 +724,8 @@ static void send_schedule(const struct schedule_info *info, void *userdata)
                                   .error = line(info->error),
                                   .uid = info->uid,
                                   .flags = (info->persistent ? SCHEDULED_PERSISTENT : 0u) |
-                                           (info->configured ? SCHEDULED_CONFIGURED : 0u) | (info->running ? SCHEDULED_RUNNING : 0u),
+                                           (info->configured ? SCHEDULED_CONFIGURED : 0u) |
+                                           (info->running ? SCHEDULED_RUNNING : 0u),
                                   .state = info->state,
                                   .exit = info->exit,
                                   .next_usec = info->next_usec,
@@ -751,9 +774,15 @@ static void do_schedule(struct peer *p, uint32_t tag, const struct msg_schedule 
     c->schedule.answer = on_scheduled;
     c->action = m->action;
     switch (m->action) {
-    case SCHEDULE_ADD: schedule_add(c, m); break;
-    case SCHEDULE_REMOVE: jobs_schedule_remove(jobs, p->uid, m->name.data, &c->schedule); break;
-    case SCHEDULE_RUN: jobs_schedule_run(jobs, p->uid, m->name.data, &c->schedule); break;
+    case SCHEDULE_ADD:
+        schedule_add(c, m);
+        break;
+    case SCHEDULE_REMOVE:
+        jobs_schedule_remove(jobs, p->uid, m->name.data, &c->schedule);
+        break;
+    case SCHEDULE_RUN:
+        jobs_schedule_run(jobs, p->uid, m->name.data, &c->schedule);
+        break;
     default:
         if (jobs_schedules(jobs, access_sees(p), send_schedule, c) == 0)
             call_end(c);
@@ -774,7 +803,8 @@ static void no_such_job(struct peer *p, uint32_t tag, const uint8_t id[16])
         peer_error(p, tag, CODE_NOT_FOUND, "no such job");
         return;
     }
-    snprintf(text, sizeof(text), "it is not one of those since wsd began, and the durable ones cannot be read: %.160s", why);
+    snprintf(text, sizeof(text), "it is not one of those since wsd began, and the durable ones cannot be read: %.160s",
+             why);
     peer_error(p, tag, CODE_IO, text);
 }
 
@@ -867,7 +897,8 @@ static const char *contradiction(const struct msg_submit *m, const struct frame 
         return "flag 32 goes with 1, and not with 4 and 16";
     if (m->input_from != INPUT_BODY && (frame->body_size || m->flags & SUBMIT_MORE))
         return "input by descriptor goes without bytes of input";
-    if (m->arena && (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
+    if (m->arena &&
+        (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
         return "an arena ends with its connection: not with flags 1, 4 and 8, a key, retries, or a batch";
     return NULL;
 }
@@ -905,7 +936,8 @@ struct job_request call_request(const struct peer *p, const struct msg_submit *m
 
 uint32_t call_cost(const struct job_request *r)
 {
-    return (r->n_after + r->n_after_any) * COST_AFTER + (r->delay_usec || r->at_usec ? COST_LATER : 0) + (r->key && *r->key ? COST_KEY : 0);
+    return (r->n_after + r->n_after_any) * COST_AFTER + (r->delay_usec || r->at_usec ? COST_LATER : 0) +
+           (r->key && *r->key ? COST_KEY : 0);
 }
 
 /* fd: of the input, where it has one; taken where the job has it. */
@@ -931,7 +963,8 @@ static void do_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, 
     r.input_size = frame->body_size;
     r.file = m->input_from == INPUT_FILE ? &file : NULL;
     if (!problem && m->batch)
-        problem = r.durable || m->key.size ? "a job of a batch is not durable, and has no key" : call_in_batch(p, m->batch, &r, &code);
+        problem = r.durable || m->key.size ? "a job of a batch is not durable, and has no key"
+                                           : call_in_batch(p, m->batch, &r, &code);
     if (problem) {
         peer_error(p, tag, code, problem);
         call_free(c);
@@ -987,7 +1020,10 @@ static void do_opened(struct peer *p, uint32_t tag, const struct msg_opened *m, 
         return;
     }
     p->n_opens--;
-    struct watch *w = !c ? NULL : c->kind == CALL_SUBMIT ? &c->watch : c->kind == CALL_ARRAY ? array_watch(c, m->item) : NULL;
+    struct watch *w = !c                       ? NULL
+                      : c->kind == CALL_SUBMIT ? &c->watch
+                      : c->kind == CALL_ARRAY  ? array_watch(c, m->item)
+                                               : NULL;
     if (w)
         jobs_opened(w, m->serial, (int)m->error, *fd);
 }
@@ -1043,15 +1079,18 @@ static void do_stats(struct peer *p, uint32_t tag)
 
 static uint64_t own_features(const struct peer *p)
 {
-    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE | FEATURE_ARRAY |
-           FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | (p->remote ? 0 : FEATURE_PAYLOAD) | (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
+    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |
+           FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | (p->remote ? 0 : FEATURE_PAYLOAD) |
+           (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
 }
 
 static void do_hello(struct peer *p, const struct msg_hello *m)
 {
     uint64_t features = own_features(p);
-    struct msg answer = {.type = FRAME_WELCOME,
-                         .welcome = {.version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
+    struct msg answer = {
+        .type = FRAME_WELCOME,
+        .welcome = {
+            .version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
     if (p->greeted) {
         peer_fail(p, "a second HELLO");
@@ -1114,10 +1153,11 @@ void dispatch_take_call(struct peer *p, const struct handover_call *k)
     c->watch.owner = submit; /* the job asks this client for its files */
     int r = jobs_watch(p->frontend->options.jobs, k->id, submit ? p->uid : access_sees(p), &c->watch);
     if (r < 0) {
-        const struct msg m = {.type = FRAME_ERROR,
-                              .error = {.code = CODE_INTERRUPTED,
-                                        .text = span("the job is not in the store any more: it is not known how it ended"),
-                                        .accepted = p->features & FEATURE_ENDS}};
+        const struct msg m = {
+            .type = FRAME_ERROR,
+            .error = {.code = CODE_INTERRUPTED,
+                      .text = span("the job is not in the store any more: it is not known how it ended"),
+                      .accepted = p->features & FEATURE_ENDS}};
 
         peer_send(p, &m, k->tag, NULL, 0);
         call_free(c);
@@ -1131,27 +1171,35 @@ void dispatch_take_call(struct peer *p, const struct handover_call *k)
 /* Those that have plugins loaded or jobs run. Others are about one's own, or ask for a right of their own. */
 static bool wants_submit(uint16_t type)
 {
-    return type == FRAME_SUBMIT || type == FRAME_ARRAY || type == FRAME_PLUGINS || type == FRAME_RELOAD || type == FRAME_RELEASE ||
-           type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND || type == FRAME_ARENA_OPEN || type == FRAME_SCHEDULE;
+    return type == FRAME_SUBMIT || type == FRAME_ARRAY || type == FRAME_PLUGINS || type == FRAME_RELOAD ||
+           type == FRAME_RELEASE || type == FRAME_LANE_OPEN || type == FRAME_LANE_BIND || type == FRAME_ARENA_OPEN ||
+           type == FRAME_SCHEDULE;
 }
 
 static const char *plugin_of(const struct msg *m)
 {
     switch (m->type) {
     case FRAME_SUBMIT:
-    case FRAME_ARRAY: return m->submit.plugin.data;
-    case FRAME_PLUGINS: return m->plugins.name.data;
-    case FRAME_RELOAD: return m->reload.name.data;
-    case FRAME_RELEASE: return m->release.name.data;
-    case FRAME_SCHEDULE: return m->schedule.action == SCHEDULE_ADD ? m->schedule.job.plugin.data : "";
-    default: return "";
+    case FRAME_ARRAY:
+        return m->submit.plugin.data;
+    case FRAME_PLUGINS:
+        return m->plugins.name.data;
+    case FRAME_RELOAD:
+        return m->reload.name.data;
+    case FRAME_RELEASE:
+        return m->release.name.data;
+    case FRAME_SCHEDULE:
+        return m->schedule.action == SCHEDULE_ADD ? m->schedule.job.plugin.data : "";
+    default:
+        return "";
     }
 }
 
 /* A descriptor comes with its first byte. */
 static bool brings_fd(const struct msg *m)
 {
-    return m->type == FRAME_ARENA_OPEN || (m->type == FRAME_SUBMIT && m->submit.input_from == INPUT_FILE) || (m->type == FRAME_OPENED && m->opened.error == 0);
+    return m->type == FRAME_ARENA_OPEN || (m->type == FRAME_SUBMIT && m->submit.input_from == INPUT_FILE) ||
+           (m->type == FRAME_OPENED && m->opened.error == 0);
 }
 
 uint32_t dispatch_cost(uint16_t type)
@@ -1163,13 +1211,18 @@ uint32_t dispatch_cost(uint16_t type)
     case FRAME_CANCEL:
     case FRAME_FORGET:
     case FRAME_OPENED:
-    case FRAME_STATUS: return 200;
-    case FRAME_SUBMIT: return 1000;
-    case FRAME_STATS: return 4000;
+    case FRAME_STATUS:
+        return 200;
+    case FRAME_SUBMIT:
+        return 1000;
+    case FRAME_STATS:
+        return 4000;
     case FRAME_WORKERS:
     case FRAME_LIMIT:
-    case FRAME_PLUGINS: return 20000;
-    default: return 2000;
+    case FRAME_PLUGINS:
+        return 20000;
+    default:
+        return 2000;
     }
 }
 
@@ -1209,40 +1262,102 @@ void dispatch(struct peer *p, const struct frame *frame)
         return;
     }
     switch (frame->type) {
-    case FRAME_HELLO: do_hello(p, &m.hello); break;
-    case FRAME_SUBMIT: do_submit(p, frame->tag, &m.submit, frame, &file.fd); break;
-    case FRAME_ARRAY: array_submit(p, frame->tag, &m.submit, frame); break;
-    case FRAME_BATCH: call_batch(p, frame->tag, &m.batch); break;
-    case FRAME_INPUT: do_input(p, frame->tag, &m.chunk, frame); break;
-    case FRAME_CREDIT: do_credit(p, frame->tag, &m.credit); break;
-    case FRAME_CANCEL: do_cancel(p, frame->tag, &m.id); break;
-    case FRAME_FORGET: do_forget(p, frame->tag); break;
-    case FRAME_AWAIT: do_await(p, frame->tag, &m.id); break;
-    case FRAME_STATUS: do_status(p, frame->tag, &m.id); break;
-    case FRAME_LIST: list_jobs(p, frame->tag, &(struct jobs_filter){.limit = 0}); break;
-    case FRAME_LIST_WHERE: list_where(p, frame->tag, &m.filter); break;
-    case FRAME_CANCEL_WHERE: list_cancel(p, frame->tag, &m.filter); break;
-    case FRAME_PLUGINS: do_plugins(p, frame->tag, &m.plugins); break;
-    case FRAME_GATE: do_gate(p, frame->tag, &m.gate); break;
-    case FRAME_LIMIT: do_limit(p, frame->tag, &m.limit); break;
-    case FRAME_RELEASE: do_release(p, frame->tag, &m.release); break;
-    case FRAME_RELOAD: do_reload(p, frame->tag, &m.reload); break;
-    case FRAME_STATS: do_stats(p, frame->tag); break;
+    case FRAME_HELLO:
+        do_hello(p, &m.hello);
+        break;
+    case FRAME_SUBMIT:
+        do_submit(p, frame->tag, &m.submit, frame, &file.fd);
+        break;
+    case FRAME_ARRAY:
+        array_submit(p, frame->tag, &m.submit, frame);
+        break;
+    case FRAME_BATCH:
+        call_batch(p, frame->tag, &m.batch);
+        break;
+    case FRAME_INPUT:
+        do_input(p, frame->tag, &m.chunk, frame);
+        break;
+    case FRAME_CREDIT:
+        do_credit(p, frame->tag, &m.credit);
+        break;
+    case FRAME_CANCEL:
+        do_cancel(p, frame->tag, &m.id);
+        break;
+    case FRAME_FORGET:
+        do_forget(p, frame->tag);
+        break;
+    case FRAME_AWAIT:
+        do_await(p, frame->tag, &m.id);
+        break;
+    case FRAME_STATUS:
+        do_status(p, frame->tag, &m.id);
+        break;
+    case FRAME_LIST:
+        list_jobs(p, frame->tag, &(struct jobs_filter){.limit = 0});
+        break;
+    case FRAME_LIST_WHERE:
+        list_where(p, frame->tag, &m.filter);
+        break;
+    case FRAME_CANCEL_WHERE:
+        list_cancel(p, frame->tag, &m.filter);
+        break;
+    case FRAME_PLUGINS:
+        do_plugins(p, frame->tag, &m.plugins);
+        break;
+    case FRAME_GATE:
+        do_gate(p, frame->tag, &m.gate);
+        break;
+    case FRAME_LIMIT:
+        do_limit(p, frame->tag, &m.limit);
+        break;
+    case FRAME_RELEASE:
+        do_release(p, frame->tag, &m.release);
+        break;
+    case FRAME_RELOAD:
+        do_reload(p, frame->tag, &m.reload);
+        break;
+    case FRAME_STATS:
+        do_stats(p, frame->tag);
+        break;
     case FRAME_PING:
         peer_send(p, &(struct msg){.type = FRAME_PONG}, frame->tag, frame->body, frame->body_size);
         break;
-    case FRAME_OPENED: do_opened(p, frame->tag, &m.opened, &file.fd); break;
-    case FRAME_WORKERS: ask_workers(p, frame->tag, &m.workers); break;
-    case FRAME_DEAD: do_dead(p, frame->tag, &m.dead); break;
-    case FRAME_SCHEDULE: do_schedule(p, frame->tag, &m.schedule); break;
-    case FRAME_ARENA_OPEN: arena_open(p, frame->tag, &file.fd); break;
-    case FRAME_ARENA_CLOSE: arena_close(p, frame->tag); break;
-    case FRAME_LANE_OPEN: lane_open(p, frame->tag); break;
-    case FRAME_LANE_BIND: lane_bind(p, frame->tag, &m.lane_bind); break;
-    case FRAME_LANE_WAITS: lane_waits(p, frame->tag); break;
-    case FRAME_LANE_CLOSE: lane_close(p, frame->tag); break;
-    case FRAME_TRACE: ask_trace(p, frame->tag, &m.trace); break;
-    default: peer_fail(p, "a frame that only wsd sends"); break;
+    case FRAME_OPENED:
+        do_opened(p, frame->tag, &m.opened, &file.fd);
+        break;
+    case FRAME_WORKERS:
+        ask_workers(p, frame->tag, &m.workers);
+        break;
+    case FRAME_DEAD:
+        do_dead(p, frame->tag, &m.dead);
+        break;
+    case FRAME_SCHEDULE:
+        do_schedule(p, frame->tag, &m.schedule);
+        break;
+    case FRAME_ARENA_OPEN:
+        arena_open(p, frame->tag, &file.fd);
+        break;
+    case FRAME_ARENA_CLOSE:
+        arena_close(p, frame->tag);
+        break;
+    case FRAME_LANE_OPEN:
+        lane_open(p, frame->tag);
+        break;
+    case FRAME_LANE_BIND:
+        lane_bind(p, frame->tag, &m.lane_bind);
+        break;
+    case FRAME_LANE_WAITS:
+        lane_waits(p, frame->tag);
+        break;
+    case FRAME_LANE_CLOSE:
+        lane_close(p, frame->tag);
+        break;
+    case FRAME_TRACE:
+        ask_trace(p, frame->tag, &m.trace);
+        break;
+    default:
+        peer_fail(p, "a frame that only wsd sends");
+        break;
     }
 }
 

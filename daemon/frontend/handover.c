@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handover.c: connections outlive wsd: the last one leaves them with its service manager, the next one takes them from there.
+ * handover.c: connections outlive wsd: the last one leaves them with its service manager, the next one takes them from
+ * there.
  * Owns nothing that lasts. [loop]
- * Keeps: a connection is left only between two frames to its client, with nothing unsaid; each open request is one for a durable
- * job, or was answered before. Who the client is, the kernel says again. What the memory says is checked as if anybody
- * had written it: a connection that does not fit is closed, no other.
+ * Keeps: a connection is left only between two frames to its client, with nothing unsaid; each open request is one for
+ * a durable job, or was answered before. Who the client is, the kernel says again. What the memory says is checked as
+ * if anybody had written it: a connection that does not fit is closed, no other.
  * Does not know who keeps the descriptors meanwhile. */
 #include "frontend/handover.h"
 
@@ -31,13 +32,12 @@ static uint64_t inode_of(int fd)
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? (uint64_t)st.st_ino : 0;
 }
 
-/* --- leaving ------------------------------------------------------------------------------------------------------- */
+/* --- leaving ------------------------------------------------------------------------------------------------------ */
 
 /* What the next wsd cannot answer is answered now. */
 static void answer(struct peer *p)
 {
-    list_for_each_safe(l, n, &p->calls)
-    {
+    list_for_each_safe (l, n, &p->calls) {
         struct call *c = container_of(l, struct call, link);
 
         if (c->deferred)
@@ -60,7 +60,9 @@ static bool can_stay(const struct peer *p)
 {
     if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
         return false; /* what TLS knows of a connection stays in this process */
-    list_for_each(l, &p->calls) if (!container_of(l, struct call, link)->deferred) return false;
+    list_for_each (l, &p->calls)
+        if (!container_of(l, struct call, link)->deferred)
+            return false;
     return true;
 }
 
@@ -68,25 +70,26 @@ static int put_peer(struct buffer *b, const struct peer *p)
 {
     size_t directory = p->directory ? strlen(directory_path(p->directory)) : 0;
     struct handover_peer k = {.inode = inode_of(p->fd),
-                          .features = p->features,
-                          .flags = p->greeted ? HANDOVER_GREETED : 0,
-                          .window = p->window,
-                          .n_opens = p->n_opens,
-                          .directory_size = (uint32_t)directory,
-                          .in_size = (uint32_t)buffer_size(&p->in)};
+                              .features = p->features,
+                              .flags = p->greeted ? HANDOVER_GREETED : 0,
+                              .window = p->window,
+                              .n_opens = p->n_opens,
+                              .directory_size = (uint32_t)directory,
+                              .in_size = (uint32_t)buffer_size(&p->in)};
     int r;
 
-    list_for_each(l, &p->calls) k.n_calls++;
+    list_for_each (l, &p->calls)
+        k.n_calls++;
     r = buffer_put(b, &k, sizeof(k));
     r |= buffer_put(b, directory ? directory_path(p->directory) : NULL, directory);
     r |= buffer_put(b, buffer_size(&p->in) ? buffer_data(&p->in) : NULL, buffer_size(&p->in));
-    list_for_each(l, &p->calls)
-    {
+    list_for_each (l, &p->calls) {
         const struct call *c = container_of(l, struct call, link);
         struct handover_call kc = {.tag = c->tag,
-                               .out_allowed = c->out_allowed,
-                               .flags = (c->kind == CALL_SUBMIT ? HANDOVER_SUBMIT : 0u) |
-                                        (c->watch.wants_progress ? HANDOVER_PROGRESS : 0u) | (c->cancel ? HANDOVER_CANCEL : 0u)};
+                                   .out_allowed = c->out_allowed,
+                                   .flags = (c->kind == CALL_SUBMIT ? HANDOVER_SUBMIT : 0u) |
+                                            (c->watch.wants_progress ? HANDOVER_PROGRESS : 0u) |
+                                            (c->cancel ? HANDOVER_CANCEL : 0u)};
 
         memcpy(kc.id, c->id, sizeof(kc.id));
         r |= buffer_put(b, &kc, sizeof(kc));
@@ -119,13 +122,13 @@ int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *re
     struct buffer b = {0};
     int *fds, r;
 
-    list_for_each(l, &f->peers) answer(container_of(l, struct peer, link));
+    list_for_each (l, &f->peers)
+        answer(container_of(l, struct peer, link));
     for (uint64_t turns = f->shares.n_marked / SHARE_MARKED + 1; turns; turns--)
         (void)frontend_flush(f);
     fds = malloc((f->n_peers + 1) * sizeof(*fds));
     r = fds && buffer_put(&b, &head, sizeof(head)) == 0 ? 0 : -ENOMEM;
-    list_for_each(l, &f->peers)
-    {
+    list_for_each (l, &f->peers) {
         struct peer *p = container_of(l, struct peer, link);
 
         if (r < 0 || !can_stay(p))
@@ -149,7 +152,7 @@ int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *re
     return 0;
 }
 
-/* --- taking --------------------------------------------------------------------------------------------------------- */
+/* --- taking ------------------------------------------------------------------------------------------------------- */
 
 struct cursor {
     const uint8_t *at;

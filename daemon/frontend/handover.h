@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handover.h: connections on their way from one wsd to the next: what stands in the memory that goes with the descriptors.
- * Written and read on one machine, so its byte order is that of the machine. A field is never moved: another layout has
- * another version, and a wsd that does not know the version closes the connections.
+ * handover.h: connections on their way from one wsd to the next: what stands in the memory that goes with the
+ * descriptors. Written and read on one machine, so its byte order is that of the machine. A field is never moved:
+ * another layout has another version, and a wsd that does not know the version closes the connections.
  */
 #pragma once
 

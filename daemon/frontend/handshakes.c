@@ -2,9 +2,10 @@
  *
  * handshakes.c: which handshake goes for a new one where there are as many as there may be.
  * Owns the numbers by origin; not the connections. [loop]
- * Keeps: a new handshake always gets in. It takes the place of one of the origin that has the most, its own before others; there a
- * silent one goes before one that has said something, unless those are more. So connections that stand still keep out nothing,
- * whatever address they come from, and an honest client is safe from them once its first message is here.
+ * Keeps: a new handshake always gets in. It takes the place of one of the origin that has the most, its own before
+ * others; there a silent one goes before one that has said something, unless those are more. So connections that stand
+ * still keep out nothing, whatever address they come from, and an honest client is safe from them once its first
+ * message is here.
  * Does not know the limit, or close anything. */
 #include "frontend/handshakes.h"
 
@@ -112,8 +113,7 @@ static const struct origin *largest(const struct handshakes *h, const struct ori
     uint64_t most = own ? own->n + 1 : 1;
     const struct origin *found = own;
 
-    list_for_each(l, &h->all)
-    {
+    list_for_each (l, &h->all) {
         const struct handshake *one = container_of(l, struct handshake, link);
 
         if (one->origin->n <= most)
@@ -127,8 +127,7 @@ static const struct origin *largest(const struct handshakes *h, const struct ori
 /* Of those of the origin; NULL: of all. */
 static struct handshake *oldest(const struct handshakes *h, const struct origin *o, bool heard)
 {
-    list_for_each(l, &h->all)
-    {
+    list_for_each (l, &h->all) {
         struct handshake *one = container_of(l, struct handshake, link);
 
         if ((!o || one->origin == o) && one->heard == heard)

@@ -31,8 +31,8 @@ struct handshake {
 void handshakes_init(struct handshakes *h);
 void handshakes_deinit(struct handshakes *h);
 
-/* What addresses of one origin share: that of IPv4; the first 64 bits of IPv6, within which a host has as many as it likes; all of
- * 127.0.0.0/8, which are one machine's. */
+/* What addresses of one origin share: that of IPv4; the first 64 bits of IPv6, within which a host has as many as it
+ * likes; all of 127.0.0.0/8, which are one machine's. */
 uint64_t handshake_origin(const struct sockaddr_storage *a);
 
 /* 0 or -ENOMEM. */
@@ -41,5 +41,6 @@ int handshake_begin(struct handshakes *h, struct handshake *one, struct peer *p,
 void handshake_heard(struct handshakes *h, struct handshake *one);
 /* Also right where it is over. */
 void handshake_end(struct handshakes *h, struct handshake *one);
-/* Where there are as many as there may be, another one of this origin takes the place of the one that this returns. NULL: there is none. */
+/* Where there are as many as there may be, another one of this origin takes the place of the one that this returns.
+ * NULL: there is none. */
 struct handshake *handshakes_give_way(const struct handshakes *h, uint64_t origin);

@@ -69,8 +69,8 @@ void lane_open(struct peer *p, uint32_t tag)
     if (!c)
         return;
     c->lane->user.ops = &ops;
-    const char *why = agreed ? jobs_lane_open(p->frontend->options.jobs, p->uid, p->directory, &c->lane->user) :
-                               "direct lanes were not agreed upon";
+    const char *why = agreed ? jobs_lane_open(p->frontend->options.jobs, p->uid, p->directory, &c->lane->user)
+                             : "direct lanes were not agreed upon";
     if (!why)
         return;
     peer_error(p, tag, agreed ? CODE_BUSY : CODE_USAGE, why);
@@ -107,7 +107,11 @@ void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m)
     int r = lane ? jobs_lane_bind(&lane->lane->user, m->plugin.data, m->function.data, &c->lane->bind) : -ENOENT;
     if (r == 0)
         return;
-    peer_error(p, tag, r == -EACCES ? CODE_DENIED : r == -ENAMETOOLONG ? CODE_NOT_FOUND : CODE_BUSY, "no such lane, or not now");
+    peer_error(p, tag,
+               r == -EACCES         ? CODE_DENIED
+               : r == -ENAMETOOLONG ? CODE_NOT_FOUND
+                                    : CODE_BUSY,
+               "no such lane, or not now");
     call_free(c);
 }
 

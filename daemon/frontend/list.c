@@ -2,8 +2,8 @@
  *
  * list.c: jobs by what they are: LIST, LIST_WHERE, CANCEL_WHERE, and the list of DEAD.
  * Owns the selection of a call. [loop]
- * Keeps: however many jobs there are, their user's share of a turn bounds how many of them are looked at; one whose client does not read
- * waits for him.
+ * Keeps: however many jobs there are, their user's share of a turn bounds how many of them are looked at; one whose
+ * client does not read waits for him.
  * Does not know what matches. */
 #include <errno.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "frontend/access.h"
 #include "frontend/call.h"
 
-#define LOOKS        256u /* at jobs, before what else its connection wants has its turn */
-#define LOOK_COST    400u  /* in units of share.h: among a million jobs it is in no cache */
-#define CANCEL_COST  4000u /* to cancel one */
+#define LOOKS       256u  /* at jobs, before what else its connection wants has its turn */
+#define LOOK_COST   400u  /* in units of share.h: among a million jobs it is in no cache */
+#define CANCEL_COST 4000u /* to cancel one */
 
 void list_pump(struct call *c)
 {
@@ -47,7 +47,8 @@ void list_pump(struct call *c)
         looks = share_spent(p) ? 0 : looks;
     }
     if (r < 0)
-        peer_error(p, c->tag, CODE_BUSY, r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
+        peer_error(p, c->tag, CODE_BUSY,
+                   r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
     else if (c->kind == CALL_CANCEL)
         peer_send(p, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->n_cancelled}}, c->tag, NULL, 0);
     else
@@ -101,8 +102,10 @@ void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m)
 {
     struct jobs_filter filter = filter_of(m);
 
-    if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec && !m->batch.size) {
-        peer_error(p, tag, CODE_USAGE, "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
+    if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec &&
+        !m->batch.size) {
+        peer_error(p, tag, CODE_USAGE,
+                   "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
         return;
     }
     if (!filter.states)

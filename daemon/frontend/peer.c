@@ -24,30 +24,33 @@
 #include "base/log.h"
 
 #define READ_SIZE   (PEER_IN_MAX - FRAME_MAX) /* at most, each time; */
-#define READ_SHARED (16u * 1024u)  /* where another connection of its user waits */
-#define SEND_SIZE   (256u * 1024u) /* at most, each time */
+#define READ_SHARED (16u * 1024u)             /* where another connection of its user waits */
+#define SEND_SIZE   (256u * 1024u)            /* at most, each time */
 /* What it costs, in units of share.h. */
-#define COST_SYSCALL   1000u  /* a read or a write, with its event */
-#define COST_BYTES     4u     /* bytes a unit, each time they are copied */
-#define COST_ANSWER    100u   /* a frame to the client, beside its bytes */
-#define COST_REFUSAL   2000u  /* the same, of a refusal: its words are put together */
-#define COST_OPEN      15000u /* accepting a connection */
-#define COST_CLOSE     10000u
-#define COST_HANDSHAKE 500000u /* a message of it: a signature is made or checked */
-#define COST_CERTIFICATE 900u  /* a byte of it: certificates are parsed, with their keys */
-#define COST_REKEY     20000u  /* a message behind it, by which the client changes its key */
-/* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond REFUSALS_AHEAD of them a
- * connection is not read from until it would not have had more at one each REFUSAL_USEC, and then in small pieces. */
+#define COST_SYSCALL     1000u  /* a read or a write, with its event */
+#define COST_BYTES       4u     /* bytes a unit, each time they are copied */
+#define COST_ANSWER      100u   /* a frame to the client, beside its bytes */
+#define COST_REFUSAL     2000u  /* the same, of a refusal: its words are put together */
+#define COST_OPEN        15000u /* accepting a connection */
+#define COST_CLOSE       10000u
+#define COST_HANDSHAKE   500000u /* a message of it: a signature is made or checked */
+#define COST_CERTIFICATE 900u    /* a byte of it: certificates are parsed, with their keys */
+#define COST_REKEY       20000u  /* a message behind it, by which the client changes its key */
+/* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond
+ * REFUSALS_AHEAD of them a connection is not read from until it would not have had more at one each REFUSAL_USEC, and
+ * then in small pieces. */
 #define REFUSAL_USEC   32u
 #define REFUSALS_AHEAD 64u
 #define READ_REFUSED   4096u
-#define READ_ON        4096u /* of a client that waited for nothing but the answer it has just had, */
-#define CALM_MAX       127u  /* and so many answers are left out at most where it had not sent anything by then */
+#define READ_ON        4096u   /* of a client that waited for nothing but the answer it has just had, */
+#define CALM_MAX       127u    /* and so many answers are left out at most where it had not sent anything by then */
 #define PAUSE_USEC     1000u   /* is looked after so often */
 #define PAUSE_MAX_USEC 100000u /* what its client asks besides should not wait for long; an array has thousands */
-#define CLOSES_LEAST   8u    /* of each of them, in a turn: a connection with few does not wait for one with many */
-#define CLOSES_A_TURN  32u   /* calls and items of arrays of connections that have gone: some 0.2 ms where they are in no cache */
-#define FDS_SPARED     (PEER_FDS_AT_ONCE + 32) /* descriptors that connections leave free: for one message, and for an executor to start */
+#define CLOSES_LEAST   8u      /* of each of them, in a turn: a connection with few does not wait for one with many */
+/* calls and items of arrays of connections that have gone: some 0.2 ms where they are in no cache */
+#define CLOSES_A_TURN 32u
+/* descriptors that connections leave free: for one message, and for an executor to start */
+#define FDS_SPARED (PEER_FDS_AT_ONCE + 32)
 
 /* Where its user leaves too much unread, a connection that does read still goes on, a frame at a time. */
 bool peer_full(const struct peer *p)
@@ -171,8 +174,9 @@ static ssize_t send_once(struct peer *p, size_t most)
 
 void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec)
 {
-    struct msg m = {.type = FRAME_ERROR,
-                    .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
+    struct msg m = {
+        .type = FRAME_ERROR,
+        .error = {.code = code, .text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}, .retry_usec = retry_usec}};
 
     p->n_refused++;
     share_charge(p, COST_REFUSAL);
@@ -365,7 +369,8 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
     p->timed = false;
     peer_mark(p);
     if (p->remote && !p->remote->user) {
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL,
+                  "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
                   p->remote->address);
         p->failed = true;
         return;
@@ -420,8 +425,8 @@ int peer_take_fd(struct peer *p)
     return fd;
 }
 
-/* Handles whole frames, and returns how many bytes they had. What is left is half a frame, or held: because an answer filled the output
- * (a small question can have a large answer), or because the user's share is spent. */
+/* Handles whole frames, and returns how many bytes they had. What is left is half a frame, or held: because an answer
+ * filled the output (a small question can have a large answer), or because the user's share is spent. */
 static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
@@ -502,8 +507,9 @@ static void charge_tls(struct peer *p)
 
     if (w.handshakes)
         handshake_heard(&p->frontend->handshakes, &p->remote->handshake);
-    share_charge(p, w.reads * COST_SYSCALL +
-                        (p->remote->user ? w.handshakes * COST_REKEY : w.handshakes * COST_HANDSHAKE + w.bytes * COST_CERTIFICATE));
+    share_charge(p, w.reads * COST_SYSCALL + (p->remote->user
+                                                  ? w.handshakes * COST_REKEY
+                                                  : w.handshakes * COST_HANDSHAKE + w.bytes * COST_CERTIFICATE));
 }
 
 /* Bytes of a client of another machine, once it has proved who it is. */
@@ -632,7 +638,8 @@ static void log_refusal(const struct peer *p, const char *why)
         log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s, %s, is refused: %s", p->remote->address,
                   *p->remote->name ? p->remote->name : "whose certificate has no name of printable text", why);
     else
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u pid %d is refused: %s", p->uid, p->pid, why);
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u pid %d is refused: %s", p->uid, p->pid,
+                  why);
 }
 
 static int admit(struct peer *p)
@@ -788,8 +795,7 @@ static bool go_on_closing(struct frontend *f)
     uint32_t share = (uint32_t)MAX(CLOSES_A_TURN / (f->n_closing + 1), CLOSES_LEAST);
 
     f->closes = CLOSES_A_TURN;
-    list_for_each_safe(l, n, &f->closing)
-    {
+    list_for_each_safe (l, n, &f->closing) {
         struct peer *p = container_of(l, struct peer, link);
         uint32_t budget = MIN(share, f->closes), left = budget;
 
@@ -871,7 +877,8 @@ bool frontend_flush(struct frontend *f)
         flush(p);
         if (p->failed)
             peer_close(p);
-        else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->held && !p->remote)
+        else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->held &&
+                 !p->remote)
             f->answered = p;
     }
     return more || all->n_marked || !list_empty(&f->closing) || !list_empty(&all->waiting);
@@ -882,8 +889,8 @@ bool frontend_serve(struct frontend *f)
     return shares_serve(f);
 }
 
-/* Who waited for that answer, on this CPU, has sent its next request by the time that we go on: then the kernel need not be asked who has
- * sent something. Where that does not pay, it is tried ever more rarely. */
+/* Who waited for that answer, on this CPU, has sent its next request by the time that we go on: then the kernel need
+ * not be asked who has sent something. Where that does not pay, it is tried ever more rarely. */
 bool frontend_read_on(struct frontend *f)
 {
     struct peer *p = TAKE(f->answered);
@@ -906,8 +913,7 @@ void frontend_goodbye(struct frontend *f)
     static const char text[] = "wsd is draining: open calls will end, new ones are refused";
     struct msg m = {.type = FRAME_GOODBYE, .error = {.code = CODE_BUSY, .text = {text, sizeof(text) - 1}}};
 
-    list_for_each(l, &f->peers)
-    {
+    list_for_each (l, &f->peers) {
         struct peer *p = container_of(l, struct peer, link);
 
         if (p->greeted)
@@ -917,8 +923,7 @@ void frontend_goodbye(struct frontend *f)
 
 bool frontend_quiet(const struct frontend *f)
 {
-    list_for_each(l, &f->peers)
-    {
+    list_for_each (l, &f->peers) {
         const struct peer *p = container_of(l, struct peer, link);
 
         if (buffer_size(&p->out))

@@ -32,7 +32,8 @@ static struct frontend_user *find(const struct frontend *f, uint32_t uid)
     return NULL;
 }
 
-/* Of the descriptors that connections may have a quarter is for other users. What a user has brought and cannot be closed yet, counts. */
+/* Of the descriptors that connections may have a quarter is for other users. What a user has brought and cannot be
+ * closed yet, counts. */
 static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64_t n)
 {
     return n + async_close_pending(uid) >= (uint64_t)f->max_fd / 4 * 3;
@@ -49,7 +50,8 @@ int quota_take(struct peer *p, const char **ret_refusal)
     else if (n >= f->options.limits.connections_per_user)
         *ret_refusal = "too many connections of this user (max-connections-per-user in wsd.conf): close some of them";
     else if (p->fd > f->max_fd || takes_all_descriptors(f, p->uid, n))
-        *ret_refusal = "too many connections for wsd's descriptors (LimitNOFILE in its unit, or ulimit -n): try again later";
+        *ret_refusal =
+            "too many connections for wsd's descriptors (LimitNOFILE in its unit, or ulimit -n): try again later";
     else
         *ret_refusal = NULL;
     if (*ret_refusal)

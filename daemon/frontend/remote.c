@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * remote.c: clients of other machines: TCP, never without TLS, and which local user each of them is.
- * Owns certificates and user map as they were read last, and what connections of other machines have beside the common. [loop]
- * Keeps: nothing that came before the handshake was over is dispatched; who has no line in the map is nobody; nobody is root;
- * what is revoked, expired or taken out of the map ends with the next reading of the files, on open connections too.
- * The bytes go through peer.c's own buffers, as those of local clients do: a bufferevent would be a second pair of
+ * Owns certificates and user map as they were read last, and what connections of other machines have beside the common.
+ * [loop]
+ * Keeps: nothing that came before the handshake was over is dispatched; who has no line in the map is nobody; nobody is
+ * root; what is revoked, expired or taken out of the map ends with the next reading of the files, on open connections
+ * too. The bytes go through peer.c's own buffers, as those of local clients do: a bufferevent would be a second pair of
  * buffers, with limits of its own, behind every one of them.
  * Does not say what a user may do (access.c). */
 #include "frontend/remote.h"
@@ -41,12 +42,12 @@ static const struct remote_user nobody = {.uid = UINT32_MAX, .gid = UINT32_MAX};
 struct remote {
     const struct tls_ops *ops;
     struct tls_context *context;
-    uint64_t number; /* of this reading */
+    uint64_t number;           /* of this reading */
     struct remote_user *users; /* in the order of the file */
     uint32_t n_users;
 };
 
-/* --- the user map -------------------------------------------------------------------------------------------------- */
+/* --- the user map ------------------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 4, 5))) static int refuse(char error[REMOTE_ERROR], const char *file, unsigned line,
                                                         const char *format, ...)
@@ -96,7 +97,8 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
     name = trim(line);
     user = equal ? trim(equal + 1) : line;
     if (!equal || !is_certificate_name(name))
-        return refuse(error, file, number, "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
+        return refuse(error, file, number,
+                      "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
                       TLS_NAME_MAX - 1);
     int result = account_by_name(user, &found);
     if (result == -ENOENT)
@@ -194,7 +196,8 @@ int remote_load(struct remote **ret, const struct remote_options *o, char error[
         return -EINVAL;
     }
     if (check_file("certificate", o->certificate, error) < 0 || check_file("key", o->key, error) < 0 ||
-        check_file("ca", o->ca, error) < 0 || check_file("crl", o->crl, error) < 0 || check_file("user-map", o->user_map, error) < 0)
+        check_file("ca", o->ca, error) < 0 || check_file("crl", o->crl, error) < 0 ||
+        check_file("user-map", o->user_map, error) < 0)
         return -EINVAL;
     r->ops = tls_load(error);
     if (!r->ops)
@@ -209,7 +212,7 @@ int remote_load(struct remote **ret, const struct remote_options *o, char error[
     return 0;
 }
 
-/* --- connections ----------------------------------------------------------------------------------------------------- */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 bool remote_has_room(struct frontend *f, const struct sockaddr_storage *from)
 {
@@ -240,7 +243,8 @@ int remote_open(struct peer *p)
     q->ops = r->ops;
     q->reading = r->number;
     if (getpeername(p->fd, (struct sockaddr *)&a, &size) == 0 &&
-        getnameinfo((struct sockaddr *)&a, size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        getnameinfo((struct sockaddr *)&a, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(q->address, sizeof(q->address), "%s port %s", host, port);
     if (handshake_begin(&p->frontend->handshakes, &q->handshake, p, handshake_origin(&a)) < 0 ||
         r->ops->open(&q->tls, r->context, p->fd, NULL) < 0) {
@@ -274,8 +278,9 @@ ssize_t remote_recv(struct peer *p, void *data, size_t size)
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         int e = errno;
 
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s%s%s: %s", p->remote->address, *p->remote->name ? ", " : "",
-                  p->remote->name, e == EACCES || e == EPROTO ? ops->error(t) : strerror(e));
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL, "connection of %s%s%s: %s", p->remote->address,
+                  *p->remote->name ? ", " : "", p->remote->name,
+                  e == EACCES || e == EPROTO ? ops->error(t) : strerror(e));
         errno = e;
     }
     return n;
@@ -369,8 +374,7 @@ static void recheck(struct peer *p, const struct remote *r)
 
 void frontend_set_remote(struct frontend *f, struct remote *r)
 {
-    list_for_each(l, &f->peers)
-    {
+    list_for_each (l, &f->peers) {
         struct peer *p = container_of(l, struct peer, link);
 
         if (!p->remote || !p->remote->user)
@@ -384,7 +388,7 @@ void frontend_set_remote(struct frontend *f, struct remote *r)
     f->remote = r;
 }
 
-/* --- listening ------------------------------------------------------------------------------------------------------- */
+/* --- listening ---------------------------------------------------------------------------------------------------- */
 
 static int bind_one(const struct addrinfo *a)
 {
@@ -447,7 +451,8 @@ int frontend_listen_remote(struct frontend *f, const char *where, char error[REM
     }
     freeaddrinfo(all);
     if (r >= 0 && !any) {
-        refuse(error, "[tls] listen", 0, "%.200s: no network is allowed here: wsd(8) has the drop-in for the service", where);
+        refuse(error, "[tls] listen", 0, "%.200s: no network is allowed here: wsd(8) has the drop-in for the service",
+               where);
         return -EAFNOSUPPORT;
     }
     return r < 0 ? refuse(error, "[tls] listen", 0, "%.200s: %s", where, strerror(-r)), r : 0;

@@ -11,9 +11,9 @@
 #include "frontend/handshakes.h"
 #include "tls/tls.h"
 
-#define REMOTE_ERROR       512u
-#define REMOTE_USERS_MAX   4096u  /* lines of a user map */
-#define REMOTE_GROUPS_MAX  1024u  /* of a user */
+#define REMOTE_ERROR      512u
+#define REMOTE_USERS_MAX  4096u /* lines of a user map */
+#define REMOTE_GROUPS_MAX 1024u /* of a user */
 
 struct frontend;
 struct peer;
@@ -31,13 +31,14 @@ struct remote;
 int remote_load(struct remote **ret, const struct remote_options *o, char error[REMOTE_ERROR]);
 struct remote *remote_free(struct remote *r); /* NULL is fine */
 
-/* From now on these hold. Connections whose certificate they refuse, or whose user is another one by them, end. Takes r. */
+/* From now on these hold. Connections whose certificate they refuse, or whose user is another one by them, end. Takes
+ * r. */
 void frontend_set_remote(struct frontend *f, struct remote *r);
-/* Listens at HOST:PORT, [ADDRESS]:PORT or :PORT (all addresses). After frontend_set_remote(). 0, or a negative errno with
- * the words. */
+/* Listens at HOST:PORT, [ADDRESS]:PORT or :PORT (all addresses). After frontend_set_remote(). 0, or a negative errno
+ * with the words. */
 int frontend_listen_remote(struct frontend *f, const char *where, char error[REMOTE_ERROR]);
 
-/* --- for peer.c and access.c ---------------------------------------------------------------------------------------- */
+/* --- for peer.c and access.c -------------------------------------------------------------------------------------- */
 
 /* What a connection from another machine has beside what all have. */
 struct remote_peer {
@@ -45,8 +46,8 @@ struct remote_peer {
     const struct tls_ops *ops;
     const struct remote_user *user; /* NULL: the handshake is not over */
     struct handshake handshake;
-    uint64_t reading;               /* of the files that it was opened by */
-    int64_t expires;                /* its certificate: seconds since the epoch */
+    uint64_t reading; /* of the files that it was opened by */
+    int64_t expires;  /* its certificate: seconds since the epoch */
     char address[64], name[TLS_NAME_MAX];
 };
 

@@ -2,8 +2,8 @@
  *
  * share.h: each user's share of a turn of the loop: deficit round robin over users. [loop]
  *
- * Work is counted in units: what a request is expected to cost, in nanoseconds of an ordinary machine. Units are never measured, so a
- * turn holds the same work on every machine, and a test can count it.
+ * Work is counted in units: what a request is expected to cost, in nanoseconds of an ordinary machine. Units are never
+ * measured, so a turn holds the same work on every machine, and a test can count it.
  */
 #pragma once
 
@@ -15,28 +15,28 @@
 struct frontend;
 struct peer;
 
-#define SHARE_TURN    200000 /* units of a turn, all users together */
-#define SHARE_QUANTUM 50000  /* units of a user, before the next one has his */
+#define SHARE_TURN    200000            /* units of a turn, all users together */
+#define SHARE_QUANTUM 50000             /* units of a user, before the next one has his */
 #define SHARE_DEBT    (10 * SHARE_TURN) /* units that a user pays back at most */
-#define SHARE_MARKED  128u   /* connections that are written to in a turn */
+#define SHARE_MARKED  128u              /* connections that are written to in a turn */
 
 /* Of one user, or of all connections that have no user yet. */
 struct share {
-    struct list turn;  /* shares.waiting: it has a connection that is ready */
-    struct list ready; /* connections with something to handle, the next one first */
-    int64_t left;      /* units; below 0: a debt, which the next quanta pay */
+    struct list turn;      /* shares.waiting: it has a connection that is ready */
+    struct list ready;     /* connections with something to handle, the next one first */
+    int64_t left;          /* units; below 0: a debt, which the next quanta pay */
     struct list mark_turn; /* shares.marking: it has a connection that is marked */
     struct list marked;    /* connections that may have something to write, the next one first */
 };
 
 struct shares {
-    struct list waiting;   /* shares that have something to handle, the next one first */
+    struct list waiting;    /* shares that have something to handle, the next one first */
     struct share strangers; /* handshakes, and connections that were refused */
-    int64_t left;          /* units of this turn */
-    uint64_t units;        /* of all turns */
-    uint64_t most;         /* units of the largest turn */
-    struct list marking;   /* shares that have a connection that is marked, the next one first */
-    uint64_t n_marked;     /* connections */
+    int64_t left;           /* units of this turn */
+    uint64_t units;         /* of all turns */
+    uint64_t most;          /* units of the largest turn */
+    struct list marking;    /* shares that have a connection that is marked, the next one first */
+    uint64_t n_marked;      /* connections */
 };
 
 void shares_init(struct shares *s);

@@ -2,8 +2,8 @@
  *
  * backtrace.c: where a thread is, in words, from inside a fault handler.
  * Owns the table of the plugins whose code is mapped; entries stay for the life of the process, as the code does.
- * Keeps: no lock, no allocation and no file in a handler: the unwinder finds its tables through _dl_find_object(), which
- * was made for that, and function names come from the sealed copy of the plugin's file, each offset checked.
+ * Keeps: no lock, no allocation and no file in a handler: the unwinder finds its tables through _dl_find_object(),
+ * which was made for that, and function names come from the sealed copy of the plugin's file, each offset checked.
  * Does not read what lies beyond a destroyed stack safely: the note of the fault is written before. */
 #include "host/backtrace.h"
 
@@ -40,7 +40,7 @@ struct walk {
     const struct plugin *plugin; /* of the first frame that lies in one */
 };
 
-/* --- texts --------------------------------------------------------------------------------------------------------- */
+/* --- texts -------------------------------------------------------------------------------------------------------- */
 
 static void put(struct text *t, const char *s, size_t max)
 {
@@ -69,7 +69,7 @@ static void put_newline(struct text *t)
     *t->at = 0;
 }
 
-/* --- the plugin's file ------------------------------------------------------------------------------------------------ */
+/* --- the plugin's file -------------------------------------------------------------------------------------------- */
 
 /* n bytes at this offset of the file, or NULL. */
 static const void *image_at(const struct plugin *p, uint64_t offset, uint64_t n)
@@ -121,9 +121,8 @@ static void put_build_id(struct text *t, const struct plugin *p)
     const ElfW(Shdr) *s = sections(p, &n_sections);
 
     for (size_t i = 0; s && i < n_sections; i++) {
-        const ElfW(Nhdr) *n = s[i].sh_type == SHT_NOTE && s[i].sh_offset % 4 == 0
-                                  ? image_at(p, s[i].sh_offset, sizeof(*n) + 4)
-                                  : NULL;
+        const ElfW(Nhdr) *n =
+            s[i].sh_type == SHT_NOTE && s[i].sh_offset % 4 == 0 ? image_at(p, s[i].sh_offset, sizeof(*n) + 4) : NULL;
 
         if (!n || n->n_type != NT_GNU_BUILD_ID || n->n_namesz != 4)
             continue;
@@ -140,7 +139,7 @@ static void put_build_id(struct text *t, const struct plugin *p)
     }
 }
 
-/* --- frames ----------------------------------------------------------------------------------------------------------- */
+/* --- frames ------------------------------------------------------------------------------------------------------- */
 
 static const struct plugin *plugin_at(uintptr_t base)
 {

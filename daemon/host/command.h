@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * command.h: commands of jobs, as wsd_job_command() starts them: asked of the reaper (reaper.h), which is started for the
- * first one. One for each process.
+ * command.h: commands of jobs, as wsd_job_command() starts them: asked of the reaper (reaper.h), which is started for
+ * the first one. One for each process.
  */
 #pragma once
 
@@ -15,13 +15,15 @@ struct commands {
     pthread_mutex_t lock;
     int socket;   /* [lock] -1: none is there */
     pid_t reaper; /* [lock] */
-    /* Starts a reaper as a child of this process, with this socket, which stays the caller's. 0 or a negative errno. [any] */
+    /* Starts a reaper as a child of this process, with this socket, which stays the caller's. 0 or a negative errno.
+     * [any] */
     int (*start)(int socket, pid_t *ret_pid, void *context);
     void *context;
 };
 
 void commands_init(struct commands *c, int (*start)(int socket, pid_t *ret_pid, void *context), void *context);
-/* Reaps a child that has ended, where that is a reaper that was killed or a keeper that one has left. False: it is none. [any] */
+/* Reaps a child that has ended, where that is a reaper that was killed or a keeper that one has left. False: it is
+ * none. [any] */
 bool commands_reap(struct commands *c, pid_t ended);
 /* The reaper sees it, and ends. */
 void commands_deinit(struct commands *c);

@@ -2,8 +2,8 @@
  *
  * handle.c: which job a struct wsd_job stands for, and until when.
  * Owns the handles, and the list of the last ones that were retired. [each function says where]
- * Keeps: no handle that a known thread of a plugin may have stands for a second job, or is freed; a job is over when no other thread is
- * in a call of it.
+ * Keeps: no handle that a known thread of a plugin may have stands for a second job, or is freed; a job is over when no
+ * other thread is in a call of it.
  * Does not know how a thread is made (executor/thread.c), or what a call does (run.c). */
 #include "host/handle.h"
 
@@ -57,7 +57,8 @@ static void unref(struct handle *h)
 bool handle_is_lent(const struct handle *h)
 {
     /* acquire: partner is the release of a thread's end */
-    return atomic_load_explicit(&n_threads, memory_order_relaxed) != 0 || atomic_load_explicit(&h->lent, memory_order_relaxed) ||
+    return atomic_load_explicit(&n_threads, memory_order_relaxed) != 0 ||
+           atomic_load_explicit(&h->lent, memory_order_relaxed) ||
            atomic_load_explicit(&h->refs, memory_order_acquire) > 1;
 }
 

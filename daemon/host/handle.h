@@ -2,8 +2,8 @@
  *
  * handle.h: the struct wsd_job that a function is given, apart from the memory of its job.
  *
- * A thread that a plugin has made may outlive the job, and then still has the address. So a handle that such a thread may
- * have is not used for another job: it is retired, and its calls say that the job is over.
+ * A thread that a plugin has made may outlive the job, and then still has the address. So a handle that such a thread
+ * may have is not used for another job: it is retired, and its calls say that the job is over.
  */
 #pragma once
 
@@ -15,19 +15,23 @@
 
 #include <wsd/plugin.h>
 
-#define HANDLE_TITLE 136u /* PLUGIN:FUNCTION with NUL */
+#define HANDLE_TITLE 136u  /* PLUGIN:FUNCTION with NUL */
 #define HANDLES_PAST 1024u /* that are kept when they are retired, for threads that nobody has counted */
 
 struct host_job;
 
 struct handle {
-    struct wsd_job job;     /* first */
-    _Atomic(struct host_job *) owner; /* NULL: the job is over [lock calls; atomic: relaxed, for handle_job_of_thread()] */
-    pthread_rwlock_t calls; /* read: a thread that is no worker of the job is in a call. Taken before any lock of the job */
-    _Atomic uint32_t refs;  /* of its owner, of threads, of the past [atomic: relaxed up; acq_rel down; acquire by handle_is_lent()] */
-    _Atomic bool lent;      /* a thread that is no worker of the job has made a call [atomic: relaxed; a hint for the end of the job] */
-    bool in_room;           /* the open reservation is in `room` [lock output_lock of the job] */
-    char *room;             /* for reservations of other threads, who may write there when the job is over [likewise] */
+    struct wsd_job job; /* first */
+    /* NULL: the job is over [lock calls; atomic: relaxed, for handle_job_of_thread()] */
+    _Atomic(struct host_job *) owner;
+    /* read: a thread that is no worker of the job is in a call. Taken before any lock of the job */
+    pthread_rwlock_t calls;
+    /* of its owner, of threads, of the past [atomic: relaxed up; acq_rel down; acquire by handle_is_lent()] */
+    _Atomic uint32_t refs;
+    /* a thread that is no worker of the job has made a call [atomic: relaxed; a hint for the end of the job] */
+    _Atomic bool lent;
+    bool in_room; /* the open reservation is in `room` [lock output_lock of the job] */
+    char *room;   /* for reservations of other threads, who may write there when the job is over [likewise] */
     size_t room_size;
     char title[HANDLE_TITLE]; /* of the job that is over [lock calls] */
 };
@@ -42,19 +46,21 @@ bool handle_is_lent(const struct handle *h);
  * reference. NULL is none. [the same] */
 void handle_retire(struct handle *h, const char *plugin, const char *function);
 
-/* A thread that is no worker of the job begins and ends a call. enter: the job, which does not end before leave; or NULL,
- * without leave: it is over. [any] */
+/* A thread that is no worker of the job begins and ends a call. enter: the job, which does not end before leave; or
+ * NULL, without leave: it is over. [any] */
 struct host_job *handle_enter(struct handle *h);
 void handle_leave(struct handle *h);
 
 /* What is said for a job that is over: a line of stderr, with the plugin's name, without control characters. [any] */
 void handle_says(const struct handle *h, const char *text, size_t size);
 
-/* This thread, which works for job (NULL: none), is about to make another one: that one's handle, or NULL where none of the two
- * belongs to a job. The new thread adopts it; when it has ended, or was not made, it is dropped. All three also with NULL. [any] */
+/* This thread, which works for job (NULL: none), is about to make another one: that one's handle, or NULL where none of
+ * the two belongs to a job. The new thread adopts it; when it has ended, or was not made, it is dropped. All three also
+ * with NULL. [any] */
 struct handle *handle_share(struct host_job *job);
 void handle_adopt(struct handle *h);
 void handle_drop(struct handle *h);
 
-/* The job that this thread, which is no worker, was made for; NULL: none, or it is over. Async-signal-safe; it may end meanwhile. [any] */
+/* The job that this thread, which is no worker, was made for; NULL: none, or it is over. Async-signal-safe; it may end
+ * meanwhile. [any] */
 struct host_job *handle_job_of_thread(void);

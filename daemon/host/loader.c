@@ -353,11 +353,13 @@ static int check_file(const struct loader *l, int fd, const struct error *e)
         return refuse(e, -ENOEXEC, "not a plugin: the file is larger than %u MiB", LOADER_FILE_MAX >> 20);
     if (!(l->flags & LOADER_ANY_PATH) && !trust_only_ours(&st))
         return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could have written the file");
-    /* the copy that is loaded lies where all may be executed, whatever the administrator says of the place of the file */
+    /* the copy that is loaded lies where all may be executed, whatever the administrator says of the place of the
+     * file */
     if (fstatvfs(fd, &vfs) < 0)
         return refuse(e, -errno, "%s", strerror(errno));
     if (vfs.f_flag & ST_NOEXEC)
-        return refuse(e, -EACCES, "not permitted: nothing may be executed where it lies (noexec; ExecPaths= of the service)");
+        return refuse(e, -EACCES,
+                      "not permitted: nothing may be executed where it lies (noexec; ExecPaths= of the service)");
     return 0;
 }
 
@@ -394,7 +396,8 @@ static int refuse_dlerror(const char *file, const struct error *e)
         if (ends_with(text, strerror(wants[i])))
             r = -wants[i];
     if (strstr(text, "static TLS"))
-        return refuse(e, -ELIBBAD, "cannot be loaded: %s; raise [executor] static-tls in wsd.conf", text + strspn(text, " "));
+        return refuse(e, -ELIBBAD, "cannot be loaded: %s; raise [executor] static-tls in wsd.conf",
+                      text + strspn(text, " "));
     return refuse(e, r, "cannot be loaded: %s", text + strspn(text, " "));
 }
 

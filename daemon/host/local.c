@@ -36,7 +36,6 @@
 #define LONGEST_MSEC 1000                 /* of one wait: then it looks whether the workers are there still */
 #define LOOK_MSEC    20                   /* how often a wait for streamed input looks at the cancel flag */
 
-
 struct local {
     struct host_job job;
     struct local_request request; /* its pointers only until the job has begun */
@@ -362,7 +361,8 @@ static int wait_msec(uint64_t usec)
 static bool wait_for_end(struct local *l, int cancel_fd)
 {
     while (!has_finished(l)) {
-        struct pollfd fds[] = {{.fd = l->done_fd, .events = POLLIN}, {.fd = l->cancelled_usec ? -1 : cancel_fd, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = l->done_fd, .events = POLLIN},
+                               {.fd = l->cancelled_usec ? -1 : cancel_fd, .events = POLLIN}};
         uint64_t now = clock_monotonic_usec(), deadline = l->job.deadline_usec, end = given_up_usec(l);
 
         pool_look(l->pool);
@@ -401,7 +401,8 @@ static void fill_result(const struct local *l, bool finished, struct local_resul
     } else if (!finished || (deadline && job->ended_usec >= deadline)) {
         ret->state = WSD_JOB_TIMED_OUT;
         ret->exit = CODE_TIMED_OUT;
-        snprintf(ret->error, sizeof(ret->error), "its time was up%s", finished ? "" : ", and it did not heed its cancel flag");
+        snprintf(ret->error, sizeof(ret->error), "its time was up%s",
+                 finished ? "" : ", and it did not heed its cancel flag");
     } else {
         ret->exit = job->exit;
         ret->state = job->exit == 0 ? WSD_JOB_SUCCEEDED : WSD_JOB_FAILED;
@@ -467,7 +468,8 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     if (r < 0) {
         char words[INHERIT_ERROR];
 
-        snprintf(ret->error, sizeof(ret->error), "the pool cannot be started: %s%.180s", strerror(-r), inherit_blame(r, words));
+        snprintf(ret->error, sizeof(ret->error), "the pool cannot be started: %s%.180s", strerror(-r),
+                 inherit_blame(r, words));
         return r;
     }
     bool finished = wait_for_end(l, cancel_fd);

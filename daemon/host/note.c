@@ -87,7 +87,7 @@ static int scan_notes(const struct bytes *notes, uint64_t align, bool *found, ui
     return 0;
 }
 
-static int check_header(const struct bytes *file, ElfW(Ehdr) *ret)
+static int check_header(const struct bytes *file, ElfW(Ehdr) * ret)
 {
     ElfW(Ehdr) header;
 
@@ -181,8 +181,8 @@ void note_build_id(const void *data, size_t size, char ret[static NOTE_BUILD])
 
         memcpy(&segment, file.data + header.e_phoff + (uint64_t)i * sizeof(segment), sizeof(segment));
         if (segment.p_type == PT_NOTE && inside(&file, segment.p_offset, segment.p_filesz) &&
-            scan_build_id(&(struct bytes){file.data + segment.p_offset, segment.p_filesz},
-                          segment.p_align == 8 ? 8 : 4, ret))
+            scan_build_id(&(struct bytes){file.data + segment.p_offset, segment.p_filesz}, segment.p_align == 8 ? 8 : 4,
+                          ret))
             return;
     }
 }

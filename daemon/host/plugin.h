@@ -33,13 +33,13 @@ struct plugin {
     char version[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
     char path[PLUGIN_PATH_MAX]; /* of the file that it was loaded from, for people */
-    const void *image;      /* the bytes of that file; the loader's, who keeps them. NULL: none */
+    const void *image;          /* the bytes of that file; the loader's, who keeps them. NULL: none */
     size_t image_size;
     uintptr_t load_address; /* what the file's addresses are relative to */
     uint32_t n_functions;
     struct plugin_function *functions;
-    int (*init)(void);  /* NULL: none */
-    void (*fini)(void); /* NULL: none */
+    int (*init)(void);                     /* NULL: none */
+    void (*fini)(void);                    /* NULL: none */
     void (*worker_start)(uint32_t worker); /* NULL: none */
     void (*worker_stop)(uint32_t worker);  /* NULL: none */
 };

@@ -31,8 +31,8 @@
 #include "base/descendants.h"
 
 #define KEEPERS_MAX 4096u
-#define AT_ONCE_MAX   64u    /* rounds of killing one behind the other: what forks must not be faster */
-#define AGAIN_MSEC    2      /* between later ones: a process takes its time to end */
+#define AT_ONCE_MAX 64u /* rounds of killing one behind the other: what forks must not be faster */
+#define AGAIN_MSEC  2   /* between later ones: a process takes its time to end */
 #define SIGNALS     64
 #define EXIT_LEFT   1 /* of a keeper that could not end everything */
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reaper.h: the process that starts commands for an executor (or for `wsctl submit --local`), and ends them with all that
- * they have left.
+ * reaper.h: the process that starts commands for an executor (or for `wsctl submit --local`), and ends them with all
+ * that they have left.
  *
  *     executor ── reaper ── keeper ── command ── what it starts
  *                      └─── keeper ── command
  *
  * The reaper forks a keeper for each command. Both are child subreapers: a process whose parent has ended becomes the
  * keeper's, or, where the keeper was killed, the reaper's. So nothing gets away by setsid() or a double fork.
- * A request is one byte on the reaper's socket (SOCK_SEQPACKET) with REAPER_FDS descriptors: the keeper's end of a handle
- * (SOCK_STREAM), then 0, 1 and 2 of the command. Behind it, on the handle: a struct reaper_request and its text. The keeper
- * answers with an int32_t: 0, or a positive errno where the command cannot be started. Later comes one
+ * A request is one byte on the reaper's socket (SOCK_SEQPACKET) with REAPER_FDS descriptors: the keeper's end of a
+ * handle (SOCK_STREAM), then 0, 1 and 2 of the command. Behind it, on the handle: a struct reaper_request and its text.
+ * The keeper answers with an int32_t: 0, or a positive errno where the command cannot be started. Later comes one
  * struct wsd_command_end, and the end of the file once nothing is left. An int32_t to the keeper is a signal for the
  * command's process group; the handle's end is SIGKILL for all.
  */
@@ -25,10 +25,10 @@
 #define REAPER_TEXT_MAX  (8u << 20)
 
 struct reaper_request {
-    uint32_t text_size;   /* directory NUL, arguments, environment, each with its NUL */
+    uint32_t text_size;           /* directory NUL, arguments, environment, each with its NUL */
     uint32_t argc, n_environment; /* argc: at least 1 */
 };
 
-/* Serves until the other end of `socket` or of `life` (-1: there is none) is closed, or the process `parent` has ended; then ends
- * what is left, and the process. No other thread; allocates nothing. */
+/* Serves until the other end of `socket` or of `life` (-1: there is none) is closed, or the process `parent` has ended;
+ * then ends what is left, and the process. No other thread; allocates nothing. */
 _Noreturn void reaper_run(int socket, int life, pid_t parent);

@@ -42,13 +42,14 @@ struct host_job *host_current(void)
 static void charge(struct host_job *job, uint64_t nsec, bool alone)
 {
     if (alone)
-        atomic_store_explicit(&job->cpu_nsec, atomic_load_explicit(&job->cpu_nsec, memory_order_relaxed) + nsec, memory_order_relaxed);
+        atomic_store_explicit(&job->cpu_nsec, atomic_load_explicit(&job->cpu_nsec, memory_order_relaxed) + nsec,
+                              memory_order_relaxed);
     else
         atomic_fetch_add_explicit(&job->cpu_nsec, nsec, memory_order_relaxed);
 }
 
-/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before, for which nobody
- * else works where that is over. */
+/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before,
+ * for which nobody else works where that is over. */
 static struct host_job *switch_at(struct host_job *job, uint64_t now, bool over)
 {
     struct host_job *before = current.job;
@@ -143,13 +144,14 @@ __attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_
     escape_text(ret, WSD_TEXT_MAX, text);
 }
 
-/* --- calls ----------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
-/* A call of a plugin's. The job does not end before it: because this thread is a worker of it, or because the handle is held. */
+/* A call of a plugin's. The job does not end before it: because this thread is a worker of it, or because the handle is
+ * held. */
 struct call {
-    struct host_job *job;  /* NULL: it is over */
+    struct host_job *job; /* NULL: it is over */
     struct handle *handle;
-    bool other;            /* by a thread that is no worker of the job */
+    bool other; /* by a thread that is no worker of the job */
 };
 
 static struct call call_begin(struct wsd_job *public)
@@ -184,7 +186,8 @@ static void service_vlog(struct wsd_job *public, int level, const char *format, 
 
 enum text { TEXT_ERROR, TEXT_STATUS };
 
-__attribute__((format(printf, 3, 0))) static void set_text(struct wsd_job *public, enum text which, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void set_text(struct wsd_job *public, enum text which, const char *format,
+                                                           va_list args)
 {
     CALL(c, public);
     char text[WSD_TEXT_MAX];
@@ -209,7 +212,7 @@ static void service_vstatus(struct wsd_job *public, const char *format, va_list 
     set_text(public, TEXT_STATUS, format, args);
 }
 
-/* --- locks ---------------------------------------------------------------------------------------------------------- */
+/* --- locks -------------------------------------------------------------------------------------------------------- */
 
 void host_lock(pthread_mutex_t *lock)
 {
@@ -272,7 +275,8 @@ static void *service_reserve(struct wsd_job *public, size_t min, size_t *ret_siz
     if (min > WSD_RESERVE_MAX || !job)
         return NULL;
     host_lock(&job->output_lock);
-    void *room = c.other ? reserve_apart(c.handle, MAX(min, 1u), &size) : job->transport->reserve(job, MAX(min, 1u), &size);
+    void *room =
+        c.other ? reserve_apart(c.handle, MAX(min, 1u), &size) : job->transport->reserve(job, MAX(min, 1u), &size);
     job->reserved = room ? size : 0;
     c.handle->in_room = c.other;
     job->output_lost |= !room;
@@ -403,8 +407,7 @@ static bool is_late(struct host_job *job)
 
 bool host_job_cancelled(struct host_job *job)
 {
-    return atomic_load_explicit(job->cancel, memory_order_relaxed) != 0 ||
-           is_late(job);
+    return atomic_load_explicit(job->cancel, memory_order_relaxed) != 0 || is_late(job);
 }
 
 static bool service_cancelled(struct wsd_job *public)
@@ -452,7 +455,8 @@ void host_job_init(struct host_job *job)
 /* The next job gets a handle of its own. */
 static void retire(struct host_job *job)
 {
-    handle_retire(job->handle, job->function ? job->function->plugin->name : "", job->function ? job->function->name : "");
+    handle_retire(job->handle, job->function ? job->function->plugin->name : "",
+                  job->function ? job->function->name : "");
     job->handle = NULL;
 }
 

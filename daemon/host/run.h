@@ -61,9 +61,10 @@ struct host_job {
     _Atomic uint64_t cpu_nsec; /* [atomic: relaxed; each join orders the children's additions before its return] */
     const void *input;         /* memory that read() serves from; NULL: transport->read */
     uint64_t input_size;
-    uint64_t read_at;                  /* [one task of the job at a time] */
-    uint64_t started_usec, ended_usec; /* CLOCK_MONOTONIC, to some microseconds; ended never before started [worker of the root] */
-    _Atomic bool late;                 /* it was told that its deadline is over [atomic: relaxed; as cpu_nsec] */
+    uint64_t read_at; /* [one task of the job at a time] */
+    /* CLOCK_MONOTONIC, to some microseconds; ended never before started [worker of the root] */
+    uint64_t started_usec, ended_usec;
+    _Atomic bool late; /* it was told that its deadline is over [atomic: relaxed; as cpu_nsec] */
     int exit;
     const char **argv; /* argv_inline, or owned */
     const char *argv_inline[HOST_ARGV_INLINE];

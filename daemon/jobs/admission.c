@@ -61,8 +61,7 @@ void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec)
 
 bool user_evict(struct user *user)
 {
-    list_for_each(l, &user->kept)
-    {
+    list_for_each (l, &user->kept) {
         struct job *job = container_of(l, struct job, link);
 
         if (!job->watches) {
@@ -78,13 +77,13 @@ static bool fits(uint64_t n, uint64_t bytes, uint64_t most)
     return n <= most && bytes <= most - n;
 }
 
-/* Whether so many bytes of his kept results can go. What others hold is not his to drop, so his own go only where that helps. */
+/* Whether so many bytes of his kept results can go. What others hold is not his to drop, so his own go only where that
+ * helps. */
 static bool could_evict(const struct user *user, uint64_t bytes)
 {
     uint64_t sum = 0;
 
-    list_for_each(l, &user->kept)
-    {
+    list_for_each (l, &user->kept) {
         const struct job *job = container_of(l, struct job, link);
 
         if (sum >= bytes)
@@ -138,7 +137,8 @@ int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *r
         look_for_room(&user->bytes_retry_after, user->n_bytes, bytes, most);
         look_for_room(&jobs->bytes_retry_after, jobs->counters.n_bytes, bytes, all);
     } else if (bytes <= MIN(most, all)) { /* else there never will be */
-        *ret_retry_usec = retry_after_refuse(r == -EDQUOT ? &jobs->bytes_retry_after : &user->bytes_retry_after, clock_monotonic_usec());
+        *ret_retry_usec = retry_after_refuse(r == -EDQUOT ? &jobs->bytes_retry_after : &user->bytes_retry_after,
+                                             clock_monotonic_usec());
     }
     return r;
 }

@@ -7,19 +7,21 @@
 #include "jobs/job.h"
 
 struct user *user_get(struct jobs *jobs, uint32_t uid);
-static inline const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user) /* in force for him */
+/* in force for him */
+static inline const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user)
 {
     return user->own_limits ? user->own_limits : &jobs->options.limits;
 }
 bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
-/* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had they come
- * evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0: any number; burst 0: as
- * many as in a second. */
+/* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had
+ * they come evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0:
+ * any number; burst 0: as many as in a second. */
 uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
 void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);
 /* 0; -ENOSPC: max-bytes-per-user is reached; -EDQUOT: max-bytes is. user_charge_words() says it. */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
-/* The same for what is refused as a whole: *ret_retry_usec says when to try again; it is left where there will never be room. */
+/* The same for what is refused as a whole: *ret_retry_usec says when to try again; it is left where there will never be
+ * room. */
 int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *ret_retry_usec);
 const char *user_charge_words(int error);
 void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes);

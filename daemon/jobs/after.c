@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * after.c: jobs that run after others.
- * Owns what each side knows of the other: an edge for each that a job waits for, in one piece with the others of that job. [loop]
- * Keeps: a job goes on when all that it waits for have ended for good (after the last try, and on disk where they are durable);
- * where one that had to succeed has not, it is cancelled, and so on; each edge is met once. There are no cycles, since an id is
- * known only once its job is there.
- * An end is told to those that wait in a later turn of the loop, a bounded number at a time: thousands may wait for one job, and
- * thousands in a row behind each other.
+ * Owns what each side knows of the other: an edge for each that a job waits for, in one piece with the others of that
+ * job. [loop]
+ * Keeps: a job goes on when all that it waits for have ended for good (after the last try, and on disk where they are
+ * durable); where one that had to succeed has not, it is cancelled, and so on; each edge is met once. There are no
+ * cycles, since an id is known only once its job is there.
+ * An end is told to those that wait in a later turn of the loop, a bounded number at a time: thousands may wait for one
+ * job, and thousands in a row behind each other.
  * Does not know why a job ended as it did. */
 #include "jobs/after.h"
 
@@ -22,7 +23,7 @@
 
 #define EDGES_A_TURN 128u
 
-/* --- edges --------------------------------------------------------------------------------------------------------- */
+/* --- edges -------------------------------------------------------------------------------------------------------- */
 
 static struct awaiting *make(uint32_t n)
 {
@@ -126,7 +127,7 @@ static int wait_for_batch(struct awaiting *a, uint32_t i, struct batch *on)
     return 0;
 }
 
-/* --- a job comes ---------------------------------------------------------------------------------------------------- */
+/* --- a job comes -------------------------------------------------------------------------------------------------- */
 
 static const char *check_batch(const struct batch *on, const struct job_request *r, const uint8_t id[16], int *ret_code,
                                char words[static JOB_TEXT])
@@ -139,12 +140,13 @@ static const char *check_batch(const struct batch *on, const struct job_request 
     if (own)
         snprintf(words, JOB_TEXT, "a job cannot run after the batch that it belongs to");
     else
-        snprintf(words, JOB_TEXT, "a durable job cannot run after batch " JOB_ID_FORMAT ": no batch is on disk", JOB_ID_ARGS(id));
+        snprintf(words, JOB_TEXT, "a durable job cannot run after batch " JOB_ID_FORMAT ": no batch is on disk",
+                 JOB_ID_ARGS(id));
     return words;
 }
 
-static const char *check(struct job *on, const struct batch *batch, const struct job_request *r, const uint8_t id[16], int *ret_code,
-                         char words[static JOB_TEXT])
+static const char *check(struct job *on, const struct batch *batch, const struct job_request *r, const uint8_t id[16],
+                         int *ret_code, char words[static JOB_TEXT])
 {
     const struct policy *p = on ? job_policy(on) : NULL;
 
@@ -152,21 +154,24 @@ static const char *check(struct job *on, const struct batch *batch, const struct
         return check_batch(batch, r, id, ret_code, words);
     if (!on) {
         *ret_code = CODE_NOT_FOUND;
-        snprintf(words, JOB_TEXT, "nothing can run after job " JOB_ID_FORMAT ": there is none, or its end is not known any more",
+        snprintf(words, JOB_TEXT,
+                 "nothing can run after job " JOB_ID_FORMAT ": there is none, or its end is not known any more",
                  JOB_ID_ARGS(id));
         return words;
     }
     if (r->durable && !(p && p->durable)) {
         *ret_code = CODE_USAGE;
-        snprintf(words, JOB_TEXT, "a durable job cannot run after job " JOB_ID_FORMAT ", which is not: submit that one with --durable, too",
+        snprintf(words, JOB_TEXT,
+                 "a durable job cannot run after job " JOB_ID_FORMAT
+                 ", which is not: submit that one with --durable, too",
                  JOB_ID_ARGS(id));
         return words;
     }
     return NULL;
 }
 
-int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **ret, const char **ret_text, int *ret_code,
-              char words[static JOB_TEXT])
+int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **ret, const char **ret_text,
+              int *ret_code, char words[static JOB_TEXT])
 {
     uint32_t n = r->n_after + r->n_after_any;
     _cleanup_(after_freep) struct awaiting *a = n ? make(n) : NULL;
@@ -225,20 +230,22 @@ int after_restore(struct jobs *jobs, const struct store_row *row, struct awaitin
 static void end_badly(struct job *job)
 {
     static const char *const words[] = {
-        [JOB_FAILED] = "failed",     [JOB_CANCELLED] = "was cancelled", [JOB_TIMED_OUT] = "timed out",
+        [JOB_FAILED] = "failed",   [JOB_CANCELLED] = "was cancelled",     [JOB_TIMED_OUT] = "timed out",
         [JOB_CRASHED] = "crashed", [JOB_INTERRUPTED] = "was interrupted",
     };
     const struct awaiting *a = job->more->awaiting;
     char text[JOB_TEXT];
 
     if (!a->origin.state) {
-        snprintf(text, sizeof(text), "wsd is ending, and job " JOB_ID_FORMAT ", which this one waits for, goes on after its next start",
+        snprintf(text, sizeof(text),
+                 "wsd is ending, and job " JOB_ID_FORMAT ", which this one waits for, goes on after its next start",
                  JOB_ID_ARGS(a->origin.id));
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, NULL);
         return;
     }
-    snprintf(text, sizeof(text), "not run: it was to run after %s " JOB_ID_FORMAT ", %s %s", a->origin.batch ? "batch" : "job",
-             JOB_ID_ARGS(a->origin.id), a->origin.batch ? "of which a job" : "which", words[a->origin.state]);
+    snprintf(text, sizeof(text), "not run: it was to run after %s " JOB_ID_FORMAT ", %s %s",
+             a->origin.batch ? "batch" : "job", JOB_ID_ARGS(a->origin.id), a->origin.batch ? "of which a job" : "which",
+             words[a->origin.state]);
     job_finish(job, JOB_CANCELLED, CODE_CANCELLED, text, NULL);
 }
 
@@ -265,7 +272,7 @@ uint32_t after_left(const struct job *job)
     return job->state == JOB_HELD && job->more && job->more->awaiting ? job->more->awaiting->n_left : 0;
 }
 
-/* --- a job ends ----------------------------------------------------------------------------------------------------- */
+/* --- a job ends --------------------------------------------------------------------------------------------------- */
 
 static void due(struct job *job, struct awaited *d, enum job_state state)
 {

@@ -45,14 +45,15 @@ struct awaited {
     struct after_origin origin;
 };
 
-#define AFTER_BYTES (sizeof(struct after_edge) + sizeof(struct after_name) + sizeof(struct awaited)) /* of each, as charged */
+/* of each, as charged */
+#define AFTER_BYTES (sizeof(struct after_edge) + sizeof(struct after_name) + sizeof(struct awaited))
 
-/* What a request waits for; *ret is NULL where that is nothing. *ret_text is NULL, or why it is refused (words has room). 0 or
- * -ENOMEM. */
-int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **ret, const char **ret_text, int *ret_code,
-              char words[static JOB_TEXT]);
-/* The same of one that is on disk: whom nobody knows there any more has ended as he should, or this job would have ended, too; so has
- * who was dead and was queued again since this one came. 0, -ENOMEM, -EBADMSG. */
+/* What a request waits for; *ret is NULL where that is nothing. *ret_text is NULL, or why it is refused (words has
+ * room). 0 or -ENOMEM. */
+int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **ret, const char **ret_text,
+              int *ret_code, char words[static JOB_TEXT]);
+/* The same of one that is on disk: whom nobody knows there any more has ended as he should, or this job would have
+ * ended, too; so has who was dead and was queued again since this one came. 0, -ENOMEM, -EBADMSG. */
 int after_restore(struct jobs *jobs, const struct store_row *row, struct awaiting **ret);
 struct awaiting *after_free(struct awaiting *a);
 static inline void after_freep(struct awaiting **a)
@@ -65,7 +66,7 @@ void after_ended(struct job *job);  /* told, and on disk where it is to be */
 void after_forget(struct job *job); /* it goes */
 /* Those that wait for this batch (NULL: none does) are to know; takes d. */
 void after_batch_ended(struct jobs *jobs, struct awaited *d, const uint8_t id[16], enum job_state state);
-void after_turn(struct jobs *jobs); /* once a turn of the loop */
+void after_turn(struct jobs *jobs);        /* once a turn of the loop */
 bool after_pending(const struct job *job); /* has ended, and those that wait for it do not know yet */
 uint32_t after_left(const struct job *job);
 uint64_t after_charge(const struct awaiting *a);

@@ -2,10 +2,10 @@
  *
  * arena.c: memory that a client shares with the jobs of its connection: inputs lie there, and outputs go there.
  * Owns each arena's descriptor, which parts of it are in use, and which executors have it mapped. [loop]
- * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part is in use until
- * its job has ended; one that an executor wrote to when it died is written to no more, since threads of the dying process may still
- * be at it. An executor has an arena until its client has closed it, or another one takes its place; never while a job is handed over that
- * uses it.
+ * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part
+ * is in use until its job has ended; one that an executor wrote to when it died is written to no more, since threads of
+ * the dying process may still be at it. An executor has an arena until its client has closed it, or another one takes
+ * its place; never while a job is handed over that uses it.
  * Does not map anything: what a client writes, wsd never looks at. */
 #include "jobs/arena.h"
 
@@ -89,7 +89,8 @@ static void withdraw(struct arena_shown *s)
     struct executor *e = s->domain->executor;
     int r = executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1);
 
-    /* where it cannot be told, it would stay, and another one come into its place; who is dying anyway dies of what he does */
+    /* where it cannot be told, it would stay, and another one come into its place; who is dying anyway dies of what he
+     * does */
     if (r == -ENOMEM || r == -ENOBUFS)
         executor_kill(e);
     shown_free(s);
@@ -108,8 +109,8 @@ static struct arena *unref(struct arena *a)
     return NULL;
 }
 
-int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code, const char **ret_refusal,
-                   uint64_t *ret_retry_usec)
+int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_arena, int *ret_code,
+                   const char **ret_refusal, uint64_t *ret_retry_usec)
 {
     struct user *user = user_get(jobs, uid);
     struct arena *a;
@@ -126,8 +127,10 @@ int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_
     if (user->n_fds + async_close_pending(user->uid) >= jobs->max_fd / 2 || *fd > (int)jobs->max_fd)
         *ret_refusal = "too many descriptors of this user: close some, or try again later";
     else if ((charged = user_admit(jobs, user, size, ret_retry_usec)) < 0)
-        *ret_refusal = charged == -EDQUOT ? "the arena is too much beside what others have here (max-bytes in wsd.conf): try again later"
-                                          : "the arena exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)";
+        *ret_refusal =
+            charged == -EDQUOT
+                ? "the arena is too much beside what others have here (max-bytes in wsd.conf): try again later"
+                : "the arena exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)";
     if (*ret_refusal)
         return 0;
     a = malloc(sizeof(*a));
@@ -171,8 +174,7 @@ const char *arena_refuses(const struct job_parts *p, int *ret_code)
         return "an executor died while it wrote to this arena: set up another one";
     if (p->arena->n_uses >= ARENA_USES)
         return "too many jobs use this arena";
-    list_for_each(l, &p->arena->uses)
-    {
+    list_for_each (l, &p->arena->uses) {
         const struct arena_use *u = container_of(l, const struct arena_use, link);
 
         if (overlap(&p->output, &u->output) || overlap(&p->output, &u->input) || overlap(&p->input, &u->output))
@@ -199,7 +201,7 @@ int arena_hold(struct job *job, const struct job_parts *p)
     return 0;
 }
 
-/* --- executors ---------------------------------------------------------------------------------------------------------- */
+/* --- executors ---------------------------------------------------------------------------------------------------- */
 
 void arenas_init(struct domain *d)
 {
@@ -215,11 +217,11 @@ static uint32_t free_place(const struct domain *d)
     return RING_ARENAS;
 }
 
-/* The one that was used least of late, and by nobody now. There is one: who wants its place is no more than one of RING_SLOTS jobs. */
+/* The one that was used least of late, and by nobody now. There is one: who wants its place is no more than one of
+ * RING_SLOTS jobs. */
 static void make_room(struct domain *d)
 {
-    list_for_each(l, &d->arenas)
-    {
+    list_for_each (l, &d->arenas) {
         struct arena_shown *s = container_of(l, struct arena_shown, of_domain);
 
         if (s->n_handed == 0) {
@@ -236,8 +238,7 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
     uint32_t place;
     int r;
 
-    list_for_each(l, &a->shown)
-    {
+    list_for_each (l, &a->shown) {
         *ret = container_of(l, struct arena_shown, link);
         if ((*ret)->domain == d)
             return 0;
@@ -323,8 +324,7 @@ void arenas_gone(struct domain *d)
     while (!list_empty(&d->arenas)) {
         struct arena_shown *s = container_of(d->arenas.next, struct arena_shown, of_domain);
 
-        list_for_each(l, &s->arena->uses)
-        {
+        list_for_each (l, &s->arena->uses) {
             struct arena_use *u = container_of(l, struct arena_use, link);
 
             u->shown = u->shown == s ? NULL : u->shown;
@@ -333,7 +333,7 @@ void arenas_gone(struct domain *d)
     }
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------------------------------ */
+/* --- jobs --------------------------------------------------------------------------------------------------------- */
 
 void arena_free(struct job *job)
 {

@@ -8,16 +8,17 @@
 #include "jobs/job.h"
 
 const char *arena_refuses(const struct job_parts *parts, int *ret_code); /* NULL: nothing against it */
-int arena_hold(struct job *job, const struct job_parts *parts); /* 0 or -ENOMEM */
-void arena_free(struct job *job); /* it has ended: its parts are free */
+int arena_hold(struct job *job, const struct job_parts *parts);          /* 0 or -ENOMEM */
+void arena_free(struct job *job);                                        /* it has ended: its parts are free */
 /* Where it uses one: the executor has it then, and keeps it until arena_returned(). 0 or a negative errno. */
 int arena_describe(struct domain *d, const struct job *job, struct front_job *ret);
 void arena_returned(struct job *job); /* the job is not with the executor, or no more, whatever became of it */
 void arenas_init(struct domain *d);
-void arenas_swap(struct domain *d, struct domain *fresh); /* the executor of d is that of fresh, which has shown nothing */
-void arenas_gone(struct domain *d); /* the executor is */
-bool arena_writes(const struct job *job); /* its output goes there */
-void arena_died(struct job *job); /* so did its executor, while it ran */
+/* the executor of d is that of fresh, which has shown nothing */
+void arenas_swap(struct domain *d, struct domain *fresh);
+void arenas_gone(struct domain *d);                /* the executor is */
+bool arena_writes(const struct job *job);          /* its output goes there */
+void arena_died(struct job *job);                  /* so did its executor, while it ran */
 bool arena_placed(struct job *job, uint64_t size); /* so much output is there now; false: that cannot be */
 uint64_t arena_output(const struct job *job);
 

@@ -427,8 +427,8 @@ static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t
     case JOBS_SET_WORKERS:
         if (argument < 1 || argument > JOBS_WORKERS_MAX)
             return -EINVAL;
-        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &uid}, "executors have %u workers: set by user %u",
-                  argument, uid);
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &uid},
+                  "executors have %u workers: set by user %u", argument, uid);
         set_workers(jobs, argument, q);
         return 0;
     case JOBS_TRACE_START:

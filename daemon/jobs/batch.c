@@ -2,9 +2,9 @@
  *
  * batch.c: many jobs as a unit: counted, followed, stopped and cancelled together.
  * Owns the batches and the table of their ids; a job points at its batch, and says what becomes of it. [loop]
- * Keeps: what is to be stopped is stopped a piece a turn, that which would run next first; a batch that was closed is told to have
- * ended once, after the last end of its jobs; it goes when nobody can ask for it any more, and its memory with its last job.
- * Not on disk: after a restart there are the jobs that are durable, but no batch. */
+ * Keeps: what is to be stopped is stopped a piece a turn, that which would run next first; a batch that was closed is
+ * told to have ended once, after the last end of its jobs; it goes when nobody can ask for it any more, and its memory
+ * with its last job. Not on disk: after a restart there are the jobs that are durable, but no batch. */
 #include "jobs/batch.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct batch {
     uint64_t n_jobs;  /* that point here */
     uint64_t n_open;  /* of them, not final, or NEW */
     uint64_t total, done, failed, first_failed;
-    uint64_t doomed_from; /* the items from this one on are to be stopped, or were */
+    uint64_t doomed_from;                /* the items from this one on are to be stopped, or were */
     uint64_t submitted_usec, ended_usec; /* CLOCK_REALTIME, CLOCK_MONOTONIC */
     int exit;
     bool closed, ended, keep_going, detached;
@@ -111,14 +111,12 @@ static uint64_t count_running(const struct batch *b)
 
     if (!b->n_open)
         return 0;
-    list_for_each(l, &b->jobs->domains)
-    {
+    list_for_each (l, &b->jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         if (!d->executor)
             continue;
-        list_for_each(h, &d->handed)
-        {
+        list_for_each (h, &d->handed) {
             const struct job *job = container_of(h, struct job, link);
 
             n += job->batched && job_batch(job)->batch == b && front_running(&d->executor->front, job->slot, &started);
@@ -153,7 +151,7 @@ static void watch_remove(struct batch_watch *w)
     w->batch = NULL;
 }
 
-/* --- items ----------------------------------------------------------------------------------------------------------- */
+/* --- items -------------------------------------------------------------------------------------------------------- */
 
 /* The items from this place in `open` on, which is that of `index`, are to be stopped; no more come. */
 static void doom(struct batch *b, struct list *from, uint64_t index)
@@ -181,7 +179,9 @@ const char *batch_refuses(const struct batch_watch *owner)
 {
     const struct batch *b = owner->batch;
 
-    return b->doomed_from == 0 ? "its batch was cancelled" : b->doomed_from != UINT64_MAX ? "a job before it in its batch has failed" : NULL;
+    return b->doomed_from == 0            ? "its batch was cancelled"
+           : b->doomed_from != UINT64_MAX ? "a job before it in its batch has failed"
+                                          : NULL;
 }
 
 void batch_add(struct batch_watch *owner, struct job *job)
@@ -265,11 +265,16 @@ enum job_state batch_state(const struct batch *b)
     if (!b->failed)
         return !b->total && b->doomed_from == 0 ? JOB_CANCELLED : JOB_SUCCEEDED;
     switch (b->exit) {
-    case CODE_CANCELLED: return JOB_CANCELLED;
-    case CODE_TIMED_OUT: return JOB_TIMED_OUT;
-    case CODE_CRASHED: return JOB_CRASHED;
-    case CODE_INTERRUPTED: return JOB_INTERRUPTED;
-    default: return JOB_FAILED;
+    case CODE_CANCELLED:
+        return JOB_CANCELLED;
+    case CODE_TIMED_OUT:
+        return JOB_TIMED_OUT;
+    case CODE_CRASHED:
+        return JOB_CRASHED;
+    case CODE_INTERRUPTED:
+        return JOB_INTERRUPTED;
+    default:
+        return JOB_FAILED;
     }
 }
 
@@ -283,7 +288,7 @@ bool batch_is(const struct batch_watch *owner, const struct batch *b)
     return owner->batch == b;
 }
 
-/* --- turns of the loop ------------------------------------------------------------------------------------------------ */
+/* --- turns of the loop -------------------------------------------------------------------------------------------- */
 
 /* Everybody is told. */
 static void end(struct batch *b)
@@ -331,8 +336,7 @@ void batches_turn(struct jobs *jobs)
 
 void batches_progress(struct jobs *jobs)
 {
-    list_for_each_safe(l, n, &jobs->batch_progress)
-    {
+    list_for_each_safe (l, n, &jobs->batch_progress) {
         struct batch_watch *w = container_of(l, struct batch_watch, progress);
         struct batch_info info;
 
@@ -357,7 +361,7 @@ void batches_free(struct jobs *jobs)
     hash_deinit(&jobs->batches);
 }
 
-/* --- the door --------------------------------------------------------------------------------------------------------- */
+/* --- the door ----------------------------------------------------------------------------------------------------- */
 
 static void watch_add(struct batch *b, bool progress, struct batch_watch *w)
 {
@@ -380,8 +384,7 @@ static bool make_room(struct jobs *jobs, const struct user *user)
 {
     if (user->n_batches < JOBS_BATCHES_PER_USER)
         return true;
-    list_for_each(l, &jobs->batches_kept)
-    {
+    list_for_each (l, &jobs->batches_kept) {
         struct batch *b = container_of(l, struct batch, kept);
 
         if (b->user != user)
@@ -392,7 +395,8 @@ static bool make_room(struct jobs *jobs, const struct user *user)
     return false;
 }
 
-int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detached, bool progress, struct batch_watch *owner)
+int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detached, bool progress,
+                    struct batch_watch *owner)
 {
     struct user *user = user_get(jobs, uid);
 

@@ -2,8 +2,8 @@
  *
  * breaker.c: functions that crash again and again, and plugins that have to prove themselves.
  * Owns one entry for each that has crashed of late. [loop]
- * Keeps: in quarantine at most one job of a function is under way; a pause is never shorter than the one before until it
- * has been quiet for a while; the table has a limit, and forgets the one that crashed longest ago.
+ * Keeps: in quarantine at most one job of a function is under way; a pause is never shorter than the one before until
+ * it has been quiet for a while; the table has a limit, and forgets the one that crashed longest ago.
  * Does not know jobs, executors or clocks: it is told. */
 #include "jobs/breaker.h"
 
@@ -155,8 +155,8 @@ static void forget_old(struct breaker *s, const struct breaker_rules *rules, uin
     s->until_usec = 0;
 }
 
-bool breaker_crashed(struct breakers *q, const struct breaker_rules *rules, uint64_t owner,
-                        const char *request, const char *function, const void *job, const char *why, uint64_t now_usec)
+bool breaker_crashed(struct breakers *q, const struct breaker_rules *rules, uint64_t owner, const char *request,
+                     const char *function, const void *job, const char *why, uint64_t now_usec)
 {
     breaker_mark(q, owner, request, now_usec);
     struct breaker *s = breaker_get(q, owner, request, function);
@@ -180,7 +180,7 @@ bool breaker_crashed(struct breakers *q, const struct breaker_rules *rules, uint
 }
 
 bool breaker_silent(struct breakers *q, const struct breaker_rules *rules, uint64_t owner, const char *request,
-                       const char *function, const void *job, bool alone, const char *why, uint64_t now_usec)
+                    const char *function, const void *job, bool alone, const char *why, uint64_t now_usec)
 {
     struct breaker *s = breaker_get(q, owner, request, function);
 
@@ -218,7 +218,7 @@ void breaker_try(struct breaker *s, const void *job)
 }
 
 bool breaker_ended(struct breakers *q, uint64_t owner, const char *request, const char *function, const void *job,
-                      bool went_well)
+                   bool went_well)
 {
     if (breaker_is_empty(q))
         return false;
@@ -267,8 +267,7 @@ static void release_each(struct breakers *q, struct breaker *s, void *userdata)
     breaker_free(q, s);
 }
 
-size_t breaker_release(struct breakers *q, bool any_owner, uint64_t owner, const char *request,
-                          const char *function)
+size_t breaker_release(struct breakers *q, bool any_owner, uint64_t owner, const char *request, const char *function)
 {
     struct release r = {any_owner, owner, request, function, 0};
 

@@ -3,9 +3,9 @@
  * bundle.c: brief jobs of an array, which are one entry of the queue, of the table and of the executor's slots, and are
  * told their ends in one breath.
  * Owns the bundles, and what is known of how long a function takes. [loop]
- * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make each
- * of them a job of its own, as if it had never been anything else; jobs that take longer than their like did keep those
- * behind them from other workers for twice BUNDLE_USEC at most.
+ * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make
+ * each of them a job of its own, as if it had never been anything else; jobs that take longer than their like did keep
+ * those behind them from other workers for twice BUNDLE_USEC at most.
  * How many go together, going by the last ones: no more than run in BRIEF_USEC, and write into one slot; and where
  * there is enough to do to wake other workers for it, two shares for each worker.
  * Does not choose the order (queue.c). */
@@ -26,13 +26,13 @@
 #include "jobs/state.h"
 #include "jobs/timing.h"
 
-#define BUNDLE_BYTES    8192u  /* of items */
-#define BUNDLE_NSEC     50000u /* of work that is a share of its own */
-#define BUNDLE_USEC     5000u  /* between two looks at whether one is held up */
-#define SLACK           256u   /* bytes of output that the last one may reserve, and not write */
-#define BUNDLED_MAX     16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
+#define BUNDLE_BYTES 8192u  /* of items */
+#define BUNDLE_NSEC  50000u /* of work that is a share of its own */
+#define BUNDLE_USEC  5000u  /* between two looks at whether one is held up */
+#define SLACK        256u   /* bytes of output that the last one may reserve, and not write */
+#define BUNDLED_MAX  16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
 
-/* --- which, and how many ---------------------------------------------------------------------------------------------- */
+/* --- which, and how many ------------------------------------------------------------------------------------------ */
 
 void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t output)
 {
@@ -46,12 +46,14 @@ static bool is_counted(const struct domain *d, const struct user *user)
 {
     const struct jobs *jobs = d->jobs;
 
-    return jobs->gates.n || user->gate || jobs->options.limits.running || user_limits(jobs, user)->running_per_user || d->traced;
+    return jobs->gates.n || user->gate || jobs->options.limits.running || user_limits(jobs, user)->running_per_user ||
+           d->traced;
 }
 
 bool bundle_counts(const struct domain *d, const struct job *job)
 {
-    return is_counted(d, job->user) || job_breaker_suspects(job) || job->plugin->state != PLUGIN_READY || job_function(job)->index == RING_NONE;
+    return is_counted(d, job->user) || job_breaker_suspects(job) || job->plugin->state != PLUGIN_READY ||
+           job_function(job)->index == RING_NONE;
 }
 
 /* Of this many that come; less than 2: each is a job of its own. */
@@ -62,24 +64,28 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
     const struct jobs *jobs = d->jobs;
     const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
 
-    if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining || jobs->drained ||
-        (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user || is_counted(d, place->user) ||
-        job_breaker_knows(place->plugin, f) || place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
-        jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY || jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX ||
-        jobs->counters.n_open + RING_BUNDLE > all->jobs || place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
+    if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining ||
+        jobs->drained || (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user ||
+        is_counted(d, place->user) || job_breaker_knows(place->plugin, f) ||
+        place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
+        jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY ||
+        jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX || jobs->counters.n_open + RING_BUNDLE > all->jobs ||
+        place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
     uint64_t parts = MIN(brief_nsec(&f->brief, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
-    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts, room = (RING_SMALL - SLACK) / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
+    uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts,
+             room = (RING_SMALL - SLACK) / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
 
     return brief_together(&f->brief, MIN(MIN(share, room), RING_BUNDLE));
 }
 
-/* --- a new one ---------------------------------------------------------------------------------------------------------- */
+/* --- a new one ---------------------------------------------------------------------------------------------------- */
 
 /* What it takes in the list; 0: more than there is room for. */
 static size_t pack(const struct jobs *jobs, const struct job_request *r, char *at, size_t room)
 {
-    size_t input_at = ring_aligned(sizeof(struct down_item) + r->args_size), size = ring_aligned(input_at + r->input_size);
+    size_t input_at = ring_aligned(sizeof(struct down_item) + r->args_size),
+           size = ring_aligned(input_at + r->input_size);
     struct down_item *item = (struct down_item *)(void *)at;
 
     if (size > room || r->input_size > jobs->options.limits.input)
@@ -93,8 +99,8 @@ static size_t pack(const struct jobs *jobs, const struct job_request *r, char *a
     return size;
 }
 
-static struct job *make(struct jobs *jobs, const struct job_request *r, const struct job_place *place, const struct bundle *head,
-                        const uint8_t first_id[16], const char *items, size_t size)
+static struct job *make(struct jobs *jobs, const struct job_request *r, const struct job_place *place,
+                        const struct bundle *head, const uint8_t first_id[16], const char *items, size_t size)
 {
     struct job *job = job_alloc(jobs, 0, sizeof(*head) + size, r->batch);
 
@@ -120,7 +126,8 @@ static struct job *make(struct jobs *jobs, const struct job_request *r, const st
     return NULL;
 }
 
-static void refuse_all(struct jobs *jobs, struct array_watch *w, uint32_t first, uint32_t n, const char *words, uint64_t retry_usec)
+static void refuse_all(struct jobs *jobs, struct array_watch *w, uint32_t first, uint32_t n, const char *words,
+                       uint64_t retry_usec)
 {
     jobs->counters.refused += n;
     for (uint32_t i = first; i < first + n; i++) {
@@ -131,8 +138,8 @@ static void refuse_all(struct jobs *jobs, struct array_watch *w, uint32_t first,
     }
 }
 
-uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w, const uint8_t first_id[16],
-                     uint32_t i, uint32_t n)
+uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w,
+                     const uint8_t first_id[16], uint32_t i, uint32_t n)
 {
     char items[BUNDLE_BYTES] __attribute__((aligned(16)));
     struct bundle head = {.array = w, .first = i};
@@ -163,7 +170,8 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     }
     list_push_back(&w->bundles, &job_bundle(job)->link);
     place->user->n_jobs += head.n;
-    place->user->retry_after.due_usec = jobs->retry_after.due_usec = 0; /* there is more than one place: nobody need wait */
+    /* there is more than one place: nobody need wait */
+    place->user->retry_after.due_usec = jobs->retry_after.due_usec = 0;
     jobs->counters.submitted += head.n;
     jobs->counters.bundled += head.n;
     jobs->counters.n_open += head.n;
@@ -190,7 +198,7 @@ void bundle_describe(const struct job *job, struct front_job *ret)
     ret->input_size = job->input_size - sizeof(*b);
 }
 
-/* --- ends ----------------------------------------------------------------------------------------------------------------- */
+/* --- ends --------------------------------------------------------------------------------------------------------- */
 
 /* In no list any more, its jobs are others, or have ended. */
 static void forget(struct job *job)
@@ -249,7 +257,8 @@ static void lose(struct job *job)
 static bool went_well(struct domain *d, const struct job *job, const struct front_completion *c)
 {
     const struct bundle *b = job_bundle(job);
-    bool plain = c->exit == 0 && !*c->error && !*c->status && !c->messages && !c->done && !c->total && c->output_size == c->size;
+    bool plain =
+        c->exit == 0 && !*c->error && !*c->status && !c->messages && !c->done && !c->total && c->output_size == c->size;
 
     return front_close(&d->executor->front, c->slot) + 1 == b->n && plain && b->array->ops->takes(b->array, RING_SMALL);
 }
@@ -275,14 +284,21 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
         if (i + 1 == n) {
             uint64_t run = c->ended_usec > c->started_usec ? c->ended_usec - c->started_usec : 0;
 
-            one = (struct front_end){.data = c->data, .size = (uint32_t)c->size, .run_usec = (uint32_t)MIN(run, (uint64_t)UINT32_MAX),
-                                     .cpu_usec = (uint32_t)MIN(c->cpu_usec, (uint64_t)UINT32_MAX), .started_usec = c->started_usec};
+            one = (struct front_end){.data = c->data,
+                                     .size = (uint32_t)c->size,
+                                     .run_usec = (uint32_t)MIN(run, (uint64_t)UINT32_MAX),
+                                     .cpu_usec = (uint32_t)MIN(c->cpu_usec, (uint64_t)UINT32_MAX),
+                                     .started_usec = c->started_usec};
         } else if (front_ended(&d->executor->front, c->slot, i, &one) != 0) {
             liar(d, "output of a bundle that is nowhere");
             one = (struct front_end){.data = NULL};
         }
-        ends[i] = (struct array_end){.queued_usec = one.started_usec > job->accepted_usec ? one.started_usec - job->accepted_usec : 0,
-                                     .run_usec = one.run_usec, .cpu_usec = one.cpu_usec, .output = one.data, .size = one.size};
+        ends[i] = (struct array_end){
+            .queued_usec = one.started_usec > job->accepted_usec ? one.started_usec - job->accepted_usec : 0,
+            .run_usec = one.run_usec,
+            .cpu_usec = one.cpu_usec,
+            .output = one.data,
+            .size = one.size};
         if (output + one.size > RING_SMALL) { /* they lie over each other */
             liar(d, "more output of a bundle than there is room for");
             ends[i].size = one.size = 0;
@@ -295,7 +311,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
     end(job, &info, ends);
 }
 
-/* --- apart ---------------------------------------------------------------------------------------------------------------- */
+/* --- apart -------------------------------------------------------------------------------------------------------- */
 
 /* The i-th of them as a job, in no list. */
 static struct job *unpack(const struct job *job, uint32_t i, const char **at)
@@ -386,7 +402,9 @@ void bundle_split(struct job *job)
         d->slots[slot] = jobs[turn];
     if (!running || d->distrusted) /* then nobody knows who has its turn, and recover() has to do with all of them */
         return;
-    if (turn + 1 < n) /* it was there before what was handed over after it; and where the bundle has ended, nobody begins that (layout.h) */
+    /* it was there before what was handed over after it; and where the bundle has ended, nobody begins that
+     * (layout.h) */
+    if (turn + 1 < n)
         recall_behind(d, &jobs[n - 1]->link);
     for (uint32_t i = n - 1; i > turn; i--) {
         domain_take_back(jobs[i], false);
@@ -422,8 +440,7 @@ bool bundles_find(struct jobs *jobs, const uint8_t id[16])
 
 void jobs_array_split(struct array_watch *w, uint32_t item)
 {
-    list_for_each_safe(l, next, &w->bundles)
-    {
+    list_for_each_safe (l, next, &w->bundles) {
         struct bundle *b = container_of(l, struct bundle, link);
 
         if (item == UINT32_MAX || (item >= b->first && item - b->first < b->n))
@@ -431,7 +448,7 @@ void jobs_array_split(struct array_watch *w, uint32_t item)
     }
 }
 
-/* --- in one slot ------------------------------------------------------------------------------------------------------------ */
+/* --- in one slot -------------------------------------------------------------------------------------------------- */
 
 struct job *bundle_alone(struct domain *d, uint32_t slot)
 {
@@ -466,8 +483,7 @@ bool bundles_brief(struct domain *d)
     bool awake = false;
 
     front_submitted(&d->executor->front);
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         const struct job *job = container_of(l, struct job, link);
 
         nsec += bundle_nsec(job);
@@ -478,15 +494,15 @@ bool bundles_brief(struct domain *d)
     return awake;
 }
 
-/* One that takes long, after all, or would, or that waits behind such a one of its function; *ret_any: there are some, anyway. */
+/* One that takes long, after all, or would, or that waits behind such a one of its function; *ret_any: there are some,
+ * anyway. */
 static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
 {
     struct front *f = &d->executor->front;
     uint64_t started;
 
     *ret_any = false;
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         struct job *job = container_of(l, struct job, link);
 
         *ret_any |= job->bundled;

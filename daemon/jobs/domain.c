@@ -33,19 +33,20 @@
 #include "jobs/run-slots.h"
 #include "jobs/state.h"
 
-#define BATCH          256u     /* completions a domain and turn of the loop; */
-#define BATCH_BYTES    1024u    /* so many bytes of output count as another one */
-#define RING_EARLY     32u      /* jobs handed over, after which the executor begins before the turn of the loop is over */
-#define HAND_BATCH     128u     /* jobs handed over at a time, so that what comes back is told meanwhile */
-#define GATE_BATCH     1024u    /* jobs that are moved to gates at a time */
-#define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
-#define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
-#define PAUSE_USEC     10000u   /* the first one; doubled up to */
+#define BATCH       256u  /* completions a domain and turn of the loop; */
+#define BATCH_BYTES 1024u /* so many bytes of output count as another one */
+/* jobs handed over, after which the executor begins before the turn of the loop is over */
+#define RING_EARLY     32u
+#define HAND_BATCH     128u   /* jobs handed over at a time, so that what comes back is told meanwhile */
+#define GATE_BATCH     1024u  /* jobs that are moved to gates at a time */
+#define DEATHS_FREE    2u     /* executors may die this often in a row before there are pauses */
+#define DEATHS_MAX     8u     /* and this often, before any was of use, until wsd gives up for now */
+#define PAUSE_USEC     10000u /* the first one; doubled up to */
 #define PAUSE_MAX_USEC 5000000u
-#define OWN_MAX        64u      /* plugins of one user that have an executor of their own */
-#define OWNER_SHARED (1ull << 32) /* above every uid: the number of a domain of several users */
-#define FINISH_USEC    2000000u /* for an executor to end in order */
-#define TASKS_OWN      16u      /* that an executor may have beside its workers and what plugins and jobs may */
+#define OWN_MAX        64u          /* plugins of one user that have an executor of their own */
+#define OWNER_SHARED   (1ull << 32) /* above every uid: the number of a domain of several users */
+#define FINISH_USEC    2000000u     /* for an executor to end in order */
+#define TASKS_OWN      16u          /* that an executor may have beside its workers and what plugins and jobs may */
 
 static void on_dead(struct executor *e, int code, int status, void *context)
 {
@@ -152,7 +153,8 @@ static void unsafe(struct domain *d, const char *why)
               "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
               d->executor->number, why);
     free(d->unsafe);
-    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf", why) < 0)
+    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf", why) <
+        0)
         d->unsafe = NULL;
     executor_kill(d->executor);
 }
@@ -251,12 +253,15 @@ static const char *misses_uid(const struct domain *d)
 {
     uint32_t uid = jobs_owner_uid(d->jobs, d->key);
 
-    if (d->jobs->options.user_ids != JOBS_USER_IDS_YES || d->jobs->options.user_daemon || uid == d->jobs->options.own_uid || uid == UINT32_MAX)
+    if (d->jobs->options.user_ids != JOBS_USER_IDS_YES || d->jobs->options.user_daemon ||
+        uid == d->jobs->options.own_uid || uid == UINT32_MAX)
         return NULL;
     if (!d->jobs->helper)
-        return "wsd has no right to run jobs under the uid of their user, as [executor] user-ids in wsd.conf wants it: see its log";
+        return "wsd has no right to run jobs under the uid of their user, as [executor] user-ids in wsd.conf wants it: "
+               "see its log";
     if (uid < d->jobs->options.first_user_id)
-        return "this user is below [executor] first-user-id in wsd.conf, and no jobs run under another uid than their user's";
+        return "this user is below [executor] first-user-id in wsd.conf, and no jobs run under another uid than their "
+               "user's";
     return NULL;
 }
 
@@ -340,8 +345,7 @@ bool domain_wanted(struct domain *d)
 {
     if (d->queue.n)
         return true;
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (plugin_wanted(p))
@@ -353,8 +357,7 @@ bool domain_wanted(struct domain *d)
 /* Everything that was loaded before, and what is asked for now, so that no job waits for dlopen. */
 static void preload(struct domain *d)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (!p->stale && ((p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
@@ -510,8 +513,7 @@ static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
 {
     uint32_t n = 0;
 
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         n += d->key == owner && d->own;
@@ -615,7 +617,7 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
         return shared;
     d = find_or_make(jobs, owner, request);
     if (!d && apart == PLUGIN_APART_CRASHED)
-        return shared; /* better than nowhere */
+        return shared;                     /* better than nowhere */
     if (d && !d->executor && !d->traced) { /* whoever traces this user traces all that is his */
         d->traced = shared->traced;
         d->traced_by = shared->traced_by;
@@ -636,7 +638,8 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     return r;
 }
 
-/* Whoever may write the file could change it while the function reads it: with what belongs to others that is not done. */
+/* Whoever may write the file could change it while the function reads it: with what belongs to others that is not
+ * done. */
 static uint32_t file_flags(const struct domain *d, const struct job *job)
 {
     bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
@@ -657,7 +660,8 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     return arena_describe(d, job, f);
 }
 
-/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be sent. */
+/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be
+ * sent. */
 static int hand_over(struct domain *d, struct job *job)
 {
     bool by_descriptor = job_by_descriptor(job);
@@ -778,7 +782,8 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
-                   p->state == PLUGIN_FAILED && p->error_text ? p->error_text : "the plugin no longer has this function",
+                   p->state == PLUGIN_FAILED && p->error_text ? p->error_text
+                                                              : "the plugin no longer has this function",
                    NULL);
     }
     return false;
@@ -843,7 +848,8 @@ void domain_pump(struct domain *d)
         }
         n += n_jobs;
         d->n_unrung += n_jobs;
-        if (d->n_unrung >= RING_EARLY && d->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d)) /* and again at the end of the turn */
+        /* and again at the end of the turn */
+        if (d->n_unrung >= RING_EARLY && d->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d))
             front_ring(&d->executor->front);
     }
     if (n)
@@ -858,8 +864,8 @@ bool domain_ring(struct domain *d)
     return woken;
 }
 
-/* Whatever it returns, a job that was told to stop before its answer was sealed (stop_running()) has stopped, and one that has run for as
- * long as its time has had its time. */
+/* Whatever it returns, a job that was told to stop before its answer was sealed (stop_running()) has stopped, and one
+ * that has run for as long as its time has had its time. */
 void domain_done(struct job *job, const struct front_completion *c)
 {
     struct job_more *m = job->more;

@@ -2,9 +2,9 @@
  *
  * due.c: two clocks, each with a heap of what waits for it and one timerfd.
  * Owns the timers; not what waits. [loop]
- * Keeps: what is due is called once, soon after its time and never before it; the timer is set for the first or for something
- * before it, and not set again where nothing waits, so that an idle wsd makes no system call. Who waits for a clock that is set
- * is told.
+ * Keeps: what is due is called once, soon after its time and never before it; the timer is set for the first or for
+ * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Who waits for a
+ * clock that is set is told.
  * Does not know what is due. */
 #include "jobs/due.h"
 
@@ -77,7 +77,8 @@ void due_set(struct due *d, struct due_clock *c, uint64_t at_usec)
     arm(c);
 }
 
-/* The timer stays as it is: so what comes and goes costs no system calls, at the price of one that goes off for nothing. */
+/* The timer stays as it is: so what comes and goes costs no system calls, at the price of one that goes off for
+ * nothing. */
 void due_cancel(struct due *d)
 {
     if (!d->clock)

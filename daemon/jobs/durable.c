@@ -2,9 +2,9 @@
  *
  * durable.c: a durable job's way through its life, with the disk before each step that a restart must know of.
  * Owns the requests to the store. [loop]
- * Keeps: a job is acknowledged when it is on disk, and its end is told when that is; one that may not run twice is on disk as
- * begun before an executor gets it. What the disk refuses is refused before the job is acknowledged, and waits after that.
- * The store answers in order, so a step need not wait for the one before it.
+ * Keeps: a job is acknowledged when it is on disk, and its end is told when that is; one that may not run twice is on
+ * disk as begun before an executor gets it. What the disk refuses is refused before the job is acknowledged, and waits
+ * after that. The store answers in order, so a step need not wait for the one before it.
  * Does not keep what has ended (results.c) or read what was there at the start (restore.c). */
 #include "jobs/durable.h"
 
@@ -78,7 +78,7 @@ int durable_code(int error)
     return error == -ENOSPC || error == -ENOMEM || error == -EBUSY || error == -EEXIST ? CODE_BUSY : CODE_IO;
 }
 
-/* --- into the store ------------------------------------------------------------------------------------------------- */
+/* --- into the store ----------------------------------------------------------------------------------------------- */
 
 const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int *ret_code, char text[static JOB_TEXT])
 {
@@ -87,7 +87,9 @@ const char *durable_refuses(struct jobs *jobs, const struct job_request *r, int 
     if (!why)
         return NULL;
     *ret_code = CODE_IO;
-    snprintf(text, JOB_TEXT, "%s: %.180s", r->durable ? "this wsd takes no durable jobs" : "whether a job with that key is on disk cannot be read", why);
+    snprintf(text, JOB_TEXT, "%s: %.180s",
+             r->durable ? "this wsd takes no durable jobs" : "whether a job with that key is on disk cannot be read",
+             why);
     return text;
 }
 
@@ -156,7 +158,8 @@ bool durable_add(struct job *job)
         return false;
     if (!durable_room(jobs, job->user, bytes)) {
         job_refuse(job, CODE_BUSY,
-                   "the store, or your share of it, is full ([store] max-size in wsd.conf): try again when jobs have ended, or see `wsctl dead`");
+                   "the store, or your share of it, is full ([store] max-size in wsd.conf): try again when jobs have "
+                   "ended, or see `wsctl dead`");
         return true;
     }
     p->number = ++jobs->last_number;
@@ -216,7 +219,7 @@ bool durable_stop(struct job *job, enum job_stop why)
     return true;
 }
 
-/* --- before it is handed over --------------------------------------------------------------------------------------- */
+/* --- before it is handed over ------------------------------------------------------------------------------------- */
 
 static void input_back(struct job *job, int fd)
 {
@@ -278,13 +281,14 @@ enum disk_step durable_before(struct domain *d, struct job *job)
     bool marks = !p->marked && !(job_function(job)->flags & WSD_FN_IDEMPOTENT);
     if (!marks && !p->input_away)
         return STEP_ON;
-    /* what is marked and has not begun would be lost with wsd: so only as many as begin at once. Those that are counted here
-     * come to an end, or back, and then it goes on. */
+    /* what is marked and has not begun would be lost with wsd: so only as many as begin at once. Those that are counted
+     * here come to an end, or back, and then it goes on. */
     if (marks && d->n_handed + d->n_aside >= 2 * d->jobs->options.workers)
         return STEP_WAIT;
     if (d->n_aside >= STORE_READS)
         return STEP_WAIT;
-    q = time_make(job) ? disk_request_new(job, STORE_START, started) : NULL; /* it waits, where the disk does not take it */
+    /* it waits, where the disk does not take it */
+    q = time_make(job) ? disk_request_new(job, STORE_START, started) : NULL;
     if (!q)
         return STEP_WAIT;
     queue_take(&d->queue, job);
@@ -296,7 +300,7 @@ enum disk_step durable_before(struct domain *d, struct job *job)
     return STEP_ASIDE;
 }
 
-/* --- after it has run ----------------------------------------------------------------------------------------------- */
+/* --- after it has run --------------------------------------------------------------------------------------------- */
 
 static void retried(struct store_request *r)
 {
@@ -349,7 +353,8 @@ static void ended(struct store_request *r)
 
     p->ending = false;
     if (r->result < 0) {
-        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "the end of a durable job cannot be written, and is tried again: %s", r->why);
+        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "the end of a durable job cannot be written, and is tried again: %s",
+                  r->why);
         p->unsaved = true;
     }
     disk_request_free(q);

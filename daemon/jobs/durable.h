@@ -20,9 +20,10 @@ bool durable_unacknowledged(const struct job *job);
 /* It is to be stopped: true where that is done, or will be when the store has answered. */
 bool durable_stop(struct job *job, enum job_stop why);
 enum disk_step { STEP_ON, STEP_ASIDE, STEP_WAIT };
-/* Before it is handed over, the first of its queue: it may go, or it was taken out and comes back, or nothing goes now. */
+/* Before it is handed over, the first of its queue: it may go, or it was taken out and comes back, or nothing goes
+ * now. */
 enum disk_step durable_before(struct domain *d, struct job *job);
-void durable_retry(struct job *job); /* DELAYED */
+void durable_retry(struct job *job);   /* DELAYED */
 void durable_closing(struct job *job); /* it has its final state */
 /* Its end is known: true where it is told when that is on disk, by job_ended(). */
 bool durable_end(struct job *job, const struct job_info *info);

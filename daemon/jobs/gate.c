@@ -31,8 +31,9 @@ struct gate {
     struct hash_link by_name;
     char *plugin, *function; /* function "": all of the plugin */
     char *tag;               /* not "": of all jobs that have it, and the others are "" */
-    struct user *user;       /* instead of all of these, there while some of his jobs are too many (max-running-per-user) */
-    struct list link;        /* jobs->user_gates */
+    /* instead of all of these, there while some of his jobs are too many (max-running-per-user) */
+    struct user *user;
+    struct list link; /* jobs->user_gates */
     bool paused;
     uint32_t limit;    /* 0: any number */
     uint32_t n_inside; /* handed over */
@@ -254,7 +255,7 @@ void gate_left(struct job *job)
         count_inside(job, -(int)job_count(job));
 }
 
-/* --- the turn ------------------------------------------------------------------------------------------------------- */
+/* --- the turn ----------------------------------------------------------------------------------------------------- */
 
 static struct gate *gate_free(struct gate *g)
 {
@@ -340,8 +341,7 @@ void gates_turn(struct jobs *jobs)
                 gate_free(g);
             }
         }
-    list_for_each_safe(l, n, &jobs->user_gates)
-    {
+    list_for_each_safe (l, n, &jobs->user_gates) {
         struct gate *g = container_of(l, struct gate, link);
 
         g->limit = user_limit(jobs, g->user);
@@ -351,12 +351,14 @@ void gates_turn(struct jobs *jobs)
         if (!is_needed(g))
             user_gate_free(g);
     }
-    list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
+    list_for_each (l, &jobs->domains)
+        domain_pump(container_of(l, struct domain, link));
 }
 
 void gates_free(struct jobs *jobs)
 {
-    list_for_each_safe(l, n, &jobs->user_gates) user_gate_free(container_of(l, struct gate, link));
+    list_for_each_safe (l, n, &jobs->user_gates)
+        user_gate_free(container_of(l, struct gate, link));
     for (size_t i = 0; i < jobs->gates.n_buckets; i++)
         for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {
             next = l->next;
@@ -365,7 +367,7 @@ void gates_free(struct jobs *jobs)
     hash_deinit(&jobs->gates);
 }
 
-/* --- what is asked for ---------------------------------------------------------------------------------------------- */
+/* --- what is asked for -------------------------------------------------------------------------------------------- */
 
 static bool goes_through(const struct job *job, const struct gate *g)
 {
@@ -393,12 +395,10 @@ static struct gate *make(struct jobs *jobs, struct name n)
     queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
     if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         const struct domain *d = container_of(l, struct domain, link);
 
-        list_for_each(h, &d->handed)
-        {
+        list_for_each (h, &d->handed) {
             const struct job *job = container_of(h, struct job, link);
 
             g->n_inside += goes_through(job, g) ? job_count(job) : 0;
@@ -434,8 +434,12 @@ static void log_gate(const struct jobs_gate_request *r)
     const struct log_about about = {.plugin = *r->plugin ? r->plugin : NULL,
                                     .function = r->function,
                                     .uid = r->uid == JOBS_BY_CONFIGURATION ? NULL : &r->uid};
-    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s%s: %s%s by %s", *r->tag ? "tag " : "", *r->tag ? r->tag : *r->plugin ? r->plugin : "all functions", *r->function ? ":" : "", r->function,
-               r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
+    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s%s: %s%s by %s", *r->tag ? "tag " : "",
+              *r->tag      ? r->tag
+              : *r->plugin ? r->plugin
+                           : "all functions",
+              *r->function ? ":" : "", r->function,
+              r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
 }
 
 int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)

@@ -2,8 +2,8 @@
  *
  * health.c: whether an executor that has work is alive: a process can stop without dying.
  * Owns the timer of each domain. [loop]
- * Keeps: an executor is replaced where it does not get ready, does not answer, or takes nothing of what it was handed for
- * the configured time; with no work there is no timer.
+ * Keeps: an executor is replaced where it does not get ready, does not answer, or takes nothing of what it was handed
+ * for the configured time; with no work there is no timer.
  * Does not judge jobs: one that runs long is no hang, its own limits are job.c's. */
 #include "jobs/health.h"
 
@@ -70,8 +70,7 @@ void health_heard(struct domain *d)
 /* Handed to it, and none of it is being done. */
 static bool takes_nothing(struct domain *d)
 {
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         struct job *job = container_of(l, struct job, link);
 
         if (!front_waiting(&d->executor->front, job->slot))
@@ -84,9 +83,11 @@ static void hangs(struct domain *d, const char *how)
 {
     unsigned long long msec = (unsigned long long)d->jobs->options.limits.hang_usec / 1000;
 
-    snprintf(d->health.why, sizeof(d->health.why), "it %s for %llu%s", how, msec % 1000 ? msec : msec / 1000, msec % 1000 ? " ms" : " s");
-    log_event(LOG_KIND_EXECUTOR_HANGS, LOG_WARNING, NULL, "executor %u hangs: %s (executor-answer in wsd.conf): it is replaced",
-              d->executor->number, d->health.why);
+    snprintf(d->health.why, sizeof(d->health.why), "it %s for %llu%s", how, msec % 1000 ? msec : msec / 1000,
+             msec % 1000 ? " ms" : " s");
+    log_event(LOG_KIND_EXECUTOR_HANGS, LOG_WARNING, NULL,
+              "executor %u hangs: %s (executor-answer in wsd.conf): it is replaced", d->executor->number,
+              d->health.why);
     executor_kill(d->executor);
 }
 
@@ -103,7 +104,8 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
             hangs(d, "did not get ready");
         return;
     }
-    if (!d->executor || d->finishing || d->executor->killed || (d->executor->ready && !d->n_handed && !domain_wanted(d) && !lanes_wait(d)))
+    if (!d->executor || d->finishing || d->executor->killed ||
+        (d->executor->ready && !d->n_handed && !domain_wanted(d) && !lanes_wait(d)))
         return;
     arm(d);
     if (!d->executor->ready) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * input.c: input that does not come with the submit message: gathered, in wsd's memory as long as it fits into the ring's, else in
- * a memfd; passed through a pipe; or a file of the submitter's whose descriptor came.
+ * input.c: input that does not come with the submit message: gathered, in wsd's memory as long as it fits into the
+ * ring's, else in a memfd; passed through a pipe; or a file of the submitter's whose descriptor came.
  * Owns the job's descriptors and the bytes on their way. [loop]
  * Keeps: bytes go on in order; the client is told of room only for bytes that have gone on; a memfd is sealed before
  * an executor sees it, and what goes through the ring only wsd can write.
- * Does not wait: a pipe that is full holds the client back. A file is never read, nor mapped, by wsd: it may be cut, or lie where
- * nobody answers. */
+ * Does not wait: a pipe that is full holds the client back. A file is never read, nor mapped, by wsd: it may be cut, or
+ * lie where nobody answers. */
 #include "jobs/input.h"
 
 #include <errno.h>
@@ -136,11 +136,12 @@ static int memfd_put(struct job_more *m, const void *data, size_t size)
     return 0;
 }
 
-/* So many bytes go with the job through the ring: a new memfd is dearer at every size, for the pages that come and go with it and
- * for its way to the executor. */
+/* So many bytes go with the job through the ring: a new memfd is dearer at every size, for the pages that come and go
+ * with it and for its way to the executor. */
 static size_t gather_room(const struct job *job)
 {
-    return RING_RUN_MAX * RING_CHUNK - job->args_size - (job->directory ? strlen(job->directory->path) + 1 : 0) - RING_ALIGN;
+    return RING_RUN_MAX * RING_CHUNK - job->args_size - (job->directory ? strlen(job->directory->path) + 1 : 0) -
+           RING_ALIGN;
 }
 
 /* Behind what is there. */
@@ -185,7 +186,8 @@ static void is_whole(struct job *job)
 {
     struct job_more *m = job->more;
 
-    if (m->input_fd >= 0 && fcntl(m->input_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+    if (m->input_fd >= 0 &&
+        fcntl(m->input_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "cannot seal the input", NULL);
         return;
     }
@@ -206,7 +208,8 @@ void input_words(const struct job *job, int error, char text[static JOB_TEXT])
     else if (error == -ENOSPC)
         snprintf(text, JOB_TEXT, "the input exceeds the user's quota of bytes (max-bytes-per-user in wsd.conf)");
     else if (error == -EDQUOT)
-        snprintf(text, JOB_TEXT, "the input is too much beside what others have here (max-bytes in wsd.conf): try again later");
+        snprintf(text, JOB_TEXT,
+                 "the input is too much beside what others have here (max-bytes in wsd.conf): try again later");
     else
         snprintf(text, JOB_TEXT, "cannot keep the input: %s%.180s", strerror(-error), inherit_blame(error, words));
 }
@@ -248,7 +251,8 @@ const char *input_refuses(const struct job_file *file)
     if (flags < 0 || flags & O_PATH || ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR))
         return "the input's descriptor is not open for reading";
     /* what the kernel knows by itself: a file system that does not answer is waited for by nobody here */
-    if (statx(*file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &st) < 0 || !S_ISREG(st.stx_mode))
+    if (statx(*file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &st) < 0 ||
+        !S_ISREG(st.stx_mode))
         return "the input's descriptor is no regular file: send its bytes";
     if (file->offset > st.stx_size || file->size > st.stx_size - file->offset)
         return "the input goes beyond the end of its file";
@@ -274,8 +278,9 @@ int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
 
-    /* one that streams reads it piece by piece, and is not held to what others may have at once; the whole of another one
-     * counts, though nothing is copied: a file that was removed, or was never on a disk, is there as long as we have it */
+    /* one that streams reads it piece by piece, and is not held to what others may have at once; the whole of another
+     * one counts, though nothing is copied: a file that was removed, or was never on a disk, is there as long as we
+     * have it */
     if (!m || !m->by_file || streaming)
         return 0;
     if (m->input_size > jobs->options.limits.input)

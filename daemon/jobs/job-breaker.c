@@ -19,8 +19,8 @@
 #include "jobs/plugins.h"
 #include "jobs/queue.h"
 
-/* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is not among
- * them is looked up once, and again when there is a new one. */
+/* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is
+ * not among them is looked up once, and again when there is a new one. */
 static struct breaker *find(struct plugin *p, const char *function, uint64_t *innocent)
 {
     const struct breakers *q = &p->domain->jobs->breakers;
@@ -58,7 +58,8 @@ static void words(const struct job *job, struct breaker *s, uint64_t now, char t
         snprintf(when, sizeof(when), "a job of it runs on trial now");
     else
         snprintf(when, sizeof(when), "it is tried again in %llu s", (unsigned long long)sec);
-    snprintf(text, JOB_TEXT, "in quarantine: crashed %u times, at last: %.44s; %s, or after `wsctl plugin release %.40s:%.40s`",
+    snprintf(text, JOB_TEXT,
+             "in quarantine: crashed %u times, at last: %.44s; %s, or after `wsctl plugin release %.40s:%.40s`",
              s->n_all, s->why, when, strlen(name) <= 40 ? name : "PLUGIN", function);
     free(s->told);
     s->told = strdup(text);
@@ -119,8 +120,8 @@ void job_breaker_deaf(struct job *job)
 }
 
 /* silent: its executor has died without a word while nothing else ran; alone: or ever had, in that executor. */
-static void count(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why, bool silent,
-                  bool alone)
+static void count(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why,
+                  bool silent, bool alone)
 {
     const struct jobs_limits *l = &p->domain->jobs->options.limits;
     const struct breaker_rules rules = {.after = l->quarantine_after, .max_usec = l->quarantine_max_usec};
@@ -132,8 +133,8 @@ static void count(const struct plugin *p, const struct plugin_function *f, const
         return;
     const struct breaker *s = breaker_find(q, owner, p->request, f->name);
     const struct log_about about = {.plugin = plugin_title(p), .function = f->name};
-    log_event(LOG_KIND_QUARANTINE, LOG_WARNING, &about, "%s:%s crashed %u times: in quarantine for %llu s", plugin_title(p),
-              f->name, s->n_all, (unsigned long long)((s->until_usec - now + 999999) / 1000000));
+    log_event(LOG_KIND_QUARANTINE, LOG_WARNING, &about, "%s:%s crashed %u times: in quarantine for %llu s",
+              plugin_title(p), f->name, s->n_all, (unsigned long long)((s->until_usec - now + 999999) / 1000000));
 }
 
 void job_breaker_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why)

@@ -9,7 +9,8 @@
 
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
-/* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is known. */
+/* The name by which wsd.conf knows a plugin: its own, or that of its file, in the buffer, as long as nothing else is
+ * known. */
 const char *job_breaker_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
 /* Something may be known against a plugin, or its function. Where not, as mostly, nothing below need be asked. */
 static inline bool job_breaker_knows(const struct plugin *p, const struct plugin_function *f)
@@ -22,7 +23,8 @@ static inline bool job_breaker_suspects(const struct job *job) /* the same of th
 {
     return job_breaker_knows(job->plugin, job_function(job));
 }
-bool job_breaker_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec); /* its function is in quarantine */
+/* its function is in quarantine */
+bool job_breaker_refuses(struct job *job, char text[static JOB_TEXT], uint64_t *ret_retry_usec);
 void job_breaker_try(struct job *job); /* it goes on: perhaps on probe */
 /* QUEUED, where its plugin has to run apart: moves it there. False: it stays. */
 bool job_breaker_move(struct job *job);

@@ -142,7 +142,8 @@ struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bo
 {
     size_t given = args_size + input_size, item = batched ? sizeof(struct batch_item) : 0;
     char *block = given > JOB_INLINE ? malloc(given) : NULL;
-    struct job *job = block || given <= JOB_INLINE ? block_new(jobs, sizeof(*job) + item + (block ? sizeof(block) : given)) : NULL;
+    struct job *job =
+        block || given <= JOB_INLINE ? block_new(jobs, sizeof(*job) + item + (block ? sizeof(block) : given)) : NULL;
 
     if (!job) {
         free(block);
@@ -187,7 +188,8 @@ void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n)
 {
     user->n_jobs -= n;
     jobs->counters.n_open -= n;
-    for (uint32_t i = 0; i < n && (retry_after_is_wanted(&user->retry_after) || retry_after_is_wanted(&jobs->retry_after)); i++) {
+    for (uint32_t i = 0;
+         i < n && (retry_after_is_wanted(&user->retry_after) || retry_after_is_wanted(&jobs->retry_after)); i++) {
         uint64_t now = clock_monotonic_usec();
 
         if (retry_after_is_wanted(&user->retry_after))
@@ -318,7 +320,9 @@ int job_limit_run(struct job *job)
     const char *of = NULL;
     char name[64]; /* one that was restored belongs to a plugin that is not loaded yet, and has told none */
 
-    const char *plugin = job->plugin->name ? job->plugin->name : job_breaker_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
+    const char *plugin = job->plugin->name
+                             ? job->plugin->name
+                             : job_breaker_name(job->domain->jobs, job->domain->key, job->plugin->request, name);
     uint64_t limit = o->plugin_max_run ? o->plugin_max_run(plugin, &of, o->context) : o->limits.max_run_usec;
     struct job_more *m = job->more;
 
@@ -326,8 +330,8 @@ int job_limit_run(struct job *job)
         return 0;
     m = job_more(job);
     if (!m || asprintf(&m->limit, "it ran longer than max-run = %llu%s of %s%s%s in wsd.conf",
-                       (unsigned long long)(limit % 1000000 ? limit / 1000 : limit / 1000000), limit % 1000000 ? "ms" : "s",
-                       of ? "[plugin " : "[limits", of ? of : "", "]") < 0)
+                       (unsigned long long)(limit % 1000000 ? limit / 1000 : limit / 1000000),
+                       limit % 1000000 ? "ms" : "s", of ? "[plugin " : "[limits", of ? of : "", "]") < 0)
         return -ENOMEM;
     m->timeout_usec = limit;
     return 0;
@@ -362,14 +366,17 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     if (job->more)
         time_begun(job); /* it waits no more for its plugin */
     if (p->state == PLUGIN_FAILED) {
-        job_refuse(job, p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND,
+        job_refuse(job,
+                   p->error == EACCES   ? CODE_DENIED
+                   : p->error == EAGAIN ? CODE_BUSY
+                                        : CODE_NOT_FOUND,
                    p->error_text ? p->error_text : "cannot be loaded");
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);
     if (!f) {
-        snprintf(text, sizeof(text), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
-                 function, p->name);
+        snprintf(text, sizeof(text), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name, function,
+                 p->name);
         job_refuse(job, CODE_NOT_FOUND, text);
         return NULL;
     }
@@ -524,8 +531,8 @@ static void worker_words(char ret[static 24], uint32_t executor, uint32_t worker
     memcpy(ret, p, (size_t)(digits + sizeof(digits) - p));
 }
 
-void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c, char worker[static 24],
-                      struct job_info *ret)
+void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c,
+                      char worker[static 24], struct job_info *ret)
 {
     job_describe(job, ret);
     ret->state = (enum job_state)job->state;
@@ -604,7 +611,8 @@ static void watch_end(struct watch *w, const struct job_info *info)
     w->ops->done(w, info);
 }
 
-/* From W on, tells the watches that have all of the output; the others are late. Where it stopped: NULL behind the last one. */
+/* From W on, tells the watches that have all of the output; the others are late. Where it stopped: NULL behind the last
+ * one. */
 static struct watch *tell_end(struct watch *w, uint32_t *left, const struct job_info *info)
 {
     for (struct watch *next; w && *left > 0; w = next, --*left) {
@@ -630,12 +638,24 @@ static void count_end(struct job *job)
     struct jobs_counters *n = &job->domain->jobs->counters;
 
     switch (job->state) {
-    case JOB_SUCCEEDED: n->succeeded++; break;
-    case JOB_FAILED: n->failed++; break;
-    case JOB_CANCELLED: n->cancelled++; break;
-    case JOB_TIMED_OUT: n->timed_out++; break;
-    case JOB_CRASHED: n->crashed++; break;
-    default: n->interrupted++; break;
+    case JOB_SUCCEEDED:
+        n->succeeded++;
+        break;
+    case JOB_FAILED:
+        n->failed++;
+        break;
+    case JOB_CANCELLED:
+        n->cancelled++;
+        break;
+    case JOB_TIMED_OUT:
+        n->timed_out++;
+        break;
+    case JOB_CRASHED:
+        n->crashed++;
+        break;
+    default:
+        n->interrupted++;
+        break;
     }
 }
 
@@ -646,7 +666,8 @@ static void keep_result(struct job *job)
 
     if (durable_keep(job))
         return;
-    /* not while everything is walked over at the end; and before this job is one of them, which nobody may be reading */
+    /* not while everything is walked over at the end; and before this job is one of them, which nobody may be
+     * reading */
     if (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining)
         user_evict(job->user);
     job->flags |= JOB_KEPT;
@@ -657,7 +678,8 @@ static void keep_result(struct job *job)
 }
 
 /* It is refused after all, or tried again. */
-static bool has_no_end(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c)
+static bool has_no_end(struct job *job, enum job_state state, int exit, const char *error,
+                       const struct front_completion *c)
 {
     if (!durable_unacknowledged(job))
         return retry_again(job, state, exit, error, c);
@@ -667,7 +689,8 @@ static bool has_no_end(struct job *job, enum job_state state, int exit, const ch
 }
 
 /* Before its end. */
-static void last_progress(const struct job *job, const struct front_completion *c, uint64_t *ret_done, uint64_t *ret_total)
+static void last_progress(const struct job *job, const struct front_completion *c, uint64_t *ret_done,
+                          uint64_t *ret_total)
 {
     *ret_done = c ? c->done : 0;
     *ret_total = c ? c->total : 0;
@@ -803,7 +826,8 @@ static void stop_running(struct job *job, enum job_stop why)
     }
     if (why == STOP_WAITED)
         return; /* it waits no more */
-    /* The line between the ends: an answer that was sealed before the flag is raised counts as it is, any later one is stopped. */
+    /* The line between the ends: an answer that was sealed before the flag is raised counts as it is, any later one is
+     * stopped. */
     if (why != STOP_OUTPUT && front_sealed(&d->executor->front, job->slot)) {
         if (!m)
             return;
@@ -815,7 +839,8 @@ static void stop_running(struct job *job, enum job_stop why)
         return;
     }
     bool on_its_way = m && m->stop != STOP_NONE;
-    if (m && (!on_its_way || why == STOP_CANCEL)) /* who was stopped for another reason may be tried again: not who was cancelled */
+    /* who was stopped for another reason may be tried again: not who was cancelled */
+    if (m && (!on_its_way || why == STOP_CANCEL))
         m->stop = (uint8_t)why;
     if (on_its_way)
         return;
@@ -867,7 +892,8 @@ static void check_deadline(struct job *job)
         ran = now - started;
     else if (running && started - now >= AHEAD_USEC) /* nonsense */
         ran = timeout;
-    if (ran >= timeout || front_sealed(&job->domain->executor->front, job->slot)) /* one that says that it is over does not run */
+    /* one that says that it is over does not run */
+    if (ran >= timeout || front_sealed(&job->domain->executor->front, job->slot))
         job_stop(job, STOP_TIMEOUT);
     else
         job_timer(job, timeout - ran);
@@ -881,7 +907,8 @@ void jobs_rearm(struct jobs *jobs)
     jobs->was_untimed = true;
     if (!list_empty(&jobs->progress) && !evtimer_pending(jobs->progress_timer, NULL))
         jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
-    list_for_each(l, &jobs->domains) domain_rearm(container_of(l, struct domain, link));
+    list_for_each (l, &jobs->domains)
+        domain_rearm(container_of(l, struct domain, link));
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l && !jobs->untimed; l = l->next) {
             struct job *job = container_of(l, struct job, by_id);
@@ -917,8 +944,9 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     } else if (job->state == JOB_RUNNING) {
         const struct log_about about = job_about(job);
 
-        log_event(LOG_KIND_JOB_DEAF, LOG_NOTICE, &about, "%s:%s does not heed its cancel flag: its executor %u is replaced",
-                  plugin_title(job->plugin), job_function(job)->name, job->domain->executor->number);
+        log_event(LOG_KIND_JOB_DEAF, LOG_NOTICE, &about,
+                  "%s:%s does not heed its cancel flag: its executor %u is replaced", plugin_title(job->plugin),
+                  job_function(job)->name, job->domain->executor->number);
         job->flags |= JOB_KILLED;
         job_breaker_deaf(job);
         executor_kill(job->domain->executor);

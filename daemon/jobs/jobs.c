@@ -48,11 +48,11 @@ static uint64_t id_key(const uint8_t id[16])
     return low;
 }
 
-#define NOT_TAKEN 1 /* of submit() */
+#define NOT_TAKEN    1   /* of submit() */
 #define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
 
 #define REALTIME_USEC 1000u /* so long a clock that was set may go unnoticed */
-#define ID_TIME 6 /* bytes of milliseconds; 10 bits of microseconds follow */
+#define ID_TIME       6     /* bytes of milliseconds; 10 bits of microseconds follow */
 
 uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
 {
@@ -63,9 +63,9 @@ uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
     return now_usec + jobs->realtime_usec;
 }
 
-/* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not a
- * secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one behind the
- * other are so in the table too, which saves a cache miss for most of them. */
+/* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not
+ * a secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one
+ * behind the other are so in the table too, which saves a cache miss for most of them. */
 void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
     uint64_t ms = now_usec / 1000, number = jobs->seed[0] + jobs->n_ids;
@@ -92,7 +92,8 @@ static bool is_known(const struct job *job)
     return job->state != JOB_NEW && !durable_unacknowledged(job);
 }
 
-/* NEW, and its plugin is not there yet: it can be seen and cancelled, as whoever waits for an executor would like to know. */
+/* NEW, and its plugin is not there yet: it can be seen and cancelled, as whoever waits for an executor would like to
+ * know. */
 static bool is_waiting(const struct job *job)
 {
     return job->state == JOB_NEW && job->function == JOB_NO_FUNCTION;
@@ -196,14 +197,17 @@ static int start_helper(struct jobs *jobs)
     bool wanted = jobs->options.user_ids == JOBS_USER_IDS_YES;
 
     if (jobs->options.user_daemon || jobs->options.user_ids == JOBS_USER_IDS_NO ||
-        (jobs->options.one_domain && jobs->options.n_domains == 1) || (!wanted && !helper_possible(jobs->options.spawner)))
+        (jobs->options.one_domain && jobs->options.n_domains == 1) ||
+        (!wanted && !helper_possible(jobs->options.spawner)))
         return 0;
     int r = helper_new(&jobs->helper, &options);
     if (r == -ENOMEM)
         return r;
     if (r < 0)
         log_write(wanted ? LOG_ERR : LOG_NOTICE, "executors do not run under the uids of users: %s: %s",
-                  r == -EPERM ? "wsd is not root's, and no wsd-spawn.socket is there to ask (wsd(8))" : jobs->options.spawner, strerror(-r));
+                  r == -EPERM ? "wsd is not root's, and no wsd-spawn.socket is there to ask (wsd(8))"
+                              : jobs->options.spawner,
+                  strerror(-r));
     return 0;
 }
 
@@ -251,7 +255,8 @@ static struct child_program program_of(const struct jobs_options *o)
 int jobs_become_spawner(const struct jobs_options *options, int socket)
 {
     const struct child_program program = program_of(options);
-    const struct helper_options helper = {.file = options->spawner, .first_id = options->first_user_id, .program = &program};
+    const struct helper_options helper = {
+        .file = options->spawner, .first_id = options->first_user_id, .program = &program};
     struct cgroups *cgroups = NULL;
     int r = start_cgroups(options->cgroups, &cgroups);
 
@@ -356,8 +361,7 @@ void jobs_interrupt_all(struct jobs *jobs)
 {
     jobs->draining = true;
     schedules_stop(jobs);
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         if (d->executor) {
@@ -370,8 +374,7 @@ void jobs_interrupt_all(struct jobs *jobs)
 
 void jobs_finish_executors(struct jobs *jobs)
 {
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         domain_finish(d);
@@ -388,7 +391,8 @@ struct jobs *jobs_free(struct jobs *jobs)
     each_job(jobs, job_free);
     batches_free(jobs);
     after_deinit(jobs);
-    list_for_each_safe(l, n, &jobs->domains) domain_free(container_of(l, struct domain, link));
+    list_for_each_safe (l, n, &jobs->domains)
+        domain_free(container_of(l, struct domain, link));
     gates_free(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
@@ -451,8 +455,8 @@ static bool is_full(struct retry_after *retry_after, uint64_t n, uint64_t most, 
 }
 
 /* The refusals that need no job. NULL: none. */
-static const char *refusal(struct jobs *jobs, const struct job_request *r, struct user *user, char words[static JOB_TEXT],
-                           int *ret_code, uint64_t *ret_retry_usec)
+static const char *refusal(struct jobs *jobs, const struct job_request *r, struct user *user,
+                           char words[static JOB_TEXT], int *ret_code, uint64_t *ret_retry_usec)
 {
     const struct jobs_limits *l = &jobs->options.limits;
 
@@ -514,12 +518,14 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     job->argc = r->argc & JOB_ARGS;
     job->priority = (int8_t)r->priority;
     /* what is durable, or has a key, is there to be asked for again */
-    job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) | (r->more_input ? JOB_MORE_INPUT : 0));
+    job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) |
+                           (r->more_input ? JOB_MORE_INPUT : 0));
     job->directory = directory_ref(r->directory);
     return job;
 }
 
-static int refuse_until(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text, uint64_t retry_usec)
+static int refuse_until(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text,
+                        uint64_t retry_usec)
 {
     jobs->counters.refused++;
     if (code == CODE_BUSY)
@@ -574,15 +580,17 @@ static int join(struct job *job, const struct job_request *r, struct watch *w)
 
 static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
 {
-    bool has_policy = r->durable || r->retries || (r->key && *r->key), timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
+    bool has_policy = r->durable || r->retries || (r->key && *r->key),
+         timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
 
     return (struct job_place){.user = user_get(jobs, r->uid),
-                          .now_usec = clock_monotonic_usec(),
-                          .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
+                              .now_usec = clock_monotonic_usec(),
+                              .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
 }
 
 /* 0: it is there. NOT_TAKEN, with code and words; -ENOMEM. */
-static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, int *ret_code, const char **ret_text)
+static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, int *ret_code,
+                      const char **ret_text)
 {
     _cleanup_(freep) char *request = NULL;
 
@@ -599,16 +607,19 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
         return place->plugin ? 0 : NOT_TAKEN;
     }
     *ret_code = named == -EACCES ? CODE_DENIED : CODE_NOT_FOUND;
-    *ret_text = named == -EACCES ? "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name"
-                                 : "the path of the plugin is too long";
+    *ret_text = named == -EACCES
+                    ? "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name"
+                    : "the path of the plugin is too long";
     return named == -EACCES || named == -ENAMETOOLONG ? NOT_TAKEN : named;
 }
 
 /* What job_resolve() has found for one like these, since the configuration was read. */
-static struct plugin_function *known_function(struct jobs *jobs, const struct job_request *r, const struct job_place *place)
+static struct plugin_function *known_function(struct jobs *jobs, const struct job_request *r,
+                                              const struct job_place *place)
 {
     bool plain = !place->wants_more && !r->file && !r->parts && !r->n_after && !r->n_after_any;
-    struct plugin_function *f = plain && place->plugin->state == PLUGIN_READY ? plugin_find_function(place->plugin, r->function) : NULL;
+    struct plugin_function *f =
+        plain && place->plugin->state == PLUGIN_READY ? plugin_find_function(place->plugin, r->function) : NULL;
 
     return f && f->plain == jobs->n_configured ? f : NULL;
 }
@@ -727,7 +738,8 @@ void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i)
     id_add(ret, i);
 }
 
-uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16], struct array_watch *w)
+uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
+                           struct array_watch *w)
 {
     struct job_place place = place_of(jobs, r);
     uint8_t id[16];
@@ -869,8 +881,8 @@ static int cancel(struct job *job, uint32_t by)
         return -EALREADY;
     about.uid = &by;
     if (by != job->user->uid && !job_final(job))
-        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u", JOB_ID_ARGS(job->id),
-                  job->user->uid, by);
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: cancelled by user %u",
+                  JOB_ID_ARGS(job->id), job->user->uid, by);
     job_stop(job, STOP_CANCEL);
     return 0;
 }
@@ -900,8 +912,7 @@ bool jobs_poll(struct jobs *jobs)
     batches_turn(jobs);
     gates_turn(jobs);
     run_slots_turn(jobs);
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         if (jobs->n_taken >= DOMAINS_TAKE) { /* this one is the first of the next turn */
@@ -925,11 +936,11 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->untimed || jobs->gates_due || jobs->run_slots_due || !list_empty(&jobs->after_due) || !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) ||
-        !list_empty(&jobs->ends_due) || (jobs->store && store_posted(jobs->store)))
+    if (jobs->untimed || jobs->gates_due || jobs->run_slots_due || !list_empty(&jobs->after_due) ||
+        !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) || !list_empty(&jobs->ends_due) ||
+        (jobs->store && store_posted(jobs->store)))
         return false;
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         domain_settle(d);
@@ -952,7 +963,8 @@ bool jobs_have_told(const struct jobs *jobs)
 
 uint64_t jobs_weight(const struct jobs *jobs)
 {
-    return (jobs->by_id.n + jobs->counters.n_open) * JOB_WEIGHT + jobs->counters.n_bytes + jobs->schedules.n * SCHEDULE_WEIGHT;
+    return (jobs->by_id.n + jobs->counters.n_open) * JOB_WEIGHT + jobs->counters.n_bytes +
+           jobs->schedules.n * SCHEDULE_WEIGHT;
 }
 
 bool jobs_shrink(struct jobs *jobs)
@@ -968,8 +980,7 @@ bool jobs_shrink(struct jobs *jobs)
 
 void jobs_awake(struct jobs *jobs)
 {
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         if (d->executor)
@@ -1004,7 +1015,8 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
 {
     const struct jobs_limits *old = &jobs->options.limits;
 
-    if (limits->rate != old->rate || limits->rate_per_user != old->rate_per_user || limits->rate_burst != old->rate_burst)
+    if (limits->rate != old->rate || limits->rate_per_user != old->rate_per_user ||
+        limits->rate_burst != old->rate_burst)
         forget_rates(jobs);
     jobs->options.limits = *limits;
     jobs->n_configured++;
@@ -1040,13 +1052,12 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
 {
     uint64_t running = 0, started;
 
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
 
         if (!d->executor)
             continue;
-        list_for_each(h, &d->handed)
+        list_for_each (h, &d->handed)
             running += front_running(&d->executor->front, container_of(h, struct job, link)->slot, &started);
     }
     *ret_running = running;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.c: direct lanes (ring/lane.h) from wsd's side: who gets one, what may be called through it, how long, and what becomes
- * of its calls when the executor dies.
+ * lane.c: direct lanes (ring/lane.h) from wsd's side: who gets one, what may be called through it, how long, and what
+ * becomes of its calls when the executor dies.
  * Owns each lane from jobs_lane_open() until the executor has let go of it, or is dead. [loop]
- * Keeps: a lane leads into the executor of its client's own domain; no more of a user's calls run than he may have jobs; each
- * call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
+ * Keeps: a lane leads into the executor of its client's own domain; no more of a user's calls run than he may have
+ * jobs; each call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
  * Does not see calls: it looks at them now and then, in memory that clients cannot write. */
 #include "jobs/lane.h"
 
@@ -26,13 +26,13 @@
 #include "jobs/recycle.h"
 #include "ring/lane.h"
 
-#define TICK_USEC      100000u /* between looks at lanes in which something runs */
-#define LANES_PER_USER 32u     /* in one executor: others must get some */
+#define TICK_USEC      100000u  /* between looks at lanes in which something runs */
+#define LANES_PER_USER 32u      /* in one executor: others must get some */
 #define WAITED_USEC    3000000u /* a client that waits says so each second */
-#define JUDGE_LOOKS    4       /* at a call that changes its state meanwhile: it can do so three times */
+#define JUDGE_LOOKS    4        /* at a call that changes its state meanwhile: it can do so three times */
 
-/* A number is that of one function, by its names, for as long as the lane lives: a call that was pushed, or a client that asks again for
- * another one, may still use it. */
+/* A number is that of one function, by its names, for as long as the lane lives: a call that was pushed, or a client
+ * that asks again for another one, may still use it. */
 struct bound {
     char *name;            /* NULL: nothing was ever bound */
     struct plugin *plugin; /* NULL: it is not bound now */
@@ -48,7 +48,7 @@ struct direct {
     struct directory *directory;
     struct lane_front front;
     uint32_t number, credit;
-    bool open; /* the executor has it */
+    bool open;            /* the executor has it */
     uint64_t begun;       /* calls, when last looked at */
     uint64_t closed_usec; /* holder NULL */
     uint64_t overdue;     /* a bit a call that its executor was killed for */
@@ -95,10 +95,11 @@ static void revoke_all(struct direct *l)
 }
 
 /* Every lane of the jobs; each may free the one that it is given. */
-#define for_each_direct(l, d) list_for_each_safe(link_, next_, &(d)->directs) \
-    for (struct direct *l = container_of(link_, struct direct, link); l; l = NULL)
+#define for_each_direct(l, d)                                                                                          \
+    list_for_each_safe (link_, next_, &(d)->directs)                                                                   \
+        for (struct direct *l = container_of(link_, struct direct, link); l; l = NULL)
 #define for_each_domain(d, jobs)                                                                                       \
-    list_for_each(domain_, &(jobs)->domains)                                                                           \
+    list_for_each (domain_, &(jobs)->domains)                                                                          \
         for (struct domain *d = container_of(domain_, struct domain, link); d; d = NULL)
 
 void lanes_stale(const struct plugin *p)
@@ -221,7 +222,8 @@ static const char *refusal(const struct jobs *jobs, struct domain *d, const stru
     if (number == RING_NONE)
         return "too many direct lanes";
     if (counted(jobs, user))
-        return "no direct calls while max-rate, max-rate-per-user, max-running or max-running-per-user of wsd.conf is set";
+        return "no direct calls while max-rate, max-rate-per-user, max-running or max-running-per-user of wsd.conf is "
+               "set";
     return credit_of(jobs, user) ? NULL : "too many calls of this user (max-jobs-per-user in wsd.conf)";
 }
 
@@ -351,7 +353,8 @@ static void bind_found(struct lane_bind *b, struct plugin *p)
                         .slot = b->number,
                         .generation = p->number,
                         .functions = f->index,
-                        .flags = o->plugin_max_run ? o->plugin_max_run(p->name, &of, o->context) : o->limits.max_run_usec};
+                        .flags =
+                            o->plugin_max_run ? o->plugin_max_run(p->name, &of, o->context) : o->limits.max_run_usec};
     struct bound *bound = &l->bounds[b->number];
 
     if (bound->function != f)
@@ -412,7 +415,7 @@ void jobs_lane_forget(struct lane_bind *b)
     b->request = NULL;
 }
 
-/* --- the executor's word -------------------------------------------------------------------------------------------- */
+/* --- the executor's word ------------------------------------------------------------------------------------------ */
 
 static struct direct *find(struct domain *d, uint32_t number)
 {
@@ -440,8 +443,7 @@ static void was_opened(struct direct *l, uint32_t error)
 
 static void was_bound(struct direct *l, uint32_t number, uint32_t error)
 {
-    list_for_each_safe(link, next, &l->binding)
-    {
+    list_for_each_safe (link, next, &l->binding) {
         struct lane_bind *b = container_of(link, struct lane_bind, link);
 
         if (!b->told || b->number != number)
@@ -469,7 +471,7 @@ void lanes_control(struct domain *d, const struct control *c)
         liar(d, "nonsense about a direct lane");
 }
 
-/* --- looking ---------------------------------------------------------------------------------------------------------- */
+/* --- looking ------------------------------------------------------------------------------------------------------ */
 
 static void arm(struct domain *d)
 {
@@ -529,8 +531,8 @@ static uint64_t overdue(const struct direct *l, uint64_t now)
         bool runs = atomic_load_explicit(&u->word, memory_order_acquire) != 0;
         uint64_t deadline = atomic_load_explicit(&u->deadline_usec, memory_order_relaxed);
 
-        if (runs && ((deadline && now > deadline && now - deadline > grace) ||
-                     (!l->holder && now - l->closed_usec > grace)))
+        if (runs &&
+            ((deadline && now > deadline && now - deadline > grace) || (!l->holder && now - l->closed_usec > grace)))
             late |= UINT64_C(1) << i;
     }
     return late;
@@ -558,7 +560,8 @@ static bool look(struct direct *l, uint64_t now)
         look_at_files(l);
     if (running && !l->domain->executor->killed && (l->overdue = overdue(l, now))) {
         log_event(LOG_KIND_JOB_DEAF, LOG_WARNING, &(struct log_about){.uid = &l->user->uid},
-                  "executor %u: a direct call does not heed that its time is up: it is replaced", l->domain->executor->number);
+                  "executor %u: a direct call does not heed that its time is up: it is replaced",
+                  l->domain->executor->number);
         executor_kill(l->domain->executor);
     }
     return moved || running;
@@ -598,7 +601,7 @@ int lanes_init(struct domain *d)
     return d->direct_timer ? 0 : -ENOMEM;
 }
 
-/* --- when everything changes ------------------------------------------------------------------------------------------- */
+/* --- when everything changes -------------------------------------------------------------------------------------- */
 
 void lanes_revoke(struct domain *d)
 {
@@ -654,7 +657,7 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
     }
 }
 
-/* --- death --------------------------------------------------------------------------------------------------------------- */
+/* --- death -------------------------------------------------------------------------------------------------------- */
 
 /* What this call ran, by the executor's word; NULL: nothing is known. */
 static const struct bound *bound_of(const struct direct *l, uint32_t slot, uint32_t generation)
@@ -716,10 +719,11 @@ static void blame(struct direct *l, const struct lanes_death *death)
         return;
     const struct bound *b = bound_of(l, n->slot - first, n->generation);
     if (b && b->plugin) {
-        const struct log_about about = {.plugin = plugin_title(b->plugin), .function = b->function->name, .uid = &l->user->uid};
+        const struct log_about about = {
+            .plugin = plugin_title(b->plugin), .function = b->function->name, .uid = &l->user->uid};
 
-        log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed in a direct call of uid %u: %s", about.plugin, about.function,
-                  l->user->uid, death->crash);
+        log_event(LOG_KIND_JOB_CRASHED, LOG_WARNING, &about, "%s:%s crashed in a direct call of uid %u: %s",
+                  about.plugin, about.function, l->user->uid, death->crash);
         job_breaker_function(b->plugin, b->function, l, death->crash);
     }
 }

@@ -17,9 +17,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define WATCHED_USEC   1000000u /* for which the list is good where the kernel says what changes: it does not see other machines' doings */
-#define UNWATCHED_USEC 100000u  /* and where it does not */
-#define CHANGES (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_DELETE_SELF | IN_ATTRIB | IN_ONLYDIR)
+/* for which the list is good where the kernel says what changes: it does not see other machines' doings */
+#define WATCHED_USEC   1000000u
+#define UNWATCHED_USEC 100000u /* and where it does not */
+#define CHANGES                                                                                                        \
+    (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_DELETE_SELF | IN_ATTRIB | IN_ONLYDIR)
 
 static int is_plugin_file(const struct dirent *entry)
 {
@@ -40,7 +42,8 @@ static int names_add(const char *directory, char ***names, size_t *n)
     int count = scandir(directory, &entries, is_plugin_file, NULL);
 
     if (count < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno; /* what is not there has no plugins */
+        /* what is not there has no plugins */
+        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno;
     char **more = realloc(*names, (*n + (size_t)count + 1) * sizeof(char *));
     bool whole = more;
     for (int i = 0; i < count; i++) {

@@ -15,13 +15,15 @@
 #include "base/cleanup.h"
 #include "jobs/job.h"
 
-#define DESCRIPTORS    512u /* connections and inputs have most of them; see FDS_SPARED of frontend/ */
-#define CPU_SECONDS    60u
-#define THREADS_OWN    16u /* of wsd and of one executor, beside its workers */
-#define STACK_DEFAULT  ((uint64_t)8 << 20)
-#define TASKS_RESERVED ((uint64_t)340 << 20) /* a worker's task stack: address space until it is used (pool/deque.c)   \
+#define DESCRIPTORS   512u /* connections and inputs have most of them; see FDS_SPARED of frontend/ */
+#define CPU_SECONDS   60u
+#define THREADS_OWN   16u /* of wsd and of one executor, beside its workers */
+#define STACK_DEFAULT ((uint64_t)8 << 20)
+#define TASKS_RESERVED                                                                                                 \
+    ((uint64_t)340 << 20) /* a worker's task stack: address space until it is used (pool/deque.c)   \
                                               */
-#define HEAP_RESERVED ((uint64_t)66 << 20)   /* a thread's heap as malloc() reserves it, and the guard below its stack \
+#define HEAP_RESERVED                                                                                                  \
+    ((uint64_t)66 << 20)                 /* a thread's heap as malloc() reserves it, and the guard below its stack \
                                               */
 #define DATA_OWN   ((uint64_t)64 << 20)  /* private memory of an executor, apart from its workers, with some plugins */
 #define MAPPED_OWN ((uint64_t)320 << 20) /* that, the rings and the libraries */

@@ -61,7 +61,8 @@ static int keep(struct job *job, const void *data, size_t size)
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
 
-    if ((job->flags & JOB_DETACHED || job_withheld(job)) && buffer_size(&m->output) + size > jobs->options.limits.result)
+    if ((job->flags & JOB_DETACHED || job_withheld(job)) &&
+        buffer_size(&m->output) + size > jobs->options.limits.result)
         return -EFBIG;
     int r = user_charge(jobs, job->user, size);
     if (r < 0)
@@ -89,8 +90,8 @@ void output_add(struct job *job, const void *data, size_t size)
         return;
     }
     /* the common case: one reader, who has all that came before */
-    if (!(job->flags & JOB_DETACHED) && !job_withheld(job) && job->watches && !job->watches->next && buffered(job) == 0 &&
-        job->watches->offset == m->received)
+    if (!(job->flags & JOB_DETACHED) && !job_withheld(job) && job->watches && !job->watches->next &&
+        buffered(job) == 0 && job->watches->offset == m->received)
         done = offer(job, job->watches, p, size);
     m->received += done;
     int r = done < size ? keep(job, p + done, size - done) : 0;
@@ -101,8 +102,10 @@ void output_add(struct job *job, const void *data, size_t size)
 const char *output_lost(const struct job *job)
 {
     switch (job->more ? job->more->lost : -ENOMEM) {
-    case -ENOMEM: return "wsd had no memory to keep the output";
-    case -EDQUOT: return "too much beside what others have here to keep the output (max-bytes in wsd.conf)";
+    case -ENOMEM:
+        return "wsd had no memory to keep the output";
+    case -EDQUOT:
+        return "too much beside what others have here to keep the output (max-bytes in wsd.conf)";
     default:
         return job->flags & JOB_DETACHED
                    ? "the output is larger than what is kept for a job (max-result and max-bytes-per-user in wsd.conf)"

@@ -21,6 +21,6 @@ void output_give(struct job *job, struct watch *w);
 bool output_waits_for(const struct job *job, const struct watch *w);
 /* A watch of which that was so has read, or gone: output_pump(), at once for one reader, in output_turn() for many. */
 void output_moved(struct job *job);
-void output_turn(struct jobs *jobs); /* once a turn of the loop */
+void output_turn(struct jobs *jobs);  /* once a turn of the loop */
 void output_discard(struct job *job); /* before it runs again */
 void output_free(struct job *job);

@@ -4,8 +4,8 @@
  * Owns the entries, the jobs that wait for a load, and the questions about plugins. [loop]
  * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
  * point at functions.
- * Does not open or load plugin files: the executor does. Looks at one only where its own configuration, or the user of a user's own wsd,
- * says that it is. */
+ * Does not open or load plugin files: the executor does. Looks at one only where its own configuration, or the user of
+ * a user's own wsd, says that it is. */
 #include "jobs/plugins.h"
 
 #include <assert.h>
@@ -54,8 +54,8 @@ static bool is_path(const char *request)
     return strchr(request, '/') != NULL;
 }
 
-/* The path is where the request leads. Else it is only an executor's word, and the loop looks nowhere for that: a file system that does
- * not answer would stop it. */
+/* The path is where the request leads. Else it is only an executor's word, and the loop looks nowhere for that: a file
+ * system that does not answer would stop it. */
 static bool leads_to_path(const struct plugin *p)
 {
     size_t n = strlen(p->request), dir_size;
@@ -66,7 +66,8 @@ static bool leads_to_path(const struct plugin *p)
     for (const char *dir = p->domain->jobs->options.plugin_dirs; *dir; dir += dir_size + (dir[dir_size] == ':')) {
         dir_size = strcspn(dir, ":");
         if (strncmp(p->path, dir, dir_size) == 0 && p->path[dir_size] == '/' &&
-            strncmp(p->path + dir_size + 1, p->request, n) == 0 && strcmp(p->path + dir_size + 1 + n, has_suffix ? "" : ".so") == 0)
+            strncmp(p->path + dir_size + 1, p->request, n) == 0 &&
+            strcmp(p->path + dir_size + 1 + n, has_suffix ? "" : ".so") == 0)
             return true;
     }
     return false;
@@ -143,8 +144,7 @@ struct plugin *plugin_loading(struct domain *d)
 {
     struct plugin *first = NULL;
 
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (p->state == PLUGIN_LOADING && (!first || p->load_order < first->load_order))
@@ -254,8 +254,8 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (p->state != PLUGIN_LOADING)
         return;
-    log_warning("plugin %s: takes longer than %" PRIu64 " ms to load ([limits] plugin-load): its executor is replaced", p->request,
-                p->domain->jobs->options.limits.load_usec / 1000);
+    log_warning("plugin %s: takes longer than %" PRIu64 " ms to load ([limits] plugin-load): its executor is replaced",
+                p->request, p->domain->jobs->options.limits.load_usec / 1000);
     p->n_load_deaths = LOAD_DEATHS_MAX;
     executor_kill(p->domain->executor);
 }
@@ -268,18 +268,18 @@ bool plugin_forgettable(const struct plugin *p)
             (p->state == PLUGIN_UNKNOWN && (p->stale || p->reload)));
 }
 
-/* An executor may have it, and goes on without: whoever asks for it again has it loaded again. Not while another executor loads what
- * this one has. */
+/* An executor may have it, and goes on without: whoever asks for it again has it loaded again. Not while another
+ * executor loads what this one has. */
 static bool is_unused(const struct plugin *p)
 {
-    return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload && !reload_tries(p) &&
-           !p->domain->standby && !p->domain->standby_of && list_empty(&p->waiting) && list_empty(&p->queries);
+    return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload &&
+           !reload_tries(p) && !p->domain->standby && !p->domain->standby_of && list_empty(&p->waiting) &&
+           list_empty(&p->queries);
 }
 
 void plugins_forget_looked(struct domain *d)
 {
-    list_for_each_safe(l, n, &d->plugins)
-    {
+    list_for_each_safe (l, n, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (p->looked && is_unused(p))
@@ -291,8 +291,7 @@ static void forget_least_used(struct domain *d)
 {
     struct plugin *least = NULL;
 
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (is_unused(p) && (!least || p->used < least->used))
@@ -304,8 +303,7 @@ static void forget_least_used(struct domain *d)
 /* Older files are forgotten with the executor that has them; one that does nothing can go now. */
 static void forget_stale_loads(struct domain *d)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (p->stale && p->state == PLUGIN_READY && !p->n_jobs && !d->n_handed && !plugin_loading(d)) {
@@ -315,13 +313,14 @@ static void forget_stale_loads(struct domain *d)
     }
 }
 
-/* A number that no entry has, or RING_NONE. A number means something to an executor once it has loaded what goes with it, so one
- * of a load that failed is free. */
+/* A number that no entry has, or RING_NONE. A number means something to an executor once it has loaded what goes with
+ * it, so one of a load that failed is free. */
 static uint32_t number_take(struct domain *d)
 {
     bool used[JOBS_PLUGINS] = {false};
 
-    list_for_each(l, &d->plugins) used[container_of(l, struct plugin, link)->number] = true;
+    list_for_each (l, &d->plugins)
+        used[container_of(l, struct plugin, link)->number] = true;
     for (uint32_t i = 0; i < JOBS_PLUGINS; i++)
         if (!used[i])
             return i;
@@ -333,8 +332,9 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     uint32_t number = number_take(d);
 
     if (number == RING_NONE) {
-        list_for_each_safe(l, n, &d->plugins) if (plugin_forgettable(container_of(l, struct plugin, link)))
-            plugin_free(container_of(l, struct plugin, link));
+        list_for_each_safe (l, n, &d->plugins)
+            if (plugin_forgettable(container_of(l, struct plugin, link)))
+                plugin_free(container_of(l, struct plugin, link));
         plugins_forget_looked(d);
         number = number_take(d);
     }
@@ -368,8 +368,7 @@ struct plugin *plugin_make(struct domain *d, const char *request)
 
 struct plugin *plugin_find(struct domain *d, const char *request)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (!p->stale && !p->reload && strcmp(p->request, request) == 0)
@@ -446,8 +445,8 @@ void plugin_load(struct plugin *p)
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
-/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. False: there is none. Where
- * there was no memory that is noted, and *ret stays. */
+/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. False: there is none.
+ * Where there was no memory that is noted, and *ret stays. */
 static bool text_take(struct plugin *p, const struct control *c, size_t *at, size_t max, char **ret)
 {
     size_t room = MIN(c->text_size - *at, max), n = strnlen(c->text + *at, room);
@@ -486,7 +485,8 @@ static bool words_take(struct plugin *p, const struct control *c, size_t *at, si
     return true;
 }
 
-/* The executor has said all of it. What we could not take we have not understood: it is for the next one to ask again. */
+/* The executor has said all of it. What we could not take we have not understood: it is for the next one to ask
+ * again. */
 static void described(struct plugin *p)
 {
     if (p->unread) {
@@ -504,8 +504,7 @@ static void described(struct plugin *p)
 
 void plugin_load_wanted(struct domain *d)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (!p->stale && plugin_wanted(p))
@@ -513,8 +512,8 @@ void plugin_load_wanted(struct domain *d)
     }
 }
 
-/* Nothing is wrong with the plugin: the executor lacks descriptors, memory or threads, which its jobs have used up. Where a fresh one
- * comes, the plugin is loaded there. */
+/* Nothing is wrong with the plugin: the executor lacks descriptors, memory or threads, which its jobs have used up.
+ * Where a fresh one comes, the plugin is loaded there. */
 static bool is_starved(struct plugin *p, const struct control *c)
 {
     struct domain *d = p->domain;
@@ -549,8 +548,7 @@ static bool loaded(struct plugin *p, const struct control *c)
     }
     if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !words_take(p, c, &at, NAME_ROOM, &p->name) ||
         !words_take(p, c, &at, NAME_ROOM, &p->version) || !words_take(p, c, &at, CONTROL_TEXT, &p->help) ||
-        !text_take(p, c, &at, CONTROL_TEXT, &p->path) ||
-        !words_take(p, c, &at, BUILD_ROOM, &p->build))
+        !text_take(p, c, &at, CONTROL_TEXT, &p->path) || !words_take(p, c, &at, BUILD_ROOM, &p->build))
         return false;
     p->digest = c->flags;
     p->n_announced = c->functions;
@@ -603,8 +601,7 @@ static bool function_take(struct plugin *p, const struct control *c)
 
 void plugin_control(struct domain *d, const struct control *c)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (p->number != c->number)
@@ -620,8 +617,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
 {
     struct plugin *suspect = blame ? plugin_loading(d) : NULL;
 
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         evtimer_del(p->timer);
@@ -639,8 +635,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
 
 void plugin_fail_waiting(struct domain *d, int error, const char *text)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (plugin_wanted(p))

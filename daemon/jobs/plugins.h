@@ -13,12 +13,12 @@ int plugin_request(const struct jobs *jobs, uint32_t uid, const char *plugin, co
 /* The entry for a name or path, made where there is none or the file has changed. NULL: too many (errno EMFILE), or no
  * memory. */
 struct plugin *plugin_get(struct domain *d, const char *request);
-bool plugin_wanted(const struct plugin *p); /* to be loaded, and somebody waits for it */
+bool plugin_wanted(const struct plugin *p);      /* to be loaded, and somebody waits for it */
 struct plugin *plugin_loading(struct domain *d); /* what the executor loads now, or NULL */
 /* NEW: until its plugin is loaded, which begins, or was done before: then what job_resolve() says. */
 struct plugin_function *plugin_wait(struct job *job, const char *function);
 void plugin_rearm(struct domain *d); /* see jobs_rearm() */
-void plugin_load(struct plugin *p); /* sends LOAD to the executor, which is started where none runs */
+void plugin_load(struct plugin *p);  /* sends LOAD to the executor, which is started where none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
 /* The executor died; blame: nothing else explains it, so a plugin that was being loaded is suspected. */
 void plugin_executor_gone(struct domain *d, bool blame);

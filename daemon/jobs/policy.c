@@ -2,8 +2,8 @@
  *
  * policy.c: keys and retries: a job that comes twice is the same one; one that ends badly is tried again.
  * Owns struct policy and the table of keys. [loop]
- * Keeps: a user's key names one job as long as that is known; a job that will be tried again tells nobody of this end, nor any
- * of its output.
+ * Keeps: a user's key names one job as long as that is known; a job that will be tried again tells nobody of this end,
+ * nor any of its output.
  * Does not write to the disk (durable.c). */
 #include "jobs/policy.h"
 
@@ -75,8 +75,7 @@ void policy_free(struct job *job)
         hash_remove(&job->domain->jobs->keys, &p->by_key);
     list_remove(&p->stored);
     list_remove(&p->by_user);
-    list_for_each_safe(l, n, &p->requests)
-    {
+    list_for_each_safe (l, n, &p->requests) {
         container_of(l, struct disk_request, link)->job = NULL;
         list_remove(l);
     }
@@ -92,7 +91,8 @@ bool job_withheld(const struct job *job)
     return p && (p->durable || p->retries) && (!job_final(job) || p->ending || p->away);
 }
 
-/* Doubles with each try; up to half of it less, at random, so that what failed together does not come again together. */
+/* Doubles with each try; up to half of it less, at random, so that what failed together does not come again
+ * together. */
 static uint64_t pause_of(const struct policy *p)
 {
     uint64_t pause = MIN(p->retry_usec << MIN(p->retried, 20u), MAX(RETRY_MAX_USEC, p->retry_usec)), chance = 0;
@@ -128,7 +128,7 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     free(TAKE(m->backtrace));
     if (job->domain->successor) /* its own does not last */
         job->domain = job->domain->successor;
-    job->flags &= (uint8_t)~(JOB_KILLED | JOB_TRUNCATED | JOB_DELIVERED);
+    job->flags &= (uint8_t) ~(JOB_KILLED | JOB_TRUNCATED | JOB_DELIVERED);
     p->attempts_before += job->attempts;
     job->attempts = 0;
     p->retried++;

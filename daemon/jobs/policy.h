@@ -8,14 +8,15 @@
 #include "jobs/job.h"
 #include "store/store.h"
 
-#define RETRY_FIRST_USEC 1000000u          /* the first pause, where the submitter does not say */
-#define RETRY_MAX_USEC   (300ull * 1000000) /* pauses double up to this, or stay as the first one where that is longer */
+#define RETRY_FIRST_USEC 1000000u /* the first pause, where the submitter does not say */
+/* pauses double up to this, or stay as the first one where that is longer */
+#define RETRY_MAX_USEC (300ull * 1000000)
 #define RETRY_ON                                                                                                       \
     (1u << JOB_FAILED | 1u << JOB_TIMED_OUT | 1u << JOB_CRASHED | 1u << JOB_INTERRUPTED) /* where he does not say */
-#define STORE_OVERHEAD   1024u   /* bytes that a job is counted with on disk, beside those of its own */
-#define STORE_RECORDS    100000u /* ended jobs that are kept: each has a record in memory, too */
+#define STORE_OVERHEAD   1024u    /* bytes that a job is counted with on disk, beside those of its own */
+#define STORE_RECORDS    100000u  /* ended jobs that are kept: each has a record in memory, too */
 #define STORE_AGAIN_USEC 1000000u /* between tries, where the disk does not take what must be written */
-#define STORE_READS      64u     /* inputs that are being read back, a domain */
+#define STORE_READS      64u      /* inputs that are being read back, a domain */
 
 struct policy {
     struct hash_link by_key; /* jobs->keys, where there is one */
@@ -28,11 +29,12 @@ struct policy {
     int last_exit;
     /* of a durable one */
     struct job *job;
-    struct list requests;  /* struct disk_request: under way */
-    struct list stored;    /* jobs->stored or jobs->dead: ended, and on disk */
-    struct list by_user;   /* user->stored: with jobs->stored */
-    uint64_t number;       /* on disk */
-    uint64_t requeued;     /* when it was dead and queued again, the newest number: those up to it have met its end; 0: never was */
+    struct list requests; /* struct disk_request: under way */
+    struct list stored;   /* jobs->stored or jobs->dead: ended, and on disk */
+    struct list by_user;  /* user->stored: with jobs->stored */
+    uint64_t number;      /* on disk */
+    /* when it was dead and queued again, the newest number: those up to it have met its end; 0: never was */
+    uint64_t requeued;
     uint64_t bytes;        /* there, as counted */
     uint64_t expires_usec; /* CLOCK_MONOTONIC */
     bool durable;

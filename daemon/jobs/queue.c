@@ -2,8 +2,9 @@
  *
  * queue.c: what waits, in the order in which it goes on: priority, then the users in turn, then first in, first out.
  * Owns the lanes: the jobs of one user at one priority. [loop]
- * Keeps: put and take are O(1), with a look at four words where the first list has become empty; a user's turn comes after at most
- * one job of each other user, however many those have queued; no priority waits for ever behind a higher one: queue_aged(). */
+ * Keeps: put and take are O(1), with a look at four words where the first list has become empty; a user's turn comes
+ * after at most one job of each other user, however many those have queued; no priority waits for ever behind a higher
+ * one: queue_aged(). */
 #include "jobs/queue.h"
 
 #include <stdlib.h>

@@ -11,12 +11,13 @@ void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);
 void queue_put(struct queue *q, struct job *job, bool front);
 void queue_take(struct queue *q, struct job *job);
 struct job *queue_first(struct queue *q);
-/* Each AGEING_TURNS-th turn: the first job of a lower priority that was accepted before then, these priorities in turn; NULL:
- * there is none, or it is another's turn. */
+/* Each AGEING_TURNS-th turn: the first job of a lower priority that was accepted before then, these priorities in turn;
+ * NULL: there is none, or it is another's turn. */
 #define AGEING_TURNS 16u
 struct job *queue_aged(struct queue *q, uint64_t before_usec);
 struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
-void queue_turn(struct queue *q, const struct job *job); /* first, and about to be taken: then the next user's turn is */
+/* first, and about to be taken: then the next user's turn is */
+void queue_turn(struct queue *q, const struct job *job);
 
 /* How many of them at once where jobs of higher priorities wait: in a quarter of the workers, or one. */
 #define AGED_WORKERS(n) ((n) / 4 + ((n) < 4))

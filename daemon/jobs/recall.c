@@ -19,8 +19,8 @@
 #include "jobs/domain.h"
 #include "jobs/queue.h"
 
-#define RECALL_USEC  20000u /* what one may wait because others were there before */
-#define LANES_SEEN 32u    /* more of them are fair enough to each other */
+#define RECALL_USEC 20000u /* what one may wait because others were there before */
+#define LANES_SEEN  32u    /* more of them are fair enough to each other */
 
 struct seen {
     const struct user *user;
@@ -70,15 +70,13 @@ static bool is_unfair(struct domain *d)
     uint32_t slack = domain_workers(d), lanes;
     struct ahead all = {0}, ahead = {0};
 
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         const struct job *job = container_of(l, struct job, link);
 
         if (waits(d, job))
             seen_of(&all, job->user, job->priority, true);
     }
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         const struct job *job = container_of(l, struct job, link);
         struct seen *s = waits(d, job) ? seen_of(&ahead, job->user, job->priority, true) : NULL;
 
@@ -96,8 +94,7 @@ static bool is_unfair(struct domain *d)
         return false;
     const struct list *queue = queue_of(&d->queue, first->priority);
     uint32_t looked = 0;
-    list_for_each(l, queue)
-    {
+    list_for_each (l, queue) {
         const struct lane *lane = container_of(l, const struct lane, link);
 
         if (looked++ < LANES_SEEN && !seen_of(&ahead, lane->user, first->priority, false))
@@ -106,14 +103,14 @@ static bool is_unfair(struct domain *d)
     return false;
 }
 
-/* Whether it has work ahead while another domain, for which there is no run slot (run-slots.c), has less than it could run. */
+/* Whether it has work ahead while another domain, for which there is no run slot (run-slots.c), has less than it could
+ * run. */
 static bool hogs_places(struct domain *d)
 {
     uint32_t n = 0;
     int least = 0;
 
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         const struct job *job = container_of(l, struct job, link);
 
         if (!waits(d, job))
@@ -123,8 +120,7 @@ static bool hogs_places(struct domain *d)
     }
     if (n == 0 || d->n_handed <= domain_workers(d))
         return false;
-    list_for_each(l, &d->jobs->waiting)
-    {
+    list_for_each (l, &d->jobs->waiting) {
         struct domain *other = container_of(l, struct domain, waiting);
         const struct job *first = queue_first(&other->queue);
 
@@ -142,8 +138,7 @@ uint32_t recall_behind(struct domain *d, const struct list *behind)
         struct job *job = container_of(l, struct job, link);
 
         before = l->prev;
-        if (!waits(d, job) || job_by_descriptor(job) ||
-            !front_recall(&d->executor->front, job->slot))
+        if (!waits(d, job) || job_by_descriptor(job) || !front_recall(&d->executor->front, job->slot))
             continue;
         n += job_count(job);
         domain_take_back(job, true);
@@ -157,7 +152,8 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (!d->executor || d->finishing || d->distrusted || d->executor->killed || (!is_unfair(d) && !hogs_places(d)))
         return;
-    log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number, recall_behind(d, &d->handed));
+    log_debug("executor %u: %u jobs that had not begun make room for others", d->executor->number,
+              recall_behind(d, &d->handed));
     domain_pump(d);
 }
 

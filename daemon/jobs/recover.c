@@ -3,8 +3,8 @@
  * recover.c: what becomes of the jobs of an executor that died.
  * Owns nothing; called once for each death, with the rings still mapped, and while other threads of a dying process may
  * still be at work: what goes back to the queue is taken from them first. [loop]
- * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a fault
- * note names is the only one that is called crashed, and every other one that was running runs again or is
+ * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a
+ * fault note names is the only one that is called crashed, and every other one that was running runs again or is
  * interrupted.
  * Does not decide when the next executor starts (domain.c). */
 #include "jobs/recover.h"
@@ -32,14 +32,14 @@
 #include "jobs/reload.h"
 
 #define DIRECT_USEC 100000u /* before its end, what the executor of a direct call has said counts as said by that */
-#define NULL_PAGE 0x1000u /* what follows a NULL pointer that a plugin did not look at */
+#define NULL_PAGE   0x1000u /* what follows a NULL pointer that a plugin did not look at */
 
 struct death {
     struct fault_note note;
     bool noted;
     const struct job *alone; /* without a note: it died of a fault, and this one was all that ran; NULL */
     int signal;              /* that it died of, with `alone` */
-    const char *how; /* words for it */
+    const char *how;         /* words for it */
 };
 
 static void finished_answers(struct domain *d)
@@ -131,14 +131,14 @@ static bool words_of_process(char text[static JOB_TEXT], const struct domain *d,
 /* NULL: it is no end of a worker's thread. */
 static const char *thread_end(const struct fault_note *n)
 {
-    return n->signal != 0             ? NULL
+    return n->signal != 0            ? NULL
            : n->code == FAULT_THREAD ? "pthread_exit() or pthread_cancel()"
            : n->code == FAULT_GONE   ? "the exit system call"
                                      : NULL;
 }
 
-static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n,
-                           const struct domain *d, uint64_t since_usec)
+static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *n, const struct domain *d,
+                           uint64_t since_usec)
 {
     bool said = false;
 
@@ -158,7 +158,8 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
         words_of_memory(text, d);
 }
 
-/* What is known of a job that ends with its executor. Its CPU time: where it is not in the note, no more than it ran, and than the process had. */
+/* What is known of a job that ends with its executor. Its CPU time: where it is not in the note, no more than it ran,
+ * and than the process had. */
 static struct front_completion cut_short(const struct job *job, const struct death *death, bool named)
 {
     struct executor *e = job->domain->executor;
@@ -206,8 +207,9 @@ static void crashed(struct job *job, const struct death *death)
 
 static bool may_run_again(const struct job *job)
 {
-    return job_function(job)->flags & WSD_FN_IDEMPOTENT && !(job->flags & (JOB_DELIVERED | JOB_CONSUMED | JOB_TRUNCATED)) &&
-           job->attempts < JOBS_ATTEMPTS && (!job->more || job->more->stop == STOP_NONE) && !arena_writes(job);
+    return job_function(job)->flags & WSD_FN_IDEMPOTENT &&
+           !(job->flags & (JOB_DELIVERED | JOB_CONSUMED | JOB_TRUNCATED)) && job->attempts < JOBS_ATTEMPTS &&
+           (!job->more || job->more->stop == STOP_NONE) && !arena_writes(job);
 }
 
 static void requeue(struct job *job)
@@ -224,7 +226,8 @@ static void was_running(struct job *job, bool has_slot, const struct death *deat
     enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
     char text[JOB_TEXT];
 
-    bool named = death->noted ? death->note.slot == job->slot && death->note.generation == job->generation : job == death->alone;
+    bool named =
+        death->noted ? death->note.slot == job->slot && death->note.generation == job->generation : job == death->alone;
     const struct front_completion c = cut_short(job, death, false), *known = has_slot ? &c : NULL;
     if (named && has_slot) {
         crashed(job, death);
@@ -246,9 +249,10 @@ static void was_running(struct job *job, bool has_slot, const struct death *deat
 static void classify(struct domain *d, struct job *job, const struct death *death)
 {
     struct front_completion c;
-    enum ring_state state = d->distrusted                                     ? RING_RUNNING
-                            : front_recall(&d->executor->front, job->slot) ? RING_QUEUED
-                                                                             : front_autopsy(&d->executor->front, job->slot, &c);
+    enum ring_state state = d->distrusted ? RING_RUNNING
+                            : front_recall(&d->executor->front, job->slot)
+                                ? RING_QUEUED
+                                : front_autopsy(&d->executor->front, job->slot, &c);
 
     bool has_slot = d->slots[job->slot] == job;
     list_remove(&job->link);
@@ -289,8 +293,7 @@ static const struct job *only_job(struct domain *d)
 
     if (plugin_loading(d) || lanes_running(d))
         return NULL;
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         struct job *job = container_of(l, struct job, link);
 
         if (!front_running(&d->executor->front, job->slot, &started))
@@ -302,8 +305,8 @@ static const struct job *only_job(struct domain *d)
     return one;
 }
 
-/* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or somebody
- * who killed it by hand. */
+/* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or
+ * somebody who killed it by hand. */
 static void suspect(struct domain *d, const struct death *death)
 {
     struct job *one = NULL;
@@ -311,8 +314,7 @@ static void suspect(struct domain *d, const struct death *death)
 
     if (plugin_loading(d) || lanes_running(d))
         return;
-    list_for_each(l, &d->handed)
-    {
+    list_for_each (l, &d->handed) {
         struct job *job = container_of(l, struct job, link);
 
         if (!front_running(&d->executor->front, job->slot, &started))
@@ -340,8 +342,8 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
 {
     if (death->noted && death->note.slot != RING_NONE)
         snprintf(text, JOB_TEXT, "a job crashed (%s)",
-                 thread_end(&death->note)           ? "it ended its worker's thread"
-                 : death->note.signal == 0          ? "it called exit()"
+                 thread_end(&death->note)          ? "it ended its worker's thread"
+                 : death->note.signal == 0         ? "it called exit()"
                  : death->note.code == FAULT_STACK ? "stack overflow"
                                                    : strsignal(death->note.signal));
     else if (d->executor->memory != CGROUP_END_FINE)
@@ -378,7 +380,8 @@ void recover(struct domain *d, int code, int status)
         d->jobs->counters.executors_died++;
     }
     /* one that has not got ready has loaded nothing yet */
-    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe && !e->orphan;
+    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe &&
+            !e->orphan;
     finished_answers(d);
     split_bundles(d);
     if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed && !e->orphan) {

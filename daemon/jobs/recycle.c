@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * recycle.c: a fresh executor in the place of one that has done much or has grown, without a gap.
- * Owns the domains that are in no table: one whose executor is made ready (`standby`), and those whose executor finishes
- * what it has begun (`successor`: where everything else goes). [loop]
- * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that it was
- * handed to; what comes back goes to the successor, and no job points at a domain that is freed.
+ * Owns the domains that are in no table: one whose executor is made ready (`standby`), and those whose executor
+ * finishes what it has begun (`successor`: where everything else goes). [loop]
+ * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that
+ * it was handed to; what comes back goes to the successor, and no job points at a domain that is freed.
  * Does not decide what becomes of jobs when an executor dies (recover.c). */
 #include "jobs/recycle.h"
 
@@ -27,7 +27,8 @@
 
 #define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
 #define LOOK_USEC 1000000u /* between looks at the memory of an executor */
-/* Of an executor that is spoilt, before the next one is started: a function that spoils each must not cost a start a job. */
+/* Of an executor that is spoilt, before the next one is started: a function that spoils each must not cost a start a
+ * job. */
 #define SPOILT_USEC 100000u
 
 /* --- when ------------------------------------------------------------------------------------------------------- */
@@ -66,15 +67,16 @@ static uint32_t count_old(const struct domain *d)
 {
     uint32_t n = 0;
 
-    list_for_each(l, &d->jobs->domains) n += container_of(l, struct domain, link)->successor == d;
+    list_for_each (l, &d->jobs->domains)
+        n += container_of(l, struct domain, link)->successor == d;
     return n;
 }
 
 /* Whether what an executor has is known here well enough to be had by another. */
 static bool is_settled(struct domain *d)
 {
-    return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed && !d->executor->dying &&
-           !plugin_loading(d) && !d->traced && !d->n_reports;
+    return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed &&
+           !d->executor->dying && !plugin_loading(d) && !d->traced && !d->n_reports;
 }
 
 static void begin(struct domain *d);
@@ -100,8 +102,8 @@ void recycle_look(struct domain *d, uint32_t n)
 static void spoilt(struct domain *d, const char *reason)
 {
     if (!d->spoilt)
-        log_event(LOG_KIND_EXECUTOR_SPOILT, LOG_WARNING, NULL, "executor %u: %s: a fresh one takes its place", d->executor->number,
-                  reason);
+        log_event(LOG_KIND_EXECUTOR_SPOILT, LOG_WARNING, NULL, "executor %u: %s: a fresh one takes its place",
+                  d->executor->number, reason);
     d->spoilt = true;
 }
 
@@ -122,7 +124,8 @@ static void not_replaced(struct domain *d)
     if (!d->starved)
         return;
     d->starved = false;
-    plugin_fail_waiting(d, EAGAIN, "its executor has not what it takes to load it, and no other one can be started: see wsd's log");
+    plugin_fail_waiting(
+        d, EAGAIN, "its executor has not what it takes to load it, and no other one can be started: see wsd's log");
 }
 
 void recycle_spoilt(struct domain *d, const char *reason)
@@ -133,7 +136,7 @@ void recycle_spoilt(struct domain *d, const char *reason)
     recycle_look(d, 0);
 }
 
-/* --- the standby ---------------------------------------------------------------------------------------------------- */
+/* --- the standby -------------------------------------------------------------------------------------------------- */
 
 static struct domain *drop(struct domain *n)
 {
@@ -191,8 +194,7 @@ void recycle_ready(struct domain *n)
 
     if (d->standby != n)
         return;
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
         struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
 
@@ -224,8 +226,7 @@ void recycle_control(struct domain *n, const struct control *c)
 
     if (d->standby != n)
         return;
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *q = container_of(l, struct plugin, link);
 
         if (q->number == c->number && q->in_next == 1)
@@ -234,7 +235,8 @@ void recycle_control(struct domain *n, const struct control *c)
     /* another file than before, or gone: the old one goes on, and tells whoever asks */
     if (!p || p->stale || (c->kind == CONTROL_LOADED && (c->error || c->functions != p->n_announced)) ||
         (c->kind == CONTROL_FUNCTION && !is_same(p, c))) {
-        log_notice("executor %u stays: its plugins cannot be loaded again as they were", d->executor ? d->executor->number : 0);
+        log_notice("executor %u stays: its plugins cannot be loaded again as they were",
+                   d->executor ? d->executor->number : 0);
         recycle_abandon(d);
         return;
     }
@@ -244,7 +246,7 @@ void recycle_control(struct domain *n, const struct control *c)
     }
 }
 
-/* --- the change ------------------------------------------------------------------------------------------------------- */
+/* --- the change --------------------------------------------------------------------------------------------------- */
 
 #define SWAP(a, b)                                                                                                     \
     do {                                                                                                               \
@@ -286,8 +288,7 @@ static void take_over(struct domain *d, struct domain *n)
     d->started_usec = n->started_usec;
     d->n_ended = 0;
     d->resident_first = 0;
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (p->state == PLUGIN_READY && p->in_next != 2)
@@ -304,7 +305,8 @@ static void take_over(struct domain *d, struct domain *n)
 
 bool recycle_gone(struct domain *d)
 {
-    struct domain *successor = d->successor, *next_of = d->standby_of && d->standby_of->standby == d ? d->standby_of : NULL;
+    struct domain *successor = d->successor,
+                  *next_of = d->standby_of && d->standby_of->standby == d ? d->standby_of : NULL;
 
     if (!successor && !d->standby_of)
         return false;

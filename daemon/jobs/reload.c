@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reload.c: `wsctl plugin reload`: a plugin's file is loaded now, and takes the place of the one in use where it can be.
- * Owns what is remembered of the old one while the new one is tried, and the domain whose executor tries it: in no table,
- * without jobs, gone after it. [loop]
- * Keeps: the executor that runs jobs loads a file only after another one has; until then jobs get the old one, and those
- * that were submitted before end on it; a file that cannot be loaded changes nothing, whether it is refused, crashes or
- * hangs, and is not tried again by itself before it changes.
+ * reload.c: `wsctl plugin reload`: a plugin's file is loaded now, and takes the place of the one in use where it can
+ * be.
+ * Owns what is remembered of the old one while the new one is tried, and the domain whose executor tries it: in no
+ * table, without jobs, gone after it. [loop]
+ * Keeps: the executor that runs jobs loads a file only after another one has; until then jobs get the old one, and
+ * those that were submitted before end on it; a file that cannot be loaded changes nothing, whether it is refused,
+ * crashes or hangs, and is not tried again by itself before it changes.
  * Does not load: it makes an entry that jobs do not find, and plugins.c does with it as with any. */
 #include "jobs/reload.h"
 
@@ -141,14 +142,12 @@ static int probe_begin(struct plugin *candidate)
 /* Not where nobody asks any more, and the executor that was to load it has gone. */
 static bool is_under_way(const struct plugin *p)
 {
-    return p->reload &&
-           (reload_tries(p) || p->state == PLUGIN_LOADING || p->settling || !list_empty(&p->queries));
+    return p->reload && (reload_tries(p) || p->state == PLUGIN_LOADING || p->settling || !list_empty(&p->queries));
 }
 
 bool reload_under_way(struct domain *d, const char *request)
 {
-    list_for_each(l, &d->plugins)
-    {
+    list_for_each (l, &d->plugins) {
         struct plugin *p = container_of(l, struct plugin, link);
 
         if (is_under_way(p) && strcmp(p->request, request) == 0)
@@ -161,7 +160,8 @@ static uint32_t count_under_way(struct domain *d)
 {
     uint32_t n = 0;
 
-    list_for_each(l, &d->plugins) n += is_under_way(container_of(l, struct plugin, link));
+    list_for_each (l, &d->plugins)
+        n += is_under_way(container_of(l, struct plugin, link));
     return n;
 }
 
@@ -232,8 +232,7 @@ static struct plugin *try_new(struct domain *d, const char *request)
             return NULL;
     }
     /* those of earlier reloads */
-    list_for_each_safe(l, n, &d->plugins)
-    {
+    list_for_each_safe (l, n, &d->plugins) {
         p = container_of(l, struct plugin, link);
         if (p->stale && plugin_forgettable(p))
             plugin_free(p);
@@ -290,14 +289,15 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
 
     if (r < 0)
         return r;
-    list_for_each(l, &jobs->domains) room++;
+    list_for_each (l, &jobs->domains)
+        room++;
     owners = calloc(room, sizeof(*owners));
     if (!owners)
         return -ENOMEM;
-    list_for_each(l, &jobs->domains)
-    {
+    list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
-        struct plugin *p = d->successor || d->standby_of || d->probe || !(all || d->key == own) ? NULL : plugin_find(d, request);
+        struct plugin *p =
+            d->successor || d->standby_of || d->probe || !(all || d->key == own) ? NULL : plugin_find(d, request);
         bool known = false;
 
         for (size_t i = 0; i < n; i++)

@@ -8,10 +8,12 @@
 #include "jobs/job.h"
 
 bool reload_tries(const struct plugin *p); /* its file is being tried by another executor: not to be loaded yet */
-bool reload_gone(struct domain *d);        /* the executor ended: true where the domain was for a probe only, and is freed */
-void reload_rearm(struct probe *t);        /* see jobs_rearm() */
+/* the executor ended: true where the domain was for a probe only, and is freed */
+bool reload_gone(struct domain *d);
+void reload_rearm(struct probe *t); /* see jobs_rearm() */
 struct probe *reload_probe_free(struct probe *t);
 bool reload_under_way(struct domain *d, const char *request);
-void reload_settled(struct plugin *p); /* its load has come to an end: it is in the place of the old one, or is forgotten */
+/* its load has come to an end: it is in the place of the old one, or is forgotten */
+void reload_settled(struct plugin *p);
 void reload_describe(const struct plugin *p, struct plugin_info *ret);
 struct plugin_reload *reload_free(struct plugin_reload *r);

@@ -2,10 +2,10 @@
  *
  * restore.c: what is on disk becomes jobs again, at the start; and the way to the store and back.
  * Owns the store, and the event of its answers. [loop]
- * Keeps: each job that was acknowledged is there under its id before the first client asks; one that may have begun, and must
- * not run twice, is interrupted. What cannot be made a job of now stays on disk.
- * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in job_breaker_move()), and
- * the job ends where the plugin has it no more. */
+ * Keeps: each job that was acknowledged is there under its id before the first client asks; one that may have begun,
+ * and must not run twice, is interrupted. What cannot be made a job of now stays on disk.
+ * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in
+ * job_breaker_move()), and the job ends where the plugin has it no more. */
 #include "jobs/restore.h"
 
 #include <errno.h>
@@ -63,7 +63,8 @@ static int fill_more(struct job *job, const struct store_row *row)
     p->attempts_before = row->attempts;
     p->dead = row->dead;
     p->marked = row->started;
-    return copy(row->error, &m->error) && copy(row->status, &m->status) && copy(row->backtrace, &m->backtrace) && copy(row->tags, &m->tags)
+    return copy(row->error, &m->error) && copy(row->status, &m->status) && copy(row->backtrace, &m->backtrace) &&
+                   copy(row->tags, &m->tags)
                ? 0
                : -ENOMEM;
 }
@@ -90,16 +91,23 @@ static void fill_given(struct job *job, const struct store_row *row, const void 
 
 static struct job *make(struct jobs *jobs, const struct store_row *row, bool final)
 {
-    struct plugin_function f = {.name = (char *)(uintptr_t)row->function, .help = (char *)(uintptr_t)"",
-                                .flags = row->function_flags};
-    const struct job_request r = {
-        .uid = row->uid, .durable = true, .key = row->key, .timeout_usec = row->timeout_usec, .retries = row->retries,
-        .retry_usec = row->retry_usec, .retry_on = row->retry_on, .delay_usec = row->delay_usec, .queue_usec = row->wait_usec};
+    struct plugin_function f = {
+        .name = (char *)(uintptr_t)row->function, .help = (char *)(uintptr_t) "", .flags = row->function_flags};
+    const struct job_request r = {.uid = row->uid,
+                                  .durable = true,
+                                  .key = row->key,
+                                  .timeout_usec = row->timeout_usec,
+                                  .retries = row->retries,
+                                  .retry_usec = row->retry_usec,
+                                  .retry_on = row->retry_on,
+                                  .delay_usec = row->delay_usec,
+                                  .queue_usec = row->wait_usec};
     struct user *user = user_get(jobs, row->uid);
     struct domain *d = domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
     struct plugin_function *function = p ? plugin_function_copy(p, &f) : NULL;
-    struct job *job = function ? job_alloc(jobs, final ? 0 : row->args_size, final ? 0 : inline_input(row), false) : NULL;
+    struct job *job =
+        function ? job_alloc(jobs, final ? 0 : row->args_size, final ? 0 : inline_input(row), false) : NULL;
 
     if (!job)
         return NULL;
@@ -157,7 +165,7 @@ static void restore_open(struct job *job, const struct store_row *row)
     job->user->n_jobs++;
     jobs->counters.n_open++;
     if (p->marked) {
-        job->attempts = 1; /* that may have begun, and counts */
+        job->attempts = 1;         /* that may have begun, and counts */
         job_move(job, JOB_QUEUED); /* in no queue: look_again() */
     } else if (job->more->awaiting) {
         job_move(job, JOB_HELD); /* look_again() */
@@ -177,7 +185,8 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     bool final = row->state >= JOB_SUCCEEDED && row->state <= JOB_INTERRUPTED;
     struct job *job;
 
-    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->argc > JOB_ARGS || row->priority < -100 || row->priority > 100)
+    if (row->state > JOB_INTERRUPTED || row->args_size > UINT32_MAX || row->argc > JOB_ARGS || row->priority < -100 ||
+        row->priority > 100)
         return -EBADMSG;
     job = make(jobs, row, final);
     if (!job)
@@ -208,7 +217,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
     return 0;
 }
 
-/* --- the store -------------------------------------------------------------------------------------------------------- */
+/* --- the store ---------------------------------------------------------------------------------------------------- */
 
 struct reading {
     struct jobs *jobs;
@@ -240,7 +249,8 @@ static void look_again(struct jobs *jobs)
             struct policy *p = job_policy(job);
 
             if (p && p->marked && job->state == JOB_QUEUED)
-                job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended while it may have been running", NULL);
+                job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "wsd was ended while it may have been running",
+                           NULL);
             else if (job->state == JOB_HELD)
                 job_enqueue(job); /* durable, so that it stays, whatever comes of it */
         }
@@ -268,8 +278,8 @@ int jobs_start(struct jobs *jobs)
     struct store *store;
     int r;
 
-    /* No run of a durable job begins beside the last one's processes. Before the store is opened: the kernel gives this lock of one
-     * that was killed back after those of its database. */
+    /* No run of a durable job begins beside the last one's processes. Before the store is opened: the kernel gives this
+     * lock of one that was killed back after those of its database. */
     if (jobs->program.predecessor_fd >= 0)
         predecessor_wait(jobs->program.predecessor_fd);
     r = store_open(&store, jobs->options.state_dir, read_one, &reading);
@@ -286,7 +296,8 @@ int jobs_start(struct jobs *jobs)
     if (!jobs->store_event || event_add(jobs->store_event, NULL) < 0)
         return -ENOMEM;
     if (store_problem(store))
-        log_event(LOG_KIND_STORE, jobs->options.state_dir ? LOG_ERR : LOG_WARNING, NULL, "no durable jobs: %s", store_problem(store));
+        log_event(LOG_KIND_STORE, jobs->options.state_dir ? LOG_ERR : LOG_WARNING, NULL, "no durable jobs: %s",
+                  store_problem(store));
     log_says(store);
     if (reading.n)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
@@ -294,7 +305,8 @@ int jobs_start(struct jobs *jobs)
     look_again(jobs);
     store_finish(store); /* nobody hears that one runs which has been interrupted */
     schedules_start(jobs);
-    list_for_each(l, &jobs->domains) domain_pump(container_of(l, struct domain, link));
+    list_for_each (l, &jobs->domains)
+        domain_pump(container_of(l, struct domain, link));
     return 0;
 }
 

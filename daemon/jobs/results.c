@@ -2,8 +2,8 @@
  *
  * results.c: durable jobs that have ended: on disk until they expire, or, out of retries, until somebody decides.
  * Owns the lists of both and the two timers. [loop]
- * Keeps: the oldest end goes first, by time, and by size among those of its user only; nothing goes while somebody reads it; an output is in
- * memory only while somebody reads it.
+ * Keeps: the oldest end goes first, by time, and by size among those of its user only; nothing goes while somebody
+ * reads it; an output is in memory only while somebody reads it.
  * Does not touch what has not ended. */
 #include "jobs/results.h"
 
@@ -35,7 +35,7 @@ static bool in_use(const struct job *job)
     return job->watches || !list_empty(&job_policy(job)->requests) || after_pending(job);
 }
 
-/* --- expiry -------------------------------------------------------------------------------------------------------- */
+/* --- expiry ------------------------------------------------------------------------------------------------------- */
 
 static void dropped(struct store_request *r)
 {
@@ -75,8 +75,7 @@ static void expire(struct job *job)
 
 static bool expire_oldest(struct user *user)
 {
-    list_for_each(l, &user->stored)
-    {
+    list_for_each (l, &user->stored) {
         struct job *job = container_of(l, struct policy, by_user)->job;
 
         if (in_use(job))
@@ -87,9 +86,9 @@ static bool expire_oldest(struct user *user)
     return false;
 }
 
-/* Whether a user may hold so much where all together hold `all`: no more than is left for others then. So one who takes what he can gets half,
- * two get a third each, and whoever comes next finds room: the dynamic thresholds of Choudhury and Hahne (1998). A user's own wsd has no
- * others. */
+/* Whether a user may hold so much where all together hold `all`: no more than is left for others then. So one who takes
+ * what he can gets half, two get a third each, and whoever comes next finds room: the dynamic thresholds of Choudhury
+ * and Hahne (1998). A user's own wsd has no others. */
 static bool is_share(const struct jobs *jobs, uint64_t his, uint64_t all, uint64_t limit)
 {
     return all <= limit && (jobs->options.user_daemon || his <= limit - all);
@@ -127,8 +126,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
     struct jobs *jobs = userdata;
     uint64_t now = clock_monotonic_usec();
 
-    list_for_each_safe(l, n, &jobs->stored)
-    {
+    list_for_each_safe (l, n, &jobs->stored) {
         struct job *job = job_at(l);
 
         if (job_policy(job)->expires_usec > now)
@@ -185,7 +183,7 @@ bool durable_keep(struct job *job)
     return true;
 }
 
-/* --- what could not be written -------------------------------------------------------------------------------------- */
+/* --- what could not be written ------------------------------------------------------------------------------------ */
 
 void durable_unsaved(struct job *job)
 {
@@ -197,8 +195,7 @@ void durable_unsaved(struct job *job)
 
 static void save_all(struct list *jobs)
 {
-    list_for_each(l, jobs)
-    {
+    list_for_each (l, jobs) {
         struct job *job = job_at(l);
 
         if (job_policy(job)->unsaved)
@@ -221,7 +218,7 @@ void kept_rearm(struct jobs *jobs)
         on_save(-1, 0, jobs);
 }
 
-/* --- reading back --------------------------------------------------------------------------------------------------- */
+/* --- reading back ------------------------------------------------------------------------------------------------- */
 
 void durable_rest(struct job *job)
 {
@@ -291,7 +288,7 @@ bool durable_fetch(struct job *job)
     return true;
 }
 
-/* --- out of retries -------------------------------------------------------------------------------------------------- */
+/* --- out of retries ----------------------------------------------------------------------------------------------- */
 
 static void decided(struct store_request *r)
 {
@@ -306,22 +303,36 @@ static void decided(struct store_request *r)
     snprintf(text, sizeof(text), "%s", r->why);
     if (r->result == 0 && job) {
         struct policy *p = job_policy(job);
-        struct store_row row = {
-            .number = p->number, .uid = job->user->uid, .plugin = job->plugin->request, .title = plugin_title(job->plugin), .function = job_function(job)->name,
-            .function_flags = job_function(job)->flags, .directory = job->directory ? job->directory->path : NULL,
-            .args_size = r->row.args_size, .argc = job->argc, .input_size = r->row.input_size, .input_fd = -1,
-            .priority = job->priority, .timeout_usec = p->timeout_usec, .retry_usec = p->retry_usec,
-            .retries = p->retries, .retry_on = p->retry_on, .state = JOB_QUEUED, .submitted_usec = job_submitted_usec(job),
-            .tags = job->more->tags, .requeued = r->row.requeued,
-            .due_usec = clock_realtime_usec(), /* it begins to wait anew */
-            .wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec};
+        struct store_row row = {.number = p->number,
+                                .uid = job->user->uid,
+                                .plugin = job->plugin->request,
+                                .title = plugin_title(job->plugin),
+                                .function = job_function(job)->name,
+                                .function_flags = job_function(job)->flags,
+                                .directory = job->directory ? job->directory->path : NULL,
+                                .args_size = r->row.args_size,
+                                .argc = job->argc,
+                                .input_size = r->row.input_size,
+                                .input_fd = -1,
+                                .priority = job->priority,
+                                .timeout_usec = p->timeout_usec,
+                                .retry_usec = p->retry_usec,
+                                .retries = p->retries,
+                                .retry_on = p->retry_on,
+                                .state = JOB_QUEUED,
+                                .submitted_usec = job_submitted_usec(job),
+                                .tags = job->more->tags,
+                                .requeued = r->row.requeued,
+                                .due_usec = clock_realtime_usec(), /* it begins to wait anew */
+                                .wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec};
         _cleanup_(freep) char *key = TAKE(p->key);
 
         memcpy(row.id, job->id, sizeof(row.id));
         row.key = key;
         if (key)
             hash_remove(&jobs->keys, &p->by_key);
-        watches_refuse(job, CODE_BUSY, r->op == STORE_DROP ? "it was dropped" : "it was queued again: await it anew", 0);
+        watches_refuse(job, CODE_BUSY, r->op == STORE_DROP ? "it was dropped" : "it was queued again: await it anew",
+                       0);
         uncount(job);
         /* the old one goes last, since the row points into it; a final state is never left */
         if (r->op == STORE_REQUEUE && restore_job(jobs, &row, given, &again) < 0) {
@@ -339,7 +350,8 @@ static void decided(struct store_request *r)
         domain_pump(again->domain);
 }
 
-int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue, struct dead_query *query)
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue,
+              struct dead_query *query)
 {
     struct job *job = job_find(jobs, id, uid);
     struct policy *p = job ? job_policy(job) : NULL;
@@ -358,8 +370,8 @@ int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by
         struct log_about about = job_about(job);
 
         about.uid = &by;
-        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: %s by user %u", JOB_ID_ARGS(job->id),
-                  job->user->uid, requeue ? "queued again" : "dropped", by);
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: %s by user %u",
+                  JOB_ID_ARGS(job->id), job->user->uid, requeue ? "queued again" : "dropped", by);
     }
     q->r.row.state = JOB_QUEUED;
     q->r.row.requeued = jobs->last_number;
@@ -376,7 +388,7 @@ void jobs_dead_forget(struct dead_query *query)
     query->request = NULL;
 }
 
-/* --- the start and the end ------------------------------------------------------------------------------------------- */
+/* --- the start and the end ---------------------------------------------------------------------------------------- */
 
 int kept_init(struct jobs *jobs)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * retry-after.c: when one that was refused for want of a place may come again: a guess, by how places became free lately.
+ * retry-after.c: when one that was refused for want of a place may come again: a guess, by how places became free
+ * lately.
  * Owns nothing. [loop]
- * Keeps: the more wait, the later each is told to come, up to RETRY_AFTER_MOST_USEC; where no place becomes free, the pauses grow. So all that
- * wait together ask about as often as places become free, and each costs one look.
+ * Keeps: the more wait, the later each is told to come, up to RETRY_AFTER_MOST_USEC; where no place becomes free, the
+ * pauses grow. So all that wait together ask about as often as places become free, and each costs one look.
  * Does not hold a place: who comes in time takes it. */
 #include "jobs/retry-after.h"
 
@@ -14,7 +15,8 @@ uint64_t retry_after_refuse(struct retry_after *r, uint64_t now_usec)
     uint64_t every;
 
     if (!retry_after_is_wanted(r))
-        *r = (struct retry_after){.freed_usec = now_usec, .every_usec = r->every_usec ? r->every_usec : RETRY_AFTER_FIRST_USEC};
+        *r = (struct retry_after){.freed_usec = now_usec,
+                                  .every_usec = r->every_usec ? r->every_usec : RETRY_AFTER_FIRST_USEC};
     every = MAX(r->every_usec, now_usec - r->freed_usec);
     every = MIN(MAX(every, RETRY_AFTER_LEAST_USEC), RETRY_AFTER_MOST_USEC);
     r->due_usec = MIN(MAX(r->due_usec, now_usec) + every, now_usec + RETRY_AFTER_MOST_USEC);

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#define RETRY_AFTER_FIRST_USEC 100000u  /* where nothing is known yet of how places become free */
+#define RETRY_AFTER_FIRST_USEC 100000u /* where nothing is known yet of how places become free */
 #define RETRY_AFTER_LEAST_USEC 1000u
 #define RETRY_AFTER_MOST_USEC  5000000u
 
@@ -17,8 +17,8 @@ struct retry_after {
     uint64_t every_usec; /* from one to the next, about */
 };
 
-/* One is refused: how long it is to wait, in us. Each is told a time of its own, one place after the other, so that they do not all come
- * for the one that becomes free. */
+/* One is refused: how long it is to wait, in us. Each is told a time of its own, one place after the other, so that
+ * they do not all come for the one that becomes free. */
 uint64_t retry_after_refuse(struct retry_after *r, uint64_t now_usec);
 /* Whether retry_after_freed() wants to know: else nobody need look at a clock. */
 static inline int retry_after_is_wanted(const struct retry_after *r)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run-slots.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has ended.
+ * run-slots.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has
+ * ended.
  * Owns the list of domains that wait. [loop]
  * It is like an executor that is full: the jobs stay where they are, in the queues of their domains, and a domain that
- * has one which could go on waits for its turn. So no run slot is held by what is paused, or at another gate, or waits for
- * its executor or the disk: one is taken when a job is handed over, and by nothing else.
+ * has one which could go on waits for its turn. So no run slot is held by what is paused, or at another gate, or waits
+ * for its executor or the disk: one is taken when a job is handed over, and by nothing else.
  * Keeps: nobody goes past those that wait. The highest priority goes first, then the user, then the domain, whose last
  * turn was the longest ago; and each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
  * Does not order the jobs of one domain (queue.c). */
@@ -31,7 +32,7 @@ static void wait(struct domain *d)
         return;
     list_push_back(&jobs->waiting, &d->waiting);
     if (d->n_handed < domain_workers(d))
-        list_for_each(l, &jobs->domains)
+        list_for_each (l, &jobs->domains)
             recall_waits(container_of(l, struct domain, link), d);
 }
 
@@ -73,7 +74,7 @@ struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
 {
     struct domain *best = NULL, *aged = NULL;
 
-    list_for_each_safe(l, n, &jobs->waiting) {
+    list_for_each_safe (l, n, &jobs->waiting) {
         struct domain *d = container_of(l, struct domain, waiting);
         int priority, top;
 
@@ -87,7 +88,7 @@ struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
             best = d;
     }
     if (best && jobs->run_slot_turns == AGEING_TURNS - 1)
-        list_for_each(l, &jobs->waiting) {
+        list_for_each (l, &jobs->waiting) {
             struct domain *d = container_of(l, struct domain, waiting);
             const struct job *first = queue_first(&d->queue);
 
@@ -109,8 +110,8 @@ void run_slots_turn(struct jobs *jobs)
     if (!jobs->run_slots_due)
         return;
     now = clock_monotonic_usec();
-    for (uint32_t i = 0; i < RUN_SLOTS_A_TURN && is_free(jobs) && (d = run_slots_next(jobs, now > ageing ? now - ageing : 0));
-         i++) {
+    for (uint32_t i = 0;
+         i < RUN_SLOTS_A_TURN && is_free(jobs) && (d = run_slots_next(jobs, now > ageing ? now - ageing : 0)); i++) {
         d->has_turn = true;
         domain_pump(d);
         d->has_turn = false;

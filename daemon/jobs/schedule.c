@@ -2,9 +2,9 @@
  *
  * schedule.c: jobs that are submitted again and again, when their calendar says so.
  * Owns the schedules, and the watch that follows the last run of each. [loop]
- * Keeps: a schedule runs as its user, within his limits; one run at a time: what comes due meanwhile is skipped and counted; what
- * was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added it is told, and off the
- * disk before whoever removed it is; what becomes of its runs follows.
+ * Keeps: a schedule runs as its user, within his limits; one run at a time: what comes due meanwhile is skipped and
+ * counted; what was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added
+ * it is told, and off the disk before whoever removed it is; what becomes of its runs follows.
  * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
 #include "jobs/schedule.h"
 
@@ -40,11 +40,11 @@ struct schedule {
     uint32_t state, exit;
     char error[JOB_TEXT];
     bool persistent, configured;
-    bool claimed;  /* the configuration has it (still) */
-    bool pending;  /* on its way to the disk for the first time: nobody sees it */
-    bool removed;  /* goes when the store has answered */
-    bool accepted; /* the last run */
-    uint32_t n_requests; /* at the store */
+    bool claimed;                 /* the configuration has it (still) */
+    bool pending;                 /* on its way to the disk for the first time: nobody sees it */
+    bool removed;                 /* goes when the store has answered */
+    bool accepted;                /* the last run */
+    uint32_t n_requests;          /* at the store */
     struct schedule_query *asker; /* NULL: nobody waits */
 };
 
@@ -64,7 +64,7 @@ static struct schedule *find(const struct jobs *jobs, uint32_t uid, const char *
     return NULL;
 }
 
-/* --- life ------------------------------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------------------------------- */
 
 static void tell(struct schedule *s, int code, const char *text)
 {
@@ -154,17 +154,36 @@ static int schedule_new(struct jobs *jobs, const struct schedule_request *r, str
     return result;
 }
 
-/* --- on disk ------------------------------------------------------------------------------------------------------------ */
+/* --- on disk ------------------------------------------------------------------------------------------------------ */
 
 static struct store_row row_of(const struct schedule *s)
 {
-    struct store_row row = {.number = s->number, .uid = s->job.uid, .key = s->name, .calendar = s->text, .plugin = s->plugin,
-                            .function = s->function, .directory = s->directory ? s->directory->path : NULL, .args = s->args,
-                            .args_size = s->job.args_size, .argc = s->job.argc, .input_fd = -1, .priority = s->job.priority,
-                            .timeout_usec = s->job.timeout_usec, .retries = s->job.retries, .retry_on = s->job.retry_on,
-                            .retry_usec = s->job.retry_usec, .wait_usec = s->job.queue_usec, .durable = s->job.durable,
-                            .persistent = s->persistent, .configured = s->configured, .state = s->state, .exit = s->exit,
-                            .submitted_usec = s->ran_usec, .due_usec = s->base_usec, .done = s->runs, .total = s->skipped};
+    struct store_row row = {.number = s->number,
+                            .uid = s->job.uid,
+                            .key = s->name,
+                            .calendar = s->text,
+                            .plugin = s->plugin,
+                            .function = s->function,
+                            .directory = s->directory ? s->directory->path : NULL,
+                            .args = s->args,
+                            .args_size = s->job.args_size,
+                            .argc = s->job.argc,
+                            .input_fd = -1,
+                            .priority = s->job.priority,
+                            .timeout_usec = s->job.timeout_usec,
+                            .retries = s->job.retries,
+                            .retry_on = s->job.retry_on,
+                            .retry_usec = s->job.retry_usec,
+                            .wait_usec = s->job.queue_usec,
+                            .durable = s->job.durable,
+                            .persistent = s->persistent,
+                            .configured = s->configured,
+                            .state = s->state,
+                            .exit = s->exit,
+                            .submitted_usec = s->ran_usec,
+                            .due_usec = s->base_usec,
+                            .done = s->runs,
+                            .total = s->skipped};
 
     memcpy(row.id, s->id, sizeof(row.id));
     return row;
@@ -197,7 +216,8 @@ static void noted(struct store_request *r)
     struct disk_request *q = container_of(r, struct disk_request, r);
 
     if (r->result < 0)
-        log_warning("schedule %s of uid %u: its state is not on disk: %s", q->schedule->name, q->schedule->job.uid, r->why);
+        log_warning("schedule %s of uid %u: its state is not on disk: %s", q->schedule->name, q->schedule->job.uid,
+                    r->why);
     schedule_unanswered(q->schedule);
     disk_request_free(q);
 }
@@ -245,7 +265,7 @@ static void schedule_remove(struct schedule *s, struct schedule_query *q)
         schedule_free(s);
 }
 
-/* --- running ------------------------------------------------------------------------------------------------------------ */
+/* --- running ------------------------------------------------------------------------------------------------------ */
 
 /* False: it is not to run now, whatever its calendar says. */
 static bool arm(struct schedule *s)
@@ -449,12 +469,23 @@ void schedules_free(struct jobs *jobs)
 int schedule_restore(const struct store_row *row, void *userdata)
 {
     struct jobs *jobs = userdata;
-    struct schedule_request r = {
-        .name = row->key, .calendar = row->calendar, .persistent = row->persistent,
-        .job = {.uid = row->uid, .plugin = row->plugin, .function = row->function, .args = row->args, .args_size = row->args_size,
-                .argc = row->argc, .priority = row->priority, .timeout_usec = row->timeout_usec, .retries = row->retries,
-                .retry_on = row->retry_on, .retry_usec = row->retry_usec, .queue_usec = row->wait_usec, .durable = row->durable,
-                .directory = row->directory ? directory_new(row->directory) : NULL}};
+    struct schedule_request r = {.name = row->key,
+                                 .calendar = row->calendar,
+                                 .persistent = row->persistent,
+                                 .job = {.uid = row->uid,
+                                         .plugin = row->plugin,
+                                         .function = row->function,
+                                         .args = row->args,
+                                         .args_size = row->args_size,
+                                         .argc = row->argc,
+                                         .priority = row->priority,
+                                         .timeout_usec = row->timeout_usec,
+                                         .retries = row->retries,
+                                         .retry_on = row->retry_on,
+                                         .retry_usec = row->retry_usec,
+                                         .queue_usec = row->wait_usec,
+                                         .durable = row->durable,
+                                         .directory = row->directory ? directory_new(row->directory) : NULL}};
     struct user *user = user_get(jobs, row->uid);
     struct schedule *s;
     int result = user && (!row->directory || r.job.directory) ? schedule_new(jobs, &r, &s) : -ENOMEM;
@@ -481,7 +512,7 @@ int schedule_restore(const struct store_row *row, void *userdata)
     return 0;
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------------------------------- */
 
 static void answer(struct schedule_query *q, int code, const char *text)
 {
@@ -520,7 +551,8 @@ static void added(struct store_request *r)
 }
 
 /* NULL: it may be added. */
-static const char *refusal(struct jobs *jobs, const struct schedule_request *r, int *ret_code, char text[static JOB_TEXT])
+static const char *refusal(struct jobs *jobs, const struct schedule_request *r, int *ret_code,
+                           char text[static JOB_TEXT])
 {
     struct user *user = user_get(jobs, r->job.uid);
     const char *why = jobs->store ? store_problem(jobs->store) : "there is no state directory";
@@ -559,7 +591,8 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
     int result = schedule_new(jobs, r, &s);
     if (result < 0) {
         answer(q, result == -EINVAL ? CODE_USAGE : CODE_BUSY,
-               result == -EINVAL ? "--on: not a calendar expression: see systemd.time(7), or `systemd-analyze calendar`" : "out of memory");
+               result == -EINVAL ? "--on: not a calendar expression: see systemd.time(7), or `systemd-analyze calendar`"
+                                 : "out of memory");
         return;
     }
     user_get(jobs, r->job.uid)->n_schedules++;
@@ -624,7 +657,8 @@ static int by_name(const void *a, const void *b)
     return x->job.uid != y->job.uid ? (x->job.uid < y->job.uid ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct schedule_info *info, void *userdata), void *userdata)
+int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct schedule_info *info, void *userdata),
+                   void *userdata)
 {
     struct schedule **all = calloc(jobs->schedules.n + 1, sizeof(struct schedule *));
     size_t n = 0;
@@ -641,10 +675,20 @@ int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct sc
     qsort(all, n, sizeof(struct schedule *), by_name);
     for (size_t i = 0; i < n; i++) {
         const struct schedule *s = all[i];
-        struct schedule_info info = {.name = s->name, .calendar = s->text, .plugin = s->plugin, .function = s->function,
-                                     .error = s->error, .uid = s->job.uid, .persistent = s->persistent, .configured = s->configured,
-                                     .running = s->watch.job && s->accepted, .next_usec = s->due.clock ? s->due.node.key : 0,
-                                     .ran_usec = s->ran_usec, .runs = s->runs, .skipped = s->skipped, .state = s->state,
+        struct schedule_info info = {.name = s->name,
+                                     .calendar = s->text,
+                                     .plugin = s->plugin,
+                                     .function = s->function,
+                                     .error = s->error,
+                                     .uid = s->job.uid,
+                                     .persistent = s->persistent,
+                                     .configured = s->configured,
+                                     .running = s->watch.job && s->accepted,
+                                     .next_usec = s->due.clock ? s->due.node.key : 0,
+                                     .ran_usec = s->ran_usec,
+                                     .runs = s->runs,
+                                     .skipped = s->skipped,
+                                     .state = s->state,
                                      .exit = s->exit};
 
         memcpy(info.id, s->id, sizeof(info.id));
@@ -654,12 +698,13 @@ int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct sc
     return 0;
 }
 
-/* --- the configuration's ------------------------------------------------------------------------------------------------- */
+/* --- the configuration's ------------------------------------------------------------------------------------------ */
 
 static bool is_same(const struct schedule *s, const struct schedule_request *r)
 {
-    return strcmp(s->text, r->calendar) == 0 && strcmp(s->plugin, r->job.plugin) == 0 && strcmp(s->function, r->job.function) == 0 &&
-           s->job.args_size == r->job.args_size && memcmp(s->args, r->job.args, r->job.args_size) == 0 && s->persistent == r->persistent &&
+    return strcmp(s->text, r->calendar) == 0 && strcmp(s->plugin, r->job.plugin) == 0 &&
+           strcmp(s->function, r->job.function) == 0 && s->job.args_size == r->job.args_size &&
+           memcmp(s->args, r->job.args, r->job.args_size) == 0 && s->persistent == r->persistent &&
            (s->directory != NULL) == (r->job.directory != NULL);
 }
 

@@ -2,11 +2,13 @@
  *
  * select.c: jobs by what they are: for listing and for cancelling many at once.
  * Owns the ids that were found, charged to who asks. [loop]
- * The table is walked a piece a turn, while jobs come and go. What is found is sorted in runs of a bounded length, and the runs are
- * merged as the ids are taken; so no step takes longer because there are more jobs.
- * A list goes from the oldest job to the newest. An order to cancel goes the other way: the end of a job takes newer ones with it
- * (those behind it in its batch, those that wait for it), and what ends so would not be counted with the order.
- * Keeps: whoever is there all the time and matches is found once; an id is no promise: each is looked at anew when it is taken.
+ * The table is walked a piece a turn, while jobs come and go. What is found is sorted in runs of a bounded length, and
+ * the runs are merged as the ids are taken; so no step takes longer because there are more jobs.
+ * A list goes from the oldest job to the newest. An order to cancel goes the other way: the end of a job takes newer
+ * ones with it (those behind it in its batch, those that wait for it), and what ends so would not be counted with the
+ * order.
+ * Keeps: whoever is there all the time and matches is found once; an id is no promise: each is looked at anew when it
+ * is taken.
  * Does not send anything. */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +27,7 @@
 
 /* An id in the order in which jobs came: the time in it, then its number. */
 struct place {
-    uint64_t time; /* and bits of chance */
+    uint64_t time;   /* and bits of chance */
     uint64_t number; /* since the start of this wsd */
 };
 
@@ -50,8 +52,8 @@ struct selection {
     bool newest_first;
     struct run *runs; /* a heap: the run with the id that is taken next is the first */
     size_t n_runs, runs_room;
-    size_t n_skip;    /* older than the limit lets through, where the oldest comes first */
-    size_t n_more;    /* that the limit lets through, where the newest comes first */
+    size_t n_skip;        /* older than the limit lets through, where the oldest comes first */
+    size_t n_more;        /* that the limit lets through, where the newest comes first */
     uint64_t n_of_others; /* cancelled */
 };
 
@@ -130,8 +132,8 @@ static bool matches(const struct selection *s, const struct job *job)
         return false;
     return job_shown_to(job, s->reach) && (!f->by_uid || f->uid == job->user->uid) &&
            (!s->after_usec || job_submitted_usec(job) >= s->after_usec) &&
-           (!s->before_usec || job_submitted_usec(job) <= s->before_usec) &&
-           (!f->dead || (p && policy_dead(p))) && (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
+           (!s->before_usec || job_submitted_usec(job) <= s->before_usec) && (!f->dead || (p && policy_dead(p))) &&
+           (!*f->plugin || plugin_matches(job->plugin, f->plugin)) &&
            (!*f->function || (job_function(job) && strcmp(job_function(job)->name, f->function) == 0)) &&
            (!f->states || f->states & 1u << job_told_state(job));
 }
@@ -166,7 +168,7 @@ static int newest_first(const void *a, const void *b)
     return oldest_first(b, a);
 }
 
-/* --- the heap of runs ------------------------------------------------------------------------------------------------ */
+/* --- the heap of runs --------------------------------------------------------------------------------------------- */
 
 static bool is_before(const struct selection *s, size_t a, size_t b)
 {
@@ -226,7 +228,7 @@ static void take_first(struct selection *s, uint8_t ret_id[16])
     sift_down(s);
 }
 
-/* --- finding --------------------------------------------------------------------------------------------------------- */
+/* --- finding ------------------------------------------------------------------------------------------------------ */
 
 static int add(struct selection *s, const struct job *job)
 {
@@ -293,7 +295,7 @@ int jobs_select_next(struct selection *s, uint32_t *looks, uint8_t ret_id[16])
     return JOBS_SELECTED_END;
 }
 
-/* --- what becomes of them --------------------------------------------------------------------------------------------- */
+/* --- what becomes of them ----------------------------------------------------------------------------------------- */
 
 static struct job *still(const struct selection *s, const uint8_t id[16])
 {

@@ -19,7 +19,8 @@
 
 static void wait_words(const struct job_time *t, char text[static JOB_TEXT])
 {
-    snprintf(text, JOB_TEXT, "it waited in the queue for longer than %s = %llu%s%s", t->by_configuration ? "max-wait" : "--max-wait",
+    snprintf(text, JOB_TEXT, "it waited in the queue for longer than %s = %llu%s%s",
+             t->by_configuration ? "max-wait" : "--max-wait",
              (unsigned long long)(t->wait_usec % 1000000 ? t->wait_usec / 1000 : t->wait_usec / 1000000),
              t->wait_usec % 1000000 ? "ms" : "s", t->by_configuration ? " of [limits] in wsd.conf" : "");
 }
@@ -31,7 +32,8 @@ static uint64_t start_limit(const struct job *job)
     return usec ? MAX(usec, (uint64_t)START_USEC) : 0;
 }
 
-/* NEW: what it has waited for its plugin counts for --max-wait. Its --timeout is for its run, but bounds the start of its executor, too. */
+/* NEW: what it has waited for its plugin counts for --max-wait. Its --timeout is for its run, but bounds the start of
+ * its executor, too. */
 static void waited(struct job *job)
 {
     struct job_time *t = job_time(job);
@@ -189,7 +191,8 @@ int time_waits(struct job *job)
     struct job_time *t = job_time(job);
     first = t && t->wait_usec && (!limit || t->wait_usec < limit) ? t->wait_usec : limit;
     if (first)
-        due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + first - MIN(now - job->accepted_usec, first));
+        due_set(&t->due, &job->domain->jobs->boot,
+                clock_boottime_usec() + first - MIN(now - job->accepted_usec, first));
     return 0;
 }
 

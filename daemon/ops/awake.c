@@ -27,7 +27,7 @@ struct awake {
     bool held, told;
 };
 
-/* --- when ------------------------------------------------------------------------------------------------------------- */
+/* --- when --------------------------------------------------------------------------------------------------------- */
 
 static void rest(struct awake_policy *p)
 {
@@ -113,7 +113,7 @@ bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
     return false;
 }
 
-/* --- how -------------------------------------------------------------------------------------------------------------- */
+/* --- how ---------------------------------------------------------------------------------------------------------- */
 
 static void ask(struct awake *a, bool held)
 {
@@ -163,8 +163,8 @@ int awake_new(struct awake **ret, struct event_base *base, enum awake_mode mode)
         return 0;
     _cleanup_(close_fdp) int fd = open(DEVICE, O_WRONLY | O_CLOEXEC);
     if (fd < 0) {
-        log_write(mode == AWAKE_YES ? LOG_WARNING : LOG_DEBUG, "idle CPUs cannot be kept awake: %s: %s; see keep-awake in wsd.conf(5)",
-                  DEVICE, strerror(errno));
+        log_write(mode == AWAKE_YES ? LOG_WARNING : LOG_DEBUG,
+                  "idle CPUs cannot be kept awake: %s: %s; see keep-awake in wsd.conf(5)", DEVICE, strerror(errno));
         return 0;
     }
     struct awake *a = calloc(1, sizeof(*a));

@@ -45,7 +45,8 @@ tell(struct examination *x, bool warning, struct config_origin origin, const cha
     x->say(warning, text, x->userdata);
 }
 
-static void tell_silence(struct examination *x, struct config_origin origin, const char *key, const char *name, int error)
+static void tell_silence(struct examination *x, struct config_origin origin, const char *key, const char *name,
+                         int error)
 {
     tell(x, true, origin, "%s: %.64s: " ACCOUNTS_SILENT, key, name, strerror(-error));
     x->silence = true;
@@ -177,8 +178,7 @@ static void examine_schedule(struct examination *x, const struct config_schedule
              s->plugin);
 }
 
-int config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata),
-                        void *userdata)
+int config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
 {
     struct examination x = {.config = c, .say = say, .userdata = userdata};
 

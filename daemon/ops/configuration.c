@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * configuration.c: reads, checks and prints the configuration. syntax.c splits the lines; the table below says what they mean.
+ * configuration.c: reads, checks and prints the configuration. syntax.c splits the lines; the table below says what
+ * they mean.
  * Owns the strings of a struct config. [loop]
  * Keeps: an unknown section, key or value is an error with file and line, never ignored.
  * Does not apply anything. */
@@ -28,8 +29,24 @@
 #include "ops/syntax.h"
 
 enum kind {
-    KIND_TEXT, KIND_COUNT, KIND_SIZE, KIND_TIME, KIND_WORKERS, KIND_LEVEL, KIND_BOOL, KIND_TRUST, KIND_STACK, KIND_TLS,
-    KIND_CORE, KIND_MEMORY, KIND_CALLS, KIND_WRITABLE, KIND_AUTO, KIND_ID, KIND_TASKS, KIND_PEOPLE
+    KIND_TEXT,
+    KIND_COUNT,
+    KIND_SIZE,
+    KIND_TIME,
+    KIND_WORKERS,
+    KIND_LEVEL,
+    KIND_BOOL,
+    KIND_TRUST,
+    KIND_STACK,
+    KIND_TLS,
+    KIND_CORE,
+    KIND_MEMORY,
+    KIND_CALLS,
+    KIND_WRITABLE,
+    KIND_AUTO,
+    KIND_ID,
+    KIND_TASKS,
+    KIND_PEOPLE
 };
 
 /* When a value that was changed and read again takes effect. */
@@ -119,10 +136,16 @@ static const struct key keys[] = {
 
 int config_init(struct config *c)
 {
-    *c = (struct config){
-        .access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
-        .log_level = LOG_INFO, .sandbox_required = 1, .is_system = -1, .drain_usec = 90ull * 1000000,
-        .first_user_id = JOBS_FIRST_USER_ID, .frontend_limits = FRONTEND_LIMITS_DEFAULT, .stack_size = JOBS_STACK_DEFAULT, .static_tls = JOBS_TLS_DEFAULT, .limits = JOBS_LIMITS_DEFAULT};
+    *c = (struct config){.access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
+                         .log_level = LOG_INFO,
+                         .sandbox_required = 1,
+                         .is_system = -1,
+                         .drain_usec = 90ull * 1000000,
+                         .first_user_id = JOBS_FIRST_USER_ID,
+                         .frontend_limits = FRONTEND_LIMITS_DEFAULT,
+                         .stack_size = JOBS_STACK_DEFAULT,
+                         .static_tls = JOBS_TLS_DEFAULT,
+                         .limits = JOBS_LIMITS_DEFAULT};
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) /* a new one cannot forget it */
         assert(keys[i].applies == APPLIES_NOW || keys[i].applies == APPLIES_START);
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
@@ -236,11 +259,25 @@ static int parse_time(const char *value, uint64_t *ret)
 /* NULL, or why it cannot be denied: without some of them no executor would even start. */
 static const char *check_call(const char *name)
 {
-    static const char *const needed[] = {
-        "brk", "clone", "close", "exit", "exit_group", "fcntl", "fstat", "ftruncate", "futex", "getpid", "gettid",
-        "lseek", "madvise", "membarrier", "memfd_create", "mmap", "mprotect", "munmap", "newfstatat", "openat", "poll",
-        "ppoll", "prctl", "pread64", "prlimit64", "read", "recvmsg", "rseq", "rt_sigaction", "rt_sigprocmask",
-        "rt_sigreturn", "sched_getaffinity", "sendmsg", "set_robust_list", "sigaltstack", "tgkill", "write", "writev"};
+    static const char *const needed[] = {"brk",          "clone",
+                                         "close",        "exit",
+                                         "exit_group",   "fcntl",
+                                         "fstat",        "ftruncate",
+                                         "futex",        "getpid",
+                                         "gettid",       "lseek",
+                                         "madvise",      "membarrier",
+                                         "memfd_create", "mmap",
+                                         "mprotect",     "munmap",
+                                         "newfstatat",   "openat",
+                                         "poll",         "ppoll",
+                                         "prctl",        "pread64",
+                                         "prlimit64",    "read",
+                                         "recvmsg",      "rseq",
+                                         "rt_sigaction", "rt_sigprocmask",
+                                         "rt_sigreturn", "sched_getaffinity",
+                                         "sendmsg",      "set_robust_list",
+                                         "sigaltstack",  "tgkill",
+                                         "write",        "writev"};
 
     for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
         if (strcmp(needed[i], name) == 0)
@@ -307,7 +344,8 @@ static int parse_workers(const char *value, uint32_t *ret)
 {
     uint64_t number;
 
-    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number > JOBS_WORKERS_MAX)
+    if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 ||
+        number > JOBS_WORKERS_MAX)
         return -EINVAL;
     *ret = (uint32_t)number;
     return 0;
@@ -404,11 +442,13 @@ static const char *set(struct config *c, const struct key *key, const char *valu
     case KIND_MEMORY:
         return parse_memory(value, at) < 0 ? wanted_memory : NULL;
     case KIND_ID:
-        if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 || number >= UINT32_MAX)
+        if (parse_number(value, (const char *const[]){""}, (const uint64_t[]){1}, 1, &number) < 0 ||
+            number >= UINT32_MAX)
             return "a user id of at least 1";
         *(uint64_t *)at = number;
         return NULL;
-    case KIND_TASKS: return parse_tasks(value, at) < 0 ? wanted_tasks : NULL;
+    case KIND_TASKS:
+        return parse_tasks(value, at) < 0 ? wanted_tasks : NULL;
     case KIND_AUTO:
         r = index_of(autos, ARRAY_SIZE(autos), value);
         if (r < 0)
@@ -416,7 +456,8 @@ static const char *set(struct config *c, const struct key *key, const char *valu
         *(int *)at = r;
         return NULL;
     case KIND_CALLS:
-    case KIND_PEOPLE: break; /* set_calls(), set_people() */
+    case KIND_PEOPLE:
+        break; /* set_calls(), set_people() */
     case KIND_WRITABLE:
         copy = is_writable_list(value) ? strdup(value) : NULL;
         if (!copy)
@@ -530,8 +571,8 @@ static int person_add(struct access_list *l, const char *who, const char *key, c
     else if (r == 0)
         r = id_add(&l->uids, &l->n_uids, id);
     if (r == -ENOENT)
-        snprintf(error, CONFIG_ERROR, "%s: %.64s: there is no such %s; wanted are users, @groups, or * for everybody", key,
-                 who, is_group ? "group" : "user");
+        snprintf(error, CONFIG_ERROR, "%s: %.64s: there is no such %s; wanted are users, @groups, or * for everybody",
+                 key, who, is_group ? "group" : "user");
     if (r == -E2BIG)
         snprintf(error, CONFIG_ERROR, "%s: at most %u users and as many groups", key, CONFIG_USERS_MAX);
     return r;
@@ -586,7 +627,8 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         wanted = parse_running(value, &running);
     } else if (!set_share(&share, key, value, &wanted)) {
         snprintf(error, CONFIG_ERROR,
-                 "[plugin %s] has no key `%.64s`; it has: users enabled isolation max-run max-running " SHARE_KEYS, plugin, key);
+                 "[plugin %s] has no key `%.64s`; it has: users enabled isolation max-run max-running " SHARE_KEYS,
+                 plugin, key);
         return -EINVAL;
     }
     if (wanted) {
@@ -633,7 +675,8 @@ static struct config_tag *tag_get(struct config *c, const char *name)
     return &c->tags[c->n_tags++];
 }
 
-static int set_tag(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR])
+static int set_tag(struct config *c, const char *name, const char *key, const char *value,
+                   char error[static CONFIG_ERROR])
 {
     const char *wanted;
     uint64_t running = 0;
@@ -650,8 +693,8 @@ static int set_tag(struct config *c, const char *name, const char *key, const ch
     struct config_tag *t = is_tag(name) ? tag_get(c, name) : NULL;
     if (!t) {
         snprintf(error, CONFIG_ERROR,
-                 "[tag %s]: at most %u tags, with names of 1 to 45 letters, digits, dots, underscores and hyphens", name,
-                 CONFIG_TAGS_MAX);
+                 "[tag %s]: at most %u tags, with names of 1 to 45 letters, digits, dots, underscores and hyphens",
+                 name, CONFIG_TAGS_MAX);
         return -EINVAL;
     }
     t->max_running = (uint32_t)running;
@@ -810,15 +853,16 @@ static int set_on(struct config_schedule *s, const char *value)
     return 0;
 }
 
-static int set_schedule(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR])
+static int set_schedule(struct config *c, const char *name, const char *key, const char *value,
+                        char error[static CONFIG_ERROR])
 {
     struct config_schedule *s = schedule_get(c, name);
     const char *wanted = NULL;
     int flag;
 
     if (!s) {
-        snprintf(error, CONFIG_ERROR, "[schedule %s]: at most %u schedules, with names of letters, digits and _-.@+", name,
-                 CONFIG_SCHEDULES_MAX);
+        snprintf(error, CONFIG_ERROR, "[schedule %s]: at most %u schedules, with names of letters, digits and _-.@+",
+                 name, CONFIG_SCHEDULES_MAX);
         return -EINVAL;
     }
     if (strcmp(key, "on") == 0) {
@@ -854,7 +898,8 @@ int config_check(const struct config *c, char error[static CONFIG_ERROR])
             const struct config_origin *o = &c->schedules[i].origin;
             int n = o->file ? snprintf(error, CONFIG_ERROR, "%.300s:%u: ", o->file, o->line) : 0;
 
-            snprintf(error + n, CONFIG_ERROR - (size_t)n, "[schedule %s] has no `%s`", c->schedules[i].name, c->schedules[i].on ? "job" : "on");
+            snprintf(error + n, CONFIG_ERROR - (size_t)n, "[schedule %s] has no `%s`", c->schedules[i].name,
+                     c->schedules[i].on ? "job" : "on");
             return -EINVAL;
         }
     return 0;
@@ -870,8 +915,10 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin NAME] [tag NAME] "
-                 "[domain NAME] [schedule NAME]", section);
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin "
+                 "NAME] [tag NAME] "
+                 "[domain NAME] [schedule NAME]",
+                 section);
         return;
     }
     n = (size_t)snprintf(error, CONFIG_ERROR, "[%s] has no key `%.64s`; it has:", section, key);
@@ -931,7 +978,8 @@ static bool is_limit(const struct key *key, bool own)
     if (own)
         return is_in(key, AT(limits), sizeof(struct jobs_limits)) && n > sizeof(of_each) &&
                strcmp(key->name + n - (sizeof(of_each) - 1), of_each) == 0;
-    return is_in(key, AT(limits), sizeof(struct jobs_limits)) || is_in(key, AT(frontend_limits), sizeof(struct frontend_limits));
+    return is_in(key, AT(limits), sizeof(struct jobs_limits)) ||
+           is_in(key, AT(frontend_limits), sizeof(struct frontend_limits));
 }
 
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
@@ -947,15 +995,18 @@ int config_set_limit(struct config *c, const struct config *from, const char *ke
         memcpy((char *)c + keys[i].at, (const char *)from + keys[i].at, sizeof(uint64_t)); /* all of them are */
         return 0;
     }
-    n = (size_t)snprintf(error, CONFIG_ERROR, own ? "`%.64s` is no limit of one user; there are:" :
-                         "`%.64s` is no limit that can be moved while wsd runs; see `wsctl limits`", key);
+    n = (size_t)snprintf(error, CONFIG_ERROR,
+                         own ? "`%.64s` is no limit of one user; there are:"
+                             : "`%.64s` is no limit that can be moved while wsd runs; see `wsctl limits`",
+                         key);
     for (size_t i = 0; own && i < ARRAY_SIZE(keys) && n < CONFIG_ERROR; i++)
         if (is_limit(&keys[i], true))
             n += (size_t)snprintf(error + n, CONFIG_ERROR - n, " %s", keys[i].name);
     return -EINVAL;
 }
 
-static int on_key(void *userdata, unsigned line, const char *section, const char *key, char *value, char *why, size_t size)
+static int on_key(void *userdata, unsigned line, const char *section, const char *key, char *value, char *why,
+                  size_t size)
 {
     struct config *c = userdata;
     bool is_command = strncmp(section, "schedule ", 9) == 0 && strcmp(key, "job") == 0;
@@ -1034,7 +1085,8 @@ int config_read(struct config *c, const char *path, char error[static CONFIG_ERR
     }
     if (others_write(fileno(file), path)) {
         fclose(file);
-        snprintf(error, CONFIG_ERROR, "%.300s: not permitted: others than root could write to it or to a directory above it", path);
+        snprintf(error, CONFIG_ERROR,
+                 "%.300s: not permitted: others than root could write to it or to a directory above it", path);
         return -EACCES;
     }
     c->now = (struct config_origin){.file = file_add(c, path)};
@@ -1112,19 +1164,39 @@ static void print_value(const struct config *c, const struct key *key, FILE *to)
     case KIND_TLS:
     case KIND_ID:
     case KIND_TASKS:
-    case KIND_SIZE: fprintf(to, "%llu", *(const unsigned long long *)at); break;
-    case KIND_TIME: fprintf(to, "%llums", *(const unsigned long long *)at / 1000); break;
-    case KIND_WORKERS: fprintf(to, "%u", *(const uint32_t *)at); break;
-    case KIND_LEVEL: fprintf(to, "%d", *(const int *)at); break;
-    case KIND_BOOL: fprintf(to, "%s", *(const int *)at ? "yes" : "no"); break;
-    case KIND_TRUST: fprintf(to, "%s", *(const bool *)at ? "all" : "user"); break;
-    case KIND_AUTO: fprintf(to, "%s", autos[*(const int *)at]); break;
-    case KIND_PEOPLE: print_people(at, key->name, to); break;
+    case KIND_SIZE:
+        fprintf(to, "%llu", *(const unsigned long long *)at);
+        break;
+    case KIND_TIME:
+        fprintf(to, "%llums", *(const unsigned long long *)at / 1000);
+        break;
+    case KIND_WORKERS:
+        fprintf(to, "%u", *(const uint32_t *)at);
+        break;
+    case KIND_LEVEL:
+        fprintf(to, "%d", *(const int *)at);
+        break;
+    case KIND_BOOL:
+        fprintf(to, "%s", *(const int *)at ? "yes" : "no");
+        break;
+    case KIND_TRUST:
+        fprintf(to, "%s", *(const bool *)at ? "all" : "user");
+        break;
+    case KIND_AUTO:
+        fprintf(to, "%s", autos[*(const int *)at]);
+        break;
+    case KIND_PEOPLE:
+        print_people(at, key->name, to);
+        break;
     case KIND_TEXT:
     case KIND_CALLS:
-    case KIND_WRITABLE: syntax_print_value(*(char *const *)at ? *(char *const *)at : "", to); break;
+    case KIND_WRITABLE:
+        syntax_print_value(*(char *const *)at ? *(char *const *)at : "", to);
+        break;
     case KIND_CORE:
-    case KIND_MEMORY: print_bound(*(const uint64_t *)at, to); break;
+    case KIND_MEMORY:
+        print_bound(*(const uint64_t *)at, to);
+        break;
     }
 }
 
@@ -1161,7 +1233,8 @@ static int close_text(FILE *to, char *const *text)
     return fclose(to) == 0 && !failed && *text ? 0 : -ENOMEM;
 }
 
-int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata)
+int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata),
+                      void *userdata)
 {
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         _cleanup_(freep) char *text = NULL;
@@ -1212,7 +1285,8 @@ static int print_job(const struct config_schedule *s, FILE *to)
     _cleanup_(freep) char *name = NULL;
     bool has_function = s->function && *s->function;
 
-    if (asprintf(&name, "%s%s%s", s->plugin ? s->plugin : "", has_function ? ":" : "", has_function ? s->function : "") < 0)
+    if (asprintf(&name, "%s%s%s", s->plugin ? s->plugin : "", has_function ? ":" : "",
+                 has_function ? s->function : "") < 0)
         return -ENOMEM;
     syntax_print_word(name, to);
     for (size_t at = 0; at < s->args_size; at += strlen(s->args + at) + 1) {
@@ -1302,7 +1376,8 @@ char *config_at_start(const struct config *c)
     return NULL;
 }
 
-void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata), void *userdata)
+void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata),
+                         void *userdata)
 {
     while (*started && *fresh) {
         const char *value = started + strlen(started) + 1, *other = fresh + strlen(fresh) + 1;
@@ -1404,8 +1479,8 @@ char *config_sandbox(const struct config *c, bool is_system)
     const char *writable = c->writable ? c->writable : commands ? "/" : "none";
     char *text;
 
-    if (asprintf(&text, "required=%d,commands=%d,children=%d,core=%llu,deny=%s,writable=%s",
-                 c->sandbox_required, commands, exec, (unsigned long long)c->core_size, c->deny ? c->deny : "",
+    if (asprintf(&text, "required=%d,commands=%d,children=%d,core=%llu,deny=%s,writable=%s", c->sandbox_required,
+                 commands, exec, (unsigned long long)c->core_size, c->deny ? c->deny : "",
                  strcmp(writable, "none") == 0 ? "" : writable) < 0)
         return NULL;
     return text;

@@ -11,16 +11,16 @@
 #include "frontend/frontend.h"
 #include "jobs/jobs.h"
 
-#define CONFIG_PLUGINS_MAX 256u
-#define CONFIG_ERROR       2048u
-#define CONFIG_FILE_MAX    (16 << 20) /* bytes */
-#define CONFIG_MEMORY_MIN  (1ull << 20) /* of executor-memory */
-#define CONFIG_MEMORY_MAX  (1ull << 50)
-#define CONFIG_DENY_MAX    4096u
-#define CONFIG_DOMAINS_MAX 64u
+#define CONFIG_PLUGINS_MAX   256u
+#define CONFIG_ERROR         2048u
+#define CONFIG_FILE_MAX      (16 << 20)   /* bytes */
+#define CONFIG_MEMORY_MIN    (1ull << 20) /* of executor-memory */
+#define CONFIG_MEMORY_MAX    (1ull << 50)
+#define CONFIG_DENY_MAX      4096u
+#define CONFIG_DOMAINS_MAX   64u
 #define CONFIG_SCHEDULES_MAX 256u
-#define CONFIG_TAGS_MAX    256u
-#define CONFIG_USERS_MAX   1024u /* of a domain; of a list of who may do something, and as many groups */
+#define CONFIG_TAGS_MAX      256u
+#define CONFIG_USERS_MAX     1024u /* of a domain; of a list of who may do something, and as many groups */
 
 /* Where something was said; file NULL: on the command line, or nowhere. */
 struct config_origin {
@@ -39,10 +39,10 @@ struct config_share {
 
 struct config_plugin {
     char name[64];
-    int enabled;           /* 1 yes, 0 no, -1: not said */
-    bool own;              /* an executor of its own */
-    uint64_t max_run_usec; /* 0: not said */
-    uint32_t max_running;  /* jobs at once; 0: not said */
+    int enabled;               /* 1 yes, 0 no, -1: not said */
+    bool own;                  /* an executor of its own */
+    uint64_t max_run_usec;     /* 0: not said */
+    uint32_t max_running;      /* jobs at once; 0: not said */
     struct config_share share; /* where it has an executor of its own */
     struct access_list users;  /* who may use it, where it is said */
     struct config_origin origin;
@@ -91,14 +91,14 @@ struct config {
     int pin;             /* 1 yes, 0 no */
     uint64_t stack_size; /* of a worker */
     uint64_t static_tls; /* bytes of each thread of an executor, for plugins */
-    uint32_t workers; /* 0: the CPUs that wsd may use */
+    uint32_t workers;    /* 0: the CPUs that wsd may use */
     int log_level;
-    int sandbox_required; /* 1 yes, 0 no */
-    char *deny;           /* names of system calls, blanks between; NULL: none */
-    char *writable;       /* directories, colons between; "none"; NULL: by who runs wsd */
-    uint64_t core_size;   /* UINT64_MAX: without limit */
+    int sandbox_required;     /* 1 yes, 0 no */
+    char *deny;               /* names of system calls, blanks between; NULL: none */
+    char *writable;           /* directories, colons between; "none"; NULL: by who runs wsd */
+    uint64_t core_size;       /* UINT64_MAX: without limit */
     uint64_t executor_memory; /* 0: without limit */
-    int is_system; /* 1 yes, 0 no, -1: by the socket's place */
+    int is_system;            /* 1 yes, 0 no, -1: by the socket's place */
     bool one_domain;
     int user_ids; /* enum jobs_user_ids */
     uint64_t first_user_id;
@@ -107,7 +107,7 @@ struct config {
     struct config_domains *domains;
     uint64_t drain_usec;
     struct access_rules access; /* its lists */
-    char *tls_listen; /* NULL: no clients of other machines */
+    char *tls_listen;           /* NULL: no clients of other machines */
     char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
     struct frontend_limits frontend_limits;
     struct jobs_limits limits;
@@ -130,31 +130,36 @@ void config_deinit(struct config *c);
 /* Reads one file over what is there. On failure error has `FILE:LINE: what is wrong and what would be right`.
  * -ENOENT where there is no such file, -EINVAL, ... */
 int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR]);
-/* The standard places: wsd.conf, then wsd.conf.d/NAME.conf in the order of their names; a file that is not there is fine. */
+/* The standard places: wsd.conf, then wsd.conf.d/NAME.conf in the order of their names; a file that is not there is
+ * fine. */
 int config_read_standard(struct config *c, const char *directory, char error[static CONFIG_ERROR]);
 /* One key, as on the command line. 0 or -EINVAL with the words. */
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR]);
-/* One of the limits that may change while wsd runs: in `limits` and `frontend_limits`, whatever its section. own: of one user,
- * whose name ends with -per-user. value "": that of `from`. 0, or -EINVAL with the words. */
+/* One of the limits that may change while wsd runs: in `limits` and `frontend_limits`, whatever its section. own: of
+ * one user, whose name ends with -per-user. value "": that of `from`. 0, or -EINVAL with the words. */
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
                      char error[static CONFIG_ERROR]);
 /* Each of them with its value, as the file has it. 0, or -ENOMEM: it was not each. */
-int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata), void *userdata);
+int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata),
+                      void *userdata);
 /* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
 /* All of it, in the syntax of the file. 0; or -ENOMEM: it is not whole. */
 int config_print(const struct config *c, FILE *to);
-/* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller frees; NULL: no
- * memory. */
+/* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller
+ * frees; NULL: no memory. */
 struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);
-/* What takes effect with a start only: a key and its value, each with its NUL, again and again. The caller frees; NULL: no memory. */
+/* What takes effect with a start only: a key and its value, each with its NUL, again and again. The caller frees; NULL:
+ * no memory. */
 char *config_at_start(const struct config *c);
 /* Those that differ in two of these. */
-void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata), void *userdata);
+void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata),
+                         void *userdata);
 /* Where that key was set the last time. */
 struct config_origin config_origin(const struct config *c, const char *section, const char *key);
-/* What executors are told of their sandbox, as ring/control.h says, but for the memory. The caller frees; NULL: no memory. */
+/* What executors are told of their sandbox, as ring/control.h says, but for the memory. The caller frees; NULL: no
+ * memory. */
 char *config_sandbox(const struct config *c, bool is_system);
 /* Who may use a plugin; NULL: whoever may submit. */
 const struct access_list *config_plugin_users(const struct config *c, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limits.c: limits that are not as the configuration says, since an administrator has moved them: for all users or for one, until the
- * configuration is read again.
+ * limits.c: limits that are not as the configuration says, since an administrator has moved them: for all users or for
+ * one, until the configuration is read again.
  * Owns the list of what was moved, as texts: keys, values and their rules are the configuration's. [loop]
  * Keeps: what is in force is the configuration with that list read over it, line by line.
  * Does not decide who may. */
@@ -33,8 +33,7 @@ static struct moved *moved_free(struct moved *m)
 
 static struct moved *find(const struct limits *l, bool own, uint32_t uid, const char *key)
 {
-    list_for_each(i, &l->moved)
-    {
+    list_for_each (i, &l->moved) {
         struct moved *m = container_of(i, struct moved, link);
 
         if (m->own == own && (!own || m->uid == uid) && strcmp(m->key, key) == 0)
@@ -49,8 +48,7 @@ static bool move_over(const struct limits *l, bool own, uint32_t uid, struct con
     char error[CONFIG_ERROR];
     bool any = false;
 
-    list_for_each(i, &l->moved)
-    {
+    list_for_each (i, &l->moved) {
         const struct moved *m = container_of(i, struct moved, link);
 
         if (m->own != own || (own && m->uid != uid))
@@ -82,8 +80,7 @@ static int apply(struct limits *l)
     in_force(l, &c);
     jobs_set_limits(l->jobs, &c.limits);
     frontend_set_limits(l->frontend, &c.frontend_limits);
-    list_for_each(i, &l->moved)
-    {
+    list_for_each (i, &l->moved) {
         const struct moved *m = container_of(i, struct moved, link);
         int one = m->own ? apply_user(l, m->uid, &c) : 0;
 
@@ -169,14 +166,14 @@ static int set(void *userdata, uint32_t by, bool own, uint32_t uid, const char *
     if (r == 0)
         r = own ? apply_user(l, uid, &c) : apply(l);
     if (r < 0) {
-        snprintf(error, FRONTEND_LIMIT_ERROR, r == -ENOSPC ? "%u limits are moved already: take some of them back" : "out of memory",
-                 MOVED_MAX);
+        snprintf(error, FRONTEND_LIMIT_ERROR,
+                 r == -ENOSPC ? "%u limits are moved already: take some of them back" : "out of memory", MOVED_MAX);
         return r;
     }
     if (own)
         snprintf(whose, sizeof(whose), "user %u", uid);
-    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &by}, "%s = %s for %s: set by user %u", key,
-              *value ? value : "as the configuration says", whose, by);
+    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &by}, "%s = %s for %s: set by user %u",
+              key, *value ? value : "as the configuration says", whose, by);
     return 0;
 }
 
@@ -194,7 +191,8 @@ static void tell(const char *key, const char *value, void *userdata)
     t->each(&(struct frontend_limit){.key = key, .value = value, .moved = m != NULL, .by = m ? m->by : 0}, t->userdata);
 }
 
-static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct frontend_limit *limit, void *userdata), void *context)
+static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct frontend_limit *limit, void *userdata),
+                void *context)
 {
     const struct limits *l = userdata;
     struct telling t = {.limits = l, .each = to, .userdata = context};
@@ -204,12 +202,14 @@ static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct 
     int r = config_each_limit(&c, tell, &t);
     if (r < 0)
         return r;
-    list_for_each(i, &l->moved)
-    {
+    list_for_each (i, &l->moved) {
         const struct moved *m = container_of(i, struct moved, link);
 
         if (m->own && (all || m->uid == uid))
-            to(&(struct frontend_limit){.key = m->key, .value = m->value, .moved = true, .by = m->by, .own = true, .uid = m->uid}, context);
+            to(
+                &(struct frontend_limit){
+                    .key = m->key, .value = m->value, .moved = true, .by = m->by, .own = true, .uid = m->uid},
+                context);
     }
     return 0;
 }

@@ -99,7 +99,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *userdata)
 
 static void set_deadline(struct reread *r)
 {
-    const struct timeval t = {.tv_sec = (time_t)(r->answer_usec / 1000000), .tv_usec = (suseconds_t)(r->answer_usec % 1000000)};
+    const struct timeval t = {.tv_sec = (time_t)(r->answer_usec / 1000000),
+                              .tv_usec = (suseconds_t)(r->answer_usec % 1000000)};
 
     if (evtimer_add(r->deadline, &t) < 0)
         on_deadline(-1, EV_TIMEOUT, r); /* no memory: not without a limit */

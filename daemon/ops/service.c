@@ -65,7 +65,8 @@ static void on_status(evutil_socket_t fd, short what, void *userdata)
     uint64_t running, waiting;
 
     s->options.load(s->options.context, &running, &waiting);
-    sd_notifyf(0, "STATUS=%s: %" PRIu64 " jobs running, %" PRIu64 " waiting", s->draining ? "draining" : "ready", running, waiting);
+    sd_notifyf(0, "STATUS=%s: %" PRIu64 " jobs running, %" PRIu64 " waiting", s->draining ? "draining" : "ready",
+               running, waiting);
     if (running + waiting)
         service_busy(s);
 }
@@ -126,7 +127,9 @@ void service_ready(struct service *s)
 
 void service_stopping(struct service *s, uint64_t limit_usec)
 {
-    sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64 "\nSTATUS=draining: running and queued jobs end, new ones are refused",
+    sd_notifyf(0,
+               "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64
+               "\nSTATUS=draining: running and queued jobs end, new ones are refused",
                limit_usec);
 }
 

@@ -13,9 +13,9 @@ struct service;
 
 struct service_options {
     struct event_base *base;
-    void (*reload)(void *context);    /* SIGHUP */
-    void (*drain)(void *context);     /* the first SIGTERM or SIGINT */
-    void (*end)(void *context);       /* the second */
+    void (*reload)(void *context);                                             /* SIGHUP */
+    void (*drain)(void *context);                                              /* the first SIGTERM or SIGINT */
+    void (*end)(void *context);                                                /* the second */
     void (*load)(void *context, uint64_t *ret_running, uint64_t *ret_waiting); /* jobs, for the status line */
     void *context;
 };
@@ -30,7 +30,7 @@ void service_reloading(struct service *s);
 /* Once a turn of the loop, while something is open: the status line says how much, at most once a second. */
 void service_busy(struct service *s);
 
-/* --- descriptors that outlive us, with the service manager ---------------------------------------------------------- */
+/* --- descriptors that outlive us, with the service manager -------------------------------------------------------- */
 
 /* What the last wsd left, beside the listening sockets. Zeroed: nothing. The descriptors are the caller's. */
 struct service_kept {

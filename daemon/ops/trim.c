@@ -2,9 +2,9 @@
  *
  * trim.c: when a burst is over, what it had needed goes back: tables first, then what the allocator keeps.
  * Owns the timer, which is set by the end of a burst and not again until the next one: an idle wsd has none. [loop]
- * Keeps: between two bursts nothing is given back, so that what comes and goes every second costs no page faults. The allocator may take some
- * ten milliseconds for a heap of hundreds of MiB, in which the loop stands still: so it waits for a moment in which nothing is done, but not
- * for ever.
+ * Keeps: between two bursts nothing is given back, so that what comes and goes every second costs no page faults. The
+ * allocator may take some ten milliseconds for a heap of hundreds of MiB, in which the loop stands still: so it waits
+ * for a moment in which nothing is done, but not for ever.
  * Does not know whose memory it is. */
 #include "ops/trim.h"
 

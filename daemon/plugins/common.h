@@ -12,7 +12,8 @@
 
 #include "wsd/plugin.h"
 
-/* The C locale's text of an errno, positive or negative, but for the ENXIO of wsd_job_open(); never NULL, thread-safe. */
+/* The C locale's text of an errno, positive or negative, but for the ENXIO of wsd_job_open(); never NULL,
+ * thread-safe. */
 const char *error_text(int error);
 
 /* A file name as coreutils 9 prints it in messages under LC_ALL=C: as it is where a shell would take it so, else

@@ -38,7 +38,7 @@ struct command {
     int input, output[2], error[2]; /* [0] is ours */
     bool ended;
     bool orphaned; /* the process that watched it was killed */
-    int lost; /* the output's error */
+    int lost;      /* the output's error */
     unsigned killed_msec, ended_msec;
     char line[WSD_TEXT_MAX - 1]; /* of stderr, not yet complete */
     size_t n_line;
@@ -256,10 +256,11 @@ static int not_found(struct wsd_job *job)
     if (job->argv[1][0] != '-')
         return fail_exit(job, 127, "command not found");
     wsd_job_status(job, "exit 127");
-    return wsd_job_fail(job, WSD_STATUS_MAX,
-                        "%s: there is no command of this name, and exec has no options: usage: exec COMMAND [ARGUMENT]...; "
-                        "see `wsctl plugin show exec`",
-                        job->argv[1]);
+    return wsd_job_fail(
+        job, WSD_STATUS_MAX,
+        "%s: there is no command of this name, and exec has no options: usage: exec COMMAND [ARGUMENT]...; "
+        "see `wsctl plugin show exec`",
+        job->argv[1]);
 }
 
 static int report_start(struct wsd_job *job, int error)
@@ -282,7 +283,8 @@ static int report(struct command *command)
     int status = command->end.status;
 
     if (command->orphaned)
-        return wsd_job_fail(job, WSD_STATUS_MAX, "%s: the process that watched it was killed, and it was ended", job->argv[1]);
+        return wsd_job_fail(job, WSD_STATUS_MAX, "%s: the process that watched it was killed, and it was ended",
+                            job->argv[1]);
     if (WIFSIGNALED(status)) {
         wsd_job_status(job, "signal %d", WTERMSIG(status));
         return wsd_job_fail(job, WSD_STATUS_MAX, "%s: ended by signal %d", job->argv[1], WTERMSIG(status));
@@ -322,8 +324,9 @@ static int find_directory(struct command *command)
     if (!command->directory)
         return wsd_job_fail(job, WSD_STATUS_MAX, "this wsd does not run with your rights, so it runs no commands");
     if (!*command->directory)
-        return wsd_job_fail(job, WSD_STATUS_MAX,
-                            "the directory that it was submitted in is gone (removed, or without a name that wsd could use)");
+        return wsd_job_fail(
+            job, WSD_STATUS_MAX,
+            "the directory that it was submitted in is gone (removed, or without a name that wsd could use)");
     if (stat(command->directory, &st) < 0)
         return wsd_job_fail(job, WSD_STATUS_MAX, "the directory that it was submitted in, %s: %s", command->directory,
                             error_text(errno));
@@ -332,7 +335,8 @@ static int find_directory(struct command *command)
 
 static int exec(struct wsd_job *job, struct wsd_worker *self)
 {
-    struct command command = {.job = job, .self = self, .handle = -1, .input = -1, .output = {-1, -1}, .error = {-1, -1}};
+    struct command command = {
+        .job = job, .self = self, .handle = -1, .input = -1, .output = {-1, -1}, .error = {-1, -1}};
     const char *path = getenv("PATH");
     int status;
 

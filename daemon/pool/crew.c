@@ -3,8 +3,8 @@
  * crew.c: how many workers run: their threads, their sleep, spare workers for those that block, a number that changes.
  * Owns the threads and who is retired.
  * Keeps: `running` workers are neither blocked nor retired; where they are fewer than `target`, one is added (a retired
- * one, else a new thread, at most POOL_SPARES_MAX more than ever asked for); where they are more, each looks between two
- * tasks whether to retire. So a worker that blocks loses no CPU, and a smaller number loses no task.
+ * one, else a new thread, at most POOL_SPARES_MAX more than ever asked for); where they are more, each looks between
+ * two tasks whether to retire. So a worker that blocks loses no CPU, and a smaller number loses no task.
  * Does not know what workers run. (Compensation as in ForkJoinPool's ManagedBlocker.) */
 #include <errno.h>
 #include <limits.h>
@@ -128,8 +128,8 @@ bool crew_surplus(const struct pool *pool)
            !atomic_load_explicit(&pool->closing, memory_order_seq_cst);
 }
 
-/* True: this worker is out of the crew. Under the lock, so that hire(), which may be needed from the next moment on, asks
- * this one back and makes no new thread. */
+/* True: this worker is out of the crew. Under the lock, so that hire(), which may be needed from the next moment on,
+ * asks this one back and makes no new thread. */
 static bool leave_surplus(struct pool *pool)
 {
     uint32_t running = atomic_load_explicit(&pool->running, memory_order_relaxed);
@@ -137,14 +137,15 @@ static bool leave_surplus(struct pool *pool)
 
     pthread_mutex_lock(&pool->crew_lock);
     while (!left && crew_surplus(pool) && running > atomic_load_explicit(&pool->target, memory_order_relaxed))
-        left = atomic_compare_exchange_weak_explicit(&pool->running, &running, running - 1, memory_order_seq_cst, memory_order_relaxed);
+        left = atomic_compare_exchange_weak_explicit(&pool->running, &running, running - 1, memory_order_seq_cst,
+                                                     memory_order_relaxed);
     pool->retired += left;
     pthread_mutex_unlock(&pool->crew_lock);
     return left;
 }
 
-/* Out of the crew, until there are too few. False: the pool has ended. Comes in and goes out as no searcher, with nothing
- * to run. */
+/* Out of the crew, until there are too few. False: the pool has ended. Comes in and goes out as no searcher, with
+ * nothing to run. */
 static bool retire_if_surplus(struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -210,7 +211,8 @@ void pool_look(struct pool *pool)
         clockid_t clock = atomic_load_explicit(&pool->all[i]->clock, memory_order_relaxed);
 
         /* looked at again: it may have ended in order meanwhile */
-        if (clock != 0 && clock_gettime(clock, &t) < 0 && atomic_load_explicit(&pool->all[i]->clock, memory_order_relaxed) != 0)
+        if (clock != 0 && clock_gettime(clock, &t) < 0 &&
+            atomic_load_explicit(&pool->all[i]->clock, memory_order_relaxed) != 0)
             lost(pool->all[i], true);
     }
 }

@@ -379,11 +379,12 @@ bool deque_revoke_any(struct deque *d)
 
 bool deque_is_empty_any(const struct deque *d)
 {
-    /* The owner never comes to his base but by way of deque_bounds(), which leaves the trap there, or with it still there: so the first push from
-     * it publishes (seq_cst), and then asks who sleeps. seq_cst: whoever he has not seen, because he announced himself later, sees that
-     * publication here, or a word from after it; and so the top that was stored before it, or one from after it. (While a stolen task lies at
-     * the base a pop shows the base for a moment, perhaps with the trap of the thief still on its way. What the owner hides above it then,
-     * helping with something else before he sees the trap, that thief sees, who looks for sleepers behind his trap: stole().) */
+    /* The owner never comes to his base but by way of deque_bounds(), which leaves the trap there, or with it still
+     * there: so the first push from it publishes (seq_cst), and then asks who sleeps. seq_cst: whoever he has not seen,
+     * because he announced himself later, sees that publication here, or a word from after it; and so the top that was
+     * stored before it, or one from after it. (While a stolen task lies at the base a pop shows the base for a moment,
+     * perhaps with the trap of the thief still on its way. What the owner hides above it then, helping with something
+     * else before he sees the trap, that thief sees, who looks for sleepers behind his trap: stole().) */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
 
     return word_tail(word) == word_split(word) && __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE) == d->base;

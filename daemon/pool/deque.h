@@ -58,16 +58,17 @@
 struct deque_entry {
     struct wsd_task *task;
     void *context;
-    uint32_t own;        /* of its owner when it was published: so its joins keep to their own */
-    uint64_t origin;     /* of its owner when it was published [also atomic, relaxed: a thief's hint] */
-    uint64_t run_origin; /* of its thief while it runs [thief, before the slot's word says that he has it; then const] */
+    uint32_t own;    /* of its owner when it was published: so its joins keep to their own */
+    uint64_t origin; /* of its owner when it was published [also atomic, relaxed: a thief's hint] */
+    /* of its thief while it runs [thief, before the slot's word says that he has it; then const] */
+    uint64_t run_origin;
 };
 
 struct deque {
     /* [const after init] */
     struct wsd_worker *owner;
     struct wsd_task *base, *limit; /* a slot may begin below limit, and end behind it */
-    struct deque_entry *entries; /* one for each slot that there can be */
+    struct deque_entry *entries;   /* one for each slot that there can be */
     size_t mapped;
     bool eager; /* no membarrier here: nothing is ever private */
     /* [owner] */
@@ -140,8 +141,8 @@ static inline bool deque_refuses_owner(struct deque *d, struct wsd_task *t)
     return false;
 }
 
-/* A child that ran inside its spawn, where it would have been pushed at the owner's top, is done: the bound of the outer
- * one, where its children have raised it. [owner] */
+/* A child that ran inside its spawn, where it would have been pushed at the owner's top, is done: the bound of the
+ * outer one, where its children have raised it. [owner] */
 void deque_lower_owner(struct deque *d);
 
 /* From now on the pop of the slot below `level` asks; NULL: none does. [owner] */
@@ -166,8 +167,8 @@ bool deque_revoke_any(struct deque *d);
 /* Afterwards each owner has either seen every trap that was set before, or what he pushed before is visible. [any] */
 void deque_settle(void);
 
-/* Whether nothing is on it. Who has announced that he sleeps, or has stopped searching, need not deque_settle() then: the next push publishes,
- * and sees him. [any but the owner] */
+/* Whether nothing is on it. Who has announced that he sleeps, or has stopped searching, need not deque_settle() then:
+ * the next push publishes, and sees him. [any but the owner] */
 bool deque_is_empty_any(const struct deque *d);
 
 /* Whether something is public; whether something is private (exact after deque_settle(), else a hint). [any] */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * find.c: what a worker does next: own ready list, steal, ready lists of others, injector, source.
- * Owns nothing. Everything here is for the owner of the worker that it is given, but pool_tell_*(), which anybody calls.
- * Keeps: this order; who finds work and was the last to search sees to it that the next one wakes, where that is worth it.
+ * Owns nothing. Everything here is for the owner of the worker that it is given, but pool_tell_*(), which anybody
+ * calls.
+ * Keeps: this order; who finds work and was the last to search sees to it that the next one wakes, where that is worth
+ * it.
  * Does not sleep, but for a yield. */
 #include <sched.h>
 #include <stdlib.h>
@@ -26,7 +28,8 @@
 /* Twice as long as WORKER_LINGER_USEC's last after a hit, half as long after a miss, and never less than */
 #define LINGER_MIN_USEC 2u
 #define LINGER_PROBE    256u /* after so many misses it is tried again in full */
-#define LEFT_BEHIND     32u  /* roots of its own, after which a worker looks whether those of another wait behind a long one */
+/* roots of its own, after which a worker looks whether those of another wait behind a long one */
+#define LEFT_BEHIND 32u
 
 void worker_relax(void)
 {
@@ -85,9 +88,7 @@ static bool has_roots(struct pool *pool, bool (*source)(void *context))
     if (injector_any(&pool->injector) || (source && source(pool->options.source.context)))
         return true;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
-    for_each_active (i, pool, n)
-        if (batch_has_any(&pool->all[i]->batch) || ready_any(&pool->all[i]->ready))
-            return true;
+    for_each_active(i, pool, n) if (batch_has_any(&pool->all[i]->batch) || ready_any(&pool->all[i]->ready)) return true;
     return false;
 }
 
@@ -100,14 +101,12 @@ bool pool_has_tasks(struct pool *pool)
 {
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
 
-    for_each_active (i, pool, n)
-        if (deque_has_public_any(&pool->all[i]->deque))
-            return true;
+    for_each_active(i, pool, n) if (deque_has_public_any(&pool->all[i]->deque)) return true;
     return false;
 }
 
-/* Makes the hints about private tasks exact, where anybody but the caller may have some: for who has announced that he sleeps, or has
- * stopped searching. */
+/* Makes the hints about private tasks exact, where anybody but the caller may have some: for who has announced that he
+ * sleeps, or has stopped searching. */
 static void settle(const struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -115,11 +114,11 @@ static void settle(const struct worker *w)
 
     if (pool->eager || atomic_load_explicit(&pool->busy, memory_order_seq_cst) <= 1)
         return;
-    for_each_active (i, pool, n)
-        if (pool->all[i] != w && !deque_is_empty_any(&pool->all[i]->deque)) {
-            deque_settle();
-            return;
-        }
+    for_each_active(i, pool, n) if (pool->all[i] != w && !deque_is_empty_any(&pool->all[i]->deque))
+    {
+        deque_settle();
+        return;
+    }
 }
 
 /* Whether the victim has tasks, public or not; the caller has settled. */
@@ -146,11 +145,11 @@ void worker_wake_if_left(struct worker *w)
     if (!park_has_sleepers(&pool->park) && !crew_short(pool))
         return;
     settle(w);
-    for_each_active (i, pool, n)
-        if (pool->all[i] != w && has_any(pool->all[i])) {
-            pool_tell_task(pool);
-            return;
-        }
+    for_each_active(i, pool, n) if (pool->all[i] != w && has_any(pool->all[i]))
+    {
+        pool_tell_task(pool);
+        return;
+    }
     if (has_roots(pool, s->worth ? s->worth : s->ready))
         pool_tell_root(pool);
 }
@@ -220,9 +219,7 @@ bool worker_steal(struct worker *w, struct stolen *ret)
     for (uint32_t i = pool_next_active(pool, start, n); i < n; i = pool_next_active(pool, i + 1, n))
         if (try_victim(w, i, ret))
             return true;
-    for_each_active (i, pool, start)
-        if (try_victim(w, i, ret))
-            return true;
+    for_each_active(i, pool, start) if (try_victim(w, i, ret)) return true;
     return false;
 }
 
@@ -280,13 +277,12 @@ static bool look_at_all(struct worker *w, struct worker *only)
 
     if (only)
         return look_at(w, only);
-    for_each_active (i, w->pool, n)
-        if (look_at(w, w->pool->all[i]))
-            return true;
+    for_each_active(i, w->pool, n) if (look_at(w, w->pool->all[i])) return true;
     return false;
 }
 
-/* What the hints tell already is taken without making them exact, which is a third of the time that it takes to find what is hidden. */
+/* What the hints tell already is taken without making them exact, which is a third of the time that it takes to find
+ * what is hidden. */
 bool worker_look(struct worker *w, struct worker *only)
 {
     if (look_at_all(w, only))
@@ -297,8 +293,8 @@ bool worker_look(struct worker *w, struct worker *only)
 
 /* --- a worker's turn --- */
 
-/* From the batch of a worker that has not come to it since we looked at it the last time: he is in a long root. One batch is watched at a
- * time. */
+/* From the batch of a worker that has not come to it since we looked at it the last time: he is in a long root. One
+ * batch is watched at a time. */
 static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *ret_more)
 {
     struct pool *pool = w->pool;
@@ -324,7 +320,8 @@ static struct pool_node *take_of_others(struct worker *w, uint32_t n, bool *ret_
 {
     struct pool *pool = w->pool;
 
-    for_each_active (i, pool, n) {
+    for_each_active(i, pool, n)
+    {
         struct pool_node *node = batch_take_any(&pool->all[i]->batch, ret_more);
 
         if (node)
@@ -333,9 +330,9 @@ static struct pool_node *take_of_others(struct worker *w, uint32_t n, bool *ret_
     return NULL;
 }
 
-/* What was put to the front, then now and then from a batch that stands, from its own, a new one, and where there is none, from any. Those of
- * others before a new one, always, would have all workers take from one batch: each take moves its line (40 instead of 28 ns a root, two
- * workers). */
+/* What was put to the front, then now and then from a batch that stands, from its own, a new one, and where there is
+ * none, from any. Those of others before a new one, always, would have all workers take from one batch: each take moves
+ * its line (40 instead of 28 ns a root, two workers). */
 static struct pool_node *take_injected(struct worker *w, bool *ret_more)
 {
     struct pool *pool = w->pool;
@@ -398,7 +395,8 @@ static struct ready *take_ready(struct worker *w)
 {
     uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
 
-    for_each_active (i, w->pool, n) {
+    for_each_active(i, w->pool, n)
+    {
         struct ready *r = i != w->public.index ? ready_take_oldest(&w->pool->all[i]->ready) : NULL;
         if (r)
             return r;

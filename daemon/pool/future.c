@@ -5,10 +5,10 @@
  * future_begin() [worker]; the others [any thread].
  * Keeps: computed once; whoever waits sleeps or helps, and is told; nothing here touches a future once it is OVER.
  *
- * pool.futures counts those that are begun and not done. A join looks at it before it takes an unrelated task: that task
- * might wait for a future that the join belongs to, and would be on top of it. What the join belongs to, or is to set,
- * was begun before, by a task that this one descends from or that handed it the address, so relaxed suffices: the count
- * was raised before that hand-over.
+ * pool.futures counts those that are begun and not done. A join looks at it before it takes an unrelated task: that
+ * task might wait for a future that the join belongs to, and would be on top of it. What the join belongs to, or is to
+ * set, was begun before, by a task that this one descends from or that handed it the address, so relaxed suffices: the
+ * count was raised before that hand-over.
  * Not so where a task learns only after its join of a future that it is to set: the one who begins it then, and waits,
  * may be an unrelated task on top of that very join, which nobody could know when it was taken. Hence the rule about
  * promises in wsd/future.h. */
@@ -150,7 +150,8 @@ static bool future_over(const struct wait *wait, struct worker **ret_thief, uint
 static void wait_outside(struct future *f)
 {
     while (atomic_load_explicit(&f->state, memory_order_seq_cst) < FUTURE_DONE) {
-        if (atomic_load_explicit(&f->state, memory_order_seq_cst) == FUTURE_QUEUED && guest_run_ready(f->pool, &f->ready))
+        if (atomic_load_explicit(&f->state, memory_order_seq_cst) == FUTURE_QUEUED &&
+            guest_run_ready(f->pool, &f->ready))
             continue;
         uint32_t epoch = eventcount_prepare(&f->event);
         if (atomic_load_explicit(&f->state, memory_order_seq_cst) >= FUTURE_DONE)

@@ -66,9 +66,9 @@ struct pool_node *injector_take_front(struct injector *i, bool *ret_more)
     pthread_mutex_lock(&i->lock);
     /* Acquire: partner is the push. */
     uintptr_t front = atomic_load_explicit(&i->front, memory_order_acquire);
-    while (node_of(front) && !atomic_compare_exchange_weak_explicit(
-                                 &i->front, &front, (uintptr_t)node_of(front)->next | (front & CLOSED),
-                                 memory_order_acq_rel, memory_order_acquire))
+    while (node_of(front) &&
+           !atomic_compare_exchange_weak_explicit(&i->front, &front, (uintptr_t)node_of(front)->next | (front & CLOSED),
+                                                  memory_order_acq_rel, memory_order_acquire))
         ;
     struct pool_node *node = node_of(front);
     if (node)

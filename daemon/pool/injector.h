@@ -4,8 +4,8 @@
  *
  * Pushing is one compare-and-swap (Vyukov's intrusive queue of many producers: the new node becomes the tail, then its
  * predecessor is linked to it); taking is under a lock, many at a time. What was taken in one go lies in the worker's
- * batch, from which every worker takes, the oldest first, so that nothing hides behind a long root: when the queue is empty, and before
- * that where the batch's owner is seen to stand.
+ * batch, from which every worker takes, the oldest first, so that nothing hides behind a long root: when the queue is
+ * empty, and before that where the batch's owner is seen to stand.
  *
  *             | push | take | any | close | batch_take | batch_fill
  *  push       | yes  | yes  | yes |  yes  |    yes     |    yes         [any thread]
@@ -29,8 +29,9 @@ struct injector {
     /* The youngest node, or the stub; the lowest bit: closed to the outside. [atomic: push's seq_cst CAS publishes the
      * node and is what park.h asks of a publication; partner is the seq_cst load of a look] */
     _Alignas(64) _Atomic uintptr_t tail;
-    /* Nodes that were put to the front, the youngest first; the lowest bit: closed to the outside. [atomic: as tail; taken
-     * off under lock, so no node comes back while it is looked at] On a line of its own: takers look at it each time. */
+    /* Nodes that were put to the front, the youngest first; the lowest bit: closed to the outside. [atomic: as tail;
+     * taken off under lock, so no node comes back while it is looked at] On a line of its own: takers look at it each
+     * time. */
     _Alignas(64) _Atomic uintptr_t front;
     _Alignas(64) pthread_mutex_t lock;
     /* The oldest, or the stub. [stored under lock; relaxed load by a look] */

@@ -40,7 +40,8 @@ struct overflow_level {
 
 void pool_broken(const char *what)
 {
-    dprintf(STDERR_FILENO, "wsd: a task broke the rules of wsd/task.h: %s\n", what); /* a task may hold the lock of stderr */
+    /* a task may hold the lock of stderr */
+    dprintf(STDERR_FILENO, "wsd: a task broke the rules of wsd/task.h: %s\n", what);
     abort();
 }
 
@@ -233,11 +234,11 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
 }
 
 /* Whether this worker may take tasks that have nothing to do with what it waits for. They pile up on both stacks; and
- * who holds a lock across a join, or is a future that they wait for, would never get out from under them: nor what such a
- * one waits for, so `own` goes with the task. What is stolen back from the thief needs no such bound: it lies deeper in
- * the tree than the waiting task, so the depth of the tree bounds it, and it waits for nothing above it. Where more run
- * than were asked for, a join is where one of them stops: it sleeps until it is over. Others run, so what it leaves is
- * taken. */
+ * who holds a lock across a join, or is a future that they wait for, would never get out from under them: nor what such
+ * a one waits for, so `own` goes with the task. What is stolen back from the thief needs no such bound: it lies deeper
+ * in the tree than the waiting task, so the depth of the tree bounds it, and it waits for nothing above it. Where more
+ * run than were asked for, a join is where one of them stops: it sleeps until it is over. Others run, so what it leaves
+ * is taken. */
 static bool may_take_any(const struct worker *w)
 {
     const struct deque *d = &w->deque;
@@ -247,8 +248,8 @@ static bool may_take_any(const struct worker *w)
            !crew_surplus(w->pool);
 }
 
-/* Where this join was woken for a task, whoever published another relied on that wake-up, or woke a join that had better
- * to do: looks whether something is left, as the last searcher does. */
+/* Where this join was woken for a task, whoever published another relied on that wake-up, or woke a join that had
+ * better to do: looks whether something is left, as the last searcher does. */
 static void pass_on(struct worker *w)
 {
     if (!w->for_task)
@@ -287,8 +288,8 @@ static bool may_go_on(struct worker *w, const struct wait *wait, bool any)
         return true;
     if (any)
         return worker_look(w, NULL);
-    return thief && atomic_load_explicit(&thief->deque.origin, memory_order_relaxed) == origin && worker_look(w, thief) &&
-           deque_has_origin_any(&thief->deque, origin);
+    return thief && atomic_load_explicit(&thief->deque.origin, memory_order_relaxed) == origin &&
+           worker_look(w, thief) && deque_has_origin_any(&thief->deque, origin);
 }
 
 static void wait_sleep(struct worker *w, const struct wait *wait)

@@ -3,8 +3,8 @@
  * park.c: whom to wake, and when nobody.
  * Owns the count of searchers and the list of sleeping joins.
  * wake_* [any]; the others [worker].
- * Keeps: no sleeper while work is visible that is worth a worker and nobody searches; a wake-up makes at most one system
- * call, none while somebody searches or is being woken.
+ * Keeps: no sleeper while work is visible that is worth a worker and nobody searches; a wake-up makes at most one
+ * system call, none while somebody searches or is being woken.
  * Does not know where work is. */
 #include "pool/park.h"
 

@@ -33,26 +33,27 @@
 #include "base/list.h"
 
 struct joiner {
-    struct list link;   /* [park.lock] */
+    struct list link;        /* [park.lock] */
     struct eventcount event; /* also notified by whoever finishes the awaited task */
 };
 
 #define PARK_SEARCHERS 0x1fffffffu /* of seek: how many search */
-#define PARK_RUNG      (1u << 29)  /* of seek: who publishes roots from another process has woken somebody, who has not come to search */
+/* of seek: who publishes roots from another process has woken somebody, who has not come to search */
+#define PARK_RUNG (1u << 29)
 
 struct park {
     _Atomic uint32_t *seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
     _Atomic uint32_t own_seek;
-    struct eventcount *event;   /* [const] */
-    bool shared;           /* [const] */
+    struct eventcount *event; /* [const] */
+    bool shared;              /* [const] */
     pthread_mutex_t lock;
     struct list joiners;        /* [lock] */
     _Atomic uint32_t n_joiners; /* [atomic: stored under lock; seq_cst RMW, partner is wake_task's] */
 };
 
-/* seek: where the word is, 0; NULL: the park has one. One who publishes roots from another process may use it: he need not
- * notify the event while it is not 0 (RMW of zero, acq_rel). Where it is, he sets PARK_RUNG before he does. Nobody here relies on
- * that bit, so what he makes of it harms his own roots only. */
+/* seek: where the word is, 0; NULL: the park has one. One who publishes roots from another process may use it: he need
+ * not notify the event while it is not 0 (RMW of zero, acq_rel). Where it is, he sets PARK_RUNG before he does. Nobody
+ * here relies on that bit, so what he makes of it harms his own roots only. */
 void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *seek);
 void park_deinit(struct park *p);
 
@@ -67,7 +68,7 @@ bool park_has_sleepers(const struct park *p);
 void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
-/* A join would take any task; it no longer would. First eventcount_prepare, between them look, eventcount_wait. False: it was
- * woken for a task, and has to see that the next one is woken where more is left. */
+/* A join would take any task; it no longer would. First eventcount_prepare, between them look, eventcount_wait. False:
+ * it was woken for a task, and has to see that the next one is woken where more is left. */
 void park_joiner_add(struct park *p, struct joiner *j);
 bool park_joiner_remove(struct park *p, struct joiner *j);

@@ -42,7 +42,8 @@ void pool_check_fork(void)
 {
     if (!forked)
         return;
-    fputs("wsd: a child of fork() called into the pool, which it does not have: exec, or start a job instead\n", stderr);
+    fputs("wsd: a child of fork() called into the pool, which it does not have: exec, or start a job instead\n",
+          stderr);
     abort();
 }
 
@@ -123,7 +124,8 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     *pool = (struct pool){.options = *options, .eager = options->eager || !deque_revoke_available()};
     eventcount_init(&pool->own_event);
     injector_init(&pool->injector);
-    park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared, options->seek);
+    park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared,
+              options->seek);
     pthread_mutex_init(&pool->close_lock, NULL);
     pthread_mutex_init(&pool->crew_lock, NULL);
     pthread_cond_init(&pool->tickets_came, NULL);
@@ -221,8 +223,8 @@ void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_c
     const struct worker *w = pool->all[index];
 
 #define READ(what) .what = atomic_load_explicit(&w->count.what, memory_order_relaxed)
-    *ret = (struct pool_counters){READ(roots), READ(ready), READ(published), READ(stolen), READ(failed_steals), READ(parks),
-                                  READ(wakeups), READ(helped),   READ(overflows), READ(revoked)};
+    *ret = (struct pool_counters){READ(roots), READ(ready),   READ(published), READ(stolen),    READ(failed_steals),
+                                  READ(parks), READ(wakeups), READ(helped),    READ(overflows), READ(revoked)};
 #undef READ
     /* A thread that ends takes its clock back, and the kernel refuses the clock of one that is gone. */
     clockid_t clock = atomic_load_explicit(&w->clock, memory_order_relaxed);

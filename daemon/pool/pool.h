@@ -33,35 +33,41 @@ struct pool_source {
     struct pool_node *(*take)(void *context, bool *ret_more);
     /* Whether take would find one; asked between announcing and sleeping. */
     bool (*ready)(void *context);
-    /* Whether that is worth another worker, by what the asking one has at hand and will take it after; may be NULL: always. */
+    /* Whether that is worth another worker, by what the asking one has at hand and will take it after; may be NULL:
+     * always. */
     bool (*worth)(void *context);
-    /* Other eventcounts that whoever publishes roots notifies instead of options.event; may be NULL. prepare adds them to
-     * what a worker is about to sleep on, before the last look; done, when it sleeps no more, tells the same set. Where the
-     * set of them changes, options.event is notified for all. */
+    /* Other eventcounts that whoever publishes roots notifies instead of options.event; may be NULL. prepare adds them
+     * to what a worker is about to sleep on, before the last look; done, when it sleeps no more, tells the same set.
+     * Where the set of them changes, options.event is notified for all. */
     void (*prepare)(void *context, struct eventcount_set *set);
     void (*done)(void *context, struct eventcount_set *set);
-    /* Whether, by what the asking worker ran last, more may come so soon that it pays to look for it awake; may be NULL. */
+    /* Whether, by what the asking worker ran last, more may come so soon that it pays to look for it awake; may be
+     * NULL. */
     bool (*lively)(void *context);
-    /* The asking worker takes no more, for now: it is about to sleep or to block, runs something else, or is one too many. Before its last
-     * look; may be NULL. */
+    /* The asking worker takes no more, for now: it is about to sleep or to block, runs something else, or is one too
+     * many. Before its last look; may be NULL. */
     void (*leave)(void *context);
     void *context;
 };
 
 struct pool_options {
-    uint32_t workers;    /* 1 to POOL_WORKERS_MAX */
-    size_t stack_size;   /* bytes of a worker's stack, and a guard of 1 MiB below it; 0: 8 MiB */
-    bool pin;            /* each worker on a CPU of its own, and victims nearest first; see topology.h */
-    struct eventcount *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
+    uint32_t workers;  /* 1 to POOL_WORKERS_MAX */
+    size_t stack_size; /* bytes of a worker's stack, and a guard of 1 MiB below it; 0: 8 MiB */
+    bool pin;          /* each worker on a CPU of its own, and victims nearest first; see topology.h */
+    struct eventcount
+        *event; /* where idle workers sleep; NULL: one of its own. In shared memory where the source's writer
                             is another process (it notifies after publishing) */
     bool event_shared;
-    _Atomic uint32_t *seek; /* with event_shared, in the same memory: who searches, and whom the other side has rung for (park.h); NULL: nobody else asks */
+    /* with event_shared, in the same memory: who searches, and whom the other side has rung for (park.h); NULL: nobody
+     * else asks */
+    _Atomic uint32_t *seek;
     struct pool_source source; /* take NULL: none */
     /* Called on each worker before its first and after its last task; may be NULL. */
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);
     void (*worker_stop)(struct wsd_worker *self, uint32_t index, void *context);
-    /* Called where a task has ended its worker's thread: by pthread_exit() or a cancel, on that thread while it is unwound; or, `gone`,
-     * by the exit system call, on the thread of pool_look(). Must not return, since the pool cannot do without the worker.
+    /* Called where a task has ended its worker's thread: by pthread_exit() or a cancel, on that thread while it is
+     * unwound; or, `gone`, by the exit system call, on the thread of pool_look(). Must not return, since the pool
+     * cannot do without the worker.
      * NULL: the process is aborted. */
     void (*worker_lost)(struct wsd_worker *self, uint32_t index, bool gone, void *context);
     void *context;
@@ -74,7 +80,7 @@ struct pool_options {
     /* For traces: the words for a subject's name, cut off to size; [any thread]. NULL: none has any. */
     void (*subject_name)(const void *name, char *ret, size_t size, void *context);
     size_t task_bytes; /* of task stack before a spawn runs the child at once, 16 to 56 a task; 0: 96 MiB */
-    bool eager;          /* make each spawned task stealable at once, as where the kernel has no membarrier: slower */
+    bool eager;        /* make each spawned task stealable at once, as where the kernel has no membarrier: slower */
 };
 
 /* Starts the workers. 0, -EINVAL, -ENOMEM, -EAGAIN. [any] */
@@ -120,7 +126,8 @@ struct pool_counters {
     uint64_t helped;    /* of the stolen: run while waiting in a join */
     uint64_t overflows; /* children that ran inside their spawn because the task stack was full */
     uint64_t revoked;   /* times that this worker published tasks of another, who was in a long leaf */
-    uint64_t cpu_usec;  /* of its thread, asked of the kernel by whoever looks; 0: a guest's, or one whose thread has ended */
+    /* of its thread, asked of the kernel by whoever looks; 0: a guest's, or one whose thread has ended */
+    uint64_t cpu_usec;
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);
 uint32_t pool_workers(const struct pool *pool);
@@ -180,6 +187,6 @@ struct pool_trace_output {
 
 /* Writes the trace in the Chrome trace format: one event, a JSON object, a line. Complete events (X) for roots, stolen
  * tasks (cat task, with the victim), joins and sleeps; a flow (s, f) a steal; names of process and workers (M). What
- * had begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events that
- * were overwritten by newer ones. 0, -ENOMEM, or what put said. [any] */
+ * had begun before, or has not ended, is cut off at the edges of the trace. Also while it goes on. *ret_lost: events
+ * that were overwritten by newer ones. 0, -ENOMEM, or what put said. [any] */
 int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uint64_t *ret_lost);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ready.h: pieces of work that anybody may run and that are joined in any order: futures, nodes of graphs. Each worker has
- * a list: it takes the youngest, others the oldest, and whoever waits for one takes that one out.
+ * ready.h: pieces of work that anybody may run and that are joined in any order: futures, nodes of graphs. Each worker
+ * has a list: it takes the youngest, others the oldest, and whoever waits for one takes that one out.
  *
  *            | push | take_* | remove | any
  *  push      | lock |  lock  |  lock  | yes       [any thread]

@@ -103,8 +103,8 @@ int form_reduce(struct wsd_worker *self, struct wsd_group *group, uint64_t begin
     wsd_group_begin(self, &r.group, group);
     if (begin < end) {
         partition_init(self, &r.partition, end - begin, grain);
-        made = WSD_CALL(reduce_piece, &r, begin, end, r.partition.grain, ret_value,
-                        partition_origin(self, &r.partition));
+        made =
+            WSD_CALL(reduce_piece, &r, begin, end, r.partition.grain, ret_value, partition_origin(self, &r.partition));
     } else {
         made = value_make(&r, ret_value);
     }

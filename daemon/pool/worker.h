@@ -42,28 +42,28 @@ struct worker {
     /* [owner] */
     char *stack_floor; /* below it a join takes no unrelated work */
     uint32_t random, last_victim;
-    uint32_t n_roots;      /* looked for in its batch and the injector */
-    uint32_t watched;      /* whose batch is looked at to see whether it stands .. */
-    uint64_t watched_word; /* .. and how it was the last time */
+    uint32_t n_roots;                                 /* looked for in its batch and the injector */
+    uint32_t watched;                                 /* whose batch is looked at to see whether it stands .. */
+    uint64_t watched_word;                            /* .. and how it was the last time */
     struct overflow_chunk *overflow, *overflow_spare; /* results of children that ran inside their spawn */
     /* Where on the stack they belong: the youngest is public.level and public.done, the outer ones are here. */
     struct overflow_level *levels;
     uint32_t n_levels, levels_room;
     _Alignas(OVERFLOW_ALIGN) unsigned char scratch[DEQUE_SLOT_MAX + OVERFLOW_ALIGN]; /* a slot for a result of those */
-    uint32_t tiny;       /* stolen tasks one after the other that were not worth it */
-    uint64_t not_before; /* in ticks: no stealing until then */
+    uint32_t tiny;        /* stolen tasks one after the other that were not worth it */
+    uint64_t not_before;  /* in ticks: no stealing until then */
     uint32_t n_misses;    /* of that */
     uint32_t linger_usec; /* how long it pays to look awake where the source is lively */
-    bool for_task;       /* its join was woken for a task: it owes a look whether more is left */
-    bool guest;          /* an outside thread's [const] */
-    bool lent;           /* of a guest: in use. [crew_lock] */
-    bool has_thread;     /* [crew_lock] */
-    uint32_t away;       /* crew_leave() without its return [owner] */
-    uint64_t origins;    /* how many there were [owner] */
+    bool for_task;        /* its join was woken for a task: it owes a look whether more is left */
+    bool guest;           /* an outside thread's [const] */
+    bool lent;            /* of a guest: in use. [crew_lock] */
+    bool has_thread;      /* [crew_lock] */
+    uint32_t away;        /* crew_leave() without its return [owner] */
+    uint64_t origins;     /* how many there were [owner] */
     struct trace_worker trace;
-    _Atomic int cpu;      /* that it is pinned to, plus 1 [atomic: relaxed; owner's] */
-    _Atomic clockid_t clock; /* of its thread's CPU time; 0: none [atomic: relaxed; owner's] */
-    _Atomic bool retired; /* sleeps until there are too few [atomic: relaxed; owner's] */
+    _Atomic int cpu;                           /* that it is pinned to, plus 1 [atomic: relaxed; owner's] */
+    _Atomic clockid_t clock;                   /* of its thread's CPU time; 0: none [atomic: relaxed; owner's] */
+    _Atomic bool retired;                      /* sleeps until there are too few [atomic: relaxed; owner's] */
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
     struct batch batch;                        /* roots that it took at once; all take from it */
     struct ready_list ready;                   /* pieces that anybody may run */
@@ -82,7 +82,7 @@ struct worker {
 struct pool {
     struct pool_options options; /* [const] */
     struct eventcount own_event;
-    bool eager;   /* [const] */
+    bool eager;           /* [const] */
     _Atomic bool crowded; /* more workers than CPUs: a waiting one must not keep a running one off [atomic: relaxed] */
     struct injector injector;
     struct park park;
@@ -101,13 +101,14 @@ struct pool {
     pthread_mutex_t close_lock, crew_lock;
     pthread_cond_t tickets_came;
     uint32_t retired, tickets, threads, most_asked; /* [crew_lock] */
-    struct worker *unhired; /* among `all`, still without a thread; NULL: none [crew_lock] */
+    struct worker *unhired;                         /* among `all`, still without a thread; NULL: none [crew_lock] */
     bool joined;                                    /* [close_lock] */
-    /* One bit a worker: it may have something to take. There may be many retired ones after others have blocked, and who
-     * looks for work need not ask them. [atomic: seq_cst RMW by the worker itself, or its maker, before it can have
+    /* One bit a worker: it may have something to take. There may be many retired ones after others have blocked, and
+     * who looks for work need not ask them. [atomic: seq_cst RMW by the worker itself, or its maker, before it can have
      * anything; seq_cst load after a sleeper's announcement] */
     _Atomic uint64_t active[(POOL_ALL_MAX + 63) / 64];
-    struct worker **all; /* in the order of their making: workers, spare ones, guests [crew_lock; below victims const] */
+    /* in the order of their making: workers, spare ones, guests [crew_lock; below victims const] */
+    struct worker **all;
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
     struct topology *topology; /* [const] NULL: nobody is pinned */
@@ -198,7 +199,8 @@ void pool_tell_task(struct pool *pool);
 void worker_relax(void);
 /* pin.c: goes to its CPU, where the pool has it so. [owner of w] */
 void worker_pin(struct worker *w);
-/* How many ticks (base/ticks.h) a stolen task took, so that thieves leave alone what is not worth their while. [owner of w] */
+/* How many ticks (base/ticks.h) a stolen task took, so that thieves leave alone what is not worth their while. [owner
+ * of w] */
 void worker_weigh(struct worker *w, uint64_t ticks);
 
 /* What this worker runs from now on does not descend from what it waits for. [owner] */
@@ -217,8 +219,8 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool);
 int crew_set(struct pool *pool, uint32_t n);
 void crew_join(struct pool *pool);
 bool crew_short(const struct pool *pool);
-/* More run than were asked for, since some have come back from a wait, or the number has shrunk: a worker that is between
- * two tasks had better stop. */
+/* More run than were asked for, since some have come back from a wait, or the number has shrunk: a worker that is
+ * between two tasks had better stop. */
 bool crew_surplus(const struct pool *pool);
 /* Adds a worker where there are too few. [any] */
 void crew_complete(struct pool *pool);
@@ -236,7 +238,7 @@ struct wait {
     bool (*over)(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin);
     const void *what;
     struct eventcount *event; /* whoever ends it notifies */
-    bool future;         /* what could be taken meanwhile may wait for whoever waits here */
+    bool future;              /* what could be taken meanwhile may wait for whoever waits here */
 };
 /* Runs other tasks, its own descendants first, until it is over; sleeps where there is nothing to run. [owner] */
 void worker_wait(struct worker *w, const struct wait *wait);

@@ -87,11 +87,13 @@ static void push(struct back *b, uint64_t value)
     struct completion *c = &b->up->completions[at % RING_COMPLETIONS];
 
     atomic_store_explicit(&c->value, value, memory_order_relaxed);
-    /* An RMW that stands for a store and the fence behind it (see eventcount_notify()); the line is ours, `asleep` is everybody's and is
-     * only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst, and so is the load behind it:
-     * partners are the exchange in front_asleep() and its look; one of the two sees the other. */
+    /* An RMW that stands for a store and the fence behind it (see eventcount_notify()); the line is ours, `asleep` is
+     * everybody's and is only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst, and
+     * so is the load behind it: partners are the exchange in front_asleep() and its look; one of the two sees the
+     * other. */
     atomic_exchange_explicit(&c->seq, at + 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&b->up->asleep, memory_order_seq_cst) && atomic_exchange_explicit(&b->up->asleep, 0, memory_order_relaxed))
+    if (atomic_load_explicit(&b->up->asleep, memory_order_seq_cst) &&
+        atomic_exchange_explicit(&b->up->asleep, 0, memory_order_relaxed))
         back_bell(b);
 }
 
@@ -103,7 +105,8 @@ static uint64_t waiting(struct back *b, uint64_t head)
 {
     uint64_t n = atomic_load_explicit(&b->down->tail, memory_order_acquire) - head;
 
-    /* acquire: partner is the release in front_go_on(), and in back_hold() of this thread, or of one that took before */
+    /* acquire: partner is the release in front_go_on(), and in back_hold() of this thread, or of one that took
+     * before */
     return n <= RING_SLOTS && atomic_load_explicit(&b->up->hold, memory_order_acquire) == 0 ? n : 0;
 }
 
@@ -139,7 +142,9 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec)
                                                    memory_order_relaxed))
             continue;
         if (n > 1) { /* what the next one will be read from comes from another core meanwhile */
-            uint32_t next = ring_entry_slot(atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed)) % RING_SLOTS;
+            uint32_t next =
+                ring_entry_slot(atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed)) %
+                RING_SLOTS;
 
             __builtin_prefetch(&b->down->slots[next]);
             __builtin_prefetch(b->down->slots[next].tiny);
@@ -238,7 +243,8 @@ int back_read_item(struct back_request *ret)
     return 0;
 }
 
-bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, uint64_t started_usec, struct up_end end)
+bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, uint64_t started_usec,
+               struct up_end end)
 {
     struct up_bundle *bundle = &b->up->bundles[slot];
     struct up_slot *u = &b->up->slots[slot];
@@ -253,10 +259,10 @@ bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item
     bundle->ends[item] = end;
     /* Before the CAS, as in back_claim(). */
     atomic_store_explicit(&u->started_usec, started_usec + end.run_usec, memory_order_relaxed);
-    /* release: partner is the acquire in front_close(), front_running() and front_autopsy(), which read record and time after it.
-     * Where it fails nothing is read but that it is closed. */
-    if (atomic_compare_exchange_strong_explicit(&bundle->at, &word, ring_word(generation, item + 1), memory_order_release,
-                                                memory_order_relaxed))
+    /* release: partner is the acquire in front_close(), front_running() and front_autopsy(), which read record and time
+     * after it. Where it fails nothing is read but that it is closed. */
+    if (atomic_compare_exchange_strong_explicit(&bundle->at, &word, ring_word(generation, item + 1),
+                                                memory_order_release, memory_order_relaxed))
         return true;
     atomic_store_explicit(&u->started_usec, started, memory_order_relaxed);
     return false;

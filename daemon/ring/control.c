@@ -16,7 +16,8 @@
 #include "base/cleanup.h"
 #include "base/async-close.h"
 
-#define FDS_MAX 253 /* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
+/* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
+#define FDS_MAX 253
 
 int control_send(int socket, const struct control *c, int fd)
 {

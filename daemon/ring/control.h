@@ -6,11 +6,12 @@
  *
  * The executor is started as
  *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is its stdout and stderr too, and, where wsd
- * itself starts it, perhaps 8: a regular file, which stays open as long as anything is left below the executor. PATHS is "any" where plugins may be opened by
- * any path (a user's own wsd), else "dirs"; PIN is "pin" where each worker has a CPU of its own, else "free"; STACK is
- * the size of a worker's stack in bytes; SANDBOX is KEY=VALUE,... of required, commands, children (0 or 1), core, memory
- * (bytes), deny (names of system calls, blanks between), and writable (directories, colons between), which is the last one.
+ * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is its stdout and stderr too,
+ * and, where wsd itself starts it, perhaps 8: a regular file, which stays open as long as anything is left below the
+ * executor. PATHS is "any" where plugins may be opened by any path (a user's own wsd), else "dirs"; PIN is "pin" where
+ * each worker has a CPU of its own, else "free"; STACK is the size of a worker's stack in bytes; SANDBOX is
+ * KEY=VALUE,... of required, commands, children (0 or 1), core, memory (bytes), deny (names of system calls, blanks
+ * between), and writable (directories, colons between), which is the last one.
  */
 #pragma once
 
@@ -28,16 +29,16 @@
 
 enum control_kind {
     /* wsd -> executor */
-    CONTROL_LOAD = 1,   /* number: plugin number; text: name or path, as submitted. -> LOADED [.., FUNCTION..] */
-    CONTROL_INPUT = 2,  /* slot, generation; descriptor of the input */
-    CONTROL_OPENED = 3, /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
-    CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
-    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
+    CONTROL_LOAD = 1,       /* number: plugin number; text: name or path, as submitted. -> LOADED [.., FUNCTION..] */
+    CONTROL_INPUT = 2,      /* slot, generation; descriptor of the input */
+    CONTROL_OPENED = 3,     /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
+    CONTROL_FINISH = 4,     /* no more work will come: run fini and exit 0 */
+    CONTROL_ASK = 5,        /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
                            memfd of fixed size that the answer is written to -> ASKED */
     CONTROL_ARENA = 6,      /* number, whose place is free (layout.h); descriptor of an arena, which is mapped until */
     CONTROL_ARENA_DROP = 7, /* number: of one that no job uses, nor will use */
     CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
-    CONTROL_LANE = 41,       /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's
+    CONTROL_LANE = 41, /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's
                                 working directory, or "" -> LANED */
     CONTROL_LANE_BIND = 42,  /* number: of the lane; slot: number that it is called by there; generation: plugin number;
                                 functions: index; flags: microseconds that a call may run, 0: any -> LANED */
@@ -56,11 +57,13 @@ enum control_kind {
                               or a positive errno: ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so
                               that it was closed */
     CONTROL_UNSAFE = 71,   /* instead of READY, and then the end: it cannot confine itself; text: why */
-    CONTROL_FAILED = 72,   /* instead of READY, and then the end: it cannot start; error: a positive errno; text: why, with the limit
+    CONTROL_FAILED =
+        72, /* instead of READY, and then the end: it cannot start; error: a positive errno; text: why, with the limit
                               that explains it */
-    CONTROL_REAPER = 73,   /* descriptor: a stream socket, whose other end has who starts and ends commands from now on: at the
+    CONTROL_REAPER =
+        73, /* descriptor: a stream socket, whose other end has who starts and ends commands from now on: at the
                               end of file here there, they end them all, and at the end of file here, they are gone */
-    CONTROL_SPOILT = 74,   /* later jobs should have a fresh process; text: what jobs have left in this one */
+    CONTROL_SPOILT = 74, /* later jobs should have a fresh process; text: what jobs have left in this one */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */
@@ -68,22 +71,22 @@ enum control_ask {
     ASK_WORKERS = 1,     /* descriptor: an array of struct control_worker; functions: workers in force; flags: bytes */
     ASK_SET_WORKERS = 2, /* flags: so many from now on; functions: workers in force */
     ASK_TRACE_START = 3,
-    ASK_TRACE_STOP = 4,  /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes;
+    ASK_TRACE_STOP = 4, /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes;
                             functions: events that are lost. ENOSPC: the descriptor was too small for the rest */
-    ASK_TRACE_DROP = 5,  /* as STOP, and nobody wants it */
-    ASK_HEALTH = 6, /* whether it is there */
+    ASK_TRACE_DROP = 5, /* as STOP, and nobody wants it */
+    ASK_HEALTH = 6,     /* whether it is there */
     ASK_LAST = ASK_HEALTH,
 };
 
 enum control_laned { LANED_OPEN = 0xffff0000u, LANED_CLOSED = 0xffff0001u };
 
-#define CONTROL_WORKERS_MAX 4096u         /* records: workers, retired ones and guests */
-#define CONTROL_TRACE_MAX   (256u << 20)  /* bytes of a trace */
+#define CONTROL_WORKERS_MAX 4096u        /* records: workers, retired ones and guests */
+#define CONTROL_TRACE_MAX   (256u << 20) /* bytes of a trace */
 
 /* The counters of one worker, in this order. */
 #define CONTROL_COUNTERS(x)                                                                                            \
     x(roots) x(ready) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)    \
-    x(cpu_usec)
+        x(cpu_usec)
 enum {
 #define CONTROL_COUNTER_(name) CONTROL_COUNT_##name,
     CONTROL_COUNTERS(CONTROL_COUNTER_) CONTROL_N_COUNTERS
@@ -114,10 +117,11 @@ struct control {
 
 #define CONTROL_HEADER offsetof(struct control, text)
 
-/* Sends one packet, with a descriptor unless fd is -1. 0, -EAGAIN (only with nonblocking descriptors), -EPIPE, .. [any] */
+/* Sends one packet, with a descriptor unless fd is -1. 0, -EAGAIN (only with nonblocking descriptors), -EPIPE, ..
+ * [any] */
 int control_send(int socket, const struct control *c, int fd);
 
-/* Receives one packet into *ret, whose text is "" where it has none; *ret_fd is -1 or a descriptor (close-on-exec) that the caller owns. 0; -EAGAIN;
- * owner: of what is not handed out, as async_close() has it. -ECONNRESET at the end; -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any,
- * one at a time] */
+/* Receives one packet into *ret, whose text is "" where it has none; *ret_fd is -1 or a descriptor (close-on-exec) that
+ * the caller owns. 0; -EAGAIN; owner: of what is not handed out, as async_close() has it. -ECONNRESET at the end;
+ * -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any, one at a time] */
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

@@ -74,7 +74,8 @@ void front_deinit(struct front *f)
     f->bell_fd = close_fd(f->bell_fd);
 }
 
-/* The lowest run of n chunks of the down arena: what was used before has its pages on both sides. RING_NONE where there is none. */
+/* The lowest run of n chunks of the down arena: what was used before has its pages on both sides. RING_NONE where there
+ * is none. */
 static uint32_t chunks_take(struct front *f, uint32_t n)
 {
     uint32_t run = 0;
@@ -182,19 +183,22 @@ bool front_ring(struct front *f)
 {
     uint32_t nobody = 0;
 
-    /* acq_rel, an RMW of zero: partner is the RMW by which a worker stops searching, after which it looks at the ring once more. Either it
-     * sees the tail then, or we see that it has stopped. Who is being woken has that look before him, and who came since then, too. */
+    /* acq_rel, an RMW of zero: partner is the RMW by which a worker stops searching, after which it looks at the ring
+     * once more. Either it sees the tail then, or we see that it has stopped. Who is being woken has that look before
+     * him, and who came since then, too. */
     if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) != 0 ||
-        !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel, memory_order_relaxed))
+        !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel,
+                                                 memory_order_relaxed))
         return false;
-    /* One sleeper: it wakes the next itself while there is more. Where there is none each will search, which clears the bit, before it sleeps. */
+    /* One sleeper: it wakes the next itself while there is more. Where there is none each will search, which clears the
+     * bit, before it sleeps. */
     return eventcount_notify(&f->up->doorbell, 1, true);
 }
 
 void front_submitted(struct front *f)
 {
-    /* seq_cst RMW of zero: partner is the one in eventcount_prepare(). Where that one is later, its worker looks at the ring after it, and sees the tail.
-     * Where it was earlier, so was the end of the worker's slot, and we see that. */
+    /* seq_cst RMW of zero: partner is the one in eventcount_prepare(). Where that one is later, its worker looks at the
+     * ring after it, and sees the tail. Where it was earlier, so was the end of the worker's slot, and we see that. */
     atomic_fetch_add_explicit(&f->up->doorbell.waiters, 0, memory_order_seq_cst);
 }
 
@@ -220,7 +224,8 @@ uint32_t front_close(struct front *f, uint32_t slot)
     f->begun[slot] = 1;
     if (f->n_items[slot] == 1 || f->closed[slot]) /* whatever stands there now */
         return f->turn[slot];
-    /* acquire: partner is the release CAS in back_turn(), so the records of those before are there; its next CAS fails */
+    /* acquire: partner is the release CAS in back_turn(), so the records of those before are there; its next CAS
+     * fails */
     uint64_t word = atomic_fetch_or_explicit(&f->up->bundles[slot].at, BUNDLE_CLOSED, memory_order_acquire);
     uint32_t at = (uint32_t)word & ~BUNDLE_CLOSED;
 
@@ -234,8 +239,8 @@ void front_go_on(struct front *f, uint32_t slot)
 {
     if (front_close(f, slot) + 1 >= f->n_items[slot])
         return;
-    /* release: partner is the acquire load in back_take(); what was recalled meanwhile is not begun. Who had looked sleeps, or will look once more,
-     * as for new work. */
+    /* release: partner is the acquire load in back_take(); what was recalled meanwhile is not begun. Who had looked
+     * sleeps, or will look once more, as for new work. */
     atomic_fetch_sub_explicit(&f->up->hold, 1, memory_order_release);
     front_ring(f);
 }
@@ -306,15 +311,16 @@ bool front_waiting(struct front *f, uint32_t slot)
 bool front_sealed(struct front *f, uint32_t slot)
 {
     /* Relaxed: nothing is read after it. */
-    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) == ring_word(f->generation[slot], RING_DONE);
+    return atomic_load_explicit(&f->up->slots[slot].state, memory_order_relaxed) ==
+           ring_word(f->generation[slot], RING_DONE);
 }
 
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec)
 {
     struct up_slot *u = &f->up->slots[slot];
 
-    /* acquire: partner is the CAS in back_claim(), which comes after the time was written; in the other order it could be the time of
-     * the slot's job before */
+    /* acquire: partner is the CAS in back_claim(), which comes after the time was written; in the other order it could
+     * be the time of the slot's job before */
     bool running =
         atomic_load_explicit(&u->state, memory_order_acquire) == ring_word(f->generation[slot], RING_RUNNING);
     *ret_started_usec = atomic_load_explicit(&u->started_usec, memory_order_relaxed);
@@ -441,10 +447,12 @@ static bool completion_there(struct front *f, uint64_t position)
            position + 1;
 }
 
-/* What the one after the next will be read from comes from another core meanwhile. Whatever stands there, it is a slot's address. */
+/* What the one after the next will be read from comes from another core meanwhile. Whatever stands there, it is a
+ * slot's address. */
 static void fetch_ahead(const struct front *f)
 {
-    uint64_t value = atomic_load_explicit(&f->up->completions[(f->head + 2) % RING_COMPLETIONS].value, memory_order_relaxed);
+    uint64_t value =
+        atomic_load_explicit(&f->up->completions[(f->head + 2) % RING_COMPLETIONS].value, memory_order_relaxed);
     uint32_t slot = (uint32_t)(value >> 32) % RING_SLOTS;
 
     __builtin_prefetch(&f->up->slots[slot]);
@@ -488,8 +496,8 @@ void front_release(struct front *f, uint32_t chunk, uint32_t run)
 
 bool front_asleep(struct front *f)
 {
-    /* seq_cst, both the RMW and the look behind it: partners are the executor's RMW that pushes, and its look behind that; one of the
-     * two sees the other, so no completion is left lying while the loop sleeps */
+    /* seq_cst, both the RMW and the look behind it: partners are the executor's RMW that pushes, and its look behind
+     * that; one of the two sees the other, so no completion is left lying while the loop sleeps */
     atomic_exchange_explicit(&f->up->asleep, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&f->up->completions[f->head % RING_COMPLETIONS].seq, memory_order_seq_cst) != f->head + 1)
         return false;

@@ -2,8 +2,8 @@
  *
  * lane.c: the three ends of a direct lane.
  * Owns the mappings; each end its private cursor and generations. Who may call what stands in lane.h.
- * Keeps: each call is claimed at most once and answered at most once; no size, offset or index that another process wrote is
- * used before it was copied and checked.
+ * Keeps: each call is claimed at most once and answered at most once; no size, offset or index that another process
+ * wrote is used before it was copied and checked.
  * Does not know plugins, sockets or users. */
 #include "ring/lane.h"
 
@@ -19,16 +19,16 @@
 #include "base/relax.h"
 #include "ring/region.h"
 
-#define SPIN_MAX_NSEC  50000u
-#define SPIN_MIN_NSEC  2000u  /* who is awake has answered a small call by then */
-#define SPIN_PROBE     256u   /* after so many misses it is tried again in full */
-#define BURST_NSEC     50000u /* a call so soon after the end of the last one is one of many */
-#define SPIN_LOOKS     32 /* between looks at the clock */
+#define SPIN_MAX_NSEC 50000u
+#define SPIN_MIN_NSEC 2000u  /* who is awake has answered a small call by then */
+#define SPIN_PROBE    256u   /* after so many misses it is tried again in full */
+#define BURST_NSEC    50000u /* a call so soon after the end of the last one is one of many */
+#define SPIN_LOOKS    32     /* between looks at the clock */
 
 #define MEMORY_SIZE page_up(sizeof(struct lane_memory))
 #define GRANT_SIZE  page_up(sizeof(struct lane_grant))
 
-/* --- front ---------------------------------------------------------------------------------------------------------- */
+/* --- front -------------------------------------------------------------------------------------------------------- */
 
 int lane_front_init(struct lane_front *f)
 {
@@ -122,7 +122,7 @@ bool lane_front_judge(struct lane_front *f, uint32_t slot, uint32_t generation, 
     return true;
 }
 
-/* --- mapping by the others ------------------------------------------------------------------------------------------ */
+/* --- mapping by the others ---------------------------------------------------------------------------------------- */
 
 static int both_map(int memory_fd, int grant_fd, struct lane_memory **ret_memory, const struct lane_grant **ret_grant)
 {
@@ -158,7 +158,7 @@ static void both_unmap(struct lane_memory *memory, const struct lane_grant *gran
         munmap((void *)(uintptr_t)grant, GRANT_SIZE);
 }
 
-/* --- back ----------------------------------------------------------------------------------------------------------- */
+/* --- back --------------------------------------------------------------------------------------------------------- */
 
 int lane_back_init(struct lane_back *b, int memory_fd, int grant_fd)
 {
@@ -175,8 +175,8 @@ void lane_back_deinit(struct lane_back *b)
     b->grant = NULL;
 }
 
-/* seq_cst: partner is the store in lane_client_push(), after lane_back_look(false). A tail further ahead than the ring is long is
- * nonsense, and there is nothing to take. */
+/* seq_cst: partner is the store in lane_client_push(), after lane_back_look(false). A tail further ahead than the ring
+ * is long is nonsense, and there is nothing to take. */
 static uint64_t waiting(struct lane_back *b, uint64_t head)
 {
     uint64_t n = atomic_load_explicit(&b->memory->tail, memory_order_seq_cst) - head;
@@ -211,7 +211,8 @@ bool lane_back_yield(struct lane_back *b)
     uint32_t n = atomic_load_explicit(&b->memory->looking, memory_order_relaxed);
 
     return n > 1 && lane_back_brief(b) &&
-           atomic_compare_exchange_strong_explicit(&b->memory->looking, &n, n - 1, memory_order_seq_cst, memory_order_relaxed);
+           atomic_compare_exchange_strong_explicit(&b->memory->looking, &n, n - 1, memory_order_seq_cst,
+                                                   memory_order_relaxed);
 }
 
 uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation)
@@ -260,7 +261,8 @@ static uint32_t aligned(uint32_t size)
 }
 
 /* The call at `at` of the copy; *ret_next: where the next one is. */
-static int part_of(const struct lane_request *q, uint32_t at, uint32_t output_at, struct lane_part *ret, uint32_t *ret_next)
+static int part_of(const struct lane_request *q, uint32_t at, uint32_t output_at, struct lane_part *ret,
+                   uint32_t *ret_next)
 {
     uint32_t size = q->size;
     struct lane_item item;
@@ -272,7 +274,8 @@ static int part_of(const struct lane_request *q, uint32_t at, uint32_t output_at
     if (item.args_size > size - args_at || output_at > LANE_OUTPUT || item.room > LANE_OUTPUT - output_at)
         return -EBADMSG;
     uint32_t input_at = aligned(args_at + item.args_size);
-    if (input_at > size || item.input_size > size - input_at || (item.args_size && q->bytes[args_at + item.args_size - 1] != 0))
+    if (input_at > size || item.input_size > size - input_at ||
+        (item.args_size && q->bytes[args_at + item.args_size - 1] != 0))
         return -EBADMSG;
     *ret = (struct lane_part){.argc = item.argc,
                               .args_size = item.args_size,
@@ -315,19 +318,22 @@ int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
     return 0;
 }
 
-bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end, const void *output)
+bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end,
+                    const void *output)
 {
     struct lane_slot *s = &b->memory->slots[slot];
     uint32_t turn = q->item;
     struct lane_part next;
 
-    if (q->item + 1 >= q->n_items || atomic_load_explicit(&s->cancel, memory_order_relaxed) || next_part(q, &q->call, &next) < 0)
+    if (q->item + 1 >= q->n_items || atomic_load_explicit(&s->cancel, memory_order_relaxed) ||
+        next_part(q, &q->call, &next) < 0)
         return false;
     s->ends[q->item] = *end;
     if (end->output_size)
         memcpy(s->output + q->call.output_at, output, end->output_size);
     /* release: partner is the acquire load in lane_client_last() */
-    if (!atomic_compare_exchange_strong_explicit(&s->turn, &turn, q->item + 1, memory_order_acq_rel, memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(&s->turn, &turn, q->item + 1, memory_order_acq_rel,
+                                                 memory_order_relaxed))
         return false;
     q->item++;
     q->call = next;
@@ -343,7 +349,8 @@ static void text_put(char *to, const char *text)
     to[n] = 0;
 }
 
-bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at, const struct lane_answer *a)
+bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at,
+                      const struct lane_answer *a)
 {
     struct lane_slot *s = &b->memory->slots[slot];
     uint64_t word = ring_word(generation, LANE_RUNNING);
@@ -375,7 +382,7 @@ bool lane_back_allowed(const struct lane_back *b, uint32_t bind)
     return bind < LANE_BINDS && atomic_load_explicit(&b->grant->allowed[bind], memory_order_acquire) == 1;
 }
 
-/* --- client --------------------------------------------------------------------------------------------------------- */
+/* --- client ------------------------------------------------------------------------------------------------------- */
 
 int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool may_spin)
 {
@@ -436,7 +443,8 @@ bool lane_client_add(struct lane_client *c, uint32_t slot, const struct lane_cal
 {
     struct lane_pushed *p = &c->pushed[slot];
     uint8_t *bytes = c->memory->slots[slot].bytes;
-    struct lane_item item = {.argc = (uint32_t)call->n_args, .input_size = (uint32_t)call->input_size, .room = (uint32_t)call->room};
+    struct lane_item item = {
+        .argc = (uint32_t)call->n_args, .input_size = (uint32_t)call->input_size, .room = (uint32_t)call->room};
     uint32_t at = p->size + (uint32_t)sizeof(item);
 
     if (p->n == LANE_ITEMS || at > LANE_ROOM || call->room > LANE_OUTPUT - p->room)
@@ -482,7 +490,8 @@ void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint6
     if (lane_client_lost(c)) {
         uint64_t word = ring_word(generation, LANE_QUEUED);
 
-        /* nobody will look: as if the client had been told so. Where it fails, wsd has judged or the call runs still. */
+        /* nobody will look: as if the client had been told so. Where it fails, wsd has judged or the call runs
+         * still. */
         atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
                                                 memory_order_acq_rel, memory_order_relaxed);
     }
@@ -492,7 +501,8 @@ bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief)
 {
     if (c->brief != brief)
         atomic_store_explicit(&c->memory->brief, c->brief = brief, memory_order_relaxed);
-    /* seq_cst: after the tail; partner is lane_back_look(): who is seen here looks at the tail after it has said that it looks no more */
+    /* seq_cst: after the tail; partner is lane_back_look(): who is seen here looks at the tail after it has said that
+     * it looks no more */
     if (brief && atomic_load_explicit(&c->memory->looking, memory_order_seq_cst) != 0)
         return true;
     return !eventcount_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
@@ -507,8 +517,8 @@ void lane_client_press(struct lane_client *c)
 
 bool lane_client_ended(struct lane_client *c, uint32_t slot)
 {
-    /* acquire: partners are the CASes in lane_back_answer() and lane_front_judge(). A word of another generation cannot be
-     * but by scribbling: that is an end, too. */
+    /* acquire: partners are the CASes in lane_back_answer() and lane_front_judge(). A word of another generation cannot
+     * be but by scribbling: that is an end, too. */
     uint64_t word = atomic_load_explicit(&c->memory->slots[slot].state, memory_order_acquire);
 
     return word != ring_word(c->generation[slot], LANE_QUEUED) && word != ring_word(c->generation[slot], LANE_RUNNING);

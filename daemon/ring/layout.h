@@ -18,18 +18,19 @@
  *     worker      pushes DONE or RECALLED on the completion ring, exactly once
  *     wsd         takes it, -> FREE with the next generation
  *
- * A *bundle* is a slot of several small jobs, which one worker runs one behind the other; `at` in its struct up_bundle says
- * which one has its turn. An answer that is output alone goes into a record, and the next one begins; any other is the
- * slot's own, and the bundle ends with it, as it does with its last job. Whoever closes it (wsd, where it wants some of them
- * back; the worker, where a job wants to say more than its output) keeps the next one from beginning:
+ * A *bundle* is a slot of several small jobs, which one worker runs one behind the other; `at` in its struct up_bundle
+ * says which one has its turn. An answer that is output alone goes into a record, and the next one begins; any other is
+ * the slot's own, and the bundle ends with it, as it does with its last job. Whoever closes it (wsd, where it wants
+ * some of them back; the worker, where a job wants to say more than its output) keeps the next one from beginning:
  *
- *     worker      at: i -> i + 1                     compare-and-swap (release), after record i was written; fails where it is closed
- *     either      at: i -> i, closed                 what is behind i is untouched, and the slot is i's alone
- *     worker      hold + 1, before DONE              where it ends before its last job: nobody takes what was submitted after it,
- *     wsd         hold - 1                           until what is behind i has its place before that again
+ *     worker      at: i -> i + 1                     compare-and-swap (release), after record i was written; fails
+ *     where it is closed either      at: i -> i, closed                 what is behind i is untouched, and the slot is
+ *     i's alone worker      hold + 1, before DONE              where it ends before its last job: nobody takes what was
+ *     submitted after it, wsd         hold - 1                           until what is behind i has its place before
+ *     that again
  *
- * wsd believes nothing that it reads from `up`: it keeps private cursors, its own table of slots, and looks at each word
- * once. The executor believes nothing either where that would turn another process's mistake into its own crash.
+ * wsd believes nothing that it reads from `up`: it keeps private cursors, its own table of slots, and looks at each
+ * word once. The executor believes nothing either where that would turn another process's mistake into its own crash.
  */
 #pragma once
 
@@ -44,23 +45,24 @@
 #define RING_MAGIC   0x31647377u /* "wsd1" */
 #define RING_VERSION 12u
 
-#define RING_SLOTS       1024u                  /* jobs handed ahead; bounds what a dying executor can hurt */
-#define RING_TINY        192u                   /* bytes in each slot itself: what most jobs are given */
-#define RING_SMALL       4096u                  /* bytes in the arena that belong to each slot for good */
-#define RING_ALIGN       16u                    /* of an input behind arguments */
-#define RING_CHUNK       (64u * 1024u)          /* unit of the rest of the arena */
-#define RING_CHUNKS      1024u                  /* in each direction */
-#define RING_RUN_MAX     16u                    /* chunks in one piece: 1 MiB */
-#define RING_COMPLETIONS 4096u                  /* >= slots + chunks, so the ring is never full */
-#define RING_TEXT        256u                   /* error, status */
-#define RING_JOB_CHUNKS  64u                    /* that one job may hold: a reader that stands still costs no other job */
-#define RING_BUNDLE      128u                   /* jobs in one slot */
-#define RING_WORTH_USEC  100u                   /* of expected work for which another worker is worth waking */
-#define RING_RUNG        (1u << 29)             /* of up->seek: wsd has woken a worker, which has not come to search */
-#define RING_NONE        UINT32_MAX
-#define RING_LANES       64u                    /* direct lanes of one executor (lane.h); a sleeper waits on them all */
-#define RING_LANE_SLOTS  64u                    /* calls under way in one of them */
-#define RING_ARENAS      RING_SLOTS             /* that one executor has mapped: as many as jobs can use at once */
+#define RING_SLOTS       1024u         /* jobs handed ahead; bounds what a dying executor can hurt */
+#define RING_TINY        192u          /* bytes in each slot itself: what most jobs are given */
+#define RING_SMALL       4096u         /* bytes in the arena that belong to each slot for good */
+#define RING_ALIGN       16u           /* of an input behind arguments */
+#define RING_CHUNK       (64u * 1024u) /* unit of the rest of the arena */
+#define RING_CHUNKS      1024u         /* in each direction */
+#define RING_RUN_MAX     16u           /* chunks in one piece: 1 MiB */
+#define RING_COMPLETIONS 4096u         /* >= slots + chunks, so the ring is never full */
+#define RING_TEXT        256u          /* error, status */
+/* that one job may hold: a reader that stands still costs no other job */
+#define RING_JOB_CHUNKS 64u
+#define RING_BUNDLE     128u       /* jobs in one slot */
+#define RING_WORTH_USEC 100u       /* of expected work for which another worker is worth waking */
+#define RING_RUNG       (1u << 29) /* of up->seek: wsd has woken a worker, which has not come to search */
+#define RING_NONE       UINT32_MAX
+#define RING_LANES      64u        /* direct lanes of one executor (lane.h); a sleeper waits on them all */
+#define RING_LANE_SLOTS 64u        /* calls under way in one of them */
+#define RING_ARENAS     RING_SLOTS /* that one executor has mapped: as many as jobs can use at once */
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
 
@@ -69,8 +71,8 @@ static inline uint64_t ring_word(uint32_t generation, uint32_t low)
     return (uint64_t)generation << 32 | low;
 }
 
-/* An entry of the submission ring. expected_usec: how long wsd expects it to take, RING_WORTH_USEC where that is more, or where it does not
- * know. */
+/* An entry of the submission ring. expected_usec: how long wsd expects it to take, RING_WORTH_USEC where that is more,
+ * or where it does not know. */
 static inline uint64_t ring_entry(uint32_t generation, uint32_t slot, uint32_t expected_usec)
 {
     return ring_word(generation, expected_usec << 16 | slot);
@@ -88,8 +90,8 @@ static inline uint32_t ring_entry_usec(uint64_t entry)
 
 _Static_assert((RING_ARENAS & (RING_ARENAS - 1)) == 0, "numbers may begin anew");
 
-/* Where an executor has the arena of a number. The next one there is called RING_ARENAS more: a job may be taken before the control thread
- * has heard that the one before is gone. */
+/* Where an executor has the arena of a number. The next one there is called RING_ARENAS more: a job may be taken before
+ * the control thread has heard that the one before is gone. */
 static inline uint32_t ring_arena_place(uint32_t number)
 {
     return number % RING_ARENAS;
@@ -112,18 +114,20 @@ struct down_slot {
     /* the first cache line: all that most jobs have */
     uint8_t id[16];
     uint32_t generation;
-    uint32_t plugin;       /* number given by wsd in CONTROL_LOAD */
-    uint16_t function;     /* index in the plugin's table */
-    uint16_t argc;         /* arguments, without argv[0] */
-    uint16_t flags;        /* enum down_flags */
-    uint16_t n_items;      /* 0: it is one job; else a bundle of so many, each with a struct down_item in what would be the input */
+    uint32_t plugin;   /* number given by wsd in CONTROL_LOAD */
+    uint16_t function; /* index in the plugin's table */
+    uint16_t argc;     /* arguments, without argv[0] */
+    uint16_t flags;    /* enum down_flags */
+    /* 0: it is one job; else a bundle of so many, each with a struct down_item in what would be the input */
+    uint16_t n_items;
     uint32_t directory_size; /* blob: directory, NUL included (0: none) .. */
     uint32_t args_size;      /* .. then arguments, each with its NUL .. */
     uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     uint32_t blob;           /* offset in `down` */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
-    /* the others: the blob where it has room here, which spares both sides another page; or what lies in a descriptor */
+    /* the others: the blob where it has room here, which spares both sides another page; or what lies in a
+     * descriptor */
     union {
         uint8_t tiny[RING_TINY];
         struct {
@@ -136,8 +140,9 @@ struct down_slot {
 
 _Static_assert(offsetof(struct down_slot, tiny) == 64 && sizeof(struct down_slot) == 256, "one line, and three");
 
-/* A job of a bundle: what it has not in common with the others, but its id, which follows that of the one before. Behind it, without a gap, its arguments, each with its NUL; then,
- * 16-aligned, its input; then, 16-aligned, the next one. */
+/* A job of a bundle: what it has not in common with the others, but its id, which follows that of the one before.
+ * Behind it, without a gap, its arguments, each with its NUL; then, 16-aligned, its input; then, 16-aligned, the next
+ * one. */
 struct down_item {
     uint32_t argc, args_size, input_size, unused;
 };
@@ -175,19 +180,19 @@ enum up_texts {
 
 struct up_slot {
     /* the first cache line: all that most answers have */
-    _Atomic uint64_t state;          /* ring_word(generation, enum ring_state) */
+    _Atomic uint64_t state; /* ring_word(generation, enum ring_state) */
     /* CLOCK_MONOTONIC, when the job's time began. [atomic: relaxed; written before the CAS to RUNNING (release), so who
      * reads RUNNING with acquire first, reads this job's time after] */
     _Atomic uint64_t started_usec;
     uint64_t ended_usec;
-    uint64_t cpu_usec;               /* over all tasks of the job */
-    uint64_t output_size;            /* all output bytes: chunks, then the small area */
-    uint32_t small_size;             /* bytes of output in the slot's small area, last in order */
+    uint64_t cpu_usec;    /* over all tasks of the job */
+    uint64_t output_size; /* all output bytes: chunks, then the small area */
+    uint32_t small_size;  /* bytes of output in the slot's small area, last in order */
     uint32_t worker;
     int32_t exit;
-    uint32_t messages;               /* control packets MESSAGE that it sent: they come before its end */
-    uint32_t texts;                  /* enum up_texts: what else is there */
-    uint32_t small_at;               /* where those bytes begin: behind those of the bundle's jobs before */
+    uint32_t messages; /* control packets MESSAGE that it sent: they come before its end */
+    uint32_t texts;    /* enum up_texts: what else is there */
+    uint32_t small_at; /* where those bytes begin: behind those of the bundle's jobs before */
     /* [atomic: relaxed; wsd looks now and then] Of the job of this generation; another's says nothing. */
     _Atomic uint64_t progress_done __attribute__((aligned(64)));
     _Atomic uint64_t progress_total;
@@ -198,7 +203,8 @@ struct up_slot {
 
 _Static_assert(offsetof(struct up_slot, progress_done) == 64, "one line");
 
-/* The answer of a job of a bundle that was not its last: it succeeded, and there is nothing but this. [its worker writes before `at` moves on] */
+/* The answer of a job of a bundle that was not its last: it succeeded, and there is nothing but this. [its worker
+ * writes before `at` moves on] */
 struct up_end {
     uint32_t later_usec; /* than the first of them it started */
     uint32_t run_usec, cpu_usec;
@@ -208,7 +214,8 @@ struct up_end {
 #define BUNDLE_CLOSED 0x80000000u
 
 struct up_bundle {
-    _Atomic uint64_t at; /* ring_word(generation, job that has its turn | BUNDLE_CLOSED) [wsd sets it to 0 before QUEUED] */
+    /* ring_word(generation, job that has its turn | BUNDLE_CLOSED) [wsd sets it to 0 before QUEUED] */
+    _Atomic uint64_t at;
     uint64_t started_usec; /* of the first; written with its record */
     struct up_end ends[RING_BUNDLE - 1];
 } __attribute__((aligned(64)));
@@ -237,14 +244,14 @@ struct up_chunk {
     _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
 };
 
-/* Written by the fault handler in the executor, last word first seen: `written`, then `told`, then the bell. A plugin that ends the process by exit() or
- * quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
+/* Written by the fault handler in the executor, last word first seen: `written`, then `told`, then the bell. A plugin
+ * that ends the process by exit() or quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
 #define FAULT_EXIT 0x65786974 /* "exit" */
 /* The code, with signal 0, where the job has ended the thread of its worker. */
 #define FAULT_THREAD 0x74687264 /* "thrd" */
 /* The same by the exit system call, of which the thread itself could tell nothing. */
-#define FAULT_GONE 0x676f6e65 /* "gone" */
-#define FAULT_TRACE 2048u /* bytes of a backtrace, with NUL */
+#define FAULT_GONE  0x676f6e65 /* "gone" */
+#define FAULT_TRACE 2048u      /* bytes of a backtrace, with NUL */
 /* The code where the thread's stack was used up; then the address is the stack's size. */
 #define FAULT_STACK 0x7374616b /* "stak" */
 
@@ -256,13 +263,13 @@ struct fault_note {
     int32_t code;
     uint32_t worker;
     uint64_t address;
-    uint64_t cpu_usec; /* of the job */
-    _Atomic uint32_t told; /* 1: the backtrace is whole too, and the process dies now (release/acquire) */
+    uint64_t cpu_usec;           /* of the job */
+    _Atomic uint32_t told;       /* 1: the backtrace is whole too, and the process dies now (release/acquire) */
     char backtrace[FAULT_TRACE]; /* a line a frame; whatever is there where the handler did not get to its end */
 };
 
-/* What wsd has to know of a direct lane and its client must not be able to write. [worker that runs the call writes; wsd
- * looks] */
+/* What wsd has to know of a direct lane and its client must not be able to write. [worker that runs the call writes;
+ * wsd looks] */
 struct up_lane {
     _Atomic uint32_t running;  /* calls [atomic: seq_cst RMWs of workers; see up.lanes_watched] */
     _Atomic uint64_t begun;    /* calls since it was opened [atomic: relaxed] */
@@ -283,11 +290,14 @@ static inline uint32_t ring_lane_slot(uint32_t lane, uint32_t slot)
 struct up {
     uint32_t magic, version;
     uint64_t size;
-    uint64_t arena;                /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
+    uint64_t arena; /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
     struct eventcount doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
-    _Atomic uint32_t seek __attribute__((aligned(64))); /* workers that search, and who was woken: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
-    _Atomic uint32_t hold __attribute__((aligned(64))); /* 0: workers take from the ring. [atomic: release by both, acquire by who takes] */
-    struct eventcount space __attribute__((aligned(64)));    /* jobs that wait for free chunks; wsd notifies after releasing */
+    /* workers that search, and who was woken: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
+    _Atomic uint32_t seek __attribute__((aligned(64)));
+    /* 0: workers take from the ring. [atomic: release by both, acquire by who takes] */
+    _Atomic uint32_t hold __attribute__((aligned(64)));
+    /* jobs that wait for free chunks; wsd notifies after releasing */
+    struct eventcount space __attribute__((aligned(64)));
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
     /* 0: nobody looks at direct calls; whoever begins one makes it 1 and rings the bell; wsd then looks now and then

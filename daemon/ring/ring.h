@@ -34,7 +34,7 @@ struct front {
     uint8_t closed[RING_SLOTS];      /* 1: the bundle is, and this is the one that has its turn: */
     uint8_t turn[RING_SLOTS];
     uint16_t first_chunk[RING_SLOTS], n_chunks[RING_SLOTS]; /* of the down arena, held by the slot */
-    uint8_t chunk_used[RING_CHUNKS]; /* private map of the down arena */
+    uint8_t chunk_used[RING_CHUNKS];                        /* private map of the down arena */
 };
 
 /* What the jobs layer hands over. Pointers are copied from. */
@@ -44,11 +44,11 @@ struct front_job {
     const char *directory; /* NULL: none */
     const char *args;
     size_t args_size;
-    const void *input;   /* NULL where it lies elsewhere */
-    uint64_t input_size; /* also of what does; 0 for a pipe */
-    uint64_t input_at;   /* in a file, or an arena */
+    const void *input;               /* NULL where it lies elsewhere */
+    uint64_t input_size;             /* also of what does; 0 for a pipe */
+    uint64_t input_at;               /* in a file, or an arena */
     uint64_t output_at, output_size; /* in an arena */
-    uint32_t arena;      /* its number */
+    uint32_t arena;                  /* its number */
     uint64_t timeout_usec;
     uint32_t n_items; /* 0: it is one job; else a bundle of so many, and `input` is their list */
 };
@@ -93,21 +93,25 @@ void front_deinit(struct front *f);
 /* Takes a slot for the job and fills it, but does not publish it yet (its descriptor may have to go first).
  * FRONT_E_FULL, FRONT_E_LARGE. */
 int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation);
-/* Publishes a prepared slot; front_ring() wakes a worker. expected_usec: how long it will take, which saves workers wake-ups for what is over
- * sooner; UINT32_MAX: nobody knows. Who says less looks after it: a worker that took longer than expected keeps it from the others. */
+/* Publishes a prepared slot; front_ring() wakes a worker. expected_usec: how long it will take, which saves workers
+ * wake-ups for what is over sooner; UINT32_MAX: nobody knows. Who says less looks after it: a worker that took longer
+ * than expected keeps it from the others. */
 void front_submit(struct front *f, uint32_t slot, uint32_t expected_usec);
 /* Gives a prepared slot back unpublished. */
 void front_abandon(struct front *f, uint32_t slot);
 bool front_ring(struct front *f); /* true: somebody was woken */
-/* A slot that front_running() says runs after this has a worker that takes, before it sleeps, what was submitted before this. */
+/* A slot that front_running() says runs after this has a worker that takes, before it sleeps, what was submitted before
+ * this. */
 void front_submitted(struct front *f);
 /* True: recalled before it started, with all that is in it; its completion RECALLED will still come. False: it runs or
  * is done, or did so at an earlier look. */
 bool front_recall(struct front *f, uint32_t slot);
-/* Nothing more of a bundle begins, and it is not recalled any more. Which of its jobs has its turn, or had; 0 where it is no bundle. What is
- * before that one has ended, and is not told again; what is behind it is the slot's no more, and the slot is its alone. */
+/* Nothing more of a bundle begins, and it is not recalled any more. Which of its jobs has its turn, or had; 0 where it
+ * is no bundle. What is before that one has ended, and is not told again; what is behind it is the slot's no more, and
+ * the slot is its alone. */
 uint32_t front_close(struct front *f, uint32_t slot);
-/* DONE: it was a bundle that ended before its last job; what is behind it is in the queue again, and workers may go on. */
+/* DONE: it was a bundle that ended before its last job; what is behind it is in the queue again, and workers may go
+ * on. */
 void front_go_on(struct front *f, uint32_t slot);
 /* The answer of a job of a bundle before that one. 0, or FRONT_E_LIES. The second gives it as front_next() would. */
 int front_ended(struct front *f, uint32_t slot, uint32_t item, struct front_end *ret);
@@ -118,7 +122,8 @@ bool front_sealed(struct front *f, uint32_t slot);
 void front_progress(struct front *f, uint32_t slot, uint64_t *ret_done, uint64_t *ret_total);
 /* It was handed over, and no worker has begun it (a look, which may be old at once). */
 bool front_waiting(struct front *f, uint32_t slot);
-/* The worker has begun, and when by its own word (a look, which may be old at once); of a bundle, the one that has its turn. */
+/* The worker has begun, and when by its own word (a look, which may be old at once); of a bundle, the one that has its
+ * turn. */
 bool front_running(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
 /* The same of a bundle, and when its first one began. */
 bool front_running_bundle(struct front *f, uint32_t slot, uint64_t *ret_started_usec);
@@ -153,7 +158,7 @@ struct back {
     int bell_fd;
     _Atomic uint64_t head __attribute__((aligned(64))); /* [atomic: acq_rel, among workers] next entry of down->ring */
     pthread_mutex_t chunk_lock __attribute__((aligned(64)));
-    uint64_t last_serial; /* [lock chunk_lock] */
+    uint64_t last_serial;                 /* [lock chunk_lock] */
     _Atomic uint64_t serial[RING_CHUNKS]; /* [atomic: relaxed, ordered by up->chunks[].used] of the last allocation */
 };
 
@@ -185,16 +190,18 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec)
 bool back_ready(struct back *b); /* [any worker] */
 /* Whether what is left is worth another worker, while the asking one goes through it. [any worker] */
 bool back_worth(struct back *b);
-/* QUEUED -> RUNNING, stamped with the time (CLOCK_MONOTONIC). False: it was recalled (the RECALLED completion has been pushed). [the worker
- * that took it] */
+/* QUEUED -> RUNNING, stamped with the time (CLOCK_MONOTONIC). False: it was recalled (the RECALLED completion has been
+ * pushed). [the worker that took it] */
 bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now_usec);
-/* The request half: 0, or -EBADMSG where it is nonsense (then *ret has only id and cancel). [the worker that claimed it] */
+/* The request half: 0, or -EBADMSG where it is nonsense (then *ret has only id and cancel). [the worker that claimed
+ * it] */
 int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_request *ret);
 /* Of a bundle: its next job, the first one to begin with: 0 or -EBADMSG likewise. */
 int back_read_item(struct back_request *ret);
-/* That one, which started then, has ended with nothing but this (later_usec is found here), and the next one has its turn. False: the bundle
- * ends with this one, mostly because it is closed. */
-bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, uint64_t started_usec, struct up_end end);
+/* That one, which started then, has ended with nothing but this (later_usec is found here), and the next one has its
+ * turn. False: the bundle ends with this one, mostly because it is closed. */
+bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item, uint64_t started_usec,
+               struct up_end end);
 /* Nothing more of a bundle begins: the slot is its job's alone, which may say what it likes. [any task of the job] */
 void back_close(struct back *b, uint32_t slot);
 struct up_slot *back_answer(struct back *b, uint32_t slot);

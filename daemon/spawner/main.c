@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: wsd-spawn: starts executors under the uids of users, for the wsd that started it, or for one that has no right and
- * connects to it, where the service manager has started it (wsd-spawn.service). packet.h says how it is started and spoken to.
+ * main.c: wsd-spawn: starts executors under the uids of users, for the wsd that started it, or for one that has no
+ * right and connects to it, where the service manager has started it (wsd-spawn.service). packet.h says how it is
+ * started and spoken to.
  * Owns its children: those it started and has not reaped yet.
- * Keeps: nobody gets a uid or a group below the bound of its command line, nor anything but wsd-executor; each child that
- * was started is told of as exited once; none is left when wsd, or this process, ends.
- * Does not parse, allocate, look names up, or do anything for anybody but one wsd, which has its own uid. One thread. */
+ * Keeps: nobody gets a uid or a group below the bound of its command line, nor anything but wsd-executor; each child
+ * that was started is told of as exited once; none is left when wsd, or this process, ends.
+ * Does not parse, allocate, look names up, or do anything for anybody but one wsd, which has its own uid. One
+ * thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -36,7 +38,7 @@
 #define EXECUTOR_FD      3   /* the first descriptor of an executor */
 #define FD_HIGH          64  /* above every number that a child gets */
 #define CAPABILITIES_MAX 64
-#define ARGUMENTS        7   /* of the executor, behind its name */
+#define ARGUMENTS        7 /* of the executor, behind its name */
 #define SANDBOX_ROOM     16384
 #define AGAIN_MSEC       20    /* between two rounds of killing strays: a process takes its time to end */
 #define END_MSEC         10000 /* only what the kernel does not end takes longer */
@@ -153,7 +155,7 @@ _Noreturn static void child_runs(const struct spawn_request *q, const int *fds)
     _exit(EXIT_CHILD);
 }
 
-/* --- the watchdog of its unit --------------------------------------------------------------------------------------- */
+/* --- the watchdog of its unit ------------------------------------------------------------------------------------- */
 
 static int watchdog_fd = -1, watchdog_msec = -1; /* how long poll(2) may wait; -1: there is no watchdog */
 
@@ -171,7 +173,8 @@ static void watchdog_start(void)
             a.sun_path[0] = 0;
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-        watchdog_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH); /* SPAWN_FD_CGROUPS may be free: that says that there is none */
+        /* SPAWN_FD_CGROUPS may be free: that says that there is none */
+        watchdog_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
         close(fd);
         socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
         if (watchdog_fd >= 0 && connect(watchdog_fd, (const struct sockaddr *)&a, size) == 0)
@@ -325,7 +328,8 @@ static void handle(const struct spawn_request *q, size_t size, const int *fds, u
         close(pidfd);
 }
 
-/* As many as fit are taken, so that they can be closed; *ret_n: how many there are, one more than fit where some were cut off. */
+/* As many as fit are taken, so that they can be closed; *ret_n: how many there are, one more than fit where some were
+ * cut off. */
 static void take_descriptors(struct msghdr *m, int fds[SPAWN_FDS_MAX + 1], unsigned *ret_n)
 {
     unsigned n = 0;
@@ -492,7 +496,8 @@ static int prepare(void)
         prctl(PR_SET_PDEATHSIG, SIGCONT) < 0 || drop_rights() < 0 || !find_wsd(&accepted))
         return -1;
     if (accepted)
-        answer(&(struct spawn_reply){.kind = SPAWN_READY}, fcntl(SPAWN_FD_CGROUPS, F_GETFD) < 0 ? -1 : SPAWN_FD_CGROUPS);
+        answer(&(struct spawn_reply){.kind = SPAWN_READY},
+               fcntl(SPAWN_FD_CGROUPS, F_GETFD) < 0 ? -1 : SPAWN_FD_CGROUPS);
     for (size_t i = 0; i < sizeof(ignored) / sizeof(*ignored); i++)
         if (!accepted || ignored[i] != SIGTERM) /* a service manager ends its unit so */
             sigaction(ignored[i], &ignore, NULL);
@@ -515,7 +520,8 @@ int main(int argc, char **argv)
     }
     if (!parse_arguments(argc, argv)) {
         fputs("wsd-spawn: started by wsd only: wsd-spawn FIRST_ID "
-              "PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX\n", stderr);
+              "PLUGIN_DIR[:PLUGIN_DIR...] any|dirs LOG_LEVEL pin|free STACK SANDBOX\n",
+              stderr);
         return EXIT_USAGE;
     }
     int signals = prepare();

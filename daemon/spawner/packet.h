@@ -5,12 +5,12 @@
  *
  * The helper is started as
  *     wsd-spawn FIRST_ID PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: the socket, 4: wsd-executor, and, where wsd has started it, perhaps 5: a file that it keeps open as long as anything
- * is left of its executors. The socket is connected to the wsd that started it; or it listens, the service
- * manager has it, and the first to connect who has the helper's own uid is wsd: then descriptor 5 may be a cgroup to make those of
- * executors in, which READY hands over. Users and groups below FIRST_ID are refused. All but FIRST_ID is handed to
- * each executor as it stands there (ring/control.h), so that what executors may load and do was settled before the helper
- * was there; a packet adds the number of workers and the memory limit.
+ * with descriptors 3: the socket, 4: wsd-executor, and, where wsd has started it, perhaps 5: a file that it keeps open
+ * as long as anything is left of its executors. The socket is connected to the wsd that started it; or it listens, the
+ * service manager has it, and the first to connect who has the helper's own uid is wsd: then descriptor 5 may be a
+ * cgroup to make those of executors in, which READY hands over. Users and groups below FIRST_ID are refused. All but
+ * FIRST_ID is handed to each executor as it stands there (ring/control.h), so that what executors may load and do was
+ * settled before the helper was there; a packet adds the number of workers and the memory limit.
  */
 #pragma once
 
@@ -22,13 +22,16 @@
 #define SPAWN_FD_CGROUPS  5
 #define SPAWN_FD_LEFT     5 /* of one that wsd has started */
 
-#define SPAWN_GROUPS_MAX   4096u /* who is in more of them gets no executor: with some of them he would have other rights */
+/* who is in more of them gets no executor: with some of them he would have other rights */
+#define SPAWN_GROUPS_MAX   4096u
 #define SPAWN_CHILDREN_MAX 4096u
 #define SPAWN_WORKERS_MAX  1024u
 #define SPAWN_NO_GROUP     65534u /* the group of nobody: for who has none that may be given */
-#define SPAWN_FDS          5u     /* of a START: down, up, bell, control socket, words; then cgroup.procs where SPAWN_CGROUP is set */
-#define SPAWN_WORDS        4   /* which of them is the stdout and stderr of the executor, from its first instruction on */
-#define SPAWN_FDS_MAX      6u
+/* of a START: down, up, bell, control socket, words; then cgroup.procs where SPAWN_CGROUP is set */
+#define SPAWN_FDS 5u
+/* which of them is the stdout and stderr of the executor, from its first instruction on */
+#define SPAWN_WORDS   4
+#define SPAWN_FDS_MAX 6u
 
 enum spawn_kind {
     /* wsd -> helper */
@@ -43,7 +46,8 @@ enum spawn_kind {
 };
 
 enum spawn_flag {
-    SPAWN_CGROUP = 1u << 0, /* the child goes into the cgroup whose cgroup.procs, open for writing, is the last descriptor */
+    /* the child goes into the cgroup whose cgroup.procs, open for writing, is the last descriptor */
+    SPAWN_CGROUP = 1u << 0,
 };
 
 struct spawn_request {
@@ -66,6 +70,6 @@ struct spawn_reply {
     uint32_t reserved;
 };
 
-/* 0, or the positive errno with which it is refused: EBADMSG where it says nothing that could be answered, EINVAL, EPERM (a user or
- * a group below first_id). n_fds: descriptors that came with it. */
+/* 0, or the positive errno with which it is refused: EBADMSG where it says nothing that could be answered, EINVAL,
+ * EPERM (a user or a group below first_id). n_fds: descriptors that came with it. */
 int spawn_check(const struct spawn_request *q, size_t size, uint32_t n_fds, uint32_t first_id);

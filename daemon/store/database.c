@@ -2,10 +2,11 @@
  *
  * database.c: what stands where in the store's database, and the statements for it.
  * Owns the connection. One thread at a time: whoever opens it, then the store's own.
- * Keeps: a request is whole on disk or not there; what a job was given stays until it cannot be needed any more, its output until the
- * job is dropped.
- * What happens to jobs stands in the log (log.h), with up to STORE_SMALL bytes of what they were given or put out; what is larger has a
- * table of its own each, where it is written once and goes when it is not wanted any more. So have keys, for SQLite to compare.
+ * Keeps: a request is whole on disk or not there; what a job was given stays until it cannot be needed any more, its
+ * output until the job is dropped.
+ * What happens to jobs stands in the log (log.h), with up to STORE_SMALL bytes of what they were given or put out; what
+ * is larger has a table of its own each, where it is written once and goes when it is not wanted any more. So have
+ * keys, for SQLite to compare.
  * Does not know what a state means, or when something is to go. */
 #include "store/database.h"
 
@@ -26,8 +27,22 @@
 #define LOG_PAGES 1000 /* of the write-ahead log, at which they are copied into the database: 4 MiB */
 
 enum statement {
-    BEGIN, COMMIT, ROLLBACK, ADD_KEY, DROP_KEY, ADD_INPUT, INPUT, GIVEN, DROP_INPUT, ADD_RESULT, RESULT, DROP_RESULT,
-    ADD_SCHEDULE, NOTE_SCHEDULE, DROP_SCHEDULE, N_STATEMENTS
+    BEGIN,
+    COMMIT,
+    ROLLBACK,
+    ADD_KEY,
+    DROP_KEY,
+    ADD_INPUT,
+    INPUT,
+    GIVEN,
+    DROP_INPUT,
+    ADD_RESULT,
+    RESULT,
+    DROP_RESULT,
+    ADD_SCHEDULE,
+    NOTE_SCHEDULE,
+    DROP_SCHEDULE,
+    N_STATEMENTS
 };
 
 static const char *const sql[N_STATEMENTS] = {
@@ -38,16 +53,19 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_KEY] = "DELETE FROM keys WHERE number = ?1",
     [ADD_INPUT] = "INSERT INTO inputs (number, args, input) VALUES (?1,?2,?3)",
     [INPUT] = "SELECT input FROM inputs WHERE number = ?1",
-    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs WHERE number = ?1",
+    [GIVEN] = "SELECT args, CASE WHEN length(input) <= ?2 THEN input END, ifnull(length(input), 0) FROM inputs WHERE "
+              "number = ?1",
     [DROP_INPUT] = "DELETE FROM inputs WHERE number = ?1",
     [ADD_RESULT] = "INSERT OR REPLACE INTO results (number, output) VALUES (?1,?2)",
     [RESULT] = "SELECT output FROM results WHERE number = ?1",
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
-    [ADD_SCHEDULE] = "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
-                     "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
-                     "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
-    [NOTE_SCHEDULE] = ("UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
-                       "error = ?9 WHERE number = ?1"), /* clang wants to be sure */
+    [ADD_SCHEDULE] =
+        "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
+        "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
+        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
+    [NOTE_SCHEDULE] =
+        ("UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
+         "error = ?9 WHERE number = ?1"), /* clang wants to be sure */
     [DROP_SCHEDULE] = "DELETE FROM schedules WHERE number = ?1",
 };
 
@@ -66,7 +84,8 @@ static const char tables[] =
     "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "
     "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "
     "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "
-    "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, "
+    "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT "
+    "0, "
     "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "
     "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);"
     "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
@@ -82,10 +101,13 @@ static const char *const upgrades[VERSION] = {
           "ALTER TABLE jobs ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;"
           "ALTER TABLE jobs ADD COLUMN delay_usec INTEGER NOT NULL DEFAULT 0;"
           "ALTER TABLE jobs ADD COLUMN wait_usec INTEGER NOT NULL DEFAULT 0;"
-          "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB NOT NULL, "
+          "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB "
+          "NOT NULL, "
           "plugin BLOB NOT NULL, function BLOB NOT NULL, directory BLOB, args BLOB, argc INTEGER NOT NULL, "
-          "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
-          "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT NULL, "
+          "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT "
+          "NULL, "
+          "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT "
+          "NULL, "
           "configured INTEGER NOT NULL, due_usec INTEGER NOT NULL, id BLOB, ran_usec INTEGER NOT NULL DEFAULT 0, "
           "runs INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL DEFAULT 0, "
           "exit INTEGER NOT NULL DEFAULT 0, error BLOB);"
@@ -102,40 +124,47 @@ static const char *const upgrades[VERSION] = {
           "ALTER TABLE jobs ADD COLUMN output BLOB;"
           "PRAGMA user_version = 4;"
           "COMMIT;",
-    [4] = "BEGIN;"
-          "ALTER TABLE jobs RENAME TO old;"
-          "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, job_key BLOB, "
-          "state INTEGER NOT NULL, given BLOB NOT NULL, args BLOB, input BLOB, started INTEGER, dead INTEGER, known BLOB, "
-          "output BLOB);"
-          "INSERT INTO jobs SELECT number, id, uid, job_key, state, record(plugin, function, "
-          "directory, CASE WHEN priority < 0 THEN -2 * priority - 1 ELSE 2 * priority END, function_flags, timeout_usec, "
-          "retry_usec, retries, retry_on, submitted_usec, due_usec, due_at, delay_usec, wait_usec, argc, tags, runs_after), "
-          "args, input, started, dead, "
-          "CASE WHEN state >= 5 OR retried > 0 THEN record(exit, retried, attempts, due_usec, due_at, ended_usec, "
-          "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace) END, output FROM old;"
-          "DROP TABLE old;"
-          "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
-          "PRAGMA user_version = 5;"
-          "COMMIT;",
+    [4] =
+        "BEGIN;"
+        "ALTER TABLE jobs RENAME TO old;"
+        "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, job_key BLOB, "
+        "state INTEGER NOT NULL, given BLOB NOT NULL, args BLOB, input BLOB, started INTEGER, dead INTEGER, known "
+        "BLOB, "
+        "output BLOB);"
+        "INSERT INTO jobs SELECT number, id, uid, job_key, state, record(plugin, function, "
+        "directory, CASE WHEN priority < 0 THEN -2 * priority - 1 ELSE 2 * priority END, function_flags, timeout_usec, "
+        "retry_usec, retries, retry_on, submitted_usec, due_usec, due_at, delay_usec, wait_usec, argc, tags, "
+        "runs_after), "
+        "args, input, started, dead, "
+        "CASE WHEN state >= 5 OR retried > 0 THEN record(exit, retried, attempts, due_usec, due_at, ended_usec, "
+        "queued_usec, run_usec, cpu_usec, done, total, output_size, error, status, worker, backtrace) END, output FROM "
+        "old;"
+        "DROP TABLE old;"
+        "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
+        "PRAGMA user_version = 5;"
+        "COMMIT;",
     [5] = "BEGIN;" LOG_TABLE
           "CREATE TABLE keys (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, job_key BLOB NOT NULL);"
           "CREATE UNIQUE INDEX keys_key ON keys (uid, job_key);"
           "INSERT INTO keys SELECT number, uid, job_key FROM jobs WHERE job_key IS NOT NULL;"
-          "INSERT INTO log SELECT j.number, entries(j.number, id, uid, job_key, state, started, dead, given, known, j.args, j.input, "
-          "output, ifnull(length(i.args), 0), ifnull(length(i.input), 0)) FROM jobs j LEFT JOIN inputs i ON i.number = j.number;"
+          "INSERT INTO log SELECT j.number, entries(j.number, id, uid, job_key, state, started, dead, given, known, "
+          "j.args, j.input, "
+          "output, ifnull(length(i.args), 0), ifnull(length(i.input), 0)) FROM jobs j LEFT JOIN inputs i ON i.number = "
+          "j.number;"
           "DROP TABLE jobs;"
           "PRAGMA user_version = 6;"
           "COMMIT;",
-    [6] = "PRAGMA user_version = 7;", /* records may have a field more (title), which a wsd of before takes for damage */
+    /* records may have a field more (title), which a wsd of before takes for damage */
+    [6] = "PRAGMA user_version = 7;",
 };
 
 struct database {
     sqlite3 *sqlite;
     char *path, *wal;
-    dev_t dev;            /* of the file */
+    dev_t dev; /* of the file */
     ino_t inode;
     struct log log;
-    int n_frames;         /* pages in SQLite's own log, as far as is known */
+    int n_frames; /* pages in SQLite's own log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
 
@@ -167,7 +196,9 @@ static int errno_of(sqlite3 *s, int code)
         return -EBADMSG;
     case SQLITE_TOOBIG:
         return -EFBIG;
-    default: /* a file system that is full is also told by other calls than write; a limit of files, and a quota, are the same to us */
+    /* a file system that is full is also told by other calls than write; a limit of files, and a quota, are the same to
+     * us */
+    default:
         return s && no_room(sqlite3_system_errno(s)) ? -ENOSPC : -EIO;
     }
 }
@@ -317,9 +348,11 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     if (code == SQLITE_OK)
         code = sqlite3_exec(db->sqlite, setup, NULL, NULL, NULL);
     if (code == SQLITE_OK && version < VERSION)
-        code = sqlite3_create_function(db->sqlite, "record", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, record, NULL, NULL);
+        code = sqlite3_create_function(db->sqlite, "record", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, record, NULL,
+                                       NULL);
     if (code == SQLITE_OK && version < VERSION)
-        code = sqlite3_create_function(db->sqlite, "entries", 14, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, entries, NULL, NULL);
+        code = sqlite3_create_function(db->sqlite, "entries", 14, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, entries,
+                                       NULL, NULL);
     sqlite3_wal_hook(db->sqlite, on_commit, db);
     for (; version < VERSION && code == SQLITE_OK; version++)
         code = sqlite3_exec(db->sqlite, upgrades[version], NULL, NULL, NULL);
@@ -503,11 +536,12 @@ static int unpack(struct database *db, const struct logged *job, enum entry_kind
 
     if (code != SQLITE_OK)
         return code;
-    return record_unpack(kind == ENTRY_GIVEN ? RECORD_GIVEN : RECORD_KNOWN, e.data, e.size, row) ? SQLITE_OK : SQLITE_CORRUPT;
+    return record_unpack(kind == ENTRY_GIVEN ? RECORD_GIVEN : RECORD_KNOWN, e.data, e.size, row) ? SQLITE_OK
+                                                                                                 : SQLITE_CORRUPT;
 }
 
-/* Arguments and, where it is small, input: where they are and how large, which the record is not believed. They may be apart from the log, and
- * live until the statement is reset. */
+/* Arguments and, where it is small, input: where they are and how large, which the record is not believed. They may be
+ * apart from the log, and live until the statement is reset. */
 static int given_bytes(struct database *db, const struct logged *job, struct store_row *row)
 {
     sqlite3_stmt *st = db->statements[GIVEN];
@@ -570,10 +604,11 @@ int database_each(struct database *db, int (*each)(const struct store_row *row, 
     return r;
 }
 
-static const char schedules[] =
-    "SELECT number, uid, name, calendar, plugin, function, directory, args, length(args), argc, priority, timeout_usec, retries, "
-    "retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec, id, ran_usec, runs, skipped, state, exit, error "
-    "FROM schedules ORDER BY number";
+static const char schedules[] = "SELECT number, uid, name, calendar, plugin, function, directory, args, length(args), "
+                                "argc, priority, timeout_usec, retries, "
+                                "retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec, id, "
+                                "ran_usec, runs, skipped, state, exit, error "
+                                "FROM schedules ORDER BY number";
 
 static void schedule_of(sqlite3_stmt *st, struct store_row *row)
 {
@@ -673,7 +708,8 @@ void database_tidy(struct database *db)
     char why[STORE_WHY];
 
     log_shrink(&db->log);
-    if (log_wants_cleaning(&db->log) && (database_begin(db, why) < 0 || log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
+    if (log_wants_cleaning(&db->log) &&
+        (database_begin(db, why) < 0 || log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
         database_rollback(db); /* nothing is lost by it, and it is tried again */
     if (db->n_frames < LOG_PAGES)
         return;
@@ -752,7 +788,8 @@ static int add(struct database *db, const struct store_request *r)
         code = add_input(db, row);
     if (code != SQLITE_OK)
         return code;
-    return log_give(&db->log, row->number, (apart ? ENTRY_APART : 0u) | (row->key ? ENTRY_KEYED : 0u), r->record, r->record_size);
+    return log_give(&db->log, row->number, (apart ? ENTRY_APART : 0u) | (row->key ? ENTRY_KEYED : 0u), r->record,
+                    r->record_size);
 }
 
 /* Of one that is not there nothing is noted. */

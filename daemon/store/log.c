@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * log.c: the log of durable jobs and its index.
- * Owns the rows of the table `log`, and who stands where. One thread at a time: whoever opens the database, then the store's own.
- * Keeps: the index is what reading the log would make of it, but for what a transaction under way has changed, which is undone with it.
- * Of a job that is there, the entry GIVEN and the newest KNOWN count, and STARTED behind that; none of them goes with its row.
+ * Owns the rows of the table `log`, and who stands where. One thread at a time: whoever opens the database, then the
+ * store's own.
+ * Keeps: the index is what reading the log would make of it, but for what a transaction under way has changed, which is
+ * undone with it. Of a job that is there, the entry GIVEN and the newest KNOWN count, and STARTED behind that; none of
+ * them goes with its row.
  * Does not know what a record says. */
 #include "store/log.h"
 
@@ -154,7 +156,8 @@ static int load_row(struct log *log, uint64_t row, const uint8_t *data, size_t s
     while (size && code == SQLITE_OK) {
         size_t offset = (size_t)(data - begin);
 
-        code = offset < LOG_ROW && entry_next(&data, &size, &e) ? load_entry(log, &e, row, (uint16_t)offset) : SQLITE_CORRUPT;
+        code = offset < LOG_ROW && entry_next(&data, &size, &e) ? load_entry(log, &e, row, (uint16_t)offset)
+                                                                : SQLITE_CORRUPT;
     }
     return code;
 }
@@ -167,7 +170,8 @@ static int load(struct log *log, sqlite3 *sqlite)
     while (code == SQLITE_OK && (code = sqlite3_step(all)) == SQLITE_ROW)
         code = sqlite3_column_int64(all, 0) < 1
                    ? SQLITE_CORRUPT
-                   : load_row(log, (uint64_t)sqlite3_column_int64(all, 0), sqlite3_column_blob(all, 1), (size_t)sqlite3_column_bytes(all, 1));
+                   : load_row(log, (uint64_t)sqlite3_column_int64(all, 0), sqlite3_column_blob(all, 1),
+                              (size_t)sqlite3_column_bytes(all, 1));
     sqlite3_finalize(all);
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
@@ -184,7 +188,8 @@ int log_open(struct log *log, sqlite3 *sqlite)
     int code = SQLITE_OK;
 
     for (size_t i = 0; i < ARRAY_SIZE(statements) && code == SQLITE_OK; i++)
-        code = sqlite3_prepare_v3(sqlite, statements[i].sql, -1, SQLITE_PREPARE_PERSISTENT, statements[i].statement, NULL);
+        code =
+            sqlite3_prepare_v3(sqlite, statements[i].sql, -1, SQLITE_PREPARE_PERSISTENT, statements[i].statement, NULL);
     log->next = 1;
     return code == SQLITE_OK ? load(log, sqlite) : code;
 }
@@ -252,7 +257,8 @@ int log_read(struct log *log, const struct logged *job, enum entry_kind kind, st
         return SQLITE_CORRUPT;
     const uint8_t *data = buffer_data(&reader->bytes) + offset;
     size_t size = buffer_size(&reader->bytes) - offset;
-    return entry_next(&data, &size, ret) && ret->number == logged_number(job) && ret->kind == kind ? SQLITE_OK : SQLITE_CORRUPT;
+    return entry_next(&data, &size, ret) && ret->number == logged_number(job) && ret->kind == kind ? SQLITE_OK
+                                                                                                   : SQLITE_CORRUPT;
 }
 
 /* --- a transaction ------------------------------------------------------------------------------------------------ */

@@ -10,7 +10,7 @@
 #define VARINT_MAX 10u
 
 #define ENTRY_KIND_BITS 3
-#define ENTRY_FLAGS 7u
+#define ENTRY_FLAGS     7u
 
 enum kind { SMALL, NUMBER, SIGNED, ID, TEXT, BYTES };
 
@@ -19,24 +19,50 @@ struct field {
     size_t at, size_at;
 };
 
-#define FIELD(kind, name) {kind, offsetof(struct store_row, name), 0}
-#define FIELD_BYTES(name) {BYTES, offsetof(struct store_row, name), offsetof(struct store_row, name##_size)}
+#define FIELD(kind, name)                                                                                              \
+    {                                                                                                                  \
+        kind, offsetof(struct store_row, name), 0                                                                      \
+    }
+#define FIELD_BYTES(name)                                                                                              \
+    {                                                                                                                  \
+        BYTES, offsetof(struct store_row, name), offsetof(struct store_row, name##_size)                               \
+    }
 
 static const struct field given[] = {
-    FIELD(TEXT, plugin), FIELD(TEXT, function), FIELD(TEXT, directory), FIELD(SIGNED, priority), FIELD(NUMBER, function_flags),
-    FIELD(NUMBER, timeout_usec), FIELD(NUMBER, retry_usec), FIELD(SMALL, retries), FIELD(SMALL, retry_on),
-    FIELD(NUMBER, submitted_usec), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at), FIELD(NUMBER, delay_usec),
-    FIELD(NUMBER, wait_usec), FIELD(SMALL, argc), FIELD(TEXT, tags), FIELD_BYTES(after), FIELD(ID, id), FIELD(SMALL, uid),
-    FIELD(SMALL, state), FIELD(TEXT, key), FIELD(NUMBER, args_size), FIELD(NUMBER, input_size), FIELD_BYTES(args), FIELD_BYTES(input),
+    FIELD(TEXT, plugin),
+    FIELD(TEXT, function),
+    FIELD(TEXT, directory),
+    FIELD(SIGNED, priority),
+    FIELD(NUMBER, function_flags),
+    FIELD(NUMBER, timeout_usec),
+    FIELD(NUMBER, retry_usec),
+    FIELD(SMALL, retries),
+    FIELD(SMALL, retry_on),
+    FIELD(NUMBER, submitted_usec),
+    FIELD(NUMBER, due_usec),
+    FIELD(SMALL, due_at),
+    FIELD(NUMBER, delay_usec),
+    FIELD(NUMBER, wait_usec),
+    FIELD(SMALL, argc),
+    FIELD(TEXT, tags),
+    FIELD_BYTES(after),
+    FIELD(ID, id),
+    FIELD(SMALL, uid),
+    FIELD(SMALL, state),
+    FIELD(TEXT, key),
+    FIELD(NUMBER, args_size),
+    FIELD(NUMBER, input_size),
+    FIELD_BYTES(args),
+    FIELD_BYTES(input),
     FIELD(TEXT, title),
 };
 
 static const struct field known[] = {
-    FIELD(SMALL, exit), FIELD(SMALL, retried), FIELD(SMALL, attempts), FIELD(NUMBER, due_usec), FIELD(SMALL, due_at),
-    FIELD(NUMBER, ended_usec), FIELD(NUMBER, queued_usec), FIELD(NUMBER, run_usec), FIELD(NUMBER, cpu_usec),
-    FIELD(NUMBER, done), FIELD(NUMBER, total), FIELD(NUMBER, output_size), FIELD(TEXT, error), FIELD(TEXT, status),
-    FIELD(TEXT, worker), FIELD(TEXT, backtrace), FIELD(SMALL, state), FIELD_BYTES(output),
-    FIELD(NUMBER, requeued),
+    FIELD(SMALL, exit),      FIELD(SMALL, retried),     FIELD(SMALL, attempts),     FIELD(NUMBER, due_usec),
+    FIELD(SMALL, due_at),    FIELD(NUMBER, ended_usec), FIELD(NUMBER, queued_usec), FIELD(NUMBER, run_usec),
+    FIELD(NUMBER, cpu_usec), FIELD(NUMBER, done),       FIELD(NUMBER, total),       FIELD(NUMBER, output_size),
+    FIELD(TEXT, error),      FIELD(TEXT, status),       FIELD(TEXT, worker),        FIELD(TEXT, backtrace),
+    FIELD(SMALL, state),     FIELD_BYTES(output),       FIELD(NUMBER, requeued),
 };
 
 static const struct {
@@ -207,7 +233,7 @@ bool record_unpack(enum record which, const void *data, size_t size, struct stor
     return !b.left;
 }
 
-/* --- entries ------------------------------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------------------------------ */
 
 #define HEAD_MAX (1 + 2 * VARINT_MAX)
 
@@ -249,8 +275,8 @@ bool entry_next(const uint8_t **data, size_t *size, struct entry *ret)
     ret->flags = *b.at >> ENTRY_KIND_BITS;
     b.at++;
     b.left--;
-    if (ret->kind < ENTRY_GIVEN || ret->kind > ENTRY_GONE || ret->flags > ENTRY_FLAGS || !take_number(&b, &ret->number) ||
-        !take_number(&b, &n) || n > b.left)
+    if (ret->kind < ENTRY_GIVEN || ret->kind > ENTRY_GONE || ret->flags > ENTRY_FLAGS ||
+        !take_number(&b, &ret->number) || !take_number(&b, &n) || n > b.left)
         return false;
     ret->data = b.at;
     ret->size = (size_t)n;

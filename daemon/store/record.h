@@ -2,13 +2,13 @@
  *
  * record.h: rows as bytes, and the entries of the log (log.h) that they go into. One thread at a time.
  *
- * A record is its fields in the order of their table in record.c. A number is a varint, least significant bits first (as in
- * Protocol Buffers; priority zigzag); a text or bytes are their length, as such a number, and they; a text has its NUL, none is
- * the length 0; an id is its 16 bytes. Fields may be added at the end of a table: a record that is older ends before them, and
- * they are 0.
+ * A record is its fields in the order of their table in record.c. A number is a varint, least significant bits first
+ * (as in Protocol Buffers; priority zigzag); a text or bytes are their length, as such a number, and they; a text has
+ * its NUL, none is the length 0; an id is its 16 bytes. Fields may be added at the end of a table: a record that is
+ * older ends before them, and they are 0.
  *
- * An entry is a byte (enum entry_kind, and above it enum entry_flags), the number of its job and the size of what follows, both
- * varints, and that: a record, or nothing.
+ * An entry is a byte (enum entry_kind, and above it enum entry_flags), the number of its job and the size of what
+ * follows, both varints, and that: a record, or nothing.
  */
 #pragma once
 
@@ -18,7 +18,8 @@
 #include "store/store.h"
 
 enum record {
-    RECORD_GIVEN, /* what its submitter said: never changes. Arguments and input where row->args and row->input are not NULL */
+    /* what its submitter said: never changes. Arguments and input where row->args and row->input are not NULL */
+    RECORD_GIVEN,
     RECORD_KNOWN, /* what has become of it. Before a job's first try is over there is none. The output likewise */
 };
 

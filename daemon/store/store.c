@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * store.c: the store's thread, and the way to it and back.
- * Owns the thread, the two queues and, through database.c, the file. store_open() and store_free() have the database while
- * no thread runs; in between only the thread touches it.
- * Keeps: requests are done in the order in which they were posted and answered once, on the loop; what is answered with 0
- * is on disk. A request that fails takes no other one down: a transaction that could not be is done again in pieces. Whoever
- * comes before a transaction is over shares it, so the loop takes in jobs while the thread writes others.
+ * Owns the thread, the two queues and, through database.c, the file. store_open() and store_free() have the database
+ * while no thread runs; in between only the thread touches it.
+ * Keeps: requests are done in the order in which they were posted and answered once, on the loop; what is answered with
+ * 0 is on disk. A request that fails takes no other one down: a transaction that could not be is done again in pieces.
+ * Whoever comes before a transaction is over shares it, so the loop takes in jobs while the thread writes others.
  * Does not log or decide; it does not know what becomes of a job. */
 #include "store/store.h"
 
@@ -26,9 +26,10 @@
 #include "store/database.h"
 #include "store/record.h"
 
-#define STORE_MADE  "jobs.made" /* beside the database, and empty */
-#define STORE_NEW   ".new"      /* of a database that is written again: not all of it is there */
-#define STORE_WHOLE ".whole"    /* all of it is there: it takes the place of what is there else, now or at the next start */
+#define STORE_MADE "jobs.made" /* beside the database, and empty */
+#define STORE_NEW  ".new"      /* of a database that is written again: not all of it is there */
+/* all of it is there: it takes the place of what is there else, now or at the next start */
+#define STORE_WHOLE ".whole"
 
 struct store {
     pthread_t thread;
@@ -45,10 +46,10 @@ struct store {
     bool lost;            /* [const after store_open] what is there cannot be read: it is left alone */
     int fd;               /* eventfd */
     int lost_error;
-    char why[STORE_WHY];  /* [const after store_open] of lost, or of there being no directory */
+    char why[STORE_WHY]; /* [const after store_open] of lost, or of there being no directory */
     char *directory, *path;
-    struct database *db;  /* [thread, while it runs] */
-    atomic_bool has_said; /* [atomic: release where `says` is written, acquire in store_says()] */
+    struct database *db;   /* [thread, while it runs] */
+    atomic_bool has_said;  /* [atomic: release where `says` is written, acquire in store_says()] */
     char says[STORE_SAYS]; /* [lock] */
 };
 
@@ -60,7 +61,8 @@ static void take_words(struct store_request *r, int result, const char *why)
     snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
-/* Root's wsd writes nowhere where others write, or could put another directory in the place of this one. What is missing is no fault. */
+/* Root's wsd writes nowhere where others write, or could put another directory in the place of this one. What is
+ * missing is no fault. */
 static int look_at_directory(const char *directory, char why[static STORE_WHY])
 {
     char where[PATH_MAX];
@@ -108,7 +110,8 @@ static void mark_made(const struct store *s)
     _cleanup_(freep) char *path = NULL;
 
     if (asprintf(&path, "%s/" STORE_MADE, s->directory) >= 0)
-        close_fd(open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600)); /* where it cannot be, nothing is lost yet */
+        /* where it cannot be, nothing is lost yet */
+        close_fd(open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
 }
 
 static int open_now(struct store *s, char why[static STORE_WHY])
@@ -168,7 +171,9 @@ static int put_back(struct store *s, char why[static STORE_WHY])
 {
     _cleanup_(freep) char *copy = NULL, *whole = NULL;
     char text[STORE_WHY] = "";
-    int r = asprintf(&copy, "%s" STORE_NEW, s->path) < 0 || asprintf(&whole, "%s" STORE_WHOLE, s->path) < 0 ? -ENOMEM : make_directory(s->directory, text);
+    int r = asprintf(&copy, "%s" STORE_NEW, s->path) < 0 || asprintf(&whole, "%s" STORE_WHOLE, s->path) < 0
+                ? -ENOMEM
+                : make_directory(s->directory, text);
 
     if (r == 0 && (r = database_copy(s->db, copy, text)) == 0)
         r = move_to(s, copy, whole);
@@ -205,7 +210,8 @@ static void move(struct list *from, struct list *to, uint32_t max)
         list_push_back(to, list_pop_front(from));
 }
 
-/* What came while the others were done goes into the same transaction: whoever is there before the disk is asked shares it. */
+/* What came while the others were done goes into the same transaction: whoever is there before the disk is asked shares
+ * it. */
 static void join(struct store *s, struct list *batch, uint32_t max)
 {
     pthread_mutex_lock(&s->lock);
@@ -213,7 +219,8 @@ static void join(struct store *s, struct list *batch, uint32_t max)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* In one transaction, of max requests at most. False: nothing of it is on disk, and result and why of the requests say so. */
+/* In one transaction, of max requests at most. False: nothing of it is on disk, and result and why of the requests say
+ * so. */
 static bool do_all(struct store *s, struct list *batch, uint32_t max)
 {
     char why[STORE_WHY];
@@ -239,8 +246,7 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
     if (whole)
         return true;
     database_rollback(s->db);
-    list_for_each(l, batch)
-    {
+    list_for_each (l, batch) {
         struct store_request *q = container_of(l, struct store_request, link);
 
         database_undo_reply(q);
@@ -249,14 +255,14 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
     return false;
 }
 
-/* Jobs that were refused although they are in files that nobody finds now: they must not be there when those are written again. */
+/* Jobs that were refused although they are in files that nobody finds now: they must not be there when those are
+ * written again. */
 static void take_out(struct store *s, struct list *batch)
 {
     char why[STORE_WHY];
     bool ok = database_begin(s->db, why) == 0;
 
-    list_for_each(l, batch)
-    {
+    list_for_each (l, batch) {
         const struct store_request *q = container_of(l, struct store_request, link);
         struct store_request drop = {.op = STORE_DROP, .row = {.number = q->row.number, .input_fd = -1}};
 
@@ -279,8 +285,7 @@ static void check_again(struct store *s, struct list *batch)
         return;
     if (s->db)
         take_out(s, batch);
-    list_for_each(l, batch)
-    {
+    list_for_each (l, batch) {
         struct store_request *q = container_of(l, struct store_request, link);
 
         if (q->result < 0)
@@ -295,7 +300,8 @@ static void do_batch(struct store *s, struct list *batch)
     char why[STORE_WHY];
     int r = s->lost ? s->lost_error : s->db ? ensure_there(s, why) : open_now(s, why);
     if (r < 0) {
-        list_for_each(l, batch) take_words(container_of(l, struct store_request, link), r, s->lost ? s->why : why);
+        list_for_each (l, batch)
+            take_words(container_of(l, struct store_request, link), r, s->lost ? s->why : why);
         return;
     }
     if (do_all(s, batch, STORE_BATCH)) {
@@ -365,7 +371,7 @@ static int thread_start(struct store *s)
     return 0;
 }
 
-/* --- the loop's side ------------------------------------------------------------------------------------------------ */
+/* --- the loop's side ---------------------------------------------------------------------------------------------- */
 
 /* What is left of a database that is not there any more. */
 static int look_for_remains(struct store *s, char why[static STORE_WHY])
@@ -439,8 +445,8 @@ static int read_all(struct store *s, int (*each)(const struct store_row *row, vo
     return r == -ENOMEM ? r : 0;
 }
 
-int store_open(struct store **ret_store, const char *directory, int (*each)(const struct store_row *row, void *userdata),
-               void *userdata)
+int store_open(struct store **ret_store, const char *directory,
+               int (*each)(const struct store_row *row, void *userdata), void *userdata)
 {
     struct store *s = calloc(1, sizeof(*s));
     int r = 0;
@@ -455,7 +461,8 @@ int store_open(struct store **ret_store, const char *directory, int (*each)(cons
     s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->fd < 0)
         r = -errno;
-    if (directory && ((s->directory = strdup(directory)) == NULL || asprintf(&s->path, "%s/" STORE_FILE, directory) < 0))
+    if (directory &&
+        ((s->directory = strdup(directory)) == NULL || asprintf(&s->path, "%s/" STORE_FILE, directory) < 0))
         r = -ENOMEM;
     if (!directory) {
         s->lost = true;
@@ -602,7 +609,8 @@ void store_ring(struct store *s)
         return;
     error = thread_start(s);
     if (error < 0)
-        list_for_each(l, &s->posted) take_words(container_of(l, struct store_request, link), error, "no thread can be had for it");
+        list_for_each (l, &s->posted)
+            take_words(container_of(l, struct store_request, link), error, "no thread can be had for it");
     pthread_mutex_lock(&s->lock);
     move(&s->posted, error < 0 ? &s->done : &s->waiting, UINT32_MAX);
     pthread_mutex_unlock(&s->lock);

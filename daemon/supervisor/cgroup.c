@@ -25,15 +25,15 @@
 #include "base/log.h"
 #include "ring/layout.h"
 
-#define LEAF      "daemon"   /* where wsd itself is */
-#define PREFIX    "executor-"
-#define TEXT_MAX  4096
+#define LEAF     "daemon" /* where wsd itself is */
+#define PREFIX   "executor-"
+#define TEXT_MAX 4096
 /* Of an executor, beside what its plugins and jobs take: its own, and what it shares with wsd and touches first. */
 #define ALLOWANCE (RING_ARENA_SIZE + (16ull << 20))
 
 struct cgroups {
-    unsigned refs; /* its owner's, and one of each cgroup in it */
-    int fd; /* the delegated one */
+    unsigned refs;    /* its owner's, and one of each cgroup in it */
+    int fd;           /* the delegated one */
     struct list late; /* to be removed, when they are empty */
 };
 
@@ -147,8 +147,7 @@ static int clear(int at, const char *name)
 
 static void clear_late(struct cgroups *g)
 {
-    list_for_each_safe(l, n, &g->late)
-    {
+    list_for_each_safe (l, n, &g->late) {
         struct cgroup *c = container_of(l, struct cgroup, link);
 
         if (clear(g->fd, c->name) == 0) {
@@ -267,7 +266,8 @@ static void clear_old(int fd)
         if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
             (void)clear(fd, e->d_name);
     if (errno)
-        log_warning("the cgroups that a wsd before has left cannot be listed: %s: they stay, and what runs in them", strerror(errno));
+        log_warning("the cgroups that a wsd before has left cannot be listed: %s: they stay, and what runs in them",
+                    strerror(errno));
     if (d)
         closedir(d);
     else
@@ -362,7 +362,7 @@ struct cgroups *cgroups_unref(struct cgroups *g)
     return NULL;
 }
 
-/* --- tasks ---------------------------------------------------------------------------------------------------------- */
+/* --- tasks -------------------------------------------------------------------------------------------------------- */
 
 /* A number of a cgroup's file; UINT64_MAX: "max", or it is not there. 0 or a negative errno. */
 static int number_in(const char *group, const char *file, uint64_t *ret)
@@ -441,7 +441,8 @@ const char *cgroup_tasks_words(char *text, size_t size)
     if (r < 0 && r != -ENOENT)
         snprintf(unread, sizeof(unread), ", or TasksMax= is reached (it cannot be read: %s)", strerror(-r));
     (void)getrlimit(RLIMIT_NPROC, &limit);
-    snprintf(text, size, "RLIMIT_NPROC is %llu for this user, or the machine has no more (kernel.threads-max, kernel.pid_max)%s",
+    snprintf(text, size,
+             "RLIMIT_NPROC is %llu for this user, or the machine has no more (kernel.threads-max, kernel.pid_max)%s",
              (unsigned long long)limit.rlim_cur, unread);
     return text;
 }

@@ -28,17 +28,20 @@ enum cgroup_end {
     CGROUP_END_MACHINE, /* since the machine had no more */
 };
 
-/* Moves this process into a leaf of its own cgroup, where that was delegated to it or `always`, and hands the controllers on. 0;
+/* Moves this process into a leaf of its own cgroup, where that was delegated to it or `always`, and hands the
+ * controllers on. 0;
  * -EOPNOTSUPP: nothing was delegated; another negative errno with the words. */
 int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGROUP_ERROR]);
-/* One that wsd-spawn has prepared in that way, and handed over; the descriptor is taken in any case. NULL: no memory. */
+/* One that wsd-spawn has prepared in that way, and handed over; the descriptor is taken in any case. NULL: no
+ * memory. */
 struct cgroups *cgroups_taken(int fd);
 /* Its directory; it stays the cgroup's. -1: none. */
 int cgroups_fd(const struct cgroups *g);
 /* Nothing more is made in it; what was keeps it until that is gone. NULL is fine; returns NULL. */
 struct cgroups *cgroups_unref(struct cgroups *g);
 
-/* A new one, with these limits, and nobody in it. 0 or a negative errno: -ENOSPC where the kernel's limits on cgroups are reached. */
+/* A new one, with these limits, and nobody in it. 0 or a negative errno: -ENOSPC where the kernel's limits on cgroups
+ * are reached. */
 int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup);
 /* Ends what is left in it, and removes it; where that cannot be yet, later. NULL is fine; returns NULL. */
 struct cgroup *cgroup_free(struct cgroup *c);

@@ -28,38 +28,38 @@
 #include "supervisor/orphans.h"
 
 #define FD_FIRST 3  /* of an executor, and of the helper */
-#define FD_HIGH  16              /* above every number that the child gets, so that no dup2 tramples on a source */
+#define FD_HIGH  16 /* above every number that the child gets, so that no dup2 tramples on a source */
 
 extern char **environ;
 
-/* One that may leave a core is not killed when its note is there. So it has to die of the fault by itself: at each look the
- * kernel must be writing the core. */
+/* One that may leave a core is not killed when its note is there. So it has to die of the fault by itself: at each look
+ * the kernel must be writing the core. */
 static const struct timeval core_look = {.tv_sec = 2};
 #define CORE_LOOKS 150u /* until it is killed all the same */
 
-/* The threads of a process that is killed end one after the other, mostly at once. The last one ends when the memory is gone:
- * that may take 100 ms a GiB. */
+/* The threads of a process that is killed end one after the other, mostly at once. The last one ends when the memory is
+ * gone: that may take 100 ms a GiB. */
 static const struct timeval going_look = {.tv_usec = 1000};
-#define GOING_LOOKS 100u /* for how it ends: until it is killed, and waited for */
-#define THREAD_EXITING 4u /* PF_EXITING of the kernel, in the flags of proc_pid_stat(5) */
+#define GOING_LOOKS    100u /* for how it ends: until it is killed, and waited for */
+#define THREAD_EXITING 4u   /* PF_EXITING of the kernel, in the flags of proc_pid_stat(5) */
 #define STAT_FLAGS     9
 #define STAT_STATUS    52 /* as waitpid(2) tells; 0 where the reader may not know */
 #ifndef PIDFD_THREAD
 #define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
 
-static struct list remains = {&remains, &remains};       /* wsd's own that nobody asks for */
+static struct list remains = {&remains, &remains}; /* wsd's own that nobody asks for */
 
 #define TUNABLES_ROOM 80u
 
-/* --- what it is started with ---------------------------------------------------------------------------------------- */
+/* --- what it is started with -------------------------------------------------------------------------------------- */
 
 /* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
 static bool environment_passes(const char *entry, bool manager)
 {
     static const char *const managers[] = {"NOTIFY_SOCKET=", "WATCHDOG_USEC="};
-    static const char *const names[] = {"PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=",
-                                        "LD_LIBRARY_PATH=", "MALLOC_"};
+    static const char *const names[] = {
+        "PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=", "LD_LIBRARY_PATH=", "MALLOC_"};
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0)
@@ -81,7 +81,8 @@ static char **environment_new(char tunables[static TUNABLES_ROOM], uint64_t stat
     if (!ret)
         return NULL;
     /* the C library lays out the static block of a thread once, when the process starts */
-    snprintf(tunables, TUNABLES_ROOM, "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu", (unsigned long long)static_tls);
+    snprintf(tunables, TUNABLES_ROOM, "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu",
+             (unsigned long long)static_tls);
     ret[at++] = tunables;
     for (size_t i = 0; i < n; i++)
         if (environment_passes(environ[i], manager))
@@ -103,10 +104,10 @@ void child_arguments(const struct child_program *program, struct child_arguments
     ret->argv[4] = ret->stack;
 }
 
-/* --- wsd's own ------------------------------------------------------------------------------------------------------ */
+/* --- wsd's own ---------------------------------------------------------------------------------------------------- */
 
-int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd, char *const *argv,
-                pid_t *ret_pid)
+int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd,
+                char *const *argv, pid_t *ret_pid)
 {
     char tunables[TUNABLES_ROOM];
     _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, false);
@@ -174,11 +175,13 @@ static int spawn(struct child *c, const struct child_options *o)
     if (asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
         return -ENOMEM;
     child_arguments(o->program, &a);
-    char *argv[] = {(char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
+    char *argv[] = {
+        (char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
     snprintf(workers, sizeof(workers), "%u", o->workers);
     int fds[SPAWN_FDS + 1] = {[SPAWN_FDS] = o->program->predecessor_fd};
     memcpy(fds, o->fds, sizeof(o->fds));
-    int r = child_spawn(o->program, fds, SPAWN_FDS + (fds[SPAWN_FDS] >= 0), SPAWN_WORDS, o->program->binary_fd, argv, &c->pid);
+    int r = child_spawn(o->program, fds, SPAWN_FDS + (fds[SPAWN_FDS] >= 0), SPAWN_WORDS, o->program->binary_fd, argv,
+                        &c->pid);
     if (r < 0)
         return r;
     c->pidfd = pidfd_open(c->pid, 0);
@@ -224,7 +227,7 @@ static void on_pid(evutil_socket_t fd, short what, void *userdata)
         child_gone(c, code, status);
 }
 
-/* --- either --------------------------------------------------------------------------------------------------------- */
+/* --- either ------------------------------------------------------------------------------------------------------- */
 
 static void thread_forget(struct child_thread *t)
 {
@@ -260,8 +263,12 @@ struct child *child_free(struct child *c)
 void child_gone(struct child *c, int code, int status)
 {
     char why[CHILD_WHY];
-    const struct child_end end = {
-        .code = code, .status = status, .orphan = c->orphan, .why = why, .late = c->late, .memory = cgroup_end(c->cgroup)};
+    const struct child_end end = {.code = code,
+                                  .status = status,
+                                  .orphan = c->orphan,
+                                  .why = why,
+                                  .late = c->late,
+                                  .memory = cgroup_end(c->cgroup)};
     void (*gone)(const struct child_end *, void *) = c->gone;
     void *context = c->context;
 
@@ -287,7 +294,8 @@ static bool is_going(const struct child *c, int *ret_status)
     text[MAX(n, 0)] = 0;
     char *name = strrchr(text, ')'); /* the process chooses it */
     *ret_status = 0;
-    for (char *at = strtok_r(name ? name + 1 : text + MAX(n, 0), " \n", &save); at; at = strtok_r(NULL, " \n", &save), field++) {
+    for (char *at = strtok_r(name ? name + 1 : text + MAX(n, 0), " \n", &save); at;
+         at = strtok_r(NULL, " \n", &save), field++) {
         if (field == STAT_FLAGS)
             flags = strtoul(at, NULL, 10);
         else if (field == STAT_STATUS)
@@ -308,7 +316,8 @@ static void on_still_there(evutil_socket_t fd, short what, void *userdata)
     else if (status == 0 && ++c->n_going < GOING_LOOKS)
         event_add(c->going_timer, &going_look); /* the kernel shows it to us when the thread has given its memory up */
     else if (status == 0)
-        child_kill(c); /* perhaps only some threads have ended, and no work is done there; of a whole that ends it changes nothing */
+        /* perhaps only some threads have ended, and no work is done there; of a whole that ends it changes nothing */
+        child_kill(c);
     else if (c->gone && c->going && WIFSIGNALED(status))
         c->going(WCOREDUMP(status) ? CLD_DUMPED : CLD_KILLED, WTERMSIG(status), c->context);
     else if (c->gone && c->going)
@@ -342,8 +351,8 @@ static void watch_thread(struct child *c, struct child_thread *t, pid_t tid)
         thread_forget(t);
 }
 
-/* Not the first thread: Linux says nothing of that one's end before the whole process has ended. Where this cannot be, all is
- * known when the process is gone. */
+/* Not the first thread: Linux says nothing of that one's end before the whole process has ended. Where this cannot be,
+ * all is known when the process is gone. */
 static void watch_threads(struct child *c)
 {
     char path[32];
@@ -359,7 +368,8 @@ static void watch_threads(struct child *c)
             watch_thread(c, a->event ? b : a, tid);
     }
     if (errno && errno != ENOENT && errno != ESRCH) /* it is not only gone */
-        log_notice("executor %u: its threads cannot be listed: %s: that it ends is seen when all of it is gone", c->number, strerror(errno));
+        log_notice("executor %u: its threads cannot be listed: %s: that it ends is seen when all of it is gone",
+                   c->number, strerror(errno));
     if (d)
         closedir(d);
 }
@@ -417,7 +427,8 @@ int child_start(struct child **ret_child, const struct child_options *options)
 const char *child_lacks(int error)
 {
     if (error == -ENOSPC) /* cgroup_new() */
-        return ": no more cgroups may be made here; raise cgroup.max.descendants and cgroup.max.depth of wsd's cgroup and of those above it";
+        return ": no more cgroups may be made here; raise cgroup.max.descendants and cgroup.max.depth of wsd's cgroup "
+               "and of those above it";
     if (error != -ENOENT) /* the program is open: it is there */
         return "";
     return access("/proc/self/fd", F_OK) < 0 ? ": wsd needs a /proc" : ": the program's dynamic loader";

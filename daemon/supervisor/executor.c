@@ -3,8 +3,8 @@
  * executor.c: starts, watches and ends executor processes.
  * Owns the control socket and the rings that go with one life of it; its process is child.c's. [loop]
  * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, or when it has
- * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped. It is
- * called when nothing is left of the commands that the executor had started.
+ * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped. It
+ * is called when nothing is left of the commands that the executor had started.
  * Does not know jobs, and does not decide whether another one is started. */
 #include "supervisor/executor.h"
 
@@ -28,7 +28,8 @@
 #define CONTROL_BATCH 64   /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
 #define CONTROL_QUEUE 1024 /* above what a socket's buffer holds: all that was there when it was asked for */
 
-#define OUTBOX_MAX    4096 /* packets that wait: an executor that reads none of them is of no use, and must not cost memory */
+/* packets that wait: an executor that reads none of them is of no use, and must not cost memory */
+#define OUTBOX_MAX 4096
 
 struct packet {
     struct list link;
@@ -62,7 +63,8 @@ static void note_cpu(struct executor *e)
     struct timespec t;
     clockid_t clock;
 
-    if (e->child && child_pid(e->child) && clock_getcpuclockid(child_pid(e->child), &clock) == 0 && clock_gettime(clock, &t) == 0)
+    if (e->child && child_pid(e->child) && clock_getcpuclockid(child_pid(e->child), &clock) == 0 &&
+        clock_gettime(clock, &t) == 0)
         e->cpu_usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
@@ -209,7 +211,8 @@ static int start(struct executor *e, const struct executor_options *o, int contr
 
 static int watch(struct executor *e, struct event_base *base)
 {
-    /* By edges, of which each write of an eventfd is one: so it need not be read. Who fills it up deafens himself only. */
+    /* By edges, of which each write of an eventfd is one: so it need not be read. Who fills it up deafens himself
+     * only. */
     e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST | EV_ET, on_bell, e);
     e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST, on_control, e);
     e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST, on_control_writable, e);
@@ -248,7 +251,8 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
             r = -errno;
     }
     if (r >= 0)
-        r = words_init(&e->words, options->base, e->number, options->uid == CHILD_OWN ? getuid() : options->uid, &words);
+        r = words_init(&e->words, options->base, e->number, options->uid == CHILD_OWN ? getuid() : options->uid,
+                       &words);
     if (r >= 0)
         r = start(e, options, child, words);
     if (r >= 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * helper.c: asks wsd-spawn for executors, and hears of their ends.
- * Owns the process of the helper, where wsd starts it, the socket, and the list of children that it was asked for. [loop]
- * Keeps: each child that was started is told of as gone once: by the helper's word; or, where the helper is gone, when the
- * pidfd says so: it died with it. A child that was not asked for yet is asked of the next helper.
+ * Owns the process of the helper, where wsd starts it, the socket, and the list of children that it was asked for.
+ * [loop]
+ * Keeps: each child that was started is told of as gone once: by the helper's word; or, where the helper is gone, when
+ * the pidfd says so: it died with it. A child that was not asked for yet is asked of the next helper.
  * A helper that answers nothing is replaced: what wsd started is killed, and a unit's is left to its watchdog.
  * Does not wait for the helper: what it does not take now is sent when it can be. */
 #include "supervisor/helper.h"
@@ -44,8 +45,8 @@ struct helper {
     bool ready;              /* it may be asked */
     struct cgroups *cgroups; /* of a unit; NULL: none */
     struct event *readable, *writable;
-    struct event *deadline; /* pending: it is to answer a PING, or to say that it is ready */
-    uint32_t n_silent;      /* looks without an answer */
+    struct event *deadline;       /* pending: it is to answer a PING, or to say that it is ready */
+    uint32_t n_silent;            /* looks without an answer */
     bool wants_ping, asked_since; /* asked_since: it was asked something behind the PING */
     struct list children;
     uint64_t last_serial;
@@ -91,8 +92,10 @@ static void arguments(const struct helper_options *o, struct arguments *ret)
     child_arguments(o->program, a);
     memcpy(ret->name, "wsd-spawn", sizeof(ret->name)); /* lives as long as what points to it */
     snprintf(ret->first_id, sizeof(ret->first_id), "%u", o->first_id);
-    memcpy(ret->argv, (char *[]){ret->name, ret->first_id, a->argv[0], a->argv[1], a->argv[2], a->argv[3], a->argv[4],
-                                 (char *)(uintptr_t)o->program->sandbox, NULL}, sizeof(ret->argv));
+    memcpy(ret->argv,
+           (char *[]){ret->name, ret->first_id, a->argv[0], a->argv[1], a->argv[2], a->argv[3], a->argv[4],
+                      (char *)(uintptr_t)o->program->sandbox, NULL},
+           sizeof(ret->argv));
 }
 
 int helper_become(const struct helper_options *options, int socket, int cgroups_fd)
@@ -191,7 +194,8 @@ static int up(struct helper *h)
         h->readable = event_new(h->options.base, h->fd, EV_READ | EV_PERSIST, on_readable, h);
         h->writable = event_new(h->options.base, h->fd, EV_WRITE | EV_PERSIST, on_writable, h);
         h->deadline = evtimer_new(h->options.base, on_deadline, h);
-        if (!h->readable || !h->writable || !h->deadline || event_add(h->readable, NULL) < 0 || (!h->ready && wait_for_answer(h) < 0))
+        if (!h->readable || !h->writable || !h->deadline || event_add(h->readable, NULL) < 0 ||
+            (!h->ready && wait_for_answer(h) < 0))
             r = -ENOMEM;
     }
     if (r < 0)
@@ -281,7 +285,8 @@ static void lose_cgroup(struct child *c)
     c->cgroup = cgroup_free(c->cgroup);
 }
 
-/* 0; -EAGAIN: later, which only the socket says. What else can go wrong ends this child, or the helper is ending, which is read of. */
+/* 0; -EAGAIN: later, which only the socket says. What else can go wrong ends this child, or the helper is ending, which
+ * is read of. */
 static int send_start(struct helper *h, struct child *c)
 {
     int r = up(h);
@@ -302,7 +307,8 @@ static int send_start(struct helper *h, struct child *c)
         char words[INHERIT_ERROR];
 
         snprintf(c->why, sizeof(c->why), "%s%s%s", strerror(-r), child_lacks(r), inherit_blame(r, words));
-        log_error("cannot start an executor for user %u: %s%s%s", c->request.uid, strerror(-r), child_lacks(r), inherit_blame(r, words));
+        log_error("cannot start an executor for user %u: %s%s%s", c->request.uid, strerror(-r), child_lacks(r),
+                  inherit_blame(r, words));
         tell(c, CLD_EXITED, EXIT_NO_EXEC);
     } else {
         c->started = true;
@@ -338,8 +344,7 @@ static void flush(struct helper *h)
 {
     int r = 0;
 
-    list_for_each(l, &h->children)
-    {
+    list_for_each (l, &h->children) {
         struct child *c = container_of(l, struct child, link);
 
         if (r == 0 && c->wants_start)
@@ -373,8 +378,8 @@ static void on_identity(const struct identity *i, void *context)
         return;
     }
     if (i->n_groups > SPAWN_GROUPS_MAX) {
-        snprintf(c->why, sizeof(c->why), "user %u is in %u groups, and an executor can be in %u: take him out of some", c->request.uid,
-                 i->n_groups, SPAWN_GROUPS_MAX);
+        snprintf(c->why, sizeof(c->why), "user %u is in %u groups, and an executor can be in %u: take him out of some",
+                 c->request.uid, i->n_groups, SPAWN_GROUPS_MAX);
         log_error("cannot start an executor: %s", c->why);
         tell(c, CLD_EXITED, EXIT_NO_EXEC);
         return;
@@ -436,8 +441,7 @@ void helper_kill(struct child *c)
 
 static struct child *child_of(struct helper *h, uint64_t serial)
 {
-    list_for_each(l, &h->children)
-    {
+    list_for_each (l, &h->children) {
         struct child *c = container_of(l, struct child, link);
 
         if (c->request.serial == serial && c->started && !c->telling)
@@ -518,13 +522,12 @@ static int take_reply(struct helper *h)
     return 0;
 }
 
-/* Where it has ended, or was killed, its children have died with it, or are about to: the kernel sees to that. One of a unit that only
- * does not answer has children that go on: wsd hears of their ends by the pidfds. */
+/* Where it has ended, or was killed, its children have died with it, or are about to: the kernel sees to that. One of a
+ * unit that only does not answer has children that go on: wsd hears of their ends by the pidfds. */
 static void lost(struct helper *h, bool lives)
 {
     down(h);
-    list_for_each(l, &h->children)
-    {
+    list_for_each (l, &h->children) {
         struct child *c = container_of(l, struct child, link);
 
         if (!c->started) {
@@ -551,11 +554,14 @@ static void on_deadline(evutil_socket_t fd, short what, void *userdata)
     if (++h->n_silent < LOOKS && wait_for_answer(h) == 0)
         return;
     if (h->is_unit)
-        log_warning("wsd-spawn of %s has not answered for %llu ms (half of executor-answer in wsd.conf): wsd connects to the next one",
+        log_warning("wsd-spawn of %s has not answered for %llu ms (half of executor-answer in wsd.conf): wsd connects "
+                    "to the next one",
                     h->options.file, msec);
     else
-        log_warning("wsd-spawn (process %d) has not answered for %llu ms (half of executor-answer in wsd.conf): it is killed with "
-                    "the executors that it had started, and replaced", (int)h->pid, msec);
+        log_warning("wsd-spawn (process %d) has not answered for %llu ms (half of executor-answer in wsd.conf): it is "
+                    "killed with "
+                    "the executors that it had started, and replaced",
+                    (int)h->pid, msec);
     lost(h, h->is_unit);
 }
 

@@ -3,10 +3,10 @@
  * identity.c: looks up the groups of a user. The user database may be on a server far away: each look-up has a thread,
  * which nobody waits for.
  * Owns the questions and the look-ups. [loop], and the thread of each look-up.
- * Keeps: an answer is given once, from the loop, and never for a question that was forgotten. However often a user database that
- * does not answer is asked about a user, there is one thread for him.
- * Does not take the groups of a connection: a set-group-ID program that connects would bring its own to all of the user's
- * jobs. */
+ * Keeps: an answer is given once, from the loop, and never for a question that was forgotten. However often a user
+ * database that does not answer is asked about a user, there is one thread for him.
+ * Does not take the groups of a connection: a set-group-ID program that connects would bring its own to all of the
+ * user's jobs. */
 #include "supervisor/identity.h"
 
 #include <errno.h>
@@ -117,8 +117,7 @@ static int lookup_new(struct event_base *base, uint32_t uid, uint32_t first_id, 
 
 static struct lookup *lookup_of(uint32_t uid, uint32_t first_id)
 {
-    list_for_each(l, &lookups)
-    {
+    list_for_each (l, &lookups) {
         struct lookup *q = container_of(l, struct lookup, link);
 
         if (q->uid == uid && q->first_id == first_id)

@@ -18,9 +18,9 @@ struct identity {
 
 struct identity_question;
 
-/* Asks the user database, off the loop: `answer` comes later, from the loop, unless the question is forgotten; after it the
- * question is no more. Groups below first_id are left out; who has no other, or is not known, has SPAWN_NO_GROUP. 0 or a
- * negative errno. */
+/* Asks the user database, off the loop: `answer` comes later, from the loop, unless the question is forgotten; after it
+ * the question is no more. Groups below first_id are left out; who has no other, or is not known, has SPAWN_NO_GROUP. 0
+ * or a negative errno. */
 int identity_ask(struct event_base *base, uint32_t uid, uint32_t first_id,
                  void (*answer)(const struct identity *i, void *context), void *context,
                  struct identity_question **ret_question);

@@ -27,7 +27,7 @@ static size_t n_own, room;
 static struct orphans *current; /* NULL: none are looked after */
 
 struct orphans {
-    bool gets_others; /* that have nothing to do with executors */
+    bool gets_others;  /* that have nothing to do with executors */
     bool is_like_them; /* no_new_privs, which executors and all below them have, is wsd's too */
     bool ends;         /* until nothing of executors is left */
     struct event *signal;
@@ -36,7 +36,7 @@ struct orphans {
 
 static const struct timeval shortly = {.tv_usec = 20000};
 
-#define ROOM_FIRST 16u /* doubled when it is full of those that are not reaped */
+#define ROOM_FIRST 16u    /* doubled when it is full of those that are not reaped */
 #define END_MSEC   10000u /* only what the kernel does not end takes longer */
 
 /* Those that are no children any more were reaped, and their numbers may come again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * predecessor.c: waits for what the wsd before has left.
- * Owns nothing: the lock is the open file's, which wsd, its own executors and wsd-spawn share. The last of them that ends gives it back,
- * and each of the latter ends when nothing is below it. [main, before the loop turns]
+ * Owns nothing: the lock is the open file's, which wsd, its own executors and wsd-spawn share. The last of them that
+ * ends gives it back, and each of the latter ends when nothing is below it. [main, before the loop turns]
  * Does not keep another wsd away: the store does. */
 #include "supervisor/predecessor.h"
 
@@ -21,9 +21,9 @@
 #include "base/log.h"
 #include "base/trust.h"
 
-#define NAME         "executors.lock"
-/* Only what the kernel does not end, or somebody has stopped, takes longer. Before READY=1: it counts against TimeoutStartSec=, which is
- * systemd's 90 s in the units, and WatchdogSec= is not in force. */
+#define NAME "executors.lock"
+/* Only what the kernel does not end, or somebody has stopped, takes longer. Before READY=1: it counts against
+ * TimeoutStartSec=, which is systemd's 90 s in the units, and WatchdogSec= is not in force. */
 #define DEADLINE_SEC 10
 #define AGAIN_USEC   5000
 
@@ -36,13 +36,15 @@ int predecessor_open(const char *directory)
     /* not to be written by those that have it */
     int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     struct stat st;
-    if (fd >= 0 && geteuid() == 0 && (fstat(fd, &st) < 0 || !trust_only_here(&st))) { /* whoever else has it could make each start wait */
+    /* whoever else has it could make each start wait */
+    if (fd >= 0 && geteuid() == 0 && (fstat(fd, &st) < 0 || !trust_only_here(&st))) {
         close_fd(fd);
         fd = -1;
         errno = EPERM;
     }
     if (fd < 0)
-        log_warning("%s: %s: after a kill -9 of wsd, the next one will not wait for the end of its executors", path, strerror(errno));
+        log_warning("%s: %s: after a kill -9 of wsd, the next one will not wait for the end of its executors", path,
+                    strerror(errno));
     return fd;
 }
 
@@ -52,8 +54,10 @@ void predecessor_wait(int fd)
 
     for (bool told = false; flock(fd, LOCK_EX | LOCK_NB) < 0; told = true) {
         if (errno != EWOULDBLOCK || clock_monotonic_usec() >= end) {
-            log_warning(NAME ": executors of the last wsd, or what they have started, are still there after %d s: wsd goes on without waiting "
-                        "for them; fuser(1) names them", DEADLINE_SEC);
+            log_warning(NAME ": executors of the last wsd, or what they have started, are still there after %d s: wsd "
+                             "goes on without waiting "
+                             "for them; fuser(1) names them",
+                        DEADLINE_SEC);
             return;
         }
         if (!told)

@@ -81,7 +81,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *userdata)
     tell(r);
 }
 
-void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context), void *context)
+void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context),
+                  void *context)
 {
     *r = (struct remains){.base = base, .owner = owner, .gone = gone, .context = context};
     list_init(&r->lives);

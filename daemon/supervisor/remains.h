@@ -22,7 +22,8 @@ struct remains {
 };
 
 /* gone: nothing is left, or the deadline is over; once, after a remains_end() that was false. */
-void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context), void *context);
+void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context),
+                  void *context);
 /* A reaper says that it is there; the descriptor is taken in any case. False: nonsense. */
 bool remains_take(struct remains *r, int fd);
 /* All of them end, with everything that they have started. True: none is there. */

@@ -2,8 +2,8 @@
  *
  * words.c: reads the pipe that is an executor's stdout and stderr.
  * Owns the reading end. [loop]
- * Keeps: it never blocks, and takes no more than TURN_MAX in a turn of the loop; what nobody wants is read all the same, so that no
- * plugin waits for the log.
+ * Keeps: it never blocks, and takes no more than TURN_MAX in a turn of the loop; what nobody wants is read all the
+ * same, so that no plugin waits for the log.
  * Does not know which job has written what: all of an executor have one pipe. */
 #include "supervisor/words.h"
 
@@ -70,7 +70,8 @@ int words_init(struct words *w, struct event_base *base, uint32_t number, uint32
     w->fd = pair[0];
     *ret_fd = pair[1];
     /* the other end may wait: then it is the plugin that does */
-    w->event = fcntl(w->fd, F_SETFL, O_NONBLOCK) == 0 ? event_new(base, w->fd, EV_READ | EV_PERSIST, on_readable, w) : NULL;
+    w->event =
+        fcntl(w->fd, F_SETFL, O_NONBLOCK) == 0 ? event_new(base, w->fd, EV_READ | EV_PERSIST, on_readable, w) : NULL;
     if (w->event && event_add(w->event, NULL) == 0)
         return 0;
     close_fd(TAKE_FD(*ret_fd));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * words.h: what an executor writes to its stdout and stderr: a line of the log each, and the last ones for whoever asks what it died of.
- * Everything here is [loop].
+ * words.h: what an executor writes to its stdout and stderr: a line of the log each, and the last ones for whoever asks
+ * what it died of. Everything here is [loop].
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 #define WORDS_LINES 3u   /* that are kept */
 
 struct words {
-    int fd;              /* -1: none */
+    int fd; /* -1: none */
     struct event *event;
-    uint32_t number, uid; /* of the executor */
+    uint32_t number, uid;  /* of the executor */
     char line[WORDS_LINE]; /* that has no end yet .. */
     size_t n;              /* .. so long */
     struct {

@@ -16,7 +16,8 @@
 /* Beside wsd, libwsclient or wsctl, where those run from where they were built. */
 static bool in_build_tree(char path[static PATH_MAX])
 {
-    static const char *const places[] = {"tls/" TLS_MODULE, "../daemon/tls/" TLS_MODULE, "../../daemon/tls/" TLS_MODULE};
+    static const char *const places[] = {"tls/" TLS_MODULE, "../daemon/tls/" TLS_MODULE,
+                                         "../../daemon/tls/" TLS_MODULE};
     char *real, *slash;
     Dl_info info;
 
@@ -26,7 +27,8 @@ static bool in_build_tree(char path[static PATH_MAX])
         return false;
     slash = strrchr(real, '/');
     for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++)
-        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - real), real, places[i]) < PATH_MAX && access(path, F_OK) == 0) {
+        if (snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - real), real, places[i]) < PATH_MAX &&
+            access(path, F_OK) == 0) {
             free(real);
             return true;
         }

@@ -2,10 +2,10 @@
  *
  * openssl.c: the module: TLS by OpenSSL.
  * Owns contexts and connections; never the sockets. [one thread]
- * Keeps: version 1.3 and nothing else, certificates of both sides always; no session is resumed, so that each connection
- * proves its certificate; no SIGPIPE.
- * TLS 1.3 alone, because both ends are ours: there is nobody to be compatible with, every key exchange is ephemeral, the
- * client's certificate is not shown to who listens, and renegotiation, compression and weak ciphers do not exist.
+ * Keeps: version 1.3 and nothing else, certificates of both sides always; no session is resumed, so that each
+ * connection proves its certificate; no SIGPIPE.
+ * TLS 1.3 alone, because both ends are ours: there is nobody to be compatible with, every key exchange is ephemeral,
+ * the client's certificate is not shown to who listens, and renegotiation, compression and weak ciphers do not exist.
  * Does not know who may do what. */
 #include <errno.h>
 #include <limits.h>
@@ -35,7 +35,7 @@ struct tls {
     char error[TLS_ERROR];
 };
 
-/* --- the socket ---------------------------------------------------------------------------------------------------- */
+/* --- the socket --------------------------------------------------------------------------------------------------- */
 
 static int fd_of(BIO *b)
 {
@@ -53,7 +53,8 @@ static int socket_write(BIO *b, const char *data, int size)
     return (int)n;
 }
 
-/* OpenSSL goes on by itself behind a record that has nothing for recv(), for as long as the other side sends such: here it ends. */
+/* OpenSSL goes on by itself behind a record that has nothing for recv(), for as long as the other side sends such: here
+ * it ends. */
 static int socket_read(BIO *b, char *data, int size)
 {
     struct tls *t = BIO_get_data(b);
@@ -103,7 +104,7 @@ static const BIO_METHOD *socket_method(void)
     return method;
 }
 
-/* --- contexts ------------------------------------------------------------------------------------------------------ */
+/* --- contexts ----------------------------------------------------------------------------------------------------- */
 
 static const char *reason(void)
 {
@@ -187,7 +188,8 @@ static int context_new(struct tls_context **ret, const struct tls_options *o, ch
     SSL_CTX_set_options(c->ssl, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_num_tickets(c->ssl, 0);
     SSL_CTX_set_session_cache_mode(c->ssl, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_mode(c->ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(c->ssl,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_verify_depth(c->ssl, TLS_DEPTH_MAX);
     SSL_CTX_set_max_cert_list(c->ssl, TLS_CHAIN_MAX);
@@ -201,7 +203,7 @@ static int context_new(struct tls_context **ret, const struct tls_options *o, ch
     return 0;
 }
 
-/* --- connections --------------------------------------------------------------------------------------------------- */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 static struct tls *tls_free(struct tls *t)
 {
@@ -271,13 +273,15 @@ static void failed(struct tls *t)
     t->over = true;
     errno = EPROTO;
     if (verified != X509_V_OK) {
-        snprintf(t->error, sizeof(t->error), "its certificate is refused: %.200s", X509_verify_cert_error_string(verified));
+        snprintf(t->error, sizeof(t->error), "its certificate is refused: %.200s",
+                 X509_verify_cert_error_string(verified));
         errno = EACCES;
     } else if (why == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
         snprintf(t->error, sizeof(t->error), "it has no certificate");
         errno = EACCES;
     } else if (is_about_certificates(alert)) {
-        snprintf(t->error, sizeof(t->error), "the other side refuses our certificate: %.200s", SSL_alert_desc_string_long(alert));
+        snprintf(t->error, sizeof(t->error), "the other side refuses our certificate: %.200s",
+                 SSL_alert_desc_string_long(alert));
         errno = EACCES;
     } else {
         snprintf(t->error, sizeof(t->error), "TLS: %.200s", reason());
@@ -371,7 +375,7 @@ static struct tls_work work(struct tls *t)
     return w;
 }
 
-/* --- certificates --------------------------------------------------------------------------------------------------- */
+/* --- certificates ------------------------------------------------------------------------------------------------- */
 
 struct naming {
     bool (*each)(const char *name, void *userdata);

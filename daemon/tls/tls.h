@@ -12,14 +12,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TLS_MODULE     "wsd-tls.so"
-#define TLS_VERSION    2u /* of struct tls_ops: a module of another one is not used */
-#define TLS_ERROR      384u
-#define TLS_NAMES_MAX  32u  /* of a certificate; the others are not looked at */
-#define TLS_NAME_MAX   256u /* bytes of a name, with its kind and its NUL; longer ones are not looked at */
-#define TLS_CHAIN_MAX  (16u * 1024u) /* bytes of certificates that the other side may send: to parse small ones takes 15 ms */
-#define TLS_READS_MAX  64u /* reads of the socket in a recv(), two a record: what the other side sends costs no more at once */
-#define TLS_DEPTH_MAX  4 /* certificates between its own and the CA's */
+#define TLS_MODULE    "wsd-tls.so"
+#define TLS_VERSION   2u /* of struct tls_ops: a module of another one is not used */
+#define TLS_ERROR     384u
+#define TLS_NAMES_MAX 32u  /* of a certificate; the others are not looked at */
+#define TLS_NAME_MAX  256u /* bytes of a name, with its kind and its NUL; longer ones are not looked at */
+/* bytes of certificates that the other side may send: to parse small ones takes 15 ms */
+#define TLS_CHAIN_MAX (16u * 1024u)
+/* reads of the socket in a recv(), two a record: what the other side sends costs no more at once */
+#define TLS_READS_MAX 64u
+#define TLS_DEPTH_MAX 4 /* certificates between its own and the CA's */
 
 struct tls_context; /* certificates, and what is trusted */
 struct tls;         /* a connection */
@@ -49,9 +51,9 @@ struct tls_ops {
      * name; NULL at the server. 0 or -ENOMEM. */
     int (*open)(struct tls **ret, struct tls_context *c, int fd, const char *host);
     struct tls *(*free)(struct tls *t); /* tells the other side; NULL is fine */
-    /* As recv() and send(), which shake hands first. recv() takes what there is, in TLS_READS_MAX reads of the socket at most; what it leaves
-     * there the socket tells of. errno EAGAIN: wait for the socket; EACCES: a certificate was refused,
-     * ours or theirs; EPROTO: no TLS, or not ours. error() has words for the latter two. */
+    /* As recv() and send(), which shake hands first. recv() takes what there is, in TLS_READS_MAX reads of the socket
+     * at most; what it leaves there the socket tells of. errno EAGAIN: wait for the socket; EACCES: a certificate was
+     * refused, ours or theirs; EPROTO: no TLS, or not ours. error() has words for the latter two. */
     ssize_t (*recv)(struct tls *t, void *data, size_t size);
     ssize_t (*send)(struct tls *t, const void *data, size_t size);
     /* recv() is to be called again when the socket can be written. */

@@ -14,8 +14,8 @@
  * Errors are negative errno values; wsd_client_error() has the words. The ones with a meaning of their own:
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
  *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle. An orderly
- *                  restart of a wsd that systemd runs does not end it: calls for durable jobs just take longer. Where wsd
- *                  ended in order and is not back, wsd_client_exit() of those is 75, and the job is in its store.
+ *                  restart of a wsd that systemd runs does not end it: calls for durable jobs just take longer. Where
+ *                  wsd ended in order and is not back, wsd_client_exit() of those is 75, and the job is in its store.
  *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
  *   -EAGAIN        refused for now: queue full, quota, draining
  *   -EACCES        not permitted
@@ -85,14 +85,14 @@ struct wsd_job_info {
     const char *backtrace;   /* of one that crashed, a line a frame; "" where there is none */
     const char *key;         /* of wsd_submit, "" */
     bool durable;
-    bool dead;         /* durable, ended badly, and out of retries: see wsd_client_dead() */
-    uint32_t retries;  /* that it was given */
-    uint64_t due_usec; /* delayed: so long until it goes on, or is tried again */
+    bool dead;          /* durable, ended badly, and out of retries: see wsd_client_dead() */
+    uint32_t retries;   /* that it was given */
+    uint64_t due_usec;  /* delayed: so long until it goes on, or is tried again */
     uint32_t waits_for; /* held: so many of the jobs that it is to run after have not ended */
     const char *tags;   /* of wsd_submit, with commas between; "" */
     bool in_batch;      /* it belongs to the batch `batch` */
     struct wsd_id batch;
-    uint64_t placed;    /* bytes of its output that are in its part of the arena */
+    uint64_t placed; /* bytes of its output that are in its part of the arena */
 };
 
 /* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
@@ -103,13 +103,13 @@ struct wsd_job_info {
 /* --- the connection ------------------------------------------------------------------------------------------- */
 
 /* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
- * wsd, else the system's (as wsctl does); WSD_HOST comes before all of them. On failure *ret_client may still be set (else it is NULL), for
- * wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT, -EPROTONOSUPPORT,
- * -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
+ * wsd, else the system's (as wsctl does); WSD_HOST comes before all of them. On failure *ret_client may still be set
+ * (else it is NULL), for wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT,
+ * -EPROTONOSUPPORT, -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
 
-/* A wsd on another machine, that listens for TLS ([tls] in wsd.conf(5)). Set size to sizeof(struct wsd_tls), and what is not
- * used to NULL: then the environment variable holds. Texts are not kept. Fields are appended. Since 0.1. */
+/* A wsd on another machine, that listens for TLS ([tls] in wsd.conf(5)). Set size to sizeof(struct wsd_tls), and what
+ * is not used to NULL: then the environment variable holds. Texts are not kept. Fields are appended. Since 0.1. */
 struct wsd_tls {
     size_t size;
     const char *host;        /* HOST:PORT or [ADDRESS]:PORT; the server's certificate must name HOST. WSD_HOST */
@@ -118,19 +118,19 @@ struct wsd_tls {
     const char *ca;          /* file in PEM: who may sign the server's certificate. WSD_TLS_CA */
 };
 
-/* The same as wsd_client_open() for such a one; tls NULL: all by the environment. wsd_client_open() itself does this where
- * socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than timeout_usec. What differs then: no direct
- * lanes (wsd_call() goes by the socket), and no file that an argument names is opened, neither here nor there: give it as
- * input. -EACCES: one side refuses the other's certificate, or it is no user there; -EOPNOTSUPP: the library was built or
- * installed without TLS; -EINVAL: something is missing, or no certificate, key or CA is in its file; -EHOSTUNREACH. Since
- * 0.1. */
+/* The same as wsd_client_open() for such a one; tls NULL: all by the environment. wsd_client_open() itself does this
+ * where socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than timeout_usec. What differs then:
+ * no direct lanes (wsd_call() goes by the socket), and no file that an argument names is opened, neither here nor
+ * there: give it as input. -EACCES: one side refuses the other's certificate, or it is no user there; -EOPNOTSUPP: the
+ * library was built or installed without TLS; -EINVAL: something is missing, or no certificate, key or CA is in its
+ * file; -EHOSTUNREACH. Since 0.1. */
 WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
-/* Where the connection has ended (a call on the handle gave -ECONNRESET, or wsd_client_open() failed): connects again, to the same place,
- * and with that the handle is as new. Blocks for at most timeout_usec (0: 5 seconds), and tries until then while no wsd is there,
- * as between a crash and the next start. What was open on the old connection has had its end (-ECONNRESET), and stays so: a durable job goes on
- * in the next wsd, and wsd_client_attach() follows it there; a batch or an arena is to be made anew, and the old ones are to be
- * freed. 0, also where the connection stands;
+/* Where the connection has ended (a call on the handle gave -ECONNRESET, or wsd_client_open() failed): connects again,
+ * to the same place, and with that the handle is as new. Blocks for at most timeout_usec (0: 5 seconds), and tries
+ * until then while no wsd is there, as between a crash and the next start. What was open on the old connection has had
+ * its end (-ECONNRESET), and stays so: a durable job goes on in the next wsd, and wsd_client_attach() follows it there;
+ * a batch or an arena is to be made anew, and the old ones are to be freed. 0, also where the connection stands;
  * -EDEADLK in a callback of the handle; what wsd_client_open() says. Since 0.1. */
 WSD_EXPORT int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec);
 
@@ -144,9 +144,9 @@ WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
 /* The exit code of wsctl(1) (64 to 130) that goes with the last failure. Since 0.1. */
 WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
 
-/* Where the last failure was a refusal for now (-EAGAIN): after how many microseconds another try is worth while; 0: not known.
- * As with the words, a call's can be had in its done callback and after wsd_call_wait(). Who tries again adds some chance to it, so
- * that many that were refused together do not come back together. Since 0.1. */
+/* Where the last failure was a refusal for now (-EAGAIN): after how many microseconds another try is worth while; 0:
+ * not known. As with the words, a call's can be had in its done callback and after wsd_call_wait(). Who tries again
+ * adds some chance to it, so that many that were refused together do not come back together. Since 0.1. */
 WSD_EXPORT uint64_t wsd_client_retry_usec(const struct wsd_client *client);
 
 /* For event loops: the descriptor, and the poll(2) events to wait for. Since 0.1. */
@@ -157,8 +157,8 @@ WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
  * is over and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
-/* Writes what it can without blocking, and reads nothing: what was just submitted goes at once, for one system call less than by
- * wsd_client_process() where nothing is known to be there to read. Returns as that one. Since 0.1. */
+/* Writes what it can without blocking, and reads nothing: what was just submitted goes at once, for one system call
+ * less than by wsd_client_process() where nothing is known to be there to read. Returns as that one. Since 0.1. */
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
 /* Waits until something happened and processes it, at most timeout_usec (UINT64_MAX: for ever). 0 (also after a
@@ -171,19 +171,21 @@ enum wsd_submit_flags {
     WSD_SUBMIT_DETACH = 1u << 0,   /* the job outlives this connection; its result is kept for wsd_client_attach() */
     WSD_SUBMIT_PROGRESS = 1u << 1, /* call progress as it moves */
     WSD_SUBMIT_STREAM = 1u << 2,   /* the input comes through wsd_call_feed() */
-    /* Accepted only when it is on disk; it goes on when this connection ends, and after the end of wsd, however that comes, and
-     * so is its end there for wsd_client_attach() by its id, as long as the daemon's configuration says. One that may have
-     * been running when wsd was ended runs again if its function is idempotent, else it ends as interrupted. Its output is told
-     * when it has ended. Input: at most 256 MiB. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    /* Accepted only when it is on disk; it goes on when this connection ends, and after the end of wsd, however that
+     * comes, and so is its end there for wsd_client_attach() by its id, as long as the daemon's configuration says. One
+     * that may have been running when wsd was ended runs again if its function is idempotent, else it ends as
+     * interrupted. Its output is told when it has ended. Input: at most 256 MiB. -EOPNOTSUPP where wsd is too old for
+     * it. Since 0.1. */
     WSD_SUBMIT_DURABLE = 1u << 3,
-    /* With WSD_SUBMIT_DETACH, and not with STREAM: the call is done as soon as the job is accepted; done is called then, with
-     * error 0 and no info. The cheapest way to hand over many jobs. Files that its arguments name are not opened by the
-     * library. Since 0.1. */
+    /* With WSD_SUBMIT_DETACH, and not with STREAM: the call is done as soon as the job is accepted; done is called
+     * then, with error 0 and no info. The cheapest way to hand over many jobs. Files that its arguments name are not
+     * opened by the library. Since 0.1. */
     WSD_SUBMIT_LEAVE = 1u << 4,
-    /* The input is what lies in a file: input_size bytes of input_fd, from input_offset on. Its descriptor goes to wsd, not its
-     * bytes. Not with STREAM and DURABLE. See wsd_client_takes_files(). Since 0.1. */
+    /* The input is what lies in a file: input_size bytes of input_fd, from input_offset on. Its descriptor goes to wsd,
+     * not its bytes. Not with STREAM and DURABLE. See wsd_client_takes_files(). Since 0.1. */
     WSD_SUBMIT_FILE = 1u << 5,
-    /* The input is what lies in the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE and DETACH. Since 0.1. */
+    /* The input is what lies in the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE and DETACH.
+     * Since 0.1. */
     WSD_SUBMIT_ARENA = 1u << 6,
 };
 
@@ -201,47 +203,51 @@ struct wsd_submit {
     uint64_t timeout_usec; /* of its run time; 0: none */
     int priority;          /* -100 to 100 */
     uint32_t flags;
-    /* NULL: none. While wsd knows a job of this user's with that key (at most 255 bytes), another submit with it is that job:
-     * it gets its id, output and end, whatever else it says. Such a job goes on when this connection ends, and its end is
-     * kept as that of a detached one, or of a durable one where it is that. Since 0.1. */
+    /* NULL: none. While wsd knows a job of this user's with that key (at most 255 bytes), another submit with it is
+     * that job: it gets its id, output and end, whatever else it says. Such a job goes on when this connection ends,
+     * and its end is kept as that of a detached one, or of a durable one where it is that. Since 0.1. */
     const char *key;
-    /* A job that ends badly is tried again so often (0 to 1000), after pauses that begin with retry_usec (0: one second;
-     * at most a day) and double up to five minutes, or stay as they are where they begin longer; up to half of each is left
-     * out, at random. What counts as badly: the bits 1u << state of retry_on, 0: all of WSD_JOB_FAILED, WSD_JOB_TIMED_OUT,
-     * WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has ended. Since 0.1. */
+    /* A job that ends badly is tried again so often (0 to 1000), after pauses that begin with retry_usec (0: one
+     * second; at most a day) and double up to five minutes, or stay as they are where they begin longer; up to half of
+     * each is left out, at random. What counts as badly: the bits 1u << state of retry_on, 0: all of WSD_JOB_FAILED,
+     * WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has
+     * ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
-    /* When it goes on, at the earliest; WSD_JOB_DELAYED until then. At most one of the two. delay_usec: so long after it was
-     * accepted, at most ten years; the time that the machine sleeps counts, and setting its clock changes nothing. at_usec:
-     * at that time, in microseconds since the epoch, by the machine's clock, also where that is set meanwhile; in the past: at
-     * once. A durable one waits on after the end of wsd. It counts for its user's limits. Since 0.1. */
+    /* When it goes on, at the earliest; WSD_JOB_DELAYED until then. At most one of the two. delay_usec: so long after
+     * it was accepted, at most ten years; the time that the machine sleeps counts, and setting its clock changes
+     * nothing. at_usec: at that time, in microseconds since the epoch, by the machine's clock, also where that is set
+     * meanwhile; in the past: at once. A durable one waits on after the end of wsd. It counts for its user's limits.
+     * Since 0.1. */
     uint64_t delay_usec, at_usec;
-    /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as WSD_JOB_TIMED_OUT
-     * without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these. Since 0.1. */
+    /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as
+     * WSD_JOB_TIMED_OUT without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these.
+     * Since 0.1. */
     uint64_t queue_usec;
-    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. The id of a batch stands for all of its jobs, once it is
-     * closed. It is held until every one of them has come to its end, after its last try. Where one of `after` has not succeeded, the job is cancelled, with an error that
-     * names that one, and so are those that are to run after this one; how those of `after_any` end does not matter. One that
-     * has ended before counts, as long as wsd knows it; an id that it does not know is refused (-ENOENT). A job with
-     * WSD_SUBMIT_DURABLE may only name such jobs, and no batch (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. The id of a batch stands for all
+     * of its jobs, once it is closed. It is held until every one of them has come to its end, after its last try. Where
+     * one of `after` has not succeeded, the job is cancelled, with an error that names that one, and so are those that
+     * are to run after this one; how those of `after_any` end does not matter. One that has ended before counts, as
+     * long as wsd knows it; an id that it does not know is refused (-ENOENT). A job with WSD_SUBMIT_DURABLE may only
+     * name such jobs, and no batch (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
     const struct wsd_id *after, *after_any;
     size_t n_after, n_after_any;
-    /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens: what they mean is the users' choice, and
-     * how many jobs with one may run at once the administrator's (wsd_client_gate_tag()). The same name is the same tag,
-     * whosever jobs it is on. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens: what they mean is the users'
+     * choice, and how many jobs with one may run at once the administrator's (wsd_client_gate_tag()). The same name is
+     * the same tag, whosever jobs it is on. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
     const char *const *tags;
     size_t n_tags;
-    /* With WSD_SUBMIT_FILE: a regular file, or a memfd, open for reading; `input` is NULL. The descriptor is copied, and may be
-     * closed when wsd_client_submit() has returned; its file position is neither used nor moved. A function that gets its input
-     * whole reads the file in place: what is written into it before the job has ended the job may see, or not. Where the file is
-     * cut below that size meanwhile, the job fails, and says so. Input by file counts in full for the user's quota, and for
-     * max-input, unless the function streams. Since 0.1. */
+    /* With WSD_SUBMIT_FILE: a regular file, or a memfd, open for reading; `input` is NULL. The descriptor is copied,
+     * and may be closed when wsd_client_submit() has returned; its file position is neither used nor moved. A function
+     * that gets its input whole reads the file in place: what is written into it before the job has ended the job may
+     * see, or not. Where the file is cut below that size meanwhile, the job fails, and says so. Input by file counts in
+     * full for the user's quota, and for max-input, unless the function streams. Since 0.1. */
     int input_fd;
     uint64_t input_offset;
-    /* NULL: none. Where output_size is not 0, the output goes to that part of the arena, from output_offset on, and not through the
-     * connection: how much came is wsd_job_info.placed, also of a job that failed. Output that is larger fails the job. With an
-     * arena input comes with WSD_SUBMIT_ARENA, or is small enough for one frame (-EMSGSIZE); the job has no key and no retries, and is not
-     * detached. Since 0.1. */
+    /* NULL: none. Where output_size is not 0, the output goes to that part of the arena, from output_offset on, and not
+     * through the connection: how much came is wsd_job_info.placed, also of a job that failed. Output that is larger
+     * fails the job. With an arena input comes with WSD_SUBMIT_ARENA, or is small enough for one frame (-EMSGSIZE); the
+     * job has no key and no retries, and is not detached. Since 0.1. */
     struct wsd_arena *arena;
     uint64_t output_offset, output_size;
 };
@@ -249,8 +255,8 @@ struct wsd_submit {
 /* What happens to a call, told on the thread that made one of the calls which process the connection:
  * wsd_client_process(), all that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct
  * wsd_callbacks). Each may be NULL. They may make any call on the handle but wsd_client_free(). One that processes the
- * connection may bring about others, each of which keeps what was read for it: who does so in each of many goes that deep. One call's
- * output callback is not entered again while it runs. Fields are appended. Since 0.1. */
+ * connection may bring about others, each of which keeps what was read for it: who does so in each of many goes that
+ * deep. One call's output callback is not entered again while it runs. Fields are appended. Since 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
@@ -267,22 +273,23 @@ struct wsd_callbacks {
     void *userdata;
 };
 
-/* Whether WSD_SUBMIT_FILE may be used on this connection: not to a wsd on another machine, nor to one that is too old. Who may not,
- * sends the bytes (-EOPNOTSUPP). Since 0.1. */
+/* Whether WSD_SUBMIT_FILE may be used on this connection: not to a wsd on another machine, nor to one that is too old.
+ * Who may not, sends the bytes (-EOPNOTSUPP). Since 0.1. */
 WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
 
 /* Submits a job without blocking. callbacks may be NULL, and is copied. 0, -EINVAL (a limit is exceeded: the words say
- * which), -ENOMEM, -ECONNRESET; with WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN where too many descriptors
- * wait to be sent: process the connection first. A refusal by wsd comes through done. What is submitted one behind the other, with
- * nothing but plugin, function, timeout, priority, DETACH and LEAVE set, and these alike, leaves together, 128 jobs in
- * a frame: a full one at once, the last one when the connection is processed; so submit all that there is before. Their ends come in
- * few frames. Since 0.1. */
+ * which), -ENOMEM, -ECONNRESET; with WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN where too many
+ * descriptors wait to be sent: process the connection first. A refusal by wsd comes through done. What is submitted one
+ * behind the other, with nothing but plugin, function, timeout, priority, DETACH and LEAVE set, and these alike, leaves
+ * together, 128 jobs in a frame: a full one at once, the last one when the connection is processed; so submit all that
+ * there is before. Their ends come in few frames. Since 0.1. */
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* Follows a job by its id, from any connection of the same user: its output, messages and progress (where there is a callback for
- * it), then done. Of a job that was detached, is durable or has a key the output comes from its start, as far as it is kept; of
- * another one from now on. Any number may follow a job; wsd_call_free() stops following only. Since 0.1. */
+/* Follows a job by its id, from any connection of the same user: its output, messages and progress (where there is a
+ * callback for it), then done. Of a job that was detached, is durable or has a key the output comes from its start, as
+ * far as it is kept; of another one from now on. Any number may follow a job; wsd_call_free() stops following only.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
@@ -303,9 +310,10 @@ WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
  * done was given. A call whose output is held does not end. -EDEADLK in the call's own output callback. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
-/* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Of an output of 256 KiB or more the memory
- * stays with the handle when the call is freed, for the next one that large: that of one call a handle, the largest, and at most 64 MiB.
- * It goes with the next call that gathers less, whichever way that is made, or with the handle. Since 0.1. */
+/* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Of an output of 256 KiB or
+ * more the memory stays with the handle when the call is freed, for the next one that large: that of one call a handle,
+ * the largest, and at most 64 MiB. It goes with the next call that gathers less, whichever way that is made, or with
+ * the handle. Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
 /* Forgets a call: no more callbacks. One that is not done is cancelled (an attached one, or a detached one whose input
@@ -319,16 +327,18 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  * again. A function that says that it can (WSD_FN_SHARED of wsd/plugin.h) works there; another one gets a copy of
  * the input, and its output is copied: either way nothing goes through the connection.
  *
- * Who submits a job gives its parts away until the job has ended: bytes that are written there meanwhile the job may see or not, and
- * those of the output mean nothing before its end, nor after an end without success. Parts may begin anywhere; begin them
- * at multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job that has not ended, or whose input
- * overlaps with the output of one; inputs may overlap. Where an executor dies while a job writes to an arena, that job is not
- * run again, its part may change for a moment yet, and no job may write to that arena any more (-EAGAIN): make a new one.
+ * Who submits a job gives its parts away until the job has ended: bytes that are written there meanwhile the job may
+ * see or not, and those of the output mean nothing before its end, nor after an end without success. Parts may begin
+ * anywhere; begin them at multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job
+ * that has not ended, or whose input overlaps with the output of one; inputs may overlap. Where an executor dies while
+ * a job writes to an arena, that job is not run again, its part may change for a moment yet, and no job may write to
+ * that arena any more (-EAGAIN): make a new one.
  *
- * size bytes are charged to the user as long as wsd knows the arena, 8 at a time a connection; so long an executor that has run a job
- * there has it mapped, too. The memory is the caller's, all of it from the beginning, and stays until wsd_arena_free(), also after
- * the end of the connection; no job can be given it then. On the handle's thread; the memory may be used by any. Blocks for as long as wsd takes to answer. 0; -EOPNOTSUPP: wsd is too old, or on
- * another machine (input goes by the connection then); -EINVAL; -ENOMEM; -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT;
+ * size bytes are charged to the user as long as wsd knows the arena, 8 at a time a connection; so long an executor that
+ * has run a job there has it mapped, too. The memory is the caller's, all of it from the beginning, and stays until
+ * wsd_arena_free(), also after the end of the connection; no job can be given it then. On the handle's thread; the
+ * memory may be used by any. Blocks for as long as wsd takes to answer. 0; -EOPNOTSUPP: wsd is too old, or on another
+ * machine (input goes by the connection then); -EINVAL; -ENOMEM; -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT;
  * -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena);
 /* Where the memory of an arena is, and its size in bytes. Since 0.1. */
@@ -360,8 +370,8 @@ struct wsd_call_request {
     uint32_t flags;
 };
 
-/* How it ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the next
- * wsd_call() or wsd_calls() on the handle is over. Fields are appended. Since 0.1. */
+/* How it ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the
+ * next wsd_call() or wsd_calls() on the handle is over. Fields are appended. Since 0.1. */
 struct wsd_call_result {
     size_t size;
     enum wsd_job_state state; /* a final one */
@@ -370,43 +380,44 @@ struct wsd_call_result {
     const char *error, *status;
     uint64_t run_usec, cpu_usec;
     bool direct; /* it went by a direct lane */
-    /* 0; or why there is no result: what wsd_call() returned of it, or would have. exit and error are then what wsd_client_exit() and
-     * wsd_client_error() were of it, the rest is zero. Since 0.1. */
+    /* 0; or why there is no result: what wsd_call() returned of it, or would have. exit and error are then what
+     * wsd_client_exit() and wsd_client_error() were of it, the rest is zero. Since 0.1. */
     int code;
 };
 
 /* Runs one job and waits for its end: the fastest way to call a small function again and again. After some calls the
- * library opens a direct lane by itself, a ring in shared memory into the executor of the caller's user, and calls whose
- * arguments and input are at most 2,000 bytes, with room for at most 2,048 bytes of output, go through it without wsd;
- * when both sides are awake, without a system call. Whatever does not fit or is not to be had goes by the socket: the result
- * is the same. Differences that can be seen: a direct call has no id and is in no list; what the function logs is not told;
- * its progress neither; where wsd runs as another user than the caller, wsd_job_open() in it gives -ENOTCONN unless
- * WSD_CALL_FILES is set, with which calls go by the socket.
+ * library opens a direct lane by itself, a ring in shared memory into the executor of the caller's user, and calls
+ * whose arguments and input are at most 2,000 bytes, with room for at most 2,048 bytes of output, go through it without
+ * wsd; when both sides are awake, without a system call. Whatever does not fit or is not to be had goes by the socket:
+ * the result is the same. Differences that can be seen: a direct call has no id and is in no list; what the function
+ * logs is not told; its progress neither; where wsd runs as another user than the caller, wsd_job_open() in it gives
+ * -ENOTCONN unless WSD_CALL_FILES is set, with which calls go by the socket.
  *
  * While it waits, the connection is processed now and then, so that callbacks of other calls on the handle may be made.
- * It spins for at most 50 us where that has paid of late; then it sleeps. As every call on a handle, by one thread at a time;
- * threads that call at the same time have a handle each.
+ * It spins for at most 50 us where that has paid of late; then it sleeps. As every call on a handle, by one thread at a
+ * time; threads that call at the same time have a handle each.
  *
- * 0: it ended, *ret_result says how. Else it says no more than that (code). -EMSGSIZE: its output is larger than output_room; it was cancelled or has run. Others as
- * wsd_client_submit() and wsd_call_wait(): refused (-EAGAIN, -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (then
- * wsd_client_exit() is 125 where it may have run). Since 0.1. */
+ * 0: it ended, *ret_result says how. Else it says no more than that (code). -EMSGSIZE: its output is larger than
+ * output_room; it was cancelled or has run. Others as wsd_client_submit() and wsd_call_wait(): refused (-EAGAIN,
+ * -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (then wsd_client_exit() is 125 where it may have run). Since 0.1. */
 WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
                         struct wsd_call_result *ret_result);
 
-/* n calls as of wsd_call(), of which as many as 256 are under way at a time, in any order: the fastest way to call small functions
- * many times. results[i] is that of requests[i]; only the size of the first of each is looked at, and the others have it, too. What a
- * request points to stays until the end, and no two outputs overlap. Calls that there is no room for (max-jobs-per-user) wait for others of
- * them to end.
+/* n calls as of wsd_call(), of which as many as 256 are under way at a time, in any order: the fastest way to call
+ * small functions many times. results[i] is that of requests[i]; only the size of the first of each is looked at, and
+ * the others have it, too. What a request points to stays until the end, and no two outputs overlap. Calls that there
+ * is no room for (max-jobs-per-user) wait for others of them to end.
  *
- * By a direct lane brief calls of one function whose requests follow one another, with the same two pointers to its names, flags and
- * timeout, go together, up to 32 that one worker runs one behind the other. Where nothing ends for 5 ms they go on each by itself, as many
- * as there are workers and spares for them (wsd_blocking_begin()), at most 64; so calls may wait for each other, but not be in need
- * of speed then.
+ * By a direct lane brief calls of one function whose requests follow one another, with the same two pointers to its
+ * names, flags and timeout, go together, up to 32 that one worker runs one behind the other. Where nothing ends for 5
+ * ms they go on each by itself, as many as there are workers and spares for them (wsd_blocking_begin()), at most 64; so
+ * calls may wait for each other, but not be in need of speed then.
  *
- * 0: each has ended, as its result says, also where that is a failure. Else the code of the first one, in the order of the requests,
- * that has no result: its code, exit and error say why; all the others have been made nevertheless. -EINVAL and -ENOMEM may also come
- * before any of them, with no result touched. n 0 does nothing. Since 0.1. */
-WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results, size_t n);
+ * 0: each has ended, as its result says, also where that is a failure. Else the code of the first one, in the order of
+ * the requests, that has no result: its code, exit and error say why; all the others have been made nevertheless.
+ * -EINVAL and -ENOMEM may also come before any of them, with no result touched. n 0 does nothing. Since 0.1. */
+WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests,
+                         struct wsd_call_result *results, size_t n);
 
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
 
@@ -415,8 +426,8 @@ enum wsd_batch_flags {
     /* It outlives this connection, and is known by its id as long as a detached job after its end. Its jobs need
      * WSD_SUBMIT_DETACH. */
     WSD_BATCH_DETACH = 1u << 1,
-    /* Of wsd_map(): what wsd has no room for (quota, rate, full queue) is submitted again when there may be some, however long that
-     * takes; without this flag only as long as others of the batch are under way. */
+    /* Of wsd_map(): what wsd has no room for (quota, rate, full queue) is submitted again when there may be some,
+     * however long that takes; without this flag only as long as others of the batch are under way. */
     WSD_BATCH_WAIT = 1u << 2,
 };
 
@@ -425,13 +436,14 @@ struct wsd_batch_info {
     size_t size;
     struct wsd_id id; /* zeros where wsd knows no batch of it: see wsd_batch_open() */
     uint32_t uid;
-    bool closed;      /* no more jobs come */
-    bool ended;       /* nor have any not ended */
-    bool stopped;     /* after a failure or a cancel: what was not begun then ends as cancelled */
-    int exit;         /* what `wsctl submit` would exit with, of the first job that failed, in the order of submitting; 0: none did */
-    uint64_t total;   /* accepted so far; the sum of the next three */
+    bool closed;  /* no more jobs come */
+    bool ended;   /* nor have any not ended */
+    bool stopped; /* after a failure or a cancel: what was not begun then ends as cancelled */
+    /* what `wsctl submit` would exit with, of the first job that failed, in the order of submitting; 0: none did */
+    int exit;
+    uint64_t total; /* accepted so far; the sum of the next three */
     uint64_t queued, running, done;
-    uint64_t failed;  /* of those done: not with success */
+    uint64_t failed;         /* of those done: not with success */
     uint64_t submitted_usec; /* since the epoch */
 };
 
@@ -444,58 +456,62 @@ struct wsd_item {
     size_t input_size;
 };
 
-/* Begins a batch of jobs that are all like `common`, but for arguments and input, which are not looked at there; WSD_SUBMIT_STREAM and
- * WSD_SUBMIT_PROGRESS cannot be, nor WSD_SUBMIT_FILE or a key. Everything is copied. Does not block. Many jobs go to wsd in one message, and their
- * ends come back so: many small jobs cost little so. Each is a job as any other: own id, own end, own charge to its user's
- * limits, own place in recovery.
+/* Begins a batch of jobs that are all like `common`, but for arguments and input, which are not looked at there;
+ * WSD_SUBMIT_STREAM and WSD_SUBMIT_PROGRESS cannot be, nor WSD_SUBMIT_FILE or a key. Everything is copied. Does not
+ * block. Many jobs go to wsd in one message, and their ends come back so: many small jobs cost little so. Each is a job
+ * as any other: own id, own end, own charge to its user's limits, own place in recovery.
  *
- * Where one does not succeed those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set. flags: enum
- * wsd_batch_flags. With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, each job is submitted by itself, and the
- * library does the rest: there is no id then, no other client can ask for it, and WSD_BATCH_DETACH means nothing. No batch outlives wsd.
- * 0, -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as wsd_client_submit(). Since 0.1. */
-WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, struct wsd_batch **ret_batch);
+ * Where one does not succeed those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set.
+ * flags: enum wsd_batch_flags. With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, each job is
+ * submitted by itself, and the library does the rest: there is no id then, no other client can ask for it, and
+ * WSD_BATCH_DETACH means nothing. No batch outlives wsd. 0, -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as
+ * wsd_client_submit(). Since 0.1. */
+WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
+                              struct wsd_batch **ret_batch);
 
-/* One more job, without blocking; it leaves when there are enough for a message, or the connection is processed. Its call is as that
- * of wsd_client_submit(), with its callbacks, but that its message is told only after it was accepted or refused. 0, -EINVAL,
- * -ENOMEM, -ECONNRESET (also after wsd_client_reconnect(), for good, from this call and those below, unless all of the batch had ended and
- * been told before); -EPIPE: the batch was closed. A batch that was stopped refuses it through done, -ECANCELED. Since 0.1. */
-WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *item, const struct wsd_callbacks *callbacks,
-                                struct wsd_call **ret_call);
+/* One more job, without blocking; it leaves when there are enough for a message, or the connection is processed. Its
+ * call is as that of wsd_client_submit(), with its callbacks, but that its message is told only after it was accepted
+ * or refused. 0, -EINVAL, -ENOMEM, -ECONNRESET (also after wsd_client_reconnect(), for good, from this call and those
+ * below, unless all of the batch had ended and been told before); -EPIPE: the batch was closed. A batch that was
+ * stopped refuses it through done, -ECANCELED. Since 0.1. */
+WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *item,
+                                const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
 /* No more jobs come. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_batch_close(struct wsd_batch *batch);
 /* Everything that has not ended is cancelled, and nothing more is accepted. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_batch_cancel(struct wsd_batch *batch);
-/* What was last heard of it: about ten times a second something new, while the connection is processed; when that has ended, it stays as it
- * was. 0. Since 0.1. */
+/* What was last heard of it: about ten times a second something new, while the connection is processed; when that has
+ * ended, it stays as it was. 0. Since 0.1. */
 WSD_EXPORT int wsd_batch_look(const struct wsd_batch *batch, struct wsd_batch_info *ret_info);
-/* Closes it, and processes the connection until all of its jobs have ended. ret_info may be NULL. 0, -ETIMEDOUT, -ECONNRESET, or
- * why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */
+/* Closes it, and processes the connection until all of its jobs have ended. ret_info may be NULL. 0, -ETIMEDOUT,
+ * -ECONNRESET, or why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */
 WSD_EXPORT int wsd_batch_wait(struct wsd_batch *batch, uint64_t timeout_usec, struct wsd_batch_info *ret_info);
-/* Forgets it: it is closed, and cancelled unless WSD_BATCH_DETACH is set. Its calls are freed by themselves, before or after. NULL is
- * fine; returns NULL. Since 0.1. */
+/* Forgets it: it is closed, and cancelled unless WSD_BATCH_DETACH is set. Its calls are freed by themselves, before or
+ * after. NULL is fine; returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_batch *wsd_batch_free(struct wsd_batch *batch);
 
-/* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Told once for each, in the
- * order of their ends; info, output and text last as long as the call. Anything but 0 cancels the rest. Since 0.1. */
-typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size,
-                              const char *text, void *userdata);
+/* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Told once
+ * for each, in the order of their ends; info, output and text last as long as the call. Anything but 0 cancels the
+ * rest. Since 0.1. */
+typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info *info, const void *output,
+                              size_t output_size, const char *text, void *userdata);
 
-/* Runs one job an item, some thousands at a time, and waits for all of them: wsd_batch_open() with common and flags, and so on. The items
- * are as large as the first says, and stay until the end: this is how many small jobs cost least.
- * 0: each has succeeded. Else the error of the first, in the order of the items, that has not: -EREMOTEIO where its job has
- * failed, was cancelled or the like; or what wsd_batch_submit() and done give. wsd_client_exit() is what `wsctl map` would exit with.
- * Since 0.1. */
-WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
-                       size_t n_items, wsd_map_result result, void *userdata);
+/* Runs one job an item, some thousands at a time, and waits for all of them: wsd_batch_open() with common and flags,
+ * and so on. The items are as large as the first says, and stay until the end: this is how many small jobs cost least.
+ * 0: each has succeeded. Else the error of the first, in the order of the items, that has not: -EREMOTEIO where its job
+ * has failed, was cancelled or the like; or what wsd_batch_submit() and done give. wsd_client_exit() is what `wsctl
+ * map` would exit with. Since 0.1. */
+WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
+                       const struct wsd_item *items, size_t n_items, wsd_map_result result, void *userdata);
 
-/* A batch by its id, from any connection of the same user. -ENOENT: there is none, or not any more; -EOPNOTSUPP. These block for at
- * most 30 seconds, but for the second, which waits for its end, at most timeout_usec (UINT64_MAX: for ever), and calls progress, if that
- * is not NULL, when something has changed. Since 0.1. */
+/* A batch by its id, from any connection of the same user. -ENOENT: there is none, or not any more; -EOPNOTSUPP. These
+ * block for at most 30 seconds, but for the second, which waits for its end, at most timeout_usec (UINT64_MAX: for
+ * ever), and calls progress, if that is not NULL, when something has changed. Since 0.1. */
 WSD_EXPORT int wsd_client_batch(struct wsd_client *client, const struct wsd_id *id, struct wsd_batch_info *ret_info);
 WSD_EXPORT int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, uint64_t timeout_usec,
-                                      void (*progress)(const struct wsd_batch_info *info, void *userdata), void *userdata,
-                                      struct wsd_batch_info *ret_info);
+                                      void (*progress)(const struct wsd_batch_info *info, void *userdata),
+                                      void *userdata, struct wsd_batch_info *ret_info);
 WSD_EXPORT int wsd_client_batch_cancel(struct wsd_client *client, const struct wsd_id *id);
 
 /* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
@@ -514,32 +530,34 @@ WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const stru
  * has ended, whether its end is known or not. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
 
-/* Jobs by what they are, among those that the caller may see. Zero everything that does not matter; set size to sizeof(struct
- * wsd_filter). Fields are appended. Since 0.1. */
+/* Jobs by what they are, among those that the caller may see. Zero everything that does not matter; set size to
+ * sizeof(struct wsd_filter). Fields are appended. Since 0.1. */
 struct wsd_filter {
     size_t size;
-    uint32_t states;      /* 1u << state, several together; 0: any */
-    bool by_uid;          /* only jobs of the user `uid` */
+    uint32_t states; /* 1u << state, several together; 0: any */
+    bool by_uid;     /* only jobs of the user `uid` */
     uint32_t uid;
-    const char *plugin;   /* its name, or the one that it was submitted as; NULL: any */
-    const char *function; /* NULL: any */
-    uint64_t newer_usec;  /* submitted within that time; 0: any */
-    uint64_t older_usec;  /* submitted before that time; 0: any */
-    uint32_t limit;       /* only the newest so many; 0: all. Nothing to wsd_client_cancel_where() */
+    const char *plugin;         /* its name, or the one that it was submitted as; NULL: any */
+    const char *function;       /* NULL: any */
+    uint64_t newer_usec;        /* submitted within that time; 0: any */
+    uint64_t older_usec;        /* submitted before that time; 0: any */
+    uint32_t limit;             /* only the newest so many; 0: all. Nothing to wsd_client_cancel_where() */
     const struct wsd_id *batch; /* only jobs of this batch; NULL: any. -EOPNOTSUPP where wsd knows no batches */
 };
 
-/* As wsd_client_list(), of the jobs that match; wsd does the looking. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+/* As wsd_client_list(), of the jobs that match; wsd does the looking. -EOPNOTSUPP where wsd is too old for it. Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
                                      int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
 
-/* Cancels every job that matches and has not ended; their number in *ret_n, if wanted. A filter that says nothing is -EINVAL, so
- * that not everything is cancelled by accident: to mean that, name the states 1 to 4. -EOPNOTSUPP. Since 0.1. */
+/* Cancels every job that matches and has not ended; their number in *ret_n, if wanted. A filter that says nothing is
+ * -EINVAL, so that not everything is cancelled by accident: to mean that, name the states 1 to 4. -EOPNOTSUPP. Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n);
 
 /* Durable jobs that have ended badly and are out of retries. They do not expire. wsd_client_dead() lists them, as
- * wsd_client_list(); the others queue one again, under its id and as if it had never been tried, or forget it. -ENOENT: there
- * is no such one; -EAGAIN: it is being read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
+ * wsd_client_list(); the others queue one again, under its id and as if it had never been tried, or forget it. -ENOENT:
+ * there is no such one; -EAGAIN: it is being read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
                                void *userdata);
 WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
@@ -553,8 +571,8 @@ struct wsd_schedule {
     const char *name;     /* 1 to 63 letters, digits and _-.@+, not - first; its user's own */
     const char *calendar; /* when, as systemd.time(7) has it: "Mon..Fri 08:00", "*:0/15", "daily Europe/Berlin" */
     bool persistent;      /* runs that were missed while there was no wsd are made up for by one at its start */
-    /* What: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags WSD_SUBMIT_DURABLE. A job of
-     * its own each time, detached; no client is there to open files that arguments name. */
+    /* What: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags WSD_SUBMIT_DURABLE. A
+     * job of its own each time, detached; no client is there to open files that arguments name. */
     const struct wsd_submit *job;
 };
 
@@ -564,8 +582,8 @@ struct wsd_schedule_info {
     const char *name, *calendar, *plugin, *function;
     uint32_t uid;
     bool persistent;
-    bool configured; /* it stands in wsd.conf */
-    bool running;    /* the last run's job is not done: what comes due meanwhile is skipped */
+    bool configured;              /* it stands in wsd.conf */
+    bool running;                 /* the last run's job is not done: what comes due meanwhile is skipped */
     uint64_t next_usec, ran_usec; /* since the epoch; 0: never, not yet */
     uint64_t runs, skipped;
     struct wsd_id id;         /* the job of the last run; zeros before the first */
@@ -574,17 +592,18 @@ struct wsd_schedule_info {
     const char *error;
 };
 
-/* Adds a schedule. 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such name or time, or there is
- * one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
+/* Adds a schedule. 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such
+ * name or time, or there is one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
-/* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that returns
- * non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
-WSD_EXPORT int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd_schedule_info *info, void *userdata),
-                                    void *userdata);
-/* Forgets one of the caller's; a run that is under way goes on. -ENOENT; -EACCES: it stands in wsd.conf; -EOPNOTSUPP. Since 0.1. */
+/* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that
+ * returns non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_schedules(struct wsd_client *client,
+                                    int (*each)(const struct wsd_schedule_info *info, void *userdata), void *userdata);
+/* Forgets one of the caller's; a run that is under way goes on. -ENOENT; -EACCES: it stands in wsd.conf; -EOPNOTSUPP.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_remove(struct wsd_client *client, const char *name);
-/* Runs one of the caller's now, beside its times; 0 when the job was accepted: its id, if wanted. -ENOENT; -EAGAIN: its last
- * run is not done; others as for wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
+/* Runs one of the caller's now, beside its times; 0 when the job was accepted: its id, if wanted. -ENOENT; -EAGAIN: its
+ * last run is not done; others as for wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct wsd_id *ret_id);
 
 /* Does not grow: it stands in arrays. Since 0.1. */
@@ -616,7 +635,8 @@ struct wsd_plugin_info {
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
 
-/* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since 0.1. */
+/* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
 /* What may be handed to the pool, and how much of it at once. For administrators ([access] in wsd.conf). Since 0.1. */
@@ -627,13 +647,15 @@ enum wsd_gate_action {
     WSD_GATE_LIMIT = 4,  /* at most `limit` jobs at once, of all users together; 0: any number. Not of everything */
 };
 
-/* Pauses, resumes, limits or drains. plugin: its name as submitted, without directory and .so; NULL or "": everything. function: NULL or "": all of the plugin,
- * its limit counts them together. 0; -EACCES; -ENOENT: to be resumed, and neither paused nor limited; -EAGAIN: too many are;
+/* Pauses, resumes, limits or drains. plugin: its name as submitted, without directory and .so; NULL or "": everything.
+ * function: NULL or "": all of the plugin, its limit counts them together. 0; -EACCES; -ENOENT: to be resumed, and
+ * neither paused nor limited; -EAGAIN: too many are;
  * -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
                                const char *function, uint32_t limit);
 
-/* The same of all jobs with a tag, of all users. Not for WSD_GATE_DRAIN. -EOPNOTSUPP where wsd is too old. Since 0.1. */
+/* The same of all jobs with a tag, of all users. Not for WSD_GATE_DRAIN. -EOPNOTSUPP where wsd is too old. Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, const char *tag,
                                    uint32_t limit);
 
@@ -648,8 +670,8 @@ struct wsd_gate_info {
     const char *tag;               /* of a tag: its name, and plugin is ""; else "" */
 };
 
-/* First everything, then each plugin, function and tag that is paused or limited; each is shown for the time of the callback. A
- * callback that returns non-zero ends the listing with that value. Since 0.1. */
+/* First everything, then each plugin, function and tag that is paused or limited; each is shown for the time of the
+ * callback. A callback that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
                                 int (*each)(const struct wsd_gate_info *info, void *userdata), void *userdata);
 
@@ -659,21 +681,23 @@ struct wsd_limit_info {
     const char *key, *value; /* as wsd.conf has them; value "": no limit */
     int of_user;             /* of one user, uid, instead of everybody's */
     uint32_t uid;
-    int moved;               /* other than in the configuration: by this user, until the configuration is read again */
+    int moved; /* other than in the configuration: by this user, until the configuration is read again */
     uint32_t by;
 };
 
-/* First the limits of all users, then what was moved for single ones (the caller; administrators who may see all: each); each is
- * shown for the time of the callback. A callback that returns non-zero ends the listing with that value. -EOPNOTSUPP where wsd is
- * too old. Since 0.1. */
+/* First the limits of all users, then what was moved for single ones (the caller; administrators who may see all:
+ * each); each is shown for the time of the callback. A callback that returns non-zero ends the listing with that value.
+ * -EOPNOTSUPP where wsd is too old. Since 0.1. */
 WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
                                  int (*each)(const struct wsd_limit_info *info, void *userdata), void *userdata);
 
-/* Moves a limit from now on until wsd reads its configuration again, or ends: of all users, or (of_user) of the one with that uid,
- * which goes for keys that end with -per-user. What is there already stays. value: as in wsd.conf; NULL or "": as the configuration
- * says. For administrators. 0; -EINVAL: no such limit or value, the words say what is wanted; -EACCES; -EAGAIN: too many are moved;
+/* Moves a limit from now on until wsd reads its configuration again, or ends: of all users, or (of_user) of the one
+ * with that uid, which goes for keys that end with -per-user. What is there already stays. value: as in wsd.conf; NULL
+ * or "": as the configuration says. For administrators. 0; -EINVAL: no such limit or value, the words say what is
+ * wanted; -EACCES; -EAGAIN: too many are moved;
  * -EOPNOTSUPP. Since 0.1. */
-WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key, const char *value);
+WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key,
+                                    const char *value);
 
 /* What a reload did. Fields are appended. Since 0.1. */
 enum wsd_reload_outcome {
@@ -695,10 +719,11 @@ struct wsd_reload_info {
 
 /* Loads a plugin's file now (a name, or a path), and waits for it: once for each executor that has the plugin, of the
  * caller; of all users for administrators. each may be NULL. 0; -ENOENT: there is no such plugin, or it
- * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by another client; -EACCES. A callback that returns
- * non-zero ends it with that value. Since 0.1. */
+ * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by another client; -EACCES. A callback that
+ * returns non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
-                                        int (*each)(const struct wsd_reload_info *info, void *userdata), void *userdata);
+                                        int (*each)(const struct wsd_reload_info *info, void *userdata),
+                                        void *userdata);
 
 /* wsd's counters, by name. A callback that returns non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,

@@ -42,7 +42,8 @@ struct wsd_future {
     uint64_t reserved[15];
 };
 
-/* Makes it ready for use; `self` is the worker that runs the caller. Nothing else may be done with it before. Since 1. */
+/* Makes it ready for use; `self` is the worker that runs the caller. Nothing else may be done with it before. Since
+ * 1. */
 static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *future)
 {
     self->ops->future_begin(self, future);

@@ -98,8 +98,8 @@ static inline void wsd_graph_free(struct wsd_graph *graph)
 }
 
 /* Adds a node: fn(self, run's own group, arg) runs once a turn, on any worker. `name` (NULL: none) is copied, and only
- * for wsd_graph_dump(). The node belongs to the graph. ret_node is NULL where nothing is to run after or before it, else
- * *ret_node is untouched on errors: -ENOMEM, -E2BIG (more than WSD_NODES_MAX), -ENAMETOOLONG (more than
+ * for wsd_graph_dump(). The node belongs to the graph. ret_node is NULL where nothing is to run after or before it,
+ * else *ret_node is untouched on errors: -ENOMEM, -E2BIG (more than WSD_NODES_MAX), -ENAMETOOLONG (more than
  * WSD_NODE_NAME_MAX bytes), -EINVAL (no function), -EBUSY (the graph runs). Some 128 bytes a node. From any thread, one
  * at a time. Since 1. */
 static inline int wsd_graph_add(struct wsd_graph *graph, const char *name, wsd_node_fn *fn, void *arg,

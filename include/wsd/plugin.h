@@ -10,9 +10,9 @@
  * and run it with `wsctl submit --local ./mine.so`. The guide is wsd-plugin(7).
  *
  * All text is bytes ending in NUL, in no particular encoding. All times are microseconds. Unless a call says
- * otherwise it may be made from any task of the job, on any worker, and from threads of the plugin's own, until the job's
- * function returns. A thread that calls later changes nothing: it gets -ECANCELED, NULL or true (cancelled), and what it says is a
- * line of wsd's log, with the names of plugin and function.
+ * otherwise it may be made from any task of the job, on any worker, and from threads of the plugin's own, until the
+ * job's function returns. A thread that calls later changes nothing: it gets -ECANCELED, NULL or true (cancelled), and
+ * what it says is a line of wsd's log, with the names of plugin and function.
  */
 #ifndef WSD_PLUGIN_H
 #define WSD_PLUGIN_H
@@ -28,8 +28,8 @@ extern "C" {
 #endif
 
 /* The binary interface of plugins. A host loads plugins of every number from 1 to its own: what a plugin was compiled
- * with stays where it is and does what it did. Something that plugins can use was appended: the number is raised, and an
- * older host refuses the plugin. (0 was not final.) Since 1. */
+ * with stays where it is and does what it did. Something that plugins can use was appended: the number is raised, and
+ * an older host refuses the plugin. (0 was not final.) Since 1. */
 #define WSD_PLUGIN_ABI 1
 
 /* The largest status that a function can return. 0 is success, 1 to this are failures. Since 1. */
@@ -53,10 +53,10 @@ enum wsd_function_flags {
     WSD_FN_STREAMING = 1u << 1,
     /* Off until the configuration of wsd names it (the shipped `exec` is such a one). */
     WSD_FN_OPT_IN = 1u << 2,
-    /* Its submitter may read and write what it works on while it does: job->input, and what wsd_job_reserve() gives. Where both lie in
-     * an arena of the submitter's (wsd/client.h), the function then works in place; without this flag it gets a private copy of the
-     * input, and its output is copied. It must not be fooled by bytes that are other ones at the second look: it checks what it
-     * has copied, or looks once. An older wsd passes over it. Since 1. */
+    /* Its submitter may read and write what it works on while it does: job->input, and what wsd_job_reserve() gives.
+     * Where both lie in an arena of the submitter's (wsd/client.h), the function then works in place; without this flag
+     * it gets a private copy of the input, and its output is copied. It must not be fooled by bytes that are other ones
+     * at the second look: it checks what it has copied, or looks once. An older wsd passes over it. Since 1. */
     WSD_FN_SHARED = 1u << 3,
 };
 
@@ -97,7 +97,8 @@ struct wsd_plugin {
 
 /* A command, for wsd_job_command(). Since 1. */
 struct wsd_command {
-    const char *const *argv;        /* ends with NULL; argv[0] is looked up in the PATH of its environment, unless it has a slash */
+    /* ends with NULL; argv[0] is looked up in the PATH of its environment, unless it has a slash */
+    const char *const *argv;
     const char *const *environment; /* ends with NULL; all that it gets */
     const char *directory;          /* where it begins */
     int fds[3];                     /* its 0, 1 and 2; they stay the caller's, and may be closed at once */
@@ -135,9 +136,9 @@ struct wsd_job {
     uint32_t argc; /* as in main(): at least 1 */
     /* As in main(): argv[0] is the function's name, argv[argc] is NULL. Owned by the host. */
     const char *const *argv;
-    /* The whole input; NULL where there is none or the function is WSD_FN_STREAMING. It may be a file of the submitter's, in place:
-     * a write to that file while the function runs changes what is here. Where it is cut, it reads as zeros, and the job
-     * fails at its end. */
+    /* The whole input; NULL where there is none or the function is WSD_FN_STREAMING. It may be a file of the
+     * submitter's, in place: a write to that file while the function runs changes what is here. Where it is cut, it
+     * reads as zeros, and the job fails at its end. */
     const void *input;
     uint64_t input_size;
     uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none */
@@ -154,8 +155,8 @@ static inline void *wsd_job_reserve(struct wsd_job *job, size_t min, size_t *ret
     return job->ops->reserve(job, min, ret_size);
 }
 
-/* Makes the first size bytes of the last reservation output. 0; -EINVAL where more than reserved; -ECANCELED, only for a thread that
- * is no worker, where it will not be read. Since 1. */
+/* Makes the first size bytes of the last reservation output. 0; -EINVAL where more than reserved; -ECANCELED, only for
+ * a thread that is no worker, where it will not be read. Since 1. */
 static inline int wsd_job_commit(struct wsd_job *job, size_t size)
 {
     return job->ops->commit(job, size);
@@ -216,8 +217,8 @@ static inline const char *wsd_job_directory(struct wsd_job *job)
  * Returns a descriptor that the caller closes, or a negative errno: those of execve(2); -EPERM where this process does
  * not run with the submitter's rights; -ENOSYS where the host is older.
  * From the descriptor one struct wsd_command_end is read when the command has ended, and the end of the file when
- * nothing of it is left. An int32_t that is written to it (send(2) with MSG_NOSIGNAL) is a signal for the command's process
- * group. Where it is closed, or shut down for writing, everything that is left gets SIGKILL. Since 1. */
+ * nothing of it is left. An int32_t that is written to it (send(2) with MSG_NOSIGNAL) is a signal for the command's
+ * process group. Where it is closed, or shut down for writing, everything that is left gets SIGKILL. Since 1. */
 static inline int wsd_job_command(struct wsd_job *job, const struct wsd_command *command)
 {
     if (job->ops->size < offsetof(struct wsd_job_ops, command) + sizeof(job->ops->command))
@@ -248,8 +249,8 @@ enum wsd_log_level {
 
 /* Sends one line (no newline at its end) to the submitter; `wsctl submit` prints it to stderr. WSD_LOG_DEBUG is
  * left out unless asked for. Since 1. */
-__attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_job *job, int level,
-                                                                     const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_job *job, int level, const char *format,
+                                                                     ...)
 {
     va_list args;
 
@@ -306,7 +307,7 @@ struct wsd_abi_note_ {
 #define WSD_PLUGIN(...)                                                                                                \
     __attribute__((section(".note.wsd"), used, aligned(4))) static const struct wsd_abi_note_ wsd_abi_note_ = {        \
         4, 4, WSD_ABI_NOTE_TYPE, {'w', 's', 'd', 0}, WSD_PLUGIN_ABI};                                                  \
-    WSD_EXTERN_C_ __attribute__((visibility("default"))) const struct wsd_plugin wsd_plugin;                          \
+    WSD_EXTERN_C_ __attribute__((visibility("default"))) const struct wsd_plugin wsd_plugin;                           \
     const struct wsd_plugin wsd_plugin = {.size = sizeof(struct wsd_plugin),                                           \
                                           .abi = WSD_PLUGIN_ABI,                                                       \
                                           .function_size = sizeof(struct wsd_function),                                \

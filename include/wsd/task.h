@@ -29,8 +29,8 @@
  * arguments and results are trivially copyable. Tasks and the bodies of wsd_spawn() and wsd_for() are noexcept: an
  * exception that leaves one ends the process (std::terminate()), whether it was stolen or not.
  *
- * The number of tasks has no limit but memory, their depth that of the worker's stack, as with calls. A spawn never fails: where the worker's task stack is full, the
- * child runs at once, inside the spawn.
+ * The number of tasks has no limit but memory, their depth that of the worker's stack, as with calls. A spawn never
+ * fails: where the worker's task stack is full, the child runs at once, inside the spawn.
  *
  * Works in C11 and C++17, gcc and clang. All of it may be called from tasks only. A plugin links against nothing
  * for it. Other languages call the table in `self->ops`: spawn_word and sync_word, for_range.
@@ -197,32 +197,34 @@ struct wsd_worker {
     uint32_t own;                   /* wsd_own_begin() without its end [owner; relaxed: read by what publishes] */
 };
 
-/* An exception that leaves a task ends the process there and then, as on a thief, where no other task could catch it. */
+/* An exception that leaves a task ends the process there and then, as on a thief, where no other task could catch
+ * it. */
 #ifdef __cplusplus
-#define WSD_NOEXCEPT_     noexcept
+#define WSD_NOEXCEPT_ noexcept
 #else
 #define WSD_NOEXCEPT_
 #endif
-#define WSD_UNUSED_       __attribute__((unused))
-#define WSD_TASK_FN_      __attribute__((unused)) static inline
-#define WSD_TASK_INLINE_  __attribute__((unused, always_inline)) static inline
-#define WSD_TASK_SLOW_    __attribute__((unused, noinline, cold)) static
-#define WSD_TASK_FULL_    __attribute__((unused, noinline)) static
-#define WSD_UNLIKELY_(x)  __builtin_expect(!!(x), 0)
+#define WSD_UNUSED_      __attribute__((unused))
+#define WSD_TASK_FN_     __attribute__((unused)) static inline
+#define WSD_TASK_INLINE_ __attribute__((unused, always_inline)) static inline
+#define WSD_TASK_SLOW_   __attribute__((unused, noinline, cold)) static
+#define WSD_TASK_FULL_   __attribute__((unused, noinline)) static
+#define WSD_UNLIKELY_(x) __builtin_expect(!!(x), 0)
 /* A last argument that is not used: ISO C and C++17 want one for `...`, also where a task has none. */
-#define WSD_END_             __attribute__((unused)) int wsd_end_
+#define WSD_END_ __attribute__((unused)) int wsd_end_
 #ifdef WSD_CHECKS
 #define WSD_SPAWN_(name, ...)                                                                                          \
-    (wsd_check_spawn_("WSD_SPAWN(" #name ")", &name##_wsd_type, __FILE__, __LINE__), name##_wsd_spawn(self, __VA_ARGS__))
+    (wsd_check_spawn_("WSD_SPAWN(" #name ")", &name##_wsd_type, __FILE__, __LINE__),                                   \
+     name##_wsd_spawn(self, __VA_ARGS__))
 #define WSD_SYNC_(name)                                                                                                \
     (wsd_check_sync_("WSD_SYNC(" #name ")", &name##_wsd_type, __FILE__, __LINE__), name##_wsd_sync(self WSD_LEVEL_))
 #else
 #define WSD_SPAWN_(name, ...) name##_wsd_spawn(self, __VA_ARGS__)
 #define WSD_SYNC_(name)       name##_wsd_sync(self WSD_LEVEL_)
 #endif
-#define WSD_CALL_(name, ...)  name##_wsd_call(self WSD_LEVEL_, __VA_ARGS__)
-#define WSD_DATA_(task)   ((void *)((task) + 1))
-#define WSD_SLOT_(type)   ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
+#define WSD_CALL_(name, ...) name##_wsd_call(self WSD_LEVEL_, __VA_ARGS__)
+#define WSD_DATA_(task)      ((void *)((task) + 1))
+#define WSD_SLOT_(type)      ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
 
 /* How the owner touches top, hi and lo. The stack is balanced, so that a task knows where top is without reading it
  * again: the value is handed on from caller to callee and stays in a register, and what it calls leaves top as it was.
@@ -282,7 +284,7 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
     (void)top;
 }
 
-#define wsd_task_know_  wsd_task_back_
+#define wsd_task_know_ wsd_task_back_
 
 #else
 
@@ -323,9 +325,9 @@ static inline bool wsd_task_shared_(const struct wsd_worker *self, const struct 
 
 #else
 
-/* gcc takes an asm that writes to memory for a store to anything, and forgets what it knew of top: 0.9 instead of 0.8 ns a
- * call of fib. So the asms only read. They ask, too: what they read keeps its place among them, they read it in memory, and
- * a bound takes no register. */
+/* gcc takes an asm that writes to memory for a store to anything, and forgets what it knew of top: 0.9 instead of 0.8
+ * ns a call of fib. So the asms only read. They ask, too: what they read keeps its place among them, they read it in
+ * memory, and a bound takes no register. */
 static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task, uint32_t size)
 {
     bool ask;
@@ -367,7 +369,7 @@ static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
     __builtin_assume(self->top == top);
 }
 
-#define wsd_task_back_  wsd_task_know_
+#define wsd_task_back_ wsd_task_know_
 
 #else
 
@@ -378,8 +380,8 @@ static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
             __builtin_unreachable();                                                                                   \
     } while (0)
 
-/* What a sync without result has run has returned. A store that changes nothing, and is gone where the child was inlined;
- * else it spares gcc a load that would have to wait for the last store of the callee. */
+/* What a sync without result has run has returned. A store that changes nothing, and is gone where the child was
+ * inlined; else it spares gcc a load that would have to wait for the last store of the callee. */
 static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
@@ -388,10 +390,11 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 #endif
 #endif
 
-/* A slot of two words by one store, without a look at what lay there: whether it is one. In a loop of spawns that is a branch less, and so
- * nothing is lost where the loop lies across two lines of code (1.2 -> 0.93 ns a task). In a recursion the vector's register costs more (fib
- * 0.52 -> 0.84), so this is for tasks without result. */
-static inline bool wsd_task_at_once_(struct wsd_task *task, const struct wsd_task_type *type, const void *arg, size_t size)
+/* A slot of two words by one store, without a look at what lay there: whether it is one. In a loop of spawns that is a
+ * branch less, and so nothing is lost where the loop lies across two lines of code (1.2 -> 0.93 ns a task). In a
+ * recursion the vector's register costs more (fib 0.52 -> 0.84), so this is for tasks without result. */
+static inline bool wsd_task_at_once_(struct wsd_task *task, const struct wsd_task_type *type, const void *arg,
+                                     size_t size)
 {
 #if WSD_TASK_ATOMIC_ || defined(__clang__)
     (void)task;
@@ -574,9 +577,9 @@ static inline void wsd_own_end(struct wsd_worker *self)
 /* Between these the task waits for something that is not a task: a child process, a descriptor, a lock that may be held
  * for long. Another worker takes its CPU meanwhile (at most 256 more than were asked for; beyond that the CPU stays
  * idle), and the tasks that this one has spawned can be stolen. Afterwards this one goes on at once, and a worker stops
- * where it would begin another task: until then one more computes for each that was blocked. In pairs, in the same task; they nest. Nothing else of
- * this file in between. Some microseconds: not worth it for waits that are shorter. After ForkJoinPool's
- * ManagedBlocker. Since 1. */
+ * where it would begin another task: until then one more computes for each that was blocked. In pairs, in the same
+ * task; they nest. Nothing else of this file in between. Some microseconds: not worth it for waits that are shorter.
+ * After ForkJoinPool's ManagedBlocker. Since 1. */
 static inline void wsd_blocking_begin(struct wsd_worker *self)
 {
     self->ops->blocking_begin(self);
@@ -587,9 +590,10 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     self->ops->blocking_end(self);
 }
 
-/* WSD_CHECKS, where it is defined before this file is included (-DWSD_CHECKS), has each WSD_SYNC look whether it is that
- * of the youngest WSD_SPAWN: where it is of another type, or of none, the process is aborted, with the file and line of
- * both. It costs some nanoseconds a spawn, and 32 bytes each that was not joined yet; without it, nothing. Since 1.
+/* WSD_CHECKS, where it is defined before this file is included (-DWSD_CHECKS), has each WSD_SYNC look whether it is
+ * that of the youngest WSD_SPAWN: where it is of another type, or of none, the process is aborted, with the file and
+ * line of both. It costs some nanoseconds a spawn, and 32 bytes each that was not joined yet; without it, nothing.
+ * Since 1.
  *
  * A task runs on one thread from its first spawn to its last sync, and what that thread runs meanwhile spawns and joins
  * in pairs. So the spawns of a thread that were not joined are a stack, whichever worker runs the children. */
@@ -667,9 +671,8 @@ WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct ws
     }
 }
 
-#define wsd_spawn(...)                                                                                                 \
-    (wsd_check_spawn_("wsd_spawn()", &wsd_plain_type_, __FILE__, __LINE__), wsd_spawn(__VA_ARGS__))
-#define wsd_sync(...) (wsd_check_sync_("wsd_sync()", &wsd_plain_type_, __FILE__, __LINE__), wsd_sync(__VA_ARGS__))
+#define wsd_spawn(...) (wsd_check_spawn_("wsd_spawn()", &wsd_plain_type_, __FILE__, __LINE__), wsd_spawn(__VA_ARGS__))
+#define wsd_sync(...)  (wsd_check_sync_("wsd_sync()", &wsd_plain_type_, __FILE__, __LINE__), wsd_sync(__VA_ARGS__))
 #endif
 
 /* WSD_SPAWN(NAME, arguments...): spawns the task NAME with these arguments as a child. Since 1. */
@@ -694,8 +697,9 @@ WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct ws
 
 /* WSD_TASK_COPIES, where it is defined before this file is included, is 1, 3 or 16: so often the body of a task with a
  * result is there. Each copy calls the next one where the task calls itself; so the compiler inlines them as it inlines
- * other functions, and small tasks get faster (fib 0.68 -> 0.56 ns a call by gcc, 1.3 -> 0.93 by clang, which inlines no
- * recursion). 1 makes programs smaller, and their compilation shorter: a task of 2 KiB is 30 with 16. Where nothing is said it is 16. Since 1. */
+ * other functions, and small tasks get faster (fib 0.68 -> 0.56 ns a call by gcc, 1.3 -> 0.93 by clang, which inlines
+ * no recursion). 1 makes programs smaller, and their compilation shorter: a task of 2 KiB is 30 with 16. Where nothing
+ * is said it is 16. Since 1. */
 #ifndef WSD_TASK_COPIES
 #define WSD_TASK_COPIES 16
 #endif
@@ -714,27 +718,28 @@ WSD_UNUSED_ static inline void wsd_level_(void)
 #elif WSD_TASK_COPIES == 16
 #define WSD_COPIES_(x, ...)                                                                                            \
     x(0, , 1, __VA_ARGS__) x(1, 1, 2, __VA_ARGS__) x(2, 2, 3, __VA_ARGS__) x(3, 3, 4, __VA_ARGS__)                     \
-    x(4, 4, 5, __VA_ARGS__) x(5, 5, 6, __VA_ARGS__) x(6, 6, 7, __VA_ARGS__) x(7, 7, 8, __VA_ARGS__)                    \
-    x(8, 8, 9, __VA_ARGS__) x(9, 9, 10, __VA_ARGS__) x(10, 10, 11, __VA_ARGS__) x(11, 11, 12, __VA_ARGS__)             \
-    x(12, 12, 13, __VA_ARGS__) x(13, 13, 14, __VA_ARGS__) x(14, 14, 15, __VA_ARGS__) x(15, 15, , __VA_ARGS__)
+        x(4, 4, 5, __VA_ARGS__) x(5, 5, 6, __VA_ARGS__) x(6, 6, 7, __VA_ARGS__) x(7, 7, 8, __VA_ARGS__)                \
+            x(8, 8, 9, __VA_ARGS__) x(9, 9, 10, __VA_ARGS__) x(10, 10, 11, __VA_ARGS__) x(11, 11, 12, __VA_ARGS__)     \
+                x(12, 12, 13, __VA_ARGS__) x(13, 13, 14, __VA_ARGS__) x(14, 14, 15, __VA_ARGS__)                       \
+                    x(15, 15, , __VA_ARGS__)
 #else
 #error WSD_TASK_COPIES is 1, 3 or 16
 #endif
 #ifdef __clang__
-#define WSD_COPY_FN_        WSD_TASK_FN_
-/* clang takes functions that call one another in a ring together, and inlines before it makes loops. So the last copy and
- * the slow path do not name the first one. */
+#define WSD_COPY_FN_ WSD_TASK_FN_
+/* clang takes functions that call one another in a ring together, and inlines before it makes loops. So the last copy
+ * and the slow path do not name the first one. */
 #define WSD_RING_(n, type, name, ...)                                                                                  \
     WSD_UNUSED_ static WSD_COPY_HEAD_(n, type, (*const volatile name##_wsd_first), __VA_ARGS__) = name##_wsd_enter;
-#define WSD_FIRST_(name)    name##_wsd_first
+#define WSD_FIRST_(name) name##_wsd_first
 #else
-#define WSD_COPY_FN_        __attribute__((no_icf)) WSD_TASK_FN_
+#define WSD_COPY_FN_ __attribute__((no_icf)) WSD_TASK_FN_
 #define WSD_RING_(n, type, name, ...)
-#define WSD_FIRST_(name)    name##_wsd_enter
+#define WSD_FIRST_(name) name##_wsd_enter
 #endif
 #if defined(__clang__) && !WSD_TASK_ATOMIC_
-/* clang makes a loop of a last call only where no other way leads to the end behind it. So a sync that has to ask calls,
- * too, with a place that no slot has, and zeros for arguments; the copy asks. */
+/* clang makes a loop of a last call only where no other way leads to the end behind it. So a sync that has to ask
+ * calls, too, with a place that no slot has, and zeros for arguments; the copy asks. */
 WSD_UNUSED_ static const uint64_t wsd_zeros_[WSD_TASK_DATA / 8] = {0};
 static inline void *wsd_no_args_(void)
 {
@@ -749,11 +754,11 @@ static inline void *wsd_no_args_(void)
 #define WSD_IS_ASKED_(name, task)                                                                                      \
     if (WSD_UNLIKELY_((uintptr_t)(task)&1))                                                                            \
         return name##_wsd_slow(self, wsd_task_at_(task, -1));
-#define WSD_IS_A_SLOT_(task)     __builtin_assume(((uintptr_t)(task)&1) == 0)
+#define WSD_IS_A_SLOT_(task) __builtin_assume(((uintptr_t)(task)&1) == 0)
 #else
 #define WSD_ASK_(name, task, args) return name##_wsd_slow(self, task);
 #define WSD_IS_ASKED_(name, task)
-#define WSD_IS_A_SLOT_(task)     (void)(task)
+#define WSD_IS_A_SLOT_(task) (void)(task)
 #endif
 #ifdef __cplusplus
 extern "C++" {
@@ -768,9 +773,9 @@ static inline constexpr int wsd_level_of_(void (*)(void))
 }
 #define WSD_LEVEL_ , wsd_level_of_(wsd_level_)
 #else
-#define WSD_LEVEL_ , _Generic(wsd_level_, int: wsd_level_, default: WSD_TASK_COPIES)
+#define WSD_LEVEL_ , _Generic(wsd_level_, int : wsd_level_, default : WSD_TASK_COPIES)
 #endif
-#define WSD_SELF_           WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
+#define WSD_SELF_ WSD_UNUSED_ struct wsd_worker *self, WSD_UNUSED_ int wsd_level_
 #define WSD_COPY_HEAD_(n, type, name, ...)                                                                             \
     type name(struct wsd_worker *self, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_
 #define WSD_COPY_SAID_(level, copy, next, n, type, name, ...)                                                          \
@@ -792,14 +797,16 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     WSD_TASK_SLOW_ type name##_wsd_slow(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_;               \
     WSD_COPIES_(WSD_COPY_SAID_, n, type, name, __VA_ARGS__)                                                            \
     WSD_RING_(n, type, name, __VA_ARGS__)                                                                              \
-    WSD_TASK_INLINE_ type name##_wsd_next(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_ \
+    WSD_TASK_INLINE_ type name##_wsd_next(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
+        WSD_NOEXCEPT_                                                                                                  \
     {                                                                                                                  \
         WSD_COPIES_(WSD_TO_NEXT_, n, name)                                                                             \
         if (wsd_level_ == WSD_TASK_COPIES - 1)                                                                         \
             return WSD_FIRST_(name)(self, wsd_t_ WSD_PASS_##n##_);                                                     \
         return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                         \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ type name##_wsd_same(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__)) WSD_NOEXCEPT_ \
+    WSD_TASK_INLINE_ type name##_wsd_same(WSD_SELF_, struct wsd_task *wsd_t_ WSD_PARAMS_##n##_(__VA_ARGS__))           \
+        WSD_NOEXCEPT_                                                                                                  \
     {                                                                                                                  \
         WSD_COPIES_(WSD_TO_SAME_, n, name)                                                                             \
         return name##_wsd_enter(self, wsd_t_ WSD_PASS_##n##_);                                                         \
@@ -828,15 +835,15 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         type wsd_value_ = name##_wsd_enter(self, self->top WSD_LOAD_##n##_);                                           \
         ((struct name##_wsd_result *)WSD_DATA_(wsd_t_))->value = wsd_value_;                                           \
     }                                                                                                                  \
-    WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
-        name##_wsd_run, WSD_SLOT_(union name##_wsd_data), (uint32_t)sizeof(struct name##_wsd_result)};                 \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_) WSD_NOEXCEPT_ \
+    WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {name##_wsd_run, WSD_SLOT_(union name##_wsd_data), \
+                                                                     (uint32_t)sizeof(struct name##_wsd_result)};      \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)           \
+        WSD_NOEXCEPT_                                                                                                  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(union name##_wsd_data));      \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
-        WSD_STORE_##n##_                                                                                               \
-        wsd_task_type_(wsd_t_, &name##_wsd_type);                                                                      \
+        WSD_STORE_##n##_ wsd_task_type_(wsd_t_, &name##_wsd_type);                                                     \
         if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, WSD_SLOT_(union name##_wsd_data))))                             \
             wsd_next_ = (wsd_task_pushed_(self, wsd_t_), self->top);                                                   \
         wsd_task_know_(self, wsd_next_);                                                                               \
@@ -891,8 +898,8 @@ static inline constexpr int wsd_level_of_(void (*)(void))
         (void)wsd_p_;                                                                                                  \
         name##_wsd_enter(self, self->top WSD_LOAD_##n##_);                                                             \
     }                                                                                                                  \
-    WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {                                                  \
-        name##_wsd_run, WSD_SLOT_(struct name##_wsd_args), 0};                                                         \
+    WSD_UNUSED_ static const struct wsd_task_type name##_wsd_type = {name##_wsd_run,                                   \
+                                                                     WSD_SLOT_(struct name##_wsd_args), 0};            \
     WSD_TASK_FULL_ void name##_wsd_pushed(struct wsd_worker *self, struct wsd_task *wsd_t_) WSD_NOEXCEPT_              \
     {                                                                                                                  \
         if (wsd_task_full_begin_(self, wsd_t_, wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args)))) {             \
@@ -904,14 +911,14 @@ static inline constexpr int wsd_level_of_(void (*)(void))
             wsd_task_pushed_(self, wsd_t_);                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
-    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_) WSD_NOEXCEPT_ \
+    WSD_TASK_INLINE_ void name##_wsd_spawn(struct wsd_worker *self WSD_PARAMS_##n##_(__VA_ARGS__), WSD_END_)           \
+        WSD_NOEXCEPT_                                                                                                  \
     {                                                                                                                  \
         struct wsd_task *wsd_t_ = self->top, *wsd_next_ = wsd_task_at_(wsd_t_, WSD_SLOT_(struct name##_wsd_args));     \
         struct name##_wsd_args *wsd_p_ = (struct name##_wsd_args *)WSD_DATA_(wsd_t_);                                  \
         (void)wsd_p_;                                                                                                  \
         if (!WSD_AT_ONCE_##n##_(wsd_t_, &name##_wsd_type)) {                                                           \
-            WSD_STORE_##n##_                                                                                           \
-            wsd_task_type_(wsd_t_, &name##_wsd_type);                                                                  \
+            WSD_STORE_##n##_ wsd_task_type_(wsd_t_, &name##_wsd_type);                                                 \
         }                                                                                                              \
         if (WSD_UNLIKELY_(wsd_task_push_(self, wsd_t_, WSD_SLOT_(struct name##_wsd_args))))                            \
             wsd_next_ = (name##_wsd_pushed(self, wsd_t_), self->top);                                                  \
@@ -949,150 +956,144 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
-/* Lists for 0 to 6 arguments: members of a structure, parameters, arguments from these, stores into the slot (one for all of it:
- * whether that was done), arguments from a copy of it. */
+/* Lists for 0 to 6 arguments: members of a structure, parameters, arguments from these, stores into the slot (one for
+ * all of it: whether that was done), arguments from a copy of it. */
 #define WSD_AT_ONCE_0_(task, type) false
 #define WSD_AT_ONCE_1_(task, type) wsd_task_at_once_(task, type, &wsd_a1, sizeof(wsd_a1))
-#define WSD_AT_ONCE_2_ WSD_AT_ONCE_0_
-#define WSD_AT_ONCE_3_ WSD_AT_ONCE_0_
-#define WSD_AT_ONCE_4_ WSD_AT_ONCE_0_
-#define WSD_AT_ONCE_5_ WSD_AT_ONCE_0_
-#define WSD_AT_ONCE_6_ WSD_AT_ONCE_0_
-#define WSD_FIELDS_0_() char none;
+#define WSD_AT_ONCE_2_             WSD_AT_ONCE_0_
+#define WSD_AT_ONCE_3_             WSD_AT_ONCE_0_
+#define WSD_AT_ONCE_4_             WSD_AT_ONCE_0_
+#define WSD_AT_ONCE_5_             WSD_AT_ONCE_0_
+#define WSD_AT_ONCE_6_             WSD_AT_ONCE_0_
+#define WSD_FIELDS_0_()            char none;
 #define WSD_PARAMS_0_()
 #define WSD_PASS_0_
 #define WSD_STORE_0_
 #define WSD_LOAD_0_
 #define WSD_FIELDS_1_(t1) t1 a1;
 #define WSD_PARAMS_1_(t1) WSD_PARAMS_0_(), t1 wsd_a1
-#define WSD_PASS_1_ WSD_PASS_0_, wsd_a1
-#define WSD_STORE_1_ WSD_STORE_0_ wsd_p_->a1 = wsd_a1; wsd_task_stored_(&wsd_p_->a1);
-#define WSD_LOAD_1_ WSD_LOAD_0_, wsd_p_.a1
+#define WSD_PASS_1_       WSD_PASS_0_, wsd_a1
+#define WSD_STORE_1_                                                                                                   \
+    WSD_STORE_0_ wsd_p_->a1 = wsd_a1;                                                                                  \
+    wsd_task_stored_(&wsd_p_->a1);
+#define WSD_LOAD_1_           WSD_LOAD_0_, wsd_p_.a1
 #define WSD_FIELDS_2_(t1, t2) WSD_FIELDS_1_(t1) t2 a2;
 #define WSD_PARAMS_2_(t1, t2) WSD_PARAMS_1_(t1), t2 wsd_a2
-#define WSD_PASS_2_ WSD_PASS_1_, wsd_a2
-#define WSD_STORE_2_ WSD_STORE_1_ wsd_p_->a2 = wsd_a2; wsd_task_stored_(&wsd_p_->a2);
-#define WSD_LOAD_2_ WSD_LOAD_1_, wsd_p_.a2
+#define WSD_PASS_2_           WSD_PASS_1_, wsd_a2
+#define WSD_STORE_2_                                                                                                   \
+    WSD_STORE_1_ wsd_p_->a2 = wsd_a2;                                                                                  \
+    wsd_task_stored_(&wsd_p_->a2);
+#define WSD_LOAD_2_               WSD_LOAD_1_, wsd_p_.a2
 #define WSD_FIELDS_3_(t1, t2, t3) WSD_FIELDS_2_(t1, t2) t3 a3;
 #define WSD_PARAMS_3_(t1, t2, t3) WSD_PARAMS_2_(t1, t2), t3 wsd_a3
-#define WSD_PASS_3_ WSD_PASS_2_, wsd_a3
-#define WSD_STORE_3_ WSD_STORE_2_ wsd_p_->a3 = wsd_a3; wsd_task_stored_(&wsd_p_->a3);
-#define WSD_LOAD_3_ WSD_LOAD_2_, wsd_p_.a3
+#define WSD_PASS_3_               WSD_PASS_2_, wsd_a3
+#define WSD_STORE_3_                                                                                                   \
+    WSD_STORE_2_ wsd_p_->a3 = wsd_a3;                                                                                  \
+    wsd_task_stored_(&wsd_p_->a3);
+#define WSD_LOAD_3_                   WSD_LOAD_2_, wsd_p_.a3
 #define WSD_FIELDS_4_(t1, t2, t3, t4) WSD_FIELDS_3_(t1, t2, t3) t4 a4;
 #define WSD_PARAMS_4_(t1, t2, t3, t4) WSD_PARAMS_3_(t1, t2, t3), t4 wsd_a4
-#define WSD_PASS_4_ WSD_PASS_3_, wsd_a4
-#define WSD_STORE_4_ WSD_STORE_3_ wsd_p_->a4 = wsd_a4; wsd_task_stored_(&wsd_p_->a4);
-#define WSD_LOAD_4_ WSD_LOAD_3_, wsd_p_.a4
+#define WSD_PASS_4_                   WSD_PASS_3_, wsd_a4
+#define WSD_STORE_4_                                                                                                   \
+    WSD_STORE_3_ wsd_p_->a4 = wsd_a4;                                                                                  \
+    wsd_task_stored_(&wsd_p_->a4);
+#define WSD_LOAD_4_                       WSD_LOAD_3_, wsd_p_.a4
 #define WSD_FIELDS_5_(t1, t2, t3, t4, t5) WSD_FIELDS_4_(t1, t2, t3, t4) t5 a5;
 #define WSD_PARAMS_5_(t1, t2, t3, t4, t5) WSD_PARAMS_4_(t1, t2, t3, t4), t5 wsd_a5
-#define WSD_PASS_5_ WSD_PASS_4_, wsd_a5
-#define WSD_STORE_5_ WSD_STORE_4_ wsd_p_->a5 = wsd_a5; wsd_task_stored_(&wsd_p_->a5);
-#define WSD_LOAD_5_ WSD_LOAD_4_, wsd_p_.a5
+#define WSD_PASS_5_                       WSD_PASS_4_, wsd_a5
+#define WSD_STORE_5_                                                                                                   \
+    WSD_STORE_4_ wsd_p_->a5 = wsd_a5;                                                                                  \
+    wsd_task_stored_(&wsd_p_->a5);
+#define WSD_LOAD_5_                           WSD_LOAD_4_, wsd_p_.a5
 #define WSD_FIELDS_6_(t1, t2, t3, t4, t5, t6) WSD_FIELDS_5_(t1, t2, t3, t4, t5) t6 a6;
 #define WSD_PARAMS_6_(t1, t2, t3, t4, t5, t6) WSD_PARAMS_5_(t1, t2, t3, t4, t5), t6 wsd_a6
-#define WSD_PASS_6_ WSD_PASS_5_, wsd_a6
-#define WSD_STORE_6_ WSD_STORE_5_ wsd_p_->a6 = wsd_a6; wsd_task_stored_(&wsd_p_->a6);
+#define WSD_PASS_6_                           WSD_PASS_5_, wsd_a6
+#define WSD_STORE_6_                                                                                                   \
+    WSD_STORE_5_ wsd_p_->a6 = wsd_a6;                                                                                  \
+    wsd_task_stored_(&wsd_p_->a6);
 #define WSD_LOAD_6_ WSD_LOAD_5_, wsd_p_.a6
 
-#define WSD_TASK_DECL_0(type, name)                                                                                    \
-    WSD_DECL_(0, type, name, )
-#define WSD_TASK_IMPL_0(type, name)                                                                                    \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_) WSD_NOEXCEPT_
+#define WSD_TASK_DECL_0(type, name) WSD_DECL_(0, type, name, )
+#define WSD_TASK_IMPL_0(type, name) WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_) WSD_NOEXCEPT_
 #define WSD_TASK_0(type, name)                                                                                         \
     WSD_TASK_DECL_0(type, name);                                                                                       \
     WSD_TASK_IMPL_0(type, name)
-#define WSD_VOID_TASK_DECL_0(name)                                                                                     \
-    WSD_VOID_DECL_(0, name, )
-#define WSD_VOID_TASK_IMPL_0(name)                                                                                     \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_) WSD_NOEXCEPT_
+#define WSD_VOID_TASK_DECL_0(name) WSD_VOID_DECL_(0, name, )
+#define WSD_VOID_TASK_IMPL_0(name) WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_0(name)                                                                                          \
     WSD_VOID_TASK_DECL_0(name);                                                                                        \
     WSD_VOID_TASK_IMPL_0(name)
 
-#define WSD_TASK_DECL_1(type, name, ...)                                                                               \
-    WSD_DECL_(1, type, name, __VA_ARGS__)
-#define WSD_TASK_IMPL_1(type, name, t1, a1)                                                                            \
-    WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1) WSD_NOEXCEPT_
+#define WSD_TASK_DECL_1(type, name, ...)    WSD_DECL_(1, type, name, __VA_ARGS__)
+#define WSD_TASK_IMPL_1(type, name, t1, a1) WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1) WSD_NOEXCEPT_
 #define WSD_TASK_1(type, name, t1, a1)                                                                                 \
     WSD_TASK_DECL_1(type, name, t1);                                                                                   \
     WSD_TASK_IMPL_1(type, name, t1, a1)
-#define WSD_VOID_TASK_DECL_1(name, ...)                                                                                \
-    WSD_VOID_DECL_(1, name, __VA_ARGS__)
-#define WSD_VOID_TASK_IMPL_1(name, t1, a1)                                                                             \
-    WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1) WSD_NOEXCEPT_
+#define WSD_VOID_TASK_DECL_1(name, ...)    WSD_VOID_DECL_(1, name, __VA_ARGS__)
+#define WSD_VOID_TASK_IMPL_1(name, t1, a1) WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_1(name, t1, a1)                                                                                  \
     WSD_VOID_TASK_DECL_1(name, t1);                                                                                    \
     WSD_VOID_TASK_IMPL_1(name, t1, a1)
 
-#define WSD_TASK_DECL_2(type, name, ...)                                                                               \
-    WSD_DECL_(2, type, name, __VA_ARGS__)
+#define WSD_TASK_DECL_2(type, name, ...) WSD_DECL_(2, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)                                                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2) WSD_NOEXCEPT_
 #define WSD_TASK_2(type, name, t1, a1, t2, a2)                                                                         \
     WSD_TASK_DECL_2(type, name, t1, t2);                                                                               \
     WSD_TASK_IMPL_2(type, name, t1, a1, t2, a2)
-#define WSD_VOID_TASK_DECL_2(name, ...)                                                                                \
-    WSD_VOID_DECL_(2, name, __VA_ARGS__)
+#define WSD_VOID_TASK_DECL_2(name, ...) WSD_VOID_DECL_(2, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)                                                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_2(name, t1, a1, t2, a2)                                                                          \
     WSD_VOID_TASK_DECL_2(name, t1, t2);                                                                                \
     WSD_VOID_TASK_IMPL_2(name, t1, a1, t2, a2)
 
-#define WSD_TASK_DECL_3(type, name, ...)                                                                               \
-    WSD_DECL_(3, type, name, __VA_ARGS__)
+#define WSD_TASK_DECL_3(type, name, ...) WSD_DECL_(3, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)                                                            \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3) WSD_NOEXCEPT_
 #define WSD_TASK_3(type, name, t1, a1, t2, a2, t3, a3)                                                                 \
     WSD_TASK_DECL_3(type, name, t1, t2, t3);                                                                           \
     WSD_TASK_IMPL_3(type, name, t1, a1, t2, a2, t3, a3)
-#define WSD_VOID_TASK_DECL_3(name, ...)                                                                                \
-    WSD_VOID_DECL_(3, name, __VA_ARGS__)
+#define WSD_VOID_TASK_DECL_3(name, ...) WSD_VOID_DECL_(3, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)                                                             \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_3(name, t1, a1, t2, a2, t3, a3)                                                                  \
     WSD_VOID_TASK_DECL_3(name, t1, t2, t3);                                                                            \
     WSD_VOID_TASK_IMPL_3(name, t1, a1, t2, a2, t3, a3)
 
-#define WSD_TASK_DECL_4(type, name, ...)                                                                               \
-    WSD_DECL_(4, type, name, __VA_ARGS__)
+#define WSD_TASK_DECL_4(type, name, ...) WSD_DECL_(4, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4) WSD_NOEXCEPT_
 #define WSD_TASK_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)                                                         \
     WSD_TASK_DECL_4(type, name, t1, t2, t3, t4);                                                                       \
     WSD_TASK_IMPL_4(type, name, t1, a1, t2, a2, t3, a3, t4, a4)
-#define WSD_VOID_TASK_DECL_4(name, ...)                                                                                \
-    WSD_VOID_DECL_(4, name, __VA_ARGS__)
+#define WSD_VOID_TASK_DECL_4(name, ...) WSD_VOID_DECL_(4, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_4(name, t1, a1, t2, a2, t3, a3, t4, a4)                                                          \
     WSD_VOID_TASK_DECL_4(name, t1, t2, t3, t4);                                                                        \
     WSD_VOID_TASK_IMPL_4(name, t1, a1, t2, a2, t3, a3, t4, a4)
 
-#define WSD_TASK_DECL_5(type, name, ...)                                                                               \
-    WSD_DECL_(5, type, name, __VA_ARGS__)
+#define WSD_TASK_DECL_5(type, name, ...) WSD_DECL_(5, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                            \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5) WSD_NOEXCEPT_
 #define WSD_TASK_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                 \
     WSD_TASK_DECL_5(type, name, t1, t2, t3, t4, t5);                                                                   \
     WSD_TASK_IMPL_5(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
-#define WSD_VOID_TASK_DECL_5(name, ...)                                                                                \
-    WSD_VOID_DECL_(5, name, __VA_ARGS__)
+#define WSD_VOID_TASK_DECL_5(name, ...) WSD_VOID_DECL_(5, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                             \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)                                                  \
     WSD_VOID_TASK_DECL_5(name, t1, t2, t3, t4, t5);                                                                    \
     WSD_VOID_TASK_IMPL_5(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5)
 
-#define WSD_TASK_DECL_6(type, name, ...)                                                                               \
-    WSD_DECL_(6, type, name, __VA_ARGS__)
+#define WSD_TASK_DECL_6(type, name, ...) WSD_DECL_(6, type, name, __VA_ARGS__)
 #define WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                    \
     WSD_TASK_INLINE_ type name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6) WSD_NOEXCEPT_
 #define WSD_TASK_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                         \
     WSD_TASK_DECL_6(type, name, t1, t2, t3, t4, t5, t6);                                                               \
     WSD_TASK_IMPL_6(type, name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)
-#define WSD_VOID_TASK_DECL_6(name, ...)                                                                                \
-    WSD_VOID_DECL_(6, name, __VA_ARGS__)
+#define WSD_VOID_TASK_DECL_6(name, ...) WSD_VOID_DECL_(6, name, __VA_ARGS__)
 #define WSD_VOID_TASK_IMPL_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                     \
     WSD_TASK_INLINE_ void name##_wsd_body(WSD_SELF_, t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6) WSD_NOEXCEPT_
 #define WSD_VOID_TASK_6(name, t1, a1, t2, a2, t3, a3, t4, a4, t5, a5, t6, a6)                                          \

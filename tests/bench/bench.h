@@ -52,19 +52,19 @@ static inline uint64_t fib_calls(int n)
     return b;
 }
 
-#define FIB_N     34
-#define FIB_N_LONG 42 /* half a second: many time slices, where there are more workers than CPUs */
-#define FIB_N_SLOW 26 /* of engines that take more than ten times as long */
-#define QUEENS_N  13
-#define LOOP_SMALL 1000u
+#define FIB_N       34
+#define FIB_N_LONG  42 /* half a second: many time slices, where there are more workers than CPUs */
+#define FIB_N_SLOW  26 /* of engines that take more than ten times as long */
+#define QUEENS_N    13
+#define LOOP_SMALL  1000u
 #define LOOP_ROUNDS 3000u
-#define LOOP_LARGE 10000000u
-#define HUNGER_N  101
+#define LOOP_LARGE  10000000u
+#define HUNGER_N    101
 #define HUNGER_NSEC 3000000u /* so long the owner is busy */
-#define INJECT_N  1000000u
-#define WAKE_N    20000u
-#define WAKE_GAP_N 300u
-#define BEST_OF   5 /* a sample is the best of so many, so that a neighbour's burst does not count */
+#define INJECT_N    1000000u
+#define WAKE_N      20000u
+#define WAKE_GAP_N  300u
+#define BEST_OF     5 /* a sample is the best of so many, so that a neighbour's burst does not count */
 
 /* The forms. */
 #define FORM_SMALL   1000u

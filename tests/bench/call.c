@@ -4,9 +4,9 @@
  *
  *     bench-call call WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugin work.so
  *
- * awake: one call behind the other, so that both sides find each other awake where there are CPUs for both. asleep: GAP_USEC
- * between two calls, so that everybody sleeps. Beside it two processes that do nothing but wake each other by a futex, in the
- * same two ways; and a client and a server that spin on a word, the least that can be. */
+ * awake: one call behind the other, so that both sides find each other awake where there are CPUs for both. asleep:
+ * GAP_USEC between two calls, so that everybody sleeps. Beside it two processes that do nothing but wake each other by
+ * a futex, in the same two ways; and a client and a server that spin on a word, the least that can be. */
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -31,14 +31,20 @@ static void say_quantiles(const char *way, const char *how, size_t n)
     say(params, "us", samples[n * 99 / 100]); /* median() sorts */
 }
 
-/* --- wsd ----------------------------------------------------------------------------------------------------------- */
+/* --- wsd ---------------------------------------------------------------------------------------------------------- */
 
 /* Whether it was direct. */
 static bool call(uint32_t flags)
 {
     char input[16] = "sixteen bytes..", output[16];
-    struct wsd_call_request q = {.size = sizeof(q), .plugin = "work", .function = "echo", .input = input, .input_size = 16,
-                                 .output = output, .output_room = 16, .flags = flags};
+    struct wsd_call_request q = {.size = sizeof(q),
+                                 .plugin = "work",
+                                 .function = "echo",
+                                 .input = input,
+                                 .input_size = 16,
+                                 .output = output,
+                                 .output_room = 16,
+                                 .flags = flags};
     struct wsd_call_result r = {.size = sizeof(r)};
 
     if (wsd_call(client, &q, &r) < 0 || r.state != WSD_JOB_SUCCEEDED || r.output_size != 16)
@@ -63,7 +69,7 @@ static void calls(const char *way, uint32_t flags, bool awake)
     say_quantiles(way, awake ? "awake" : "asleep", n);
 }
 
-/* --- the least that can be ------------------------------------------------------------------------------------------- */
+/* --- the least that can be ---------------------------------------------------------------------------------------- */
 
 struct words {
     _Atomic uint32_t there __attribute__((aligned(64))), back __attribute__((aligned(64)));

@@ -2,13 +2,14 @@
  *
  * calls.c: what wsd costs a client, through a wsd of our own:
  *
- *     bench-calls call|pipeline|clients|payload|queue|connections|start|idle|shell|durable WORKERS WSD EXECUTOR WSCTL DIRECTORY
+ *     bench-calls call|pipeline|clients|payload|queue|connections|start|idle|shell|durable WORKERS WSD EXECUTOR WSCTL
+ *     DIRECTORY
  *
- * DIRECTORY: of the plugin work.so, whose function echo is what the workers of peer-service.c do. The same sizes, numbers
- * and ways of measuring as there. CPU is of wsd and its executor.
- * queue: all is paused, so nothing but the queue is there. idle: how often any thread of wsd ran in ten seconds with 1,000
- * connections open, after a job. durable: acknowledged when it is on disk, and paused as in queue, or (ends=yes) run, with its end
- * on disk. shell: `wsctl submit` from fork to its end, beside fork and exec of a program that does
+ * DIRECTORY: of the plugin work.so, whose function echo is what the workers of peer-service.c do. The same sizes,
+ * numbers and ways of measuring as there. CPU is of wsd and its executor.
+ * queue: all is paused, so nothing but the queue is there. idle: how often any thread of wsd ran in ten seconds with
+ * 1,000 connections open, after a job. durable: acknowledged when it is on disk, and paused as in queue, or (ends=yes)
+ * run, with its end on disk. shell: `wsctl submit` from fork to its end, beside fork and exec of a program that does
  * nothing. */
 #include <fcntl.h>
 #include <poll.h>
@@ -47,13 +48,17 @@ static void start_wsd(void)
     snprintf(config, sizeof(config), "%s/conf", dir);
     snprintf(state, sizeof(state), "%s/state", dir);
     f = fopen(config, "we");
-    if (!f || fputs("[limits]\nmax-jobs = 20000000\nmax-jobs-per-user = 20000000\nmax-bytes = 64G\nmax-bytes-per-user = 64G\n"
-                    "max-connections = 20000\nmax-connections-per-user = 20000\n", f) < 0 || fclose(f) != 0)
+    if (!f ||
+        fputs("[limits]\nmax-jobs = 20000000\nmax-jobs-per-user = 20000000\nmax-bytes = 64G\nmax-bytes-per-user = 64G\n"
+              "max-connections = 20000\nmax-connections-per-user = 20000\n",
+              f) < 0 ||
+        fclose(f) != 0)
         give_up("no configuration");
     started = now_nsec();
     if (fork_server() == 0)
         exec_server((const char *[]){wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path,
-                                     "--state-dir", state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", NULL});
+                                     "--state-dir", state, "--plugin-dir", plugins, "--workers", workers, "--log-level",
+                                     "err", NULL});
 }
 
 static void stop_wsd(void)
@@ -85,8 +90,8 @@ static struct wsd_client *open_client(void)
 static struct wsd_call *submit(struct wsd_client *client, const char *input, size_t size, uint32_t flags,
                                const struct wsd_callbacks *callbacks)
 {
-    struct wsd_submit s = {.size = sizeof(s), .plugin = "work", .function = "echo", .input = input, .input_size = size,
-                           .flags = flags};
+    struct wsd_submit s = {
+        .size = sizeof(s), .plugin = "work", .function = "echo", .input = input, .input_size = size, .flags = flags};
     struct wsd_call *call;
 
     if (wsd_client_submit(client, &s, callbacks, &call) < 0)
@@ -140,7 +145,7 @@ static void bench_call(void)
     }
 }
 
-/* --- many in flight -------------------------------------------------------------------------------------------------- */
+/* --- many in flight ----------------------------------------------------------------------------------------------- */
 
 struct flight {
     struct wsd_client *client;
@@ -197,9 +202,11 @@ static void bench_pipeline(bool arrays)
     stop_wsd();
 }
 
-static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size, const char *text, void *userdata)
+static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size,
+                   const char *text, void *userdata)
 {
-    if (error || info->state != WSD_JOB_SUCCEEDED || output_size != SMALL || memcmp(output, "0123456789abcdef", SMALL) != 0)
+    if (error || info->state != WSD_JOB_SUCCEEDED || output_size != SMALL ||
+        memcmp(output, "0123456789abcdef", SMALL) != 0)
         give_up(error ? text : "wrong answer");
     return 0;
 }
@@ -241,8 +248,13 @@ static void bench_direct(void)
     start_wsd();
     struct wsd_client *client = open_client();
     for (size_t i = 0; i < DIRECT_N; i++) {
-        requests[i] = (struct wsd_call_request){.size = sizeof(requests[i]), .plugin = "work", .function = "echo",
-                                                .input = "0123456789abcdef", .input_size = SMALL, .output = outputs[i], .output_room = SMALL};
+        requests[i] = (struct wsd_call_request){.size = sizeof(requests[i]),
+                                                .plugin = "work",
+                                                .function = "echo",
+                                                .input = "0123456789abcdef",
+                                                .input_size = SMALL,
+                                                .output = outputs[i],
+                                                .output_room = SMALL};
         results[i].size = sizeof(results[i]);
     }
     for (int i = 0; i < 100000 && !(results[0].direct && results[0].code == 0); i++)
@@ -253,7 +265,8 @@ static void bench_direct(void)
         if (wsd_calls(client, requests, results, DIRECT_N) < 0)
             give_up(wsd_client_error(client));
         for (size_t i = 0; i < DIRECT_N; i++) {
-            if (results[i].state != WSD_JOB_SUCCEEDED || results[i].output_size != SMALL || memcmp(outputs[i], "0123456789abcdef", SMALL) != 0)
+            if (results[i].state != WSD_JOB_SUCCEEDED || results[i].output_size != SMALL ||
+                memcmp(outputs[i], "0123456789abcdef", SMALL) != 0)
                 give_up("wrong answer");
             n_direct += results[i].direct;
         }
@@ -281,7 +294,8 @@ static void bench_clients(void)
     for (unsigned i = 0; i < CLIENTS; i++) {
         f[i] = (struct flight){.client = open_client()};
         one(f[i].client, "0123456789abcdef", SMALL);
-        epoll_ctl(ep, EPOLL_CTL_ADD, wsd_client_fd(f[i].client), &(struct epoll_event){.events = EPOLLIN, .data.ptr = &f[i]});
+        epoll_ctl(ep, EPOLL_CTL_ADD, wsd_client_fd(f[i].client),
+                  &(struct epoll_event){.events = EPOLLIN, .data.ptr = &f[i]});
     }
     uint64_t begin = now_nsec(), now = begin;
     for (unsigned i = 0; i < CLIENTS; i++) {
@@ -322,7 +336,8 @@ static void bench_clients(void)
 
 #define PAYLOAD_MAX ((size_t)64 << 20)
 
-/* What a round of each lane needs: the bytes, a file with them, and an arena with them, behind which there is as much room. */
+/* What a round of each lane needs: the bytes, a file with them, and an arena with them, behind which there is as much
+ * room. */
 static struct {
     char *bytes;
     int fd;
@@ -364,8 +379,11 @@ static void by_descriptor(struct wsd_client *client, size_t size)
 
 static void by_arena(struct wsd_client *client, size_t size)
 {
-    one_elsewhere(client, (struct wsd_submit){.flags = WSD_SUBMIT_ARENA, .arena = payload.arena, .input_size = size,
-                                              .output_offset = PAYLOAD_MAX, .output_size = size});
+    one_elsewhere(client, (struct wsd_submit){.flags = WSD_SUBMIT_ARENA,
+                                              .arena = payload.arena,
+                                              .input_size = size,
+                                              .output_offset = PAYLOAD_MAX,
+                                              .output_size = size});
 }
 
 static void bench_payload(void)
@@ -405,7 +423,7 @@ static void bench_payload(void)
     stop_wsd();
 }
 
-/* --- the queue ------------------------------------------------------------------------------------------------------- */
+/* --- the queue ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t n_accepted;
 
@@ -415,7 +433,8 @@ static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *us
     wsd_call_free(call);
 }
 
-static void on_refused(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+static void on_refused(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                       void *userdata)
 {
     give_up(text ? text : "refused");
 }
@@ -455,7 +474,7 @@ static void bench_queue(void)
     stop_wsd();
 }
 
-/* --- durable --------------------------------------------------------------------------------------------------------- */
+/* --- durable ------------------------------------------------------------------------------------------------------ */
 
 struct submitter {
     struct wsd_client *client;
@@ -482,7 +501,8 @@ static void durable_accepted(struct wsd_call *call, const struct wsd_id *id, voi
     durable_one(call, userdata);
 }
 
-static void durable_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+static void durable_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                         void *userdata)
 {
     struct submitter *s = userdata;
 
@@ -494,8 +514,8 @@ static void durable_done(struct wsd_call *call, int error, const struct wsd_job_
 static void durable_submit(struct submitter *s)
 {
     static char payload[DURABLE_SIZE];
-    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = s->ends ? NULL : durable_accepted,
-                                            .done = durable_done, .userdata = s};
+    const struct wsd_callbacks callbacks = {
+        .size = sizeof(callbacks), .accepted = s->ends ? NULL : durable_accepted, .done = durable_done, .userdata = s};
 
     if (n_durable < DURABLE_MAX)
         submit(s->client, payload, sizeof(payload),
@@ -540,7 +560,7 @@ static void bench_durable(const struct durable_form *form, bool ends, const char
     stop_wsd();
 }
 
-/* --- connections ----------------------------------------------------------------------------------------------------- */
+/* --- connections -------------------------------------------------------------------------------------------------- */
 
 /* Each in a process of its own, because a handle of libwsclient has two descriptors. */
 static void hold_connections(unsigned n)
@@ -607,7 +627,7 @@ static void bench_idle(void)
     stop_wsd();
 }
 
-/* --- from a shell ---------------------------------------------------------------------------------------------------- */
+/* --- from a shell ------------------------------------------------------------------------------------------------- */
 
 static double run(char *const argv[])
 {
@@ -628,7 +648,8 @@ static double run(char *const argv[])
 static void bench_shell(const char *nothing)
 {
     static double submitted[SHELLS], bare[SHELLS];
-    char *const submit_argv[] = {(char *)wsctl_path, (char *)"--socket", socket_path, (char *)"submit", (char *)"work:echo", NULL};
+    char *const submit_argv[] = {(char *)wsctl_path, (char *)"--socket",  socket_path,
+                                 (char *)"submit",   (char *)"work:echo", NULL};
     char *const bare_argv[] = {(char *)nothing, NULL};
 
     start_wsd();

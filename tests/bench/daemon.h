@@ -61,8 +61,8 @@ static void start_wsd(char **arguments, const char *more)
     daemon_pid = fork();
     if (daemon_pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        execl(wsd_path, wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path, "--state-dir",
-              state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", (char *)NULL);
+        execl(wsd_path, wsd_path, "--socket", socket_path, "--config", config, "--executor", executor_path,
+              "--state-dir", state, "--plugin-dir", plugins, "--workers", workers, "--log-level", "err", (char *)NULL);
         _exit(127);
     }
     connect_client();

@@ -233,7 +233,7 @@ static void run_group(struct wsd_worker *self)
     static struct {
         _Alignas(64) uint64_t n;
     } counts[FORM_SMALL];
-    int (*volatile fn)(struct wsd_worker *self, void *arg) = child;
+    int (*volatile fn)(struct wsd_worker * self, void *arg) = child;
 
     for (uint32_t i = 0; i < FORM_ROUNDS / 10; i++) {
         struct wsd_group g;

@@ -6,14 +6,14 @@
  *     peer-service redis|nats|gearmand|beanstalkd call|pipeline|clients|payload|queue|connections|start
  *     peer-service redis|beanstalkd|rabbitmq|jetstream|raw durable
  *
- * redis: RPUSH to a list, the worker pops up to 256 at a time and pushes each answer to the client's own list. In a closed
- * loop RPUSH and BLPOP go in one write; with many in flight the pushes have a connection of their own, without replies.
- * nats: request and reply with an inbox. gearmand: foreground jobs; the worker has up to 64 grabs ahead. beanstalkd: a tube
- * of jobs, and one of answers a client. Everything over unix sockets where the server can (redis), else TCP on loopback with
- * TCP_NODELAY. The worker is one process. CPU is of server and worker.
- * durable: jobs that nobody takes, acknowledged when they are on disk: redis by appendfsync always, beanstalkd by -f0, rabbitmq by
- * publisher confirms of persistent messages in a durable queue; jetstream (of nats) acknowledges without any fsync. raw is
- * pwrite and fdatasync, behind the end of a file and in room that it has already. */
+ * redis: RPUSH to a list, the worker pops up to 256 at a time and pushes each answer to the client's own list. In a
+ * closed loop RPUSH and BLPOP go in one write; with many in flight the pushes have a connection of their own, without
+ * replies. nats: request and reply with an inbox. gearmand: foreground jobs; the worker has up to 64 grabs ahead.
+ * beanstalkd: a tube of jobs, and one of answers a client. Everything over unix sockets where the server can (redis),
+ * else TCP on loopback with TCP_NODELAY. The worker is one process. CPU is of server and worker.
+ * durable: jobs that nobody takes, acknowledged when they are on disk: redis by appendfsync always, beanstalkd by -f0,
+ * rabbitmq by publisher confirms of persistent messages in a durable queue; jetstream (of nats) acknowledges without
+ * any fsync. raw is pwrite and fdatasync, behind the end of a file and in room that it has already. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -59,7 +59,7 @@ struct peer {
     bool (*answer)(struct conn *c);
     void (*keep)(struct conn *c, const char *payload, size_t size); /* a job that nobody takes */
     unsigned (*kept)(struct conn *c); /* so many were acknowledged by the next thing in the buffer; 0: none is there */
-    void (*work)(struct conn *c); /* never returns */
+    void (*work)(struct conn *c);     /* never returns */
 };
 
 static const struct peer *peer;
@@ -231,17 +231,19 @@ static char *wait_line(struct conn *c)
     }
 }
 
-/* --- redis ----------------------------------------------------------------------------------------------------------- */
+/* --- redis -------------------------------------------------------------------------------------------------------- */
 
 static void redis_start(void)
 {
     if (fork_server() == 0)
         exec_server((const char *[]){"redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--appendonly",
-                                     durable ? "yes" : "no", "--appendfsync", "always", "--daemonize", "no", "--logfile",
-                                     "/dev/null", "--dir", dir, NULL});
+                                     durable ? "yes" : "no", "--appendfsync", "always", "--daemonize", "no",
+                                     "--logfile", "/dev/null", "--dir", dir, NULL});
 }
 
-static void redis_hello(struct conn *c) {}
+static void redis_hello(struct conn *c)
+{
+}
 
 static size_t redis_length(const char *l)
 {
@@ -311,7 +313,8 @@ static unsigned redis_kept(struct conn *c)
 
 static void redis_work(struct conn *c)
 {
-    static const char first[] = "*3\r\n$5\r\nBLPOP\r\n$4\r\njobs\r\n$1\r\n0\r\n", more[] = "*3\r\n$4\r\nLPOP\r\n$4\r\njobs\r\n$3\r\n256\r\n";
+    static const char first[] = "*3\r\n$5\r\nBLPOP\r\n$4\r\njobs\r\n$1\r\n0\r\n",
+                      more[] = "*3\r\n$4\r\nLPOP\r\n$4\r\njobs\r\n$3\r\n256\r\n";
     unsigned acks = 0;
 
     for (bool waits = true;;) {
@@ -351,7 +354,7 @@ static void redis_work(struct conn *c)
     }
 }
 
-/* --- nats ------------------------------------------------------------------------------------------------------------ */
+/* --- nats --------------------------------------------------------------------------------------------------------- */
 
 static void nats_start(void)
 {
@@ -364,13 +367,16 @@ static void nats_start(void)
         (durable && fprintf(f, "jetstream { store_dir: \"%s\" }\n", dir) < 0) || fclose(f) != 0)
         give_up("configuration");
     if (fork_server() == 0)
-        exec_server((const char *[]){"nats-server", "-c", config, "-a", "127.0.0.1", "-p", port, "-l", "/dev/null", NULL});
+        exec_server(
+            (const char *[]){"nats-server", "-c", config, "-a", "127.0.0.1", "-p", port, "-l", "/dev/null", NULL});
 }
 
 static void nats_hello(struct conn *c)
 {
     wait_line(c); /* INFO */
-    say_to(&c->out, "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"c\",\"version\":\"1\"}\r\nSUB i%08x 1\r\nPING\r\n", c->id);
+    say_to(&c->out,
+           "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"c\",\"version\":\"1\"}\r\nSUB i%08x 1\r\nPING\r\n",
+           c->id);
     while (strcmp(wait_line(c), "PONG") != 0)
         ;
 }
@@ -453,10 +459,20 @@ static unsigned jet_kept(struct conn *c)
     return nats_answer(c);
 }
 
-/* --- gearmand -------------------------------------------------------------------------------------------------------- */
+/* --- gearmand ----------------------------------------------------------------------------------------------------- */
 
-enum { CAN_DO = 1, PRE_SLEEP = 4, NOOP = 6, SUBMIT_JOB = 7, JOB_CREATED = 8, GRAB_JOB = 9, NO_JOB = 10, JOB_ASSIGN = 11,
-       WORK_COMPLETE = 13, SUBMIT_JOB_BG = 18 };
+enum {
+    CAN_DO = 1,
+    PRE_SLEEP = 4,
+    NOOP = 6,
+    SUBMIT_JOB = 7,
+    JOB_CREATED = 8,
+    GRAB_JOB = 9,
+    NO_JOB = 10,
+    JOB_ASSIGN = 11,
+    WORK_COMPLETE = 13,
+    SUBMIT_JOB_BG = 18
+};
 
 static void gear_start(void)
 {
@@ -492,7 +508,9 @@ static bool gear_packet(struct buffer *b, uint32_t *ret_type, char **ret_data, s
     return true;
 }
 
-static void gear_hello(struct conn *c) {}
+static void gear_hello(struct conn *c)
+{
+}
 
 static void gear_submit(struct conn *c, const char *payload, size_t size, bool alone)
 {
@@ -556,13 +574,13 @@ static void gear_work(struct conn *c)
     }
 }
 
-/* --- beanstalkd ------------------------------------------------------------------------------------------------------ */
+/* --- beanstalkd --------------------------------------------------------------------------------------------------- */
 
 static void bean_start(void)
 {
     if (fork_server() == 0) /* what comes behind a NULL is not there */
-        exec_server((const char *[]){"beanstalkd", "-l", "127.0.0.1", "-p", port, "-z", "67108864", durable ? "-f0" : NULL, "-b",
-                                     dir, NULL});
+        exec_server((const char *[]){"beanstalkd", "-l", "127.0.0.1", "-p", port, "-z", "67108864",
+                                     durable ? "-f0" : NULL, "-b", dir, NULL});
 }
 
 static void bean_hello(struct conn *c)
@@ -633,18 +651,32 @@ static void bean_work(struct conn *c)
     }
 }
 
-/* --- rabbitmq -------------------------------------------------------------------------------------------------------- */
+/* --- rabbitmq ----------------------------------------------------------------------------------------------------- */
 
 /* Frames of AMQP 0-9-1: type, channel, size, that many bytes, 0xce. Methods by class << 16 | method. */
 enum { AMQP_METHOD = 1, AMQP_HEADER, AMQP_BODY, AMQP_END = 0xce };
-enum { START_OK = 10 << 16 | 11, TUNE_OK = 10 << 16 | 31, CONNECTION_OPEN = 10 << 16 | 40, CHANNEL_OPEN = 20 << 16 | 10,
-       QUEUE_DECLARE = 50 << 16 | 10, BASIC_PUBLISH = 60 << 16 | 40, BASIC_ACK = 60 << 16 | 80, CONFIRM_SELECT = 85 << 16 | 10 };
+enum {
+    START_OK = 10 << 16 | 11,
+    TUNE_OK = 10 << 16 | 31,
+    CONNECTION_OPEN = 10 << 16 | 40,
+    CHANNEL_OPEN = 20 << 16 | 10,
+    QUEUE_DECLARE = 50 << 16 | 10,
+    BASIC_PUBLISH = 60 << 16 | 40,
+    BASIC_ACK = 60 << 16 | 80,
+    CONFIRM_SELECT = 85 << 16 | 10
+};
 
 /* With its names beside those of a rabbitmq that runs here already, and an epmd that ends with us. */
 static void rabbit_start(void)
 {
-    static const char *const variables[][2] = {{"RABBITMQ_MNESIA_BASE", ""}, {"RABBITMQ_LOG_BASE", ""}, {"HOME", ""},
-        {"RABBITMQ_ENABLED_PLUGINS_FILE", "/plugins"}, {"RABBITMQ_CONFIG_FILE", "/none"}, {"RABBITMQ_PID_FILE", "/pid"}, {"RUNNING_UNDER_SYSTEMD", ""}}; /* the last: no shell around it */
+    static const char *const variables[][2] = {{"RABBITMQ_MNESIA_BASE", ""},
+                                               {"RABBITMQ_LOG_BASE", ""},
+                                               {"HOME", ""},
+                                               /* the last: no shell around it */
+                                               {"RABBITMQ_ENABLED_PLUGINS_FILE", "/plugins"},
+                                               {"RABBITMQ_CONFIG_FILE", "/none"},
+                                               {"RABBITMQ_PID_FILE", "/pid"},
+                                               {"RUNNING_UNDER_SYSTEMD", ""}};
     char value[96], epmd[16];
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
@@ -730,9 +762,18 @@ static void rabbit_ask(struct conn *c, unsigned channel, uint32_t method, const 
 
 static void rabbit_hello(struct conn *c)
 {
-    static const char plain[] = "\0\0\0\0" "\5PLAIN" "\0\0\0\14" "\0guest\0guest" "\5en_US"; /* no properties */
-    static const char tuned[] = "\7\377" "\0\2\0\0" "\0\0"; /* 2047 channels, frames of 128 KiB, no heartbeat */
-    static const char queue[] = "\0\0" "\4kept" "\2" "\0\0\0\0"; /* durable */
+    static const char plain[] = "\0\0\0\0"
+                                "\5PLAIN"
+                                "\0\0\0\14"
+                                "\0guest\0guest"
+                                "\5en_US"; /* no properties */
+    static const char tuned[] = "\7\377"
+                                "\0\2\0\0"
+                                "\0\0"; /* 2047 channels, frames of 128 KiB, no heartbeat */
+    static const char queue[] = "\0\0"
+                                "\4kept"
+                                "\2"
+                                "\0\0\0\0"; /* durable */
 
     put(&c->out, "AMQP\0\0\11\1", 8);
     rabbit_wait(c, START_OK - 1);
@@ -747,7 +788,10 @@ static void rabbit_hello(struct conn *c)
 
 static void rabbit_keep(struct conn *c, const char *payload, size_t size)
 {
-    static const char to[] = "\0\0" "\0" "\4kept" "\0";
+    static const char to[] = "\0\0"
+                             "\0"
+                             "\4kept"
+                             "\0";
     char header[15] = {0, 60};
 
     c->open[++c->sent % OPEN_MAX] = true;
@@ -791,7 +835,7 @@ static const struct peer peers[] = {
     {.name = "jetstream", .start = nats_start, .hello = jet_hello, .keep = jet_keep, .kept = jet_kept},
 };
 
-/* --- the benchmarks -------------------------------------------------------------------------------------------------- */
+/* --- the benchmarks ----------------------------------------------------------------------------------------------- */
 
 static void start_worker(void)
 {
@@ -1094,7 +1138,9 @@ int main(int argc, char **argv)
         return 0;
     }
     if (!peer || (durable ? !peer->keep : !peer->work)) {
-        fputs("usage: peer-service redis|nats|gearmand|beanstalkd BENCH, or redis|beanstalkd|rabbitmq|jetstream|raw durable\n", stderr);
+        fputs("usage: peer-service redis|nats|gearmand|beanstalkd BENCH, or redis|beanstalkd|rabbitmq|jetstream|raw "
+              "durable\n",
+              stderr);
         return 64;
     }
     raise_descriptors();

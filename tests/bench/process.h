@@ -53,7 +53,8 @@ static inline pid_t fork_server(void)
     return pid;
 }
 
-/* Servers that are started from here on count what they sync, into the file that is returned; false: no longer, NULL. */
+/* Servers that are started from here on count what they sync, into the file that is returned; false: no longer,
+ * NULL. */
 static const char *fsyncs_file;
 
 static inline const char *count_fsyncs(bool yes)
@@ -75,8 +76,8 @@ static inline const char *count_fsyncs(bool yes)
 /* In the child of fork_server(). Counted is by strace, from outside: the process stays the server itself. */
 _Noreturn static inline void exec_server(const char *const *argv)
 {
-    static const char *all[48] = {"strace", "-D", "-f", "-c", "--seccomp-bpf", "-e", "trace=fsync,fdatasync,msync,sync_file_range",
-                                  "-o"};
+    static const char *all[48] = {
+        "strace", "-D", "-f", "-c", "--seccomp-bpf", "-e", "trace=fsync,fdatasync,msync,sync_file_range", "-o"};
     unsigned n = 8;
 
     if (fsyncs_file) {
@@ -123,10 +124,10 @@ static inline double quantile(double *values, size_t n, double q)
     return values[at < n ? at : n - 1];
 }
 
-/* What is said of one form, when the server has ended: nsec for n submits, of which each took so long where they came one by one;
- * fsyncs: the file of count_fsyncs(). */
-static inline void say_durable(const struct durable_form *form, const char *more, uint64_t nsec, uint64_t n, double *each,
-                               const char *fsyncs)
+/* What is said of one form, when the server has ended: nsec for n submits, of which each took so long where they came
+ * one by one; fsyncs: the file of count_fsyncs(). */
+static inline void say_durable(const struct durable_form *form, const char *more, uint64_t nsec, uint64_t n,
+                               double *each, const char *fsyncs)
 {
     char params[96];
     int at = snprintf(params, sizeof(params), "submitters=%u,flight=%u%s", form->submitters, form->flight, more);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * service-plugin.c: jobs for the benchmarks of a service whose executors die. Built twice, so that what crashes is another
- * plugin than what does not.
+ * service-plugin.c: jobs for the benchmarks of a service whose executors die. Built twice, so that what crashes is
+ * another plugin than what does not.
  *   work          0.1 ms of work, then the executor's pid
  *   echo          gives its input back
  *   segv [NSEC]   crashes, at that time of CLOCK_MONOTONIC

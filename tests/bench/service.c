@@ -4,12 +4,12 @@
  *
  *     bench-service recover|storm WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugins work.so and crash.so
  *
- * recover: 1,024 jobs that may run twice are in flight all the time. The time from an executor's death to the first answer of
- * a job that ran in the next one: the median of KILLS deaths, by a fault (from the crash) and by kill -9 (from the kill),
- * with and without 1 GiB resident in what dies. The plugin has an executor of its own from the start (isolation = own): else its
- * first crash would take it into one, and two would answer for a while.
- * storm: one job at a time, the answer awaited: p50 and p99, in turns without and with somebody else's plugin that crashes
- * all the time, STORM_CRASHES at once. Quarantine is off, so each of those is a crash. */
+ * recover: 1,024 jobs that may run twice are in flight all the time. The time from an executor's death to the first
+ * answer of a job that ran in the next one: the median of KILLS deaths, by a fault (from the crash) and by kill -9
+ * (from the kill), with and without 1 GiB resident in what dies. The plugin has an executor of its own from the start
+ * (isolation = own): else its first crash would take it into one, and two would answer for a while.
+ * storm: one job at a time, the answer awaited: p50 and p99, in turns without and with somebody else's plugin that
+ * crashes all the time, STORM_CRASHES at once. Quarantine is off, so each of those is a crash. */
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
@@ -33,11 +33,11 @@
 
 static bool ending;
 
-/* --- recover -------------------------------------------------------------------------------------------------------- */
+/* --- recover ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t in_flight;
 static uint64_t n_answers;
-static int executor_pid;      /* of the last answer */
+static int executor_pid;       /* of the last answer */
 static uint64_t answered_nsec; /* and when it came */
 
 static void on_work(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
@@ -56,7 +56,8 @@ static void on_work(struct wsd_call *call, int error, const struct wsd_job_info 
     wsd_call_free(call);
 }
 
-static void on_other(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+static void on_other(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                     void *userdata)
 {
     int *state = userdata;
 
@@ -65,10 +66,15 @@ static void on_other(struct wsd_call *call, int error, const struct wsd_job_info
 }
 
 static void submit(const char *plugin, const char *function, const char *arg, int priority,
-                   void (*done)(struct wsd_call *, int, const struct wsd_job_info *, const char *, void *), void *userdata)
+                   void (*done)(struct wsd_call *, int, const struct wsd_job_info *, const char *, void *),
+                   void *userdata)
 {
     const char *args[] = {arg};
-    struct wsd_submit s = {.size = sizeof(s), .plugin = plugin, .function = function, .args = args, .n_args = arg != NULL,
+    struct wsd_submit s = {.size = sizeof(s),
+                           .plugin = plugin,
+                           .function = function,
+                           .args = args,
+                           .n_args = arg != NULL,
                            .priority = priority};
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = done, .userdata = userdata};
     struct wsd_call *call;
@@ -147,9 +153,10 @@ static void recover(char **arguments, bool by_fault, bool is_fat)
     stop_wsd();
 }
 
-/* --- storm ---------------------------------------------------------------------------------------------------------- */
+/* --- storm -------------------------------------------------------------------------------------------------------- */
 
-static void on_crash(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+static void on_crash(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                     void *userdata)
 {
     if (error)
         _exit(1);

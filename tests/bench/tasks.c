@@ -65,8 +65,8 @@ static uint64_t do_plain(struct wsd_worker *self, int n)
 }
 
 /* The queens of the field's benchmarks: a look at each column. A placement is a task; the columns
- * behind it are looked at meanwhile, so that spawn and sync are two ends of one call, as in fib. The size of the board is
- * a constant, as gcc makes it one in serial C. */
+ * behind it are looked at meanwhile, so that spawn and sync are two ends of one call, as in fib. The size of the board
+ * is a constant, as gcc makes it one in serial C. */
 WSD_TASK_DECL_4(uint64_t, place, int, uint32_t, uint32_t, uint32_t);
 
 static uint64_t place_from(struct wsd_worker *self, int row, uint32_t columns, uint32_t left, uint32_t right, int i)
@@ -173,8 +173,8 @@ WSD_VOID_TASK_1(leaf, uint64_t, i)
     __asm__ volatile("" : : "r"(i));
 }
 
-/* Where the two loops lie in a line of code makes a fifth of what they take, and any change elsewhere moves them: so they are there at each
- * multiple of 16 of it. */
+/* Where the two loops lie in a line of code makes a fifth of what they take, and any change elsewhere moves them: so
+ * they are there at each multiple of 16 of it. */
 #define DO_LOOP(place)                                                                                                 \
     __attribute__((aligned(64))) static uint64_t do_loop_##place(struct wsd_worker *self, uint64_t n, uint64_t rounds) \
     {                                                                                                                  \

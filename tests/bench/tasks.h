@@ -18,8 +18,8 @@ struct bench_tasks {
     uint64_t (*uts)(struct wsd_worker *self, const char *tree);
     uint64_t (*loops[4])(struct wsd_worker *self, uint64_t n, uint64_t rounds); /* 16 bytes of code apart */
     uint64_t (*hidden)(struct wsd_worker *self); /* spawn 1 ms, spawn 50 ms, run 50 ms, sync, sync: in ns */
-    /* The same, shorter: from the end of the first task on another worker to the begin of the second, wherever, in ns; HUNGER_NSEC: no other
-     * worker came. */
+    /* The same, shorter: from the end of the first task on another worker to the begin of the second, wherever, in ns;
+     * HUNGER_NSEC: no other worker came. */
     uint64_t (*hunger)(struct wsd_worker *self);
 };
 

@@ -140,8 +140,7 @@ static const char *with(const char *what)
 
 static void bench_fib(void)
 {
-    struct root r = {.fn = run_fib, .n = FIB_N}, p = {.fn = run_plain, .n = FIB_N},
-                t = {.fn = run_table, .n = FIB_N};
+    struct root r = {.fn = run_fib, .n = FIB_N}, p = {.fn = run_plain, .n = FIB_N}, t = {.fn = run_table, .n = FIB_N};
     double n = (double)fib_calls(FIB_N);
 
     say(with("n=34"), "ns/call", best(&r, BEST_OF) / n);

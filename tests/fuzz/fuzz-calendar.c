@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-calendar.c: any text as a calendar expression, and any bytes as the file of a zone.
- * Keeps: what is taken comes later than what was asked for, the same each time, and later ones later; a zone that is taken
- * goes there and back. */
+ * Keeps: what is taken comes later than what was asked for, the same each time, and later ones later; a zone that is
+ * taken goes there and back. */
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-client.c: any bytes from something that says it is wsd, through the client library. Input: a byte (bit 0: a right
- * WELCOME comes first; bit 1: and offers all that is spoken today, so that calls go in arrays and batches), a byte of how
- * many bytes of script there are, the script (how the bytes are cut, what the user does when), and the stream. The linker
- * puts stand-ins where the library asks the kernel, so that nothing waits.
- * Keeps: done is told exactly once for each call that is not freed, and nothing after it; nothing after a call is freed;
- * output comes in order; texts are texts, and what wsd_client_error() says is one line. */
+ * fuzz-client.c: any bytes from something that says it is wsd, through the client library. Input: a byte (bit 0: a
+ * right WELCOME comes first; bit 1: and offers all that is spoken today, so that calls go in arrays and batches), a
+ * byte of how many bytes of script there are, the script (how the bytes are cut, what the user does when), and the
+ * stream. The linker puts stand-ins where the library asks the kernel, so that nothing waits.
+ * Keeps: done is told exactly once for each call that is not freed, and nothing after it; nothing after a call is
+ * freed; output comes in order; texts are texts, and what wsd_client_error() says is one line. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static unsigned choice(void)
     return *script++;
 }
 
-/* --- the kernel ----------------------------------------------------------------------------------------------------- */
+/* --- the kernel --------------------------------------------------------------------------------------------------- */
 
 int __wrap_socket(int domain, int type, int protocol)
 {
@@ -139,7 +139,7 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, c
     return -1;
 }
 
-/* --- the user ------------------------------------------------------------------------------------------------------- */
+/* --- the user ----------------------------------------------------------------------------------------------------- */
 
 static void act(void);
 
@@ -218,7 +218,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     struct user *u = told(userdata);
     size_t size;
 
-    /* done as soon as it is accepted: then nothing is known of its end; a wsd that tells that one first is strange, but understood */
+    /* done as soon as it is accepted: then nothing is known of its end; a wsd that tells that one first is strange, but
+     * understood */
     bool left = u >= &users[LEFT] && u < &users[CALLS - 1];
 
     FUZZ_CHECK(error <= 0 && text && (error ? !info : info || left));
@@ -295,11 +296,19 @@ static void submit(struct user *u, unsigned how)
 {
     static const char input[100000];
     static const char *const args[] = {"-f", "file", "/dev/null"};
-    struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted,
-                                      .output = how & 1 ? on_output : NULL, .message = on_message,
-                                      .progress = on_progress, .done = on_done, .userdata = u};
-    struct wsd_submit request = {.size = sizeof(request), .plugin = "echo", .args = args, .n_args = 3,
-                                 .input = input, .input_size = how & 2 ? sizeof(input) : 0,
+    struct wsd_callbacks callbacks = {.size = sizeof(callbacks),
+                                      .accepted = on_accepted,
+                                      .output = how & 1 ? on_output : NULL,
+                                      .message = on_message,
+                                      .progress = on_progress,
+                                      .done = on_done,
+                                      .userdata = u};
+    struct wsd_submit request = {.size = sizeof(request),
+                                 .plugin = "echo",
+                                 .args = args,
+                                 .n_args = 3,
+                                 .input = input,
+                                 .input_size = how & 2 ? sizeof(input) : 0,
                                  .flags = (how & 4 ? WSD_SUBMIT_STREAM : 0) | (how & 8 ? WSD_SUBMIT_DETACH : 0)};
     struct wsd_id id = {{0}};
     int r = how & 16 ? wsd_client_attach(client, &id, &callbacks, &u->call)
@@ -348,7 +357,8 @@ static const struct wsd_submit common = {.size = sizeof(common), .plugin = "echo
 
 static struct wsd_item item_of(const char *const *args, size_t n_args)
 {
-    return (struct wsd_item){.size = sizeof(struct wsd_item), .args = args, .n_args = n_args, .input = "input", .input_size = 5};
+    return (struct wsd_item){
+        .size = sizeof(struct wsd_item), .args = args, .n_args = n_args, .input = "input", .input_size = 5};
 }
 
 /* Each in the array of its like: three plain ones, five of a batch, two that nobody follows, one that outlives us. */
@@ -361,8 +371,11 @@ static void submit_many(void)
         batch = NULL;
     for (size_t i = PLAIN; i < CALLS; i++) {
         struct user *u = &users[i];
-        struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = i & 1 ? on_output : NULL, .message = on_message,
-                                          .done = on_done, .userdata = u};
+        struct wsd_callbacks callbacks = {.size = sizeof(callbacks),
+                                          .output = i & 1 ? on_output : NULL,
+                                          .message = on_message,
+                                          .done = on_done,
+                                          .userdata = u};
         struct wsd_submit request = common;
         int r;
 

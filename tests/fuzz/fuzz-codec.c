@@ -109,9 +109,11 @@ static void check_ones(const struct msg_end *end)
     for (uint32_t i = 0; end->state && end->n > 1 && i < end->n; i++) {
         const char *at = left.data;
 
-        FUZZ_CHECK(codec_next_one(&left, &one) && one.output.data >= at + CODEC_ONE_SIZE && one.output.data + one.output.size == left.data);
+        FUZZ_CHECK(codec_next_one(&left, &one) && one.output.data >= at + CODEC_ONE_SIZE &&
+                   one.output.data + one.output.size == left.data);
         one.output.data = NULL; /* only what goes before it is put */
-        FUZZ_CHECK(codec_put_one(&one, again) == again + CODEC_ONE_SIZE + one.output.size && memcmp(again, at, CODEC_ONE_SIZE) == 0);
+        FUZZ_CHECK(codec_put_one(&one, again) == again + CODEC_ONE_SIZE + one.output.size &&
+                   memcmp(again, at, CODEC_ONE_SIZE) == 0);
     }
     FUZZ_CHECK(!end->state || end->n == 1 || left.size == 0);
 }

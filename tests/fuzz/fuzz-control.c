@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-control.c: any packets through control_receive(). Input: packets, each a byte of descriptors that go with it (0 to
- * 7), two bytes of size, and that many bytes (or what is left).
+ * fuzz-control.c: any packets through control_receive(). Input: packets, each a byte of descriptors that go with it (0
+ * to 7), two bytes of size, and that many bytes (or what is left).
  * Keeps: what is received is what was sent, whole, its text ending in NUL; at most one descriptor is handed over and no
  * other one stays open. */
 #include "fuzz.h"

@@ -81,8 +81,10 @@ static void *block(const void *whole, size_t whole_size, size_t said)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
-    struct wsd_plugin whole = {.abi = number(&in, WSD_PLUGIN_ABI), .size = number(&in, sizeof(struct wsd_plugin)),
-                               .n_functions = number(&in, 1), .function_size = number(&in, sizeof(struct wsd_function))};
+    struct wsd_plugin whole = {.abi = number(&in, WSD_PLUGIN_ABI),
+                               .size = number(&in, sizeof(struct wsd_plugin)),
+                               .n_functions = number(&in, 1),
+                               .function_size = number(&in, sizeof(struct wsd_function))};
     size_t said = whole.size >= 64 && whole.size <= 8192 ? whole.size : sizeof(whole);
     size_t stride = whole.function_size <= 8192 ? whole.function_size : 8192;
     uint32_t n = whole.n_functions <= 2 * PLUGIN_FUNCTIONS_MAX ? whole.n_functions : 0, n_texts = 3;
@@ -95,7 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *functions = calloc(n ? n : 1, stride ? stride : 1);
     FUZZ_CHECK(functions);
     for (uint32_t i = 0; i < n; i++) {
-        struct wsd_function f = {.name = texts[n_texts] = text(&in), .help = texts[n_texts + 1] = text(&in), .run = run};
+        struct wsd_function f = {
+            .name = texts[n_texts] = text(&in), .help = texts[n_texts + 1] = text(&in), .run = run};
 
         if (f.name && f.name[0] == '~')
             f.run = NULL;

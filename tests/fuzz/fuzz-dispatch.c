@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-dispatch.c: whole connections through the frontend and the job table, with a store and an executor
- * (tests/support/liar.c, which answers every job). Input: a byte or two of features that the client agrees to, then frames: a type, a
- * tag, the size of the header (a byte), that of the body (a byte, times 16), and as many bytes of both as are left. Type 255 lets
- * the executor work for a moment; bit 7 of a tag cuts the frame after its header.
- * Keeps: whatever wsd says back is whole frames that decode; no connection and no call is left behind. One wsd serves WSD_INPUTS inputs, so that
- * what one leaves (detached jobs, gates, schedules) meets the next: an input alone may not do what it did behind others. */
+ * (tests/support/liar.c, which answers every job). Input: a byte or two of features that the client agrees to, then
+ * frames: a type, a tag, the size of the header (a byte), that of the body (a byte, times 16), and as many bytes of
+ * both as are left. Type 255 lets the executor work for a moment; bit 7 of a tag cuts the frame after its header.
+ * Keeps: whatever wsd says back is whole frames that decode; no connection and no call is left behind. One wsd serves
+ * WSD_INPUTS inputs, so that what one leaves (detached jobs, gates, schedules) meets the next: an input alone may not
+ * do what it did behind others. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -77,16 +78,31 @@ static void wsd_begin(void)
     base = event_base_new();
     domains = config_domains(&config, &n_domains);
     FUZZ_CHECK(base && domains);
-    struct jobs_options options = {
-        .base = base, .limits = config.limits, .executor_fd = executor, .workers = 1, .stack_size = config.stack_size,
-        .plugin_dirs = "/nonexistent", .own_uid = geteuid(), .user_daemon = true, .log_level = 0, .state_dir = state,
-        .sandbox = "", .domains = domains, .n_domains = n_domains, .spawner = "/nonexistent", .plugin_enabled = enabled};
+    struct jobs_options options = {.base = base,
+                                   .limits = config.limits,
+                                   .executor_fd = executor,
+                                   .workers = 1,
+                                   .stack_size = config.stack_size,
+                                   .plugin_dirs = "/nonexistent",
+                                   .own_uid = geteuid(),
+                                   .user_daemon = true,
+                                   .log_level = 0,
+                                   .state_dir = state,
+                                   .sandbox = "",
+                                   .domains = domains,
+                                   .n_domains = n_domains,
+                                   .spawner = "/nonexistent",
+                                   .plugin_enabled = enabled};
     options.limits.jobs_per_user = 500;
     options.limits.bytes_per_user = 4u << 20;
     options.limits.store_bytes = 4u << 20;
     FUZZ_CHECK(jobs_new(&jobs, &options) == 0 && jobs_start(jobs) == 0);
-    const struct frontend_options f = {.base = base, .jobs = jobs, .only_own_user = true, .own_uid = geteuid(),
-                                       .limits = config.frontend_limits, .rules = &config.access};
+    const struct frontend_options f = {.base = base,
+                                       .jobs = jobs,
+                                       .only_own_user = true,
+                                       .own_uid = geteuid(),
+                                       .limits = config.frontend_limits,
+                                       .rules = &config.access};
     FUZZ_CHECK(frontend_new(&frontend, &f) == 0);
 }
 
@@ -173,7 +189,8 @@ static void check_said(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct msg hello = {.type = FRAME_HELLO, .hello = {.version_min = 1, .version_max = 1, .window = 1 << 16, .directory = {"/", 1}}};
+    struct msg hello = {.type = FRAME_HELLO,
+                        .hello = {.version_min = 1, .version_max = 1, .window = 1 << 16, .directory = {"/", 1}}};
     uint8_t bytes[256];
     int pair[2];
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-fields.c: any bytes through message_unpack(), beside protobuf-c's own. Input: a byte that says which type of frame, the message.
- * Keeps: both read the same messages and find the same in them, but for what our limits refuse; both make the same bytes of that; nothing is
- * written beyond its end; what there is no room for is no message.
+ * fuzz-fields.c: any bytes through message_unpack(), beside protobuf-c's own. Input: a byte that says which type of
+ * frame, the message.
+ * Keeps: both read the same messages and find the same in them, but for what our limits refuse; both make the same
+ * bytes of that; nothing is written beyond its end; what there is no room for is no message.
  */
 #include "fuzz.h"
 
@@ -154,8 +155,8 @@ static void check_packed(const struct message *m, union plain *ours, ProtobufCMe
 }
 
 /* A copy of its own for the bytes: what is read behind them is found. */
-static bool unpack(const struct message *m, const uint8_t *data, size_t size, size_t most, union plain *ret, size_t *ret_used,
-                   const char **ret_problem)
+static bool unpack(const struct message *m, const uint8_t *data, size_t size, size_t most, union plain *ret,
+                   size_t *ret_used, const char **ret_problem)
 {
     struct arena arena = {room, 0, most};
 
@@ -194,7 +195,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_same(m, &ours, theirs);
         check_packed(m, &ours, theirs);
         FUZZ_CHECK(unpack(m, data + 1, size - 1, used, &ours, &less, &problem));
-        FUZZ_CHECK(!unpack(m, data + 1, size - 1, used - 1 - data[0] % used, &ours, &less, &problem)); /* any that is too little */
+        /* any that is too little */
+        FUZZ_CHECK(!unpack(m, data + 1, size - 1, used - 1 - data[0] % used, &ours, &less, &problem));
     }
     return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-lane.c: a direct lane as the executor, wsd and the client library read it, whose memory somebody else writes. Input: a
- * script of steps, each a byte and what it takes: honest calls, words written anywhere or where they do harm, and looks of
- * all three.
- * Keeps: what is taken is a slot; a request that is read lies within its copy; what the client is told of lies inside the
- * slot; no look takes more than a round.
+ * fuzz-lane.c: a direct lane as the executor, wsd and the client library read it, whose memory somebody else writes.
+ * Input: a script of steps, each a byte and what it takes: honest calls, words written anywhere or where they do harm,
+ * and looks of all three.
+ * Keeps: what is taken is a slot; a request that is read lies within its copy; what the client is told of lies inside
+ * the slot; no look takes more than a round.
  * The mappings are made once; what a script wrote is put back. */
 #include "fuzz.h"
 
@@ -56,8 +56,12 @@ static void push(void)
         return;
     uint32_t slot = lane_client_begin(&client);
     while (n-- > 0)
-        any |= lane_client_add(&client, slot, &(struct lane_call){.args = args, .n_args = take(1) % 3, .input = bytes,
-                                                                  .input_size = take(1) % 32, .room = take(2) % (LANE_OUTPUT + 1)});
+        any |= lane_client_add(&client, slot,
+                               &(struct lane_call){.args = args,
+                                                   .n_args = take(1) % 3,
+                                                   .input = bytes,
+                                                   .input_size = take(1) % 32,
+                                                   .room = take(2) % (LANE_OUTPUT + 1)});
     if (!any) {
         lane_client_free_slot(&client, slot);
         return;
@@ -73,22 +77,53 @@ static void poke(void)
     struct lane_slot *s = &front.memory->slots[where % LANE_SLOTS];
 
     switch (where >> 20) {
-    case 0: atomic_store(&front.memory->tail, value); break;
-    case 1: atomic_store(&front.memory->tail, atomic_load(&back.head) + value % (2 * LANE_SLOTS)); break;
-    case 2: atomic_store(&front.memory->ring[where % LANE_SLOTS], value); break;
-    case 3: atomic_store(&front.memory->ring[where % LANE_SLOTS], ring_word((uint32_t)value, (uint32_t)(value >> 32 & 63))); break;
-    case 4: atomic_store(&s->state, value); break;
-    case 5: atomic_store(&s->state, ring_word((uint32_t)(1 + (value >> 8) % 3), (uint32_t)(value % 5))); break;
-    case 6: s->size = (uint32_t)value; break;
-    case 7: s->n_items = (uint32_t)value; break;
-    case 8: atomic_store(&s->turn, (uint32_t)value); break;
-    case 9: s->output_size = (uint32_t)value; break;
-    case 10: s->outcome = (uint32_t)value; break;
-    case 11: memset(s->error, (int)value, sizeof(s->error)); break;
-    case 12: memset(s->bytes, (int)value, sizeof(s->bytes)); break;
-    case 13: memcpy(s->bytes + where % 128 * 16, &value, 8); break; /* where items are */
-    case 14: s->ends[where % (LANE_ITEMS - 1)].output_size = (uint32_t)value; break;
-    default: memcpy(memory + where % (sizeof(*clean) - 8), &value, 8);
+    case 0:
+        atomic_store(&front.memory->tail, value);
+        break;
+    case 1:
+        atomic_store(&front.memory->tail, atomic_load(&back.head) + value % (2 * LANE_SLOTS));
+        break;
+    case 2:
+        atomic_store(&front.memory->ring[where % LANE_SLOTS], value);
+        break;
+    case 3:
+        atomic_store(&front.memory->ring[where % LANE_SLOTS], ring_word((uint32_t)value, (uint32_t)(value >> 32 & 63)));
+        break;
+    case 4:
+        atomic_store(&s->state, value);
+        break;
+    case 5:
+        atomic_store(&s->state, ring_word((uint32_t)(1 + (value >> 8) % 3), (uint32_t)(value % 5)));
+        break;
+    case 6:
+        s->size = (uint32_t)value;
+        break;
+    case 7:
+        s->n_items = (uint32_t)value;
+        break;
+    case 8:
+        atomic_store(&s->turn, (uint32_t)value);
+        break;
+    case 9:
+        s->output_size = (uint32_t)value;
+        break;
+    case 10:
+        s->outcome = (uint32_t)value;
+        break;
+    case 11:
+        memset(s->error, (int)value, sizeof(s->error));
+        break;
+    case 12:
+        memset(s->bytes, (int)value, sizeof(s->bytes));
+        break;
+    case 13:
+        memcpy(s->bytes + where % 128 * 16, &value, 8);
+        break; /* where items are */
+    case 14:
+        s->ends[where % (LANE_ITEMS - 1)].output_size = (uint32_t)value;
+        break;
+    default:
+        memcpy(memory + where % (sizeof(*clean) - 8), &value, 8);
     }
 }
 
@@ -97,7 +132,8 @@ static void check_request(const struct lane_request *q)
     FUZZ_CHECK(q->item < q->n_items && q->n_items <= LANE_ITEMS);
     FUZZ_CHECK(q->call.args_at <= LANE_ROOM && q->call.args_size <= LANE_ROOM - q->call.args_at);
     FUZZ_CHECK(q->call.output_at <= LANE_OUTPUT && q->call.room <= LANE_OUTPUT - q->call.output_at);
-    FUZZ_CHECK(q->call.input_at >= q->call.args_at + q->call.args_size && q->call.input_at <= LANE_ROOM && q->call.input_size <= LANE_ROOM - q->call.input_at);
+    FUZZ_CHECK(q->call.input_at >= q->call.args_at + q->call.args_size && q->call.input_at <= LANE_ROOM &&
+               q->call.input_size <= LANE_ROOM - q->call.input_at);
     FUZZ_CHECK(q->call.args_size == 0 || q->bytes[q->call.args_at + q->call.args_size - 1] == 0);
 }
 
@@ -130,7 +166,8 @@ static void work(void)
     if (take(1) & 1) {
         uint32_t size = (uint32_t)take(2);
 
-        lane_back_answer(&back, slot, generation, q.call.output_at, &(struct lane_answer){.output = output, .output_size = MIN(q.call.room, size)});
+        lane_back_answer(&back, slot, generation, q.call.output_at,
+                         &(struct lane_answer){.output = output, .output_size = MIN(q.call.room, size)});
     }
 }
 
@@ -187,12 +224,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     atomic_store(&back.head, 0);
     for (int i = 0; i < STEPS_MAX && script_size; i++)
         switch (take(1) % 6) {
-        case 0: push(); break;
+        case 0:
+            push();
+            break;
         case 1:
-        case 2: poke(); break;
-        case 3: work(); break;
-        case 4: look(); break;
-        default: result();
+        case 2:
+            poke();
+            break;
+        case 3:
+            work();
+            break;
+        case 4:
+            look();
+            break;
+        default:
+            result();
         }
     memcpy(front.memory, clean, sizeof(*clean));
     return 0;

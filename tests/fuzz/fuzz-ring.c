@@ -3,8 +3,8 @@
  * fuzz-ring.c: wsd's end of the rings against an executor that writes anything. Input: a script of steps, each a byte
  * and what it takes: jobs handed over, words written into `up` (anywhere, or where they do harm), honest answers, and
  * looks of wsd at it all.
- * Keeps: a completion is of a job that is with the executor, and DONE or RECALLED comes once for each; what is handed to
- * the caller lies inside the mapping and within the limits; a fault note names such a job, a direct call, or none.
+ * Keeps: a completion is of a job that is with the executor, and DONE or RECALLED comes once for each; what is handed
+ * to the caller lies inside the mapping and within the limits; a fault note names such a job, a direct call, or none.
  * The mappings are made once; what a script wrote is put back. */
 #include "fuzz.h"
 
@@ -20,7 +20,7 @@
 static struct front f, fresh;
 static bool handed[RING_SLOTS], recalled[RING_SLOTS];
 static uint32_t generations[RING_SLOTS], n_items[RING_SLOTS]; /* beside the first */
-static uint32_t slots[STEPS_MAX], n_slots; /* ever handed in this script */
+static uint32_t slots[STEPS_MAX], n_slots;                    /* ever handed in this script */
 static struct poke {
     uint8_t *at;
     uint64_t was;
@@ -82,7 +82,8 @@ static void push_any(void)
 {
     uint32_t kind = (uint32_t)take(1), slot = some_slot();
 
-    push((uint64_t)(kind < 192 ? 1 + kind % 3 : kind) << 56 | (uint64_t)(slot & 0xffffffu) << 32 | some_generation(slot));
+    push((uint64_t)(kind < 192 ? 1 + kind % 3 : kind) << 56 | (uint64_t)(slot & 0xffffffu) << 32 |
+         some_generation(slot));
 }
 
 static void answer(void)
@@ -184,8 +185,12 @@ static void hand_over(void)
 {
     static const char bytes[70000];
     uint32_t how = (uint32_t)take(1), size = how < 240 ? how : (uint32_t)take(2), slot, generation;
-    struct front_job job = {.id = (const uint8_t *)"0123456789abcdef", .args = bytes, .args_size = size,
-                            .directory = size & 1 ? "/" : NULL, .input = bytes, .input_size = size / 2,
+    struct front_job job = {.id = (const uint8_t *)"0123456789abcdef",
+                            .args = bytes,
+                            .args_size = size,
+                            .directory = size & 1 ? "/" : NULL,
+                            .input = bytes,
+                            .input_size = size / 2,
                             .n_items = size % 16 == 5 ? size / 16 % (RING_BUNDLE + 1) : 0};
     int r = front_prepare(&f, &job, &slot, &generation);
 

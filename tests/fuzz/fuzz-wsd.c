@@ -3,7 +3,8 @@
  * fuzz-wsd.c: any command line through wsd's own main(), with --check-config before it so that nothing is started.
  * Input: the arguments one behind the other, each ending in NUL. The linker puts stand-ins where files would be read:
  * fuzz-configuration.c has those.
- * Keeps: exit code 0 or 64, and 64 with words that begin with `wsd: ` and name an argument or an option that was given. */
+ * Keeps: exit code 0 or 64, and 64 with words that begin with `wsd: ` and name an argument or an option that was
+ * given. */
 #include "fuzz.h"
 
 #include <stdbool.h>
@@ -21,9 +22,11 @@ int wsd_main(int argc, char **argv);
 int __wrap_config_read(struct config *c, const char *path, char *error);
 int __wrap_config_read_standard(struct config *c, const char *directory, char *error);
 
-int __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata);
+int __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata),
+                          void *userdata);
 
-int __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
+int __wrap_config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata),
+                          void *userdata)
 {
     FUZZ_CHECK(c->plugin_dirs && say);
     return 0;
@@ -41,7 +44,8 @@ int __wrap_config_read_standard(struct config *c, const char *directory, char *e
     return 0;
 }
 
-/* Whether it begins with a text, as a terminal may be given it. The words are cut where they get too long for a line. */
+/* Whether it begins with a text, as a terminal may be given it. The words are cut where they get too long for a
+ * line. */
 static bool begins_with(const char *said, const char *text)
 {
     size_t room = ESCAPE_ROOM * strlen(text) + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * deque-race.c: one owner pushes and pops as fast as he can while thieves steal, and revoke where nothing is public. Each
- * item is taken exactly once: poisoned when taken, counted when joined. This is where a missing barrier between the
- * owner's pop and a revoke shows, and a steal that is not one compare-and-swap. */
+ * deque-race.c: one owner pushes and pops as fast as he can while thieves steal, and revoke where nothing is public.
+ * Each item is taken exactly once: poisoned when taken, counted when joined. This is where a missing barrier between
+ * the owner's pop and a revoke shows, and a steal that is not one compare-and-swap. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -96,7 +96,8 @@ static void run(uint32_t n_thieves, uint64_t usec, bool eager)
             }
             for (uint32_t i = 0; i < n; i++)
                 CHECK(atomic_load_explicit(&taken_by_owner[i], memory_order_relaxed) +
-                          atomic_load_explicit(&taken_by_thieves[i], memory_order_relaxed) == 1);
+                          atomic_load_explicit(&taken_by_thieves[i], memory_order_relaxed) ==
+                      1);
             CHECK(owner.top == d.base);
         }
     atomic_store(&stop, true);

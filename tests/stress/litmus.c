@@ -39,7 +39,7 @@ struct party {
 struct litmus {
     const char *name;
     uint32_t thieves, rounds, contested; /* the task that both sides are to win about as often */
-    void (*set_up)(void); /* [owner] nobody else is there */
+    void (*set_up)(void);                /* [owner] nobody else is there */
     void (*owner)(struct party *p);
     void (*thief)(struct party *p);
     bool revokes; /* not where deques are eager */
@@ -48,17 +48,17 @@ struct litmus {
 static struct deque d;
 static struct party owner, thieves[THIEVES_MAX];
 static uint32_t n_thieves;
-static uint64_t round_number; /* [owner, before the barrier] */
-static uint32_t n_tasks;      /* spawned in this round [owner] */
+static uint64_t round_number;     /* [owner, before the barrier] */
+static uint32_t n_tasks;          /* spawned in this round [owner] */
 static char contexts[4];          /* two for this round, two for the next */
 static void *expected[TASKS_MAX]; /* [owner, before the task is published] */
 /* Written by both sides: keeps the owner's stores waiting for the line, and so his pops invisible for a moment. */
 static _Alignas(64) _Atomic uint32_t noise;
 static _Alignas(64) _Atomic uint64_t go;   /* [atomic: release by the owner, acquire by thieves] */
 static _Alignas(64) _Atomic uint32_t back; /* [atomic: release by thieves, acquire by the owner] */
-static uint64_t start; /* [owner, before the barrier] in ticks */
-static int64_t lead;   /* of the thieves before the owner [owner, before the barrier] */
-static int32_t streak; /* so many rounds in a row, negative where the owner won them [owner] */
+static uint64_t start;                     /* [owner, before the barrier] in ticks */
+static int64_t lead;                       /* of the thieves before the owner [owner, before the barrier] */
+static int32_t streak;                     /* so many rounds in a row, negative where the owner won them [owner] */
 static _Atomic bool stop, owner_back;
 static cpu_set_t cpus; /* [const] */
 
@@ -370,7 +370,7 @@ static bool look(uint32_t contested)
     size_t n = 0;
 
     if (hidden && !deque_has_public_any(&d)) {
-        CHECK(owner.self.hi <= owner.self.top);                                   /* the next push asks */
+        CHECK(owner.self.hi <= owner.self.top);                                /* the next push asks */
         CHECK(wsd_task_at_(owner.self.top, -(ptrdiff_t)SLOT) < owner.self.lo); /* the next pop asks */
     }
     for (uint32_t i = 0; i < n_tasks; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pool-close.c: a pool that is closed under load runs what it has accepted, and nothing twice, and ends. Producers go on
- * until they are refused; roots fork, join and submit more; two threads close at once. */
+ * pool-close.c: a pool that is closed under load runs what it has accepted, and nothing twice, and ends. Producers go
+ * on until they are refused; roots fork, join and submit more; two threads close at once. */
 #include <pthread.h>
 
 #include "pool-stress.h"

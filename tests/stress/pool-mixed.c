@@ -3,8 +3,8 @@
  * pool-mixed.c: everything at once. Roots are random programs: trees of tasks, rows that overflow a tiny task stack,
  * random graphs of futures, own sections with a lock across their joins, loops, words, waits that block, more roots.
  * Outside, producers submit them, guests run some themselves, wait for futures and help, somebody changes the number of
- * workers, and somebody closes the pool in the middle. Each program knows its result; nothing is lost, run twice, or left
- * in a count. */
+ * workers, and somebody closes the pool in the middle. Each program knows its result; nothing is lost, run twice, or
+ * left in a count. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

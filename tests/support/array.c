@@ -20,9 +20,8 @@ static size_t body_size;
 /* One more item, whose argument and input are text; NULL: none. */
 static void add(const char *arg, const char *input)
 {
-    const struct msg_item item = {.args = {arg, arg ? strlen(arg) + 1 : 0},
-                                  .argc = arg != NULL,
-                                  .input = {input, input ? strlen(input) : 0}};
+    const struct msg_item item = {
+        .args = {arg, arg ? strlen(arg) + 1 : 0}, .argc = arg != NULL, .input = {input, input ? strlen(input) : 0}};
 
     codec_put_item(&item, body + body_size);
     body_size += CODEC_ITEM_SIZE;
@@ -33,7 +32,8 @@ static void add(const char *arg, const char *input)
     body_size += item.args.size + item.input.size;
 }
 
-static void array(struct conn *c, uint32_t tag, uint32_t batch, const char *plugin, const char *function, uint32_t n, uint32_t flags)
+static void array(struct conn *c, uint32_t tag, uint32_t batch, const char *plugin, const char *function, uint32_t n,
+                  uint32_t flags)
 {
     const struct msg m = {.type = FRAME_ARRAY,
                           .submit = {.plugin = {plugin, strlen(plugin)},
@@ -83,7 +83,8 @@ static void take_ends(struct conn *c)
     take_ends_at(c, 0);
 }
 
-/* To the end of this ARRAY; others' frames are passed over, but for the state of a batch, which is the last one then. */
+/* To the end of this ARRAY; others' frames are passed over, but for the state of a batch, which is the last one
+ * then. */
 static struct msg_batch_state seen;
 
 static void finish(struct conn *c, uint32_t tag)
@@ -176,7 +177,8 @@ static void output_beyond_the_window(void)
     }
     if (items[0].size != 4096 || items[0].state != 4)
         fail("%zu bytes of the first, state %u", items[0].size, items[0].state);
-    put(c, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 1 << 20, .item = 9}}, 3, NULL, 0); /* there is none */
+    /* there is none */
+    put(c, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 1 << 20, .item = 9}}, 3, NULL, 0);
     put(c, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 1 << 20}}, 3, NULL, 0);
     finish(c, 3);
     want(0, 5, 0);
@@ -294,9 +296,9 @@ static void expect_state(uint64_t total, uint64_t done, uint64_t failed, uint32_
 {
     if (seen.total != total || seen.done != done || seen.failed != failed || seen.flags != flags || seen.exit != exit ||
         seen.queued + seen.running + seen.done != seen.total)
-        fail("total %llu done %llu failed %llu queued %llu running %llu flags %u exit %u", (unsigned long long)seen.total,
-             (unsigned long long)seen.done, (unsigned long long)seen.failed, (unsigned long long)seen.queued,
-             (unsigned long long)seen.running, seen.flags, seen.exit);
+        fail("total %llu done %llu failed %llu queued %llu running %llu flags %u exit %u",
+             (unsigned long long)seen.total, (unsigned long long)seen.done, (unsigned long long)seen.failed,
+             (unsigned long long)seen.queued, (unsigned long long)seen.running, seen.flags, seen.exit);
 }
 
 /* Two frames, one batch. */
@@ -322,7 +324,8 @@ static void a_batch_that_goes_well(void)
     hang_up(c);
 }
 
-/* One worker, which is busy until all of them are there: what is behind the failure is stopped, and nothing more is taken. */
+/* One worker, which is busy until all of them are there: what is behind the failure is stopped, and nothing more is
+ * taken. */
 static void a_failure_stops_those_behind(void)
 {
     struct conn *c = begin(0);
@@ -399,7 +402,8 @@ static void cancel_all(void)
             batch(other, 2, BATCH_CANCEL, 0, seen.id);
             do
                 next(other);
-            while (other->msg.type == FRAME_BATCH_STATE && other->frame.tag == 1 && !(other->msg.batch_state.flags & BATCH_ENDED));
+            while (other->msg.type == FRAME_BATCH_STATE && other->frame.tag == 1 &&
+                   !(other->msg.batch_state.flags & BATCH_ENDED));
             if (other->msg.type != FRAME_END)
                 fail("%s", codec_type_name(other->msg.type));
         } else {
@@ -484,7 +488,10 @@ static void too_many_batches(void)
     hang_up(c);
 }
 
-#define CASE(function) {#function, function}
+#define CASE(function)                                                                                                 \
+    {                                                                                                                  \
+#function, function                                                                                            \
+    }
 static const struct {
     const char *name;
     void (*run)(void);

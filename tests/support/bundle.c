@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bundle.c: brief jobs of an array travel together in wsd; here they are held to what each would have been by itself. One case a run,
- * with the plugin fickle. Prints what was wrong, exits 1 then.
+ * bundle.c: brief jobs of an array travel together in wsd; here they are held to what each would have been by itself.
+ * One case a run, with the plugin fickle. Prints what was wrong, exits 1 then.
  *   bundle CASE FUNCTION [ARGUMENT]
- * FUNCTION is one of fickle's. Each row of jobs comes behind many numbers, so that wsd takes it for brief, and is done again until
- * wsd's own counter says that it went in bundles: else it would prove nothing. */
+ * FUNCTION is one of fickle's. Each row of jobs comes behind many numbers, so that wsd takes it for brief, and is done
+ * again until wsd's own counter says that it went in bundles: else it would prove nothing. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,12 +20,12 @@
 
 #include <wsd/client.h>
 
-#define ROW     40u        /* jobs */
-#define SLOW    100u       /* in a row of such that are slow */
-#define ALONE   8u         /* of a row that need not be in a bundle: its first and its last ones */
-#define WARM    300u       /* numbers before it */
-#define TRIES   300u       /* until a row has gone in bundles */
-#define SECONDS 60u        /* for all, against hanging */
+#define ROW     40u  /* jobs */
+#define SLOW    100u /* in a row of such that are slow */
+#define ALONE   8u   /* of a row that need not be in a bundle: its first and its last ones */
+#define WARM    300u /* numbers before it */
+#define TRIES   300u /* until a row has gone in bundles */
+#define SECONDS 60u  /* for all, against hanging */
 #define OK      (1u << WSD_JOB_SUCCEEDED)
 #define NOT_RUN (1u << WSD_JOB_CANCELLED)
 
@@ -34,9 +34,9 @@ struct item {
     size_t size;
     const char *args[3];
     size_t n_args;
-    uint32_t states; /* 1u << state: how it may end */
-    bool refusable;  /* it may be refused, or lost with the connection before it was accepted */
-    int status;      /* of one that is to fail */
+    uint32_t states;  /* 1u << state: how it may end */
+    bool refusable;   /* it may be refused, or lost with the connection before it was accepted */
+    int status;       /* of one that is to fail */
     const char *text; /* of its message, or status text */
     char *output;
     size_t output_size;
@@ -53,21 +53,22 @@ static const char *function, *argument;
 static struct item *row;
 static size_t n_row, n_room, n_open, n_wrong;
 static struct wsd_batch *batch;
-static unsigned n_workers;   /* of wsd */
-static bool by_submit;       /* wsd_client_submit(), else wsd_batch_submit() */
-static bool holds_output;    /* what comes is not taken before resume() */
+static unsigned n_workers; /* of wsd */
+static bool by_submit;     /* wsd_client_submit(), else wsd_batch_submit() */
+static bool holds_output;  /* what comes is not taken before resume() */
 static uint32_t batch_flags = WSD_BATCH_KEEP_GOING, submit_flags;
-static char what[128] = "";  /* is done now, for whoever reads of a failure */
+static char what[128] = ""; /* is done now, for whoever reads of a failure */
 
-#define MUST(it)                                                                                                                    \
-    do {                                                                                                                            \
-        if (!(it)) {                                                                                                                \
-            printf("line %d: %s: %s (%s; %s)\n", __LINE__, what, #it, wsd_client_error(client), wsd_client_error(other));           \
-            exit(1);                                                                                                                \
-        }                                                                                                                           \
+#define MUST(it)                                                                                                       \
+    do {                                                                                                               \
+        if (!(it)) {                                                                                                   \
+            printf("line %d: %s: %s (%s; %s)\n", __LINE__, what, #it, wsd_client_error(client),                        \
+                   wsd_client_error(other));                                                                           \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
-/* --- what wsd says --------------------------------------------------------------------------------------------------- */
+/* --- what wsd says ------------------------------------------------------------------------------------------------ */
 
 struct counter {
     const char *name;
@@ -112,7 +113,7 @@ static void release(void)
     MUST(r == 0 || r == -ENOENT);
 }
 
-/* --- a row of jobs ---------------------------------------------------------------------------------------------------- */
+/* --- a row of jobs ------------------------------------------------------------------------------------------------ */
 
 /* As fickle.c has it. */
 static char pattern(size_t i)
@@ -134,7 +135,8 @@ static char *copy(const void *data, size_t size)
 
 static struct item *add_bytes(const void *input, size_t size, size_t n_args)
 {
-    static const char *const args[] = {"", "two words", "a longer argument, so that there is something to be put in the wrong place"};
+    static const char *const args[] = {"", "two words",
+                                       "a longer argument, so that there is something to be put in the wrong place"};
     char output[1024];
     size_t n = size;
 
@@ -196,8 +198,14 @@ static bool is(const char *input, const char *word)
 /* What becomes of one that is no number. */
 static void predict(struct item *item)
 {
-    static const char *const outputs[][2] = {{"say", "said"}, {"progress", "half"}, {"reserve", "kept"}, {"flush", "beforeafter"},
-                                             {"open", "what is in it\n"}, {"meet", "met"}, {"met", "there"}, {"spawn", "610"}};
+    static const char *const outputs[][2] = {{"say", "said"},
+                                             {"progress", "half"},
+                                             {"reserve", "kept"},
+                                             {"flush", "beforeafter"},
+                                             {"open", "what is in it\n"},
+                                             {"meet", "met"},
+                                             {"met", "there"},
+                                             {"spawn", "610"}};
     const char *input = item->input, *rest = strchr(input, ' ');
 
     wants(item, "", 0);
@@ -283,9 +291,12 @@ static void judge_end(const struct item *item, const struct wsd_job_info *info, 
             wrong(item, "well, with exit %d, error \"%s\", status \"%s\"", info->exit, info->error, info->status);
         if (info->attempts < 1 || !*info->worker)
             wrong(item, "%u attempts, by worker \"%s\"", info->attempts, info->worker);
-    } else if (info->state == WSD_JOB_FAILED && (info->exit != item->status || strncmp(info->error, "failed with", 11) != 0)) {
+    } else if (info->state == WSD_JOB_FAILED &&
+               (info->exit != item->status || strncmp(info->error, "failed with", 11) != 0)) {
         wrong(item, "status %d, \"%s\"", info->exit, info->error);
-    } else if (item->status == 0 && size && (info->state != WSD_JOB_CANCELLED || size > item->output_size || memcmp(output, item->output, size) != 0)) {
+    } else if (item->status == 0 && size &&
+               (info->state != WSD_JOB_CANCELLED || size > item->output_size ||
+                memcmp(output, item->output, size) != 0)) {
         wrong(item, "%s, with %zu bytes of output", wsd_job_state_name(info->state), size);
     }
 }
@@ -313,7 +324,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
 static struct wsd_submit like(void)
 {
-    return (struct wsd_submit){.size = sizeof(struct wsd_submit), .plugin = "fickle", .function = function, .flags = submit_flags};
+    return (struct wsd_submit){
+        .size = sizeof(struct wsd_submit), .plugin = "fickle", .function = function, .flags = submit_flags};
 }
 
 /* What leaves with the first message stays in it: nothing is processed meanwhile. */
@@ -326,8 +338,16 @@ static void submit(void)
     n_open = n_row;
     for (size_t i = 0; i < n_row; i++) {
         struct item *item = &row[i];
-        const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .message = on_message, .done = on_done, .userdata = (void *)(uintptr_t)i};
-        const struct wsd_item given = {.size = sizeof(given), .args = item->args, .n_args = item->n_args, .input = item->input, .input_size = item->size};
+        const struct wsd_callbacks callbacks = {.size = sizeof(callbacks),
+                                                .accepted = on_accepted,
+                                                .message = on_message,
+                                                .done = on_done,
+                                                .userdata = (void *)(uintptr_t)i};
+        const struct wsd_item given = {.size = sizeof(given),
+                                       .args = item->args,
+                                       .n_args = item->n_args,
+                                       .input = item->input,
+                                       .input_size = item->size};
         struct wsd_submit alone = common;
 
         alone.args = item->args;
@@ -373,14 +393,15 @@ static void finish(void)
     while (n_open)
         process();
     if (batch && wsd_batch_wait(batch, UINT64_MAX, &info) == 0 && info.total + info.queued + info.running != info.done)
-        wrong(row, "a batch of %llu, of which %llu have ended", (unsigned long long)info.total, (unsigned long long)info.done);
+        wrong(row, "a batch of %llu, of which %llu have ended", (unsigned long long)info.total,
+              (unsigned long long)info.done);
     for (size_t i = 0; i < n_row; i++)
         if (row[i].ended != 1)
             wrong(&row[i], "ended %u times", row[i].ended);
     forget();
 }
 
-/* --- bundles that are bundles -------------------------------------------------------------------------------------------- */
+/* --- bundles that are bundles ------------------------------------------------------------------------------------- */
 
 static uint64_t n_bundled;
 
@@ -441,7 +462,8 @@ static void prove(void (*begin)(void), void (*end)(void), size_t size)
     unsigned n = 0;
 
     for (bool good = false; !good && !n_wrong; n++) {
-        if (n == TRIES && one_cpu()) /* there each job is interrupted by whoever gave it, and is not brief: the answers were right */
+        /* there each job is interrupted by whoever gave it, and is not brief: the answers were right */
+        if (n == TRIES && one_cpu())
             return;
         if (n == TRIES) {
             printf("%s: never went in bundles: nothing is proved\n", what);
@@ -456,7 +478,7 @@ static void prove(void (*begin)(void), void (*end)(void), size_t size)
     }
 }
 
-/* --- numbers --------------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 #define NUMBERS 3000u
 
@@ -500,7 +522,7 @@ static int numbers(void)
     }
 }
 
-/* --- odd ones --------------------------------------------------------------------------------------------------------------- */
+/* --- odd ones ----------------------------------------------------------------------------------------------------- */
 
 static size_t places[8];
 static const char *odd[8];
@@ -525,7 +547,10 @@ static void at_places(const char *words, const size_t *at, size_t n)
 static int odd_ones(void)
 {
     char path[200], open_words[240];
-    const char *kinds[] = {"fail 7", "say something to one", "progress", "status all is well", "big 3000", "big 5000", "big 300000", "reserve 900", "reserve 4096", "reserve 200000", "flush", open_words, "spawn"};
+    const char *kinds[] = {
+        "fail 7",     "say something to one", "progress",     "status all is well", "big 3000", "big 5000",
+        "big 300000", "reserve 900",          "reserve 4096", "reserve 200000",     "flush",    open_words,
+        "spawn"};
     FILE *f;
 
     snprintf(path, sizeof(path), "%s/read-me", argument);
@@ -554,7 +579,7 @@ static int odd_ones(void)
     return 0;
 }
 
-/* --- what ends the executor --------------------------------------------------------------------------------------------------- */
+/* --- what ends the executor --------------------------------------------------------------------------------------- */
 
 static int crash(void)
 {
@@ -641,7 +666,7 @@ static int killed(void)
     return 0;
 }
 
-/* --- those that wait for another --------------------------------------------------------------------------------------------- */
+/* --- those that wait for another ---------------------------------------------------------------------------------- */
 
 static void begin_meeting(void)
 {
@@ -702,7 +727,7 @@ static int meetings(void)
     return 0;
 }
 
-/* --- while one hangs ----------------------------------------------------------------------------------------------------------- */
+/* --- while one hangs ---------------------------------------------------------------------------------------------- */
 
 static void by_handle(size_t i)
 {
@@ -724,7 +749,8 @@ static void by_wsctl(size_t i)
     wsd_id_text(&row[i].id, id);
     snprintf(command, sizeof(command), "wsctl cancel %s 2>/dev/null", id);
     int status = system(command);
-    MUST(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || (WEXITSTATUS(status) == 66 && (i < place || n_workers > 1))));
+    MUST(WIFEXITED(status) &&
+         (WEXITSTATUS(status) == 0 || (WEXITSTATUS(status) == 66 && (i < place || n_workers > 1))));
 }
 
 static void (*cancel)(size_t i);
@@ -770,7 +796,8 @@ static int cancels(void)
             cancel = ways[way];
             late = i % 2;
             place = (const size_t[]){1, 2, 6, 11, 17, 30}[i];
-            snprintf(what, sizeof(what), "cancel by %s while one hangs at %zu%s", names[way], place, late ? ", later" : "");
+            snprintf(what, sizeof(what), "cancel by %s while one hangs at %zu%s", names[way], place,
+                     late ? ", later" : "");
             prove(begin_hang, cancel_all_sorts, ROW);
         }
     return 0;
@@ -817,9 +844,11 @@ static void look_at(const char *how, const struct seen *seen)
 {
     size_t behind = ROW - 1 - place;
 
-    if (seen->running == 1 && seen->hanging == 1 && seen->others == 0 && seen->queued >= behind && seen->queued <= behind + place)
+    if (seen->running == 1 && seen->hanging == 1 && seen->others == 0 && seen->queued >= behind &&
+        seen->queued <= behind + place)
         return;
-    wrong(&row[place], "%s: %u run, it among them %u, %u are queued, %u are something else", how, seen->running, seen->hanging, seen->queued, seen->others);
+    wrong(&row[place], "%s: %u run, it among them %u, %u are queued, %u are something else", how, seen->running,
+          seen->hanging, seen->queued, seen->others);
 }
 
 static void ask_for_each(void)
@@ -862,8 +891,10 @@ static void ask_for_batch(void)
     struct wsd_batch_info info = batch_info();
 
     MUST(wsd_client_batch(other, &info.id, &info) == 0);
-    if (info.total != ROW || info.running != 1 || info.failed || info.queued < ROW - 1 - place || info.queued + info.done != ROW - 1)
-        wrong(&row[place], "its batch: %u of %u run, %u are queued, %u done, %u failed", (unsigned)info.running, (unsigned)info.total, (unsigned)info.queued, (unsigned)info.done, (unsigned)info.failed);
+    if (info.total != ROW || info.running != 1 || info.failed || info.queued < ROW - 1 - place ||
+        info.queued + info.done != ROW - 1)
+        wrong(&row[place], "its batch: %u of %u run, %u are queued, %u done, %u failed", (unsigned)info.running,
+              (unsigned)info.total, (unsigned)info.queued, (unsigned)info.done, (unsigned)info.failed);
 }
 
 static void ask_wsctl(void)
@@ -872,7 +903,8 @@ static void ask_wsctl(void)
 
     for (size_t i = place; i < place + 2; i++) {
         wsd_id_text(&row[i].id, id);
-        snprintf(command, sizeof(command), "wsctl --json status %s | grep -q '\"state\":\"%s\"'", id, i == place ? "running" : "queued");
+        snprintf(command, sizeof(command), "wsctl --json status %s | grep -q '\"state\":\"%s\"'", id,
+                 i == place ? "running" : "queued");
         if (system(command) != 0)
             wrong(&row[i], "it is something else in wsctl status");
     }
@@ -897,7 +929,8 @@ static int asked(void)
         first_question = (unsigned)i % 4;
         late = i / 4 % 2;
         place = 1 + i * 2;
-        snprintf(what, sizeof(what), "asked while one hangs at %zu, question %u first%s", place, first_question, late ? ", later" : "");
+        snprintf(what, sizeof(what), "asked while one hangs at %zu, question %u first%s", place, first_question,
+                 late ? ", later" : "");
         prove(begin_hang, ask, ROW);
     }
     return 0;
@@ -958,7 +991,7 @@ static int leaves(void)
     return 0;
 }
 
-/* --- batches that stop ----------------------------------------------------------------------------------------------------- */
+/* --- batches that stop -------------------------------------------------------------------------------------------- */
 
 #define LONG 3000u
 
@@ -989,7 +1022,8 @@ static void end_stop(void)
     for (size_t i = 0; i < n_row; i++)
         n_bad += row[i].state && row[i].state != WSD_JOB_SUCCEEDED;
     if (info.exit != 9 || info.done != info.total || info.failed != n_bad || !info.stopped || !info.ended)
-        wrong(&row[place], "its batch: exit %d, %llu of %llu failed, where %zu have", info.exit, (unsigned long long)info.failed, (unsigned long long)info.total, n_bad);
+        wrong(&row[place], "its batch: exit %d, %llu of %llu failed, where %zu have", info.exit,
+              (unsigned long long)info.failed, (unsigned long long)info.total, n_bad);
     if (n_bad + (LONG - info.total) < 2)
         wrong(&row[place], "it stopped none of those behind it");
     finish();
@@ -1024,7 +1058,8 @@ static void end_cancel(void)
     for (size_t i = place + 1; i < FAR; i++)
         n_stopped += row[i].state == WSD_JOB_CANCELLED;
     if (info.exit != 130 || info.done != FAR || info.failed != n_stopped + 1 || !info.stopped)
-        wrong(&row[place], "its batch: exit %d, %llu failed, where %zu were stopped", info.exit, (unsigned long long)info.failed, n_stopped);
+        wrong(&row[place], "its batch: exit %d, %llu failed, where %zu were stopped", info.exit,
+              (unsigned long long)info.failed, n_stopped);
     if (n_workers == 1 && n_stopped < FAR / 4)
         wrong(&row[place], "it stopped only %zu of those behind it", n_stopped);
     finish();
@@ -1044,13 +1079,16 @@ static int stops(void)
     return 0;
 }
 
-/* --- nobody waits, nobody reads ----------------------------------------------------------------------------------------------- */
+/* --- nobody waits, nobody reads ----------------------------------------------------------------------------------- */
 
 /* What nobody waits for goes one by one, and is there. */
 static int detached(void)
 {
     for (int k = 0; k < 3; k++) {
-        snprintf(what, sizeof(what), "detached, %s", k == 0 ? "by wsd_client_submit()" : k == 1 ? "in a batch" : "left");
+        snprintf(what, sizeof(what), "detached, %s",
+                 k == 0   ? "by wsd_client_submit()"
+                 : k == 1 ? "in a batch"
+                          : "left");
         warm();
         uint64_t before = counter("jobs_succeeded");
         submit_flags = WSD_SUBMIT_DETACH | (k == 2 ? WSD_SUBMIT_LEAVE : 0);
@@ -1130,7 +1168,8 @@ static int on_held(struct wsd_call *call, const void *data, size_t size, void *u
     return holds_output;
 }
 
-static void on_held_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+static void on_held_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                         void *userdata)
 {
     struct item *item = &row[(uintptr_t)userdata];
 
@@ -1147,8 +1186,13 @@ static void begin_held(void)
     MUST(wsd_batch_open(client, &common, WSD_BATCH_KEEP_GOING, &batch) == 0);
     for (size_t i = 0; i < NUMBERS; i++) {
         add_number();
-        const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_held, .done = on_held_done, .userdata = (void *)(uintptr_t)i};
-        const struct wsd_item given = {.size = sizeof(given), .args = row[i].args, .n_args = row[i].n_args, .input = row[i].input, .input_size = row[i].size};
+        const struct wsd_callbacks callbacks = {
+            .size = sizeof(callbacks), .output = on_held, .done = on_held_done, .userdata = (void *)(uintptr_t)i};
+        const struct wsd_item given = {.size = sizeof(given),
+                                       .args = row[i].args,
+                                       .n_args = row[i].n_args,
+                                       .input = row[i].input,
+                                       .input_size = row[i].size};
 
         MUST(wsd_batch_submit(batch, &given, &callbacks, &row[i].call) == 0);
     }
@@ -1178,7 +1222,7 @@ static int held(void)
     return 0;
 }
 
-/* --- beside other things --------------------------------------------------------------------------------------------------- */
+/* --- beside other things ------------------------------------------------------------------------------------------ */
 
 static bool done_with(void)
 {
@@ -1234,7 +1278,8 @@ static void on_alarm(int signal)
 {
     static const char words[] = "it hangs: ";
 
-    if (write(STDOUT_FILENO, words, sizeof(words) - 1) < 0 || write(STDOUT_FILENO, what, strlen(what)) < 0 || write(STDOUT_FILENO, "\n", 1) < 0)
+    if (write(STDOUT_FILENO, words, sizeof(words) - 1) < 0 || write(STDOUT_FILENO, what, strlen(what)) < 0 ||
+        write(STDOUT_FILENO, "\n", 1) < 0)
         _exit(2);
     _exit(1);
 }
@@ -1245,9 +1290,10 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(void);
     } cases[] = {
-        {"numbers", numbers}, {"inside", inside}, {"odd", odd_ones},     {"crash", crash},   {"killed", killed}, {"meetings", meetings}, {"cancels", cancels},
-        {"told", told},       {"asked", asked},      {"leaves", leaves}, {"stops", stops},   {"detached", detached}, {"unread", unread},
-        {"held", held},       {"maps", maps},        {"drained", drained}, {"slow", slow},
+        {"numbers", numbers},   {"inside", inside},     {"odd", odd_ones},  {"crash", crash}, {"killed", killed},
+        {"meetings", meetings}, {"cancels", cancels},   {"told", told},     {"asked", asked}, {"leaves", leaves},
+        {"stops", stops},       {"detached", detached}, {"unread", unread}, {"held", held},   {"maps", maps},
+        {"drained", drained},   {"slow", slow},
     };
     const char *scale = getenv("TIME_SCALE"), *workers = getenv("WORKERS");
 

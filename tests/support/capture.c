@@ -13,8 +13,9 @@ int main(int argc, char **argv)
 {
     struct msg hello = {.type = FRAME_HELLO,
                         .hello = {.version_min = 1, .version_max = 1, .directory = {"/", 1}, .window = 65536}};
-    struct msg submit = {.type = FRAME_SUBMIT,
-                         .submit = {.plugin = {"echo", 4}, .args = {"one\0two", 8}, .argc = 2, .flags = SUBMIT_PROGRESS}};
+    struct msg submit = {
+        .type = FRAME_SUBMIT,
+        .submit = {.plugin = {"echo", 4}, .args = {"one\0two", 8}, .argc = 2, .flags = SUBMIT_PROGRESS}};
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     uint8_t bytes[FRAME_MAX];
     size_t size;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clocks.c: preloaded into wsd (LD_PRELOAD), sets its clocks as an administrator, or a machine that slept, does: it reads
+ * clocks.c: preloaded into wsd (LD_PRELOAD), sets its clocks as an administrator, or a machine that slept, does: it
+ * reads
  *
  *     CLOCKS_FILE=PATH   two numbers of 8 bytes: seconds that CLOCK_REALTIME and CLOCK_BOOTTIME are ahead
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conn.h: a client's connection without the library, frame by frame; for programs of one case a run, which end at the first
- * thing that is not as it should be.
+ * conn.h: a client's connection without the library, frame by frame; for programs of one case a run, which end at the
+ * first thing that is not as it should be.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ struct conn {
     int fd;
     uint8_t *in;
     size_t used, size, room; /* in[used..size) is not handled yet; room: of `in` */
-    struct conn *others; /* that are open: a leak checker is to find each at whichever end */
+    struct conn *others;     /* that are open: a leak checker is to find each at whichever end */
     struct codec *codec;
     struct frame frame; /* the last one */
     struct msg msg;

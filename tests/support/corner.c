@@ -582,8 +582,8 @@ static void names_that_are_no_plugins(void)
     hang_up(c);
 }
 
-/* For a wsd with 256 descriptors: inputs that never come to their end hold some (those of jobs that may be tried again are in a memfd
- * from the beginning), and leave enough for others. */
+/* For a wsd with 256 descriptors: inputs that never come to their end hold some (those of jobs that may be tried again
+ * are in a memfd from the beginning), and leave enough for others. */
 static void inputs_without_end(void)
 {
     struct conn *c = open_conn(0);
@@ -591,8 +591,9 @@ static void inputs_without_end(void)
 
     for (uint32_t tag = 1; tag <= 400; tag++) {
         put(c,
-            &(struct msg){.type = FRAME_SUBMIT,
-                          .submit = {.plugin = {"echo", 4}, .args = {.data = ""}, .flags = SUBMIT_MORE, .retries = tag % 2}},
+            &(struct msg){
+                .type = FRAME_SUBMIT,
+                .submit = {.plugin = {"echo", 4}, .args = {.data = ""}, .flags = SUBMIT_MORE, .retries = tag % 2}},
             tag, "x", 1);
         do
             next(c);
@@ -630,14 +631,15 @@ static void what_is_gone_is_not_charged(void)
     hang_up(c);
 }
 
-/* --- feature 8 ------------------------------------------------------------------------------------------------------- */
+/* --- feature 8 ---------------------------------------------------------------------------------------------------- */
 
 static void finished(struct conn *c, uint32_t tag, const char *output)
 {
     expect(c, FRAME_FINISHED, tag);
     if (c->frame.body_size != strlen(output) || memcmp(c->frame.body, output, strlen(output)) != 0)
         fail("%u bytes where '%s' was expected", c->frame.body_size, output);
-    if (strcmp(c->msg.finished.plugin.data, "echo") != 0 || c->msg.finished.attempts != 1 || !c->msg.finished.worker.size)
+    if (strcmp(c->msg.finished.plugin.data, "echo") != 0 || c->msg.finished.attempts != 1 ||
+        !c->msg.finished.worker.size)
         fail("it does not say what ended");
 }
 
@@ -730,8 +732,9 @@ static void a_job_that_is_left(void)
     hang_up(c);
 }
 
-/* A question and a job in one piece, while another connection of the same user leaves more unread than he may: the job is held back
- * until the answer is written, and runs then, though nothing else happens. For max-unread-per-user = 64K, executor-answer = 1h. */
+/* A question and a job in one piece, while another connection of the same user leaves more unread than he may: the job
+ * is held back until the answer is written, and runs then, though nothing else happens. For max-unread-per-user = 64K,
+ * executor-answer = 1h. */
 static void a_job_that_was_held_back(void)
 {
     static uint8_t questions[1000 * FRAME_HEADER_SIZE];
@@ -752,8 +755,8 @@ static void a_job_that_was_held_back(void)
     for (int i = 0; i < 10; i++) /* by then its worker sleeps, and so does wsd */
         pause_a_little();
     n = codec_encode(&(struct msg){.type = FRAME_PING}, 1, 0, both, sizeof(both));
-    n += codec_encode(&(struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .flags = SUBMIT_QUIET}}, 1u << 20, 4, both + n,
-                      sizeof(both) - n);
+    n += codec_encode(&(struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .flags = SUBMIT_QUIET}},
+                      1u << 20, 4, both + n, sizeof(both) - n);
     memcpy(both + n, "held", 4);
     conn_send(c, both, n + 4);
     expect(c, FRAME_PONG, 1);

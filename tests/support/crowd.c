@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * crowd.c: many clients that behave badly at once, and an innocent one whose jobs go on meanwhile. One case a run: prints
- * `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
+ * crowd.c: many clients that behave badly at once, and an innocent one whose jobs go on meanwhile. One case a run:
+ * prints `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
  *
- *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at; WSD_RELAY: a socket that leads to it by TLS */
+ *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at; WSD_RELAY: a socket that
+ *     leads to it by TLS */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -50,9 +51,7 @@ static void stop(pid_t wsd)
 static struct msg job_of(const char *plugin, const char *arg)
 {
     return (struct msg){.type = FRAME_SUBMIT,
-                        .submit = {.plugin = {plugin, strlen(plugin)},
-                                   .args = {arg, strlen(arg) + 1},
-                                   .argc = 1}};
+                        .submit = {.plugin = {plugin, strlen(plugin)}, .args = {arg, strlen(arg) + 1}, .argc = 1}};
 }
 
 static void submit(struct conn *c, uint32_t tag, const char *plugin, const char *arg)
@@ -127,10 +126,10 @@ static void innocent_jobs(struct conn *c, uint32_t n)
     }
 }
 
-/* --- the cases ----------------------------------------------------------------------------------------------------- */
+/* --- the cases ---------------------------------------------------------------------------------------------------- */
 
-/* A frame that comes a byte at a time and not within frame-timeout, however busy the bytes: its sender is told, and others
- * are served at each step. One that comes so in time is answered. */
+/* A frame that comes a byte at a time and not within frame-timeout, however busy the bytes: its sender is told, and
+ * others are served at each step. One that comes so in time is answered. */
 static void writers_of_single_bytes(void)
 {
     enum { N = 50 };
@@ -205,8 +204,8 @@ static void readers_of_single_bytes(void)
     hang_up(innocent);
 }
 
-/* For a wsd with max-bytes-per-user = 32M: jobs whose output nobody takes. They end, and what waits is no more than that.
- * Once it is read, each has its own end: all of the output, or a failure that names the key. */
+/* For a wsd with max-bytes-per-user = 32M: jobs whose output nobody takes. They end, and what waits is no more than
+ * that. Once it is read, each has its own end: all of the output, or a failure that names the key. */
 static void results_that_nobody_reads(void)
 {
     enum { N = 400, BYTES = 1000000 };
@@ -226,8 +225,8 @@ static void results_that_nobody_reads(void)
     expect_growth(before, (32 + 48) * MIB);
     if (counter(innocent, "bytes_charged") > 32 * MIB)
         fail("more is charged than a user may have");
-    /* In one piece: wsd stops reading when the first of them have filled its output, and a socket takes many small pieces
-     * less well than one large one. */
+    /* In one piece: wsd stops reading when the first of them have filled its output, and a socket takes many small
+     * pieces less well than one large one. */
     for (uint32_t tag = 1; tag <= N; tag++)
         n_credits += codec_encode(&(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = BYTES}}, tag, 0,
                                   credits + n_credits, sizeof(credits) - n_credits);
@@ -258,9 +257,9 @@ static void results_that_nobody_reads(void)
     hang_up(innocent);
 }
 
-/* Output that has gone into n connections and that nobody reads there, for a wsd with max-unread-per-user = 4M: together no
- * more than that and a frame for each. Another user goes on meanwhile, and another connection of the same one, and what is read at last is
- * all of it. The variable has the socket of that user. */
+/* Output that has gone into n connections and that nobody reads there, for a wsd with max-unread-per-user = 4M:
+ * together no more than that and a frame for each. Another user goes on meanwhile, and another connection of the same
+ * one, and what is read at last is all of it. The variable has the socket of that user. */
 static void unread_by(const char *where, uint32_t n, const char *bytes)
 {
     struct conn *innocent = open_conn(64 << 20), **deaf = calloc(n + 1, sizeof(*deaf));
@@ -284,7 +283,8 @@ static void unread_by(const char *where, uint32_t n, const char *bytes)
     unread = counter(innocent, "bytes_unread");
     if (unread > 4 * MIB + n * FRAME_MAX)
         fail("%llu bytes are unread", (unsigned long long)unread);
-    expect_growth(before, counter(innocent, "bytes_charged") + n * 4 * MIB + 32 * MIB); /* results that are kept are charged */
+    /* results that are kept are charged */
+    expect_growth(before, counter(innocent, "bytes_charged") + n * 4 * MIB + 32 * MIB);
     submit(deaf[n], 1, "bigoutput", bytes);
     for (uint32_t i = n + 1; i-- > 0;) {
         for (got = 0, next(deaf[i]); deaf[i]->msg.type != FRAME_DONE; next(deaf[i]))
@@ -310,7 +310,8 @@ static void outputs_that_no_remote_client_reads(void)
     unread_by("WSD_RELAY", 8, "12000000");
 }
 
-/* Small questions with large answers, which all wait for the same load of a plugin: they are answered when there is room. */
+/* Small questions with large answers, which all wait for the same load of a plugin: they are answered when there is
+ * room. */
 static void questions_that_pile_up(void)
 {
     enum { N = 2000 };
@@ -369,9 +370,9 @@ static void floods(void)
                 stopped++;
                 continue;
             }
-            ssize_t n = poll(&p, 1, 0) > 0
-                            ? send(flood[i]->fd, (jobs ? submits : pings) + at[i], size - at[i], MSG_DONTWAIT | MSG_NOSIGNAL)
-                            : -1;
+            ssize_t n = poll(&p, 1, 0) > 0 ? send(flood[i]->fd, (jobs ? submits : pings) + at[i], size - at[i],
+                                                  MSG_DONTWAIT | MSG_NOSIGNAL)
+                                           : -1;
             if (n > 0) {
                 at[i] = (at[i] + (size_t)n) % size;
                 sent[i] += (size_t)n;
@@ -435,8 +436,9 @@ static uint64_t cpu_of_wsd_usec(void)
     return (user + kernel) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* One that follows the same job 100,000 times, and goes. The end of each costs the same, however many there are, and others are
- * served between. The limit is 30 times what it takes, and a tenth of what it took when each cost a walk through all. */
+/* One that follows the same job 100,000 times, and goes. The end of each costs the same, however many there are, and
+ * others are served between. The limit is 30 times what it takes, and a tenth of what it took when each cost a walk
+ * through all. */
 static void followers(void)
 {
     enum { N = 100000, ROUNDS = 5 };
@@ -472,7 +474,8 @@ static void followers(void)
     hang_up(innocent);
 }
 
-/* What is asked in the same breath as the end of a job is answered before all who wait for that end; then each is told, once. */
+/* What is asked in the same breath as the end of a job is answered before all who wait for that end; then each is told,
+ * once. */
 static void an_end_for_many(void)
 {
     enum { N = 100000, FIRST = 2 };
@@ -483,7 +486,8 @@ static void an_end_for_many(void)
     m.submit.delay_usec = 3600ull * 1000000;
     put(innocent, &m, FIRST, NULL, 0);
     expect(innocent, FRAME_ACCEPTED, FIRST);
-    struct msg await = {.type = FRAME_AWAIT, .id = innocent->msg.id}, cancel = {.type = FRAME_CANCEL, .id = innocent->msg.id};
+    struct msg await = {.type = FRAME_AWAIT, .id = innocent->msg.id},
+               cancel = {.type = FRAME_CANCEL, .id = innocent->msg.id};
     for (uint32_t i = 0; i < N; i++)
         put(c, &await, FIRST + i, NULL, 0);
     (void)counter(c, "connections"); /* so they have been taken */
@@ -519,7 +523,8 @@ static void descriptors_that_linger(void)
     for (uint32_t n = 1; n <= 40; n += 13) {
         struct conn *c = open_conn(0);
 
-        /* it reads up to the first descriptor, which ends the connection: the rest is in the socket that it closes then */
+        /* it reads up to the first descriptor, which ends the connection: the rest is in the socket that it closes
+         * then */
         stop(wsd);
         for (int i = 0; i < 3; i++)
             give_lingering(c, "x", 1, n);
@@ -532,13 +537,14 @@ static void descriptors_that_linger(void)
     hang_up(innocent);
 }
 
-/* --- a user beside another one ------------------------------------------------------------------------------------- */
+/* --- a user beside another one ------------------------------------------------------------------------------------ */
 
-#define CODE_BUSY     75u
-#define NEIGHBOUR     12345u /* whose connections are many; the innocent one is root's */
-#define TURN_UNITS    350000u /* SHARE_TURN, and what a request may overdraw it by */
-#define TURNS         3u      /* before the innocent one is answered, and one more each time that libevent doubles the events it asks for */
-#define EVENTS        32u     /* with which it begins */
+#define CODE_BUSY  75u
+#define NEIGHBOUR  12345u  /* whose connections are many; the innocent one is root's */
+#define TURN_UNITS 350000u /* SHARE_TURN, and what a request may overdraw it by */
+/* before the innocent one is answered, and one more each time that libevent doubles the events it asks for */
+#define TURNS  3u
+#define EVENTS 32u /* with which it begins */
 
 static uint32_t many(uint32_t few, uint32_t thorough)
 {
@@ -598,14 +604,15 @@ static uint32_t refusal_of(struct conn *c, const struct msg *m, uint32_t tag)
     }
 }
 
-/* What a user has brought and cannot be closed yet counts with his inputs, his arenas and his connections; others have theirs. wsd is given
- * 512 descriptors, of which a user may have 192 in one way and 192 in the other. */
+/* What a user has brought and cannot be closed yet counts with his inputs, his arenas and his connections; others have
+ * theirs. wsd is given 512 descriptors, of which a user may have 192 in one way and 192 in the other. */
 static void what_cannot_be_closed_counts(void)
 {
     enum { ROOM = 4 }; /* that is left; the connection that brought the others takes one of it until it is closed */
     const struct msg arena = {.type = FRAME_ARENA_OPEN};
     struct msg input = job_of("echo", "x");
-    struct conn *innocent = open_with(1 << 20, "/", FEATURE_PAYLOAD), *greedy = open_of_neighbour(FEATURE_PAYLOAD), *more[ROOM + 1];
+    struct conn *innocent = open_with(1 << 20, "/", FEATURE_PAYLOAD), *greedy = open_of_neighbour(FEATURE_PAYLOAD),
+                *more[ROOM + 1];
     uint32_t n = 0, tag = 10;
 
     input.submit.input_from = INPUT_FILE;
@@ -644,8 +651,8 @@ static void what_cannot_be_closed_counts(void)
     hang_up(innocent);
 }
 
-/* Another user's connections, each full of such requests, and the innocent one's: all are there before wsd looks. It is answered after
- * so much work for all, counted in wsd's own units. */
+/* Another user's connections, each full of such requests, and the innocent one's: all are there before wsd looks. It is
+ * answered after so much work for all, counted in wsd's own units. */
 static void beside_requests(const struct msg *requests, size_t n_requests, uint32_t n)
 {
     struct conn *innocent = open_conn(1 << 20), **flood = calloc(n, sizeof(struct conn *));
@@ -665,7 +672,9 @@ static void beside_requests(const struct msg *requests, size_t n_requests, uint3
     before = counter(innocent, "request_units");
     stop(wsd);
     for (uint32_t i = 0; i < n; i++)
-        for (ssize_t at = 0, r; (r = send(flood[i]->fd, bytes + at, size - (size_t)at, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0; at = (at + r) % (ssize_t)size)
+        for (ssize_t at = 0, r;
+             (r = send(flood[i]->fd, bytes + at, size - (size_t)at, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0;
+             at = (at + r) % (ssize_t)size)
             sent += (size_t)r;
     put(innocent, &(struct msg){.type = FRAME_STATS}, 1, NULL, 0);
     kill(wsd, SIGCONT);
@@ -704,8 +713,9 @@ static void beside_questions(void)
 
 static void beside_lists(void)
 {
-    const struct msg m[] = {{.type = FRAME_PLUGINS}, {.type = FRAME_WORKERS}, {.type = FRAME_LIMIT}, {.type = FRAME_GATE, .gate = {.action = GATE_LIST}},
-                            {.type = FRAME_LIST}, {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}}};
+    const struct msg m[] = {{.type = FRAME_PLUGINS}, {.type = FRAME_WORKERS},
+                            {.type = FRAME_LIMIT},   {.type = FRAME_GATE, .gate = {.action = GATE_LIST}},
+                            {.type = FRAME_LIST},    {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}}};
 
     beside_requests(m, sizeof(m) / sizeof(m[0]), 16);
 }
@@ -717,8 +727,9 @@ static void beside_refusals(void)
     beside_requests(m, 2, 16);
 }
 
-/* Another user has each of his connections look through all jobs, and the innocent one does twice, one after the other. It has both answers
- * before they all have theirs: by call instead of by user, its second look would begin when they have almost ended. */
+/* Another user has each of his connections look through all jobs, and the innocent one does twice, one after the other.
+ * It has both answers before they all have theirs: by call instead of by user, its second look would begin when they
+ * have almost ended. */
 static void beside_selections(void)
 {
     enum { JOBS = 20000, N = 250 };
@@ -760,14 +771,31 @@ static void beside_selections(void)
     hang_up(innocent);
 }
 
-#define CASE(function) {#function, function}
+#define CASE(function)                                                                                                 \
+    {                                                                                                                  \
+#function, function                                                                                            \
+    }
 static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
-    CASE(writers_of_single_bytes), CASE(readers_of_single_bytes), CASE(results_that_nobody_reads),
-    CASE(outputs_that_nobody_reads), CASE(outputs_that_no_remote_client_reads), CASE(questions_that_pile_up), CASE(floods), CASE(comings_and_goings),
-    CASE(followers), CASE(an_end_for_many), CASE(descriptors_that_linger), CASE(what_cannot_be_closed_counts), CASE(beside_tiny_requests), CASE(beside_questions), CASE(beside_lists), CASE(beside_refusals), CASE(beside_selections),
+    CASE(writers_of_single_bytes),
+    CASE(readers_of_single_bytes),
+    CASE(results_that_nobody_reads),
+    CASE(outputs_that_nobody_reads),
+    CASE(outputs_that_no_remote_client_reads),
+    CASE(questions_that_pile_up),
+    CASE(floods),
+    CASE(comings_and_goings),
+    CASE(followers),
+    CASE(an_end_for_many),
+    CASE(descriptors_that_linger),
+    CASE(what_cannot_be_closed_counts),
+    CASE(beside_tiny_requests),
+    CASE(beside_questions),
+    CASE(beside_lists),
+    CASE(beside_refusals),
+    CASE(beside_selections),
 };
 
 int main(int argc, char **argv)

@@ -2,13 +2,15 @@
  *
  * direct.c: calls by wsd_call(), from processes of their own, and counts how they ended.
  *
- *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-o OTHER] [-h FILE]
+ *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-o
+ *     OTHER] [-h FILE]
  *            PLUGIN:FUNCTION [ARG...]
  *
- * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one wsd_calls(). -u: as many
- * again and again, until FILE is there. -m: only each K-th one has the arguments. -w: first calls the function with
- * `ok` until such a call was direct (30 s at most), and often enough to be known for brief. -o: the same with another function of the plugin,
- * and, behind -h, again; then each of both is to say its name. -x: only says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
+ * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one
+ * wsd_calls(). -u: as many again and again, until FILE is there. -m: only each K-th one has the arguments. -w: first
+ * calls the function with `ok` until such a call was direct (30 s at most), and often enough to be known for brief. -o:
+ * the same with another function of the plugin, and, behind -h, again; then each of both is to say its name. -x: only
+ * says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
 #include <errno.h>
 #include <getopt.h>
@@ -31,10 +33,25 @@
 #define ROOM_MAX (8u << 20)
 #define PAYLOAD  64
 
-static const char *const names[] = {"direct", "succeeded", "failed", "cancelled", "timed-out", "crashed",
-                                    "interrupted", "refused", "too-large", "lost",   "strange", "wrong", "calls"};
-enum { DIRECT, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED, REFUSED, TOO_LARGE, LOST, STRANGE, WRONG, CALLS,
-       N_COUNTS };
+static const char *const names[] = {"direct",  "succeeded",   "failed",  "cancelled", "timed-out",
+                                    "crashed", "interrupted", "refused", "too-large", "lost",
+                                    "strange", "wrong",       "calls"};
+enum {
+    DIRECT,
+    SUCCEEDED,
+    FAILED,
+    CANCELLED,
+    TIMED_OUT,
+    CRASHED,
+    INTERRUPTED,
+    REFUSED,
+    TOO_LARGE,
+    LOST,
+    STRANGE,
+    WRONG,
+    CALLS,
+    N_COUNTS
+};
 
 struct shared {
     unsigned long counts[N_COUNTS];
@@ -58,7 +75,8 @@ static void count(int what)
 
 static int state_count(enum wsd_job_state state)
 {
-    return state < WSD_JOB_SUCCEEDED || state > WSD_JOB_INTERRUPTED ? STRANGE : SUCCEEDED + (int)(state - WSD_JOB_SUCCEEDED);
+    return state < WSD_JOB_SUCCEEDED || state > WSD_JOB_INTERRUPTED ? STRANGE
+                                                                    : SUCCEEDED + (int)(state - WSD_JOB_SUCCEEDED);
 }
 
 static struct wsd_call_request request(unsigned long number, char payload[PAYLOAD], char *output)
@@ -95,12 +113,14 @@ static void ended(struct wsd_client *client, const struct wsd_call_request *q, c
     count(state_count(r->state));
     if (r->direct)
         count(DIRECT);
-    if (q->input && r->state == WSD_JOB_SUCCEEDED && (r->output_size != q->input_size || memcmp(output, q->input, q->input_size) != 0))
+    if (q->input && r->state == WSD_JOB_SUCCEEDED &&
+        (r->output_size != q->input_size || memcmp(output, q->input, q->input_size) != 0))
         count(WRONG);
     shared->last_exit = r->exit;
     if (*r->error)
         snprintf(shared->error, sizeof(shared->error), "%s", r->error);
-    snprintf(shared->output, sizeof(shared->output), "%.*s", (int)(r->output_size < 200 ? r->output_size : 200), output);
+    snprintf(shared->output, sizeof(shared->output), "%.*s", (int)(r->output_size < 200 ? r->output_size : 200),
+             output);
 }
 
 static int call_one_by_one(struct wsd_client *client, char *output)
@@ -124,7 +144,7 @@ static int call_at_once(struct wsd_client *client)
 {
     struct wsd_call_request *requests = calloc(n_calls, sizeof(*requests));
     struct wsd_call_result *results = calloc(n_calls, sizeof(*results));
-    char (*payloads)[PAYLOAD] = calloc(n_calls, sizeof(*payloads)), *outputs = calloc(n_calls, room ? room : 1);
+    char(*payloads)[PAYLOAD] = calloc(n_calls, sizeof(*payloads)), *outputs = calloc(n_calls, room ? room : 1);
     int code = 0;
 
     if (!requests || !results || !payloads || !outputs)
@@ -170,7 +190,12 @@ static void say_name(struct wsd_client *client, const char *name)
 {
     const char *const args[] = {"name"};
     char output[64];
-    struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = name, .args = args, .n_args = 1, .output = output,
+    struct wsd_call_request q = {.size = sizeof(q),
+                                 .plugin = plugin,
+                                 .function = name,
+                                 .args = args,
+                                 .n_args = 1,
+                                 .output = output,
                                  .output_room = sizeof(output)};
     struct wsd_call_result r = {.size = sizeof(r)};
 
@@ -218,23 +243,46 @@ int main(int argc, char **argv)
 
     while ((o = getopt(argc, argv, "+p:n:u:t:r:f:m:o:cwxh:")) != -1)
         switch (o) {
-        case 'p': processes = strtoul(optarg, NULL, 10); break;
-        case 'n': n_calls = strtoul(optarg, NULL, 10); break;
-        case 'u': enough = optarg; break;
-        case 't': timeout_msec = strtoul(optarg, NULL, 10); break;
-        case 'r': room = strtoul(optarg, NULL, 10); break;
-        case 'f': flags = strtoul(optarg, NULL, 10); break;
-        case 'm': each = strtoul(optarg, NULL, 10); break;
-        case 'o': other = optarg; break;
-        case 'c': at_once = true; break;
-        case 'w': warm = true; break;
+        case 'p':
+            processes = strtoul(optarg, NULL, 10);
+            break;
+        case 'n':
+            n_calls = strtoul(optarg, NULL, 10);
+            break;
+        case 'u':
+            enough = optarg;
+            break;
+        case 't':
+            timeout_msec = strtoul(optarg, NULL, 10);
+            break;
+        case 'r':
+            room = strtoul(optarg, NULL, 10);
+            break;
+        case 'f':
+            flags = strtoul(optarg, NULL, 10);
+            break;
+        case 'm':
+            each = strtoul(optarg, NULL, 10);
+            break;
+        case 'o':
+            other = optarg;
+            break;
+        case 'c':
+            at_once = true;
+            break;
+        case 'w':
+            warm = true;
+            break;
         case 'x':
             if (syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) < 0 && errno == EINVAL)
                 return 0;
             puts("no futex_waitv");
             return 1;
-        case 'h': hold = optarg; break;
-        default: return 64;
+        case 'h':
+            hold = optarg;
+            break;
+        default:
+            return 64;
         }
     if (optind >= argc || room > ROOM_MAX || each == 0)
         return 64;

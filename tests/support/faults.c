@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as a machine does that has run out of
- * something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
+ * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as a machine does that has run out
+ * of something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
  *
  *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, aligned_alloc and its like, mmap, epoll_ctl: ENOMEM
- *                             descriptors  accept4, socketpair, pipe2, memfd_create, eventfd, pidfd_open, fcntl(F_DUPFD): EMFILE, ENFILE;
- *                                          sendmsg of one: ETOOMANYREFS
+ *                             descriptors  accept4, socketpair, pipe2, memfd_create, eventfd, pidfd_open,
+ *                                          fcntl(F_DUPFD): EMFILE, ENFILE; sendmsg of one: ETOOMANYREFS
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
  *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM; fork: EAGAIN
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
@@ -21,9 +21,9 @@
  *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
  *     FAULTS_NTH=N            no dice: the N-th call fails and no other; with N+ each one from there on; 0: none
  *     FAULTS_ALONE=1          what this process executes has no faults
- *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the next 8
- *                             with FAULTS_NTH all that could have. Of 40: the next 8 say which is the N-th, instead of
- *                             FAULTS_NTH, and the last 8 how many fail, it and those behind it */
+ *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the next
+ *                             8 with FAULTS_NTH all that could have. Of 40: the next 8 say which is the N-th, instead
+ *                             of FAULTS_NTH, and the last 8 how many fail, it and those behind it */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,21 @@
 
 #define YEAR 31557600
 
-enum { MEMORY = 1, DESCRIPTORS = 2, SPACE = 4, SPAWN = 8, SHORT = 16, SIGNALS = 32, CLOCK = 64, TIMERS = 128, TEXTS = 256, ACCOUNTS = 512, SILENCE = 1024, MEMBERSHIP = 2048, COPIES = 4096 };
+enum {
+    MEMORY = 1,
+    DESCRIPTORS = 2,
+    SPACE = 4,
+    SPAWN = 8,
+    SHORT = 16,
+    SIGNALS = 32,
+    CLOCK = 64,
+    TIMERS = 128,
+    TEXTS = 256,
+    ACCOUNTS = 512,
+    SILENCE = 1024,
+    MEMBERSHIP = 2048,
+    COPIES = 4096
+};
 
 static unsigned kinds;
 static uint64_t rate = 100;
@@ -113,8 +127,9 @@ static void on_alarm(int signal)
 
 __attribute__((constructor)) static void begin(void)
 {
-    static const char *const names[] = {"memory", "descriptors", "space", "spawn", "short", "signals", "clock", "timers", "texts", "accounts",
-                                        "silence", "membership", "copies"};
+    static const char *const names[] = {"memory",  "descriptors", "space",  "spawn", "short",
+                                        "signals", "clock",       "timers", "texts", "accounts",
+                                        "silence", "membership",  "copies"};
     const char *wanted = getenv("FAULTS"), *path = getenv("FAULTS_FILE"), *number;
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
 
@@ -150,7 +165,7 @@ __attribute__((constructor)) static void begin(void)
     }
 }
 
-/* --- memory -------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
@@ -232,7 +247,7 @@ int event_add(struct event *event, const struct timeval *timeout)
     return timeout && strikes(TIMERS) ? -1 : REAL(event_add)(event, timeout);
 }
 
-/* --- the user database --------------------------------------------------------------------------------------------- */
+/* --- the user database -------------------------------------------------------------------------------------------- */
 
 /* The errno of a database that cannot be asked, or 0. */
 static int no_accounts(void)
@@ -283,7 +298,7 @@ int getgrouplist(const char *name, gid_t gid, gid_t *groups, int *n)
     return 1;
 }
 
-/* --- descriptors and space ----------------------------------------------------------------------------------------- */
+/* --- descriptors and space ---------------------------------------------------------------------------------------- */
 
 static bool no_descriptor(void)
 {
@@ -401,7 +416,7 @@ pid_t fork(void)
     return REAL(fork)();
 }
 
-/* --- interrupted, and in parts ------------------------------------------------------------------------------------- */
+/* --- interrupted, and in parts ------------------------------------------------------------------------------------ */
 
 static bool interrupted(void)
 {
@@ -463,7 +478,8 @@ ssize_t write(int fd, const void *data, size_t size)
 {
     if (fd > 2 && (interrupted() || (kinds & SPACE && is_file(fd) && no_space())))
         return -1;
-    return syscall(SYS_write, fd, data, size > 1 && fd > 2 && kinds & SHORT && is_file(fd) && strikes(SHORT) ? 1 + dice(size - 1) : size);
+    return syscall(SYS_write, fd, data,
+                   size > 1 && fd > 2 && kinds & SHORT && is_file(fd) && strikes(SHORT) ? 1 + dice(size - 1) : size);
 }
 
 int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
@@ -476,7 +492,7 @@ int epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
     return interrupted() ? -1 : REAL(epoll_wait)(fd, events, n, timeout);
 }
 
-/* --- time ---------------------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------------------------------- */
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {

@@ -5,8 +5,8 @@
  *     follow-on star ID N
  *         N jobs that all run after ID, which is to succeed. Exits 0 where all of them have.
  *     follow-on row N
- *         N jobs in a row, each after the one before, of which the first fails: all others are to be cancelled, and to name the
- *         first. Exits 0 where that is so. */
+ *         N jobs in a row, each after the one before, of which the first fails: all others are to be cancelled, and to
+ *         name the first. Exits 0 where that is so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,13 @@ static int submit(bool fails, const struct wsd_id *after)
     const struct wsd_callbacks callbacks = {
         .size = sizeof(callbacks), .accepted = on_accepted, .done = on_done, .userdata = fails ? &is_row : NULL};
     const char *argument = fails ? "3" : "0";
-    const struct wsd_submit s = {.size = sizeof(s), .plugin = "echo", .function = "status", .args = &argument,
-                                 .n_args = 1, .after = after, .n_after = after ? 1 : 0};
+    const struct wsd_submit s = {.size = sizeof(s),
+                                 .plugin = "echo",
+                                 .function = "status",
+                                 .args = &argument,
+                                 .n_args = 1,
+                                 .after = after,
+                                 .n_after = after ? 1 : 0};
 
     accepted = false;
     return wsd_client_submit(client, &s, &callbacks, NULL);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane-scribbler.c: a hostile client: gets a direct lane by honest calls, then writes over all of it that it can, and rings its
- * bell, until it is killed. What the library makes of that is its own affair.
+ * lane-scribbler.c: a hostile client: gets a direct lane by honest calls, then writes over all of it that it can, and
+ * rings its bell, until it is killed. What the library makes of that is its own affair.
  *
  *     lane-scribbler SEED PLUGIN:FUNCTION      says "scribbling" when it has begun
- *     lane-scribbler greedy PLUGIN:FUNCTION    pushes calls of numbers that it has not got, and one slot twice; exits 0 where
- *                                              those were refused and that ran once
- *     lane-scribbler credit PLUGIN:FUNCTION    pushes calls that last, beyond its credit of 1; exits 0 where one was begun */
+ *     lane-scribbler greedy PLUGIN:FUNCTION    pushes calls of numbers that it has not got, and one slot twice; exits 0
+ *                                              where those were refused and that ran once
+ *     lane-scribbler credit PLUGIN:FUNCTION    pushes calls that last, beyond its credit of 1; exits 0 where one was
+ *     begun */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -89,21 +90,39 @@ static void *scribble(void *arg)
         uint64_t value = next(), where = next();
 
         switch (next() % 9) {
-        case 0: memcpy(bytes + where % (sizeof(*memory) - 8), &value, 8); break;
-        case 1: atomic_store(&memory->ring[where % LANE_SLOTS], value); break;
-        case 2: atomic_store(&memory->tail, next() % 16 ? atomic_load(&memory->tail) + value % 70 : value); break;
-        case 3: atomic_store(&memory->slots[where % LANE_SLOTS].state, ring_word((uint32_t)(value % 4), (uint32_t)(where >> 32 & 7))); break;
-        case 4: atomic_store(&memory->bell.waiters, (uint32_t)value); break;
-        case 5: atomic_store(where & 1 ? &memory->done.waiters : &memory->looking, (uint32_t)value); break;
-        case 6: ring_bell(); break;
-        case 7: atomic_store(&memory->slots[where % LANE_SLOTS].turn, (uint32_t)(value % 3 ? value % 4 : value)); break;
-        default: almost_call();
+        case 0:
+            memcpy(bytes + where % (sizeof(*memory) - 8), &value, 8);
+            break;
+        case 1:
+            atomic_store(&memory->ring[where % LANE_SLOTS], value);
+            break;
+        case 2:
+            atomic_store(&memory->tail, next() % 16 ? atomic_load(&memory->tail) + value % 70 : value);
+            break;
+        case 3:
+            atomic_store(&memory->slots[where % LANE_SLOTS].state,
+                         ring_word((uint32_t)(value % 4), (uint32_t)(where >> 32 & 7)));
+            break;
+        case 4:
+            atomic_store(&memory->bell.waiters, (uint32_t)value);
+            break;
+        case 5:
+            atomic_store(where & 1 ? &memory->done.waiters : &memory->looking, (uint32_t)value);
+            break;
+        case 6:
+            ring_bell();
+            break;
+        case 7:
+            atomic_store(&memory->slots[where % LANE_SLOTS].turn, (uint32_t)(value % 3 ? value % 4 : value));
+            break;
+        default:
+            almost_call();
         }
     }
     return arg;
 }
 
-/* --- calls that keep to the layout and to nothing else ---------------------------------------------------------------- */
+/* --- calls that keep to the layout and to nothing else ------------------------------------------------------------ */
 
 static void push(uint32_t slot, uint32_t bind, const char *args, uint32_t size, uint32_t argc)
 {
@@ -190,7 +209,8 @@ int main(int argc, char **argv)
     if (wsd_client_open(&client, NULL, 0) < 0)
         return 1;
     for (;;) {
-        struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = function, .args = ok, .n_args = 1};
+        struct wsd_call_request q = {
+            .size = sizeof(q), .plugin = plugin, .function = function, .args = ok, .n_args = 1};
         struct wsd_call_result r = {.size = sizeof(r)};
 
         if (wsd_call(client, &q, &r) < 0 && !memory)

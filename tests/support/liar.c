@@ -23,10 +23,10 @@
  *              kinds and order (workers that cannot be), text (a trace that is no JSON), die
  *     elsewhere  says that its file is never/elsewhere.so below the last plugin directory
  *     escapes  all that it says (description, message, error, status, stderr) would steer a terminal
- *     escapes-load, escapes-fault, escapes-spoilt  the same of: why it cannot be loaded, a backtrace and last words, why it is spoilt
- *     random   all of that, and scribbles over the shared memory
- * Where /never-ready is among the plugin directories it never says that it is there; where /descriptors is, it tells those that it
- * was started with on stderr. */
+ *     escapes-load, escapes-fault, escapes-spoilt  the same of: why it cannot be loaded, a backtrace and last words,
+ *     why it is spoilt random   all of that, and scribbles over the shared memory
+ * Where /never-ready is among the plugin directories it never says that it is there; where /descriptors is, it tells
+ * those that it was started with on stderr. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -69,8 +69,12 @@ static void tell(struct control *c, int fd)
     (void)control_send(CONTROL_FD_CONTROL, c, fd);
 }
 
-/* A title of the window, a line that looks like another one, C1 in both ways, what turns text around, half a character. */
-#define STEERS "\x1b]0;x\a\nstate     succeeded\r\b\x7f\xc2\x9b" "31m\x9b" "2J\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xe2\x82"
+/* A title of the window, a line that looks like another one, C1 in both ways, what turns text around, half a
+ * character. */
+#define STEERS                                                                                                         \
+    "\x1b]0;x\a\nstate     succeeded\r\b\x7f\xc2\x9b"                                                                  \
+    "31m\x9b"                                                                                                          \
+    "2J\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xe2\x82"
 
 static void load_steering(const struct control *c)
 {
@@ -82,7 +86,10 @@ static void load_steering(const struct control *c)
         tell(&r, -1);
         return;
     }
-    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s" STEERS "%c1" STEERS "%chelp" STEERS "%c/path" STEERS "%cbuild" STEERS, c->text + 7, 0, 0, 0, 0) + 1;
+    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text),
+                                     "%s" STEERS "%c1" STEERS "%chelp" STEERS "%c/path" STEERS "%cbuild" STEERS,
+                                     c->text + 7, 0, 0, 0, 0) +
+                  1;
     tell(&r, -1);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "f" STEERS "%chelp" STEERS, 0) + 1;
@@ -105,8 +112,10 @@ static void load(const struct control *c)
         return;
     }
     bool elsewhere = strcmp(name, "elsewhere") == 0;
-    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c%s/%s%s%c", name, 0, 0, 0, elsewhere ? last_dir : "",
-                                     elsewhere ? "never/" : "", elsewhere ? "elsewhere.so" : name, 0) + 1;
+    r.text_size =
+        (uint32_t)snprintf(r.text, sizeof(r.text), "%s%c1%chelp%c%s/%s%s%c", name, 0, 0, 0, elsewhere ? last_dir : "",
+                           elsewhere ? "never/" : "", elsewhere ? "elsewhere.so" : name, 0) +
+        1;
     tell(&r, -1);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = 1};
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%s%chelp", name, 0) + 1;
@@ -164,13 +173,18 @@ static void toggle(uint32_t slot, uint32_t generation)
 
 static void steer(const char *how, uint32_t slot, uint32_t generation)
 {
-    struct control c = {.kind = CONTROL_MESSAGE, .slot = slot, .generation = generation, .number = 6, .text = "message" STEERS,
+    struct control c = {.kind = CONTROL_MESSAGE,
+                        .slot = slot,
+                        .generation = generation,
+                        .number = 6,
+                        .text = "message" STEERS,
                         .text_size = sizeof("message" STEERS)};
     struct up_slot *u = back_answer(&back, slot);
 
     dprintf(2, "stderr" STEERS "\n");
     if (strcmp(how, "-fault") == 0) {
-        snprintf(back_fault(&back, slot, generation, 0, SIGABRT, 0, NULL), FAULT_TRACE, "#0 frame" STEERS "\n#1 frame" STEERS "\n");
+        snprintf(back_fault(&back, slot, generation, 0, SIGABRT, 0, NULL), FAULT_TRACE,
+                 "#0 frame" STEERS "\n#1 frame" STEERS "\n");
         back_fault_told(&back);
         abort();
     }
@@ -212,7 +226,8 @@ static void pretend(uint32_t slot, uint32_t generation)
         pause();
 }
 
-/* Between two stores of a worker: the answer is there, and nothing in the ring tells of it, or all of it does and wsd sleeps. */
+/* Between two stores of a worker: the answer is there, and nothing in the ring tells of it, or all of it does and wsd
+ * sleeps. */
 static void written(uint32_t slot, uint32_t generation, bool unheard)
 {
     static const char text[] = "written\n";
@@ -221,7 +236,8 @@ static void written(uint32_t slot, uint32_t generation, bool unheard)
     uint32_t chunk;
 
     if (unheard) {
-        if (fork() == 0) { /* wsd hears of the death by nothing else: our end of the socket stays until wsd closes its own */
+        /* wsd hears of the death by nothing else: our end of the socket stays until wsd closes its own */
+        if (fork() == 0) {
             struct pollfd p = {.fd = CONTROL_FD_CONTROL};
 
             (void)poll(&p, 1, -1);
@@ -493,7 +509,9 @@ static void put(int fd, const void *data, size_t size, struct control *answer)
 
 static void put_nonsense(int fd, struct control *answer)
 {
-    static const char lines[] = "{\"ph\":\"M\",\"pid\":1}\n{\"a\":}\n]\n\n{}{}\n\x1b[2J\n{\"b\":\"\x01\"}\n{\"c\":\"\x7f\xc2\x9b" "31m\xe2\x80\xae\"}\n";
+    static const char lines[] =
+        "{\"ph\":\"M\",\"pid\":1}\n{\"a\":}\n]\n\n{}{}\n\x1b[2J\n{\"b\":\"\x01\"}\n{\"c\":\"\x7f\xc2\x9b"
+        "31m\xe2\x80\xae\"}\n";
     size_t size = 200000; /* the rest is one long line */
     char *text = malloc(size);
 

@@ -31,8 +31,8 @@ static inline void lingering_room(unsigned n)
         return;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)); /* little is sent before one is full */
-    if (lingering_n_listeners == LINGER_LISTENERS || bind(fd, (struct sockaddr *)&a, size) < 0 || listen(fd, 4096) < 0 ||
-        getsockname(fd, (struct sockaddr *)&a, &size) < 0)
+    if (lingering_n_listeners == LINGER_LISTENERS || bind(fd, (struct sockaddr *)&a, size) < 0 ||
+        listen(fd, 4096) < 0 || getsockname(fd, (struct sockaddr *)&a, &size) < 0)
         fail("no socket that listens: %s", strerror(errno));
     lingering_listeners[lingering_n_listeners].fd = fd;
     lingering_listeners[lingering_n_listeners++].address = a;
@@ -50,14 +50,16 @@ static inline int lingering(void)
         lingering_room(1);
     const struct sockaddr_in a = lingering_listeners[lingering_n_listeners - 1].address;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){4096}, sizeof(int));
-    if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
+    if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
         fail("no socket that lingers: %s", strerror(errno));
     while (send(fd, junk, sizeof(junk), MSG_DONTWAIT) > 0)
         ;
     return fd;
 }
 
-/* Sockets of lingering() that a process is in the last close of. Those that a process had at its exit are not among them: it does not wait. */
+/* Sockets of lingering() that a process is in the last close of. Those that a process had at its exit are not among
+ * them: it does not wait. */
 static inline unsigned lingering_closes(void)
 {
     char line[256];
@@ -86,7 +88,8 @@ static inline bool send_descriptors(int to, const void *bytes, size_t size, uint
         struct cmsghdr align;
     } control = {.bytes = {0}};
     struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
-    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(sizeof(int) * n)};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(sizeof(int) * n)};
 
     control.align.cmsg_level = SOL_SOCKET;
     control.align.cmsg_type = SCM_RIGHTS;
@@ -128,8 +131,8 @@ static inline int with_lingering_inside(void)
     return pair[1];
 }
 
-/* The bytes, and n that linger, to a wsd that is stopped: no process but it has one afterwards. The last reference is to be wsd's; while another process has
- * one, no close of it waits. */
+/* The bytes, and n that linger, to a wsd that is stopped: no process but it has one afterwards. The last reference is
+ * to be wsd's; while another process has one, no close of it waits. */
 static inline void give_lingering(struct conn *c, const void *bytes, size_t size, uint32_t n)
 {
     int fds[253];

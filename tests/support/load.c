@@ -10,8 +10,8 @@
  *
  *     load -c CONNECTIONS: no jobs; holds that many open, says "held", until it is killed.
  *
- * -f: wsd is short of something: refusals and ends of connections, also with jobs under way, are no errors, and a process
- * begins again on a connection of its own. Prints and demands that each answer is right and none comes twice.
+ * -f: wsd is short of something: refusals and ends of connections, also with jobs under way, are no errors, and a
+ * process begins again on a connection of its own. Prints and demands that each answer is right and none comes twice.
  *
  * -t: a refusal or the end of the connection ends a process without being an error (the daemon is being stopped); jobs
  * that were accepted must be answered all the same. */
@@ -111,8 +111,11 @@ static int submit_one(struct load *l)
     o->payload = malloc(l->bytes + 32);
     memset(o->payload, '.', l->bytes);
     snprintf(o->payload, l->bytes, "%" PRIu64, l->first + l->next);
-    struct wsd_submit submit = {.size = sizeof(submit), .plugin = l->plugin, .function = l->function,
-                                .input = o->payload, .input_size = l->bytes};
+    struct wsd_submit submit = {.size = sizeof(submit),
+                                .plugin = l->plugin,
+                                .function = l->function,
+                                .input = o->payload,
+                                .input_size = l->bytes};
     callbacks.userdata = o;
     int r = wsd_client_submit(l->client, &submit, &callbacks, &call);
     if (r < 0) {
@@ -200,30 +203,55 @@ int main(int argc, char **argv)
 
     while ((o = getopt(argc, argv, "p:n:w:b:m:ftxc:")) != -1)
         switch (o) {
-        case 'p': processes = (unsigned)atoi(optarg); break;
-        case 'n': jobs = strtoull(optarg, NULL, 10); break;
-        case 'w': window = (unsigned)atoi(optarg); break;
-        case 'b': bytes = (unsigned)atoi(optarg); break;
-        case 'c': return hold((unsigned)atoi(optarg));
-        case 'f': tolerant = faulty = true; break;
-        case 'm': other = optarg; break;
-        case 't': tolerant = true; break;
-        case 'x': lied_to = true; break;
-        default: return 64;
+        case 'p':
+            processes = (unsigned)atoi(optarg);
+            break;
+        case 'n':
+            jobs = strtoull(optarg, NULL, 10);
+            break;
+        case 'w':
+            window = (unsigned)atoi(optarg);
+            break;
+        case 'b':
+            bytes = (unsigned)atoi(optarg);
+            break;
+        case 'c':
+            return hold((unsigned)atoi(optarg));
+        case 'f':
+            tolerant = faulty = true;
+            break;
+        case 'm':
+            other = optarg;
+            break;
+        case 't':
+            tolerant = true;
+            break;
+        case 'x':
+            lied_to = true;
+            break;
+        default:
+            return 64;
         }
     if (optind + 1 != argc)
         return 64;
     const char *function = split(argv[optind]), *other_function = other ? split(other) : NULL;
-    struct counts *all = mmap(NULL, (processes + 1) * sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct counts *all =
+        mmap(NULL, (processes + 1) * sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         return 70;
     for (unsigned i = 0; i < processes; i++)
         if (fork() == 0) {
             bool is_other = other && i % 2;
-            struct load l = {.counts = &all[i], .plugin = is_other ? other : argv[optind],
-                             .function = is_other ? other_function : function, .first = i * jobs,
-                             .n = jobs / processes, .window = window, .bytes = bytes, .tolerant = tolerant,
-                             .lied_to = lied_to, .faulty = faulty};
+            struct load l = {.counts = &all[i],
+                             .plugin = is_other ? other : argv[optind],
+                             .function = is_other ? other_function : function,
+                             .first = i * jobs,
+                             .n = jobs / processes,
+                             .window = window,
+                             .bytes = bytes,
+                             .tolerant = tolerant,
+                             .lied_to = lied_to,
+                             .faulty = faulty};
 
             prctl(PR_SET_PDEATHSIG, SIGKILL); /* who kills us wants an end of it */
             _exit(faulty ? run_faulty(&l) : run(&l));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * mapped.c: wsd_map() and batches of the library, from a shell. Prints what went wrong; exits as wsctl would.
- *   mapped N FUNCTION [keep] [wait] [durable]   N items with their number as input (echo and its like): each comes back, once
- *   mapped statuses S...                        one item each that ends with that status: prints how they ended
- *   mapped handle                               the calls of a batch one by one, and by its id
+ *   mapped N FUNCTION [keep] [wait] [durable]   N items with their number as input (echo and its like): each comes
+ *   back, once mapped statuses S...                        one item each that ends with that status: prints how they
+ *   ended mapped handle                               the calls of a batch one by one, and by its id
  *   mapped large N                              an input of N bytes between small ones
- *   mapped mixed N [again]                      N items of the plugin `direct`, of all kinds: all that is told of each; again: whose
- *                                               callback goes on with the connection */
+ *   mapped mixed N [again]                      N items of the plugin `direct`, of all kinds: all that is told of each;
+ *                                               again: whose callback goes on with the connection */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,8 @@ static struct state {
     const char *const *inputs;
 } state;
 
-static int check(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
+static int check(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size,
+                 const char *text, void *userdata)
 {
     char want[24];
     int n = snprintf(want, sizeof(want), "%zu", index);
@@ -42,7 +43,10 @@ static int check(size_t index, int error, const struct wsd_job_info *info, const
         state.wrong++;
     }
     if (error || info->state != WSD_JOB_SUCCEEDED)
-        fprintf(stderr, "item %zu: %s\n", index, error ? text : info->error[0] ? info->error : wsd_job_state_name(info->state));
+        fprintf(stderr, "item %zu: %s\n", index,
+                error            ? text
+                : info->error[0] ? info->error
+                                 : wsd_job_state_name(info->state));
     return 0;
 }
 
@@ -50,7 +54,7 @@ static int numbers(size_t n, const char *plugin, char **options)
 {
     struct wsd_submit common = {.size = sizeof(common), .plugin = plugin};
     struct wsd_item *items = calloc(n + 1, sizeof(*items));
-    char (*inputs)[24] = calloc(n + 1, sizeof(*inputs)), *function = strchr(plugin, ':');
+    char(*inputs)[24] = calloc(n + 1, sizeof(*inputs)), *function = strchr(plugin, ':');
     uint32_t flags = 0;
 
     if (function) {
@@ -84,7 +88,8 @@ static int numbers(size_t n, const char *plugin, char **options)
     return r == -EIO ? 74 : r < 0 ? wsd_client_exit(client) : 0;
 }
 
-static int show(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
+static int show(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size,
+                const char *text, void *userdata)
 {
     printf("%zu %s\n", index, error ? "refused" : wsd_job_state_name(info->state));
     return 0;
@@ -104,7 +109,7 @@ static int statuses(size_t n, char **values)
     return r < 0 ? wsd_client_exit(client) : 0;
 }
 
-/* --- all kinds ---------------------------------------------------------------------------------------------------------- */
+/* --- all kinds ---------------------------------------------------------------------------------------------------- */
 
 static const struct kind {
     const char *args[3];
@@ -132,7 +137,8 @@ static int compare_ids(const void *a, const void *b)
 
 #define WRONG(what) (printf("item %zu: %s\n", index, (what)), state.wrong++, 0)
 
-static int look(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
+static int look(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size,
+                const char *text, void *userdata)
 {
     const struct kind *k = &kinds[index % (sizeof(kinds) / sizeof(*kinds))];
 
@@ -146,17 +152,22 @@ static int look(size_t index, int error, const struct wsd_job_info *info, const 
         depth++;
     }
     ids[index] = info->id;
-    if (info->state != (k->exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED) || info->exit != k->exit || strcmp(info->error, k->error) != 0)
+    if (info->state != (k->exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED) || info->exit != k->exit ||
+        strcmp(info->error, k->error) != 0)
         return WRONG("how it ended");
     if (size != k->output || (size && memcmp(output, *(const char *const *)userdata, k->input) != 0))
         return WRONG("output");
-    if (strcmp(info->plugin, "direct") != 0 || strcmp(info->function, "direct") != 0 || strcmp(info->status, k->status) != 0)
+    if (strcmp(info->plugin, "direct") != 0 || strcmp(info->function, "direct") != 0 ||
+        strcmp(info->status, k->status) != 0)
         return WRONG("names, status");
-    if (!*info->worker || info->attempts != 1 || info->uid != getuid() || *info->backtrace || *info->key || strcmp(info->tags, "kinds") != 0)
+    if (!*info->worker || info->attempts != 1 || info->uid != getuid() || *info->backtrace || *info->key ||
+        strcmp(info->tags, "kinds") != 0)
         return WRONG("worker, attempts, user, backtrace, key, tags");
-    if (info->durable || info->dead || info->retries || info->due_usec || info->waits_for || info->placed || info->done || info->total)
+    if (info->durable || info->dead || info->retries || info->due_usec || info->waits_for || info->placed ||
+        info->done || info->total)
         return WRONG("what is nothing to it");
-    if (info->size != sizeof(*info) || !info->submitted_usec || info->queued_usec > 60000000 || info->run_usec > 60000000 || !info->in_batch)
+    if (info->size != sizeof(*info) || !info->submitted_usec || info->queued_usec > 60000000 ||
+        info->run_usec > 60000000 || !info->in_batch)
         return WRONG("size, times, batch");
     return 0;
 }
@@ -164,7 +175,8 @@ static int look(size_t index, int error, const struct wsd_job_info *info, const 
 static int mixed(size_t n, bool again)
 {
     const char *const tags[] = {"kinds"};
-    struct wsd_submit common = {.size = sizeof(common), .plugin = "direct", .function = "direct", .tags = tags, .n_tags = 1};
+    struct wsd_submit common = {
+        .size = sizeof(common), .plugin = "direct", .function = "direct", .tags = tags, .n_tags = 1};
     struct wsd_item *items = calloc(n + 1, sizeof(*items));
     char *bytes = malloc(40000);
 
@@ -186,8 +198,10 @@ static int mixed(size_t n, bool again)
     for (size_t i = 1; i < n; i++)
         if (compare_ids(&ids[i - 1], &ids[i]) == 0)
             printf("an id twice\n"), state.wrong++;
-    if (state.ended != n || state.wrong || r != -EREMOTEIO || wsd_client_exit(client) != 3 || !strstr(wsd_client_error(client), "item 3: because"))
-        printf("%zu of %zu ended, %zu wrong, %d: %s\n", state.ended, n, state.wrong, r, wsd_client_error(client)), r = -EIO;
+    if (state.ended != n || state.wrong || r != -EREMOTEIO || wsd_client_exit(client) != 3 ||
+        !strstr(wsd_client_error(client), "item 3: because"))
+        printf("%zu of %zu ended, %zu wrong, %d: %s\n", state.ended, n, state.wrong, r, wsd_client_error(client)),
+            r = -EIO;
     free(ids);
     free(bytes);
     free(items);
@@ -232,12 +246,12 @@ static int large(size_t size)
     return r < 0 ? 74 : 0;
 }
 
-#define MUST(what)                                                                                                                  \
-    do {                                                                                                                            \
-        if (!(what)) {                                                                                                              \
-            printf("line %d: %s (%s)\n", __LINE__, #what, wsd_client_error(client));                                                \
-            return 1;                                                                                                               \
-        }                                                                                                                           \
+#define MUST(what)                                                                                                     \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            printf("line %d: %s (%s)\n", __LINE__, #what, wsd_client_error(client));                                   \
+            return 1;                                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 static unsigned n_progress;
@@ -267,7 +281,8 @@ static int handle(void)
     MUST(wsd_batch_open(client, &common, WSD_BATCH_DETACH, &batch) == 0);
     for (int i = 0; i < 50; i++)
         MUST(wsd_batch_submit(batch, &item, NULL, NULL) == 0);
-    MUST(wsd_batch_wait(batch, UINT64_MAX, &info) == 0 && info.total == 50 && info.done == 50 && !info.failed && info.ended);
+    MUST(wsd_batch_wait(batch, UINT64_MAX, &info) == 0 && info.total == 50 && info.done == 50 && !info.failed &&
+         info.ended);
     MUST(wsd_batch_submit(batch, &item, NULL, NULL) == -EPIPE);
     struct wsd_id id = info.id;
     wsd_batch_free(batch);
@@ -288,7 +303,8 @@ static int handle(void)
     } while (!info.total);
     MUST(wsd_client_batch_await(client, &info.id, 1, on_progress, NULL, NULL) == -ETIMEDOUT);
     MUST(wsd_client_batch_cancel(client, &info.id) == 0);
-    MUST(wsd_batch_wait(batch, UINT64_MAX, &info) == 0 && info.stopped && info.done == 5000 && info.failed == 5000 && info.exit == 130);
+    MUST(wsd_batch_wait(batch, UINT64_MAX, &info) == 0 && info.stopped && info.done == 5000 && info.failed == 5000 &&
+         info.exit == 130);
     const struct wsd_job_info *job;
     MUST(wsd_call_wait(call, 0, &job) == 0 && job->state == WSD_JOB_CANCELLED && job->in_batch &&
          memcmp(&job->batch, &info.id, sizeof(info.id)) == 0);

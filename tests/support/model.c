@@ -3,11 +3,12 @@
  * model.c: random operations on a real wsd, held against a simple model of what a job may be.
  *
  *     model STEPS SEED DIRECTORY WSD [ARGUMENT...]
- *         Starts wsd (with these arguments; WSD_SOCKET says where it is to be reached), and does STEPS operations: submit (priority,
- *         retries, timeout, tags, after others, durable, input that comes later), input, release (a running job ends as it is told),
- *         cancel, pause, resume, limit, kill -9 of the executor, kill -9 of wsd and a new one, requeue and drop of dead jobs, await.
- *         After each of them the state of every job that is open, and of those that have just ended, is that of the model, and as
- *         many run as may: no worker is idle while a job could run, no limit is passed. Exits 0 where that was so. */
+ *         Starts wsd (with these arguments; WSD_SOCKET says where it is to be reached), and does STEPS operations:
+ *         submit (priority, retries, timeout, tags, after others, durable, input that comes later), input, release (a
+ *         running job ends as it is told), cancel, pause, resume, limit, kill -9 of the executor, kill -9 of wsd and a
+ *         new one, requeue and drop of dead jobs, await. After each of them the state of every job that is open, and of
+ *         those that have just ended, is that of the model, and as many run as may: no worker is idle while a job could
+ *         run, no limit is passed. Exits 0 where that was so. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +22,7 @@
 #include <wsd/client.h>
 
 #define WORKERS 3u
-#define OPEN    24u  /* jobs at a time */
+#define OPEN    24u   /* jobs at a time */
 #define JOBS    4096u /* records; the oldest is used again */
 #define EDGES   3u
 #define GATES   4u
@@ -37,10 +38,10 @@ struct job {
     struct job *on[EDGES];
     bool any[EDGES], met[EDGES]; /* met: what it waited for has ended, and runs again, or was dropped */
     unsigned n_on, number;
-    bool bad; /* one that was met has not ended well */
+    bool bad;              /* one that was met has not ended well */
     struct wsd_call *call; /* while its input is not whole */
-    bool maybe; /* wsd was killed while it may have been marked: interrupted, or not */
-    bool unsure; /* that may have cost a retry, whose pause is too short to be seen */
+    bool maybe;            /* wsd was killed while it may have been marked: interrupted, or not */
+    bool unsure;           /* that may have cost a retry, whose pause is too short to be seen */
     enum wsd_job_state seen;
     unsigned seen_attempts;
     uint64_t seen_run_usec;
@@ -51,7 +52,10 @@ static const struct gate {
 } gates[GATES] = {{"again", NULL}, {"once", NULL}, {NULL, "x"}, {NULL, "y"}};
 
 static struct job jobs[JOBS];
-static struct { bool paused; unsigned limit; } closed[GATES];
+static struct {
+    bool paused;
+    unsigned limit;
+} closed[GATES];
 static struct wsd_client *client;
 static const char *directory;
 static char **command;
@@ -75,10 +79,11 @@ static void show(const struct job *j)
     char id[WSD_ID_TEXT];
 
     wsd_id_text(&j->id, id);
-    fprintf(stderr, "model: job %u %s %s%s%s%s%s%s%s, tags %u, after %u, retries %u of %u, tries %u and %u: ", j->number, id,
-            j->once ? "once" : "again", j->durable ? " durable" : "", j->timed ? " timed" : "", j->quick ? " quick" : "",
-            j->streamed ? " streamed" : "", j->maybe ? " maybe" : "", j->unsure ? " unsure" : "", j->tags, j->n_on, j->retried,
-            j->retries, j->attempts, j->seen_attempts - j->attempts);
+    fprintf(
+        stderr, "model: job %u %s %s%s%s%s%s%s%s, tags %u, after %u, retries %u of %u, tries %u and %u: ", j->number,
+        id, j->once ? "once" : "again", j->durable ? " durable" : "", j->timed ? " timed" : "",
+        j->quick ? " quick" : "", j->streamed ? " streamed" : "", j->maybe ? " maybe" : "", j->unsure ? " unsure" : "",
+        j->tags, j->n_on, j->retried, j->retries, j->attempts, j->seen_attempts - j->attempts);
     fprintf(stderr, "model %s, wsd %s for %llu us\n", j->m == ENDED ? wsd_job_state_name(j->end) : words[j->m],
             wsd_job_state_name(j->seen), (unsigned long long)j->seen_run_usec);
 }
@@ -94,8 +99,8 @@ static void die(const struct job *about, const char *what)
         if (j->m != NONE && j->m != ENDED && j != about)
             show(j);
     for (unsigned g = 0; g < GATES; g++)
-        fprintf(stderr, "model: %s: limit %u%s\n", gates[g].function ? gates[g].function : gates[g].tag, closed[g].limit,
-                closed[g].paused ? ", paused" : "");
+        fprintf(stderr, "model: %s: limit %u%s\n", gates[g].function ? gates[g].function : gates[g].tag,
+                closed[g].limit, closed[g].paused ? ", paused" : "");
     if (wsd > 0)
         kill(wsd, SIGKILL);
     exit(1);
@@ -106,7 +111,7 @@ static void pause_msec(long n)
     nanosleep(&(struct timespec){.tv_nsec = n * 1000000}, NULL);
 }
 
-/* --- the model ----------------------------------------------------------------------------------------------------------- */
+/* --- the model ---------------------------------------------------------------------------------------------------- */
 
 static void end(struct job *j, enum wsd_job_state how);
 
@@ -169,7 +174,7 @@ static void end(struct job *j, enum wsd_job_state how)
             }
 }
 
-/* --- against wsd ---------------------------------------------------------------------------------------------------------- */
+/* --- against wsd -------------------------------------------------------------------------------------------------- */
 
 static void see(struct job *j)
 {
@@ -215,8 +220,9 @@ static bool agrees(struct job *j)
     }
 }
 
-/* As many run as may, and no more. One whose input came in pieces has it by a descriptor, which a busy machine may bring later than
- * the job: as long as it waits a spare worker is there for it, and whatever that one has begun runs on beside it. */
+/* As many run as may, and no more. One whose input came in pieces has it by a descriptor, which a busy machine may
+ * bring later than the job: as long as it waits a spare worker is there for it, and whatever that one has begun runs on
+ * beside it. */
 static bool are_busy(void)
 {
     unsigned running = 0, spares = 0, inside[GATES] = {0};
@@ -239,9 +245,8 @@ static bool are_busy(void)
     return running <= WORKERS + spares && (running >= WORKERS || !could);
 }
 
-
-/* Each is looked at, whatever the others are: records are used again, so one may come before those that it is to run after, and
- * is what becomes of them. */
+/* Each is looked at, whatever the others are: records are used again, so one may come before those that it is to run
+ * after, and is what becomes of them. */
 static bool settled(struct job **ret_bad)
 {
     *ret_bad = NULL;
@@ -268,7 +273,7 @@ static void settle(void)
     }
 }
 
-/* --- wsd ------------------------------------------------------------------------------------------------------------------- */
+/* --- wsd ---------------------------------------------------------------------------------------------------------- */
 
 static void start(void)
 {
@@ -326,8 +331,8 @@ static bool is_stopped(unsigned pid)
     return stopped;
 }
 
-/* Stopped first and looked at then: one whose time is up makes room for another one at any moment. And waits until wsd has noticed:
- * until then it tells of the runs that were. */
+/* Stopped first and looked at then: one whose time is up makes room for another one at any moment. And waits until wsd
+ * has noticed: until then it tells of the runs that were. */
 static void kill_executors(void)
 {
     unsigned killed[OPEN], there[OPEN], n = executors(killed);
@@ -361,7 +366,7 @@ static void tell(const struct job *j, int status)
         die(j, strerror(errno));
 }
 
-/* --- operations ------------------------------------------------------------------------------------------------------------ */
+/* --- operations --------------------------------------------------------------------------------------------------- */
 
 static struct job *pick(bool (*is)(const struct job *j))
 {
@@ -374,12 +379,30 @@ static struct job *pick(bool (*is)(const struct job *j))
     return n ? some[dice(n)] : NULL;
 }
 
-static bool is_open(const struct job *j) { return j->m != ENDED; }
-static bool is_running(const struct job *j) { return j->m == READY && j->seen == WSD_JOB_RUNNING && !j->timed; }
-static bool is_unfed(const struct job *j) { return j->m == HELD && !j->fed; }
-static bool is_dead(const struct job *j) { return j->m == ENDED && j->dead; }
-static bool is_recent(const struct job *j) { return j->number + OPEN * 4 > number && (j->m != ENDED || j->end); }
-static bool is_recent_durable(const struct job *j) { return is_recent(j) && j->durable; }
+static bool is_open(const struct job *j)
+{
+    return j->m != ENDED;
+}
+static bool is_running(const struct job *j)
+{
+    return j->m == READY && j->seen == WSD_JOB_RUNNING && !j->timed;
+}
+static bool is_unfed(const struct job *j)
+{
+    return j->m == HELD && !j->fed;
+}
+static bool is_dead(const struct job *j)
+{
+    return j->m == ENDED && j->dead;
+}
+static bool is_recent(const struct job *j)
+{
+    return j->number + OPEN * 4 > number && (j->m != ENDED || j->end);
+}
+static bool is_recent_durable(const struct job *j)
+{
+    return is_recent(j) && j->durable;
+}
 
 static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
 {
@@ -398,14 +421,20 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
 static void submit(void)
 {
-    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .done = on_done,
-                                            .userdata = &jobs[number % JOBS]};
+    const struct wsd_callbacks callbacks = {
+        .size = sizeof(callbacks), .accepted = on_accepted, .done = on_done, .userdata = &jobs[number % JOBS]};
     struct job *j = &jobs[number % JOBS];
     const char *tags[2], *arg;
     struct wsd_id after[EDGES], any[EDGES];
     char path[512];
-    struct wsd_submit s = {.size = sizeof(s), .plugin = "puppet", .args = &arg, .n_args = 1, .tags = tags, .after = after,
-                           .after_any = any, .flags = WSD_SUBMIT_DETACH};
+    struct wsd_submit s = {.size = sizeof(s),
+                           .plugin = "puppet",
+                           .args = &arg,
+                           .n_args = 1,
+                           .tags = tags,
+                           .after = after,
+                           .after_any = any,
+                           .flags = WSD_SUBMIT_DETACH};
     struct wsd_call *call;
     unsigned open = 0;
 
@@ -413,8 +442,14 @@ static void submit(void)
         open += k->m != NONE && k->m != ENDED;
     if (open >= OPEN || (j->m != NONE && j->m != ENDED))
         return;
-    *j = (struct job){.number = number, .once = dice(2), .durable = dice(3) == 0, .timed = dice(10) == 0, .quick = dice(2),
-                      .tags = dice(4), .retries = dice(4) == 0 ? 1 + dice(2) : 0, .fed = true};
+    *j = (struct job){.number = number,
+                      .once = dice(2),
+                      .durable = dice(3) == 0,
+                      .timed = dice(10) == 0,
+                      .quick = dice(2),
+                      .tags = dice(4),
+                      .retries = dice(4) == 0 ? 1 + dice(2) : 0,
+                      .fed = true};
     for (unsigned n = dice(2) ? dice(EDGES + 1) : 0; n > 0; n--) {
         struct job *on = pick(j->durable ? is_recent_durable : is_recent);
 
@@ -467,7 +502,8 @@ static void restart(void)
             *j = (struct job){.m = NONE};
     start();
     for (struct job *j = jobs; j < jobs + JOBS; j++)
-        if (j->m == READY && j->once && !j->timed && j->seen == WSD_JOB_RUNNING) /* which try of a timed one that was is not known */
+        /* which try of a timed one that was is not known */
+        if (j->m == READY && j->once && !j->timed && j->seen == WSD_JOB_RUNNING)
             end(j, WSD_JOB_INTERRUPTED);
         else if (j->m == READY) {
             j->maybe = j->once || j->timed;
@@ -488,7 +524,10 @@ static void kill_executor(void)
 static void gate(void)
 {
     unsigned g = dice(GATES), limit = dice(3);
-    enum wsd_gate_action action = dice(3) == 0 ? WSD_GATE_LIMIT : closed[g].paused ? WSD_GATE_RESUME : dice(4) == 0 ? WSD_GATE_PAUSE : WSD_GATE_LIMIT;
+    enum wsd_gate_action action = dice(3) == 0       ? WSD_GATE_LIMIT
+                                  : closed[g].paused ? WSD_GATE_RESUME
+                                  : dice(4) == 0     ? WSD_GATE_PAUSE
+                                                     : WSD_GATE_LIMIT;
     int r = gates[g].tag ? wsd_client_gate_tag(client, action, gates[g].tag, limit)
                          : wsd_client_gate(client, action, "puppet", gates[g].function, limit);
 
@@ -552,7 +591,8 @@ static void act(void)
     } else if (what < 95) {
         doing = "await";
         if ((j = pick(is_recent)) && j->m == ENDED) {
-            if (wsd_client_attach(client, &j->id, NULL, &call) < 0 || wsd_call_wait(call, 60000000, &info) < 0 || info->state != j->end)
+            if (wsd_client_attach(client, &j->id, NULL, &call) < 0 || wsd_call_wait(call, 60000000, &info) < 0 ||
+                info->state != j->end)
                 die(j, "awaited");
             wsd_call_free(call);
         }
@@ -562,7 +602,8 @@ static void act(void)
             bool again = dice(2);
             int r;
 
-            while ((r = again ? wsd_client_dead_requeue(client, &j->id) : wsd_client_dead_drop(client, &j->id)) == -EAGAIN)
+            while ((r = again ? wsd_client_dead_requeue(client, &j->id) : wsd_client_dead_drop(client, &j->id)) ==
+                   -EAGAIN)
                 pause_msec(1);
             if (r < 0)
                 die(j, "not requeued or dropped");

@@ -2,12 +2,14 @@
  *
  * neighbour.c: one user attacks, and another one calls a function every 2 ms. Run by root.
  *
- *     neighbour ATTACK N CALLS    WSD_SOCKET: where; TLS_PORT, TLS_CALL: for attacks on the TLS listener, its port on this machine, and a
- *                                 command that calls fib by TLS
+ *     neighbour ATTACK N CALLS    WSD_SOCKET: where; TLS_PORT, TLS_CALL: for attacks on the TLS listener, its port on
+ *                                 this machine, and a command that calls fib by TLS
  *
- * The attacker does as many whole rounds, each of size N (0: its own), as take place while the neighbour makes CALLS calls, and one at least.
- * Prints what the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why, where an answer is wrong or missing, or
- * the attack was not answered as it should be. What the calls took is never a reason: see tests/bench/run neighbour. */
+ * The attacker does as many whole rounds, each of size N (0: its own), as take place while the neighbour makes CALLS
+ * calls, and one at least.
+ * Prints what the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why, where an answer is wrong or
+ * missing, or the attack was not answered as it should be. What the calls took is never a reason: see tests/bench/run
+ * neighbour. */
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
@@ -34,7 +36,7 @@
 #define GAP_CALLS 10u /* in which what is done beside calls is done twice */
 #define ROOM      (64 * 1024u)
 
-/* --- requests --------------------------------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------------------------------- */
 
 static struct msg job_of(const char *plugin, const char *arg)
 {
@@ -101,7 +103,7 @@ static struct msg_id later(struct conn *c, uint32_t tag)
     return c->msg.id;
 }
 
-/* --- the attacks: one round each -------------------------------------------------------------------------------------- */
+/* --- the attacks: one round each ---------------------------------------------------------------------------------- */
 
 static void nothing(uint32_t n)
 {
@@ -109,8 +111,8 @@ static void nothing(uint32_t n)
     usleep(100000);
 }
 
-/* A connection with n descriptors, twice, whose last close waits for minutes. A process of its own closes them at once: where it is the
- * later one nevertheless, it is what waits, until its alarm. */
+/* A connection with n descriptors, twice, whose last close waits for minutes. A process of its own closes them at once:
+ * where it is the later one nevertheless, it is what waits, until its alarm. */
 static void give_away(uint32_t n, bool stranger)
 {
     int status;
@@ -268,7 +270,8 @@ static void colliding_keys(uint32_t n)
         next(c);
     while (c->frame.tag != UINT32_MAX - 1);
     if (c->msg.type != FRAME_COUNT)
-        fail("they are not cancelled: %s", c->msg.type == FRAME_ERROR ? c->msg.error.text.data : codec_type_name(c->msg.type));
+        fail("they are not cancelled: %s",
+             c->msg.type == FRAME_ERROR ? c->msg.error.text.data : codec_type_name(c->msg.type));
     settle(c);
     hang_up(c);
 }
@@ -379,7 +382,8 @@ static void large_outputs(uint32_t n)
     hang_up(c);
 }
 
-/* A job that is not due, n behind it, each behind the one before it; all are cancelled by the loss of the connection. */
+/* A job that is not due, n behind it, each behind the one before it; all are cancelled by the loss of the
+ * connection. */
 static void after_chain(uint32_t n)
 {
     struct conn *c = open_with(1 << 20, "/", FEATURE_TIME | FEATURE_ORDER);
@@ -462,7 +466,9 @@ static void arenas(uint32_t n)
 
         if (!c)
             c = all[i / 8] = open_with(1 << 20, "/", FEATURE_PAYLOAD);
-        if (!send_descriptors(c->fd, bytes, codec_encode(&(struct msg){.type = FRAME_ARENA_OPEN}, i + 1, 0, bytes, sizeof(bytes)), 1, &fd))
+        if (!send_descriptors(c->fd, bytes,
+                              codec_encode(&(struct msg){.type = FRAME_ARENA_OPEN}, i + 1, 0, bytes, sizeof(bytes)), 1,
+                              &fd))
             fail("wsd hung up");
         close(fd);
         next(c);
@@ -476,8 +482,11 @@ static void arenas(uint32_t n)
 /* To the TLS listener. It waits for nothing. */
 static int slow_open(void)
 {
-    static const uint8_t half_hello[] = {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3}; /* a record, a ClientHello in it, a version; 509 bytes more */
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)atoi(getenv("TLS_PORT")))};
+    /* a record, a ClientHello in it, a version; 509 bytes more */
+    static const uint8_t half_hello[] = {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3};
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)atoi(getenv("TLS_PORT")))};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
@@ -486,12 +495,12 @@ static int slow_open(void)
     return fd;
 }
 
-/* n connections that have each sent half a ClientHello, and send a byte now and then. Of those that wsd closes a few come again: it is no
- * flood. */
+/* n connections that have each sent half a ClientHello, and send a byte now and then. Of those that wsd closes a few
+ * come again: it is no flood. */
 static void slow_handshakes(uint32_t n)
 {
     enum { AGAIN = 8 }; /* of the 64 that wsd takes */
-    static int *all; /* by all rounds: they stay */
+    static int *all;    /* by all rounds: they stay */
     uint32_t opened = 0;
 
     if (!all) {
@@ -520,7 +529,10 @@ static void tls_call_of_the_neighbour(void)
         fail("the neighbour's call by TLS said `%s'", got);
 }
 
-#define ATTACK(function, few, full) {#function, function, few, full}
+#define ATTACK(function, few, full)                                                                                    \
+    {                                                                                                                  \
+#function, function, few, full                                                                                 \
+    }
 static const struct {
     const char *name;
     void (*round)(uint32_t n);
@@ -556,7 +568,7 @@ static void (*beside_of(void (*round)(uint32_t n)))(void)
     return round == slow_handshakes ? tls_call_of_the_neighbour : NULL;
 }
 
-/* --- the neighbour ------------------------------------------------------------------------------------------------------- */
+/* --- the neighbour ------------------------------------------------------------------------------------------------ */
 
 static uint64_t now_nsec(void)
 {
@@ -614,10 +626,13 @@ static void become(uint32_t uid)
 
 struct progress {
     atomic_bool stands; /* one round is over */
-    atomic_bool enough; /* the neighbour has made its calls; where something is done beside them, GAP_CALLS of them behind the first round */
+    /* the neighbour has made its calls; where something is done beside them, GAP_CALLS of them behind the first
+     * round */
+    atomic_bool enough;
 };
 
-/* A call is late from the time at which it was to begin: one that has to wait delays those behind it, and each is counted. */
+/* A call is late from the time at which it was to begin: one that has to wait delays those behind it, and each is
+ * counted. */
 static void be_the_neighbour(pid_t attacker, uint32_t calls, void (*beside)(void), struct progress *progress)
 {
     uint64_t *took = calloc(CALLS_MAX, sizeof(*took));
@@ -645,7 +660,8 @@ static void be_the_neighbour(pid_t attacker, uint32_t calls, void (*beside)(void
         if (beside && !stands)
             calls = n + 1 + GAP_CALLS;
         if (n + 1 >= calls)
-            atomic_store_explicit(&progress->enough, true, memory_order_relaxed); /* read by the attacker between its rounds */
+            /* read by the attacker between its rounds */
+            atomic_store_explicit(&progress->enough, true, memory_order_relaxed);
         done = waitpid(attacker, &status, WNOHANG) == attacker;
     }
     if (!done)
@@ -656,15 +672,16 @@ static void be_the_neighbour(pid_t attacker, uint32_t calls, void (*beside)(void
         call(c, n + i);
     hang_up(c);
     qsort(took, n, sizeof(*took), compare);
-    printf("calls=%u p50=%.0f p99=%.0f max=%.0f\n", n, (double)took[n / 2] / 1e3, (double)took[(uint64_t)n * 99 / 100] / 1e3,
-           (double)took[n - 1] / 1e3);
+    printf("calls=%u p50=%.0f p99=%.0f max=%.0f\n", n, (double)took[n / 2] / 1e3,
+           (double)took[(uint64_t)n * 99 / 100] / 1e3, (double)took[n - 1] / 1e3);
     free(took);
 }
 
 int main(int argc, char **argv)
 {
     const char *thorough = getenv("WSD_THOROUGH");
-    struct progress *progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct progress *progress =
+        mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     for (size_t i = 0; argc == 4 && i < sizeof(attacks) / sizeof(attacks[0]); i++) {
         uint32_t n = (uint32_t)strtoul(argv[2], NULL, 10);

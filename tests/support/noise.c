@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * noise.c: clients that send noise: random bytes, right frames with random contents, and right frames that were damaged
- * (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where none belong;
- * each vanishes after any byte, or half, or goes on without reading.
+ * (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where none
+ * belong; each vanishes after any byte, or half, or goes on without reading.
  *
  *     noise [-s SECONDS] [-c CONNECTIONS] [-r SEED]
  *
  * Whatever was sent, what comes back must be right: frames that can be decoded, nothing behind an ERROR about the
- * connection, which has words; and a connection on which nothing was damaged is never closed. Prints one line of counts;
- * exits 0 where that was so and wsd was always there. */
+ * connection, which has words; and a connection on which nothing was damaged is never closed. Prints one line of
+ * counts; exits 0 where that was so and wsd was always there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -67,7 +67,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *for
     exit(1);
 }
 
-/* --- what is sent --------------------------------------------------------------------------------------------------- */
+/* --- what is sent ------------------------------------------------------------------------------------------------- */
 
 static struct span words(void)
 {
@@ -223,8 +223,8 @@ static void put_right(struct conn *c)
 static void begin(struct conn *c)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct msg hello = {.type = FRAME_HELLO, .hello = {.version_min = 1, .version_max = 1, .directory = {"/", 1},
-                                                       .window = 65536}};
+    struct msg hello = {.type = FRAME_HELLO,
+                        .hello = {.version_min = 1, .version_max = 1, .directory = {"/", 1}, .window = 65536}};
 
     c->noisy = c->deaf = c->told = false;
     c->in_size = c->out_size = 0;
@@ -256,7 +256,7 @@ static void more(struct conn *c)
     }
 }
 
-/* --- the connection ------------------------------------------------------------------------------------------------- */
+/* --- the connection ----------------------------------------------------------------------------------------------- */
 
 static void again(struct conn *c)
 {
@@ -394,7 +394,8 @@ int main(int argc, char **argv)
         if (dice(50) == 0)
             poll(NULL, 0, 1);
     }
-    printf("connections %llu frames %llu damaged %llu random bytes %llu sent %llu answers %llu errors %llu vanished %llu\n",
+    printf("connections %llu frames %llu damaged %llu random bytes %llu sent %llu answers %llu errors %llu vanished "
+           "%llu\n",
            (unsigned long long)counts.connections, (unsigned long long)counts.frames,
            (unsigned long long)counts.damaged, (unsigned long long)counts.random_bytes, (unsigned long long)counts.sent,
            (unsigned long long)counts.answers, (unsigned long long)counts.errors, (unsigned long long)counts.vanished);

@@ -21,7 +21,8 @@ int main(int argc, char **argv)
     if (argc != 2)
         return 64;
     snprintf(a.sun_path, sizeof(a.sun_path), "%s.new", argv[1]); /* what bears the name is listening */
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 8) < 0 || rename(a.sun_path, argv[1]) < 0)
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 8) < 0 ||
+        rename(a.sun_path, argv[1]) < 0)
         return 74;
     size_t size = codec_encode(&m, 0, 0, answer, sizeof(answer));
     for (int peer; (peer = accept(fd, NULL, NULL)) >= 0; close(peer))

@@ -3,14 +3,15 @@
  * payload.c: input that is not bytes of the socket.
  *
  *     payload CASE                             hand-written frames; `FAIL CASE: why` and 1 where it went wrong
- *     payload file FILE OFFSET SIZE PLUGIN     by libwsclient: the job's output on stdout, its exit code, its error on stderr
- *     payload arena FILE PLUGIN TIMES          the same by an arena, so often in the same one
- *     payload arenas N BEGUN GO                a job in each of N arenas, and in each once more; BEGUN is made then, and GO waited for
- *     payload again SIZE CALLS PLUGIN          by the socket, gathered: `FAULTS USEC KIB KIB KIB`: page faults of one of those calls
- *                                              (mean, but for the first two), its time (median), and what a small call after one gave
- *                                              back: submitted, mapped, by a direct lane
- *     payload killed BEGUN GO                  a job in an arena, whose executor is killed when BEGUN is there; as a case
- *     payload cases                            the names of all cases, one a line */
+ *     payload file FILE OFFSET SIZE PLUGIN     by libwsclient: the job's output on stdout, its exit code, its error on
+ *     stderr payload arena FILE PLUGIN TIMES          the same by an arena, so often in the same one
+ *     payload arenas N BEGUN GO                a job in each of N arenas, and in each once more; BEGUN is made then,
+ *     and GO waited for payload again SIZE CALLS PLUGIN          by the socket, gathered: `FAULTS USEC KIB KIB KIB`:
+ *                                              page faults of one of those calls (mean, but for the first two), its
+ *                                              time (median), and what a small call after one gave back: submitted,
+ *                                              mapped, by a direct lane
+ *     payload killed BEGUN GO                  a job in an arena, whose executor is killed when BEGUN is there; as a
+ *     case payload cases                            the names of all cases, one a line */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -24,7 +25,7 @@
 
 #define SIZE 100000
 
-/* --- by the library ------------------------------------------------------------------------------------------------ */
+/* --- by the library ----------------------------------------------------------------------------------------------- */
 
 static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
 {
@@ -77,8 +78,13 @@ static int by_arena(const char *file, char *plugin, int times)
     if (fd < 0 || fstat(fd, &st) < 0)
         return 66;
     const uint64_t size = (uint64_t)st.st_size;
-    struct wsd_submit s = {.size = sizeof(s), .plugin = strtok(plugin, ":"), .function = strtok(NULL, ":"),
-                           .flags = WSD_SUBMIT_ARENA, .input_offset = 100, .input_size = size, .output_offset = 200 + size,
+    struct wsd_submit s = {.size = sizeof(s),
+                           .plugin = strtok(plugin, ":"),
+                           .function = strtok(NULL, ":"),
+                           .flags = WSD_SUBMIT_ARENA,
+                           .input_offset = 100,
+                           .input_size = size,
+                           .output_offset = 200 + size,
                            .output_size = size + 1};
 
     if (wsd_client_open(&client, NULL, 0) < 0 || wsd_arena_new(client, 2 * size + 1000, &arena) < 0)
@@ -92,7 +98,8 @@ static int by_arena(const char *file, char *plugin, int times)
         code = wsd_client_submit(client, &s, &callbacks, &call) < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0
                    ? wsd_client_exit(client)
                    : info->exit;
-        if (code || info->placed != size || memcmp(data + 100, data + s.output_offset, size) != 0 || data[s.output_offset + size])
+        if (code || info->placed != size || memcmp(data + 100, data + s.output_offset, size) != 0 ||
+            data[s.output_offset + size])
             fprintf(stderr, "%d: %s\n", code, wsd_client_error(client)), code = code ? code : 1;
         wsd_call_free(call);
     }
@@ -107,8 +114,14 @@ static int by_arena(const char *file, char *plugin, int times)
 
 static bool echoes(struct wsd_client *client, struct wsd_arena *arena, uint32_t number)
 {
-    struct wsd_submit s = {.size = sizeof(s), .plugin = "echo", .function = "shared", .flags = WSD_SUBMIT_ARENA, .arena = arena,
-                           .input_size = 4, .output_offset = 4096, .output_size = 4};
+    struct wsd_submit s = {.size = sizeof(s),
+                           .plugin = "echo",
+                           .function = "shared",
+                           .flags = WSD_SUBMIT_ARENA,
+                           .arena = arena,
+                           .input_size = 4,
+                           .output_offset = 4096,
+                           .output_size = 4};
     const struct wsd_job_info *info;
     struct wsd_call *call;
     uint8_t *data = wsd_arena_data(arena);
@@ -161,9 +174,11 @@ static int by_arenas(uint32_t n, const char *begun, const char *go)
 }
 
 /* What the job gives back is what it was given. 0, or an exit code. */
-static int gathered(struct wsd_client *client, const char *plugin, const char *function, const uint8_t *input, size_t input_size)
+static int gathered(struct wsd_client *client, const char *plugin, const char *function, const uint8_t *input,
+                    size_t input_size)
 {
-    struct wsd_submit s = {.size = sizeof(s), .plugin = plugin, .function = function, .input = input, .input_size = input_size};
+    struct wsd_submit s = {
+        .size = sizeof(s), .plugin = plugin, .function = function, .input = input, .input_size = input_size};
     const struct wsd_job_info *info;
     struct wsd_call *call;
     size_t size;
@@ -207,14 +222,18 @@ static int small(struct wsd_client *client, int way, const char *plugin, const c
 {
     const struct wsd_submit s = {.size = sizeof(s), .plugin = plugin, .function = function};
     const struct wsd_item item = {.size = sizeof(item), .input = "small", .input_size = 5};
-    const struct wsd_call_request q = {.size = sizeof(q), .plugin = plugin, .function = function, .output = (char[16]){0}, .output_room = 16};
+    const struct wsd_call_request q = {
+        .size = sizeof(q), .plugin = plugin, .function = function, .output = (char[16]){0}, .output_room = 16};
     struct wsd_call_result result = {.size = sizeof(result)};
 
     if (way == 0)
         return gathered(client, plugin, function, (const uint8_t *)"small", 5);
     if (way == 1)
         return wsd_map(client, &s, 0, &item, 1, NULL, NULL) < 0 ? wsd_client_exit(client) : 0;
-    return wsd_call(client, &q, &result) < 0 ? wsd_client_exit(client) : result.exit ? result.exit : result.direct ? 0 : 1;
+    return wsd_call(client, &q, &result) < 0 ? wsd_client_exit(client)
+           : result.exit                     ? result.exit
+           : result.direct                   ? 0
+                                             : 1;
 }
 
 static int again(size_t size, size_t n, char *names)
@@ -252,13 +271,14 @@ static int again(size_t size, size_t n, char *names)
     if (code)
         return refused(client), code;
     qsort(usec + 2, n - 2, sizeof(usec[0]), by_number);
-    printf("%ld %llu %ld %ld %ld\n", faults / (long)(n - 2), (unsigned long long)usec[2 + (n - 2) / 2], kib[0], kib[1], kib[2]);
+    printf("%ld %llu %ld %ld %ld\n", faults / (long)(n - 2), (unsigned long long)usec[2 + (n - 2) / 2], kib[0], kib[1],
+           kib[2]);
     wsd_client_free(client);
     free(input);
     return fflush(stdout) ? 74 : 0;
 }
 
-/* --- by hand ------------------------------------------------------------------------------------------------------- */
+/* --- by hand ------------------------------------------------------------------------------------------------------ */
 
 static uint8_t content[SIZE];
 
@@ -273,7 +293,8 @@ static int memory(int seals)
     return fd;
 }
 
-static void put_fds(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size, const int *fds, size_t n)
+static void put_fds(struct conn *c, const struct msg *m, uint32_t tag, const void *body, size_t body_size,
+                    const int *fds, size_t n)
 {
     union {
         char bytes[CMSG_SPACE(64 * sizeof(int))];
@@ -282,11 +303,13 @@ static void put_fds(struct conn *c, const struct msg *m, uint32_t tag, const voi
     uint8_t bytes[FRAME_MAX];
     size_t size = codec_encode(m, tag, body_size, bytes, sizeof(bytes));
     struct iovec v = {.iov_base = bytes, .iov_len = size + body_size};
-    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int))};
 
     if (body_size)
         memcpy(bytes + size, body, body_size);
-    control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
+    control.align =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
     memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
     if (!size || sendmsg(c->fd, &h, MSG_NOSIGNAL) != (ssize_t)v.iov_len)
         fail("send: %s", strerror(errno));
@@ -294,8 +317,9 @@ static void put_fds(struct conn *c, const struct msg *m, uint32_t tag, const voi
 
 static struct msg submit_of(uint64_t offset, uint64_t size)
 {
-    return (struct msg){.type = FRAME_SUBMIT,
-                        .submit = {.plugin = {"echo", 4}, .input_from = INPUT_FILE, .input_offset = offset, .input_size = size}};
+    return (struct msg){
+        .type = FRAME_SUBMIT,
+        .submit = {.plugin = {"echo", 4}, .input_from = INPUT_FILE, .input_offset = offset, .input_size = size}};
 }
 
 static struct conn *open_payload(void)
@@ -337,8 +361,8 @@ static void expect_echo(struct conn *c, uint32_t tag, size_t at, size_t size)
         got += c->frame.body_size;
     }
     if (c->msg.type != FRAME_DONE || c->msg.job.exit != 0 || got != size)
-        fail("%s with %u of tag %u after %zu bytes: %s", codec_type_name(c->msg.type), c->msg.job.exit, c->frame.tag, got,
-             c->msg.type == FRAME_DONE ? c->msg.job.error.data : "");
+        fail("%s with %u of tag %u after %zu bytes: %s", codec_type_name(c->msg.type), c->msg.job.exit, c->frame.tag,
+             got, c->msg.type == FRAME_DONE ? c->msg.job.error.data : "");
 }
 
 static void memfds(void)
@@ -378,9 +402,12 @@ static void no_files(void)
         int fd;
         const char *words;
     } wrong[] = {
-        {open("/", O_RDONLY | O_DIRECTORY), "no regular file"}, {open(fifo, O_RDWR), "no regular file"},
-        {pipe_fds[0], "no regular file"},                       {open("/dev/zero", O_RDONLY), "no regular file"},
-        {socket(AF_UNIX, SOCK_STREAM, 0), "no regular file"},   {open("payload.file", O_WRONLY), "not open for reading"},
+        {open("/", O_RDONLY | O_DIRECTORY), "no regular file"},
+        {open(fifo, O_RDWR), "no regular file"},
+        {pipe_fds[0], "no regular file"},
+        {open("/dev/zero", O_RDONLY), "no regular file"},
+        {socket(AF_UNIX, SOCK_STREAM, 0), "no regular file"},
+        {open("payload.file", O_WRONLY), "not open for reading"},
         {open("payload.file", O_PATH), "not open for reading"},
     };
     for (uint32_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -398,7 +425,8 @@ static void spans(void)
     struct conn *c = open_payload();
     const struct {
         uint64_t at, size;
-    } wrong[] = {{0, SIZE + 1}, {SIZE, 1}, {SIZE + 1, 0}, {1, SIZE}, {INT64_MAX, 0}, {0, INT64_MAX}, {1, INT64_MAX - 1}};
+    } wrong[] = {{0, SIZE + 1},  {SIZE, 1},      {SIZE + 1, 0},     {1, SIZE},
+                 {INT64_MAX, 0}, {0, INT64_MAX}, {1, INT64_MAX - 1}};
     int fd = memory(0);
 
     for (uint32_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -417,7 +445,8 @@ static void near_the_end_of_numbers(void)
 {
     struct conn *c = open_payload();
     uint8_t frame[FRAME_HEADER_SIZE + 64], *p = frame + FRAME_HEADER_SIZE;
-    static const uint8_t plugin[] = {0x0a, 4, 'e', 'c', 'h', 'o', 0x90, 2, 1 /* 34: input_from */, 0x98, 2 /* 35: input_offset */};
+    static const uint8_t plugin[] = {0x0a, 4, 'e', 'c', 'h', 'o', 0x90, 2, 1 /* 34: input_from */,
+                                     0x98, 2 /* 35: input_offset */};
 
     memcpy(p, plugin, sizeof(plugin));
     memset(p + sizeof(plugin), 0xff, 9);
@@ -519,8 +548,13 @@ static uint8_t *open_arena(struct conn *c)
 static struct msg in_arena(const char *function, uint64_t at, uint64_t size, uint64_t output_at, uint64_t output_size)
 {
     return (struct msg){.type = FRAME_SUBMIT,
-                        .submit = {.plugin = {"echo", 4}, .function = {function, strlen(function)}, .input_from = INPUT_ARENA,
-                                   .input_offset = at, .input_size = size, .arena = 1000, .output_offset = output_at,
+                        .submit = {.plugin = {"echo", 4},
+                                   .function = {function, strlen(function)},
+                                   .input_from = INPUT_ARENA,
+                                   .input_offset = at,
+                                   .input_size = size,
+                                   .arena = 1000,
+                                   .output_offset = output_at,
                                    .output_size = output_size}};
 }
 
@@ -593,10 +627,10 @@ static void parts(void)
         uint64_t at, size, output_at, output_size;
         const char *words;
     } wrong[] = {
-        {0, SIZE + 1, 0, 0, "beyond"},       {SIZE, 1, 0, 0, "beyond"},          {SIZE + 1, 0, 0, 0, "beyond"},
-        {INT64_MAX, 0, 0, 0, "beyond"},      {1, INT64_MAX - 1, 0, 0, "beyond"}, {0, 1, SIZE, 1, "beyond"},
-        {0, 1, 1, SIZE, "beyond"},           {0, 1, INT64_MAX, 0, "beyond"},     {0, 1, 2, INT64_MAX - 2, "beyond"},
-        {0, 100, 99, 100, "overlap"},        {99, 100, 0, 100, "overlap"},       {0, 100, 0, 100, "overlap"},
+        {0, SIZE + 1, 0, 0, "beyond"},  {SIZE, 1, 0, 0, "beyond"},          {SIZE + 1, 0, 0, 0, "beyond"},
+        {INT64_MAX, 0, 0, 0, "beyond"}, {1, INT64_MAX - 1, 0, 0, "beyond"}, {0, 1, SIZE, 1, "beyond"},
+        {0, 1, 1, SIZE, "beyond"},      {0, 1, INT64_MAX, 0, "beyond"},     {0, 1, 2, INT64_MAX - 2, "beyond"},
+        {0, 100, 99, 100, "overlap"},   {99, 100, 0, 100, "overlap"},       {0, 100, 0, 100, "overlap"},
         {10, 1, 0, 100, "overlap"},
     };
     uint32_t tag = 1;
@@ -720,7 +754,8 @@ static void busy_parts(void)
     size_t size = (size_t)sprintf(args, "%s/arena.begun%c%s/arena.go", getenv("WORK"), 0, getenv("WORK")) + 1;
     const char *go = args + strlen(args) + 1;
     struct msg m = waiting("once", args, size);
-    const uint64_t busy[][4] = {{0, 1, 2000, 1}, {0, 1, 2999, 1000}, {0, 1, 1999, 2}, {0, 1, 0, 0}, {0, 1, 999, 1}, {2999, 1, 0, 0}};
+    const uint64_t busy[][4] = {{0, 1, 2000, 1}, {0, 1, 2999, 1000}, {0, 1, 1999, 2},
+                                {0, 1, 0, 0},    {0, 1, 999, 1},     {2999, 1, 0, 0}};
     int fd = memfd_create("x", 0);
 
     unlink(begun);
@@ -797,7 +832,10 @@ static void killed(char **argv)
     expect_echo(c, 3, 0, 100);
 }
 
-#define CASE(name) {#name, name}
+#define CASE(name)                                                                                                     \
+    {                                                                                                                  \
+#name, name                                                                                                    \
+    }
 static const struct {
     const char *name;
     void (*run)(void);

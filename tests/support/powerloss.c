@@ -38,9 +38,9 @@ struct file {
 
 static sqlite3_vfs *below;
 static uint64_t early, state;
-static const char *fatal; /* what kills us when it is on the disk */
+static const char *fatal;         /* what kills us when it is on the disk */
 static const char *broken, *held; /* the disk is, while this file is there */
-static bool doomed;       /* it is on its way */
+static bool doomed;               /* it is on its way */
 static _Atomic unsigned n_syncs;
 static _Atomic int failure;
 static _Atomic uint64_t room;

@@ -3,12 +3,12 @@
  * promised.c: durable jobs whose daemon is killed.
  *
  *     promised submit FUNCTION LEDGER NAME IN_FLIGHT ACKNOWLEDGED
- *         Submits ledger:FUNCTION LEDGER NAME.N for N = 1.. until the connection ends. Each job that wsd has accepted is a line
- *         ID FUNCTION NAME.N in the file ACKNOWLEDGED. Exits 0.
+ *         Submits ledger:FUNCTION LEDGER NAME.N for N = 1.. until the connection ends. Each job that wsd has accepted
+ *         is a line ID FUNCTION NAME.N in the file ACKNOWLEDGED. Exits 0.
  *     promised check ACKNOWLEDGED...
- *         Waits for each of them to end; a right output is NAME.N. Prints `acknowledged N succeeded N interrupted N missing N
- *         wrong N doubled N`, and a line NAME.N STATE FUNCTION for each on descriptor 3. Exits 0 where the last three are 0 and
- *         only such as may not run twice were interrupted. */
+ *         Waits for each of them to end; a right output is NAME.N. Prints `acknowledged N succeeded N interrupted N
+ *         missing N wrong N doubled N`, and a line NAME.N STATE FUNCTION for each on descriptor 3. Exits 0 where the
+ *         last three are 0 and only such as may not run twice were interrupted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@ static int lost(const char *what)
     return 1;
 }
 
-/* --- submit --------------------------------------------------------------------------------------------------------- */
+/* --- submit ------------------------------------------------------------------------------------------------------- */
 
 static const char *function;
 static unsigned in_flight;
@@ -75,7 +75,11 @@ static int submit(char **argv)
             if (asprintf(&name, "%s.%u", argv[2], n++) < 0)
                 return 70;
             const char *args[] = {argv[1], name};
-            struct wsd_submit s = {.size = sizeof(s), .plugin = "ledger", .function = function, .args = args, .n_args = 2,
+            struct wsd_submit s = {.size = sizeof(s),
+                                   .plugin = "ledger",
+                                   .function = function,
+                                   .args = args,
+                                   .n_args = 2,
                                    .flags = WSD_SUBMIT_DURABLE};
             c.userdata = name;
             r = wsd_client_submit(client, &s, &c, NULL);
@@ -88,7 +92,7 @@ static int submit(char **argv)
     return failed;
 }
 
-/* --- check ---------------------------------------------------------------------------------------------------------- */
+/* --- check -------------------------------------------------------------------------------------------------------- */
 
 struct job {
     struct wsd_id id;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reconnect.c: a client whose wsd is killed while its durable job runs, and once more in a wsd_map(). Says "accepted" and "mapping" when
- * that may be done, connects again with the same handle when there is a wsd again, and does there all that a new one can; what was opened
- * before is over, and says so. Exits with 0, or says what went wrong. Argument: a file, for which its job waits. */
+ * reconnect.c: a client whose wsd is killed while its durable job runs, and once more in a wsd_map(). Says "accepted"
+ * and "mapping" when that may be done, connects again with the same handle when there is a wsd again, and does there
+ * all that a new one can; what was opened before is over, and says so. Exits with 0, or says what went wrong. Argument:
+ * a file, for which its job waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,11 @@ static void all_works(void)
     const char *args[] = {"hello"};
     char room[16];
     struct wsd_submit submit = {.size = sizeof(submit), .plugin = "echo", .args = args, .n_args = 1};
-    struct wsd_call_request request = {.size = sizeof(request), .plugin = "echo", .args = args, .n_args = 1, .output = room,
+    struct wsd_call_request request = {.size = sizeof(request),
+                                       .plugin = "echo",
+                                       .args = args,
+                                       .n_args = 1,
+                                       .output = room,
                                        .output_room = sizeof(room)};
     struct wsd_call_result result = {.size = sizeof(result)};
     struct wsd_batch *batch;
@@ -61,7 +66,8 @@ static void all_works(void)
         fail("a job");
     succeeds(call, "hello\n");
     for (int i = 0; i < 100; i++)
-        if (wsd_call(client, &request, &result) < 0 || result.state != WSD_JOB_SUCCEEDED || memcmp(room, "hello\n", 6) != 0)
+        if (wsd_call(client, &request, &result) < 0 || result.state != WSD_JOB_SUCCEEDED ||
+            memcmp(room, "hello\n", 6) != 0)
             fail("wsd_call");
     if (wsd_client_takes_files(client) && wsd_arena_new(client, 4096, &arena) < 0)
         fail("an arena");
@@ -73,7 +79,7 @@ static void all_works(void)
     wsd_batch_free(batch);
 }
 
-/* --- what is open when the connection ends ------------------------------------------------------------------------------- */
+/* --- what is open when the connection ends ------------------------------------------------------------------------ */
 
 #define OPEN 3u
 #define MANY 9000u /* more than a wsd_map() has under way */
@@ -93,8 +99,13 @@ static void open_some(void)
 {
     const char *args[] = {"1"}, *hello[] = {"hello"};
     const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_end};
-    const struct wsd_item item = {.size = sizeof(item), .args = args, .n_args = 1}, short_item = {.size = sizeof(item), .args = hello, .n_args = 1};
-    struct wsd_submit common = {.size = sizeof(common), .plugin = "sleep", .function = "sleep", .delay_usec = 3600000000}, echo = {.size = sizeof(echo), .plugin = "echo"};
+    const struct wsd_item item = {.size = sizeof(item), .args = args, .n_args = 1},
+                          short_item = {.size = sizeof(item), .args = hello, .n_args = 1};
+    struct wsd_submit common = {.size = sizeof(common),
+                                .plugin = "sleep",
+                                .function = "sleep",
+                                .delay_usec = 3600000000},
+                      echo = {.size = sizeof(echo), .plugin = "echo"};
     struct wsd_batch_info info = {.size = sizeof(info)};
 
     if (wsd_batch_open(client, &common, 0, &batch) < 0)
@@ -135,7 +146,8 @@ static void batch_is_gone(struct wsd_batch *b, const char *words)
 static void all_is_gone(void)
 {
     struct wsd_batch_info info = {.size = sizeof(info)};
-    struct wsd_submit submit = {.size = sizeof(submit), .plugin = "echo", .arena = arena, .input_size = 1, .flags = WSD_SUBMIT_ARENA};
+    struct wsd_submit submit = {
+        .size = sizeof(submit), .plugin = "echo", .arena = arena, .input_size = 1, .flags = WSD_SUBMIT_ARENA};
     struct wsd_call *call;
 
     batch_is_gone(batch, "batch");
@@ -144,7 +156,8 @@ static void all_is_gone(void)
         fail("a look at an old batch");
     if (wsd_batch_wait(ended, 20000000, NULL) != 0 || wsd_batch_close(ended) != 0)
         fail("a batch that had ended");
-    if (arena && (memset(wsd_arena_data(arena), 1, wsd_arena_size(arena)), wsd_client_submit(client, &submit, NULL, &call)) != -EAGAIN)
+    if (arena && (memset(wsd_arena_data(arena), 1, wsd_arena_size(arena)),
+                  wsd_client_submit(client, &submit, NULL, &call)) != -EAGAIN)
         fail("a job in an old arena");
     wsd_batch_free(batch);
     wsd_batch_free(by_itself);
@@ -154,8 +167,8 @@ static void all_is_gone(void)
         fail("a ping behind them");
 }
 
-static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size, const char *text,
-                   void *userdata)
+static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t output_size,
+                   const char *text, void *userdata)
 {
     if (error != -ECONNRESET && error != -ECANCELED)
         fail("the end of an item of wsd_map");
@@ -185,7 +198,11 @@ static void maps(void)
 int main(int argc, char **argv)
 {
     const char *args[] = {argc > 1 ? argv[1] : ""};
-    const struct wsd_submit submit = {.size = sizeof(submit), .plugin = "ledger", .function = "gate", .args = args, .n_args = 1,
+    const struct wsd_submit submit = {.size = sizeof(submit),
+                                      .plugin = "ledger",
+                                      .function = "gate",
+                                      .args = args,
+                                      .n_args = 1,
                                       .flags = WSD_SUBMIT_DURABLE | WSD_SUBMIT_DETACH};
     const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .accepted = on_accepted, .done = on_done};
     struct wsd_call *call;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scribbler.c: a random-ring executor, for `wsd --executor`. It has whatever plugin it is asked for, and lives one life as
- * the dice fall: it serves jobs rightly for a while, so that wsd trusts it with more, and then it does, between right
- * answers, what a broken or hostile executor can do:
+ * scribbler.c: a random-ring executor, for `wsd --executor`. It has whatever plugin it is asked for, and lives one life
+ * as the dice fall: it serves jobs rightly for a while, so that wsd trusts it with more, and then it does, between
+ * right answers, what a broken or hostile executor can do:
  *
  *     writes anything over the whole of `up`: numbers that harm, runs of bytes, copies of other parts of it
  *     writes what looks right into completion ring, slots, chunk table and fault note
@@ -58,8 +58,11 @@ static uint64_t dice(uint64_t n)
 /* Small, large, near a limit, or a power of two: what breaks sums. */
 static uint64_t number(void)
 {
-    static const uint64_t odd[] = {0, 1, RING_SLOTS - 1, RING_SLOTS, RING_CHUNKS, RING_RUN_MAX, RING_SMALL, RING_CHUNK,
-                                   RING_CHUNK * RING_RUN_MAX, UINT32_MAX, INT32_MAX, UINT64_MAX, 1ull << 63};
+    static const uint64_t odd[] = {0,          1,           RING_SLOTS - 1,
+                                   RING_SLOTS, RING_CHUNKS, RING_RUN_MAX,
+                                   RING_SMALL, RING_CHUNK,  RING_CHUNK * RING_RUN_MAX,
+                                   UINT32_MAX, INT32_MAX,   UINT64_MAX,
+                                   1ull << 63};
 
     switch (dice(4)) {
     case 0:
@@ -96,7 +99,8 @@ static void loaded(const struct control *c)
 {
     struct control r = {.kind = CONTROL_LOADED, .number = c->number, .functions = 1};
 
-    r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%.60s%c1%chelp%c/%.60s%c", c->text, 0, 0, 0, c->text, 0) + 1;
+    r.text_size =
+        (uint32_t)snprintf(r.text, sizeof(r.text), "%.60s%c1%chelp%c/%.60s%c", c->text, 0, 0, 0, c->text, 0) + 1;
     tell(&r);
     r = (struct control){.kind = CONTROL_FUNCTION, .number = c->number, .flags = dice(2)}; /* idempotent or not */
     r.text_size = (uint32_t)snprintf(r.text, sizeof(r.text), "%.60s%chelp", c->text, 0) + 1;
@@ -105,8 +109,9 @@ static void loaded(const struct control *c)
 
 static void any_packet(void)
 {
-    static const uint32_t kinds[] = {CONTROL_LOADED, CONTROL_FUNCTION, CONTROL_OPEN, CONTROL_MESSAGE, CONTROL_ASKED,
-                                     CONTROL_READY,  CONTROL_LOAD,     0,            UINT32_MAX};
+    static const uint32_t kinds[] = {CONTROL_LOADED, CONTROL_FUNCTION, CONTROL_OPEN, CONTROL_MESSAGE,
+                                     CONTROL_ASKED,  CONTROL_READY,    CONTROL_LOAD, 0,
+                                     UINT32_MAX};
     uint32_t slot = dice(4) ? some_slot() : (uint32_t)number();
     struct control c = {.kind = kinds[dice(dice(6) ? 4 : sizeof(kinds) / sizeof(*kinds))],
                         .slot = slot,
@@ -158,7 +163,7 @@ static void broken_packet(void)
     }
 }
 
-/* --- memory -------------------------------------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static size_t some_offset(void)
 {
@@ -237,8 +242,8 @@ static void write_ring(void)
     uint32_t slot = some_slot();
     struct completion *c = &back.up->completions[at % RING_COMPLETIONS];
 
-    atomic_store(&c->value, dice(4) ? completion_word((enum completion_kind)dice(5), dice(4) ? slot : (uint32_t)number(),
-                                                      some_generation(slot))
+    atomic_store(&c->value, dice(4) ? completion_word((enum completion_kind)dice(5),
+                                                      dice(4) ? slot : (uint32_t)number(), some_generation(slot))
                                     : number());
     atomic_store(&c->seq, dice(4) ? at + 1 : number());
     if (dice(2))
@@ -252,7 +257,9 @@ static void write_output(void)
     uint32_t run = (uint32_t)(dice(8) ? 1 + dice(RING_RUN_MAX) : number()), size = 0;
 
     if (dice(2)) /* nothing at all, less than there is, a little more, anything */
-        size = (uint32_t)(!dice(3) ? dice(RING_CHUNK) : dice(3) ? (uint64_t)run * RING_CHUNK + 1 + dice(1 << 27) : number());
+        size = (uint32_t)(!dice(3)  ? dice(RING_CHUNK)
+                          : dice(3) ? (uint64_t)run * RING_CHUNK + 1 + dice(1 << 27)
+                                    : number());
     atomic_store(&c->used, (uint32_t)dice(3));
     back_output(&back, slot, some_generation(slot), chunk % RING_CHUNKS, run, size);
 }
@@ -270,7 +277,7 @@ static void write_fault(void)
     atomic_store(&n->written, dice(3) ? 1 : (uint32_t)number());
 }
 
-/* --- life and death ------------------------------------------------------------------------------------------------ */
+/* --- life and death ----------------------------------------------------------------------------------------------- */
 
 static void die(void)
 {

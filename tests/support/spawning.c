@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * spawning.c: starts wsd-spawn as wsd does, and says to it what wsd would never say: spawning WSD-SPAWN UID. As root.
- * It is its own executor, which does nothing but wait. Exits 0 where the helper has refused all that is wrong, has done what is
- * right, holds no descriptor of others, and leaves nothing. */
+ * It is its own executor, which does nothing but wait. Exits 0 where the helper has refused all that is wrong, has done
+ * what is right, holds no descriptor of others, and leaves nothing. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -168,7 +168,8 @@ static void noise(uint32_t uid)
             send_bytes(&q, sizeof(q), SPAWN_FDS);
             break;
         case 3: /* of nobody, or with more than it has */
-            q = (struct spawn_request){.kind = SPAWN_KILL, .serial = 1000 + chance() % 1000, .uid = chance() % 2 ? 0 : uid};
+            q = (struct spawn_request){
+                .kind = SPAWN_KILL, .serial = 1000 + chance() % 1000, .uid = chance() % 2 ? 0 : uid};
             send_bytes(&q, sizeof(q), chance() % 2 ? 0 : 1);
             break;
         }
@@ -268,7 +269,8 @@ int main(int argc, char **argv)
     q = (struct spawn_request){.kind = SPAWN_KILL, .serial = 1};
     send_bytes(&q, sizeof(q), 0);
     ended(first, "who was to be killed");
-    if (!receive(&a, &none, 20000) || a.kind != SPAWN_EXITED || a.serial != 1 || a.code != CLD_KILLED || a.status != SIGKILL)
+    if (!receive(&a, &none, 20000) || a.kind != SPAWN_EXITED || a.serial != 1 || a.code != CLD_KILLED ||
+        a.status != SIGKILL)
         fails("its end is not told");
     fd = pidfd_open(helper, 0);
     close(helper_socket); /* wsd is gone */

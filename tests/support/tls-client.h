@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tls-client.h: for unit tests, a client that says by TLS what the library would not. Server and client have the same certificate, which
- * signs itself.
+ * tls-client.h: for unit tests, a client that says by TLS what the library would not. Server and client have the same
+ * certificate, which signs itself.
  */
 #pragma once
 
@@ -70,9 +70,9 @@ static void remove_certificate(void)
 
 struct tls_client {
     SSL_CTX *context;
-    X509 *shown; /* its certificate; NULL: that of both */
+    X509 *shown;           /* its certificate; NULL: that of both */
     X509 *more[CHAIN_MAX]; /* what it sends behind it, up to NULL */
-    SSL *ssl;    /* writes into memory: what it says goes to the server when deliver() says so */
+    SSL *ssl;              /* writes into memory: what it says goes to the server when deliver() says so */
     int fd;
 };
 

@@ -4,10 +4,10 @@
  *
  *     trespass ID REQUEST=CODE...
  *
- * sends one REQUEST after the other on one connection and wants the exit code that wsd refuses it with; 0: it is done. A
- * question that is answered with nothing (no job, no executor) counts as 66; who is given that very job by a submit, 1. `stop` in
- * the place of a request prints a line and goes on when it has read one. Prints `FAIL REQUEST: why` for each that was
- * answered otherwise. */
+ * sends one REQUEST after the other on one connection and wants the exit code that wsd refuses it with; 0: it is done.
+ * A question that is answered with nothing (no job, no executor) counts as 66; who is given that very job by a submit,
+ * 1. `stop` in the place of a request prints a line and goes on when it has read one. Prints `FAIL REQUEST: why` for
+ * each that was answered otherwise. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -116,7 +116,10 @@ static int outcome(bool question)
     return -1;
 }
 
-#define NONE {"", 0}
+#define NONE                                                                                                           \
+    {                                                                                                                  \
+        "", 0                                                                                                          \
+    }
 #define ANY  .plugin = NONE, .function = NONE
 #define ECHO .plugin = {"echo", 4}, .function = NONE
 
@@ -124,7 +127,8 @@ static const struct {
     const char *name;
     struct msg msg;
     bool has_id, question;
-} requests[] = { /* those with a name in them are of what alice has: the schedule `nightly`, the key `report` */
+} requests[] = {
+    /* those with a name in them are of what alice has: the schedule `nightly`, the key `report` */
     {"status", {.type = FRAME_STATUS}, .has_id = true},
     {"await", {.type = FRAME_AWAIT}, .has_id = true},
     {"cancel", {.type = FRAME_CANCEL}, .has_id = true},
@@ -135,7 +139,8 @@ static const struct {
     {"pause", {.type = FRAME_GATE, .gate = {.action = GATE_PAUSE, ANY}}},
     {"resume", {.type = FRAME_GATE, .gate = {.action = GATE_RESUME, ANY}}},
     {"drain", {.type = FRAME_GATE, .gate = {.action = GATE_DRAIN, ANY}}},
-    {"limit", {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, .plugin = {"spin", 4}, .function = NONE, .limit = 1}}},
+    {"limit",
+     {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, .plugin = {"spin", 4}, .function = NONE, .limit = 1}}},
     {"set-workers", {.type = FRAME_WORKERS, .workers = {.set = 3}}},
     {"workers", {.type = FRAME_WORKERS}, .question = true},
     {"submit", {.type = FRAME_SUBMIT, .submit = {ECHO, .args = {"x", 2}, .argc = 1, .key = NONE}}},
@@ -163,20 +168,23 @@ static const struct {
     {"input-file", {.type = FRAME_SUBMIT, .submit = {ECHO, .key = NONE, .input_from = INPUT_FILE, .input_size = 4096}}},
     {"limits", {.type = FRAME_LIMIT, .limit = {.key = NONE, .value = NONE}}, .question = true},
     {"set-limit", {.type = FRAME_LIMIT, .limit = {.flags = LIMIT_MOVED, .key = {"max-run", 7}, .value = {"1h", 2}}}},
-    {"set-own-limit", {.type = FRAME_LIMIT,
-                       .limit = {.flags = LIMIT_MOVED | LIMIT_OWN, .key = {"max-jobs-per-user", 17}, .value = {"9", 1}}}},
+    {"set-own-limit",
+     {.type = FRAME_LIMIT,
+      .limit = {.flags = LIMIT_MOVED | LIMIT_OWN, .key = {"max-jobs-per-user", 17}, .value = {"9", 1}}}},
     {"pause-tag", {.type = FRAME_GATE, .gate = {.action = GATE_PAUSE, ANY, .tag = {"t", 1}}}},
     {"limit-tag", {.type = FRAME_GATE, .gate = {.action = GATE_LIMIT, ANY, .tag = {"t", 1}, .limit = 1}}},
     {"schedules", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}}, .question = true},
     {"schedule-run", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_RUN, .name = {"nightly", 7}}}},
     {"schedule-remove", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_REMOVE, .name = {"nightly", 7}}}},
-    {"schedule-add", {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_ADD, .name = {"bobs", 4}, .calendar = {"yearly", 6},
-                                                           .job = {ECHO, .key = NONE}}}},
+    {"schedule-add",
+     {.type = FRAME_SCHEDULE,
+      .schedule =
+          {.action = SCHEDULE_ADD, .name = {"bobs", 4}, .calendar = {"yearly", 6}, .job = {ECHO, .key = NONE}}}},
 };
 #define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
-/* AWAIT by one who may see the job, then CANCEL by the tag of that: nothing answers that, so PING tells when it has been. patient: it
- * is cancelled, and what is told is its end. */
+/* AWAIT by one who may see the job, then CANCEL by the tag of that: nothing answers that, so PING tells when it has
+ * been. patient: it is cancelled, and what is told is its end. */
 static int cancel_by_tag(const uint8_t id[16], bool patient)
 {
     struct msg await = {.type = FRAME_AWAIT, .id = {.has_id = true}}, cancel = {.type = FRAME_CANCEL};
@@ -193,12 +201,14 @@ static int cancel_by_tag(const uint8_t id[16], bool patient)
     return -1;
 }
 
-/* A BATCH that is awaited is no batch of one's own: what names its tag does not get into it (64), a CANCEL with its tag is one of the
- * batch. PING tells when both have been; 0: the batch has not ended by then. */
+/* A BATCH that is awaited is no batch of one's own: what names its tag does not get into it (64), a CANCEL with its tag
+ * is one of the batch. PING tells when both have been; 0: the batch has not ended by then. */
 static int into_batch(const uint8_t id[16])
 {
-    struct msg await = {.type = FRAME_BATCH, .batch = {.action = BATCH_AWAIT, .id = {.has_id = true}}}, cancel = {.type = FRAME_CANCEL};
-    struct msg submit = {.type = FRAME_SUBMIT, .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"", 0}, .batch = tag}};
+    struct msg await = {.type = FRAME_BATCH, .batch = {.action = BATCH_AWAIT, .id = {.has_id = true}}},
+               cancel = {.type = FRAME_CANCEL};
+    struct msg submit = {.type = FRAME_SUBMIT,
+                         .submit = {.plugin = {"echo", 4}, .function = {"", 0}, .key = {"", 0}, .batch = tag}};
     struct frame f;
     struct msg m;
     int code = 0;
@@ -283,14 +293,18 @@ static bool connect_to(const char *path)
     const struct timeval late = {.tv_sec = 20}; /* what is never answered is no answer */
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct msg hello = {.type = FRAME_HELLO,
-                        .hello = {.version_min = 1, .version_max = 1,
-                                  .features = FEATURE_LANE | FEATURE_STORE | FEATURE_PAYLOAD | FEATURE_TIME | FEATURE_ORDER |
-                                              FEATURE_ARRAY | FEATURE_WHERE | FEATURE_LIMITS,
-                                  .directory = {"/", 1}, .program = {"trespass", 8}, .window = 65536}};
+                        .hello = {.version_min = 1,
+                                  .version_max = 1,
+                                  .features = FEATURE_LANE | FEATURE_STORE | FEATURE_PAYLOAD | FEATURE_TIME |
+                                              FEATURE_ORDER | FEATURE_ARRAY | FEATURE_WHERE | FEATURE_LIMITS,
+                                  .directory = {"/", 1},
+                                  .program = {"trespass", 8},
+                                  .window = 65536}};
 
     snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &late, sizeof(late)) < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &late, sizeof(late)) < 0 ||
+        connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         return false;
     put(&hello, 0);
     return true;

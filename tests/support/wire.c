@@ -60,8 +60,8 @@ static void put_msg(int fd, const struct msg *m, uint32_t tag, const void *body,
 
 static void hello(int fd, uint32_t min, uint32_t max)
 {
-    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_min = min, .version_max = max, .window = 65536}}, 0,
-            NULL, 0);
+    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_min = min, .version_max = max, .window = 65536}},
+            0, NULL, 0);
 }
 
 static void submit(int fd, uint32_t tag, uint32_t flags)
@@ -159,8 +159,9 @@ static void input_at_a_wrong_offset(int fd)
 static void input_that_was_not_announced(int fd)
 {
     hello(fd, 1, 1);
-    put_msg(fd, &(struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = {"sleep", 5}, .args = {"60000", 6}, .argc = 1}},
-            7, NULL, 0);
+    put_msg(fd,
+            &(struct msg){.type = FRAME_SUBMIT, .submit = {.plugin = {"sleep", 5}, .args = {"60000", 6}, .argc = 1}}, 7,
+            NULL, 0);
     put_msg(fd, &(struct msg){.type = FRAME_INPUT}, 7, "x", 1);
 }
 
@@ -206,8 +207,8 @@ static bool is_stopped(pid_t pid)
     return !name_end || name_end[2] == 'T';
 }
 
-/* Its last close() lasts for five minutes: data is left to send, and the other side reads none. wsd stands still until ours is
- * closed, so that the last one is wsd's. */
+/* Its last close() lasts for five minutes: data is left to send, and the other side reads none. wsd stands still until
+ * ours is closed, so that the last one is wsd's. */
 static void a_descriptor_whose_close_blocks(int fd)
 {
     static const char data[65536];
@@ -248,16 +249,17 @@ static void nothing_at_all(int fd)
 static void relative_directory(int fd)
 {
     put_msg(fd,
-            &(struct msg){.type = FRAME_HELLO,
-                          .hello = {.version_min = 1, .version_max = 1, .directory = {"tmp", 3}}},
+            &(struct msg){.type = FRAME_HELLO, .hello = {.version_min = 1, .version_max = 1, .directory = {"tmp", 3}}},
             0, NULL, 0);
 }
 
 /* An ARRAY of one item, or what it says it is; features: of HELLO. */
 static void array(int fd, uint64_t features, uint32_t items, const char *body, size_t body_size)
 {
-    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_max = 1, .version_min = 1, .features = features}}, 0, NULL, 0);
-    put_msg(fd, &(struct msg){.type = FRAME_ARRAY, .submit = {.plugin = {"echo", 4}, .items = items}}, 5, body, body_size);
+    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_max = 1, .version_min = 1, .features = features}},
+            0, NULL, 0);
+    put_msg(fd, &(struct msg){.type = FRAME_ARRAY, .submit = {.plugin = {"echo", 4}, .items = items}}, 5, body,
+            body_size);
 }
 
 static const char item[] = "\1\0\2\0\3\0\0\0a\0xyz"; /* an argument, and three bytes of input */
@@ -278,7 +280,10 @@ static void array_without_items(int fd)
 {
     uint8_t frame[FRAME_HEADER_SIZE + 3] = {0};
 
-    put_msg(fd, &(struct msg){.type = FRAME_HELLO, .hello = {.version_max = 1, .version_min = 1, .features = FEATURE_ARRAY}}, 0, NULL, 0);
+    put_msg(
+        fd,
+        &(struct msg){.type = FRAME_HELLO, .hello = {.version_max = 1, .version_min = 1, .features = FEATURE_ARRAY}}, 0,
+        NULL, 0);
     frame_put_header(frame, FRAME_ARRAY, 5, 3, 0);
     memcpy(frame + FRAME_HEADER_SIZE, "\x0a\1e", 3); /* plugin */
     put(fd, frame, sizeof(frame));
@@ -313,7 +318,10 @@ static void array_with_half_an_item(int fd)
     array(fd, FEATURE_ARRAY, 1, item, 5);
 }
 
-#define CASE(name) {#name, name}
+#define CASE(name)                                                                                                     \
+    {                                                                                                                  \
+#name, name                                                                                                    \
+    }
 static const struct {
     const char *name;
     void (*run)(int fd);

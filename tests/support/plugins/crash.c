@@ -250,12 +250,25 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
     }
 
 static const struct wsd_function functions[] = {
-    BOTH("segv", segv),         BOTH("abort", on_abort), BOTH("exit", on_exit_call), BOTH("kill", killed),
-    BOTH("overflow", overflow), BOTH("stolen", stolen),  BOTH("once", once),         BOTH("large", large),
-    BOTH("at-once", at_once),   BOTH("bus", bus),        BOTH("illegal", illegal),   BOTH("divide", divide),
-    BOTH("jump", jump),         BOTH("fat", fat),        BOTH("forks", child_exits),
-    BOTH("leak", leak),         BOTH("piecemeal", piecemeal),
-    BOTH("deep", deep_segv),    BOTH("stolen-overflow", stolen_overflow),
+    BOTH("segv", segv),
+    BOTH("abort", on_abort),
+    BOTH("exit", on_exit_call),
+    BOTH("kill", killed),
+    BOTH("overflow", overflow),
+    BOTH("stolen", stolen),
+    BOTH("once", once),
+    BOTH("large", large),
+    BOTH("at-once", at_once),
+    BOTH("bus", bus),
+    BOTH("illegal", illegal),
+    BOTH("divide", divide),
+    BOTH("jump", jump),
+    BOTH("fat", fat),
+    BOTH("forks", child_exits),
+    BOTH("leak", leak),
+    BOTH("piecemeal", piecemeal),
+    BOTH("deep", deep_segv),
+    BOTH("stolen-overflow", stolen_overflow),
 };
 WSD_PLUGIN(.n_functions = ARRAY_SIZE_(functions), .functions = functions, .name = "crash", .version = "1",
            .help = "takes the process down");

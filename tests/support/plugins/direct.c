@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct.c: test plugin: one function that does what it is told, so that its number in a direct lane can be had by harmless
- * calls first. */
+ * direct.c: test plugin: one function that does what it is told, so that its number in a direct lane can be had by
+ * harmless calls first. */
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
@@ -65,7 +65,8 @@ static int meet(struct wsd_job *job, struct wsd_worker *self, int n)
     return wsd_job_cancelled(job);
 }
 
-/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | gate FILE | meet N | big BYTES | open FILE | pid | name */
+/* echo | ok | fail STATUS TEXT | say TEXT | segv | exit | deaf | nap MSEC | gate FILE | meet N | big BYTES | open FILE
+ * | pid | name */
 static int run(struct wsd_job *job, struct wsd_worker *self)
 {
     const char *what = job->argc > 1 ? job->argv[1] : "echo", *arg = job->argc > 2 ? job->argv[2] : "0";

@@ -197,9 +197,10 @@ static const struct word {
     const char *word;
     int (*run)(struct wsd_job *job, struct wsd_worker *self, const char *rest_of_it);
 } words[] = {
-    {"fail", fail},   {"crash", crash},     {"say", say},     {"progress", progress}, {"status", status}, {"big", big},    {"reserve", reserve},
-    {"flush", flush}, {"open", open_file}, {"hang", hang}, {"meet", meet},         {"met", meets},     {"spawn", spawn},
-    {"id", id},       {"rest", look_behind},  {"late", late},
+    {"fail", fail},      {"crash", crash}, {"say", say},          {"progress", progress},
+    {"status", status},  {"big", big},     {"reserve", reserve},  {"flush", flush},
+    {"open", open_file}, {"hang", hang},   {"meet", meet},        {"met", meets},
+    {"spawn", spawn},    {"id", id},       {"rest", look_behind}, {"late", late},
 };
 
 static int give_back(struct wsd_job *job)
@@ -234,4 +235,5 @@ static const struct wsd_function functions[] = {
     {.name = "again", .help = "may run twice", .flags = WSD_FN_IDEMPOTENT, .run = run},
     {.name = "once", .help = "may not", .run = run},
 };
-WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "fickle", .version = "1", .help = "brief, unless told otherwise");
+WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "fickle", .version = "1",
+           .help = "brief, unless told otherwise");

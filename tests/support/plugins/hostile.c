@@ -346,7 +346,8 @@ static int control_socket(void)
     return -1;
 }
 
-/* BEGIN END: when the file BEGIN is there, sends wsd two sockets whose last close waits for five minutes, keeps neither, and makes END. */
+/* BEGIN END: when the file BEGIN is there, sends wsd two sockets whose last close waits for five minutes, keeps
+ * neither, and makes END. */
 static int linger(struct wsd_job *job, struct wsd_worker *self)
 {
     const struct linger l = {.l_onoff = 1, .l_linger = 300};
@@ -357,7 +358,8 @@ static int linger(struct wsd_job *job, struct wsd_worker *self)
         struct cmsghdr align;
     } control = {.bytes = {0}};
     struct iovec v = {.iov_base = (char[]){"nonsense"}, .iov_len = 8};
-    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), to = control_socket(), fds[2];
 
     if (job->argc != 3)
@@ -367,7 +369,8 @@ static int linger(struct wsd_job *job, struct wsd_worker *self)
         return wsd_job_fail(job, 1, "no sockets: %s", strerror(errno));
     for (int i = 0; i < 2; i++) {
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (connect(fds[i], (struct sockaddr *)&a, size) < 0 || setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
+        if (connect(fds[i], (struct sockaddr *)&a, size) < 0 ||
+            setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &l, sizeof(l)) < 0)
             return wsd_job_fail(job, 1, "connect: %s", strerror(errno));
         while (send(fds[i], piece, sizeof(piece), MSG_DONTWAIT) > 0)
             ;
@@ -386,7 +389,6 @@ static int linger(struct wsd_job *job, struct wsd_worker *self)
     for (;;)
         pause(); /* the listener stays open until wsd ends this process */
 }
-
 
 /* How often backwards, read from its end, is there. */
 static unsigned count(const char *data, size_t size, const char *backwards)

@@ -18,5 +18,7 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
     return 1;
 }
 
-static const struct wsd_function functions[] = {{.name = "again", .help = "until it is cancelled", .flags = WSD_FN_IDEMPOTENT, .run = run}};
-WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "late", .version = "1", .help = "is loaded late", .init = init);
+static const struct wsd_function functions[] = {
+    {.name = "again", .help = "until it is cancelled", .flags = WSD_FN_IDEMPOTENT, .run = run}};
+WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "late", .version = "1", .help = "is loaded late",
+           .init = init);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * leaves.c: test plugin: jobs that leave their thread or process other than they found it, and jobs that tell what they found. */
+ * leaves.c: test plugin: jobs that leave their thread or process other than they found it, and jobs that tell what they
+ * found. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -221,9 +222,10 @@ static int state(struct wsd_job *job, struct wsd_worker *self)
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
         close(fd);
-    return wsd_job_print(job, "files=%s limit=%s space=%s umask=%03o directory=%s nice=%d cpus=%d\n", fd >= 0 ? "yes" : "no",
-                         n.rlim_cur > 4 ? "high" : "low", as.rlim_cur > 1 << 20 ? "high" : "low", (unsigned)was,
-                         getcwd(here, sizeof(here)), getpriority(PRIO_PROCESS, 0), CPU_COUNT(&cpus)) < 0;
+    return wsd_job_print(job, "files=%s limit=%s space=%s umask=%03o directory=%s nice=%d cpus=%d\n",
+                         fd >= 0 ? "yes" : "no", n.rlim_cur > 4 ? "high" : "low",
+                         as.rlim_cur > 1 << 20 ? "high" : "low", (unsigned)was, getcwd(here, sizeof(here)),
+                         getpriority(PRIO_PROCESS, 0), CPU_COUNT(&cpus)) < 0;
 }
 
 /* --- locks of the C library --- */
@@ -266,7 +268,8 @@ static int says(struct wsd_job *job, struct wsd_worker *self)
 /* As the C++ library does it. */
 static int last_words(struct wsd_job *job, struct wsd_worker *self)
 {
-    fprintf(stderr, "terminate called after throwing an instance of 'std::runtime_error'\n  what():  the moon is no cheese\n");
+    fprintf(stderr,
+            "terminate called after throwing an instance of 'std::runtime_error'\n  what():  the moon is no cheese\n");
     abort();
 }
 
@@ -434,7 +437,8 @@ static int at_the_end(struct wsd_job *job, struct wsd_worker *self)
 {
     pthread_t t;
 
-    return pthread_create(&t, NULL, write_at_the_end, job) != 0 || pthread_detach(t) != 0 || wsd_job_print(job, "mine\n") < 0;
+    return pthread_create(&t, NULL, write_at_the_end, job) != 0 || pthread_detach(t) != 0 ||
+           wsd_job_print(job, "mine\n") < 0;
 }
 
 /* --- processes --- */
@@ -485,17 +489,49 @@ static int zombie(struct wsd_job *job, struct wsd_worker *self)
     return pid < 0;
 }
 
-#define F(text, what) {.name = text, .help = "leaves something, or tells what there is", .run = what}
+#define F(text, what)                                                                                                  \
+    {                                                                                                                  \
+        .name = text, .help = "leaves something, or tells what there is", .run = what                                  \
+    }
 
 static const struct wsd_function functions[] = {
-    F("handlers", handlers), F("mask", mask), F("altstack", altstack), F("segv", segv), F("overflow", overflow),
-    F("unnoted", unnoted), F("thread-exit", thread_exit), F("cancel", cancel), F("stolen-exit", stolen_exit),
-    F("thread-gone", thread_gone), F("stolen-gone", stolen_gone), F("files", files), F("limit", limit),
-    F("space", space), F("umask", new_umask), F("directory", directory), F("nice", nicer), F("affinity", affinity),
-    F("works", works), F("deaf", deaf), F("state", state), F("says", says), F("last-words", last_words),
-    F("silent", silent), F("forgets-sync", forgets_sync), F("thread", thread), F("listen", listen_to),
-    F("family", family), F("zombie", zombie), F("locks", locks), F("prints", prints), F("lend", lend),
-    F("grandchild", grandchild), F("joined", joined), F("thread-segv", thread_segv), F("destructor", destructor), F("at-the-end", at_the_end),
+    F("handlers", handlers),
+    F("mask", mask),
+    F("altstack", altstack),
+    F("segv", segv),
+    F("overflow", overflow),
+    F("unnoted", unnoted),
+    F("thread-exit", thread_exit),
+    F("cancel", cancel),
+    F("stolen-exit", stolen_exit),
+    F("thread-gone", thread_gone),
+    F("stolen-gone", stolen_gone),
+    F("files", files),
+    F("limit", limit),
+    F("space", space),
+    F("umask", new_umask),
+    F("directory", directory),
+    F("nice", nicer),
+    F("affinity", affinity),
+    F("works", works),
+    F("deaf", deaf),
+    F("state", state),
+    F("says", says),
+    F("last-words", last_words),
+    F("silent", silent),
+    F("forgets-sync", forgets_sync),
+    F("thread", thread),
+    F("listen", listen_to),
+    F("family", family),
+    F("zombie", zombie),
+    F("locks", locks),
+    F("prints", prints),
+    F("lend", lend),
+    F("grandchild", grandchild),
+    F("joined", joined),
+    F("thread-segv", thread_segv),
+    F("destructor", destructor),
+    F("at-the-end", at_the_end),
 };
-WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(*functions), .functions = functions, .name = "leaves", .version = "1",
-           .help = "leaves its process other than it found it");
+WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(*functions), .functions = functions, .name = "leaves",
+           .version = "1", .help = "leaves its process other than it found it");

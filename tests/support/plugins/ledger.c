@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ledger.c: test plugin: leaves a line behind for each time that it has run. FILE NAME: appends NAME to FILE, prints it. */
+ * ledger.c: test plugin: leaves a line behind for each time that it has run. FILE NAME: appends NAME to FILE, prints
+ * it. */
 #include <wsd/plugin.h>
 
 #include <fcntl.h>

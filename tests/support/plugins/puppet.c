@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * puppet.c: test plugin: does what it is told. FILE: waits until that is there, takes it away, and ends with the status in it (a crash
- * where that is negative); or
+ * puppet.c: test plugin: does what it is told. FILE: waits until that is there, takes it away, and ends with the status
+ * in it (a crash where that is negative); or
  * with 1 when it is cancelled. TOLD: makes that when it is cancelled, and waits on. */
 #include <wsd/plugin.h>
 

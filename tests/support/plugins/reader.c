@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reader.c: test plugin: BEGUN GO: makes the file BEGUN, waits until GO is there, and then reads its input for the first time: gives
- * it back. With 1 when it is cancelled. */
+ * reader.c: test plugin: BEGUN GO: makes the file BEGUN, waits until GO is there, and then reads its input for the
+ * first time: gives it back. With 1 when it is cancelled. */
 #include <wsd/plugin.h>
 
 #include <errno.h>
@@ -54,4 +54,5 @@ static const struct wsd_function functions[] = {
     {.name = "once", .help = "BEGUN GO: and may not", .run = reader},
     {.name = "stream", .help = "BEGUN GO: its input as it comes", .flags = WSD_FN_STREAMING, .run = stream},
 };
-WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = "reader", .version = "1", .help = "reads when it is told to");
+WSD_PLUGIN(.n_functions = 3, .functions = functions, .name = "reader", .version = "1",
+           .help = "reads when it is told to");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slow.c: test plugin: gives back its input after a millisecond, and is not to be run twice: what runs when its executor
- * dies is interrupted. Its twin may be. */
+ * slow.c: test plugin: gives back its input after a millisecond, and is not to be run twice: what runs when its
+ * executor dies is interrupted. Its twin may be. */
 #include <wsd/plugin.h>
 
 #include <time.h>
@@ -16,4 +16,5 @@ static const struct wsd_function functions[] = {
     {.name = "slow", .help = "echo after a millisecond, once", .run = slow},
     {.name = "again", .help = "the same, and may run twice", .flags = WSD_FN_IDEMPOTENT, .run = slow},
 };
-WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "slow", .version = "1", .help = "a job that takes its time");
+WSD_PLUGIN(.n_functions = 2, .functions = functions, .name = "slow", .version = "1",
+           .help = "a job that takes its time");

@@ -12,4 +12,5 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
 }
 
 static const struct wsd_function functions[] = {{.name = "run", .help = "says that it is there", .run = run}};
-WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "tls", .version = TLS_NAME, .help = "has thread-local variables");
+WSD_PLUGIN(.n_functions = 1, .functions = functions, .name = "tls", .version = TLS_NAME,
+           .help = "has thread-local variables");

@@ -70,7 +70,8 @@ static int memory_file(off_t size, off_t in_pages)
 
 /* --- what blocks --- */
 
-/* Of buffers: hundreds of sockets with all that they may have are a gigabyte of the kernel's, and once took 20 seconds. */
+/* Of buffers: hundreds of sockets with all that they may have are a gigabyte of the kernel's, and once took 20
+ * seconds. */
 static const int small = 4096;
 
 /* A socket that close() would wait for: it lingers, and the other side reads nothing of what is left to send. */

@@ -99,7 +99,7 @@ START_TEST(what_was_forgotten_begins_again)
     b.shown = 0;
     ck_assert(!brief_is_known(&b));
     ck_assert_uint_eq(brief_together(&b, MOST), 1);
-    brief_learn(&b, 1, 1000); /* the first, which pays for more than itself */
+    brief_learn(&b, 1, 1000);                                /* the first, which pays for more than itself */
     ck_assert_uint_ge(brief_nsec(&b, 1), BRIEF_USEC * 1000); /* nothing of what was before */
     ck_assert_uint_le(brief_nsec(&b, 1), BRIEF_USEC * 1000 + 1000);
 }

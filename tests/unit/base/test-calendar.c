@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-calendar.c: calendar.c beside the real `systemd-analyze calendar`: each documented expression and hundreds of random
- * ones, valid and not, in several zones, from times around changes of summer time on. WSD_SEED repeats a row. */
+ * test-calendar.c: calendar.c beside the real `systemd-analyze calendar`: each documented expression and hundreds of
+ * random ones, valid and not, in several zones, from times around changes of summer time on. WSD_SEED repeats a row. */
 #include "base/calendar.h"
 
 #include <check.h>
@@ -15,34 +15,155 @@
 #include "base/cleanup.h"
 #include "base/zone.h"
 
-#define STEPS  6    /* of each expression */
-#define BATCH  100  /* expressions of one systemd-analyze */
-#define RANDOM 600  /* expressions, each in one zone */
+#define STEPS  6   /* of each expression */
+#define BATCH  100 /* expressions of one systemd-analyze */
+#define RANDOM 600 /* expressions, each in one zone */
 
-static const char *const zones[] = {"UTC",          "Europe/Berlin", "America/New_York", "Australia/Lord_Howe",
+static const char *const zones[] = {"UTC",          "Europe/Berlin",    "America/New_York", "Australia/Lord_Howe",
                                     "Asia/Kolkata", "Pacific/Auckland", "Europe/Dublin"};
 
 /* Before the clock changes there, and some days without anything. */
-static const int64_t bases[] = {1774735200, 1793491200, 1772863200, 1777730400, 1790164800, 1759588200, 1761436800, 1709078400, 1798761599, 1795320000};
+static const int64_t bases[] = {1774735200, 1793491200, 1772863200, 1777730400, 1790164800,
+                                1759588200, 1761436800, 1709078400, 1798761599, 1795320000};
 
 /* systemd.time(7), and systemd's own way of writing. */
 static const char *const documented[] = {
-    "Thu,Fri 2012-*-1,5 11:12:13", "Sat,Thu,Mon..Wed,Sat..Sun", "Mon,Sun 12-*-* 2,1:23", "Wed *-1", "Wed..Wed,Wed *-1",
-    "Wed, 17:48", "Wed..Sat,Tue 12-10-15 1:2:3", "*-*-7 0:0:0", "10-15", "monday *-12-* 17:00", "Mon,Fri *-*-3,1,2 *:30:45",
-    "12,14,13,12:20,10,30", "12..14:10,20,30", "mon,fri *-1/2-1,3 *:30:45", "03-05 08:05:40", "08:05:40", "05:40",
-    "Sat,Sun 12-05 08:05:40", "Sat,Sun 08:05:40", "2003-03-05 05:40", "05:40:23.4200004/3.1700005", "2003-02..04-05",
-    "2003-03-05 05:40 UTC", "2003-03-05", "03-05", "hourly", "daily", "daily UTC", "monthly", "weekly",
-    "weekly Pacific/Auckland", "yearly", "annually", "*:2/3", "minutely", "quarterly", "semiannually", "Quarterly",
-    "Fri *-*~1", "*-02~03", "*-05~07/1", "Mon *-05~07/1", "*-*~1", "2031-*-* 00:00", "*-*-* *:00/15", "*:0/5:0..30/10",
-    "Mon..Fri", "Mon..Fri *-*-* 10:00 America/New_York", "@1924992000", "*-*-* 02:30", "*-*-* 01:30", "*-*-* 02:00..03:30",
-    "*-*~3..1", "*-*~1..3", "*-02-29", "Mon *-02-29", "*-02-30", "*:*:*", "*:*:0/0.5", "2199-12-31 23:59:59", "1970-01-01",
-    "*-*-31", "*-1..3-*", "*-4,6-31", "Sun *-*-1..7", "*-*-* 0/6:30", "70-01-01", "69-01-01", "99-01-01", "Mon-Fri 08:00",
-    "*-*-1/10", "Sat..Mon", "Mon..", "Mon,,Tue", ",Mon", "Mon..Wed..Fri", "24:00", "12:60", "12:00:60", "*-13-01", "*-00-01",
-    "*-01-32", "*-01-00", "2200-01-01", "1969-01-01", "", " ", "Mon ", "10", "*", "*-*", "*-*-*", "*:*", "1..1:00", "3..1:00",
-    "1..3/5:00", "0/24:00", "0/23:00", "12:00 UTC+1", "12:00 Nowhere/City", "12:00 ../UTC", "12:00 /etc/passwd", "daily daily",
-    "12:00:00.1234567", "12:00:00.", "12:00:00..30", "12:00:00.5..01", "12:00:0..0.5", "*~1", "*~1-1", "*-*-1~1", "~1", "Mon~1", "@", "@x",
-    "@1924992000 12:00", "Mon @1924992000", "1,2,3,:00", "*/2:00", "*:*/10", "12:00 ", "12 :00", "Monday..sunday 1:1:1", "Mond", "*-*-01..15/7",
-    "*-*~28", "*-*~29", "*-*~31", "*-*~1/3", "*-*~28/3", "anually", "fortnightly", "12:00 utc", "*-*-* 12:00:59.999999", "4294967296:00", "-1:00",
+    "Thu,Fri 2012-*-1,5 11:12:13",
+    "Sat,Thu,Mon..Wed,Sat..Sun",
+    "Mon,Sun 12-*-* 2,1:23",
+    "Wed *-1",
+    "Wed..Wed,Wed *-1",
+    "Wed, 17:48",
+    "Wed..Sat,Tue 12-10-15 1:2:3",
+    "*-*-7 0:0:0",
+    "10-15",
+    "monday *-12-* 17:00",
+    "Mon,Fri *-*-3,1,2 *:30:45",
+    "12,14,13,12:20,10,30",
+    "12..14:10,20,30",
+    "mon,fri *-1/2-1,3 *:30:45",
+    "03-05 08:05:40",
+    "08:05:40",
+    "05:40",
+    "Sat,Sun 12-05 08:05:40",
+    "Sat,Sun 08:05:40",
+    "2003-03-05 05:40",
+    "05:40:23.4200004/3.1700005",
+    "2003-02..04-05",
+    "2003-03-05 05:40 UTC",
+    "2003-03-05",
+    "03-05",
+    "hourly",
+    "daily",
+    "daily UTC",
+    "monthly",
+    "weekly",
+    "weekly Pacific/Auckland",
+    "yearly",
+    "annually",
+    "*:2/3",
+    "minutely",
+    "quarterly",
+    "semiannually",
+    "Quarterly",
+    "Fri *-*~1",
+    "*-02~03",
+    "*-05~07/1",
+    "Mon *-05~07/1",
+    "*-*~1",
+    "2031-*-* 00:00",
+    "*-*-* *:00/15",
+    "*:0/5:0..30/10",
+    "Mon..Fri",
+    "Mon..Fri *-*-* 10:00 America/New_York",
+    "@1924992000",
+    "*-*-* 02:30",
+    "*-*-* 01:30",
+    "*-*-* 02:00..03:30",
+    "*-*~3..1",
+    "*-*~1..3",
+    "*-02-29",
+    "Mon *-02-29",
+    "*-02-30",
+    "*:*:*",
+    "*:*:0/0.5",
+    "2199-12-31 23:59:59",
+    "1970-01-01",
+    "*-*-31",
+    "*-1..3-*",
+    "*-4,6-31",
+    "Sun *-*-1..7",
+    "*-*-* 0/6:30",
+    "70-01-01",
+    "69-01-01",
+    "99-01-01",
+    "Mon-Fri 08:00",
+    "*-*-1/10",
+    "Sat..Mon",
+    "Mon..",
+    "Mon,,Tue",
+    ",Mon",
+    "Mon..Wed..Fri",
+    "24:00",
+    "12:60",
+    "12:00:60",
+    "*-13-01",
+    "*-00-01",
+    "*-01-32",
+    "*-01-00",
+    "2200-01-01",
+    "1969-01-01",
+    "",
+    " ",
+    "Mon ",
+    "10",
+    "*",
+    "*-*",
+    "*-*-*",
+    "*:*",
+    "1..1:00",
+    "3..1:00",
+    "1..3/5:00",
+    "0/24:00",
+    "0/23:00",
+    "12:00 UTC+1",
+    "12:00 Nowhere/City",
+    "12:00 ../UTC",
+    "12:00 /etc/passwd",
+    "daily daily",
+    "12:00:00.1234567",
+    "12:00:00.",
+    "12:00:00..30",
+    "12:00:00.5..01",
+    "12:00:0..0.5",
+    "*~1",
+    "*~1-1",
+    "*-*-1~1",
+    "~1",
+    "Mon~1",
+    "@",
+    "@x",
+    "@1924992000 12:00",
+    "Mon @1924992000",
+    "1,2,3,:00",
+    "*/2:00",
+    "*:*/10",
+    "12:00 ",
+    "12 :00",
+    "Monday..sunday 1:1:1",
+    "Mond",
+    "*-*-01..15/7",
+    "*-*~28",
+    "*-*~29",
+    "*-*~31",
+    "*-*~1/3",
+    "*-*~28/3",
+    "anually",
+    "fortnightly",
+    "12:00 utc",
+    "*-*-* 12:00:59.999999",
+    "4294967296:00",
+    "-1:00",
 };
 
 struct answer {
@@ -93,7 +214,8 @@ static void ask(const char *zone, int64_t base, const char *const *texts, size_t
     bool passing = false;
     long at = 0;
 
-    fprintf(f, "LC_ALL=C TZ=%s systemd-analyze calendar --iterations=%d --base-time=@%" PRId64 " --", zone, STEPS, base);
+    fprintf(f, "LC_ALL=C TZ=%s systemd-analyze calendar --iterations=%d --base-time=@%" PRId64 " --", zone, STEPS,
+            base);
     for (size_t i = 0; i < n; i++)
         fprintf(f, " '%s' '@1'", texts[i]); /* each has an end, also where it is refused */
     fprintf(f, " 2>&1");
@@ -130,8 +252,8 @@ static bool comes_twice(const struct zone *z, int64_t a, int64_t b)
     return zone_local(z, a) == zone_local(z, b);
 }
 
-/* Asked for a second before it, systemd finds it: so it has passed over it before. It does (252), where a repetition goes beyond
- * the end of an hour, a day, a month or a year: the search goes on behind the beginning of the next. */
+/* Asked for a second before it, systemd finds it: so it has passed over it before. It does (252), where a repetition
+ * goes beyond the end of an hour, a day, a month or a year: the search goes on behind the beginning of the next. */
 static bool was_passed_over(const char *zone, const struct zone *z, const char *text, int64_t at, int64_t wanted)
 {
     int64_t days = zone_local(z, at) / 86400;
@@ -144,7 +266,8 @@ static bool was_passed_over(const char *zone, const struct zone *z, const char *
     const char *seconds = strrchr(text, ':');
     if (zone_local(z, at) % 3600 == 0 && seconds && strchr(seconds, '/'))
         return true; /* and of seconds where an hour ends: the base may be the second before it */
-    if (zone_local(z, at) - zone_local(z, at - 1) > 1) { /* behind a jump ahead: in Dublin, whose DST is in winter, it goes on with the next day */
+    /* behind a jump ahead: in Dublin, whose DST is in winter, it goes on with the next day */
+    if (zone_local(z, at) - zone_local(z, at - 1) > 1) {
         ask(zone, at, &text, 1, &answer);
         return answer.n > 0 && answer.times[0] < wanted; /* asked there, it finds some of that day */
     }
@@ -176,11 +299,13 @@ static void compare(const char *zone, int64_t base, const char *text, const stru
             break;
         }
         ck_assert_msg(r == 0, "%s: [%s] from %" PRId64 ": never comes", zone, text, base);
-        if ((int64_t)(got / 1000000) < wanted->times[i] && was_passed_over(zone, z, text, (int64_t)(got / 1000000), wanted->times[i]))
+        if ((int64_t)(got / 1000000) < wanted->times[i] &&
+            was_passed_over(zone, z, text, (int64_t)(got / 1000000), wanted->times[i]))
             break;
-        ck_assert_msg((int64_t)(got / 1000000) == wanted->times[i] || comes_twice(z, (int64_t)(got / 1000000), wanted->times[i]),
-                      "%s: [%s] from %" PRId64 ", %d: %" PRIu64 " where %" PRId64 " was expected", zone, text, base, i, got / 1000000,
-                      wanted->times[i]);
+        ck_assert_msg((int64_t)(got / 1000000) == wanted->times[i] ||
+                          comes_twice(z, (int64_t)(got / 1000000), wanted->times[i]),
+                      "%s: [%s] from %" PRId64 ", %d: %" PRIu64 " where %" PRId64 " was expected", zone, text, base, i,
+                      got / 1000000, wanted->times[i]);
         ck_assert_msg(got > after, "%s: [%s]: back", zone, text);
         /* where a time comes twice, either has its way from there on */
         if ((int64_t)(got / 1000000) != wanted->times[i])
@@ -211,8 +336,10 @@ START_TEST(documented_ones_are_as_systemd_says)
         return;
     for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
         compare_all(zones[i], bases[i], documented, ARRAY_SIZE(documented));
-    compare_all("America/New_York", 1798761599, (const char *const[]){"*:*:0/9"}, 1); /* a second before an hour ends: see was_passed_over() */
-    compare_all("Europe/Dublin", 1774735200, (const char *const[]){"1..14:*"}, 1);        /* before an hour that is left out: the same */
+    /* a second before an hour ends: see was_passed_over() */
+    compare_all("America/New_York", 1798761599, (const char *const[]){"*:*:0/9"}, 1);
+    /* before an hour that is left out: the same */
+    compare_all("Europe/Dublin", 1774735200, (const char *const[]){"1..14:*"}, 1);
 }
 END_TEST
 
@@ -333,7 +460,8 @@ START_TEST(an_hour_that_comes_twice_counts_once)
     /* 2026-10-25, 03:00 becomes 02:00 */
     ck_assert_uint_eq(next("Europe/Berlin", "02:30", 1792875600), 1792888200000000u);
     ck_assert_uint_eq(next("Europe/Berlin", "02:30", 1792888200), 1792978200000000u); /* and then the day after */
-    ck_assert_uint_eq(next("Europe/Berlin", "02:30", 1792890000), 1792891800000000u); /* asked for between the two: the second */
+    /* asked for between the two: the second */
+    ck_assert_uint_eq(next("Europe/Berlin", "02:30", 1792890000), 1792891800000000u);
 }
 END_TEST
 
@@ -349,7 +477,7 @@ static uint64_t next_run(const char *text, uint64_t after_usec, uint64_t ran_use
     return t;
 }
 
-#define AT(seconds) ((seconds) * UINT64_C(1000000))
+#define AT(seconds) ((seconds)*UINT64_C(1000000))
 
 START_TEST(what_ran_before_the_clock_went_back_does_not_run_again)
 {
@@ -359,12 +487,17 @@ START_TEST(what_ran_before_the_clock_went_back_does_not_run_again)
     ck_assert_uint_eq(next_run("02:30", AT(1792890000), AT(1792801800)), AT(1792891800u)); /* ran the day before */
     ck_assert_uint_eq(next_run("02:30", AT(1792890000), 0), AT(1792891800u));
     ck_assert_uint_eq(next_run("02:30", AT(1792890000), AT(1792886500)), AT(1792891800u)); /* it last ran at 02:01:40 */
-    ck_assert_uint_eq(next_run("02:20,30", AT(1792890000), AT(1792887600)), AT(1792891800u)); /* 02:20 did, 02:30 did not */
-    ck_assert_uint_eq(next_run("*:0/10", AT(1792890600), AT(1792890600)), AT(1792891200u)); /* begun in the second hour */
-    ck_assert_uint_eq(next_run("*:0/10", AT(1792890000), AT(1792889400)), AT(1792893600u)); /* 02:50 is followed by 03:00 */
-    ck_assert_uint_eq(next_run("*:*:0/0.25", AT(1792888200) + 250000, AT(1792888200) + 250000), AT(1792888200) + 500000u);
+    /* 02:20 did, 02:30 did not */
+    ck_assert_uint_eq(next_run("02:20,30", AT(1792890000), AT(1792887600)), AT(1792891800u));
+    /* begun in the second hour */
+    ck_assert_uint_eq(next_run("*:0/10", AT(1792890600), AT(1792890600)), AT(1792891200u));
+    /* 02:50 is followed by 03:00 */
+    ck_assert_uint_eq(next_run("*:0/10", AT(1792890000), AT(1792889400)), AT(1792893600u));
+    ck_assert_uint_eq(next_run("*:*:0/0.25", AT(1792888200) + 250000, AT(1792888200) + 250000),
+                      AT(1792888200) + 500000u);
     ck_assert_uint_eq(next_run("*:*:0/0.25", AT(1792891800), AT(1792888200) + 250000), AT(1792891800) + 500000u);
-    for (uint64_t after = AT(1792880000); after < AT(1792900000); after += AT(97)) /* the first time after it, whatever ran */
+    /* the first time after it, whatever ran */
+    for (uint64_t after = AT(1792880000); after < AT(1792900000); after += AT(97))
         ck_assert_uint_eq(next_run("*:0/7", after, after), next("Europe/Berlin", "*:0/7", (int64_t)(after / AT(1))));
 }
 END_TEST

@@ -78,7 +78,14 @@ END_TEST
 /* Below, at and above what goes past the caches, from and to any place in a line, and not a byte beside it. */
 START_TEST(copy_away_copies_what_memcpy_does)
 {
-    static const size_t sizes[] = {0, 1, 63, 64, COPY_AWAY_LEAST - 1, COPY_AWAY_LEAST, COPY_AWAY_LEAST + 1, COPY_AWAY_LEAST + 63,
+    static const size_t sizes[] = {0,
+                                   1,
+                                   63,
+                                   64,
+                                   COPY_AWAY_LEAST - 1,
+                                   COPY_AWAY_LEAST,
+                                   COPY_AWAY_LEAST + 1,
+                                   COPY_AWAY_LEAST + 63,
                                    2 * COPY_AWAY_LEAST + 100};
     enum { ROOM = 3 * COPY_AWAY_LEAST };
     uint8_t *from = malloc(ROOM), *to = malloc(ROOM), *wanted = malloc(ROOM);
@@ -159,7 +166,7 @@ START_TEST(heap_gives_the_smallest_whatever_is_put_in_and_taken)
 
     for (uint64_t i = 0; i < N; i++)
         heap_put(&h, &nodes[i], hash_mix(i) % 1000 + (i % 3 ? 0 : i)); /* many are equal */
-    for (uint64_t i = 0; i < N; i += 3) /* from anywhere */
+    for (uint64_t i = 0; i < N; i += 3)                                /* from anywhere */
         heap_take(&h, &nodes[i]);
     for (uint64_t i = 0; i < N; i += 6)
         heap_put(&h, &nodes[i], N - i);

@@ -148,7 +148,8 @@ START_TEST(what_cannot_be_read_is_told)
 }
 END_TEST
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__) /* sanitizers have memory of their own, or end */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&                                                 \
+    !defined(__clang__) /* sanitizers have memory of their own, or end */
 START_TEST(a_line_for_which_there_is_no_memory_is_told)
 {
     static char line[LONG_LINE];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-hash.c: the keyed hashes: SipHash-1-3, held against OpenSSL's; what collides under one secret does not under another. */
+ * test-hash.c: the keyed hashes: SipHash-1-3, held against OpenSSL's; what collides under one secret does not under
+ * another. */
 #include <check.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -39,7 +40,8 @@ static uint64_t by_openssl(uint64_t seed, const char *text, size_t n)
 
 START_TEST(the_hash_is_siphash_1_3)
 {
-    static const char text[] = "\xff\x00\x80 the quick brown fox jumps over the lazy dog, and 300 bytes are more than one length byte holds";
+    static const char text[] =
+        "\xff\x00\x80 the quick brown fox jumps over the lazy dog, and 300 bytes are more than one length byte holds";
 
     for (size_t n = 0; n < sizeof(text); n++) {
         ck_assert_uint_eq(hash_text(n * 0x0123456789abcdefu, text, n), by_openssl(n * 0x0123456789abcdefu, text, n));

@@ -79,7 +79,8 @@ static int n_fields;
 static void on_fields(const struct iovec *fields, int n)
 {
     for (n_fields = 0; n_fields < n; n_fields++)
-        snprintf(sent[n_fields], sizeof(sent[0]), "%.*s", (int)fields[n_fields].iov_len, (const char *)fields[n_fields].iov_base);
+        snprintf(sent[n_fields], sizeof(sent[0]), "%.*s", (int)fields[n_fields].iov_len,
+                 (const char *)fields[n_fields].iov_base);
 }
 
 static bool was_sent(const char *field)
@@ -95,7 +96,8 @@ START_TEST(no_field_of_the_journal_steers_a_terminal)
     const struct log_about about = {.plugin = "./\x1b]0;x\a.so", .function = "f\nPRIORITY=0"};
 
     log_set_journal(on_fields);
-    ck_assert(log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: \xc2\x9b\x9b\xe2\x80\xae", about.plugin));
+    ck_assert(
+        log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: \xc2\x9b\x9b\xe2\x80\xae", about.plugin));
     ck_assert(was_sent("MESSAGE=plugin ./\\x1b]0;x\\x07.so: \\u{9b}\\x9b\\u{202e}"));
     ck_assert(was_sent("PLUGIN=./\\x1b]0;x\\x07.so"));
     ck_assert(was_sent("FUNCTION=f\\x0aPRIORITY=0"));

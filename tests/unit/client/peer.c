@@ -165,8 +165,9 @@ bool peer_quiet(struct peer *peer, struct wsd_client *client)
 
 static void greet(struct peer *peer)
 {
-    struct msg welcome = {.type = FRAME_WELCOME,
-                          .welcome = {.version = 1, .features = peer->features, .program = span("wsd 9.9"), .window = peer->window}};
+    struct msg welcome = {
+        .type = FRAME_WELCOME,
+        .welcome = {.version = 1, .features = peer->features, .program = span("wsd 9.9"), .window = peer->window}};
     uint8_t data[128];
     size_t n;
 

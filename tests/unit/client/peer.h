@@ -34,7 +34,7 @@ struct peer {
     int listen_fd, fd;
     pthread_t thread;
     enum peer_greeting greeting;
-    uint32_t window; /* of input, in WELCOME */
+    uint32_t window;   /* of input, in WELCOME */
     uint64_t features; /* there too; 0 where nothing else is said */
     struct buffer in;
     size_t used; /* of in, by the frame that is in hand */

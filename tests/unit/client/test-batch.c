@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-batch.c: batches of the library against a scripted wsd: what leaves, and one end for each item, whatever comes back. */
+ * test-batch.c: batches of the library against a scripted wsd: what leaves, and one end for each item, whatever comes
+ * back. */
 #include "peer.h"
 
 #include <errno.h>
@@ -81,7 +82,8 @@ static struct wsd_batch *open_batch(uint32_t flags)
 
 static struct wsd_call *add(struct wsd_batch *batch, const char *input)
 {
-    const struct wsd_item item = {.size = sizeof(item), .args = &input, .n_args = 1, .input = input, .input_size = strlen(input)};
+    const struct wsd_item item = {
+        .size = sizeof(item), .args = &input, .n_args = 1, .input = input, .input_size = strlen(input)};
     struct wsd_call *call;
 
     ck_assert_int_eq(wsd_batch_submit(batch, &item, &callbacks, &call), 0);
@@ -98,8 +100,9 @@ static void expect_array(uint32_t n)
 
 static void send_ends(const struct msg_end *ends, uint32_t n, bool last)
 {
-    struct msg m = {.type = FRAME_ENDS,
-                    .ends = {.plugin = {"p", 1}, .function = {"f", 1}, .records = n, .last = last, .submitted_usec = 5, .uid = 6}};
+    struct msg m = {
+        .type = FRAME_ENDS,
+        .ends = {.plugin = {"p", 1}, .function = {"f", 1}, .records = n, .last = last, .submitted_usec = 5, .uid = 6}};
     uint8_t body[FRAME_MAX];
     size_t size = 0;
 
@@ -115,14 +118,23 @@ static struct msg_end several(uint32_t first, uint32_t n, const char *const outp
     uint8_t *at = (uint8_t *)ret;
 
     for (uint32_t i = 0; i < n; i++)
-        at = codec_put_one(&(struct msg_one){.later_usec = 10 * i, .run_usec = 2 + i, .cpu_usec = 1 + i, .output = {outputs[i], strlen(outputs[i])}}, at);
-    return (struct msg_end){.index = first, .n = n, .state = 5, .attempts = 1, .queued_usec = 100, .worker = {"1.0", 3},
+        at = codec_put_one(
+            &(struct msg_one){
+                .later_usec = 10 * i, .run_usec = 2 + i, .cpu_usec = 1 + i, .output = {outputs[i], strlen(outputs[i])}},
+            at);
+    return (struct msg_end){.index = first,
+                            .n = n,
+                            .state = 5,
+                            .attempts = 1,
+                            .queued_usec = 100,
+                            .worker = {"1.0", 3},
                             .output = {ret, (size_t)(at - (uint8_t *)ret)}};
 }
 
 static void send_state(uint32_t flags, uint64_t total, uint64_t done)
 {
-    const struct msg m = {.type = FRAME_BATCH_STATE, .batch_state = {.id = "0123456789abcde", .flags = flags, .total = total, .done = done}};
+    const struct msg m = {.type = FRAME_BATCH_STATE,
+                          .batch_state = {.id = "0123456789abcde", .flags = flags, .total = total, .done = done}};
 
     peer_send(&peer, &m, batch_tag, NULL, 0);
 }
@@ -145,10 +157,11 @@ START_TEST(items_leave_together_and_end_apart)
     calls[1] = add(batch, "two");
     calls[2] = add(batch, "three");
     ck_assert(wsd_client_events(client) & POLLOUT); /* who polls must wake up for what was gathered */
-    static const struct msg_end ends[] = {{.index = 2, .n = 1, .state = 5, .output = {"3", 1}, .worker = {"1.0", 3}, .attempts = 1},
-                                   {.index = 0, .n = 1, .state = 4, .output = {"ab", 2}},
-                                   {.index = 1, .n = 1, .state = 6, .exit = 7, .error = {"no", 2}},
-                                   {.index = 0, .n = 1, .state = 5, .output = {"c", 1}}};
+    static const struct msg_end ends[] = {
+        {.index = 2, .n = 1, .state = 5, .output = {"3", 1}, .worker = {"1.0", 3}, .attempts = 1},
+        {.index = 0, .n = 1, .state = 4, .output = {"ab", 2}},
+        {.index = 1, .n = 1, .state = 6, .exit = 7, .error = {"no", 2}},
+        {.index = 0, .n = 1, .state = 5, .output = {"c", 1}}};
     const struct wsd_job_info *info;
     struct wsd_batch_info state = {.size = sizeof(state)};
     size_t size;
@@ -186,7 +199,8 @@ START_TEST(several_end_in_one_record)
     for (int i = 0; i < 4; i++)
         calls[i] = add(batch, "input");
     expect_array(4);
-    const struct msg_end ends[] = {several(1, 3, (const char *const[]){"one", "", "three"}, room), {.index = 0, .n = 1, .state = 6, .exit = 7}};
+    const struct msg_end ends[] = {several(1, 3, (const char *const[]){"one", "", "three"}, room),
+                                   {.index = 0, .n = 1, .state = 6, .exit = 7}};
     send_ends(ends, 2, true);
     process(4);
     ck_assert_uint_eq(n_succeeded, 3);
@@ -194,7 +208,8 @@ START_TEST(several_end_in_one_record)
         size_t size;
 
         ck_assert_int_eq(wsd_call_wait(calls[i], 0, &info), 0);
-        ck_assert(info->state == WSD_JOB_SUCCEEDED && info->exit == 0 && info->attempts == 1 && info->submitted_usec == 5);
+        ck_assert(info->state == WSD_JOB_SUCCEEDED && info->exit == 0 && info->attempts == 1 &&
+                  info->submitted_usec == 5);
         ck_assert(info->queued_usec == 90 + 10 * i && info->run_usec == 1 + i && info->cpu_usec == i);
         ck_assert_str_eq(info->worker, "1.0");
         ck_assert_mem_eq(info->id.bytes + 8, ((const char[]){(char)(0xff + i), 1}), 2);
@@ -362,7 +377,8 @@ END_TEST
 
 START_TEST(accepted_is_told_where_it_is_wanted)
 {
-    const struct wsd_callbacks wants = {.size = sizeof(wants), .accepted = on_accepted, .done = on_done, .userdata = &client};
+    const struct wsd_callbacks wants = {
+        .size = sizeof(wants), .accepted = on_accepted, .done = on_done, .userdata = &client};
     const struct wsd_item item = {.size = sizeof(item)};
     struct wsd_batch *batch = open_batch(0);
     struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = 2}};
@@ -395,7 +411,9 @@ START_TEST(what_is_left_is_forgotten)
     ck_assert_uint_eq(peer.msg.batch.flags, BATCH_DETACH | BATCH_PROGRESS);
     batch_tag = peer.frame.tag;
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(wsd_batch_submit(batch, &item, &(struct wsd_callbacks){.size = sizeof(callbacks), .done = on_left}, NULL), 0);
+        ck_assert_int_eq(
+            wsd_batch_submit(batch, &item, &(struct wsd_callbacks){.size = sizeof(callbacks), .done = on_left}, NULL),
+            0);
     expect_array(2);
     peer_send(&peer, &m, array_tag, NULL, 0);
     process(2);
@@ -416,7 +434,8 @@ END_TEST
 /* In the room of one that went by itself. */
 START_TEST(what_leaves_behind_one_that_was_alone_is_forgotten)
 {
-    const struct wsd_submit leave = {.size = sizeof(leave), .plugin = "p", .function = "f", .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
+    const struct wsd_submit leave = {
+        .size = sizeof(leave), .plugin = "p", .function = "f", .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
     const struct wsd_callbacks left = {.size = sizeof(left), .done = on_left};
 
     ck_assert_int_eq(wsd_client_submit(client, &leave, &left, NULL), 0);
@@ -437,7 +456,8 @@ END_TEST
 /* Whatever the other side says, each item has one end. */
 START_TEST(nonsense_ends_the_connection)
 {
-    const struct msg_end wrong[] = {{.index = 2, .n = 1, .state = 5}, {.index = 0, .n = 1, .state = 5, .output = {"x", 1}}};
+    const struct msg_end wrong[] = {{.index = 2, .n = 1, .state = 5},
+                                    {.index = 0, .n = 1, .state = 5, .output = {"x", 1}}};
     struct wsd_batch *batch = open_batch(0);
 
     add(batch, "one");
@@ -478,7 +498,8 @@ START_TEST(handles_may_go_in_any_order)
     peer_expect(&peer, client, FRAME_CANCEL);
     ck_assert_uint_eq(peer.frame.tag, batch_tag);
     if (_i & 2) {
-        send_ends((const struct msg_end[]){{.index = 0, .n = 1, .state = 7}, {.index = 1, .n = 1, .state = 7}}, 2, true);
+        send_ends((const struct msg_end[]){{.index = 0, .n = 1, .state = 7}, {.index = 1, .n = 1, .state = 7}}, 2,
+                  true);
         send_state(BATCH_ENDED, 2, 2);
         process(_i & 1 ? 1 : 2);
     }
@@ -510,7 +531,7 @@ START_TEST(wrong_things_are_refused_here)
 }
 END_TEST
 
-/* --- wsd_map() --------------------------------------------------------------------------------------------------------- */
+/* --- wsd_map() ---------------------------------------------------------------------------------------------------- */
 
 #define ITEMS 3u
 
@@ -525,7 +546,8 @@ static void process_next_frame(void)
         ck_assert_int_eq(wsd_client_wait(client, 5 * SECOND), 0);
 }
 
-static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size, const char *text, void *userdata)
+static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size,
+                   const char *text, void *userdata)
 {
     n_told[index]++;
     exits[index] = error ? wsd_client_exit(client) : 0;
@@ -542,7 +564,7 @@ static int on_item(size_t index, int error, const struct wsd_job_info *info, con
         ck_assert_str_eq(info->key, "");
     }
     if (looks_on && index == 0)
-        looks_on(); /* what has come behind it */
+        looks_on();                /* what has come behind it */
     return userdata && index == 0; /* stops */
 }
 
@@ -569,12 +591,14 @@ static void *play(void *arg)
         break;
     case 1: /* no room for two of them: they come again */
         send_ends((const struct msg_end[]){{.index = 0, .n = 2, .exit = 75, .queued_usec = 1, .error = {"full", 4}},
-                                           {.index = 2, .n = 1, .state = 5, .output = {"two", 3}}}, 2, true);
+                                           {.index = 2, .n = 1, .state = 5, .output = {"two", 3}}},
+                  2, true);
         peer_expect(&peer, NULL, FRAME_ARRAY);
         array_tag = peer.frame.tag;
         ck_assert_uint_eq(peer.msg.submit.items, 2);
         send_ends((const struct msg_end[]){{.index = 0, .n = 1, .exit = 64, .error = {"wrong", 5}},
-                                           {.index = 1, .n = 1, .exit = 64, .error = {"wrong", 5}}}, 2, true);
+                                           {.index = 1, .n = 1, .exit = 64, .error = {"wrong", 5}}},
+                  2, true);
         break;
     case 2:
         send_ends(&good, 1, false);
@@ -594,14 +618,19 @@ static void *play(void *arg)
         send_ends(&good, 1, false);
         peer_expect(&peer, NULL, FRAME_CANCEL);
         ck_assert_uint_eq(peer.frame.tag, batch_tag);
-        send_ends((const struct msg_end[]){{.index = 1, .n = 1, .state = 7, .exit = 130}, {.index = 2, .n = 1, .state = 7, .exit = 130}}, 2, true);
+        send_ends((const struct msg_end[]){{.index = 1, .n = 1, .state = 7, .exit = 130},
+                                           {.index = 2, .n = 1, .state = 7, .exit = 130}},
+                  2, true);
         break;
     case 8: /* the next frame is handled in the midst of this one */
         send_ends((const struct msg_end[]){good, apart[0]}, 2, false);
         send_ends((const struct msg_end[]){apart[2], apart[1]}, 2, true);
         break;
     case 9: /* wsd goes while what is left waits for room */
-        send_ends((const struct msg_end[]){good, {.index = 1, .n = 2, .exit = 75, .queued_usec = 60 * SECOND, .error = {"full", 4}}}, 2, true);
+        send_ends(
+            (const struct msg_end[]){
+                good, {.index = 1, .n = 2, .exit = 75, .queued_usec = 60 * SECOND, .error = {"full", 4}}},
+            2, true);
         peer_close(&peer);
         break;
     case 10: /* the last frame, and an item is left; another one is a call by then */
@@ -630,7 +659,8 @@ static void *play(void *arg)
         send_ends((const struct msg_end[]){several(1, 3, (const char *const[]){"", "", ""}, room)}, 1, true);
         break;
     default: /* more said of one, and then nothing */
-        peer_send(&peer, &(struct msg){.type = FRAME_MESSAGE, .message = {.level = 6, .text = {"m", 1}, .item = 1}}, array_tag, NULL, 0);
+        peer_send(&peer, &(struct msg){.type = FRAME_MESSAGE, .message = {.level = 6, .text = {"m", 1}, .item = 1}},
+                  array_tag, NULL, 0);
         send_ends(apart, 1, false);
         peer_close(&peer);
     }
@@ -646,14 +676,20 @@ START_TEST(each_item_of_a_map_is_told_once)
     } wanted[] = {
         {-EREMOTEIO, 7, {0, 0, 7}, {"zero", "one", "no"}},
         {-EINVAL, 64, {-EINVAL, -EINVAL, 0}, {"wrong", "wrong", "two"}},
-        {-ECONNRESET, 125, {0, -ECONNRESET, -ECONNRESET}, {"zero", "wsd closed the connection", "wsd closed the connection"}},
+        {-ECONNRESET,
+         125,
+         {0, -ECONNRESET, -ECONNRESET},
+         {"zero", "wsd closed the connection", "wsd closed the connection"}},
         {-ECONNRESET, 76, {0, -ECONNRESET, -ECONNRESET}, {"zero", NULL, NULL}},
         {-ECONNRESET, 76, {-ECONNRESET, -ECONNRESET, -ECONNRESET}, {NULL, NULL, NULL}},
         {-EACCES, 77, {-EACCES, -EACCES, -EACCES}, {"not you", "not you", "not you"}},
         {-ECANCELED, 130, {0, 130, 130}, {"zero", "", ""}},
         {-EINVAL, 64, {-EINVAL, -ECONNRESET, -ECONNRESET}, {"wrong", NULL, NULL}},
         {-EREMOTEIO, 7, {0, 0, 7}, {"zero", "one", "no"}},
-        {-ECONNRESET, 69, {0, -ECONNRESET, -ECONNRESET}, {"zero", "wsd closed the connection", "wsd closed the connection"}},
+        {-ECONNRESET,
+         69,
+         {0, -ECONNRESET, -ECONNRESET},
+         {"zero", "wsd closed the connection", "wsd closed the connection"}},
         {-ECONNRESET, 76, {0, -ECONNRESET, -ECONNRESET}, {"zero", NULL, NULL}},
         {-ECONNRESET, 125, {-ECONNRESET, -ECONNRESET, -ECONNRESET}, {NULL, "owsd closed the connection", NULL}},
         {0, 0, {0, 0, 0}, {"zero", "one", "two"}},
@@ -668,11 +704,12 @@ START_TEST(each_item_of_a_map_is_told_once)
 
     memset(n_told, 0, sizeof(n_told));
     for (uint32_t i = 0; i < ITEMS; i++)
-        items[i] = (struct wsd_item){.size = sizeof(items[i]), .args = words, .n_args = 2, .input = "input", .input_size = 5};
+        items[i] =
+            (struct wsd_item){.size = sizeof(items[i]), .args = words, .n_args = 2, .input = "input", .input_size = 5};
     ck_assert_int_eq(pthread_create(&thread, NULL, play, &_i), 0);
     looks_on = _i == 8 || _i == 13 ? process_next_frame : NULL;
-    int r = wsd_map(client, &common, _i == 6 ? 0 : WSD_BATCH_KEEP_GOING | (_i == 9 ? WSD_BATCH_WAIT : 0), items, ITEMS, on_item,
-                    _i == 6 ? &n_told : NULL);
+    int r = wsd_map(client, &common, _i == 6 ? 0 : WSD_BATCH_KEEP_GOING | (_i == 9 ? WSD_BATCH_WAIT : 0), items, ITEMS,
+                    on_item, _i == 6 ? &n_told : NULL);
     pthread_join(thread, NULL);
     ck_assert_int_eq(r, wanted[_i].r);
     ck_assert_int_eq(wsd_client_exit(client), wanted[_i].exit);
@@ -704,7 +741,8 @@ START_TEST(older_items_are_as_large_as_they_say)
         memcpy(&items[i], &item, sizeof(items[i]));
     }
     ck_assert_int_eq(pthread_create(&thread, NULL, play, &what), 0);
-    ck_assert_int_eq(wsd_map(client, &common, WSD_BATCH_KEEP_GOING, (const void *)items, ITEMS, on_item, NULL), -EREMOTEIO);
+    ck_assert_int_eq(wsd_map(client, &common, WSD_BATCH_KEEP_GOING, (const void *)items, ITEMS, on_item, NULL),
+                     -EREMOTEIO);
     pthread_join(thread, NULL);
     for (uint32_t i = 0; i < ITEMS; i++)
         ck_assert_uint_eq(n_told[i], 1);
@@ -712,7 +750,7 @@ START_TEST(older_items_are_as_large_as_they_say)
 }
 END_TEST
 
-/* --- with a wsd that knows no batches --------------------------------------------------------------------------------- */
+/* --- with a wsd that knows no batches ----------------------------------------------------------------------------- */
 
 static uint32_t expect_submit(void)
 {

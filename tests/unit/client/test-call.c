@@ -297,7 +297,8 @@ START_TEST(flush_writes_and_reads_nothing)
 {
     struct seen seen = {0};
     struct wsd_callbacks cb = callbacks(&seen, true);
-    const struct wsd_submit first = {.size = sizeof(first), .plugin = "fib"}, second = {.size = sizeof(second), .plugin = "again"};
+    const struct wsd_submit first = {.size = sizeof(first), .plugin = "fib"},
+                            second = {.size = sizeof(second), .plugin = "again"};
 
     ck_assert_int_eq(wsd_client_submit(client, &first, &cb, NULL), 0);
     ck_assert_int_eq(wsd_client_flush(client), 0);
@@ -426,7 +427,10 @@ static void on_left(struct wsd_call *call, int error, const struct wsd_job_info 
 static void leave(size_t input_size)
 {
     static uint8_t input[200000];
-    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .input = input, .input_size = input_size,
+    struct wsd_submit s = {.size = sizeof(s),
+                           .plugin = "fib",
+                           .input = input,
+                           .input_size = input_size,
                            .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
     struct seen seen = {0};
     struct wsd_callbacks cb = {.size = sizeof(cb), .accepted = on_accepted, .done = on_left, .userdata = &seen};
@@ -446,11 +450,13 @@ static void leave(size_t input_size)
         ck_assert_uint_eq(n_left, 0);
         for (size_t got = peer.frame.body_size; got < input_size; got += peer.frame.body_size) {
             peer_expect(&peer, client, FRAME_INPUT);
-            peer_send(&peer, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = peer.frame.body_size}}, tag, NULL, 0);
+            peer_send(&peer, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = peer.frame.body_size}}, tag, NULL,
+                      0);
         }
     }
     process_until(&n_left, 1);
-    ck_assert_int_eq(wsd_client_submit(client, &(struct wsd_submit){.size = sizeof(s), .plugin = "next"}, NULL, NULL), 0);
+    ck_assert_int_eq(wsd_client_submit(client, &(struct wsd_submit){.size = sizeof(s), .plugin = "next"}, NULL, NULL),
+                     0);
     if (peer.features & FEATURE_FORGET && !(brief && whole))
         peer_expect(&peer, client, FRAME_FORGET);
     peer_expect(&peer, client, FRAME_SUBMIT);
@@ -1633,7 +1639,8 @@ START_TEST(input_by_file_is_refused_where_it_cannot_be)
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
     s.flags = WSD_SUBMIT_FILE | WSD_SUBMIT_STREAM;
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
-    s = (struct wsd_submit){.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_ARENA, .input_size = 1}; /* of none */
+    /* of none */
+    s = (struct wsd_submit){.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_ARENA, .input_size = 1};
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
     s = (struct wsd_submit){.size = sizeof(s), .plugin = "fib", .output_size = 1};
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);

@@ -520,7 +520,8 @@ static int check_plugin(const struct wsd_plugin_info *info, void *userdata)
 
 START_TEST(plugins_are_shown)
 {
-    struct msg_function functions[] = {{{"fib", 3}, {"", 0}, 0}, {{"other", 5}, {"helps", 5}, 3, 4, 2, 5, {"Aborted", 7}}};
+    struct msg_function functions[] = {{{"fib", 3}, {"", 0}, 0},
+                                       {{"other", 5}, {"helps", 5}, 3, 4, 2, 5, {"Aborted", 7}}};
     struct msg msg = {.type = FRAME_PLUGIN,
                       .plugin = {{"fib", 3}, {"1", 1}, {"h", 1}, {"/p/fib.so", 9}, {"", 0}, functions, 2, 2}};
     int n = 0;
@@ -600,9 +601,10 @@ static int keep_reload(const struct wsd_reload_info *info, void *userdata)
 
 START_TEST(reload_tells_of_each_executor)
 {
-    const struct msg m = {.type = FRAME_RELOADED,
-                          .reloaded = {WSD_RELOAD_KEPT, 7, 66, {"fib", 3}, {"/fib.so", 7}, {"2", 1},
-                                       {"ab", 2}, {"1", 1}, {"cd", 2}, {"why", 3}}};
+    const struct msg m = {
+        .type = FRAME_RELOADED,
+        .reloaded = {
+            WSD_RELOAD_KEPT, 7, 66, {"fib", 3}, {"/fib.so", 7}, {"2", 1}, {"ab", 2}, {"1", 1}, {"cd", 2}, {"why", 3}}};
     unsigned n = 0;
 
     peer_send(&peer, &m, 1, NULL, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-stop.c: what a batch costs that wsd does not know, where its jobs fail: in calls that are cancelled, which are counted. */
+ * test-stop.c: what a batch costs that wsd does not know, where its jobs fail: in calls that are cancelled, which are
+ * counted. */
 #include "peer.h"
 
 #include <stdio.h>

@@ -17,14 +17,41 @@ START_TEST(durations_are_read)
         const char *text;
         uint64_t usec;
     } good[] = {
-        {"1", 1000000},       {"1.5s", 1500000},      {"500ms", 500000},      {"2min", 120000000},
-        {"1h", 3600000000},   {"1min 30s", 90000000}, {"1h2m3s", 3723000000}, {"10 us", 10},
-        {"1d", 86400000000u}, {"0.000001", 1},      {"0.3s", 300000}, {"1.000001", 1000001}, {"0.1ms", 100},        {"00100ms", 100000},    {"100usec", 100},
+        {"1", 1000000},         {"1.5s", 1500000},      {"500ms", 500000}, {"2min", 120000000},  {"1h", 3600000000},
+        {"1min 30s", 90000000}, {"1h2m3s", 3723000000}, {"10 us", 10},     {"1d", 86400000000u}, {"0.000001", 1},
+        {"0.3s", 300000},       {"1.000001", 1000001},  {"0.1ms", 100},    {"00100ms", 100000},  {"100usec", 100},
     };
-    static const char *const bad[] = {"",     " ",   "0",   "-1",    "+1", "1x",   "x",
-                                      "1s x", "inf", "nan", "1e300", "s",  "1 2y", ".",
-                                      "1e3",  "0x10", "0x1p3s", "1e3ms", "1E2", "infinity", "NAN", "1,5", " +1", "1s -1s",
-                                      "1s0x10", "0b1", "1_000", ".5", "1..5", "1.5.5", "99999999999999999999"};
+    static const char *const bad[] = {"",
+                                      " ",
+                                      "0",
+                                      "-1",
+                                      "+1",
+                                      "1x",
+                                      "x",
+                                      "1s x",
+                                      "inf",
+                                      "nan",
+                                      "1e300",
+                                      "s",
+                                      "1 2y",
+                                      ".",
+                                      "1e3",
+                                      "0x10",
+                                      "0x1p3s",
+                                      "1e3ms",
+                                      "1E2",
+                                      "infinity",
+                                      "NAN",
+                                      "1,5",
+                                      " +1",
+                                      "1s -1s",
+                                      "1s0x10",
+                                      "0b1",
+                                      "1_000",
+                                      ".5",
+                                      "1..5",
+                                      "1.5.5",
+                                      "99999999999999999999"};
     uint64_t usec;
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
@@ -38,8 +65,9 @@ END_TEST
 
 START_TEST(numbers_are_read_within_their_range)
 {
-    static const char *const bad[] = {"",    " 5", "5 ", "x",  "101", "-101", "99999999999999999999", "0x10",
-                                      "1e1", "+5", "-",  "--5", "- 5", "5.0", "inf",                  "\t5"};
+    static const char *const bad[] = {"",     " 5",  "5 ", "x", "101", "-101", "99999999999999999999",
+                                      "0x10", "1e1", "+5", "-", "--5", "- 5",  "5.0",
+                                      "inf",  "\t5"};
     long long n;
 
     ck_assert(parse_number("100", -100, 100, &n) == 0 && n == 100);
@@ -101,7 +129,10 @@ START_TEST(strings_become_valid_json)
         {"quote\" back\\", "quote\\\" back\\\\"},
         {"\n\t\x01\x7f", "\\u000a\\u0009\\u0001\\u007f"},
         {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
-        {"\xc2\x9b" "31m\xe2\x80\xae\xf3\xa0\x81\xa1", "\\u009b31m\\u202e\\udb40\\udc61"}, /* what a terminal heeds or hides */
+        /* what a terminal heeds or hides */
+        {"\xc2\x9b"
+         "31m\xe2\x80\xae\xf3\xa0\x81\xa1",
+         "\\u009b31m\\u202e\\udb40\\udc61"},
         {"\xff", "\xef\xbf\xbd"},
         {"a\xc3", "a\xef\xbf\xbd"},                                               /* cut off */
         {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},                                 /* overlong */
@@ -170,9 +201,25 @@ END_TEST
 START_TEST(objects_are_told_from_nonsense)
 {
     static const char *const good[] = {"{}", "{\"a\":1}", "{\"a\":-1.50,\"b\":{\"c\":\"d e\\\"\\\\\"}, \"f\" : {} } "};
-    static const char *const bad[] = {"", "{", "}", "[]", "1", "{}{}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}",
-                                      "{\"a\":01}", "{\"a\":1.}", "{\"a\":\"\n\"}", "{\"a\":\"\\", "{\"a\":\"\\x\"}",
-                                      "{\"a\":\"\xff\"}", "{\"a\":nan}", "{\"a\":\"", "{} x"};
+    static const char *const bad[] = {"",
+                                      "{",
+                                      "}",
+                                      "[]",
+                                      "1",
+                                      "{}{}",
+                                      "{\"a\"}",
+                                      "{\"a\":}",
+                                      "{\"a\":1,}",
+                                      "{a:1}",
+                                      "{\"a\":01}",
+                                      "{\"a\":1.}",
+                                      "{\"a\":\"\n\"}",
+                                      "{\"a\":\"\\",
+                                      "{\"a\":\"\\x\"}",
+                                      "{\"a\":\"\xff\"}",
+                                      "{\"a\":nan}",
+                                      "{\"a\":\"",
+                                      "{} x"};
     char deep[256] = "";
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)

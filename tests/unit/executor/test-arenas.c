@@ -98,14 +98,15 @@ START_TEST(a_part_lies_in_its_arena)
     static const struct {
         uint64_t at, size;
         bool lies;
-    } parts[] = {{0, 0, true},          {0, SIZE, true},           {0, SIZE + 1, false},        {1, SIZE - 1, true},
-                 {1, SIZE, false},      {SIZE, 0, true},           {SIZE, 1, false},            {SIZE + 1, 0, false},
-                 {UINT64_MAX, 1, false}, {1, UINT64_MAX, false},    {UINT64_MAX - 1, 2, false}};
+    } parts[] = {{0, 0, true},           {0, SIZE, true},        {0, SIZE + 1, false},      {1, SIZE - 1, true},
+                 {1, SIZE, false},       {SIZE, 0, true},        {SIZE, 1, false},          {SIZE + 1, 0, false},
+                 {UINT64_MAX, 1, false}, {1, UINT64_MAX, false}, {UINT64_MAX - 1, 2, false}};
 
     ck_assert_int_eq(arenas_put(&arenas, 1, memory(SIZE, true)), 0);
     struct arena *a = arenas_use(&arenas, 1);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        ck_assert_ptr_eq(arena_part(a, parts[i].at, parts[i].size), parts[i].lies ? (char *)a->base + parts[i].at : NULL);
+        ck_assert_ptr_eq(arena_part(a, parts[i].at, parts[i].size),
+                         parts[i].lies ? (char *)a->base + parts[i].at : NULL);
 }
 END_TEST
 

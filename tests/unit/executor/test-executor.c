@@ -51,8 +51,8 @@ static void start(const char *workers, const char *paths)
             dup2(fds[i], 3 + i);
         null = open("/dev/null", O_RDONLY); /* one that must not stay */
         dup2(null, 40);
-        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", "free",
-              "8388608", sandbox, (char *)NULL);
+        execl(getenv("TEST_EXECUTOR"), "wsd-executor", workers, getenv("TEST_PLUGINS"), paths, "err", "free", "8388608",
+              sandbox, (char *)NULL);
         _exit(126);
     }
     close(pair[1]);
@@ -229,7 +229,8 @@ static bool next(struct front_completion *c)
     }
 }
 
-/* Runs to DONE; output is gathered in out (of room bytes, may be NULL), all but what is in an arena. The slot is retired. */
+/* Runs to DONE; output is gathered in out (of room bytes, may be NULL), all but what is in an arena. The slot is
+ * retired. */
 static struct front_completion wait_end(uint32_t slot, char *out, size_t room, uint64_t in_arena)
 {
     struct front_completion c;
@@ -827,7 +828,8 @@ START_TEST(arena_without_such_a_part_fails_its_job)
     uint32_t n = load("echo");
     send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd);
     for (int i = 0; i < 2; i++) {
-        c = run(&CALL(n, "shared", .flags = DOWN_ARENA, .input_size = i ? 4096 : 8193, .output_size = i ? 4097 : 0), NULL, 0);
+        c = run(&CALL(n, "shared", .flags = DOWN_ARENA, .input_size = i ? 4096 : 8193, .output_size = i ? 4097 : 0),
+                NULL, 0);
         ck_assert_int_eq(c.exit, 63);
         ck_assert_str_eq(c.error, "its part of the arena cannot be mapped");
     }
@@ -865,7 +867,8 @@ START_TEST(job_does_not_pay_for_the_input_of_the_one_before)
     ck_assert_int_eq(ftruncate(fd, SIZE), 0);
     ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
     start_ready("1", "any");
-    uint32_t n = load("echo"), before = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = SIZE)),
+    uint32_t n = load("echo"),
+             before = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = SIZE)),
              after = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = 1));
     send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd); /* which both wait for: both are there before one runs */
     large = wait_done(before, NULL, 0);
@@ -882,7 +885,10 @@ START_TEST(executor_that_is_told_nonsense_of_arenas_ends)
     static const struct {
         enum control_kind kind;
         uint32_t number;
-    } nonsense[] = {{CONTROL_ARENA, 3 + RING_ARENAS}, {CONTROL_ARENA, 3}, {CONTROL_ARENA_DROP, 4}, {CONTROL_ARENA_DROP, UINT32_MAX}};
+    } nonsense[] = {{CONTROL_ARENA, 3 + RING_ARENAS},
+                    {CONTROL_ARENA, 3},
+                    {CONTROL_ARENA_DROP, 4},
+                    {CONTROL_ARENA_DROP, UINT32_MAX}};
     int fd = arena_memfd("text");
 
     start_ready("1", "any");
@@ -947,7 +953,7 @@ START_TEST(files_are_opened_by_the_submitter_where_the_rights_are_his)
     ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
     ck_assert_int_eq(write(pair[1], "bytes", 5), 5);
     close(pair[1]);
-    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, EPERM, -1); /* nobody asked */
+    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, EPERM, -1);  /* nobody asked */
     send_fd(CONTROL_OPENED, slot, c.generation + 1, c.number, EACCES, -1); /* another job's */
     send_fd(CONTROL_OPENED, slot, c.generation, c.number, 0, pair[0]);
     struct front_completion d = wait_done(slot, out, sizeof(out));

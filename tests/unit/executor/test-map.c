@@ -74,8 +74,12 @@ START_TEST(what_the_file_does_not_have_is_refused)
     static const struct {
         uint64_t at, size;
         int error;
-    } wrong[] = {{0, SIZE + 1, -ESTALE},         {SIZE, 1, -ESTALE},         {SIZE + 1, 0, -ESTALE},
-                 {INT64_MAX, 1, -EBADMSG},       {UINT64_MAX, 1, -EBADMSG},  {1, UINT64_MAX, -EBADMSG},
+    } wrong[] = {{0, SIZE + 1, -ESTALE},
+                 {SIZE, 1, -ESTALE},
+                 {SIZE + 1, 0, -ESTALE},
+                 {INT64_MAX, 1, -EBADMSG},
+                 {UINT64_MAX, 1, -EBADMSG},
+                 {1, UINT64_MAX, -EBADMSG},
                  {UINT64_MAX, UINT64_MAX, -EBADMSG}};
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {

@@ -77,10 +77,16 @@ END_TEST
 
 START_TEST(nonsense_is_refused)
 {
-    static const char *const bad[] = {"", "required", "required=1", "required=,writable=", "required=x,writable=/",
-                                      "core=-1,writable=/", "core=99999999999999999999,writable=/",
+    static const char *const bad[] = {"",
+                                      "required",
+                                      "required=1",
+                                      "required=,writable=",
+                                      "required=x,writable=/",
+                                      "core=-1,writable=/",
+                                      "core=99999999999999999999,writable=/",
                                       "colour=1,writable=/",
-                                      "memory=1x,writable=", ",writable="};
+                                      "memory=1x,writable=",
+                                      ",writable="};
     struct sandbox s;
 
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -116,25 +122,29 @@ static int without_capabilities(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return landlock_enter(s, v, NULL) < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, v, getppid()), "capabilities:", 13) != 0;
+    return landlock_enter(s, v, NULL) < 0 || filter_enter(s, false) < 0 ||
+           strncmp(verify(s, v, getppid()), "capabilities:", 13) != 0;
 }
 
 static int without_landlock(const struct sandbox *s)
 {
     /* the filter keeps the signals in */
-    return capabilities_drop() < 0 || filter_enter(s, true) < 0 || strncmp(verify(s, 2, getppid()), "Landlock:", 9) != 0;
+    return capabilities_drop() < 0 || filter_enter(s, true) < 0 ||
+           strncmp(verify(s, 2, getppid()), "Landlock:", 9) != 0;
 }
 
 static int without_any_guard_of_signals(const struct sandbox *s)
 {
-    return capabilities_drop() < 0 || filter_enter(s, false) < 0 || strncmp(verify(s, 0, getppid()), "signals:", 8) != 0;
+    return capabilities_drop() < 0 || filter_enter(s, false) < 0 ||
+           strncmp(verify(s, 0, getppid()), "signals:", 8) != 0;
 }
 
 static int without_filter(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return capabilities_drop() < 0 || landlock_enter(s, v, NULL) < 0 || strncmp(verify(s, v, getppid()), "seccomp:", 8) != 0;
+    return capabilities_drop() < 0 || landlock_enter(s, v, NULL) < 0 ||
+           strncmp(verify(s, v, getppid()), "seccomp:", 8) != 0;
 }
 
 static int dumpable(const struct sandbox *s)
@@ -256,7 +266,8 @@ static int writes_nowhere(const struct sandbox *s)
 
 static int writes_in_a(const struct sandbox *s)
 {
-    return landlock_enter(s, landlock_version(), NULL) < 0 || makes("a/x") != 0 || makes("b/x") != -EACCES || moves() == 0;
+    return landlock_enter(s, landlock_version(), NULL) < 0 || makes("a/x") != 0 || makes("b/x") != -EACCES ||
+           moves() == 0;
 }
 
 static int writes_everywhere(const struct sandbox *s)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-slice.c: who asks for a short slice has it, alone: neither his children nor his threads, and nothing else of him changes. */
+ * test-slice.c: who asks for a short slice has it, alone: neither his children nor his threads, and nothing else of him
+ * changes. */
 #include <check.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-remote.c: what TLS costs is charged, and to whom: a frontend, and a client of another machine by real TLS. Units are those of
- * share.h, so nothing here is measured. */
+ * test-remote.c: what TLS costs is charged, and to whom: a frontend, and a client of another machine by real TLS. Units
+ * are those of share.h, so nothing here is measured. */
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -39,7 +39,8 @@ static void make_map(void)
 
 static void setup(void)
 {
-    const struct remote_options files = {.certificate = certificate_file, .key = key_file, .ca = certificate_file, .user_map = map_file};
+    const struct remote_options files = {
+        .certificate = certificate_file, .key = key_file, .ca = certificate_file, .user_map = map_file};
     struct frontend_options o = {.own_uid = UINT32_MAX - 1, .limits = FRONTEND_LIMITS_DEFAULT, .rules = &rules};
     char error[REMOTE_ERROR];
     struct remote *r;

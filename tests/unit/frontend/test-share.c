@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-share.c: users take turns, however many connections they have. The connections here have no descriptor: what one of
- * them does when it is served is at peer_serve(). */
+ * test-share.c: users take turns, however many connections they have. The connections here have no descriptor: what one
+ * of them does when it is served is at peer_serve(). */
 #include <check.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-cputime.c: a thread's clocks, between two real readings, are those of the kernel; also where ticks are odd. The module is
- * compiled into the test, with the machine's ticks seen through a distorting glass. */
+ * test-cputime.c: a thread's clocks, between two real readings, are those of the kernel; also where ticks are odd. The
+ * module is compiled into the test, with the machine's ticks seen through a distorting glass. */
 #include <check.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,8 +47,9 @@ static uint64_t clock_nsec(clockid_t id)
 /* One reading is between what the kernel says before and after it, but for the drift. */
 static void check_one(uint64_t ret_last[static 2], uint64_t drift_nsec)
 {
-    uint64_t wall, cpu_before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), before = clock_nsec(CLOCK_MONOTONIC), cpu = cputime_nsec(&wall),
-                   after = clock_nsec(CLOCK_MONOTONIC), cpu_after = clock_nsec(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t wall, cpu_before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), before = clock_nsec(CLOCK_MONOTONIC),
+                   cpu = cputime_nsec(&wall), after = clock_nsec(CLOCK_MONOTONIC),
+                   cpu_after = clock_nsec(CLOCK_THREAD_CPUTIME_ID);
 
     ck_assert_uint_ge(wall + drift_nsec, before);
     ck_assert_uint_le(wall, after + drift_nsec);

@@ -172,7 +172,8 @@ END_TEST
 
 static int act_tag(enum jobs_gate_action action, const char *tag, uint32_t limit)
 {
-    const struct jobs_gate_request r = {.action = action, .uid = 7, .plugin = "", .function = "", .tag = tag, .limit = limit};
+    const struct jobs_gate_request r = {
+        .action = action, .uid = 7, .plugin = "", .function = "", .tag = tag, .limit = limit};
 
     list_push_back(&jobs.domains, &d->link);
     int n = jobs_gate(&jobs, &r);

@@ -85,7 +85,8 @@ START_TEST(when_nobody_waits_no_more_it_is_as_new)
     ck_assert(retry_after_is_wanted(&r));
     retry_after_freed(&r, due + RETRY_AFTER_MOST_USEC + 1);
     ck_assert(!retry_after_is_wanted(&r));
-    ck_assert_uint_lt(retry_after_refuse(&r, due + 100 * RETRY_AFTER_MOST_USEC), RETRY_AFTER_MOST_USEC); /* the time in which nobody waited says nothing */
+    /* the time in which nobody waited says nothing */
+    ck_assert_uint_lt(retry_after_refuse(&r, due + 100 * RETRY_AFTER_MOST_USEC), RETRY_AFTER_MOST_USEC);
 }
 END_TEST
 

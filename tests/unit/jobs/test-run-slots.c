@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-run-slots.c: so many jobs of all domains at once, whose turn it is, and what does not hold a run slot; and bytes of all
- * users. */
+ * test-run-slots.c: so many jobs of all domains at once, whose turn it is, and what does not hold a run slot; and bytes
+ * of all users. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -350,8 +350,8 @@ START_TEST(who_waits_for_bytes_is_told_later_and_later_until_there_is_room)
 }
 END_TEST
 
-/* What was left for the next turn, or has found no memory for its timer, since jobs_poll(): a job handed over for a connection whose frames
- * had been held back, with a deadline. */
+/* What was left for the next turn, or has found no memory for its timer, since jobs_poll(): a job handed over for a
+ * connection whose frames had been held back, with a deadline. */
 START_TEST(nobody_sleeps_over_what_is_due)
 {
     list_init(&jobs.after_due);

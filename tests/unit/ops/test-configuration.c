@@ -50,12 +50,15 @@ static int read_text(const char *text)
 
 START_TEST(every_kind_of_value_is_read)
 {
-    ck_assert_int_eq(read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
-                               "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
-                               "[pool]\npin = yes\nstack = 512K\n"
-                               "[limits]\nmax-connections = 9\nmax-connections-per-user = 8\nmax-requests-per-user = 6\nmax-unread-per-user = 5K\nmax-input = 2M\nmax-jobs = 7\nmax-running = 5\nmax-running-per-user = 4\nmax-bytes = 3G\nmax-bytes-per-user = 2G\ncancel-grace = 250ms\nplugin-load = 3s\n"
-                               "[plugin exec]\nenabled = yes\n"),
-                     0);
+    ck_assert_int_eq(
+        read_text("# a comment\n[daemon]\nworkers = 3\nlog-level = debug\ndrain-timeout = 2min\nsystem = yes\n"
+                  "socket = /x y\n[plugins]\ndirectories = /a:/b\n[domains]\ntrust = all\n"
+                  "[pool]\npin = yes\nstack = 512K\n"
+                  "[limits]\nmax-connections = 9\nmax-connections-per-user = 8\nmax-requests-per-user = "
+                  "6\nmax-unread-per-user = 5K\nmax-input = 2M\nmax-jobs = 7\nmax-running = 5\nmax-running-per-user = "
+                  "4\nmax-bytes = 3G\nmax-bytes-per-user = 2G\ncancel-grace = 250ms\nplugin-load = 3s\n"
+                  "[plugin exec]\nenabled = yes\n"),
+        0);
     ck_assert_uint_eq(config.workers, 3);
     ck_assert_int_eq(config.log_level, 7);
     ck_assert_uint_eq(config.drain_usec, 120000000);
@@ -144,10 +147,11 @@ START_TEST(a_domain_has_what_it_says_and_else_what_all_have)
 {
     uint32_t n = 0;
 
-    ck_assert_int_eq(read_text("[domain team]\nusers = root 1001\nusers = 1002\nworkers = 3\ncpu-weight = 400\n"
-                               "[domain guest]\nusers = 1003\nexecutor-memory = 64M\nexecutor-tasks = 5\n"
-                               "[domain free]\nexecutor-memory = none\n[limits]\nexecutor-memory = 1G\nexecutor-tasks = 50\n"),
-                     0);
+    ck_assert_int_eq(
+        read_text("[domain team]\nusers = root 1001\nusers = 1002\nworkers = 3\ncpu-weight = 400\n"
+                  "[domain guest]\nusers = 1003\nexecutor-memory = 64M\nexecutor-tasks = 5\n"
+                  "[domain free]\nexecutor-memory = none\n[limits]\nexecutor-memory = 1G\nexecutor-tasks = 50\n"),
+        0);
     struct jobs_domain *all = config_domains(&config, &n);
     ck_assert_uint_eq(n, 4);
     ck_assert_ptr_null(all[0].name);
@@ -170,7 +174,10 @@ START_TEST(a_plugin_apart_has_what_it_says_and_else_what_its_domain_has)
 {
     struct jobs_domain all = {.memory = 1u << 30, .tasks = 50, .workers = 7, .cpu_weight = 9}, s = all;
 
-    ck_assert_int_eq(read_text("[plugin a]\nworkers = 3\ncpu-weight = 400\n[plugin b]\nexecutor-memory = none\nexecutor-tasks = 5\n"), 0);
+    ck_assert_int_eq(
+        read_text(
+            "[plugin a]\nworkers = 3\ncpu-weight = 400\n[plugin b]\nexecutor-memory = none\nexecutor-tasks = 5\n"),
+        0);
     config_plugin_share(&config, "a", &s);
     ck_assert(s.workers == 3 && s.cpu_weight == 400 && s.tasks == 50 && s.memory == 1u << 30 && !s.plugin_memory);
     s = all;
@@ -335,7 +342,10 @@ START_TEST(a_plugin_has_keys_of_its_own)
 {
     const char *of = "";
 
-    ck_assert_int_eq(read_text("[plugin a]\nisolation = own\nmax-run = 5s\nmax-running = 4294967295\n[plugin b]\nisolation = shared\n"), 0);
+    ck_assert_int_eq(
+        read_text(
+            "[plugin a]\nisolation = own\nmax-run = 5s\nmax-running = 4294967295\n[plugin b]\nisolation = shared\n"),
+        0);
     ck_assert(config_plugin_own(&config, "a") && !config_plugin_own(&config, "b") && !config_plugin_own(&config, "c"));
     /* what is not said stays by default */
     ck_assert(config_plugin_enabled(&config, "a", false) && !config_plugin_enabled(&config, "a", true));
@@ -548,16 +558,18 @@ START_TEST(what_is_printed_reads_back_as_the_same)
     char first[8192] = "", second[8192] = "";
     FILE *f;
 
-    ck_assert_int_eq(read_text("[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"
-                               "[sandbox]\ndeny = times socket\nwritable = none\n[executor]\ncore-size = unlimited\n"
-                               "[limits]\nexecutor-memory = 3M\nexecutor-tasks = 9\n"
-                               "[domain a b]\nusers = 1001 0\nworkers = 7\nexecutor-tasks = 1\ncpu-weight = 10000\n"
-                               "executor-memory = none\n[domain c]\nusers = 1003\n"
-                               "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n[pool]\nkeep-awake = no\n"
-                               "[access]\nsubmit = 0 1001 @77\nsee =\nadminister = *\n[plugin b]\nusers =\n[plugin c]\nusers = @9 8\n"
-                               "[tls]\nlisten = :1\ncrl = /x\nmax-handshakes = 3\nhandshake-timeout = 4s\n"
-                               "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
-                     0);
+    ck_assert_int_eq(
+        read_text(
+            "[daemon]\nworkers = 3\nsocket = /s\n[domains]\ntrust = all\n[plugin exec]\nenabled = yes\n"
+            "[sandbox]\ndeny = times socket\nwritable = none\n[executor]\ncore-size = unlimited\n"
+            "[limits]\nexecutor-memory = 3M\nexecutor-tasks = 9\n"
+            "[domain a b]\nusers = 1001 0\nworkers = 7\nexecutor-tasks = 1\ncpu-weight = 10000\n"
+            "executor-memory = none\n[domain c]\nusers = 1003\n"
+            "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n[pool]\nkeep-awake = no\n"
+            "[access]\nsubmit = 0 1001 @77\nsee =\nadminister = *\n[plugin b]\nusers =\n[plugin c]\nusers = @9 8\n"
+            "[tls]\nlisten = :1\ncrl = /x\nmax-handshakes = 3\nhandshake-timeout = 4s\n"
+            "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
+        0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
     f = fopen(path, "w");
     ck_assert_int_eq(config_print(&config, f), 0);
@@ -575,13 +587,64 @@ START_TEST(what_is_printed_reads_back_as_the_same)
 }
 END_TEST
 
-/* --- each key, printed and read again ---------------------------------------------------------------------------------- */
+/* --- each key, printed and read again ----------------------------------------------------------------------------- */
 
 static const char *const odd[] = {
-    "1", "7", "0", "64K", "3M", "1024T", "90s", "1ms", "366d", "yes", "no", "auto", "none", "unlimited", "debug", "all", "own", "user",
-    "/a b", "/a ;b", "/a;b", "/a\t;b", " /a", "/a ", "\"/q\"", "\"/q", "it's", "'", ";x", "; x", "#x", "/a\\b", "/a\\", "/a\nb", "\x01\x7f",
-    "/\xc3\xa9", "a=b:c", "[x]", "]", "*", "0", "1001", "0 1001 @77 @0", "Mon..Fri 08:00", "daily", "socket times", "/x:/y ;z", "100",
-    "echo", "echo:two words", "echo \";\"", "echo \"a ;b\" ;c", "echo ' ;' \"\" '' \\; \\x01 \\n", "./a:b/c", "\"a b\":c x",
+    "1",
+    "7",
+    "0",
+    "64K",
+    "3M",
+    "1024T",
+    "90s",
+    "1ms",
+    "366d",
+    "yes",
+    "no",
+    "auto",
+    "none",
+    "unlimited",
+    "debug",
+    "all",
+    "own",
+    "user",
+    "/a b",
+    "/a ;b",
+    "/a;b",
+    "/a\t;b",
+    " /a",
+    "/a ",
+    "\"/q\"",
+    "\"/q",
+    "it's",
+    "'",
+    ";x",
+    "; x",
+    "#x",
+    "/a\\b",
+    "/a\\",
+    "/a\nb",
+    "\x01\x7f",
+    "/\xc3\xa9",
+    "a=b:c",
+    "[x]",
+    "]",
+    "*",
+    "0",
+    "1001",
+    "0 1001 @77 @0",
+    "Mon..Fri 08:00",
+    "daily",
+    "socket times",
+    "/x:/y ;z",
+    "100",
+    "echo",
+    "echo:two words",
+    "echo \";\"",
+    "echo \"a ;b\" ;c",
+    "echo ' ;' \"\" '' \\; \\x01 \\n",
+    "./a:b/c",
+    "\"a b\":c x",
 };
 
 static char *print_all(const struct config *c)
@@ -674,7 +737,8 @@ static bool survives(const struct key *key, const char *value, char **ret_printe
     fclose(f);
     ck_assert_msg(config_read(&again, path, error) == 0, "[%s] %s = %s\n%s", key->section, key->name, value, error);
     second = print_all(&again);
-    ck_assert_msg(strcmp(first, second) == 0, "[%s] %s = %s\n%s\nwas read again as\n%s", key->section, key->name, value, first, second);
+    ck_assert_msg(strcmp(first, second) == 0, "[%s] %s = %s\n%s\nwas read again as\n%s", key->section, key->name, value,
+                  first, second);
     same_schedules(&one, &again);
     free(second);
     config_deinit(&one);
@@ -699,9 +763,11 @@ START_TEST(each_key_survives_printing_and_reading)
         for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
             n_taken += survives(&keys[k], odd[i], &printed[n_taken]);
         ck_assert_msg(n_taken > 0, "[%s] %s takes none of these values", keys[k].section, keys[k].name);
-        for (size_t i = 0; n_taken == sizeof(odd) / sizeof(odd[0]) && i < n_taken; i++) /* a text: other bytes are another text */
+        /* a text: other bytes are another text */
+        for (size_t i = 0; n_taken == sizeof(odd) / sizeof(odd[0]) && i < n_taken; i++)
             for (size_t j = 0; j < i; j++)
-                ck_assert_msg(strcmp(odd[i], odd[j]) == 0 || strcmp(printed[i], printed[j]) != 0, "%s: %s: as %s", keys[k].name, odd[i], odd[j]);
+                ck_assert_msg(strcmp(odd[i], odd[j]) == 0 || strcmp(printed[i], printed[j]) != 0, "%s: %s: as %s",
+                              keys[k].name, odd[i], odd[j]);
         while (n_taken)
             free(printed[--n_taken]);
     }
@@ -756,8 +822,10 @@ END_TEST
 
 START_TEST(a_value_may_stand_in_quotes)
 {
-    ck_assert_int_eq(read_text("\xef\xbb\xbf[daemon] ; a mark of byte order before it\nsocket = \"/a ;b\\x41 \" ;c\nworkers = '3'\n"
-                               "socket-group = it's ;c\nstate-dir: /x;y\n"), 0);
+    ck_assert_int_eq(
+        read_text("\xef\xbb\xbf[daemon] ; a mark of byte order before it\nsocket = \"/a ;b\\x41 \" ;c\nworkers = '3'\n"
+                  "socket-group = it's ;c\nstate-dir: /x;y\n"),
+        0);
     ck_assert_str_eq(config.socket, "/a ;bA ");
     ck_assert_uint_eq(config.workers, 3);
     ck_assert_str_eq(config.socket_group, "it's");

@@ -10,8 +10,8 @@ static struct wsd_worker w;
 static uint32_t published;
 
 /* Of wsd_spawn(). */
-#define SLOT (sizeof(struct wsd_task) + sizeof(struct wsd_plain_))
-#define AT(i) wsd_task_at_(d.base, (ptrdiff_t)((i) * SLOT))
+#define SLOT  (sizeof(struct wsd_task) + sizeof(struct wsd_plain_))
+#define AT(i) wsd_task_at_(d.base, (ptrdiff_t)((i)*SLOT))
 
 static void spawn_slow(struct wsd_worker *self, struct wsd_task *t)
 {
@@ -223,7 +223,7 @@ START_TEST(contexts_are_those_of_the_time_of_the_spawn)
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
         e = deque_steal_any(&d, &more);
-    ck_assert_ptr_nonnull(e);
+        ck_assert_ptr_nonnull(e);
         ck_assert_ptr_eq(e->context, &b);
     }
 }
@@ -246,7 +246,7 @@ START_TEST(a_window_of_unstolen_tasks_is_kept)
         if (!deque_has_public_any(&d))
             ck_assert(deque_revoke_any(&d));
         e = deque_steal_any(&d, &more);
-    ck_assert_ptr_nonnull(e);
+        ck_assert_ptr_nonnull(e);
         push(1);
     }
     for (uint32_t i = 0; i < window; i++)

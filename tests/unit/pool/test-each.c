@@ -69,7 +69,7 @@ static void do_partition(struct wsd_worker *self, void *arg)
     struct piece_origin o = partition_origin(self, &p);
     ck_assert_uint_eq(partition_began(&p), 0);
     ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 4096);
-    o.worker = here + 1; /* as where this was stolen */
+    o.worker = here + 1;                                          /* as where this was stolen */
     ck_assert_uint_eq(partition_grain(self, &p, 4096, &o), 4096); /* it is not known yet what it costs */
     ck_assert_uint_eq(o.worker, here);
     p.cost = UINT64_MAX;

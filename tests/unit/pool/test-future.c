@@ -392,8 +392,7 @@ static uint32_t active(const struct pool *pool)
 {
     uint32_t n = 0, seen = pool_workers_seen(pool);
 
-    for_each_active (i, pool, seen)
-        n++;
+    for_each_active(i, pool, seen) n++;
     return n;
 }
 

@@ -171,8 +171,7 @@ static void do_random(struct wsd_worker *self, void *arg)
     uint64_t seed = *(uint64_t *)arg;
 
     for (int round = 0; round < (SLOW ? 4 : 20); round++) {
-        uint32_t n = 1 + (uint32_t)(random_next(&seed) % (SLOW ? 500 : 2000)),
-                 *order = malloc(n * sizeof(uint32_t));
+        uint32_t n = 1 + (uint32_t)(random_next(&seed) % (SLOW ? 500 : 2000)), *order = malloc(n * sizeof(uint32_t));
         struct random_graph r = {.n = n, .vertices = calloc(n, sizeof(struct vertex))};
         struct wsd_node **nodes = malloc(n * sizeof(struct wsd_node *));
         struct wsd_graph *g = new_graph(self);
@@ -650,8 +649,9 @@ START_TEST(a_lock_may_be_held_across_a_run)
 }
 END_TEST
 
-/* What the caller had spawned before is nobody's descendant, whatever the caller runs in its wait: a node on another worker, which
- * waits for what the caller has taken from it, must not take it from the caller. (It may want a lock that the caller holds.) */
+/* What the caller had spawned before is nobody's descendant, whatever the caller runs in its wait: a node on another
+ * worker, which waits for what the caller has taken from it, must not take it from the caller. (It may want a lock that
+ * the caller holds.) */
 static _Atomic bool node_runs, taken, node_waits;
 static _Atomic int in_the_wait;
 static _Thread_local bool here;

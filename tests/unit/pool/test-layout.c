@@ -3,8 +3,8 @@
  * test-layout.c: what binaries of plugins have compiled into them. Red at compile time.
  *
  * Where an assertion here fails, the engine has moved what existing plugins read and write at the old place. Put it
- * back; append instead, at the end or in reserved words, raise WSD_PLUGIN_ABI, and add lines for it here. What may grow is
- * at least as large as here; what lies in a plugin's memory is exactly so large. */
+ * back; append instead, at the end or in reserved words, raise WSD_PLUGIN_ABI, and add lines for it here. What may grow
+ * is at least as large as here; what lies in a plugin's memory is exactly so large. */
 #include <stddef.h>
 
 #include <check.h>

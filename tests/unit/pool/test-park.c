@@ -32,7 +32,7 @@ START_TEST(a_sleeper_is_woken_once_until_he_searches)
     ck_assert(park_wake_task(&p));
     eventcount_cancel(&e);
     park_search_begin(&p);
-    eventcount_prepare(&e); /* another sleeper */
+    eventcount_prepare(&e);        /* another sleeper */
     ck_assert(park_wake_root(&p)); /* by the searcher */
     ck_assert_uint_eq(atomic_load(&e.epoch), epoch);
     ck_assert(park_search_end(&p));

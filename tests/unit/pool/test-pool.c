@@ -188,8 +188,10 @@ static bool feed_ready(void *context)
 START_TEST(a_source_feeds_the_pool)
 {
     struct eventcount event;
-    struct pool_options o = {
-        .workers = sizes[_i], .event = &event, .event_shared = true, .source = {.take = feed_take, .ready = feed_ready}};
+    struct pool_options o = {.workers = sizes[_i],
+                             .event = &event,
+                             .event_shared = true,
+                             .source = {.take = feed_take, .ready = feed_ready}};
     struct pool *pool;
 
     items_init();
@@ -332,7 +334,9 @@ static void pair_run(struct pool_node *node, struct wsd_worker *self)
 /* Whoever has taken the first one has decided by then whether somebody is woken for the second one. */
 START_TEST(nobody_is_woken_for_what_is_not_worth_it)
 {
-    struct pool_options o = {.workers = 2, .event = &pair.event, .event_shared = true,
+    struct pool_options o = {.workers = 2,
+                             .event = &pair.event,
+                             .event_shared = true,
                              .source = {.take = pair_take, .ready = pair_ready, .worth = pair_worth}};
     struct pool *pool;
     bool asleep = false;
@@ -342,8 +346,8 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     pair.nodes[0].run = pair.nodes[1].run = pair_run;
     atomic_store(&pair.worth, _i);
     ck_assert_int_eq(pool_new(&pool, &o), 0);
-    /* Who has looked, but does not sleep yet, need not be woken. Both have announced it first, and have nothing else to do: who is seen
-     * asleep before that may wait for something else, and be awake when the work comes. */
+    /* Who has looked, but does not sleep yet, need not be woken. Both have announced it first, and have nothing else to
+     * do: who is seen asleep before that may wait for something else, and be awake when the work comes. */
     while (!asleep) {
         sched_yield();
         if (atomic_load(&pair.event.waiters) == 2 && atomic_load(&pool->busy) == 0)

@@ -223,15 +223,25 @@ static void do_mixed(struct wsd_worker *self, void *arg)
     for (int run = 1; run < 40; run += 19) { /* how many of a kind one after the other */
         for (uint64_t i = 0; i < n; i++) {
             switch (i / (uint64_t)run % 4) {
-            case 0: WSD_SPAWN(square, i); break;
-            case 1: WSD_SPAWN(tick, &count, (int)(i % 4)); break;
-            case 2: wsd_spawn(self, tick_plain, &count); break;
-            default: self->ops->spawn_word(self, triple, i); break;
+            case 0:
+                WSD_SPAWN(square, i);
+                break;
+            case 1:
+                WSD_SPAWN(tick, &count, (int)(i % 4));
+                break;
+            case 2:
+                wsd_spawn(self, tick_plain, &count);
+                break;
+            default:
+                self->ops->spawn_word(self, triple, i);
+                break;
             }
         }
         for (uint64_t i = n; i-- > 0;) {
             switch (i / (uint64_t)run % 4) {
-            case 0: wrong += WSD_SYNC(square) != i * i; break;
+            case 0:
+                wrong += WSD_SYNC(square) != i * i;
+                break;
             case 1:
                 WSD_SYNC(tick);
                 ticks += (uint64_t[]){1, 2, 5, 16}[i % 4];
@@ -240,7 +250,9 @@ static void do_mixed(struct wsd_worker *self, void *arg)
                 wsd_sync(self);
                 ticks++;
                 break;
-            default: wrong += self->ops->sync_word(self) != 3 * i; break;
+            default:
+                wrong += self->ops->sync_word(self) != 3 * i;
+                break;
             }
         }
     }
@@ -313,8 +325,8 @@ static void do_bulky(struct wsd_worker *self, void *arg)
     ck_assert_uint_eq(WSD_CALL(bulky, 9, 1), bulky_serial(9));
 }
 
-/* S1 is ten frames of a 24th of the stack and a little; helping may add half a stack. Without that bound the frames of unrelated tasks
- * pile up here until the stack is gone. */
+/* S1 is ten frames of a 24th of the stack and a little; helping may add half a stack. Without that bound the frames of
+ * unrelated tasks pile up here until the stack is gone. */
 START_TEST(helping_joins_take_at_most_half_of_the_stack)
 {
     struct pool_options o = {.workers = sizes[_i] * 2, .stack_size = BULKY_STACK};

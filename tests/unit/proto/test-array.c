@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS; there and back, each limit below, at and above, and
- * bodies that do not hold what they say. */
+ * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS; there and back, each limit below, at and
+ * above, and bodies that do not hold what they say. */
 #include "proto/codec.h"
 
 #include <check.h>
@@ -71,8 +71,10 @@ static int array(uint32_t items)
 
 START_TEST(items_survive)
 {
-    const struct msg m = {.type = FRAME_ARRAY,
-                          .submit = {.plugin = span("p"), .function = span("f"), .priority = -2, .flags = SUBMIT_QUIET, .batch = 7, .items = 3}};
+    const struct msg m = {
+        .type = FRAME_ARRAY,
+        .submit = {
+            .plugin = span("p"), .function = span("f"), .priority = -2, .flags = SUBMIT_QUIET, .batch = 7, .items = 3}};
     struct msg_item item;
     struct msg r;
 
@@ -120,7 +122,8 @@ END_TEST
 
 START_TEST(arguments_are_in_the_items_only)
 {
-    const struct msg m = {.type = FRAME_ARRAY, .submit = {.plugin = span("echo"), .items = 1, .args = {"a", 2}, .argc = 1}};
+    const struct msg m = {.type = FRAME_ARRAY,
+                          .submit = {.plugin = span("echo"), .items = 1, .args = {"a", 2}, .argc = 1}};
 
     ck_assert_ptr_nonnull(codec_problem(&m));
 }
@@ -174,7 +177,8 @@ static void put_end(const struct msg_end *end)
 
 static int ends(uint32_t records)
 {
-    const struct msg m = {.type = FRAME_ENDS, .ends = {.plugin = span("echo"), .function = span("main"), .records = records}};
+    const struct msg m = {.type = FRAME_ENDS,
+                          .ends = {.plugin = span("echo"), .function = span("main"), .records = records}};
     struct msg ret;
 
     return send(&m, &ret);
@@ -190,11 +194,27 @@ static int one_end(const struct msg_end *end)
 START_TEST(ends_survive)
 {
     const struct msg m = {.type = FRAME_ENDS,
-                          .ends = {.id = "0123456789abcde", .plugin = span("p"), .function = span("f"), .uid = 3, .records = 3,
-                                   .submitted_usec = 1ull << 60, .last = true}};
+                          .ends = {.id = "0123456789abcde",
+                                   .plugin = span("p"),
+                                   .function = span("f"),
+                                   .uid = 3,
+                                   .records = 3,
+                                   .submitted_usec = 1ull << 60,
+                                   .last = true}};
     const struct msg_end given[] = {
-        {.index = 4, .n = 1, .state = 6, .exit = 63, .attempts = 65535, .queued_usec = 1, .run_usec = 1ull << 63, .cpu_usec = 3,
-         .worker = span("1.2"), .error = span("why"), .status = span("so"), .backtrace = span("there"), .output = span("out")},
+        {.index = 4,
+         .n = 1,
+         .state = 6,
+         .exit = 63,
+         .attempts = 65535,
+         .queued_usec = 1,
+         .run_usec = 1ull << 63,
+         .cpu_usec = 3,
+         .worker = span("1.2"),
+         .error = span("why"),
+         .status = span("so"),
+         .backtrace = span("there"),
+         .output = span("out")},
         {.index = 5, .n = 1, .state = 4, .output = span("more")},
         {.index = 0, .n = 4096, .exit = 75, .queued_usec = 250000, .error = span("full")},
     };
@@ -211,10 +231,12 @@ START_TEST(ends_survive)
         const struct msg_end *g = &given[i];
 
         ck_assert(codec_next_end(&left, &end));
-        ck_assert(end.index == g->index && end.n == g->n && end.state == g->state && end.exit == g->exit && end.attempts == g->attempts &&
-                  end.queued_usec == g->queued_usec && end.run_usec == g->run_usec && end.cpu_usec == g->cpu_usec);
-        ck_assert(end.worker.size == g->worker.size && end.error.size == g->error.size && end.status.size == g->status.size &&
-                  end.backtrace.size == g->backtrace.size && end.output.size == g->output.size);
+        ck_assert(end.index == g->index && end.n == g->n && end.state == g->state && end.exit == g->exit &&
+                  end.attempts == g->attempts && end.queued_usec == g->queued_usec && end.run_usec == g->run_usec &&
+                  end.cpu_usec == g->cpu_usec);
+        ck_assert(end.worker.size == g->worker.size && end.error.size == g->error.size &&
+                  end.status.size == g->status.size && end.backtrace.size == g->backtrace.size &&
+                  end.output.size == g->output.size);
         if (g->output.size)
             ck_assert_mem_eq(end.output.data, g->output.data, g->output.size);
         if (g->error.size)
@@ -227,9 +249,11 @@ END_TEST
 START_TEST(fields_of_ends_are_limited_below_at_and_above)
 {
     for (uint32_t state = 0; state < 256; state++)
-        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .state = state}), state && (state < 4 || state > 10) ? CODEC_E_LIMIT : 0);
+        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .state = state}),
+                         state && (state < 4 || state > 10) ? CODEC_E_LIMIT : 0);
     for (uint32_t index = CODEC_ITEMS_MAX - 1; index <= CODEC_ITEMS_MAX; index++)
-        ck_assert_int_eq(one_end(&(struct msg_end){.index = index, .n = 1, .state = 5}), index == CODEC_ITEMS_MAX ? CODEC_E_LIMIT : 0);
+        ck_assert_int_eq(one_end(&(struct msg_end){.index = index, .n = 1, .state = 5}),
+                         index == CODEC_ITEMS_MAX ? CODEC_E_LIMIT : 0);
     ck_assert_int_eq(one_end(&(struct msg_end){.n = 0}), CODEC_E_LIMIT);
     ck_assert_int_eq(one_end(&(struct msg_end){.n = 2, .state = 5}), CODEC_E_LIMIT);
     for (uint32_t n = CODEC_ITEMS_MAX - 1; n <= CODEC_ITEMS_MAX + 1; n++)
@@ -238,8 +262,10 @@ START_TEST(fields_of_ends_are_limited_below_at_and_above)
         static char text[CODEC_TEXT_MAX];
 
         memset(text, 'x', sizeof(text));
-        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .error = {text, n}}), n == CODEC_TEXT_MAX ? CODEC_E_LIMIT : 0);
-        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .status = {text, n}}), n == CODEC_TEXT_MAX ? CODEC_E_LIMIT : 0);
+        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .error = {text, n}}),
+                         n == CODEC_TEXT_MAX ? CODEC_E_LIMIT : 0);
+        ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .status = {text, n}}),
+                         n == CODEC_TEXT_MAX ? CODEC_E_LIMIT : 0);
     }
     ck_assert_int_eq(one_end(&(struct msg_end){.n = 1, .worker = {"1\0", 2}}), CODEC_E_LIMIT);
 }
@@ -265,8 +291,16 @@ static struct msg_end several(uint32_t n, uint32_t says, char ret[static 64 * (C
     uint8_t *at = (uint8_t *)ret;
 
     for (uint32_t i = 0; i < n; i++)
-        at = codec_put_one(&(struct msg_one){.later_usec = i, .run_usec = UINT32_MAX - i, .cpu_usec = 7, .output = {&"abcdef"[i % 4], 3}}, at);
-    return (struct msg_end){.index = 9, .n = says, .state = CODEC_STATE_FINAL, .attempts = 1, .queued_usec = 5, .worker = span("1.2"),
+        at = codec_put_one(
+            &(struct msg_one){
+                .later_usec = i, .run_usec = UINT32_MAX - i, .cpu_usec = 7, .output = {&"abcdef"[i % 4], 3}},
+            at);
+    return (struct msg_end){.index = 9,
+                            .n = says,
+                            .state = CODEC_STATE_FINAL,
+                            .attempts = 1,
+                            .queued_usec = 5,
+                            .worker = span("1.2"),
                             .output = {ret, (size_t)(at - (uint8_t *)ret)}};
 }
 
@@ -325,7 +359,12 @@ START_TEST(records_for_several_are_limited_below_at_and_above)
     end.index = 0;
     for (size_t size = end.output.size--; end.output.size + 1 > 0 && end.output.size < size; end.output.size--)
         ck_assert_int_eq(one_end(&end), CODEC_E_LIMIT);
-    const struct msg_end wrong[] = {{.exit = 1}, {.run_usec = 1}, {.cpu_usec = 1}, {.error = span("why")}, {.status = span("so")}, {.backtrace = span("there")}};
+    const struct msg_end wrong[] = {{.exit = 1},
+                                    {.run_usec = 1},
+                                    {.cpu_usec = 1},
+                                    {.error = span("why")},
+                                    {.status = span("so")},
+                                    {.backtrace = span("there")}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         end = several(3, 3, ones);
         end.exit = wrong[i].exit;
@@ -342,10 +381,19 @@ END_TEST
 START_TEST(batches_survive)
 {
     static uint8_t bytes[FRAME_MAX];
-    struct msg m = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN, .flags = BATCH_DETACH | BATCH_PROGRESS | BATCH_KEEP_GOING}};
+    struct msg m = {.type = FRAME_BATCH,
+                    .batch = {.action = BATCH_OPEN, .flags = BATCH_DETACH | BATCH_PROGRESS | BATCH_KEEP_GOING}};
     const struct msg state = {.type = FRAME_BATCH_STATE,
-                              .batch_state = {.id = "0123456789abcde", .uid = 1, .flags = 7, .exit = 255, .total = 2, .queued = 3, .running = 4,
-                                              .done = 5, .failed = 6, .submitted_usec = 7}};
+                              .batch_state = {.id = "0123456789abcde",
+                                              .uid = 1,
+                                              .flags = 7,
+                                              .exit = 255,
+                                              .total = 2,
+                                              .queued = 3,
+                                              .running = 4,
+                                              .done = 5,
+                                              .failed = 6,
+                                              .submitted_usec = 7}};
     struct frame frame;
     struct msg r;
     size_t n, used;
@@ -383,9 +431,11 @@ START_TEST(items_of_other_messages_survive)
     ck_assert_uint_eq(r.message.item, 5);
     ck_assert_int_eq(send(&(struct msg){.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = 6}}, &r), 0);
     ck_assert_uint_eq(r.id.items, 6);
-    ck_assert_int_eq(send(&(struct msg){.type = FRAME_LIST_WHERE, .filter = {.batch = span("0123456789abcdef")}}, &r), 0);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_LIST_WHERE, .filter = {.batch = span("0123456789abcdef")}}, &r),
+                     0);
     ck_assert_uint_eq(r.filter.batch.size, 16);
-    ck_assert_int_eq(send(&(struct msg){.type = FRAME_JOB, .job = {.state = 5, .batch = span("0123456789abcdef")}}, &r), 0);
+    ck_assert_int_eq(send(&(struct msg){.type = FRAME_JOB, .job = {.state = 5, .batch = span("0123456789abcdef")}}, &r),
+                     0);
     ck_assert_uint_eq(r.job.batch.size, 16);
     for (size_t n = 1; n <= 17; n++) {
         const struct msg m = {.type = FRAME_CANCEL_WHERE, .filter = {.batch = {"0123456789abcdefg", n}}};

@@ -216,8 +216,12 @@ END_TEST
 START_TEST(promises_survive)
 {
     struct msg m = {.type = FRAME_SUBMIT,
-                    .submit = {.plugin = span("p"), .flags = SUBMIT_DURABLE, .key = span("k\xff"), .retries = CODEC_RETRIES_MAX,
-                               .retry_on = CODEC_RETRY_ON, .retry_usec = CODEC_RETRY_MAX}};
+                    .submit = {.plugin = span("p"),
+                               .flags = SUBMIT_DURABLE,
+                               .key = span("k\xff"),
+                               .retries = CODEC_RETRIES_MAX,
+                               .retry_on = CODEC_RETRY_ON,
+                               .retry_usec = CODEC_RETRY_MAX}};
     struct msg r = round_trip(&m, 1, 0);
 
     ck_assert_uint_eq(r.submit.flags, SUBMIT_DURABLE);
@@ -262,10 +266,21 @@ START_TEST(times_and_schedules_survive)
     ck_assert_uint_eq(round_trip(&m, 1, 0).submit.at_usec, 1);
 
     m = (struct msg){.type = FRAME_SCHEDULE,
-                     .schedule = {.action = SCHEDULE_ADD, .name = span("n"), .calendar = span("daily"), .persistent = true,
-                                  .job = {.plugin = span("p"), .function = span("f"), .args = {args, sizeof(args) - 1}, .argc = 2,
-                                          .timeout_usec = 1, .priority = -3, .flags = SUBMIT_DURABLE, .retries = 4, .retry_usec = 5,
-                                          .retry_on = CODEC_RETRY_ON, .queue_usec = 6}}};
+                     .schedule = {.action = SCHEDULE_ADD,
+                                  .name = span("n"),
+                                  .calendar = span("daily"),
+                                  .persistent = true,
+                                  .job = {.plugin = span("p"),
+                                          .function = span("f"),
+                                          .args = {args, sizeof(args) - 1},
+                                          .argc = 2,
+                                          .timeout_usec = 1,
+                                          .priority = -3,
+                                          .flags = SUBMIT_DURABLE,
+                                          .retries = 4,
+                                          .retry_usec = 5,
+                                          .retry_on = CODEC_RETRY_ON,
+                                          .queue_usec = 6}}};
     r = round_trip(&m, 1, 0);
     assert_span(r.schedule.name, "n");
     assert_span(r.schedule.calendar, "daily");
@@ -273,9 +288,9 @@ START_TEST(times_and_schedules_survive)
     assert_span(r.schedule.job.function, "f");
     ck_assert(r.schedule.persistent && r.schedule.job.argc == 2 && r.schedule.job.args.size == sizeof(args) - 1);
     ck_assert_mem_eq(r.schedule.job.args.data, args, sizeof(args) - 1);
-    ck_assert(r.schedule.job.timeout_usec == 1 && r.schedule.job.priority == -3 && r.schedule.job.flags == SUBMIT_DURABLE &&
-              r.schedule.job.retries == 4 && r.schedule.job.retry_usec == 5 && r.schedule.job.retry_on == CODEC_RETRY_ON &&
-              r.schedule.job.queue_usec == 6);
+    ck_assert(r.schedule.job.timeout_usec == 1 && r.schedule.job.priority == -3 &&
+              r.schedule.job.flags == SUBMIT_DURABLE && r.schedule.job.retries == 4 && r.schedule.job.retry_usec == 5 &&
+              r.schedule.job.retry_on == CODEC_RETRY_ON && r.schedule.job.queue_usec == 6);
     m.schedule.job.flags = SUBMIT_DETACH;
     ck_assert_uint_eq(encoded_size(&m), 0);
     m.schedule.job.flags = 0;
@@ -285,15 +300,26 @@ START_TEST(times_and_schedules_survive)
     ck_assert_uint_ne(encoded_size(&m), 0);
 
     m = (struct msg){.type = FRAME_SCHEDULED,
-                     .scheduled = {.name = span("n"), .calendar = span("c"), .plugin = span("p"), .function = span("f"),
-                                   .error = span("e"), .uid = 1, .flags = 7, .state = CODEC_STATE_MAX, .exit = 255, .next_usec = 2,
-                                   .ran_usec = 3, .runs = 4, .skipped = 5, .id = {.has_id = true, .id = {9}}}};
+                     .scheduled = {.name = span("n"),
+                                   .calendar = span("c"),
+                                   .plugin = span("p"),
+                                   .function = span("f"),
+                                   .error = span("e"),
+                                   .uid = 1,
+                                   .flags = 7,
+                                   .state = CODEC_STATE_MAX,
+                                   .exit = 255,
+                                   .next_usec = 2,
+                                   .ran_usec = 3,
+                                   .runs = 4,
+                                   .skipped = 5,
+                                   .id = {.has_id = true, .id = {9}}}};
     r = round_trip(&m, 1, 0);
     assert_span(r.scheduled.name, "n");
     assert_span(r.scheduled.error, "e");
-    ck_assert(r.scheduled.uid == 1 && r.scheduled.flags == 7 && r.scheduled.state == CODEC_STATE_MAX && r.scheduled.exit == 255 &&
-              r.scheduled.next_usec == 2 && r.scheduled.ran_usec == 3 && r.scheduled.runs == 4 && r.scheduled.skipped == 5 &&
-              r.scheduled.id.has_id && r.scheduled.id.id[0] == 9);
+    ck_assert(r.scheduled.uid == 1 && r.scheduled.flags == 7 && r.scheduled.state == CODEC_STATE_MAX &&
+              r.scheduled.exit == 255 && r.scheduled.next_usec == 2 && r.scheduled.ran_usec == 3 &&
+              r.scheduled.runs == 4 && r.scheduled.skipped == 5 && r.scheduled.id.has_id && r.scheduled.id.id[0] == 9);
 }
 END_TEST
 
@@ -301,21 +327,31 @@ START_TEST(input_elsewhere_survives)
 {
     struct msg m = {.type = FRAME_SUBMIT, .submit = {.plugin = span("p"), .input_from = INPUT_FILE}}, r;
     static const uint64_t good[][2] = {{0, 0}, {1, 2}, {INT64_MAX, 0}, {0, INT64_MAX}, {1, INT64_MAX - 1}},
-                          bad[][2] = {{1, INT64_MAX}, {INT64_MAX, 1}, {UINT64_MAX, 0}, {0, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}};
+                          bad[][2] = {{1, INT64_MAX},
+                                      {INT64_MAX, 1},
+                                      {UINT64_MAX, 0},
+                                      {0, UINT64_MAX},
+                                      {UINT64_MAX, UINT64_MAX}};
 
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
         m.submit.input_offset = good[i][0];
         m.submit.input_size = good[i][1];
         r = round_trip(&m, 1, 0);
-        ck_assert(r.submit.input_from == INPUT_FILE && r.submit.input_offset == good[i][0] && r.submit.input_size == good[i][1]);
+        ck_assert(r.submit.input_from == INPUT_FILE && r.submit.input_offset == good[i][0] &&
+                  r.submit.input_size == good[i][1]);
     }
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         m.submit.input_offset = bad[i][0];
         m.submit.input_size = bad[i][1];
         ck_assert_uint_eq(encoded_size(&m), 0);
     }
-    m.submit = (struct msg_submit){.plugin = span("p"), .input_from = INPUT_ARENA, .input_offset = 1, .input_size = 2, .arena = 3,
-                                   .output_offset = 4, .output_size = INT64_MAX - 4};
+    m.submit = (struct msg_submit){.plugin = span("p"),
+                                   .input_from = INPUT_ARENA,
+                                   .input_offset = 1,
+                                   .input_size = 2,
+                                   .arena = 3,
+                                   .output_offset = 4,
+                                   .output_size = INT64_MAX - 4};
     r = round_trip(&m, 1, 0);
     ck_assert(r.submit.input_from == INPUT_ARENA && r.submit.arena == 3 && r.submit.output_offset == 4 &&
               r.submit.output_size == INT64_MAX - 4);
@@ -579,8 +615,8 @@ START_TEST(workers_survive)
     r = round_trip(&m, 1, 0);
     assert_span(r.reload.name, "p");
     m = (struct msg){.type = FRAME_RELOADED,
-                     .reloaded = {CODEC_RELOADED, UINT32_MAX, 66, span("n"), span("/p"), span("2"), span("ab"), span("1"),
-                                  span("cd"), span("why")}};
+                     .reloaded = {CODEC_RELOADED, UINT32_MAX, 66, span("n"), span("/p"), span("2"), span("ab"),
+                                  span("1"), span("cd"), span("why")}};
     r = round_trip(&m, 1, 0);
     ck_assert(r.reloaded.outcome == CODEC_RELOADED && r.reloaded.uid == UINT32_MAX && r.reloaded.code == 66);
     assert_span(r.reloaded.name, "n");
@@ -636,7 +672,8 @@ START_TEST(workers_survive)
     ck_assert(round_trip(&m, 1, 0).error.retry_usec == UINT64_MAX);
     m = (struct msg){.type = FRAME_GATE};
     ck_assert_uint_eq(encoded_size(&m), 0); /* no action */
-    m = (struct msg){.type = FRAME_GATE_STATE, .gate_state = {span("p"), span("f"), GATE_DRAINED, 3, 1ull << 40, UINT64_MAX}};
+    m = (struct msg){.type = FRAME_GATE_STATE,
+                     .gate_state = {span("p"), span("f"), GATE_DRAINED, 3, 1ull << 40, UINT64_MAX}};
     r = round_trip(&m, 1, 0);
     assert_span(r.gate_state.plugin, "p");
     assert_span(r.gate_state.function, "f");
@@ -653,29 +690,36 @@ static const struct text_limit {
     unsigned field;
     size_t room;
 } text_limits[] = {
-    {FRAME_HELLO, 4, CODEC_PATH_MAX},  {FRAME_HELLO, 5, CODEC_TEXT_MAX},   {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
-    {FRAME_SUBMIT, 1, CODEC_PATH_MAX}, {FRAME_SUBMIT, 2, CODEC_NAME_MAX},  {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
-    {FRAME_JOB, 2, CODEC_PATH_MAX},    {FRAME_JOB, 3, CODEC_NAME_MAX},     {FRAME_JOB, 6, CODEC_TEXT_MAX},
-    {FRAME_JOB, 17, CODEC_TRACE_MAX},  {FRAME_DONE, 17, CODEC_TRACE_MAX},
-    {FRAME_JOB, 7, CODEC_TEXT_MAX},    {FRAME_JOB, 8, CODEC_NAME_MAX},     {FRAME_DONE, 6, CODEC_TEXT_MAX},
-    {FRAME_ERROR, 2, CODEC_TEXT_MAX},  {FRAME_GOODBYE, 2, CODEC_TEXT_MAX}, {FRAME_PLUGINS, 1, CODEC_PATH_MAX},
-    {FRAME_PLUGIN, 1, CODEC_NAME_MAX}, {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},  {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
-    {FRAME_PLUGIN, 4, CODEC_PATH_MAX}, {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},  {FRAME_OPEN, 2, CODEC_PATH_MAX},
-    {FRAME_LIMIT, 3, CODEC_NAME_MAX},  {FRAME_LIMIT, 4, CODEC_TEXT_MAX},
-    {FRAME_LIMIT_STATE, 3, CODEC_NAME_MAX}, {FRAME_LIMIT_STATE, 4, CODEC_TEXT_MAX},
-    {FRAME_RELEASE, 1, CODEC_PATH_MAX}, {FRAME_RELEASE, 2, CODEC_NAME_MAX},
-    {FRAME_GATE, 2, CODEC_PATH_MAX},     {FRAME_GATE, 3, CODEC_NAME_MAX},
-    {FRAME_LIST_WHERE, 4, CODEC_PATH_MAX}, {FRAME_LIST_WHERE, 5, CODEC_NAME_MAX},
-    {FRAME_CANCEL_WHERE, 4, CODEC_PATH_MAX}, {FRAME_CANCEL_WHERE, 5, CODEC_NAME_MAX},
-    {FRAME_GATE_STATE, 1, CODEC_PATH_MAX}, {FRAME_GATE_STATE, 2, CODEC_NAME_MAX},
-    {FRAME_RELOAD, 1, CODEC_PATH_MAX},   {FRAME_RELOADED, 3, CODEC_NAME_MAX},  {FRAME_RELOADED, 4, CODEC_PATH_MAX},
-    {FRAME_RELOADED, 5, CODEC_NAME_MAX}, {FRAME_RELOADED, 6, CODEC_BUILD_MAX}, {FRAME_RELOADED, 7, CODEC_NAME_MAX},
-    {FRAME_RELOADED, 8, CODEC_BUILD_MAX}, {FRAME_RELOADED, 9, CODEC_TEXT_MAX},
-    {FRAME_FINISHED, 2, CODEC_PATH_MAX}, {FRAME_FINISHED, 3, CODEC_NAME_MAX}, {FRAME_FINISHED, 4, CODEC_NAME_MAX},
-    {FRAME_SUBMIT, 30, CODEC_KEY_MAX},    {FRAME_JOB, 32, CODEC_KEY_MAX},
-    {FRAME_SCHEDULE, 2, CODEC_NAME_MAX},  {FRAME_SCHEDULE, 4, CODEC_CALENDAR_MAX}, {FRAME_SCHEDULE, 7, CODEC_PATH_MAX},
-    {FRAME_SCHEDULE, 8, CODEC_NAME_MAX},  {FRAME_SCHEDULED, 1, CODEC_NAME_MAX},    {FRAME_SCHEDULED, 2, CODEC_CALENDAR_MAX},
-    {FRAME_SCHEDULED, 3, CODEC_PATH_MAX}, {FRAME_SCHEDULED, 4, CODEC_NAME_MAX},    {FRAME_SCHEDULED, 14, CODEC_TEXT_MAX},
+    {FRAME_HELLO, 4, CODEC_PATH_MAX},        {FRAME_HELLO, 5, CODEC_TEXT_MAX},
+    {FRAME_WELCOME, 3, CODEC_TEXT_MAX},      {FRAME_SUBMIT, 1, CODEC_PATH_MAX},
+    {FRAME_SUBMIT, 2, CODEC_NAME_MAX},       {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
+    {FRAME_JOB, 2, CODEC_PATH_MAX},          {FRAME_JOB, 3, CODEC_NAME_MAX},
+    {FRAME_JOB, 6, CODEC_TEXT_MAX},          {FRAME_JOB, 17, CODEC_TRACE_MAX},
+    {FRAME_DONE, 17, CODEC_TRACE_MAX},       {FRAME_JOB, 7, CODEC_TEXT_MAX},
+    {FRAME_JOB, 8, CODEC_NAME_MAX},          {FRAME_DONE, 6, CODEC_TEXT_MAX},
+    {FRAME_ERROR, 2, CODEC_TEXT_MAX},        {FRAME_GOODBYE, 2, CODEC_TEXT_MAX},
+    {FRAME_PLUGINS, 1, CODEC_PATH_MAX},      {FRAME_PLUGIN, 1, CODEC_NAME_MAX},
+    {FRAME_PLUGIN, 2, CODEC_TEXT_MAX},       {FRAME_PLUGIN, 3, CODEC_TEXT_MAX},
+    {FRAME_PLUGIN, 4, CODEC_PATH_MAX},       {FRAME_PLUGIN, 5, CODEC_TEXT_MAX},
+    {FRAME_OPEN, 2, CODEC_PATH_MAX},         {FRAME_LIMIT, 3, CODEC_NAME_MAX},
+    {FRAME_LIMIT, 4, CODEC_TEXT_MAX},        {FRAME_LIMIT_STATE, 3, CODEC_NAME_MAX},
+    {FRAME_LIMIT_STATE, 4, CODEC_TEXT_MAX},  {FRAME_RELEASE, 1, CODEC_PATH_MAX},
+    {FRAME_RELEASE, 2, CODEC_NAME_MAX},      {FRAME_GATE, 2, CODEC_PATH_MAX},
+    {FRAME_GATE, 3, CODEC_NAME_MAX},         {FRAME_LIST_WHERE, 4, CODEC_PATH_MAX},
+    {FRAME_LIST_WHERE, 5, CODEC_NAME_MAX},   {FRAME_CANCEL_WHERE, 4, CODEC_PATH_MAX},
+    {FRAME_CANCEL_WHERE, 5, CODEC_NAME_MAX}, {FRAME_GATE_STATE, 1, CODEC_PATH_MAX},
+    {FRAME_GATE_STATE, 2, CODEC_NAME_MAX},   {FRAME_RELOAD, 1, CODEC_PATH_MAX},
+    {FRAME_RELOADED, 3, CODEC_NAME_MAX},     {FRAME_RELOADED, 4, CODEC_PATH_MAX},
+    {FRAME_RELOADED, 5, CODEC_NAME_MAX},     {FRAME_RELOADED, 6, CODEC_BUILD_MAX},
+    {FRAME_RELOADED, 7, CODEC_NAME_MAX},     {FRAME_RELOADED, 8, CODEC_BUILD_MAX},
+    {FRAME_RELOADED, 9, CODEC_TEXT_MAX},     {FRAME_FINISHED, 2, CODEC_PATH_MAX},
+    {FRAME_FINISHED, 3, CODEC_NAME_MAX},     {FRAME_FINISHED, 4, CODEC_NAME_MAX},
+    {FRAME_SUBMIT, 30, CODEC_KEY_MAX},       {FRAME_JOB, 32, CODEC_KEY_MAX},
+    {FRAME_SCHEDULE, 2, CODEC_NAME_MAX},     {FRAME_SCHEDULE, 4, CODEC_CALENDAR_MAX},
+    {FRAME_SCHEDULE, 7, CODEC_PATH_MAX},     {FRAME_SCHEDULE, 8, CODEC_NAME_MAX},
+    {FRAME_SCHEDULED, 1, CODEC_NAME_MAX},    {FRAME_SCHEDULED, 2, CODEC_CALENDAR_MAX},
+    {FRAME_SCHEDULED, 3, CODEC_PATH_MAX},    {FRAME_SCHEDULED, 4, CODEC_NAME_MAX},
+    {FRAME_SCHEDULED, 14, CODEC_TEXT_MAX},
 };
 
 static void put_needed(uint16_t type)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-corpus.c: the codec's kept fuzz inputs have a whole message of every type there is, so that a new type does not go
- * without: mutations of others hardly ever get as far. Inputs are as in fuzz-codec.c. */
+ * test-corpus.c: the codec's kept fuzz inputs have a whole message of every type there is, so that a new type does not
+ * go without: mutations of others hardly ever get as far. Inputs are as in fuzz-codec.c. */
 #include "base/cleanup.h"
 #include "proto/codec.h"
 
@@ -56,7 +56,8 @@ START_TEST(every_type_is_in_the_corpus)
     closedir(dir);
     codec_free(codec);
     for (uint16_t type = 0; type < 256; type++)
-        ck_assert_msg(seen[type] || strcmp(codec_type_name(type), "?") == 0, "no %s in %s", codec_type_name(type), CODEC_CORPUS);
+        ck_assert_msg(seen[type] || strcmp(codec_type_name(type), "?") == 0, "no %s in %s", codec_type_name(type),
+                      CODEC_CORPUS);
 }
 END_TEST
 

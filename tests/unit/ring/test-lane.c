@@ -49,8 +49,9 @@ static bool add(uint32_t slot, const char *input, size_t room)
 {
     const char *const args[] = {"one", "two"};
 
-    return lane_client_add(&client, slot, &(struct lane_call){.args = args, .n_args = 2, .input = input, .input_size = strlen(input),
-                                                              .room = room});
+    return lane_client_add(
+        &client, slot,
+        &(struct lane_call){.args = args, .n_args = 2, .input = input, .input_size = strlen(input), .room = room});
 }
 
 static uint32_t push(const char *input)
@@ -89,14 +90,21 @@ static bool turn(uint32_t slot, struct lane_request *q, const char *output)
 {
     uint32_t size = (uint32_t)strlen(output);
 
-    return lane_back_turn(&back, slot, q, &(struct lane_end){.run_usec = size, .cpu_usec = 1, .output_size = size}, output);
+    return lane_back_turn(&back, slot, q, &(struct lane_end){.run_usec = size, .cpu_usec = 1, .output_size = size},
+                          output);
 }
 
 static bool answer(uint32_t slot, uint32_t generation, enum lane_outcome outcome, const char *output)
 {
     return lane_back_answer(&back, slot, generation, 0,
-                            &(struct lane_answer){.outcome = outcome, .exit = 5, .worker = 1, .run_usec = 2, .cpu_usec = 3,
-                                                  .output = output, .output_size = (uint32_t)strlen(output), .error = "why",
+                            &(struct lane_answer){.outcome = outcome,
+                                                  .exit = 5,
+                                                  .worker = 1,
+                                                  .run_usec = 2,
+                                                  .cpu_usec = 3,
+                                                  .output = output,
+                                                  .output_size = (uint32_t)strlen(output),
+                                                  .error = "why",
                                                   .status = "so"});
 }
 
@@ -191,9 +199,10 @@ START_TEST(credit_and_sizes_have_their_limits)
     struct {
         size_t arg, input, room;
         bool fits;
-    } cases[] = {{0, 0, LANE_OUTPUT, true}, {0, 0, LANE_OUTPUT + 1, false}, {0, 0, SIZE_MAX, false}, {0, most, 0, true},
-                 {0, most + 1, 0, false}, {0, SIZE_MAX, 0, false}, {most, 0, 0, true}, {most + 1, 0, 0, false}, {17, most - 32, 0, true},
-                 {17, most - 31, 0, false}, {2000, 0, LANE_OUTPUT, true}, {1000, 1000, LANE_OUTPUT, true}};
+    } cases[] = {{0, 0, LANE_OUTPUT, true}, {0, 0, LANE_OUTPUT + 1, false}, {0, 0, SIZE_MAX, false},
+                 {0, most, 0, true},        {0, most + 1, 0, false},        {0, SIZE_MAX, 0, false},
+                 {most, 0, 0, true},        {most + 1, 0, 0, false},        {17, most - 32, 0, true},
+                 {17, most - 31, 0, false}, {2000, 0, LANE_OUTPUT, true},   {1000, 1000, LANE_OUTPUT, true}};
 
     lane_front_credit(&front, 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -262,11 +271,24 @@ START_TEST(requests_that_lie_about_their_size_are_refused)
     const struct {
         uint32_t n, size, item; /* which one lies */
         uint32_t args, input, room;
-    } lies[] = {{0, ok, 0, 8, 0, 0},          {LANE_ITEMS + 1, ok, 0, 8, 0, 0}, {UINT32_MAX, ok, 0, 8, 0, 0}, {1, LANE_ROOM + 1, 0, 8, 0, 0},
-                {1, UINT32_MAX, 0, 8, 0, 0},  {1, 15, 0, 0, 0, 0},              {1, 23, 0, 8, 0, 0},          {2, first + 15, 1, 0, 0, 0},
-                {1, ok, 0, most + 1, 0, 0},   {1, ok, 0, UINT32_MAX, 0, 0},     {1, ok, 0, 0, most + 1, 0},   {1, ok, 0, 0, UINT32_MAX, 0},
-                {1, ok, 0, 8, most - 15, 0},  {1, ok, 0, 8, 0, LANE_OUTPUT + 1}, {1, ok, 0, 7, 0, 0},         {2, ok, 1, 8, UINT32_MAX, 0},
-                {2, ok, 1, 8, 0, LANE_OUTPUT - 15}, {2, ok, 1, 7, 0, 0}};
+    } lies[] = {{0, ok, 0, 8, 0, 0},
+                {LANE_ITEMS + 1, ok, 0, 8, 0, 0},
+                {UINT32_MAX, ok, 0, 8, 0, 0},
+                {1, LANE_ROOM + 1, 0, 8, 0, 0},
+                {1, UINT32_MAX, 0, 8, 0, 0},
+                {1, 15, 0, 0, 0, 0},
+                {1, 23, 0, 8, 0, 0},
+                {2, first + 15, 1, 0, 0, 0},
+                {1, ok, 0, most + 1, 0, 0},
+                {1, ok, 0, UINT32_MAX, 0, 0},
+                {1, ok, 0, 0, most + 1, 0},
+                {1, ok, 0, 0, UINT32_MAX, 0},
+                {1, ok, 0, 8, most - 15, 0},
+                {1, ok, 0, 8, 0, LANE_OUTPUT + 1},
+                {1, ok, 0, 7, 0, 0},
+                {2, ok, 1, 8, UINT32_MAX, 0},
+                {2, ok, 1, 8, 0, LANE_OUTPUT - 15},
+                {2, ok, 1, 7, 0, 0}};
     struct lane_request q;
     uint32_t slot = push_many("ab");
     struct lane_slot *s = &client.memory->slots[slot];
@@ -280,7 +302,8 @@ START_TEST(requests_that_lie_about_their_size_are_refused)
     uint8_t *at = s->bytes + lies[_i].item * 48; /* head, arguments, input: 16 bytes each */
     memcpy(&item, at, sizeof(item));
     ck_assert_uint_eq(item.args_size, 8);
-    item = (struct lane_item){.argc = 2, .args_size = lies[_i].args, .input_size = lies[_i].input, .room = lies[_i].room};
+    item =
+        (struct lane_item){.argc = 2, .args_size = lies[_i].args, .input_size = lies[_i].input, .room = lies[_i].room};
     memcpy(at, &item, sizeof(item));
     ck_assert_int_eq(lane_back_read(&back, slot, &q), -EBADMSG);
 }
@@ -361,7 +384,7 @@ START_TEST(what_is_pushed_into_a_dead_lane_comes_back_untouched)
 }
 END_TEST
 
-/* --- several calls in a slot ------------------------------------------------------------------------------------------- */
+/* --- several calls in a slot -------------------------------------------------------------------------------------- */
 
 static void check_end(uint32_t slot, uint32_t item, const char *output)
 {
@@ -388,12 +411,13 @@ START_TEST(calls_that_share_a_slot_have_their_turns)
         ck_assert_uint_eq(q.call.room, 8);
         ck_assert_uint_eq(q.call.input_size, 1);
         ck_assert_mem_eq(q.bytes + q.call.args_at, "one\0two", 8);
-        ck_assert_uint_eq(q.bytes[q.call.input_at], (uint8_t)"abc"[i]);
+        ck_assert_uint_eq(q.bytes[q.call.input_at], (uint8_t) "abc"[i]);
         if (i < 2)
             ck_assert(turn(slot, &q, i ? "the 2nd" : "first"));
     }
     ck_assert(!turn(slot, &q, "x")); /* there is none */
-    lane_back_answer(&back, slot, generation, q.call.output_at, &(struct lane_answer){.exit = 5, .output = "last", .output_size = 4});
+    lane_back_answer(&back, slot, generation, q.call.output_at,
+                     &(struct lane_answer){.exit = 5, .output = "last", .output_size = 4});
     ck_assert(lane_client_ended(&client, slot));
     ck_assert_uint_eq(lane_client_last(&client, slot), 2);
     check_end(slot, 0, "first");
@@ -563,7 +587,7 @@ START_TEST(nobody_sleeps_for_ever)
 }
 END_TEST
 
-/* --- who looks on ------------------------------------------------------------------------------------------------------- */
+/* --- who looks on ------------------------------------------------------------------------------------------------- */
 
 static _Atomic bool over;
 

@@ -29,7 +29,6 @@ static int checked(uint32_t n_fds)
     return spawn_check(&request, sizeof(request), n_fds, FIRST);
 }
 
-
 START_TEST(what_is_right_passes)
 {
     ck_assert_int_eq(checked(SPAWN_FDS), 0);

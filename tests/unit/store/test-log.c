@@ -9,15 +9,15 @@
 #include "base/cleanup.h"
 #include "store/log.h"
 
-#define JOBS   400u
-#define SIZE   700u
-#define STEPS  200000u
+#define JOBS  400u
+#define SIZE  700u
+#define STEPS 200000u
 
 /* ck_assert() tells of each that holds, by a write: too much for millions. */
-#define must(holds)                                        \
-    do {                                                   \
-        if (!(holds))                                      \
-            ck_abort_msg("%s, WSD_SEED=%u", #holds, seed); \
+#define must(holds)                                                                                                    \
+    do {                                                                                                               \
+        if (!(holds))                                                                                                  \
+            ck_abort_msg("%s, WSD_SEED=%u", #holds, seed);                                                             \
     } while (0)
 
 static unsigned seed;
@@ -36,7 +36,8 @@ static struct known now[JOBS], before[JOBS];
 static void setup(void)
 {
     ck_assert_int_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA temp_store = MEMORY;" LOG_TABLE, NULL, NULL, NULL), SQLITE_OK); /* no disk at all */
+    /* no disk at all */
+    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA temp_store = MEMORY;" LOG_TABLE, NULL, NULL, NULL), SQLITE_OK);
     ck_assert_int_eq(log_open(&l, db), SQLITE_OK);
     memset(now, 0, sizeof(now));
     seed = getenv("WSD_SEED") ? (unsigned)atoi(getenv("WSD_SEED")) : (unsigned)getpid();
@@ -145,7 +146,8 @@ static void step(void)
     size_t size = record(made_of, bytes);
 
     if (!k->there) {
-        /* one that the transaction itself has dropped is in the index till it is over, and its number is used once only */
+        /* one that the transaction itself has dropped is in the index till it is over, and its number is used once
+         * only */
         if (hash_first(&l.index, number))
             return;
         must(log_give(&l, number, flags, bytes, size) == SQLITE_OK);
@@ -224,7 +226,8 @@ START_TEST(it_knows_what_it_was_told)
 }
 END_TEST
 
-/* The oldest job of all waits while others come and go: its entry is written again and again, behind what is known of it. */
+/* The oldest job of all waits while others come and go: its entry is written again and again, behind what is known of
+ * it. */
 START_TEST(what_was_given_may_stand_behind_what_is_known)
 {
     uint8_t bytes[SIZE] = {0};

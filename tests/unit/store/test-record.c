@@ -17,14 +17,48 @@ static void teardown(void)
 
 static struct store_row full(void)
 {
-    return (struct store_row){
-        .plugin = "plugin", .function = "", .directory = "/some/where", .priority = -100, .function_flags = UINT64_MAX,
-        .timeout_usec = 127, .retry_usec = 128, .retries = UINT32_MAX, .retry_on = 0x3fff, .submitted_usec = 1ull << 62,
-        .due_usec = 0x4000, .due_at = 1, .delay_usec = 5, .wait_usec = 6, .argc = 7, .tags = "a,b", .after = "x\0y",
-        .after_size = 3, .exit = 8, .retried = 9, .attempts = 10, .ended_usec = 11, .queued_usec = 12, .run_usec = 13,
-        .cpu_usec = 14, .done = 15, .total = 16, .output_size = 17, .error = "error", .status = NULL, .worker = "worker",
-        .backtrace = "back\ntrace", .id = {1, 2, 3, 0, 255}, .uid = 18, .state = 19, .key = "key", .args = "ar\0gs", .args_size = 6,
-        .input = "input", .input_size = 5, .output = "the output, so long", .requeued = 20};
+    return (struct store_row){.plugin = "plugin",
+                              .function = "",
+                              .directory = "/some/where",
+                              .priority = -100,
+                              .function_flags = UINT64_MAX,
+                              .timeout_usec = 127,
+                              .retry_usec = 128,
+                              .retries = UINT32_MAX,
+                              .retry_on = 0x3fff,
+                              .submitted_usec = 1ull << 62,
+                              .due_usec = 0x4000,
+                              .due_at = 1,
+                              .delay_usec = 5,
+                              .wait_usec = 6,
+                              .argc = 7,
+                              .tags = "a,b",
+                              .after = "x\0y",
+                              .after_size = 3,
+                              .exit = 8,
+                              .retried = 9,
+                              .attempts = 10,
+                              .ended_usec = 11,
+                              .queued_usec = 12,
+                              .run_usec = 13,
+                              .cpu_usec = 14,
+                              .done = 15,
+                              .total = 16,
+                              .output_size = 17,
+                              .error = "error",
+                              .status = NULL,
+                              .worker = "worker",
+                              .backtrace = "back\ntrace",
+                              .id = {1, 2, 3, 0, 255},
+                              .uid = 18,
+                              .state = 19,
+                              .key = "key",
+                              .args = "ar\0gs",
+                              .args_size = 6,
+                              .input = "input",
+                              .input_size = 5,
+                              .output = "the output, so long",
+                              .requeued = 20};
 }
 
 static void pack(enum record which, const struct store_row *row)
@@ -204,8 +238,10 @@ END_TEST
 START_TEST(entries_come_back)
 {
     static const struct entry entries[] = {
-        {ENTRY_GIVEN, ENTRY_APART | ENTRY_KEYED, UINT64_MAX, (const uint8_t *)"given", 5}, {.kind = ENTRY_STARTED, .number = 1},
-        {ENTRY_KNOWN, ENTRY_DEAD, 128, (const uint8_t *)"known", 5}, {.kind = ENTRY_GONE, .number = 0x4000}};
+        {ENTRY_GIVEN, ENTRY_APART | ENTRY_KEYED, UINT64_MAX, (const uint8_t *)"given", 5},
+        {.kind = ENTRY_STARTED, .number = 1},
+        {ENTRY_KNOWN, ENTRY_DEAD, 128, (const uint8_t *)"known", 5},
+        {.kind = ENTRY_GONE, .number = 0x4000}};
     struct entry e;
     size_t sum = 0;
 

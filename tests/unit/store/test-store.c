@@ -20,10 +20,10 @@
 #include "store/store.h"
 #include "tests/support/powerloss.h"
 
-#define QUEUED 3u
-#define DELAYED 2u
+#define QUEUED    3u
+#define DELAYED   2u
 #define SUCCEEDED 5u
-#define FAILED 6u
+#define FAILED    6u
 
 static char directory[256], path[300];
 static struct store *store;
@@ -165,7 +165,7 @@ static const char *integrity(void)
     return text;
 }
 
-/* --- cases ---------------------------------------------------------------------------------------------------------- */
+/* --- cases -------------------------------------------------------------------------------------------------------- */
 
 START_TEST(nothing_is_on_disk_before_the_first_request)
 {
@@ -454,8 +454,8 @@ static void write_waits(void)
     sem_wait(&may_write);
 }
 
-/* The first one is too large for SQLite's cache, so that it is written before its transaction is over, and small enough for no
- * checkpoint to follow. */
+/* The first one is too large for SQLite's cache, so that it is written before its transaction is over, and small enough
+ * for no checkpoint to follow. */
 START_TEST(who_comes_while_others_are_written_shares_their_fsync)
 {
     static char large[3 << 20];
@@ -485,7 +485,8 @@ START_TEST(who_comes_while_others_are_written_shares_their_fsync)
 }
 END_TEST
 
-/* The thread has begun with the first ones when the last one is posted: without a ring they are all on disk before it. */
+/* The thread has begun with the first ones when the last one is posted: without a ring they are all on disk before
+ * it. */
 START_TEST(it_begins_before_all_are_posted)
 {
     static struct store_request r[STORE_RING_EARLY];
@@ -695,30 +696,33 @@ START_TEST(one_of_a_newer_wsd_is_left_alone)
 END_TEST
 
 /* The tables of the first version. */
-#define FIRST_TABLES \
-    "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, " \
-    "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT NULL, " \
-    "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, " \
-    "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, " \
-    "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, " \
-    "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, " \
-    "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL DEFAULT 0, " \
-    "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, " \
-    "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);" \
-    "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;" \
-    "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);" \
+#define FIRST_TABLES                                                                                                   \
+    "CREATE TABLE jobs (number INTEGER PRIMARY KEY, id BLOB NOT NULL, uid INTEGER NOT NULL, plugin BLOB NOT NULL, "    \
+    "function BLOB NOT NULL, directory BLOB, job_key BLOB, priority INTEGER NOT NULL, function_flags INTEGER NOT "     \
+    "NULL, "                                                                                                           \
+    "timeout_usec INTEGER NOT NULL, retry_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT "      \
+    "NULL, "                                                                                                           \
+    "retried INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL, "                \
+    "started INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0, exit INTEGER NOT NULL DEFAULT 0, "           \
+    "argc INTEGER NOT NULL, submitted_usec INTEGER NOT NULL, due_usec INTEGER NOT NULL, "                              \
+    "ended_usec INTEGER NOT NULL DEFAULT 0, queued_usec INTEGER NOT NULL DEFAULT 0, run_usec INTEGER NOT NULL "        \
+    "DEFAULT 0, "                                                                                                      \
+    "cpu_usec INTEGER NOT NULL DEFAULT 0, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0, "         \
+    "output_size INTEGER NOT NULL DEFAULT 0, error BLOB, status BLOB, worker BLOB, backtrace BLOB);"                   \
+    "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"                                   \
+    "CREATE TABLE inputs (number INTEGER PRIMARY KEY, args BLOB, input BLOB);"                                         \
     "CREATE TABLE results (number INTEGER PRIMARY KEY, output BLOB);"
 
 /* The tables as they were before there were delays and schedules, with a job in them. */
 START_TEST(one_of_an_older_wsd_is_taken_over)
 {
     static const char old[] =
-        FIRST_TABLES
-        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, retry_on, "
-        "state, argc, submitted_usec, due_usec) "
-        "VALUES (7, zeroblob(16), 1, CAST('p' AS BLOB) || x'00', x'00', 0, 0, 0, 0, 0, 0, 3, 0, 0, 0);"
-        "INSERT INTO inputs VALUES (7, NULL, CAST('old' AS BLOB));"
-        "PRAGMA user_version = 1;";
+        FIRST_TABLES "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, "
+                     "retry_usec, retries, retry_on, "
+                     "state, argc, submitted_usec, due_usec) "
+                     "VALUES (7, zeroblob(16), 1, CAST('p' AS BLOB) || x'00', x'00', 0, 0, 0, 0, 0, 0, 3, 0, 0, 0);"
+                     "INSERT INTO inputs VALUES (7, NULL, CAST('old' AS BLOB));"
+                     "PRAGMA user_version = 1;";
     sqlite3 *db;
 
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
@@ -737,11 +741,11 @@ START_TEST(one_of_an_older_wsd_is_taken_over)
 }
 END_TEST
 
-/* As the fourth version had them: one that waits for another, one that was tried, one that has ended, one that is dead. */
+/* As the fourth version had them: one that waits for another, one that was tried, one that has ended, one that is
+ * dead. */
 START_TEST(what_had_a_column_each_is_taken_over)
 {
-    static const char old[] =
-        FIRST_TABLES
+    static const char old[] = FIRST_TABLES
         "ALTER TABLE jobs ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE jobs ADD COLUMN delay_usec INTEGER NOT NULL DEFAULT 0;"
         "ALTER TABLE jobs ADD COLUMN wait_usec INTEGER NOT NULL DEFAULT 0;"
@@ -750,27 +754,38 @@ START_TEST(what_had_a_column_each_is_taken_over)
         "ALTER TABLE jobs ADD COLUMN args BLOB;"
         "ALTER TABLE jobs ADD COLUMN input BLOB;"
         "ALTER TABLE jobs ADD COLUMN output BLOB;"
-        "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB NOT NULL, "
+        "CREATE TABLE schedules (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, name BLOB NOT NULL, calendar BLOB "
+        "NOT NULL, "
         "plugin BLOB NOT NULL, function BLOB NOT NULL, directory BLOB, args BLOB, argc INTEGER NOT NULL, "
-        "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT NULL, "
-        "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT NULL, "
+        "priority INTEGER NOT NULL, timeout_usec INTEGER NOT NULL, retries INTEGER NOT NULL, retry_on INTEGER NOT "
+        "NULL, "
+        "retry_usec INTEGER NOT NULL, wait_usec INTEGER NOT NULL, durable INTEGER NOT NULL, persistent INTEGER NOT "
+        "NULL, "
         "configured INTEGER NOT NULL, due_usec INTEGER NOT NULL, id BLOB, ran_usec INTEGER NOT NULL DEFAULT 0, "
         "runs INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0, state INTEGER NOT NULL DEFAULT 0, "
         "exit INTEGER NOT NULL DEFAULT 0, error BLOB);"
-        "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, timeout_usec, "
-        "retry_usec, retries, retry_on, state, argc, submitted_usec, due_usec, delay_usec, wait_usec, tags, runs_after, args, "
+        "INSERT INTO jobs (number, id, uid, plugin, function, directory, job_key, priority, function_flags, "
+        "timeout_usec, "
+        "retry_usec, retries, retry_on, state, argc, submitted_usec, due_usec, delay_usec, wait_usec, tags, "
+        "runs_after, args, "
         "input, started) "
-        "VALUES (1, x'000102030405060708090a0b0c0d0e0f', 4294967294, x'7000', x'6600', x'2f64' || x'00', x'6b00', -7, 5, 11, 12, "
+        "VALUES (1, x'000102030405060708090a0b0c0d0e0f', 4294967294, x'7000', x'6600', x'2f64' || x'00', x'6b00', -7, "
+        "5, 11, 12, "
         "13, 14, 3, 2, 1700000000000000, 15, 16, 17, x'7400', x'616674', x'610062', x'696e', 1);"
-        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, "
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, "
+        "retries, "
         "retry_on, state, argc, submitted_usec, due_usec, due_at, retried, attempts, error, runs_after) "
         "VALUES (2, zeroblob(16), 1, x'7000', x'6600', 7, 0, 0, 0, 3, 0, 2, 0, 0, 21, 1, 1, 2, x'6500', x'616674');"
-        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, "
-        "retry_on, state, argc, submitted_usec, due_usec, exit, ended_usec, queued_usec, run_usec, cpu_usec, done, total, "
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, "
+        "retries, "
+        "retry_on, state, argc, submitted_usec, due_usec, exit, ended_usec, queued_usec, run_usec, cpu_usec, done, "
+        "total, "
         "output_size, status, worker, output) "
-        "VALUES (3, zeroblob(16), 1, x'7000', x'6600', 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 31, 32, 33, 34, 35, 36, 37, 3, x'7300', "
+        "VALUES (3, zeroblob(16), 1, x'7000', x'6600', 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 31, 32, 33, 34, 35, 36, 37, 3, "
+        "x'7300', "
         "x'7700', x'6f7574');"
-        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, retries, "
+        "INSERT INTO jobs (number, id, uid, plugin, function, priority, function_flags, timeout_usec, retry_usec, "
+        "retries, "
         "retry_on, state, argc, submitted_usec, due_usec, dead, input) "
         "VALUES (4, zeroblob(16), 1, x'7000', x'6600', 0, 0, 0, 0, 1, 0, 6, 0, 0, 0, 1, x'6761');"
         "PRAGMA user_version = 4;";
@@ -945,7 +960,8 @@ START_TEST(sizes_without_bytes_are_damage)
     r.row.args_size = _i ? 5 : 0;
     r.row.input_size = _i ? 0 : 5;
     ck_assert_int_eq(record_pack(RECORD_GIVEN, &r.row, &record), 0);
-    ck_assert_int_eq(entry_put(&entry, &(struct entry){ENTRY_GIVEN, 0, 1, buffer_data(&record), buffer_size(&record)}), 0);
+    ck_assert_int_eq(entry_put(&entry, &(struct entry){ENTRY_GIVEN, 0, 1, buffer_data(&record), buffer_size(&record)}),
+                     0);
     damage("UPDATE log SET bytes = ?1", buffer_data(&entry), buffer_size(&entry));
     ck_assert_ptr_nonnull(strstr(store_problem(store), "damaged"));
     buffer_deinit(&record);
@@ -957,9 +973,10 @@ END_TEST
 START_TEST(steps_of_one_transaction_see_each_other)
 {
     static char large[STORE_SMALL + 1];
-    struct store_request r[9] = {add_request(1), request(STORE_END, 1), request(STORE_READ, 1), request(STORE_REQUEUE, 1),
-                                 request(STORE_START, 1), request(STORE_END, 1), request(STORE_READ, 1), request(STORE_DROP, 1),
-                                 request(STORE_READ, 1)};
+    struct store_request r[9] = {
+        add_request(1),          request(STORE_END, 1), request(STORE_READ, 1), request(STORE_REQUEUE, 1),
+        request(STORE_START, 1), request(STORE_END, 1), request(STORE_READ, 1), request(STORE_DROP, 1),
+        request(STORE_READ, 1)};
 
     open_store();
     ck_assert_int_eq(add(100), 0);
@@ -1042,7 +1059,8 @@ START_TEST(the_log_does_not_grow_by_what_is_gone)
 {
     static struct store_request r[256], drops[256];
     static char input[STORE_SMALL];
-    struct store_request start = request(STORE_START, 2), retry = request(STORE_RETRY, 3), again_started = request(STORE_START, 3);
+    struct store_request start = request(STORE_START, 2), retry = request(STORE_RETRY, 3),
+                         again_started = request(STORE_START, 3);
     struct store_request end = request(STORE_END, 4), read = request(STORE_READ, 4), dead = request(STORE_END, 5);
     struct store_request keyed = add_request(6), same = add_request(7);
 
@@ -1058,7 +1076,8 @@ START_TEST(the_log_does_not_grow_by_what_is_gone)
     dead.row.state = FAILED;
     dead.row.dead = 1;
     keyed.row.key = same.row.key = "key";
-    ck_assert_int_eq(do_one(&start) | do_one(&retry) | do_one(&again_started) | do_one(&end) | do_one(&dead) | do_one(&keyed), 0);
+    ck_assert_int_eq(
+        do_one(&start) | do_one(&retry) | do_one(&again_started) | do_one(&end) | do_one(&dead) | do_one(&keyed), 0);
     for (uint64_t n = 1000; n < 1000 + 40 * ARRAY_SIZE(r); n += ARRAY_SIZE(r)) {
         unsigned before = n_answered;
 

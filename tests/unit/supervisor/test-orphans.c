@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-orphans.c: the list of what wsd has started is as long as what is there, and nothing waits for a process that does not end. */
+ * test-orphans.c: the list of what wsd has started is as long as what is there, and nothing waits for a process that
+ * does not end. */
 #include "supervisor/orphans.h"
 
 #include <check.h>

@@ -20,7 +20,8 @@ struct ends {
 };
 
 /* One that the issuer has signed, with the key of all. kind: of the string. */
-static X509 *sign_by(const X509 *issuer, const char *cn, int n, int kind, const char *constraints, const char *names, const char *comment)
+static X509 *sign_by(const X509 *issuer, const char *cn, int n, int kind, const char *constraints, const char *names,
+                     const char *comment)
 {
     X509 *x = X509_new();
 
@@ -28,7 +29,9 @@ static X509 *sign_by(const X509 *issuer, const char *cn, int n, int kind, const 
     ASN1_INTEGER_set(X509_get_serialNumber(x), 2);
     X509_gmtime_adj(X509_getm_notBefore(x), -3600);
     X509_gmtime_adj(X509_getm_notAfter(x), 86400);
-    ck_assert_int_eq(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, kind, (const unsigned char *)cn, n, -1, 0), 1);
+    ck_assert_int_eq(
+        X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, kind, (const unsigned char *)cn, n, -1, 0),
+        1);
     X509_set_issuer_name(x, X509_get_subject_name(issuer));
     X509_set_pubkey(x, key);
     if (constraints)
@@ -48,7 +51,8 @@ static X509 *sign(const char *cn, int n, int kind, const char *names, const char
 
 static void open_ends(struct ends *e)
 {
-    const struct tls_options o = {.server = true, .certificate = certificate_file, .key = key_file, .ca = certificate_file};
+    const struct tls_options o = {
+        .server = true, .certificate = certificate_file, .key = key_file, .ca = certificate_file};
     char error[TLS_ERROR];
     int fds[2];
 
@@ -206,7 +210,8 @@ START_TEST(chains_have_a_limit)
     char error[TLS_ERROR];
 
     for (unsigned i = n; i-- > 0;)
-        issuer = e.client.more[i] = sign_by(issuer, (const char[]){'a', (char)('0' + i)}, 2, MBSTRING_ASC, "critical,CA:TRUE", NULL, NULL);
+        issuer = e.client.more[i] =
+            sign_by(issuer, (const char[]){'a', (char)('0' + i)}, 2, MBSTRING_ASC, "critical,CA:TRUE", NULL, NULL);
     e.client.shown = sign_by(issuer, "alice", 5, MBSTRING_ASC, NULL, NULL, NULL);
     open_ends(&e);
     if (n <= TLS_DEPTH_MAX) {
@@ -234,8 +239,8 @@ START_TEST(a_client_is_no_authority)
 }
 END_TEST
 
-#define X10 "xxxxxxxxxx"
-#define X50 X10 X10 X10 X10 X10
+#define X10  "xxxxxxxxxx"
+#define X50  X10 X10 X10 X10 X10
 #define X252 X50 X50 X50 X50 X50 "xx" /* with `CN:` and its NUL, TLS_NAME_MAX */
 
 static const struct {
@@ -248,7 +253,7 @@ static const struct {
     {"\0a\0l\0i\0c\0e", 10, V_ASN1_BMPSTRING, NULL, "CN:alice;"},
     {"\0\0\0a\0\0\0b", 8, V_ASN1_UNIVERSALSTRING, NULL, "CN:ab;"},
     {"al\xefve", 5, V_ASN1_T61STRING, NULL, "CN:al\xc3\xafve;"}, /* as Latin 1 */
-    {"alice ", 6, V_ASN1_UTF8STRING, NULL, "CN:alice ;"}, /* no line of a map ends so */
+    {"alice ", 6, V_ASN1_UTF8STRING, NULL, "CN:alice ;"},        /* no line of a map ends so */
     {"", 0, V_ASN1_UTF8STRING, NULL, ""},
     {"", 0, V_ASN1_UTF8STRING, "DNS:alice", "DNS:alice;"},
     {X252, 252, V_ASN1_UTF8STRING, NULL, "CN:" X252 ";"},

@@ -2,7 +2,8 @@
  *
  * file.c: test plugin in two versions, which differ in what they say: for files that change while they are loaded.
  *   says        SAYS
- *   when FILE   waits until FILE is there, then reads every page of its own code and data and says SAYS and their sum */
+ *   when FILE   waits until FILE is there, then reads every page of its own code and data and says SAYS and their
+ *   sum */
 #include <unistd.h>
 
 #include <wsd/plugin.h>
