@@ -867,10 +867,16 @@ START_TEST(job_does_not_pay_for_the_input_of_the_one_before)
     ck_assert_int_eq(ftruncate(fd, SIZE), 0);
     ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
     start_ready("1", "any");
-    uint32_t n = load("echo"),
-             before = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = SIZE)),
-             after = submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = 1));
-    send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd); /* which both wait for: both are there before one runs */
+    uint32_t n = load("echo"), generation;
+    send_fd(CONTROL_ARENA, 0, 0, 0, 0, fd);
+    small = wait_done(submit(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = 1)), NULL, 0);
+    ck_assert_msg(small.exit == 0, "%s", small.error); /* the arena is there */
+    uint32_t before =
+        prepare(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = SIZE), &generation);
+    uint32_t after = prepare(&CALL(n, "cat", .flags = DOWN_INPUT_PART | DOWN_INPUT_COPY, .input_size = 1), &generation);
+    front_submit(&front, before, UINT32_MAX);
+    front_submit(&front, after, UINT32_MAX);
+    front_ring(&front);
     large = wait_done(before, NULL, 0);
     small = wait_done(after, NULL, 0);
     ck_assert_msg(large.exit == 0 && small.exit == 0, "%s%s", large.error, small.error);
