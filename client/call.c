@@ -482,8 +482,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
 void call_pump(struct wsd_client *client)
 {
 again:
-    list_for_each_safe (l, n, &client->feeding) {
-        struct wsd_call *call = container_of(l, struct wsd_call, feeding);
+    list_for_each_entry_safe (struct wsd_call, call, after_call, &client->feeding, feeding) {
         int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
 
         if (taken < 0)

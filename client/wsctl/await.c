@@ -39,9 +39,7 @@ static int wait_all(struct batch *batch)
         if (fds[1].revents && signals_take())
             return CODE_CANCELLED; /* the jobs go on: they are not ours alone */
         wsd_client_process(batch->client);
-        list_for_each (l, &batch->items) {
-            struct batch_item *item = container_of(l, struct batch_item, link);
-
+        list_for_each_entry (struct batch_item, item, &batch->items, link) {
             if (item->refused) /* nothing is tried again here */
                 batch_item_fail(item, CODE_BUSY, item->error);
             item->refused = false;

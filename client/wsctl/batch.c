@@ -238,9 +238,7 @@ static void settle_ordered(struct batch *batch)
 
 static void settle_unordered(struct batch *batch)
 {
-    list_for_each_safe (l, n, &batch->items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry_safe (struct batch_item, item, after_item, &batch->items, link) {
         if (item->held && !batch->owner)
             own(item);
         if (item->done && (!batch->owner || batch->owner == item))
@@ -275,9 +273,7 @@ void batch_ignore(struct batch_item *item)
 
 void batch_cancel(struct batch *batch, uint64_t from)
 {
-    list_for_each (l, &batch->items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry (struct batch_item, item, &batch->items, link) {
         if (item->index >= from && !item->ignored)
             batch_ignore(item);
     }

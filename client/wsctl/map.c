@@ -183,9 +183,7 @@ static int retry(struct map *map)
     bool again = map->batch.n_done != map->done_at_refusal;
     int r = 0;
 
-    list_for_each (l, &map->batch.items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry (struct batch_item, item, &map->batch.items, link) {
         if (!item->refused || r != 0)
             continue;
         if (map->batch.n_running == 0 && !again) {
@@ -205,8 +203,8 @@ static size_t count_refused(struct map *map)
 {
     size_t n = 0;
 
-    list_for_each (l, &map->batch.items)
-        n += container_of(l, struct batch_item, link)->refused;
+    list_for_each_entry (struct batch_item, batch_item, &map->batch.items, link)
+        n += batch_item->refused;
     if (n > 0)
         map->jobs = MAX(1, MIN(map->jobs, map->batch.n_running));
     return n;
@@ -254,9 +252,7 @@ static bool waits_on(struct map *map, const struct batch_item *item)
 /* Those that were refused since the last look. */
 static void note_refused(struct map *map)
 {
-    list_for_each (l, &map->batch.items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry (struct batch_item, item, &map->batch.items, link) {
         if (!item->refused || item->noted)
             continue;
         item->noted = true;
@@ -276,9 +272,7 @@ static int submit_some(struct map *map, size_t max, size_t *ret_left)
     uint64_t begun = map->n_begun;
     int r = 0;
 
-    list_for_each (l, &map->batch.items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry (struct batch_item, item, &map->batch.items, link) {
         if (!item->refused || !max || map->batch.n_running >= map->jobs || r != 0)
             continue;
         item->refused = false;

@@ -250,9 +250,7 @@ static void look_for_failures(struct run *run)
     if (run->stopping || run->batch.noticed == UINT64_MAX || (run->keep_going && !run->batch.lost))
         return;
     run->stopping = true;
-    list_for_each (l, &run->batch.items) {
-        struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry (struct batch_item, item, &run->batch.items, link) {
         if (!item->done && !item->ignored)
             batch_ignore(item);
     }
@@ -284,9 +282,7 @@ static void forget_items(struct run *run)
     for (size_t i = 0; i < run->graph.n_nodes; i++)
         if (run->graph.nodes[i].item && run->graph.nodes[i].item->done)
             run->graph.nodes[i].submitted = true;
-    list_for_each (l, &run->batch.items) {
-        const struct batch_item *item = container_of(l, struct batch_item, link);
-
+    list_for_each_entry (const struct batch_item, item, &run->batch.items, link) {
         if (!item->done)
             return; /* the first that has not ended: those behind it stay, too */
         run->graph.nodes[item->index].item = NULL;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/cleanup.h"
+
 struct list {
     struct list *prev, *next;
 };
@@ -70,6 +72,14 @@ static inline void list_move_all(struct list *to, struct list *from)
     list_init(from);
 }
 
+/* The members of a list, in order: struct TYPE *entry, whose list is `member`. _safe: this one may be removed meanwhile. */
+#define list_for_each_entry(TYPE, entry, head, member)                                                                 \
+    for (TYPE *entry = container_of((head)->next, TYPE, member); &entry->member != (head);                             \
+         entry = container_of(entry->member.next, TYPE, member))
+#define list_for_each_entry_safe(TYPE, entry, after, head, member)                                                     \
+    for (TYPE *entry = container_of((head)->next, TYPE, member),                                                       \
+              *after = container_of(entry->member.next, TYPE, member);                                                 \
+         &entry->member != (head); entry = after, after = container_of(after->member.next, TYPE, member))
 #define list_for_each(l, head) for (struct list *l = (head)->next; l != (head); l = l->next)
 #define list_for_each_safe(l, n, head)                                                                                 \
     for (struct list *l = (head)->next, *n = l->next; l != (head); l = n, n = l->next)

@@ -55,9 +55,7 @@ void opens_answer(struct opens *o, uint32_t slot, uint32_t generation, uint32_t 
     if (error > ERRNO_MAX || (error == 0 && fd < 0))
         error = EIO;
     pthread_mutex_lock(&o->lock);
-    list_for_each (l, &o->waiting) {
-        struct open_wait *w = container_of(l, struct open_wait, link);
-
+    list_for_each_entry (struct open_wait, w, &o->waiting, link) {
         if (w->answered || w->slot != slot || w->generation != generation ||
             (serial != RING_NONE && w->serial != serial))
             continue;

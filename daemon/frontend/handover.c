@@ -37,9 +37,7 @@ static uint64_t inode_of(int fd)
 /* What the next wsd cannot answer is answered now. */
 static void answer(struct peer *p)
 {
-    list_for_each_safe (l, n, &p->calls) {
-        struct call *c = container_of(l, struct call, link);
-
+    list_for_each_entry_safe (struct call, c, after_c, &p->calls, link) {
         if (c->deferred)
             continue;
         if (c->over) { /* it has had its last frame */
@@ -60,8 +58,8 @@ static bool can_stay(const struct peer *p)
 {
     if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
         return false; /* what TLS knows of a connection stays in this process */
-    list_for_each (l, &p->calls)
-        if (!container_of(l, struct call, link)->deferred)
+    list_for_each_entry (struct call, call, &p->calls, link)
+        if (!call->deferred)
             return false;
     return true;
 }
@@ -83,8 +81,7 @@ static int put_peer(struct buffer *b, const struct peer *p)
     r = buffer_put(b, &k, sizeof(k));
     r |= buffer_put(b, directory ? directory_path(p->directory) : NULL, directory);
     r |= buffer_put(b, buffer_size(&p->in) ? buffer_data(&p->in) : NULL, buffer_size(&p->in));
-    list_for_each (l, &p->calls) {
-        const struct call *c = container_of(l, struct call, link);
+    list_for_each_entry (const struct call, c, &p->calls, link) {
         struct handover_call kc = {.tag = c->tag,
                                    .out_allowed = c->out_allowed,
                                    .flags = (c->kind == CALL_SUBMIT ? HANDOVER_SUBMIT : 0u) |
@@ -122,15 +119,13 @@ int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *re
     struct buffer b = {0};
     int *fds, r;
 
-    list_for_each (l, &f->peers)
-        answer(container_of(l, struct peer, link));
+    list_for_each_entry (struct peer, peer, &f->peers, link)
+        answer(peer);
     for (uint64_t turns = f->shares.n_marked / SHARE_MARKED + 1; turns; turns--)
         (void)frontend_flush(f);
     fds = malloc((f->n_peers + 1) * sizeof(*fds));
     r = fds && buffer_put(&b, &head, sizeof(head)) == 0 ? 0 : -ENOMEM;
-    list_for_each (l, &f->peers) {
-        struct peer *p = container_of(l, struct peer, link);
-
+    list_for_each_entry (struct peer, p, &f->peers, link) {
         if (r < 0 || !can_stay(p))
             continue;
         r = put_peer(&b, p);

@@ -113,9 +113,7 @@ static const struct origin *largest(const struct handshakes *h, const struct ori
     uint64_t most = own ? own->n + 1 : 1;
     const struct origin *found = own;
 
-    list_for_each (l, &h->all) {
-        const struct handshake *one = container_of(l, struct handshake, link);
-
+    list_for_each_entry (const struct handshake, one, &h->all, link) {
         if (one->origin->n <= most)
             continue;
         most = one->origin->n;
@@ -127,9 +125,7 @@ static const struct origin *largest(const struct handshakes *h, const struct ori
 /* Of those of the origin; NULL: of all. */
 static struct handshake *oldest(const struct handshakes *h, const struct origin *o, bool heard)
 {
-    list_for_each (l, &h->all) {
-        struct handshake *one = container_of(l, struct handshake, link);
-
+    list_for_each_entry (struct handshake, one, &h->all, link) {
         if ((!o || one->origin == o) && one->heard == heard)
             return one;
     }

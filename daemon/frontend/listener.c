@@ -33,8 +33,8 @@ static void pause_over(evutil_socket_t fd, short what, void *userdata)
     struct timeval t = {.tv_usec = ACCEPT_PAUSE_USEC};
     bool all = true;
 
-    list_for_each (l, &f->listeners)
-        all &= event_add(container_of(l, struct listener, link)->event, NULL) == 0;
+    list_for_each_entry (struct listener, listener, &f->listeners, link)
+        all &= event_add(listener->event, NULL) == 0;
     if (!all)
         evtimer_add(f->accept_timer, &t);
 }
@@ -45,8 +45,8 @@ static void pause_all(struct frontend *f)
 
     if (evtimer_add(f->accept_timer, &t) < 0)
         return; /* without an end it must not begin */
-    list_for_each (l, &f->listeners)
-        event_del(container_of(l, struct listener, link)->event);
+    list_for_each_entry (struct listener, listener, &f->listeners, link)
+        event_del(listener->event);
 }
 
 static void on_accept(evutil_socket_t fd, short what, void *userdata)
@@ -109,9 +109,7 @@ int frontend_listener(const struct frontend *f)
 {
     int fd = -1;
 
-    list_for_each (link, &f->listeners) {
-        const struct listener *l = container_of(link, struct listener, link);
-
+    list_for_each_entry (const struct listener, l, &f->listeners, link) {
         if (l->remote)
             continue;
         if (fd >= 0)

@@ -795,8 +795,7 @@ static bool go_on_closing(struct frontend *f)
     uint32_t share = (uint32_t)MAX(CLOSES_A_TURN / (f->n_closing + 1), CLOSES_LEAST);
 
     f->closes = CLOSES_A_TURN;
-    list_for_each_safe (l, n, &f->closing) {
-        struct peer *p = container_of(l, struct peer, link);
+    list_for_each_entry_safe (struct peer, p, after_p, &f->closing, link) {
         uint32_t budget = MIN(share, f->closes), left = budget;
 
         if (dispatch_closed(p, &left))
@@ -913,9 +912,7 @@ void frontend_goodbye(struct frontend *f)
     static const char text[] = "wsd is draining: open calls will end, new ones are refused";
     struct msg m = {.type = FRAME_GOODBYE, .error = {.code = CODE_BUSY, .text = {text, sizeof(text) - 1}}};
 
-    list_for_each (l, &f->peers) {
-        struct peer *p = container_of(l, struct peer, link);
-
+    list_for_each_entry (struct peer, p, &f->peers, link) {
         if (p->greeted)
             peer_send(p, &m, 0, NULL, 0);
     }
@@ -923,9 +920,7 @@ void frontend_goodbye(struct frontend *f)
 
 bool frontend_quiet(const struct frontend *f)
 {
-    list_for_each (l, &f->peers) {
-        const struct peer *p = container_of(l, struct peer, link);
-
+    list_for_each_entry (const struct peer, p, &f->peers, link) {
         if (buffer_size(&p->out))
             return false;
     }

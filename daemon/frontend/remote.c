@@ -374,9 +374,7 @@ static void recheck(struct peer *p, const struct remote *r)
 
 void frontend_set_remote(struct frontend *f, struct remote *r)
 {
-    list_for_each (l, &f->peers) {
-        struct peer *p = container_of(l, struct peer, link);
-
+    list_for_each_entry (struct peer, p, &f->peers, link) {
         if (!p->remote || !p->remote->user)
             continue; /* a handshake that goes on is by the old files, and is looked up in the new map */
         if (!p->failed)

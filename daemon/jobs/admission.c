@@ -61,9 +61,7 @@ void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec)
 
 bool user_evict(struct user *user)
 {
-    list_for_each (l, &user->kept) {
-        struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (struct job, job, &user->kept, link) {
         if (!job->watches) {
             job_free(job);
             return true;
@@ -83,9 +81,7 @@ static bool could_evict(const struct user *user, uint64_t bytes)
 {
     uint64_t sum = 0;
 
-    list_for_each (l, &user->kept) {
-        const struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (const struct job, job, &user->kept, link) {
         if (sum >= bytes)
             break;
         if (!job->watches)

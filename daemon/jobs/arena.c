@@ -221,9 +221,7 @@ static uint32_t free_place(const struct domain *d)
  * RING_SLOTS jobs. */
 static void make_room(struct domain *d)
 {
-    list_for_each (l, &d->arenas) {
-        struct arena_shown *s = container_of(l, struct arena_shown, of_domain);
-
+    list_for_each_entry (struct arena_shown, s, &d->arenas, of_domain) {
         if (s->n_handed == 0) {
             withdraw(s);
             return;
@@ -324,9 +322,7 @@ void arenas_gone(struct domain *d)
     while (!list_empty(&d->arenas)) {
         struct arena_shown *s = container_of(d->arenas.next, struct arena_shown, of_domain);
 
-        list_for_each (l, &s->arena->uses) {
-            struct arena_use *u = container_of(l, struct arena_use, link);
-
+        list_for_each_entry (struct arena_use, u, &s->arena->uses, link) {
             u->shown = u->shown == s ? NULL : u->shown;
         }
         shown_free(s);

@@ -323,8 +323,8 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     struct domain *d;
 
     if (uid == 0) {
-        list_for_each (l, &jobs->domains)
-            if (!trace_is_free(container_of(l, struct domain, link)))
+        list_for_each_entry (struct domain, domain, &jobs->domains, link)
+            if (!trace_is_free(domain))
                 return -EBUSY;
         if (jobs->traced)
             return -EBUSY;
@@ -364,9 +364,7 @@ static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct e
 
     if (any)
         jobs->traced = 0;
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (!is_meant(d->traced, d->traced_by, uid, number))
             continue;
         any = true;
@@ -392,17 +390,15 @@ uint64_t ask_traces(const struct jobs *jobs)
 
     if (jobs->traced)
         return 1;
-    list_for_each (l, &jobs->domains)
-        n += container_of(l, struct domain, link)->traced != 0;
+    list_for_each_entry (struct domain, domain, &jobs->domains, link)
+        n += domain->traced != 0;
     return n;
 }
 
 static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_question *q)
 {
     jobs->options.workers = workers;
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (!d->settings.workers)
             ask_one(d, ASK_SET_WORKERS, workers, q);
     }
@@ -417,9 +413,7 @@ static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t
 {
     switch (what) {
     case JOBS_WORKERS:
-        list_for_each (l, &jobs->domains) {
-            struct domain *d = container_of(l, struct domain, link);
-
+        list_for_each_entry (struct domain, d, &jobs->domains, link) {
             if (is_own(d, uid) || d->key == domain_owner(jobs, uid))
                 ask_one(d, ASK_WORKERS, 0, q);
         }

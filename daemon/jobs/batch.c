@@ -111,14 +111,10 @@ static uint64_t count_running(const struct batch *b)
 
     if (!b->n_open)
         return 0;
-    list_for_each (l, &b->jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &b->jobs->domains, link) {
         if (!d->executor)
             continue;
-        list_for_each (h, &d->handed) {
-            const struct job *job = container_of(h, struct job, link);
-
+        list_for_each_entry (const struct job, job, &d->handed, link) {
             n += job->batched && job_batch(job)->batch == b && front_running(&d->executor->front, job->slot, &started);
         }
     }
@@ -336,8 +332,7 @@ void batches_turn(struct jobs *jobs)
 
 void batches_progress(struct jobs *jobs)
 {
-    list_for_each_safe (l, n, &jobs->batch_progress) {
-        struct batch_watch *w = container_of(l, struct batch_watch, progress);
+    list_for_each_entry_safe (struct batch_watch, w, after_w, &jobs->batch_progress, progress) {
         struct batch_info info;
 
         if (w->told == w->batch->total + w->batch->done)
@@ -384,9 +379,7 @@ static bool make_room(struct jobs *jobs, const struct user *user)
 {
     if (user->n_batches < JOBS_BATCHES_PER_USER)
         return true;
-    list_for_each (l, &jobs->batches_kept) {
-        struct batch *b = container_of(l, struct batch, kept);
-
+    list_for_each_entry (struct batch, b, &jobs->batches_kept, kept) {
         if (b->user != user)
             continue;
         drop(b);

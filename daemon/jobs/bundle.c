@@ -440,9 +440,7 @@ bool bundles_find(struct jobs *jobs, const uint8_t id[16])
 
 void jobs_array_split(struct array_watch *w, uint32_t item)
 {
-    list_for_each_safe (l, next, &w->bundles) {
-        struct bundle *b = container_of(l, struct bundle, link);
-
+    list_for_each_entry_safe (struct bundle, b, after_b, &w->bundles, link) {
         if (item == UINT32_MAX || (item >= b->first && item - b->first < b->n))
             bundle_split(b->job);
     }
@@ -483,9 +481,7 @@ bool bundles_brief(struct domain *d)
     bool awake = false;
 
     front_submitted(&d->executor->front);
-    list_for_each (l, &d->handed) {
-        const struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (const struct job, job, &d->handed, link) {
         nsec += bundle_nsec(job);
         if (!job->bundled || nsec >= RING_WORTH_USEC * 1000)
             return false;
@@ -502,9 +498,7 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
     uint64_t started;
 
     *ret_any = false;
-    list_for_each (l, &d->handed) {
-        struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (struct job, job, &d->handed, link) {
         *ret_any |= job->bundled;
         if (!job->bundled)
             continue;

@@ -345,9 +345,7 @@ bool domain_wanted(struct domain *d)
 {
     if (d->queue.n)
         return true;
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (plugin_wanted(p))
             return true;
     }
@@ -357,9 +355,7 @@ bool domain_wanted(struct domain *d)
 /* Everything that was loaded before, and what is asked for now, so that no job waits for dlopen. */
 static void preload(struct domain *d)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (!p->stale && ((p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
             plugin_load(p);
     }
@@ -513,9 +509,7 @@ static uint32_t count_own(const struct jobs *jobs, uint64_t owner)
 {
     uint32_t n = 0;
 
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         n += d->key == owner && d->own;
     }
     return n;

@@ -351,8 +351,8 @@ void gates_turn(struct jobs *jobs)
         if (!is_needed(g))
             user_gate_free(g);
     }
-    list_for_each (l, &jobs->domains)
-        domain_pump(container_of(l, struct domain, link));
+    list_for_each_entry (struct domain, domain, &jobs->domains, link)
+        domain_pump(domain);
 }
 
 void gates_free(struct jobs *jobs)
@@ -395,12 +395,8 @@ static struct gate *make(struct jobs *jobs, struct name n)
     queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
     if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
-    list_for_each (l, &jobs->domains) {
-        const struct domain *d = container_of(l, struct domain, link);
-
-        list_for_each (h, &d->handed) {
-            const struct job *job = container_of(h, struct job, link);
-
+    list_for_each_entry (const struct domain, d, &jobs->domains, link) {
+        list_for_each_entry (const struct job, job, &d->handed, link) {
             g->n_inside += goes_through(job, g) ? job_count(job) : 0;
         }
     }

@@ -70,9 +70,7 @@ void health_heard(struct domain *d)
 /* Handed to it, and none of it is being done. */
 static bool takes_nothing(struct domain *d)
 {
-    list_for_each (l, &d->handed) {
-        struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (struct job, job, &d->handed, link) {
         if (!front_waiting(&d->executor->front, job->slot))
             return false;
     }

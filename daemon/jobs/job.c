@@ -907,8 +907,8 @@ void jobs_rearm(struct jobs *jobs)
     jobs->was_untimed = true;
     if (!list_empty(&jobs->progress) && !evtimer_pending(jobs->progress_timer, NULL))
         jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
-    list_for_each (l, &jobs->domains)
-        domain_rearm(container_of(l, struct domain, link));
+    list_for_each_entry (struct domain, domain, &jobs->domains, link)
+        domain_rearm(domain);
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
         for (struct hash_link *l = jobs->by_id.buckets[i]; l && !jobs->untimed; l = l->next) {
             struct job *job = container_of(l, struct job, by_id);

@@ -361,9 +361,7 @@ void jobs_interrupt_all(struct jobs *jobs)
 {
     jobs->draining = true;
     schedules_stop(jobs);
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (d->executor) {
             d->distrusted = true; /* nothing that it still says changes an answer that was given */
             executor_kill(d->executor);
@@ -374,9 +372,7 @@ void jobs_interrupt_all(struct jobs *jobs)
 
 void jobs_finish_executors(struct jobs *jobs)
 {
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         domain_finish(d);
     }
 }
@@ -940,9 +936,7 @@ bool jobs_asleep(struct jobs *jobs)
         !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) || !list_empty(&jobs->ends_due) ||
         (jobs->store && store_posted(jobs->store)))
         return false;
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         domain_settle(d);
         if (d->n_unrung || d->unpumped) /* since jobs_poll(), for a connection whose frames had been held back */
             return false;
@@ -980,9 +974,7 @@ bool jobs_shrink(struct jobs *jobs)
 
 void jobs_awake(struct jobs *jobs)
 {
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (d->executor)
             front_awake(&d->executor->front);
     }
@@ -1052,13 +1044,11 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
 {
     uint64_t running = 0, started;
 
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
-
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (!d->executor)
             continue;
-        list_for_each (h, &d->handed)
-            running += front_running(&d->executor->front, container_of(h, struct job, link)->slot, &started);
+        list_for_each_entry (struct job, job, &d->handed, link)
+            running += front_running(&d->executor->front, job->slot, &started);
     }
     *ret_running = running;
     *ret_waiting = jobs->counters.n_open - MIN(running, jobs->counters.n_open);

@@ -99,8 +99,8 @@ static void revoke_all(struct direct *l)
     list_for_each_safe (link_, next_, &(d)->directs)                                                                   \
         for (struct direct *l = container_of(link_, struct direct, link); l; l = NULL)
 #define for_each_domain(d, jobs)                                                                                       \
-    list_for_each (domain_, &(jobs)->domains)                                                                          \
-        for (struct domain *d = container_of(domain_, struct domain, link); d; d = NULL)
+    list_for_each_entry (struct domain, entry, &(jobs)->domains, link)                                                 \
+        for (struct domain *d = entry; d; d = NULL)
 
 void lanes_stale(const struct plugin *p)
 {
@@ -443,9 +443,7 @@ static void was_opened(struct direct *l, uint32_t error)
 
 static void was_bound(struct direct *l, uint32_t number, uint32_t error)
 {
-    list_for_each_safe (link, next, &l->binding) {
-        struct lane_bind *b = container_of(link, struct lane_bind, link);
-
+    list_for_each_entry_safe (struct lane_bind, b, after_b, &l->binding, link) {
         if (!b->told || b->number != number)
             continue;
         if (!error && l->bounds[number].plugin)

@@ -144,9 +144,7 @@ struct plugin *plugin_loading(struct domain *d)
 {
     struct plugin *first = NULL;
 
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (p->state == PLUGIN_LOADING && (!first || p->load_order < first->load_order))
             first = p;
     }
@@ -279,9 +277,7 @@ static bool is_unused(const struct plugin *p)
 
 void plugins_forget_looked(struct domain *d)
 {
-    list_for_each_safe (l, n, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry_safe (struct plugin, p, after_p, &d->plugins, link) {
         if (p->looked && is_unused(p))
             plugin_free(p);
     }
@@ -291,9 +287,7 @@ static void forget_least_used(struct domain *d)
 {
     struct plugin *least = NULL;
 
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (is_unused(p) && (!least || p->used < least->used))
             least = p;
     }
@@ -303,9 +297,7 @@ static void forget_least_used(struct domain *d)
 /* Older files are forgotten with the executor that has them; one that does nothing can go now. */
 static void forget_stale_loads(struct domain *d)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (p->stale && p->state == PLUGIN_READY && !p->n_jobs && !d->n_handed && !plugin_loading(d)) {
             domain_finish(d);
             return;
@@ -319,8 +311,8 @@ static uint32_t number_take(struct domain *d)
 {
     bool used[JOBS_PLUGINS] = {false};
 
-    list_for_each (l, &d->plugins)
-        used[container_of(l, struct plugin, link)->number] = true;
+    list_for_each_entry (struct plugin, plugin, &d->plugins, link)
+        used[plugin->number] = true;
     for (uint32_t i = 0; i < JOBS_PLUGINS; i++)
         if (!used[i])
             return i;
@@ -368,9 +360,7 @@ struct plugin *plugin_make(struct domain *d, const char *request)
 
 struct plugin *plugin_find(struct domain *d, const char *request)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (!p->stale && !p->reload && strcmp(p->request, request) == 0)
             return p;
     }
@@ -504,9 +494,7 @@ static void described(struct plugin *p)
 
 void plugin_load_wanted(struct domain *d)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (!p->stale && plugin_wanted(p))
             plugin_load(p);
     }
@@ -601,9 +589,7 @@ static bool function_take(struct plugin *p, const struct control *c)
 
 void plugin_control(struct domain *d, const struct control *c)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (p->number != c->number)
             continue;
         if (p->state == PLUGIN_LOADING && (c->kind == CONTROL_LOADED ? loaded(p, c) : function_take(p, c)))
@@ -617,9 +603,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
 {
     struct plugin *suspect = blame ? plugin_loading(d) : NULL;
 
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         evtimer_del(p->timer);
         if (p->state != PLUGIN_FAILED)
             p->state = PLUGIN_UNKNOWN;
@@ -635,9 +619,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
 
 void plugin_fail_waiting(struct domain *d, int error, const char *text)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (plugin_wanted(p))
             plugin_failed(p, error, text);
     }

@@ -70,14 +70,11 @@ static bool is_unfair(struct domain *d)
     uint32_t slack = domain_workers(d), lanes;
     struct ahead all = {0}, ahead = {0};
 
-    list_for_each (l, &d->handed) {
-        const struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (const struct job, job, &d->handed, link) {
         if (waits(d, job))
             seen_of(&all, job->user, job->priority, true);
     }
-    list_for_each (l, &d->handed) {
-        const struct job *job = container_of(l, struct job, link);
+    list_for_each_entry (const struct job, job, &d->handed, link) {
         struct seen *s = waits(d, job) ? seen_of(&ahead, job->user, job->priority, true) : NULL;
 
         if (!s)
@@ -110,9 +107,7 @@ static bool hogs_places(struct domain *d)
     uint32_t n = 0;
     int least = 0;
 
-    list_for_each (l, &d->handed) {
-        const struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (const struct job, job, &d->handed, link) {
         if (!waits(d, job))
             continue;
         least = n ? MIN(least, (int)job->priority) : job->priority;
@@ -120,8 +115,7 @@ static bool hogs_places(struct domain *d)
     }
     if (n == 0 || d->n_handed <= domain_workers(d))
         return false;
-    list_for_each (l, &d->jobs->waiting) {
-        struct domain *other = container_of(l, struct domain, waiting);
+    list_for_each_entry (struct domain, other, &d->jobs->waiting, waiting) {
         const struct job *first = queue_first(&other->queue);
 
         if (other != d && first && first->priority >= least && other->n_handed < domain_workers(other))

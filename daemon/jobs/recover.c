@@ -293,9 +293,7 @@ static const struct job *only_job(struct domain *d)
 
     if (plugin_loading(d) || lanes_running(d))
         return NULL;
-    list_for_each (l, &d->handed) {
-        struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (struct job, job, &d->handed, link) {
         if (!front_running(&d->executor->front, job->slot, &started))
             continue;
         if (one)
@@ -314,9 +312,7 @@ static void suspect(struct domain *d, const struct death *death)
 
     if (plugin_loading(d) || lanes_running(d))
         return;
-    list_for_each (l, &d->handed) {
-        struct job *job = container_of(l, struct job, link);
-
+    list_for_each_entry (struct job, job, &d->handed, link) {
         if (!front_running(&d->executor->front, job->slot, &started))
             continue;
         if ((job->more && job->more->stop) || (one && job_function(one) != job_function(job)))

@@ -67,8 +67,8 @@ static uint32_t count_old(const struct domain *d)
 {
     uint32_t n = 0;
 
-    list_for_each (l, &d->jobs->domains)
-        n += container_of(l, struct domain, link)->successor == d;
+    list_for_each_entry (struct domain, domain, &d->jobs->domains, link)
+        n += domain->successor == d;
     return n;
 }
 
@@ -194,8 +194,7 @@ void recycle_ready(struct domain *n)
 
     if (d->standby != n)
         return;
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
 
         p->in_next = 0;
@@ -226,9 +225,7 @@ void recycle_control(struct domain *n, const struct control *c)
 
     if (d->standby != n)
         return;
-    list_for_each (l, &d->plugins) {
-        struct plugin *q = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, q, &d->plugins, link) {
         if (q->number == c->number && q->in_next == 1)
             p = q;
     }
@@ -288,9 +285,7 @@ static void take_over(struct domain *d, struct domain *n)
     d->started_usec = n->started_usec;
     d->n_ended = 0;
     d->resident_first = 0;
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (p->state == PLUGIN_READY && p->in_next != 2)
             p->state = PLUGIN_UNKNOWN; /* loaded when it is wanted */
     }

@@ -147,9 +147,7 @@ static bool is_under_way(const struct plugin *p)
 
 bool reload_under_way(struct domain *d, const char *request)
 {
-    list_for_each (l, &d->plugins) {
-        struct plugin *p = container_of(l, struct plugin, link);
-
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
         if (is_under_way(p) && strcmp(p->request, request) == 0)
             return true;
     }
@@ -160,8 +158,8 @@ static uint32_t count_under_way(struct domain *d)
 {
     uint32_t n = 0;
 
-    list_for_each (l, &d->plugins)
-        n += is_under_way(container_of(l, struct plugin, link));
+    list_for_each_entry (struct plugin, plugin, &d->plugins, link)
+        n += is_under_way(plugin);
     return n;
 }
 
@@ -294,8 +292,7 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
     owners = calloc(room, sizeof(*owners));
     if (!owners)
         return -ENOMEM;
-    list_for_each (l, &jobs->domains) {
-        struct domain *d = container_of(l, struct domain, link);
+    list_for_each_entry (struct domain, d, &jobs->domains, link) {
         struct plugin *p =
             d->successor || d->standby_of || d->probe || !(all || d->key == own) ? NULL : plugin_find(d, request);
         bool known = false;

@@ -305,8 +305,8 @@ int jobs_start(struct jobs *jobs)
     look_again(jobs);
     store_finish(store); /* nobody hears that one runs which has been interrupted */
     schedules_start(jobs);
-    list_for_each (l, &jobs->domains)
-        domain_pump(container_of(l, struct domain, link));
+    list_for_each_entry (struct domain, domain, &jobs->domains, link)
+        domain_pump(domain);
     return 0;
 }
 

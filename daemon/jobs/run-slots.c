@@ -32,8 +32,8 @@ static void wait(struct domain *d)
         return;
     list_push_back(&jobs->waiting, &d->waiting);
     if (d->n_handed < domain_workers(d))
-        list_for_each (l, &jobs->domains)
-            recall_waits(container_of(l, struct domain, link), d);
+        list_for_each_entry (struct domain, domain, &jobs->domains, link)
+            recall_waits(domain, d);
 }
 
 bool run_slots_let(struct domain *d)
@@ -74,8 +74,7 @@ struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
 {
     struct domain *best = NULL, *aged = NULL;
 
-    list_for_each_safe (l, n, &jobs->waiting) {
-        struct domain *d = container_of(l, struct domain, waiting);
+    list_for_each_entry_safe (struct domain, d, after_d, &jobs->waiting, waiting) {
         int priority, top;
 
         if (!queue_first(&d->queue)) { /* what waited was cancelled, or is at a gate now */
@@ -88,8 +87,7 @@ struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
             best = d;
     }
     if (best && jobs->run_slot_turns == AGEING_TURNS - 1)
-        list_for_each (l, &jobs->waiting) {
-            struct domain *d = container_of(l, struct domain, waiting);
+        list_for_each_entry (struct domain, d, &jobs->waiting, waiting) {
             const struct job *first = queue_first(&d->queue);
 
             if (first->priority < queue_first(&best->queue)->priority && first->accepted_usec <= before_usec &&

@@ -33,9 +33,7 @@ static struct moved *moved_free(struct moved *m)
 
 static struct moved *find(const struct limits *l, bool own, uint32_t uid, const char *key)
 {
-    list_for_each (i, &l->moved) {
-        struct moved *m = container_of(i, struct moved, link);
-
+    list_for_each_entry (struct moved, m, &l->moved, link) {
         if (m->own == own && (!own || m->uid == uid) && strcmp(m->key, key) == 0)
             return m;
     }
@@ -48,9 +46,7 @@ static bool move_over(const struct limits *l, bool own, uint32_t uid, struct con
     char error[CONFIG_ERROR];
     bool any = false;
 
-    list_for_each (i, &l->moved) {
-        const struct moved *m = container_of(i, struct moved, link);
-
+    list_for_each_entry (const struct moved, m, &l->moved, link) {
         if (m->own != own || (own && m->uid != uid))
             continue;
         (void)config_set_limit(c, l->config, m->key, m->value, own, error); /* it was right when it came */
@@ -80,8 +76,7 @@ static int apply(struct limits *l)
     in_force(l, &c);
     jobs_set_limits(l->jobs, &c.limits);
     frontend_set_limits(l->frontend, &c.frontend_limits);
-    list_for_each (i, &l->moved) {
-        const struct moved *m = container_of(i, struct moved, link);
+    list_for_each_entry (const struct moved, m, &l->moved, link) {
         int one = m->own ? apply_user(l, m->uid, &c) : 0;
 
         r = one < 0 ? one : r;
@@ -202,9 +197,7 @@ static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct 
     int r = config_each_limit(&c, tell, &t);
     if (r < 0)
         return r;
-    list_for_each (i, &l->moved) {
-        const struct moved *m = container_of(i, struct moved, link);
-
+    list_for_each_entry (const struct moved, m, &l->moved, link) {
         if (m->own && (all || m->uid == uid))
             to(
                 &(struct frontend_limit){

@@ -246,9 +246,7 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
     if (whole)
         return true;
     database_rollback(s->db);
-    list_for_each (l, batch) {
-        struct store_request *q = container_of(l, struct store_request, link);
-
+    list_for_each_entry (struct store_request, q, batch, link) {
         database_undo_reply(q);
         take_words(q, r, why);
     }
@@ -262,8 +260,7 @@ static void take_out(struct store *s, struct list *batch)
     char why[STORE_WHY];
     bool ok = database_begin(s->db, why) == 0;
 
-    list_for_each (l, batch) {
-        const struct store_request *q = container_of(l, struct store_request, link);
+    list_for_each_entry (const struct store_request, q, batch, link) {
         struct store_request drop = {.op = STORE_DROP, .row = {.number = q->row.number, .input_fd = -1}};
 
         if (q->op == STORE_ADD)
@@ -285,9 +282,7 @@ static void check_again(struct store *s, struct list *batch)
         return;
     if (s->db)
         take_out(s, batch);
-    list_for_each (l, batch) {
-        struct store_request *q = container_of(l, struct store_request, link);
-
+    list_for_each_entry (struct store_request, q, batch, link) {
         if (q->result < 0)
             continue;
         database_undo_reply(q);
@@ -300,8 +295,8 @@ static void do_batch(struct store *s, struct list *batch)
     char why[STORE_WHY];
     int r = s->lost ? s->lost_error : s->db ? ensure_there(s, why) : open_now(s, why);
     if (r < 0) {
-        list_for_each (l, batch)
-            take_words(container_of(l, struct store_request, link), r, s->lost ? s->why : why);
+        list_for_each_entry (struct store_request, store_request, batch, link)
+            take_words(store_request, r, s->lost ? s->why : why);
         return;
     }
     if (do_all(s, batch, STORE_BATCH)) {
@@ -609,8 +604,8 @@ void store_ring(struct store *s)
         return;
     error = thread_start(s);
     if (error < 0)
-        list_for_each (l, &s->posted)
-            take_words(container_of(l, struct store_request, link), error, "no thread can be had for it");
+        list_for_each_entry (struct store_request, store_request, &s->posted, link)
+            take_words(store_request, error, "no thread can be had for it");
     pthread_mutex_lock(&s->lock);
     move(&s->posted, error < 0 ? &s->done : &s->waiting, UINT32_MAX);
     pthread_mutex_unlock(&s->lock);

@@ -147,9 +147,7 @@ static int clear(int at, const char *name)
 
 static void clear_late(struct cgroups *g)
 {
-    list_for_each_safe (l, n, &g->late) {
-        struct cgroup *c = container_of(l, struct cgroup, link);
-
+    list_for_each_entry_safe (struct cgroup, c, after_c, &g->late, link) {
         if (clear(g->fd, c->name) == 0) {
             list_remove(&c->link);
             free(c);

@@ -344,9 +344,7 @@ static void flush(struct helper *h)
 {
     int r = 0;
 
-    list_for_each (l, &h->children) {
-        struct child *c = container_of(l, struct child, link);
-
+    list_for_each_entry (struct child, c, &h->children, link) {
         if (r == 0 && c->wants_start)
             r = send_start(h, c);
         if (r == 0 && c->wants_kill && c->started)
@@ -441,9 +439,7 @@ void helper_kill(struct child *c)
 
 static struct child *child_of(struct helper *h, uint64_t serial)
 {
-    list_for_each (l, &h->children) {
-        struct child *c = container_of(l, struct child, link);
-
+    list_for_each_entry (struct child, c, &h->children, link) {
         if (c->request.serial == serial && c->started && !c->telling)
             return c;
     }
@@ -527,9 +523,7 @@ static int take_reply(struct helper *h)
 static void lost(struct helper *h, bool lives)
 {
     down(h);
-    list_for_each (l, &h->children) {
-        struct child *c = container_of(l, struct child, link);
-
+    list_for_each_entry (struct child, c, &h->children, link) {
         if (!c->started) {
             lose_cgroup(c);
             continue;

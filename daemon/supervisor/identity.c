@@ -117,9 +117,7 @@ static int lookup_new(struct event_base *base, uint32_t uid, uint32_t first_id, 
 
 static struct lookup *lookup_of(uint32_t uid, uint32_t first_id)
 {
-    list_for_each (l, &lookups) {
-        struct lookup *q = container_of(l, struct lookup, link);
-
+    list_for_each_entry (struct lookup, q, &lookups, link) {
         if (q->uid == uid && q->first_id == first_id)
             return q;
     }

@@ -120,8 +120,8 @@ bool remains_end(struct remains *r)
 
     if (r->n == 0)
         return true;
-    list_for_each (l, &r->lives)
-        shutdown(container_of(l, struct life, link)->fd, SHUT_WR);
+    list_for_each_entry (struct life, life, &r->lives, link)
+        shutdown(life->fd, SHUT_WR);
     if (!r->deadline)
         r->deadline = evtimer_new(r->base, on_deadline, r);
     return !r->deadline || event_add(r->deadline, &limit) < 0;
