@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * inherit.h: what a process inherits from its parent, put right before it does anything else. tests/README.md has the
+ * inherit.h: what a process inherits from its parent, put right before it does anything else. tests/faults.md has the
  * table of states.
  */
 #pragma once

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# descriptors.sh: each process that wsd starts has the descriptors that the table in tests/README.md gives it, and no other; and
+# descriptors.sh: each process that wsd starts has the descriptors that the table in tests/faults.md gives it, and no other; and
 # what a job does to its stdout and stderr does not harm wsd's log.
 # shellcheck disable=SC2119,SC2086 # words of their own
 . "$(dirname "$0")/../support/lib.sh"
@@ -31,7 +31,7 @@ note_process() { # PROGRAM PID...
     done
 }
 rows() { # of the table: PROGRAM|DESCRIPTOR|KIND, one descriptor each
-    sed -n '/^## Descriptors, by program/,/^## Inherited/p' "$SRC/tests/README.md" | awk -F ' *[|] *' '$2 != "program" && $2 !~ /^-|^$/ && NF > 4 {
+    sed -n '/^## Descriptors, by program/,/^## Inherited/p' "$SRC/tests/faults.md" | awk -F ' *[|] *' '$2 != "program" && $2 !~ /^-|^$/ && NF > 4 {
         n = split($3, fds, ", *"); for (i = 1; i <= n; i++) print $2 "|" fds[i] "|" $4 }'
 }
 as_the_table() {
@@ -131,7 +131,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     check "wsd-spawn, and what it starts under the uid of a user" through_spawner
     check "what that writes only wsd reads" only_wsd_reads "$(executors "$(pgrep -P "$WSD_PID" -x wsd-spawn)")"
     stop_wsd
-    check "each descriptor is in the table of tests/README.md, and each row was seen" as_the_table
+    check "each descriptor is in the table of tests/faults.md, and each row was seen" as_the_table
 else
-    skip "each descriptor is in the table of tests/README.md" "wsd-spawn needs root"
+    skip "each descriptor is in the table of tests/faults.md" "wsd-spawn needs root"
 fi

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # inherit.sh: states that a parent may leave behind (support/inherit.c), by program. A row of a table is a state and what is right in it;
-# tests/README.md has the tables in words.
+# tests/faults.md has the tables in words.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
