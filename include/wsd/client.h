@@ -2,28 +2,29 @@
  *
  * wsd/client.h: hand jobs to a running wsd and get their results (libwsclient, pkg-config wsclient).
  *
- * A handle (struct wsd_client) is one connection. There is no global state: several threads may each use a handle of
- * their own; one handle is used by one thread at a time. Nothing is printed, no signal is touched, no thread is
- * started.
+ * A handle (struct wsd_client) is one connection. There is no global state. Several threads may each use a handle of
+ * their own; only one thread at a time may use a handle. The library prints nothing, touches no signal and starts no
+ * thread.
  *
  * Two ways to use it, which mix freely:
- *  - blocking: wsd_client_submit(), then wsd_call_wait(); wsd_client_job() and the others below just return the answer.
- *  - in an event loop: watch wsd_client_fd() for wsd_client_events(), then call wsd_client_process(), which makes the
- *    callbacks. It never blocks.
+ *  - blocking: wsd_client_submit(), then wsd_call_wait(). Calls that ask, such as wsd_client_job(), return the answer.
+ *  - in an event loop: watch wsd_client_fd() for wsd_client_events(), then call wsd_client_process(). It makes the
+ *    callbacks and never blocks.
  *
- * Errors are negative errno values; wsd_client_error() has the words. The ones with a meaning of their own:
+ * Errors are negative errno values; wsd_client_error() returns the words. These have a meaning of their own:
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
- *   -ECONNRESET    the connection ended; every call in flight gets it, once. Connect anew with a new handle. An orderly
- *                  restart of a wsd that systemd runs does not end it: calls for durable jobs just take longer. Where
- *                  wsd ended in order and is not back, wsd_client_exit() of those is 75, and the job is in its store.
+ *   -ECONNRESET    the connection ended; every call in flight gets it, once. Use a new handle, or
+ *                  wsd_client_reconnect(). An orderly restart of a wsd that systemd runs does not end the connection:
+ *                  calls for durable jobs just take longer. If wsd ended in order and is not back, wsd_client_exit()
+ *                  is 75 for those calls, and the job is in wsd's store.
  *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
  *   -EAGAIN        refused for now: queue full, quota, draining
  *   -EACCES        not permitted
  *   -EINVAL        the request is wrong
- *   -ETIMEDOUT     the time given to a waiting call was up; the job goes on
- *   -EPROTO        what is at the socket does not speak wsd's protocol
- *   -EIO, -EREMOTEIO, -EOWNERDEAD  wsd had a failure of I/O, of its own, or does not know how the job ended
- * Words and exit code of a call that failed can be had in its done callback, and after wsd_call_wait().
+ *   -ETIMEDOUT     the time given to a waiting call is up; the job goes on
+ *   -EPROTO        the program at the socket does not speak wsd's protocol
+ *   -EIO, -EREMOTEIO, -EOWNERDEAD  wsd had an I/O error, had an internal error, or does not know how the job ended
+ * The words and the exit code of a failed call are available in its done callback, and after wsd_call_wait().
  */
 #ifndef WSD_CLIENT_H
 #define WSD_CLIENT_H
@@ -63,8 +64,8 @@ enum wsd_job_state {
     WSD_JOB_INTERRUPTED = 10,
 };
 
-/* What is known of a job. Texts are never NULL; they belong to the library and live as long as the call that gave them
- * says. Fields are appended, never moved; `size` tells how many bytes the library filled. Since 0.1. */
+/* A job as wsd knows it. Texts are never NULL. They belong to the library and live as long as the call that returned
+ * them says. Fields are appended, never moved; `size` is the number of bytes that the library filled. Since 0.1. */
 struct wsd_job_info {
     size_t size;
     struct wsd_id id;
@@ -72,8 +73,8 @@ struct wsd_job_info {
     const char *function;
     enum wsd_job_state state;
     int exit;           /* what `wsctl submit` would exit with; the job's own status where it failed */
-    const char *error;  /* one line, "" where there is none */
-    const char *status; /* where the plugin has more to say */
+    const char *error;  /* one line; "" if there is none */
+    const char *status; /* text that the plugin set; "" if there is none */
     const char *worker; /* EXECUTOR.WORKER, "" before it ran */
     uint32_t attempts;
     uint32_t uid;
@@ -81,88 +82,96 @@ struct wsd_job_info {
     uint64_t run_usec;
     uint64_t cpu_usec;
     uint64_t submitted_usec; /* since the epoch */
-    uint64_t done, total;    /* progress; total 0: not known */
-    const char *backtrace;   /* of one that crashed, a line a frame; "" where there is none */
+    uint64_t done, total;    /* progress; total 0: unknown */
+    const char *backtrace;   /* of a job that crashed, one line a frame; "" if there is none */
     const char *key;         /* of wsd_submit, "" */
     bool durable;
     bool dead;          /* durable, ended badly, and out of retries: see wsd_client_dead() */
-    uint32_t retries;   /* that it was given */
-    uint64_t due_usec;  /* delayed: so long until it goes on, or is tried again */
-    uint32_t waits_for; /* held: so many of the jobs that it is to run after have not ended */
+    uint32_t retries;   /* as submitted */
+    uint64_t due_usec;  /* delayed: time until it goes on, or is tried again */
+    uint32_t waits_for; /* held: number of jobs it runs after that have not ended */
     const char *tags;   /* of wsd_submit, with commas between; "" */
     bool in_batch;      /* it belongs to the batch `batch` */
     struct wsd_id batch;
     uint64_t placed; /* bytes of its output that are in its part of the arena */
 };
 
-/* Files: a job may want to read a file that its arguments name. Where wsd cannot open it by the submitter's rights, it
- * asks the library, which opens it for reading, relative to the directory that was the working directory at
- * wsd_client_open(), while the connection is processed. Only what an argument of that job names is opened (the path
- * itself, something below it, or `--option=PATH`), and only regular files and directories. */
+/* Files: a job may want to read a file that its arguments name. If wsd cannot open it with the submitter's rights, it
+ * asks the library. The library opens the file for reading, while the connection is processed. The path is relative to
+ * the working directory at wsd_client_open(). The library opens only what an argument of that job names: the path
+ * itself, something below it, or `--option=PATH`. It opens only regular files and directories. */
 
 /* --- the connection ------------------------------------------------------------------------------------------- */
 
-/* Connects and shakes hands; blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_SOCKET, else a user's own
- * wsd, else the system's (as wsctl does); WSD_HOST comes before all of them. On failure *ret_client may still be set
- * (else it is NULL), for wsd_client_error(); free it in either case. 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT,
- * -EPROTONOSUPPORT, -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG, -ECONNRESET. Since 0.1. */
+/* Connects and shakes hands. Blocks for at most timeout_usec (0: 5 seconds). socket NULL: WSD_HOST if it is set, else
+ * WSD_SOCKET, else a user's own wsd, else the system's, as for wsctl. On failure *ret_client is a handle for
+ * wsd_client_error(), or NULL; free it in either case. Returns 0, -ENOENT, -ECONNREFUSED, -EACCES, -ETIMEDOUT,
+ * -EPROTONOSUPPORT, -EPROTO, -EAGAIN, -ENOMEM, -ENAMETOOLONG or -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
 
-/* A wsd on another machine, that listens for TLS ([tls] in wsd.conf(5)). Set size to sizeof(struct wsd_tls), and what
- * is not used to NULL: then the environment variable holds. Texts are not kept. Fields are appended. Since 0.1. */
+/* A wsd on another machine that listens for TLS ([tls] in wsd.conf(5)). Set size to sizeof(struct wsd_tls). A field
+ * that is NULL is taken from the environment variable that it names. Texts are not kept. Fields are appended. Since
+ * 0.1. */
 struct wsd_tls {
     size_t size;
     const char *host;        /* HOST:PORT or [ADDRESS]:PORT; the server's certificate must name HOST. WSD_HOST */
-    const char *certificate; /* file in PEM: ours, with those between it and the CA behind it. WSD_TLS_CERT */
-    const char *key;         /* file in PEM, without a password, that others cannot read. WSD_TLS_KEY */
-    const char *ca;          /* file in PEM: who may sign the server's certificate. WSD_TLS_CA */
+    const char *certificate; /* file in PEM: ours, followed by those between it and the CA. WSD_TLS_CERT */
+    const char *key;         /* file in PEM, without a password, which other users cannot read. WSD_TLS_KEY */
+    const char *ca;          /* file in PEM: the CAs that may sign the server's certificate. WSD_TLS_CA */
 };
 
-/* The same as wsd_client_open() for such a one; tls NULL: all by the environment. wsd_client_open() itself does this
- * where socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than timeout_usec. What differs then:
- * no direct lanes (wsd_call() goes by the socket), and no file that an argument names is opened, neither here nor
- * there: give it as input. -EACCES: one side refuses the other's certificate, or it is no user there; -EOPNOTSUPP: the
- * library was built or installed without TLS; -EINVAL: something is missing, or no certificate, key or CA is in its
- * file; -EHOSTUNREACH. Since 0.1. */
+/* Connects to a wsd on another machine, as wsd_client_open() does on this one. tls NULL: all from the environment.
+ * wsd_client_open() itself does this if socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than
+ * timeout_usec.
+ *
+ * Two things differ on such a connection. There are no direct lanes: wsd_call() goes by the socket. No file that an
+ * argument names is opened, neither here nor there: give it as input.
+ *
+ * Returns what wsd_client_open() does, and -EACCES: one side refuses the other's certificate, or the certificate
+ * belongs to no user there; -EOPNOTSUPP: the library was built or installed without TLS; -EINVAL: a field is missing,
+ * or a file has no certificate, key or CA; -EHOSTUNREACH. Since 0.1. */
 WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
-/* Where the connection has ended (a call on the handle gave -ECONNRESET, or wsd_client_open() failed): connects again,
- * to the same place, and with that the handle is as new. Blocks for at most timeout_usec (0: 5 seconds), and tries
- * until then while no wsd is there, as between a crash and the next start. What was open on the old connection has had
- * its end (-ECONNRESET), and stays so: a durable job goes on in the next wsd, and wsd_client_attach() follows it there;
- * a batch or an arena is to be made anew, and the old ones are to be freed. 0, also where the connection stands;
- * -EDEADLK in a callback of the handle; what wsd_client_open() says. Since 0.1. */
+/* Connects again, to the same place, after the connection has ended: a call on the handle returned -ECONNRESET, or
+ * wsd_client_open() failed. The handle is then as new. Blocks for at most timeout_usec (0: 5 seconds). Until then it
+ * keeps trying while there is no wsd, as between a crash and the next start.
+ *
+ * Calls that were open on the old connection have ended with -ECONNRESET, and stay ended. A durable job goes on in the
+ * next wsd, and wsd_client_attach() follows it there. Make batches and arenas anew, and free the old ones.
+ *
+ * Returns 0, also if the connection still stands; -EDEADLK in a callback of the handle; or as wsd_client_open(). Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec);
 
-/* Closes. Jobs of this connection that were not detached are cancelled by wsd. Calls still open get their done callback
- * with -ECONNRESET first. NULL is fine. Returns NULL. Since 0.1. */
+/* Closes the connection and frees the handle. wsd cancels the jobs of this connection that were not detached. Calls
+ * that are still open get their done callback first, with -ECONNRESET. NULL is allowed. Returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_client *wsd_client_free(struct wsd_client *client);
 
-/* The words for the last failure on this handle, one line; valid until the next call. Since 0.1. */
+/* Returns the words for the last failure on this handle, one line; valid until the next call. Since 0.1. */
 WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
 
-/* The exit code of wsctl(1) (64 to 130) that goes with the last failure. Since 0.1. */
+/* Returns the exit code of wsctl(1) (64 to 130) for the last failure. Since 0.1. */
 WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
 
-/* Where the last failure was a refusal for now (-EAGAIN): after how many microseconds another try is worth while; 0:
- * not known. As with the words, a call's can be had in its done callback and after wsd_call_wait(). Who tries again
- * adds some chance to it, so that many that were refused together do not come back together. Since 0.1. */
+/* Returns the microseconds after which to try again, if the last failure was a refusal for now (-EAGAIN); 0: unknown.
+ * For a call it is available in the done callback and after wsd_call_wait(). Add a random part to the time, so that
+ * many clients that were refused together do not come back together. Since 0.1. */
 WSD_EXPORT uint64_t wsd_client_retry_usec(const struct wsd_client *client);
 
-/* For event loops: the descriptor, and the poll(2) events to wait for. Since 0.1. */
+/* The descriptor, and the poll(2) events to wait for, for event loops. Since 0.1. */
 WSD_EXPORT int wsd_client_fd(const struct wsd_client *client);
 WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
 
-/* Reads and writes what it can without blocking, and makes the callbacks. 0 or a negative errno: then the connection
- * is over and every open call has had its done callback. Since 0.1. */
+/* Reads and writes what it can without blocking, and makes the callbacks. Returns 0 or a negative errno. After an error
+ * the connection is over, and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
-/* Writes what it can without blocking, and reads nothing: what was just submitted goes at once, for one system call
- * less than by wsd_client_process() where nothing is known to be there to read. Returns as that one. Since 0.1. */
+/* Writes what it can without blocking, and reads nothing. What was just submitted leaves at once. This takes one system
+ * call less than wsd_client_process() if there is nothing to read. Returns as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
-/* Waits until something happened and processes it, at most timeout_usec (UINT64_MAX: for ever). 0 (also after a
- * signal), -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
+/* Waits until something has happened and processes it, for at most timeout_usec (UINT64_MAX: for ever). Returns 0 (also
+ * after a signal), -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec);
 
 /* --- submitting ----------------------------------------------------------------------------------------------- */
@@ -171,26 +180,25 @@ enum wsd_submit_flags {
     WSD_SUBMIT_DETACH = 1u << 0,   /* the job outlives this connection; its result is kept for wsd_client_attach() */
     WSD_SUBMIT_PROGRESS = 1u << 1, /* call progress as it moves */
     WSD_SUBMIT_STREAM = 1u << 2,   /* the input comes through wsd_call_feed() */
-    /* Accepted only when it is on disk; it goes on when this connection ends, and after the end of wsd, however that
-     * comes, and so is its end there for wsd_client_attach() by its id, as long as the daemon's configuration says. One
-     * that may have been running when wsd was ended runs again if its function is idempotent, else it ends as
-     * interrupted. Its output is told when it has ended. Input: at most 256 MiB. -EOPNOTSUPP where wsd is too old for
-     * it. Since 0.1. */
+    /* wsd accepts the job only when it is on disk. The job goes on when this connection ends, and after every end of
+     * wsd. So does its result: wsd_client_attach() gets it by id, as long as the daemon's configuration says. A job
+     * that may have been running when wsd ended runs again if its function is idempotent, else it ends as interrupted.
+     * Its output comes when it has ended. Input: at most 256 MiB. -EOPNOTSUPP: wsd is too old for it. Since 0.1. */
     WSD_SUBMIT_DURABLE = 1u << 3,
-    /* With WSD_SUBMIT_DETACH, and not with STREAM: the call is done as soon as the job is accepted; done is called
-     * then, with error 0 and no info. The cheapest way to hand over many jobs. Files that its arguments name are not
-     * opened by the library. Since 0.1. */
+    /* With WSD_SUBMIT_DETACH, and not with STREAM: the call is done as soon as the job is accepted. done is called
+     * then, with error 0 and no info. This is the cheapest way to hand over many jobs. The library does not open files
+     * that the arguments name. Since 0.1. */
     WSD_SUBMIT_LEAVE = 1u << 4,
-    /* The input is what lies in a file: input_size bytes of input_fd, from input_offset on. Its descriptor goes to wsd,
-     * not its bytes. Not with STREAM and DURABLE. See wsd_client_takes_files(). Since 0.1. */
+    /* The input is a part of a file: input_size bytes of input_fd, from input_offset on. The descriptor goes to wsd,
+     * not the bytes. Not with STREAM or DURABLE. See wsd_client_takes_files(). Since 0.1. */
     WSD_SUBMIT_FILE = 1u << 5,
-    /* The input is what lies in the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE and DETACH.
+    /* The input is a part of the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE or DETACH.
      * Since 0.1. */
     WSD_SUBMIT_ARENA = 1u << 6,
 };
 
-/* One job. Zero everything that is not used; set size to sizeof(struct wsd_submit). Everything is copied by
- * wsd_client_submit(), except input, which must stay until the call is done or freed: it is sent as wsd takes it. With
+/* One job. Zero all fields that are not used, and set size to sizeof(struct wsd_submit). wsd_client_submit() copies
+ * everything except input. The input must stay until the call is done or freed, since it is sent as wsd takes it. With
  * WSD_SUBMIT_STREAM it is the first piece of the input. Fields are appended. Since 0.1. */
 struct wsd_submit {
     size_t size;
@@ -203,148 +211,170 @@ struct wsd_submit {
     uint64_t timeout_usec; /* of its run time; 0: none */
     int priority;          /* -100 to 100 */
     uint32_t flags;
-    /* NULL: none. While wsd knows a job of this user's with that key (at most 255 bytes), another submit with it is
-     * that job: it gets its id, output and end, whatever else it says. Such a job goes on when this connection ends,
-     * and its end is kept as that of a detached one, or of a durable one where it is that. Since 0.1. */
+    /* NULL: none. At most 255 bytes. While wsd knows a job of this user's with the key, another submit with it
+     * stands for that job: it gets the job's id, output and end, whatever else it says. A job with a key goes on
+     * when this connection ends. Its result is kept as that of a detached job, or of a durable one if it is durable.
+     * Since 0.1. */
     const char *key;
-    /* A job that ends badly is tried again so often (0 to 1000), after pauses that begin with retry_usec (0: one
-     * second; at most a day) and double up to five minutes, or stay as they are where they begin longer; up to half of
-     * each is left out, at random. What counts as badly: the bits 1u << state of retry_on, 0: all of WSD_JOB_FAILED,
-     * WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the last try's output is told, when it has
-     * ended. Since 0.1. */
+    /* How often a job that ends badly is tried again (0 to 1000). The pauses begin with retry_usec (0: one second; at
+     * most a day). They double up to five minutes; if the first is longer, all are as long. Each is shortened by up to
+     * a half, at random. retry_on has the ends that count as bad, as bits 1u << state. 0 means all of WSD_JOB_FAILED,
+     * WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the output of the last try is delivered, when it
+     * has ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
-    /* When it goes on, at the earliest; WSD_JOB_DELAYED until then. At most one of the two. delay_usec: so long after
-     * it was accepted, at most ten years; the time that the machine sleeps counts, and setting its clock changes
-     * nothing. at_usec: at that time, in microseconds since the epoch, by the machine's clock, also where that is set
-     * meanwhile; in the past: at once. A durable one waits on after the end of wsd. It counts for its user's limits.
-     * Since 0.1. */
+    /* When the job goes on, at the earliest; until then it is WSD_JOB_DELAYED. Set at most one of the two.
+     *
+     * delay_usec: this long after it was accepted, at most ten years. Time that the machine sleeps counts, and setting
+     * its clock changes nothing. at_usec: at that time by the machine's clock, in microseconds since the epoch, even if
+     * the clock is set meanwhile; a time in the past means at once.
+     *
+     * A durable job goes on waiting after the end of wsd. A delayed job counts for its user's limits. Since 0.1. */
     uint64_t delay_usec, at_usec;
-    /* The longest time in the queue once it may go on, 0: any; of each try anew. Beyond it the job ends as
-     * WSD_JOB_TIMED_OUT without having run, and is not tried again. -EOPNOTSUPP where wsd is too old for any of these.
-     * Since 0.1. */
+    /* The longest time in the queue once the job may go on, for each try anew; 0: any. Beyond it the job ends as
+     * WSD_JOB_TIMED_OUT without having run, and is not tried again. -EOPNOTSUPP: wsd is too old for one of delay_usec,
+     * at_usec and queue_usec. Since 0.1. */
     uint64_t queue_usec;
-    /* Jobs of this user's that it is to run after, by their ids; at most 1024 in all. The id of a batch stands for all
-     * of its jobs, once it is closed. It is held until every one of them has come to its end, after its last try. Where
-     * one of `after` has not succeeded, the job is cancelled, with an error that names that one, and so are those that
-     * are to run after this one; how those of `after_any` end does not matter. One that has ended before counts, as
-     * long as wsd knows it; an id that it does not know is refused (-ENOENT). A job with WSD_SUBMIT_DURABLE may only
-     * name such jobs, and no batch (-EINVAL). -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    /* Ids of this user's jobs that the job runs after; at most 1024 in all. The id of a batch stands for all of its
+     * jobs, once it is closed. The job is held until each of them has ended, after its last try.
+     *
+     * If one of `after` has not succeeded, the job is cancelled, with an error that names that one. So are the jobs
+     * that are to run after this one. How those of `after_any` end does not matter.
+     *
+     * A job that has ended before counts as long as wsd knows it; an unknown id is refused (-ENOENT). A job with
+     * WSD_SUBMIT_DURABLE may only name durable jobs, and no batch (-EINVAL). -EOPNOTSUPP: wsd is too old for it. Since
+     * 0.1. */
     const struct wsd_id *after, *after_any;
     size_t n_after, n_after_any;
-    /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens: what they mean is the users'
-     * choice, and how many jobs with one may run at once the administrator's (wsd_client_gate_tag()). The same name is
-     * the same tag, whosever jobs it is on. -EOPNOTSUPP where wsd is too old for it. Since 0.1. */
+    /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens. The users choose what a tag
+     * means; the administrator chooses how many jobs with a tag may run at once (wsd_client_gate_tag()). A name is the
+     * same tag on the jobs of all users. -EOPNOTSUPP: wsd is too old for it. Since 0.1. */
     const char *const *tags;
     size_t n_tags;
-    /* With WSD_SUBMIT_FILE: a regular file, or a memfd, open for reading; `input` is NULL. The descriptor is copied,
-     * and may be closed when wsd_client_submit() has returned; its file position is neither used nor moved. A function
-     * that gets its input whole reads the file in place: what is written into it before the job has ended the job may
-     * see, or not. Where the file is cut below that size meanwhile, the job fails, and says so. Input by file counts in
-     * full for the user's quota, and for max-input, unless the function streams. Since 0.1. */
+    /* With WSD_SUBMIT_FILE: a regular file, or a memfd, open for reading; `input` is NULL. The library copies the
+     * descriptor, so you may close it when wsd_client_submit() has returned. The file position is neither used nor
+     * moved.
+     *
+     * A function that gets its input whole reads the file in place. The job may or may not see what is written into the
+     * file before it has ended. If the file is cut below that size meanwhile, the job fails, and says so.
+     *
+     * Input by file counts in full for the user's quota, and for max-input unless the function streams. Since 0.1. */
     int input_fd;
     uint64_t input_offset;
-    /* NULL: none. Where output_size is not 0, the output goes to that part of the arena, from output_offset on, and not
-     * through the connection: how much came is wsd_job_info.placed, also of a job that failed. Output that is larger
-     * fails the job. With an arena input comes with WSD_SUBMIT_ARENA, or is small enough for one frame (-EMSGSIZE); the
-     * job has no key and no retries, and is not detached. Since 0.1. */
+    /* NULL: none. If output_size is not 0, the output goes to that part of the arena, from output_offset on, and not
+     * through the connection. wsd_job_info.placed is the number of bytes that came, also for a job that failed. Output
+     * that is larger fails the job.
+     *
+     * With an arena, the input comes with WSD_SUBMIT_ARENA, or is small enough for one frame (-EMSGSIZE). The job has
+     * no key and no retries, and is not detached. Since 0.1. */
     struct wsd_arena *arena;
     uint64_t output_offset, output_size;
 };
 
-/* What happens to a call, told on the thread that made one of the calls which process the connection:
- * wsd_client_process(), all that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct
- * wsd_callbacks). Each may be NULL. They may make any call on the handle but wsd_client_free(). One that processes the
- * connection may bring about others, each of which keeps what was read for it: who does so in each of many goes that
- * deep. One call's output callback is not entered again while it runs. Fields are appended. Since 0.1. */
+/* What happens to a call. The callbacks run on the thread that made a call which processes the connection:
+ * wsd_client_process(), all calls that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct
+ * wsd_callbacks). Each callback may be NULL.
+ *
+ * A callback may make any call on the handle except wsd_client_free(). A callback that processes the connection may
+ * cause further callbacks inside itself. Each level keeps what was read for it, so doing this in each callback nests
+ * deeply. The output callback of a call is not entered again while it runs. Fields are appended. Since 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
     void (*accepted)(struct wsd_call *call, const struct wsd_id *id, void *userdata);
-    /* The next bytes of the output, valid during the callback, which has taken them when it returns. Returning anything
-     * but 0 holds the flow: no more output is told, nor asked for, until wsd_call_resume(); done waits for what has
-     * already arrived. Without this callback the output is gathered for wsd_call_output(). */
+    /* The next bytes of the output. They are valid during the callback, and count as taken when it returns. Any return
+     * value but 0 holds the flow: no more output is delivered or asked for until wsd_call_resume(). done waits for the
+     * output that has already arrived. Without this callback the library gathers the output for wsd_call_output(). */
     int (*output)(struct wsd_call *call, const void *data, size_t size, void *userdata);
     void (*message)(struct wsd_call *call, int level, const char *text, void *userdata);
     void (*progress)(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata);
-    /* Once, last. error 0: info says how the job ended. A negative errno: there was no job, or it is not known how
-     * it ended; info is NULL and text has the words. */
+    /* Called once, last. error 0: info says how the job ended. A negative errno: there was no job, or its end is
+     * unknown; info is NULL and text has the words. */
     void (*done)(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata);
     void *userdata;
 };
 
-/* Whether WSD_SUBMIT_FILE may be used on this connection: not to a wsd on another machine, nor to one that is too old.
- * Who may not, sends the bytes (-EOPNOTSUPP). Since 0.1. */
+/* Whether WSD_SUBMIT_FILE may be used on this connection. It may not with a wsd on another machine or one that is too
+ * old; send the bytes then (-EOPNOTSUPP). Since 0.1. */
 WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
 
-/* Submits a job without blocking. callbacks may be NULL, and is copied. 0, -EINVAL (a limit is exceeded: the words say
- * which), -ENOMEM, -ECONNRESET; with WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN where too many
- * descriptors wait to be sent: process the connection first. A refusal by wsd comes through done. What is submitted one
- * behind the other, with nothing but plugin, function, timeout, priority, DETACH and LEAVE set, and these alike, leaves
- * together, 128 jobs in a frame: a full one at once, the last one when the connection is processed; so submit all that
- * there is before. Their ends come in few frames. Since 0.1. */
+/* Submits a job without blocking. callbacks may be NULL, and is copied. A refusal by wsd comes through done.
+ *
+ * Returns 0, -EINVAL (a limit is exceeded: the words say which), -ENOMEM or -ECONNRESET. With WSD_SUBMIT_FILE also
+ * -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN if too many descriptors wait to be sent: process the connection first.
+ *
+ * Similar jobs that are submitted one after the other leave together, 128 in a frame, and their ends come in few
+ * frames. Such jobs have only plugin, function, timeout, priority, DETACH and LEAVE set, and have these alike. A full
+ * frame leaves at once, the last one when the connection is processed; so submit all jobs before that. Since 0.1. */
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* Follows a job by its id, from any connection of the same user: its output, messages and progress (where there is a
- * callback for it), then done. Of a job that was detached, is durable or has a key the output comes from its start, as
- * far as it is kept; of another one from now on. Any number may follow a job; wsd_call_free() stops following only.
+/* Follows a job by its id, from any connection of the same user. Delivers its output, its messages, its progress (if
+ * there is a callback for it), then done. If the job was detached, is durable or has a key, the output comes from its
+ * start, as far as it is kept; else from now on. Any number may follow a job. wsd_call_free() only stops following.
  * Since 0.1. */
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* More input for a WSD_SUBMIT_STREAM call; takes (copies) what fits in the window that wsd has opened and returns how
- * much; 0 means: try again behind the next wsd_client_process(), which is when the window opens. last with everything
- * taken ends the input. -EPIPE: the input or the call has ended; -EINVAL: no such call; -ENOMEM. Since 0.1. */
+/* Gives more input to a WSD_SUBMIT_STREAM call. Copies what fits in the window that wsd has opened, and returns how
+ * much. 0 means: try again after the next wsd_client_process(), which is when the window opens. If last is set and
+ * everything was taken, the input ends. -EPIPE: the input or the call has ended; -EINVAL: no such call; -ENOMEM. Since
+ * 0.1. */
 WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
 
-/* Lets the output flow again: first what waits here, told before this returns, then the rest. Does nothing in the
- * call's own output callback, whose return value decides. 0. Since 0.1. */
+/* Lets the output of a call flow again. What waits here is delivered before this returns, then comes the rest. In the
+ * call's own output callback it does nothing: there the return value decides. Returns 0. Since 0.1. */
 WSD_EXPORT int wsd_call_resume(struct wsd_call *call);
 
-/* Asks wsd to cancel the job; its end comes through done as ever. 0 (also where it has ended), -ENOMEM. Since 0.1. */
+/* Asks wsd to cancel the job. Its end comes through done as usual. Returns 0 (also if it has ended) or -ENOMEM. Since
+ * 0.1. */
 WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
 
-/* Processes the connection until this call is done (its callbacks and others' are made meanwhile). 0: *ret_info, if
- * wanted, is set and lives until wsd_call_free(). -ETIMEDOUT after timeout_usec (UINT64_MAX: never), or the error that
- * done was given. A call whose output is held does not end. -EDEADLK in the call's own output callback. Since 0.1. */
+/* Processes the connection until this call is done. Callbacks of this call and of others run meanwhile. Returns 0, and
+ * sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns -ETIMEDOUT after
+ * timeout_usec (UINT64_MAX: never), -EDEADLK in the call's own output callback, or the error that done was given. A
+ * call whose output is held does not end. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
-/* The output gathered so far; valid until the next call on the handle or wsd_call_free(). Of an output of 256 KiB or
- * more the memory stays with the handle when the call is freed, for the next one that large: that of one call a handle,
- * the largest, and at most 64 MiB. It goes with the next call that gathers less, whichever way that is made, or with
- * the handle. Since 0.1. */
+/* Returns the output gathered so far; valid until the next call on the handle or wsd_call_free(). When a call with 256
+ * KiB of output or more is freed, the memory stays with the handle for the next large output. The handle keeps that of
+ * one call, the largest, and at most 64 MiB. It frees the memory with the next call that gathers less, however that
+ * call is made, or with itself. Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
-/* Forgets a call: no more callbacks. One that is not done is cancelled (an attached one, or a detached one whose input
- * has been sent, just goes on). NULL is fine; returns NULL; allowed in any callback, its own too. wsd_client_free()
- * frees the rest. What stays of a large output: see wsd_call_output(). Since 0.1. */
+/* Forgets a call: no more callbacks come. A call that is not done is cancelled; but an attached job goes on, and so
+ * does a detached one whose input has been sent. NULL is allowed; returns NULL. Allowed in any callback, also the
+ * call's own. wsd_client_free() frees the remaining calls. For the memory of a large output see wsd_call_output().
+ * Since 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
 /* --- arenas: memory shared with jobs ----------------------------------------------------------------------------- */
 
-/* Makes memory in which jobs of this connection read their input and put their output, for large ones, again and
- * again. A function that says that it can (WSD_FN_SHARED of wsd/plugin.h) works there; another one gets a copy of
- * the input, and its output is copied: either way nothing goes through the connection.
+/* Makes memory in which jobs of this connection read their input and put their output, for large ones, again and again.
+ * A function that can (WSD_FN_SHARED of wsd/plugin.h) works there. Another function gets a copy of the input, and its
+ * output is copied. In both cases no bytes go through the connection.
  *
- * Who submits a job gives its parts away until the job has ended: bytes that are written there meanwhile the job may
- * see or not, and those of the output mean nothing before its end, nor after an end without success. Parts may begin
- * anywhere; begin them at multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job
- * that has not ended, or whose input overlaps with the output of one; inputs may overlap. Where an executor dies while
- * a job writes to an arena, that job is not run again, its part may change for a moment yet, and no job may write to
- * that arena any more (-EAGAIN): make a new one.
+ * A job owns its parts until it has ended. It may or may not see bytes that are written there meanwhile. The bytes of
+ * the output mean nothing before the end, nor after an end without success. Parts may begin anywhere; begin them at
+ * multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job that has not ended, or
+ * whose input overlaps with the output of one. Inputs may overlap.
  *
- * size bytes are charged to the user as long as wsd knows the arena, 8 at a time a connection; so long an executor that
- * has run a job there has it mapped, too. The memory is the caller's, all of it from the beginning, and stays until
- * wsd_arena_free(), also after the end of the connection; no job can be given it then. On the handle's thread; the
- * memory may be used by any. Blocks for as long as wsd takes to answer. 0; -EOPNOTSUPP: wsd is too old, or on another
- * machine (input goes by the connection then); -EINVAL; -ENOMEM; -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT;
- * -ECONNRESET. Since 0.1. */
+ * If an executor dies while a job writes to an arena, that job is not run again, and its part may change for a moment
+ * yet. No job may write to that arena then (-EAGAIN): make a new one.
+ *
+ * size bytes are charged to the user as long as wsd knows the arena; a connection may have 8 at a time. As long, an
+ * executor that has run a job there has it mapped, too. The memory is the caller's, all of it from the beginning. It
+ * stays until wsd_arena_free(), also after the end of the connection, but no job can be given it then.
+ *
+ * Call it on the handle's thread; any thread may use the memory. Blocks for as long as wsd takes to answer. Returns 0;
+ * -EOPNOTSUPP: wsd is too old, or on another machine (the input goes by the connection then); -EINVAL; -ENOMEM;
+ * -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT; -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena);
-/* Where the memory of an arena is, and its size in bytes. Since 0.1. */
+/* The address of an arena's memory, and its size in bytes. Since 0.1. */
 WSD_EXPORT void *wsd_arena_data(struct wsd_arena *arena);
 WSD_EXPORT size_t wsd_arena_size(const struct wsd_arena *arena);
-/* Unmaps it; jobs that use it go on, and their output is lost. NULL is fine; returns NULL. Since 0.1. */
+/* Unmaps an arena and frees it. Jobs that use it go on, and their output is lost. NULL is allowed; returns NULL. Since
+ * 0.1. */
 WSD_EXPORT struct wsd_arena *wsd_arena_free(struct wsd_arena *arena);
 
 /* --- calling: one job, awaited --------------------------------------------------------------------------------- */
@@ -354,8 +384,8 @@ enum wsd_call_flags {
     WSD_CALL_SOCKET = 1u << 1, /* never by a direct lane */
 };
 
-/* What to call. Zero everything that is not used; set size to sizeof(struct wsd_call_request). Fields are appended.
- * Since 0.1. */
+/* What to call. Zero all fields that are not used, and set size to sizeof(struct wsd_call_request). Fields are
+ * appended. Since 0.1. */
 struct wsd_call_request {
     size_t size;
     const char *plugin;   /* name, or path with a slash */
@@ -370,7 +400,7 @@ struct wsd_call_request {
     uint32_t flags;
 };
 
-/* How it ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the
+/* How a call ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the
  * next wsd_call() or wsd_calls() on the handle is over. Fields are appended. Since 0.1. */
 struct wsd_call_result {
     size_t size;
@@ -380,42 +410,47 @@ struct wsd_call_result {
     const char *error, *status;
     uint64_t run_usec, cpu_usec;
     bool direct; /* it went by a direct lane */
-    /* 0; or why there is no result: what wsd_call() returned of it, or would have. exit and error are then what
-     * wsd_client_exit() and wsd_client_error() were of it, the rest is zero. Since 0.1. */
+    /* 0 if there is a result, else the error that wsd_call() returned for this call, or would have returned. exit and
+     * error are then those of wsd_client_exit() and wsd_client_error(), and the rest is zero. Since 0.1. */
     int code;
 };
 
-/* Runs one job and waits for its end: the fastest way to call a small function again and again. After some calls the
- * library opens a direct lane by itself, a ring in shared memory into the executor of the caller's user, and calls
- * whose arguments and input are at most 2,000 bytes, with room for at most 2,048 bytes of output, go through it without
- * wsd; when both sides are awake, without a system call. Whatever does not fit or is not to be had goes by the socket:
- * the result is the same. Differences that can be seen: a direct call has no id and is in no list; what the function
- * logs is not told; its progress neither; where wsd runs as another user than the caller, wsd_job_open() in it gives
- * -ENOTCONN unless WSD_CALL_FILES is set, with which calls go by the socket.
+/* Runs one job and waits for its end. This is the fastest way to call a small function again and again.
  *
- * While it waits, the connection is processed now and then, so that callbacks of other calls on the handle may be made.
- * It spins for at most 50 us where that has paid of late; then it sleeps. As every call on a handle, by one thread at a
- * time; threads that call at the same time have a handle each.
+ * After some calls the library opens a direct lane by itself: a ring in shared memory into the executor of the caller's
+ * user. A call goes through it if its arguments and input are at most 2,000 bytes, with room for at most 2,048 bytes of
+ * output. Such a call does not pass through wsd and, when both sides are awake, makes no system call. Every other call
+ * goes by the socket, with the same result.
  *
- * 0: it ended, *ret_result says how. Else it says no more than that (code). -EMSGSIZE: its output is larger than
- * output_room; it was cancelled or has run. Others as wsd_client_submit() and wsd_call_wait(): refused (-EAGAIN,
- * -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (then wsd_client_exit() is 125 where it may have run). Since 0.1. */
+ * Some differences are visible. A direct call has no id and is in no list. What the function logs is not delivered, nor
+ * is its progress. If wsd runs as another user than the caller, wsd_job_open() in the function returns -ENOTCONN,
+ * unless WSD_CALL_FILES is set; calls with that flag go by the socket.
+ *
+ * While it waits, it processes the connection now and then, so that callbacks of other calls on the handle may run. It
+ * spins for at most 50 us if that has paid off lately; then it sleeps. As with every call, one thread at a time uses a
+ * handle; threads that call at the same time have a handle each.
+ *
+ * Returns 0: the call ended, and *ret_result says how. Otherwise *ret_result has only code, exit and error. -EMSGSIZE:
+ * the output is larger than output_room; the job was cancelled or has run. Others are as for wsd_client_submit() and
+ * wsd_call_wait(): refused (-EAGAIN, -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (wsd_client_exit() is then 125 if
+ * the job may have run). Since 0.1. */
 WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
                         struct wsd_call_result *ret_result);
 
-/* n calls as of wsd_call(), of which as many as 256 are under way at a time, in any order: the fastest way to call
- * small functions many times. results[i] is that of requests[i]; only the size of the first of each is looked at, and
- * the others have it, too. What a request points to stays until the end, and no two outputs overlap. Calls that there
- * is no room for (max-jobs-per-user) wait for others of them to end.
+/* Makes n calls like wsd_call(), up to 256 at a time, in any order. This is the fastest way to call small functions
+ * many times. results[i] belongs to requests[i]. All requests have the size of the first, and so have all results. What
+ * a request points to stays until the end, and no two outputs may overlap. Calls without room (max-jobs-per-user) wait
+ * for others of them to end.
  *
- * By a direct lane brief calls of one function whose requests follow one another, with the same two pointers to its
- * names, flags and timeout, go together, up to 32 that one worker runs one behind the other. Where nothing ends for 5
- * ms they go on each by itself, as many as there are workers and spares for them (wsd_blocking_begin()), at most 64; so
- * calls may wait for each other, but not be in need of speed then.
+ * Brief calls in a direct lane go together, up to 32 that one worker runs one after the other. They follow one another
+ * in requests, and have the same two pointers to the names, the same flags and the same timeout. If none of them ends
+ * for 5 ms, they go on separately. Then as many run as there are workers and spares for them (wsd_blocking_begin()), at
+ * most 64. So calls may wait for each other, but are not fast then.
  *
- * 0: each has ended, as its result says, also where that is a failure. Else the code of the first one, in the order of
- * the requests, that has no result: its code, exit and error say why; all the others have been made nevertheless.
- * -EINVAL and -ENOMEM may also come before any of them, with no result touched. n 0 does nothing. Since 0.1. */
+ * Returns 0: each call has ended, as its result says, also with a failure. Otherwise returns the code of the first
+ * call, in the order of the requests, that has no result. Its code, exit and error say why; all other calls have been
+ * made nevertheless. -EINVAL and -ENOMEM may also come before any call, with no result touched. n 0 does nothing. Since
+ * 0.1. */
 WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests,
                          struct wsd_call_result *results, size_t n);
 
