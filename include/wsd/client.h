@@ -127,9 +127,9 @@ struct wsd_tls {
  * Two things differ on such a connection. There are no direct lanes: wsd_call() goes by the socket. No file that an
  * argument names is opened, neither here nor there: give it as input.
  *
- * Returns what wsd_client_open() does, and -EACCES: one side refuses the other's certificate, or the certificate
- * belongs to no user there; -EOPNOTSUPP: the library was built or installed without TLS; -EINVAL: a field is missing,
- * or a file has no certificate, key or CA; -EHOSTUNREACH. Since 0.1. */
+ * Returns as wsd_client_open(). Also -EACCES: one side refuses the other's certificate, or the certificate belongs to
+ * no user there; -EOPNOTSUPP: the library was built or installed without TLS; -EINVAL: a field is missing, or a file
+ * has no certificate, key or CA; -EHOSTUNREACH. Since 0.1. */
 WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
 /* Connects again, to the same place, after the connection has ended: a call on the handle returned -ECONNRESET, or
@@ -458,91 +458,99 @@ WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_reques
 
 enum wsd_batch_flags {
     WSD_BATCH_KEEP_GOING = 1u << 0, /* a job that does not succeed stops no others */
-    /* It outlives this connection, and is known by its id as long as a detached job after its end. Its jobs need
+    /* The batch outlives this connection. Its id is known as long as a detached job after its end. Its jobs need
      * WSD_SUBMIT_DETACH. */
     WSD_BATCH_DETACH = 1u << 1,
-    /* Of wsd_map(): what wsd has no room for (quota, rate, full queue) is submitted again when there may be some,
-     * however long that takes; without this flag only as long as others of the batch are under way. */
+    /* For wsd_map(): items without room in wsd (quota, rate, full queue) are submitted again when there may be some,
+     * however long that takes. Without this flag they are submitted again only while other jobs of the batch are under
+     * way. */
     WSD_BATCH_WAIT = 1u << 2,
 };
 
-/* What has become of a batch. Set size to sizeof(struct wsd_batch_info) first. Fields are appended. Since 0.1. */
+/* The state of a batch. Set size to sizeof(struct wsd_batch_info) first. Fields are appended. Since 0.1. */
 struct wsd_batch_info {
     size_t size;
-    struct wsd_id id; /* zeros where wsd knows no batch of it: see wsd_batch_open() */
+    struct wsd_id id; /* zeros if wsd has no batch for it: see wsd_batch_open() */
     uint32_t uid;
     bool closed;  /* no more jobs come */
-    bool ended;   /* nor have any not ended */
-    bool stopped; /* after a failure or a cancel: what was not begun then ends as cancelled */
-    /* what `wsctl submit` would exit with, of the first job that failed, in the order of submitting; 0: none did */
+    bool ended;   /* and all of its jobs have ended */
+    bool stopped; /* after a failure or a cancel: jobs that had not begun end as cancelled */
+    /* what `wsctl submit` would exit with for the first job that failed, in the order of submitting; 0: none did */
     int exit;
     uint64_t total; /* accepted so far; the sum of the next three */
     uint64_t queued, running, done;
-    uint64_t failed;         /* of those done: not with success */
+    uint64_t failed;         /* those of done that did not succeed */
     uint64_t submitted_usec; /* since the epoch */
 };
 
-/* What is one job's own. Zero what is not used; set size to sizeof(struct wsd_item). Fields are appended. Since 0.1. */
+/* One job of a batch. Zero all fields that are not used, and set size to sizeof(struct wsd_item). Fields are appended.
+ * Since 0.1. */
 struct wsd_item {
     size_t size;
     const char *const *args;
     size_t n_args;
-    const void *input; /* must stay until the call is done where it is larger than 32 KiB, or the batch is durable */
+    const void *input; /* must stay until the call is done if it is larger than 32 KiB, or the batch is durable */
     size_t input_size;
 };
 
-/* Begins a batch of jobs that are all like `common`, but for arguments and input, which are not looked at there;
- * WSD_SUBMIT_STREAM and WSD_SUBMIT_PROGRESS cannot be, nor WSD_SUBMIT_FILE or a key. Everything is copied. Does not
- * block. Many jobs go to wsd in one message, and their ends come back so: many small jobs cost little so. Each is a job
- * as any other: own id, own end, own charge to its user's limits, own place in recovery.
+/* Begins a batch of jobs that are all like `common`, except for arguments and input, which are ignored there. `common`
+ * may not have WSD_SUBMIT_STREAM, WSD_SUBMIT_PROGRESS, WSD_SUBMIT_FILE or a key. flags: enum wsd_batch_flags.
+ * Everything is copied. Does not block.
  *
- * Where one does not succeed those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set.
- * flags: enum wsd_batch_flags. With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, each job is
- * submitted by itself, and the library does the rest: there is no id then, no other client can ask for it, and
- * WSD_BATCH_DETACH means nothing. No batch outlives wsd. 0, -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as
- * wsd_client_submit(). Since 0.1. */
+ * Many jobs go to wsd in one message, and so do their ends back, so that many small jobs cost little. Each is a job
+ * like any other: it has its own id and end, its own charge to its user's limits, and its own place in recovery. If a
+ * job does not succeed, those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set.
+ *
+ * With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, the library submits each job by itself and
+ * does the rest. Then there is no id, no other client can ask for the batch, and WSD_BATCH_DETACH has no effect. No
+ * batch outlives wsd. Returns 0, or -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as wsd_client_submit(). Since 0.1. */
 WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                               struct wsd_batch **ret_batch);
 
-/* One more job, without blocking; it leaves when there are enough for a message, or the connection is processed. Its
- * call is as that of wsd_client_submit(), with its callbacks, but that its message is told only after it was accepted
- * or refused. 0, -EINVAL, -ENOMEM, -ECONNRESET (also after wsd_client_reconnect(), for good, from this call and those
- * below, unless all of the batch had ended and been told before); -EPIPE: the batch was closed. A batch that was
- * stopped refuses it through done, -ECANCELED. Since 0.1. */
+/* Adds a job to a batch without blocking. The job leaves when there are enough for a message, or when the connection is
+ * processed. Its call is like that of wsd_client_submit(), with its callbacks. But messages of the job come only after
+ * it was accepted or refused.
+ *
+ * Returns 0; -EINVAL; -ENOMEM; -EPIPE: the batch was closed; -ECONNRESET. After wsd_client_reconnect(), this call and
+ * those below return -ECONNRESET for good, unless all of the batch had ended and been reported before. A batch that was
+ * stopped refuses the job through done, with -ECANCELED. Since 0.1. */
 WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *item,
                                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* No more jobs come. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
+/* Closes a batch: it takes no more jobs. Returns 0, -ENOMEM or -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_batch_close(struct wsd_batch *batch);
-/* Everything that has not ended is cancelled, and nothing more is accepted. 0, -ENOMEM, -ECONNRESET. Since 0.1. */
+/* Cancels all jobs of a batch that have not ended; it accepts no more. Returns 0, -ENOMEM or -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_batch_cancel(struct wsd_batch *batch);
-/* What was last heard of it: about ten times a second something new, while the connection is processed; when that has
- * ended, it stays as it was. 0. Since 0.1. */
+/* Gives the last known state of a batch. It is renewed about ten times a second while the connection is processed. When
+ * the connection has ended, it stays as it was. Returns 0. Since 0.1. */
 WSD_EXPORT int wsd_batch_look(const struct wsd_batch *batch, struct wsd_batch_info *ret_info);
-/* Closes it, and processes the connection until all of its jobs have ended. ret_info may be NULL. 0, -ETIMEDOUT,
- * -ECONNRESET, or why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */
+/* Closes a batch, and processes the connection until all of its jobs have ended. ret_info may be NULL. Returns 0,
+ * -ETIMEDOUT, -ECONNRESET, or why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */
 WSD_EXPORT int wsd_batch_wait(struct wsd_batch *batch, uint64_t timeout_usec, struct wsd_batch_info *ret_info);
-/* Forgets it: it is closed, and cancelled unless WSD_BATCH_DETACH is set. Its calls are freed by themselves, before or
- * after. NULL is fine; returns NULL. Since 0.1. */
+/* Forgets a batch: closes it, and cancels it unless WSD_BATCH_DETACH is set. Its calls are freed separately, before or
+ * after. NULL is allowed; returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_batch *wsd_batch_free(struct wsd_batch *batch);
 
-/* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Told once
- * for each, in the order of their ends; info, output and text last as long as the call. Anything but 0 cancels the
- * rest. Since 0.1. */
+/* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Called
+ * once for each item, in the order of their ends. info, output and text last as long as the call. Any return value but
+ * 0 cancels the rest. Since 0.1. */
 typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info *info, const void *output,
                               size_t output_size, const char *text, void *userdata);
 
-/* Runs one job an item, some thousands at a time, and waits for all of them: wsd_batch_open() with common and flags,
- * and so on. The items are as large as the first says, and stay until the end: this is how many small jobs cost least.
- * 0: each has succeeded. Else the error of the first, in the order of the items, that has not: -EREMOTEIO where its job
- * has failed, was cancelled or the like; or what wsd_batch_submit() and done give. wsd_client_exit() is what `wsctl
- * map` would exit with. Since 0.1. */
+/* Runs one job for each item, some thousands at a time, and waits for all of them. Uses wsd_batch_open() with common
+ * and flags, and the calls after it. This is the cheapest way to run many small jobs. Each item has the size of the
+ * first. The items stay until the end.
+ *
+ * Returns 0: each job has succeeded. Otherwise returns the error of the first item, in the order of the items, whose
+ * job has not. That is -EREMOTEIO if the job failed, was cancelled or the like; or what wsd_batch_submit() and done
+ * give. wsd_client_exit() is what `wsctl map` would exit with. Since 0.1. */
 WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                        const struct wsd_item *items, size_t n_items, wsd_map_result result, void *userdata);
 
-/* A batch by its id, from any connection of the same user. -ENOENT: there is none, or not any more; -EOPNOTSUPP. These
- * block for at most 30 seconds, but for the second, which waits for its end, at most timeout_usec (UINT64_MAX: for
- * ever), and calls progress, if that is not NULL, when something has changed. Since 0.1. */
+/* Looks at, waits for or cancels a batch by its id, from any connection of the same user. These block for at most 30
+ * seconds. But wsd_client_batch_await() waits for the batch's end, for at most timeout_usec (UINT64_MAX: for ever). It
+ * calls progress, unless that is NULL, when something has changed. -ENOENT: there is no such batch now; -EOPNOTSUPP.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_batch(struct wsd_client *client, const struct wsd_id *id, struct wsd_batch_info *ret_info);
 WSD_EXPORT int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, uint64_t timeout_usec,
                                       void (*progress)(const struct wsd_batch_info *info, void *userdata),
@@ -551,21 +559,21 @@ WSD_EXPORT int wsd_client_batch_cancel(struct wsd_client *client, const struct w
 
 /* --- asking: these block for at most 30 seconds ---------------------------------------------------------------- */
 
-/* One job by id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live until the next
- * wsd_client_job() on the handle. 0, -ENOENT, -EACCES; as all of these -ETIMEDOUT, -ENOMEM, -ECONNRESET too. Since 0.1.
- */
+/* Gives what is known of one job by its id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live
+ * until the next wsd_client_job() on the handle. Returns 0, -ENOENT or -EACCES; like all of these also -ETIMEDOUT,
+ * -ENOMEM, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_job(struct wsd_client *client, const struct wsd_id *id, struct wsd_job_info *ret_info);
 
-/* The caller's jobs (root: everybody's), oldest first; each is shown for the time of the callback. A callback that
- * returns non-zero ends the listing with that value. Since 0.1. */
+/* Lists the caller's jobs (root: those of all users), the oldest first. Each is valid during its callback. A callback
+ * that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
                                void *userdata);
 
-/* Cancels by id: a queued job at once, a running one by its flag. 0; -ENOENT: there is none, or it
- * has ended, whether its end is known or not. Since 0.1. */
+/* Cancels a job by its id: a queued job at once, a running one by its flag. Returns 0; -ENOENT: there is no such job,
+ * or it has ended, whether its end is known or not. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
 
-/* Jobs by what they are, among those that the caller may see. Zero everything that does not matter; set size to
+/* What jobs to list or cancel, among those that the caller may see. Zero all fields that do not matter, and set size to
  * sizeof(struct wsd_filter). Fields are appended. Since 0.1. */
 struct wsd_filter {
     size_t size;
@@ -576,23 +584,24 @@ struct wsd_filter {
     const char *function;       /* NULL: any */
     uint64_t newer_usec;        /* submitted within that time; 0: any */
     uint64_t older_usec;        /* submitted before that time; 0: any */
-    uint32_t limit;             /* only the newest so many; 0: all. Nothing to wsd_client_cancel_where() */
-    const struct wsd_id *batch; /* only jobs of this batch; NULL: any. -EOPNOTSUPP where wsd knows no batches */
+    uint32_t limit;             /* only this many, the newest; 0: all. wsd_client_cancel_where() ignores it */
+    const struct wsd_id *batch; /* only jobs of this batch; NULL: any. -EOPNOTSUPP if wsd knows no batches */
 };
 
-/* As wsd_client_list(), of the jobs that match; wsd does the looking. -EOPNOTSUPP where wsd is too old for it. Since
+/* Lists the jobs that match, as wsd_client_list() does; wsd does the search. -EOPNOTSUPP: wsd is too old for it. Since
  * 0.1. */
 WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
                                      int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
 
-/* Cancels every job that matches and has not ended; their number in *ret_n, if wanted. A filter that says nothing is
- * -EINVAL, so that not everything is cancelled by accident: to mean that, name the states 1 to 4. -EOPNOTSUPP. Since
- * 0.1. */
+/* Cancels every job that matches and has not ended. Sets *ret_n to their number, unless ret_n is NULL. An empty filter
+ * is -EINVAL, so that nothing is cancelled by accident; to cancel everything, name the states 1 to 4. -EOPNOTSUPP.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n);
 
-/* Durable jobs that have ended badly and are out of retries. They do not expire. wsd_client_dead() lists them, as
- * wsd_client_list(); the others queue one again, under its id and as if it had never been tried, or forget it. -ENOENT:
- * there is no such one; -EAGAIN: it is being read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
+/* Lists, requeues or drops durable jobs that have ended badly and are out of retries. They do not expire.
+ * wsd_client_dead() lists them as wsd_client_list() does. wsd_client_dead_requeue() queues one again under its id, as
+ * if it had never been tried. wsd_client_dead_drop() forgets one. -ENOENT: there is no such job; -EAGAIN: it is being
+ * read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
                                void *userdata);
 WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
@@ -600,14 +609,16 @@ WSD_EXPORT int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_
 
 /* --- schedules: jobs that wsd submits again and again; these block for at most 30 seconds ---------------------- */
 
-/* Zero everything that is not used; set size to sizeof(struct wsd_schedule). Fields are appended. Since 0.1. */
+/* A schedule to add. Zero all fields that are not used, and set size to sizeof(struct wsd_schedule). Fields are
+ * appended. Since 0.1. */
 struct wsd_schedule {
     size_t size;
     const char *name;     /* 1 to 63 letters, digits and _-.@+, not - first; its user's own */
     const char *calendar; /* when, as systemd.time(7) has it: "Mon..Fri 08:00", "*:0/15", "daily Europe/Berlin" */
-    bool persistent;      /* runs that were missed while there was no wsd are made up for by one at its start */
-    /* What: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags WSD_SUBMIT_DURABLE. A
-     * job of its own each time, detached; no client is there to open files that arguments name. */
+    bool persistent;      /* if runs were missed while there was no wsd, one comes at its start */
+    /* What to run: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags
+     * WSD_SUBMIT_DURABLE. Each run is a detached job of its own. There is no client that could open files which
+     * arguments name. */
     const struct wsd_submit *job;
 };
 
@@ -617,28 +628,30 @@ struct wsd_schedule_info {
     const char *name, *calendar, *plugin, *function;
     uint32_t uid;
     bool persistent;
-    bool configured;              /* it stands in wsd.conf */
-    bool running;                 /* the last run's job is not done: what comes due meanwhile is skipped */
+    bool configured;              /* it comes from wsd.conf */
+    bool running;                 /* the last run's job is not done: runs that come due meanwhile are skipped */
     uint64_t next_usec, ran_usec; /* since the epoch; 0: never, not yet */
     uint64_t runs, skipped;
     struct wsd_id id;         /* the job of the last run; zeros before the first */
-    enum wsd_job_state state; /* its end; 0: it has none yet, or was refused with exit and error */
+    enum wsd_job_state state; /* how it ended; 0: not yet, or it was refused with exit and error */
     int exit;
     const char *error;
 };
 
-/* Adds a schedule. 0: it is on disk, and runs as the caller when its time comes, until it is removed. -EINVAL: no such
- * name or time, or there is one of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP. Since 0.1. */
+/* Adds a schedule. Returns 0: it is on disk, and runs as the caller when its time comes, until it is removed; -EINVAL:
+ * the name or time is wrong, or there is a schedule of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
-/* The caller's (root: everybody's), by user and name; each is shown for the time of the callback. A callback that
- * returns non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
+/* Lists the caller's schedules (root: those of all users), by user and name. Each is valid during its callback. A
+ * callback that returns non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedules(struct wsd_client *client,
                                     int (*each)(const struct wsd_schedule_info *info, void *userdata), void *userdata);
-/* Forgets one of the caller's; a run that is under way goes on. -ENOENT; -EACCES: it stands in wsd.conf; -EOPNOTSUPP.
- * Since 0.1. */
+/* Forgets one of the caller's schedules; a run in progress goes on. -ENOENT; -EACCES: it comes from wsd.conf;
+ * -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_remove(struct wsd_client *client, const char *name);
-/* Runs one of the caller's now, beside its times; 0 when the job was accepted: its id, if wanted. -ENOENT; -EAGAIN: its
- * last run is not done; others as for wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
+/* Runs one of the caller's schedules now, beside its times. Returns 0 when the job was accepted, and sets *ret_id to
+ * its id, unless ret_id is NULL. -ENOENT; -EAGAIN: its last run is not done; others as for wsd_client_submit().
+ * -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct wsd_id *ret_id);
 
 /* Does not grow: it stands in arrays. Since 0.1. */
@@ -647,11 +660,11 @@ struct wsd_function_info {
     uint64_t flags; /* enum wsd_function_flags of wsd/plugin.h */
 };
 
-/* What is known against a function. Does not grow: it stands in arrays. Since 0.1. */
+/* The recent crashes of a function. Does not grow: it stands in arrays. Since 0.1. */
 struct wsd_function_crashes {
-    uint32_t crashes;         /* of late */
-    uint32_t quarantine;      /* 0: none; 1: its jobs are refused; 2: and one of them runs on trial */
-    uint64_t quarantine_usec; /* until one is let through on trial */
+    uint32_t crashes;         /* recent ones */
+    uint32_t quarantine;      /* 0: none; 1: its jobs are refused; 2: they are, but for one that runs on trial */
+    uint64_t quarantine_usec; /* time until one job is let through on trial */
     const char *why;          /* of the last crash, "" */
 };
 
@@ -665,32 +678,32 @@ struct wsd_plugin_info {
     int apart; /* 1: the configuration gives it an executor of its own; 2: it has one because it has crashed; 0: none */
 };
 
-/* The plugins of the plugin directories by name (name NULL), or the one named (also a path); each is shown for the time
- * of the callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
+/* Lists the plugins of the plugin directories by name (name NULL), or shows the one named (also a path). Each is valid
+ * during its callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
 
-/* Lets a function (NULL or "": all of the plugin) out of quarantine. 0; -ENOENT: nothing is known against it. Since
- * 0.1. */
+/* Lets a function out of quarantine (NULL or "": all functions of the plugin). Returns 0; -ENOENT: no crashes of it are
+ * known. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
-/* What may be handed to the pool, and how much of it at once. For administrators ([access] in wsd.conf). Since 0.1. */
+/* What to do with a gate, which decides what is handed to the pool and how much of it at once. For administrators
+ * ([access] in wsd.conf). Since 0.1. */
 enum wsd_gate_action {
     WSD_GATE_PAUSE = 1,  /* jobs are accepted, and wait; those that run go on */
-    WSD_GATE_RESUME = 2, /* ends that; of everything also the drain */
-    WSD_GATE_DRAIN = 3,  /* of everything only: new jobs are refused (75), those that are there run */
+    WSD_GATE_RESUME = 2, /* ends a pause; of everything also the drain */
+    WSD_GATE_DRAIN = 3,  /* of everything only: new jobs are refused (75), present jobs run */
     WSD_GATE_LIMIT = 4,  /* at most `limit` jobs at once, of all users together; 0: any number. Not of everything */
 };
 
 /* Pauses, resumes, limits or drains. plugin: its name as submitted, without directory and .so; NULL or "": everything.
- * function: NULL or "": all of the plugin, its limit counts them together. 0; -EACCES; -ENOENT: to be resumed, and
- * neither paused nor limited; -EAGAIN: too many are;
- * -EINVAL. Since 0.1. */
+ * function: NULL or "": all functions of the plugin; a limit counts them together. Returns 0; -EACCES; -ENOENT: to be
+ * resumed, and neither paused nor limited; -EAGAIN: too many are paused or limited; -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
                                const char *function, uint32_t limit);
 
-/* The same of all jobs with a tag, of all users. Not for WSD_GATE_DRAIN. -EOPNOTSUPP where wsd is too old. Since
- * 0.1. */
+/* Pauses, resumes or limits all jobs with a tag, of all users. Not for WSD_GATE_DRAIN. Returns as wsd_client_gate(),
+ * and -EOPNOTSUPP if wsd is too old. Since 0.1. */
 WSD_EXPORT int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, const char *tag,
                                    uint32_t limit);
 
@@ -705,7 +718,7 @@ struct wsd_gate_info {
     const char *tag;               /* of a tag: its name, and plugin is ""; else "" */
 };
 
-/* First everything, then each plugin, function and tag that is paused or limited; each is shown for the time of the
+/* Lists what is paused or limited: first everything, then each plugin, function and tag. Each is valid during its
  * callback. A callback that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
                                 int (*each)(const struct wsd_gate_info *info, void *userdata), void *userdata);
@@ -714,53 +727,52 @@ WSD_EXPORT int wsd_client_gates(struct wsd_client *client,
 struct wsd_limit_info {
     size_t size;
     const char *key, *value; /* as wsd.conf has them; value "": no limit */
-    int of_user;             /* of one user, uid, instead of everybody's */
+    int of_user;             /* of the user `uid`, instead of all users */
     uint32_t uid;
-    int moved; /* other than in the configuration: by this user, until the configuration is read again */
+    int moved; /* changed from the configuration by the user `by`, until the configuration is read again */
     uint32_t by;
 };
 
-/* First the limits of all users, then what was moved for single ones (the caller; administrators who may see all:
- * each); each is shown for the time of the callback. A callback that returns non-zero ends the listing with that value.
- * -EOPNOTSUPP where wsd is too old. Since 0.1. */
+/* Lists the limits that are in force: first those of all users, then those that were changed for single users. Of the
+ * latter a caller sees its own; an administrator who may see all jobs sees each. Each is valid during its callback. A
+ * callback that returns non-zero ends the listing with that value. -EOPNOTSUPP: wsd is too old. Since 0.1. */
 WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
                                  int (*each)(const struct wsd_limit_info *info, void *userdata), void *userdata);
 
-/* Moves a limit from now on until wsd reads its configuration again, or ends: of all users, or (of_user) of the one
- * with that uid, which goes for keys that end with -per-user. What is there already stays. value: as in wsd.conf; NULL
- * or "": as the configuration says. For administrators. 0; -EINVAL: no such limit or value, the words say what is
- * wanted; -EACCES; -EAGAIN: too many are moved;
- * -EOPNOTSUPP. Since 0.1. */
+/* Changes a limit from now on, until wsd reads its configuration again or ends. It is the limit of all users, or
+ * (of_user) of the user uid, for keys that end with -per-user. What is there already stays. value: as in wsd.conf; NULL
+ * or "": as the configuration says. For administrators. Returns 0; -EINVAL: no such limit or value, the words say what
+ * is wanted; -EACCES; -EAGAIN: too many are changed; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key,
                                     const char *value);
 
-/* What a reload did. Fields are appended. Since 0.1. */
+/* The result of a reload. Fields are appended. Since 0.1. */
 enum wsd_reload_outcome {
     WSD_RELOAD_FIRST = 1,   /* nothing was loaded before */
     WSD_RELOAD_SAME = 2,    /* the file has not changed */
-    WSD_RELOAD_CHANGED = 3, /* jobs submitted from now on get the new file; those before end on the old one */
+    WSD_RELOAD_CHANGED = 3, /* jobs submitted from now on get the new file; earlier ones end with the old one */
     WSD_RELOAD_KEPT = 4,    /* the new file cannot be loaded (error): the old one stays in use */
 };
 struct wsd_reload_info {
     size_t size;
     enum wsd_reload_outcome outcome;
-    uint32_t uid; /* whose executor; UINT32_MAX: shared by all */
+    uint32_t uid; /* the user of the executor; UINT32_MAX: shared by all */
     const char *name, *path;
-    const char *version, *build; /* in use now; build: the file's build id in hexadecimal, "" where it has none */
+    const char *version, *build;         /* in use now; build: the file's build id in hexadecimal, "" if it has none */
     const char *old_version, *old_build; /* before; "" with FIRST */
     const char *error;
     int exit; /* with KEPT: what wsctl exits with */
 };
 
-/* Loads a plugin's file now (a name, or a path), and waits for it: once for each executor that has the plugin, of the
- * caller; of all users for administrators. each may be NULL. 0; -ENOENT: there is no such plugin, or it
- * cannot be loaded, and none is in use; -EAGAIN: it is being reloaded by another client; -EACCES. A callback that
+/* Loads a plugin's file now, by name or path, and waits for it. This happens once in each executor of the caller that
+ * has the plugin; for administrators, in those of all users. each may be NULL. Returns 0; -ENOENT: there is no such
+ * plugin, or it cannot be loaded and none is in use; -EAGAIN: another client is reloading it; -EACCES. A callback that
  * returns non-zero ends it with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
                                         int (*each)(const struct wsd_reload_info *info, void *userdata),
                                         void *userdata);
 
-/* wsd's counters, by name. A callback that returns non-zero ends it with that value. Since 0.1. */
+/* Lists wsd's counters, by name. A callback that returns non-zero ends the listing with that value. Since 0.1. */
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
                                 int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);
 
@@ -784,7 +796,7 @@ struct wsd_worker_info {
     size_t size;
     uint32_t executor, worker;
     enum wsd_worker_kind kind;
-    int cpu; /* that it is pinned to; -1: to none */
+    int cpu; /* the CPU that it is pinned to; -1: none */
     const struct wsd_counter_info *counters;
     size_t n_counters;
 };
@@ -799,47 +811,49 @@ struct wsd_executor_info {
     uint64_t lost;     /* events of its trace that newer ones have overwritten */
 };
 
-/* The workers of the caller's executor (administrators: of all), one after the other, and each executor behind
- * its workers; either callback may be NULL; each thing is shown for the time of the callback. One that returns non-zero
- * ends it with that value. 0, -EAGAIN. Since 0.1. */
+/* Lists the workers of the caller's executor (administrators: of all), and each executor after its workers. Either
+ * callback may be NULL. Each thing is valid during its callback. A callback that returns non-zero ends the listing with
+ * that value. Returns 0 or -EAGAIN. Since 0.1. */
 WSD_EXPORT int wsd_client_workers(struct wsd_client *client,
                                   int (*worker)(const struct wsd_worker_info *info, void *userdata),
                                   int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                   void *userdata);
 
-/* Gives every executor n workers (1 to 1024), present and to come; executor (may be NULL) is told of each present one.
- * 0, -EACCES (for administrators only), -EINVAL. Since 0.1. */
+/* Gives every executor n workers (1 to 1024), present and future ones. The callback executor, which may be NULL, gets
+ * each present one. Returns 0, -EACCES (for administrators only) or -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
                                       int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                       void *userdata);
 
-/* Begins a trace of the caller's executor, present and to come (administrators: of all). It ends with this
- * connection, unless keep is set. 0, -EAGAIN (one is under way), -EACCES (the executor is shared with others).
- * Since 0.1. */
+/* Begins a trace of the caller's executors, present and future ones (administrators: of all). It ends with this
+ * connection, unless keep is set. Returns 0, -EAGAIN (a trace is under way) or -EACCES (the executor is shared with
+ * other users). Since 0.1. */
 WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);
 
-/* Ends the trace that this user began, from whatever connection, and gives it: each executor, then its events, a JSON
- * object of the Chrome trace format a line, in pieces of any size. What an executor says may be anything: check it. As
- * for callbacks that return non-zero see above. 0, -ENOENT (none is under way). Since 0.1. */
+/* Ends the trace that this user began, on any connection, and delivers it. Each executor comes first, then its events:
+ * one JSON object of the Chrome trace format a line, in pieces of any size. An executor may write anything there: check
+ * it. A callback that returns non-zero ends it with that value. Returns 0 or -ENOENT (no trace is under way). Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_trace_stop(struct wsd_client *client,
                                      int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                      int (*events)(const void *data, size_t size, void *userdata), void *userdata);
 
-/* There and back; the time it took in *ret_usec, if wanted. Since 0.1. */
+/* Sends a message to wsd and waits for its answer. Sets *ret_usec to the time that this took, unless ret_usec is NULL.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 
-/* The daemon's name and version as it told them, as long as the handle lives; the version of this library. Since 0.1.
- */
+/* The daemon's name and version, as long as the handle lives; the version of this library. Since 0.1. */
 WSD_EXPORT const char *wsd_client_daemon_version(const struct wsd_client *client);
 WSD_EXPORT const char *wsd_client_library_version(void);
 
 /* --- helpers ---------------------------------------------------------------------------------------------------- */
 
-/* An id as text, and from text: 0, or -EINVAL where it is none. From any thread. Since 0.1. */
+/* Turns an id into text, and text into an id. wsd_id_parse() returns 0, or -EINVAL if the text is no id. From any
+ * thread. Since 0.1. */
 WSD_EXPORT void wsd_id_text(const struct wsd_id *id, char ret_text[WSD_ID_TEXT]);
 WSD_EXPORT int wsd_id_parse(const char *text, struct wsd_id *ret_id);
 
-/* The name of a state as wsctl says it ("timed-out"); lives for ever. From any thread. Since 0.1. */
+/* Returns the name of a state as wsctl prints it ("timed-out"); valid for ever. From any thread. Since 0.1. */
 WSD_EXPORT const char *wsd_job_state_name(enum wsd_job_state state);
 
 #ifdef __cplusplus
