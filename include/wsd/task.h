@@ -16,23 +16,23 @@
  *         return wsd_job_print(job, "%ld\n", WSD_CALL(fib, 32)) ? 1 : 0;
  *     }
  *
- * Spawns and syncs pair up like brackets: a sync joins the youngest spawn of this task that was not joined yet, and a
+ * Spawns and syncs pair up like brackets. A sync joins the youngest spawn of this task that was not joined yet; a
  * task joins every child before it returns. A spawned task may run on this worker or on another one, before or at its
  * sync. A sync whose child was stolen runs other tasks meanwhile; it never blocks a worker that has something to do.
  * So a task must not hold a lock across a sync, except between wsd_own_begin() and wsd_own_end().
  *
- * `self` is the worker that runs the task: the macros take it from the scope, under this name. It is good for this task
- * on this thread only: never keep it, never give it to a child (the child gets its own).
+ * `self` is the worker that runs the task. The macros take it from the scope, under this name. It is valid for this task
+ * on this thread only: never keep it, and never give it to a child, which gets its own.
  *
- * A task carries its arguments by value, at most WSD_TASK_DATA bytes together, aligned to WSD_TASK_ALIGN; so does its
- * result. What is larger is passed by pointer. A pointer to a local of the spawning task is fine until the sync. C++:
+ * A task carries its arguments by value: at most WSD_TASK_DATA bytes together, aligned to WSD_TASK_ALIGN. So does its
+ * result. Pass larger data by pointer. A pointer to a local of the spawning task is valid until the sync. C++:
  * arguments and results are trivially copyable. Tasks and the bodies of wsd_spawn() and wsd_for() are noexcept: an
  * exception that leaves one ends the process (std::terminate()), whether it was stolen or not.
  *
- * The number of tasks has no limit but memory, their depth that of the worker's stack, as with calls. A spawn never
- * fails: where the worker's task stack is full, the child runs at once, inside the spawn.
+ * Only memory limits the number of tasks; the worker's stack limits their depth, as with calls. A spawn never
+ * fails: if the worker's task stack is full, the child runs at once, inside the spawn.
  *
- * Works in C11 and C++17, gcc and clang. All of it may be called from tasks only. A plugin links against nothing
+ * Works in C11 and C++17, with gcc and clang. Only tasks may call any of it. A plugin links against nothing
  * for it. Other languages call the table in `self->ops`: spawn_word and sync_word, for_range.
  */
 #ifndef WSD_TASK_H
@@ -61,7 +61,8 @@ extern "C" {
                        "the " what " of a task may take at most 48 bytes, aligned to 8: point to a structure")
 #endif
 
-/* The bytes that the arguments of a task may take together, and its result; and their largest alignment. Since 1. */
+/* The most bytes that the arguments of a task may take together, and its result; and their largest alignment. Since
+ * 1. */
 #define WSD_TASK_DATA  48
 #define WSD_TASK_ALIGN 8
 
@@ -81,8 +82,7 @@ struct wsd_future;
 
 /* What a future computes (wsd/future.h). Since 1. */
 typedef int wsd_future_fn(struct wsd_worker *self, void *arg, void **ret_value);
-/* What the forms of wsd/forms.h are given; each is explained there. An int is 0, or an error of the user's own.
- * Since 1. */
+/* Types for the forms of wsd/forms.h, which explains each. An int is 0, or an error of the user's own. Since 1. */
 struct wsd_group;
 struct wsd_reduction;
 struct wsd_scan_args;
@@ -93,7 +93,7 @@ typedef int wsd_find_fn(struct wsd_worker *self, struct wsd_group *group, uint64
                         uint64_t *ret_index);
 typedef int wsd_compare_fn(const void *a, const void *b, void *arg);
 typedef void wsd_drop_fn(void *item, uint32_t stage, void *arg);
-/* What the graphs of wsd/graph.h are given; each is explained there. Since 1. */
+/* Types for the graphs of wsd/graph.h, which explains each. Since 1. */
 struct wsd_graph;
 struct wsd_node;
 typedef int wsd_node_fn(struct wsd_worker *self, struct wsd_group *group, void *arg);
@@ -119,15 +119,16 @@ struct wsd_task_ops {
     uint32_t reserved;
     /* The task was pushed, and hi said to ask. Not for use by hand. */
     void (*spawn)(struct wsd_worker *self, struct wsd_task *task);
-    /* The task was popped, and lo said to ask: NULL where the caller is to run it himself, else where its result is.
-     * Not for use by hand. */
+    /* The task was popped, and lo said to ask. Returns NULL if the caller is to run the task itself, else the address
+     * of its result. Not for use by hand. */
     struct wsd_task *(*sync)(struct wsd_worker *self, struct wsd_task *task, const struct wsd_task_type *type);
     /* A child that ran inside its spawn has pushed above it. Not for use by hand. */
     void (*lower)(struct wsd_worker *self);
     /* wsd_for(). */
     void (*for_range)(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body,
                       void *arg);
-    /* Spawns fn(arg) as a child; joins the youngest child, which was spawned so, and gives its result. */
+    /* spawn_word spawns fn(arg) as a child. sync_word joins the youngest child, which was spawned so, and returns its
+     * result. */
     void (*spawn_word)(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg);
     uint64_t (*sync_word)(struct wsd_worker *self);
     /* wsd_blocking_begin(), wsd_blocking_end(). */
@@ -210,7 +211,7 @@ struct wsd_worker {
 #define WSD_TASK_SLOW_   __attribute__((unused, noinline, cold)) static
 #define WSD_TASK_FULL_   __attribute__((unused, noinline)) static
 #define WSD_UNLIKELY_(x) __builtin_expect(!!(x), 0)
-/* A last argument that is not used: ISO C and C++17 want one for `...`, also where a task has none. */
+/* An unused last argument: ISO C and C++17 want one for `...`, even if a task has none. */
 #define WSD_END_ __attribute__((unused)) int wsd_end_
 #ifdef WSD_CHECKS
 #define WSD_SPAWN_(name, ...)                                                                                          \
@@ -226,12 +227,13 @@ struct wsd_worker {
 #define WSD_DATA_(task)      ((void *)((task) + 1))
 #define WSD_SLOT_(type)      ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
 
-/* How the owner touches top, hi and lo. The stack is balanced, so that a task knows where top is without reading it
- * again: the value is handed on from caller to callee and stays in a register, and what it calls leaves top as it was.
- * On x86-64, where stores become visible in program order, only the compiler has to be held: each asm says which stores
- * are due before it, and that a bound may have changed; unlike an atomic access it lets the compiler go on knowing the
- * value of top. Elsewhere, and for ThreadSanitizer, these are the atomics that the table above speaks of. The slow
- * paths are functions of their own: what is left is small enough to be inlined. */
+/* How the owner touches top, hi and lo. The stack is balanced, so a task knows where top is without reading it again:
+ * the value is handed on from caller to callee and stays in a register, and what a task calls leaves top as it was.
+ *
+ * On x86-64 stores become visible in program order, so only the compiler has to be held. Each asm says which stores are
+ * due before it, and that a bound may have changed. Unlike an atomic access, it lets the compiler keep the known value
+ * of top. Elsewhere, and for ThreadSanitizer, these are the atomics of the table above. The slow paths are functions of
+ * their own: what is left is small enough to be inlined. */
 #if defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
 #define WSD_TASK_ATOMIC_ 1
 #elif defined(__has_feature)
@@ -288,8 +290,8 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 
 #else
 
-/* Whose the slot is. One type mostly follows itself, and a load is cheaper than a store: what stores go through is what
- * limits small tasks, one a cycle. What lay there may have been an argument, of any type. */
+/* Stores the slot's type. A type mostly follows itself, and a load is cheaper than a store: stores limit small tasks,
+ * at one a cycle. The slot may have held an argument, of any type. */
 typedef uintptr_t __attribute__((may_alias)) wsd_word_;
 
 static inline void wsd_task_type_(struct wsd_task *task, const struct wsd_task_type *type)
@@ -311,7 +313,7 @@ static inline bool wsd_task_push_(struct wsd_worker *self, struct wsd_task *task
     return task >= *(struct wsd_task *volatile *)&self->hi;
 }
 
-/* What a pop does first, and what takes a task off the stack again. */
+/* The first step of a pop; also takes a task off the stack again. */
 static inline void wsd_task_top_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
@@ -380,8 +382,8 @@ static inline void wsd_task_know_(struct wsd_worker *self, struct wsd_task *top)
             __builtin_unreachable();                                                                                   \
     } while (0)
 
-/* What a sync without result has run has returned. A store that changes nothing, and is gone where the child was
- * inlined; else it spares gcc a load that would have to wait for the last store of the callee. */
+/* The task that a sync without result has run has returned. This is a store that changes nothing. It vanishes if the
+ * child was inlined; else it spares gcc a load that would have to wait for the last store of the callee. */
 static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 {
     self->top = top;
@@ -390,9 +392,9 @@ static inline void wsd_task_back_(struct wsd_worker *self, struct wsd_task *top)
 #endif
 #endif
 
-/* A slot of two words by one store, without a look at what lay there: whether it is one. In a loop of spawns that is a
- * branch less, and so nothing is lost where the loop lies across two lines of code (1.2 -> 0.93 ns a task). In a
- * recursion the vector's register costs more (fib 0.52 -> 0.84), so this is for tasks without result. */
+/* Writes a slot of two words by one store, without reading what was there; returns whether the slot is one of two
+ * words. In a loop of spawns this saves a branch, so nothing is lost if the loop crosses a line of code (1.2 -> 0.93 ns
+ * a task). In a recursion the vector's register costs more (fib 0.52 -> 0.84), so this is for tasks without result. */
 static inline bool wsd_task_at_once_(struct wsd_task *task, const struct wsd_task_type *type, const void *arg,
                                      size_t size)
 {
@@ -415,7 +417,7 @@ static inline bool wsd_task_at_once_(struct wsd_task *task, const struct wsd_tas
 #endif
 }
 
-/* Here the two ways of a sync without result meet. With top in a register on both of them, gcc keeps it in one from one
+/* The two ways of a sync without result meet here. With top in a register on both of them, gcc keeps it in one from one
  * sync of a loop to the next. */
 static inline void wsd_task_both_(const struct wsd_worker *self)
 {
@@ -426,13 +428,13 @@ static inline void wsd_task_both_(const struct wsd_worker *self)
 #endif
 }
 
-/* A spawn was told to ask. Afterwards top is where it was before, if the stack is full and the child has run. */
+/* A spawn was told to ask. Afterwards top is where it was before if the stack is full and the child has run. */
 WSD_TASK_SLOW_ void wsd_task_pushed_(struct wsd_worker *self, struct wsd_task *task)
 {
     self->ops->spawn(self, task);
 }
 
-/* The same for tasks without result, which need no place for it: begin takes the task off the stack and says whether
+/* The same for tasks without result, which need no place for it. begin takes the task off the stack and returns whether
  * the caller is to run it here. */
 static inline bool wsd_task_full_begin_(struct wsd_worker *self, struct wsd_task *task, struct wsd_task *next)
 {
@@ -457,7 +459,8 @@ static inline void wsd_task_full_end_(struct wsd_worker *self, struct wsd_task *
         self->ops->lower(self);
 }
 
-/* A sync without result was told to ask: whether its child has run inside its spawn, and others of that kind remain. */
+/* A sync without result was told to ask. Returns whether its child has run inside its spawn, and others of that kind
+ * remain. */
 static inline bool wsd_task_done_(struct wsd_worker *self, struct wsd_task *next)
 {
     if (next != self->level)
@@ -544,9 +547,9 @@ WSD_UNUSED_ static void wsd_for_piece_(struct wsd_worker *self, uint64_t begin, 
 }
 #endif
 
-/* Runs body over begin <= i < end, in pieces of at most grain that may run in parallel and in any order; returns when
- * all are done. Halves the range until a piece is small enough. grain 0: chosen so that every worker gets several
- * pieces. An empty range (end <= begin) does nothing. Since 1. */
+/* Runs body over begin <= i < end, and returns when all is done. The pieces have at most grain elements, and may run in
+ * parallel and in any order. It halves the range until a piece is small enough. grain 0: chosen so that every worker
+ * gets several pieces. An empty range (end <= begin) does nothing. Since 1. */
 static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body,
                            void *arg)
 {
@@ -559,11 +562,13 @@ static inline void wsd_for(struct wsd_worker *self, uint64_t begin, uint64_t end
 #endif
 }
 
-/* Between these a sync runs nothing but what it waits for: its own child and that child's descendants; where they give
- * it nothing to do it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned here.
- * So a lock may be held across such a sync: no task that wants the same lock is run on top of its holder, or of what
- * its holder waits for. In pairs, in the same task; they nest. The sync costs more where the child was stolen. After
- * TBB's this_task_arena::isolate. Since 1. */
+/* Between these calls a sync runs nothing but what it waits for: its own child and that child's descendants. If they
+ * give it nothing to do, it sleeps, and another worker takes the CPU. The same holds for the syncs of what is spawned
+ * here. So a lock may be held across such a sync: no task that wants the same lock runs on top of its holder, or of
+ * what its holder waits for.
+ *
+ * Use them in pairs, in the same task; they nest. The sync costs more if the child was stolen. After TBB's
+ * this_task_arena::isolate. Since 1. */
 static inline void wsd_own_begin(struct wsd_worker *self)
 {
     __atomic_store_n(&self->own, self->own + 1, __ATOMIC_RELAXED);
@@ -574,12 +579,15 @@ static inline void wsd_own_end(struct wsd_worker *self)
     __atomic_store_n(&self->own, self->own - 1, __ATOMIC_RELAXED);
 }
 
-/* Between these the task waits for something that is not a task: a child process, a descriptor, a lock that may be held
- * for long. Another worker takes its CPU meanwhile (at most 256 more than were asked for; beyond that the CPU stays
- * idle), and the tasks that this one has spawned can be stolen. Afterwards this one goes on at once, and a worker stops
- * where it would begin another task: until then one more computes for each that was blocked. In pairs, in the same
- * task; they nest. Nothing else of this file in between. Some microseconds: not worth it for waits that are shorter.
- * After ForkJoinPool's ManagedBlocker. Since 1. */
+/* Between these calls the task waits for something that is not a task: a child process, a descriptor, a lock that may
+ * be held for long. Meanwhile another worker takes its CPU, and the tasks that this one has spawned can be stolen.
+ * There are at most 256 such workers beyond the number asked for; above that the CPU stays idle.
+ *
+ * Afterwards this task goes on at once, and a worker stops where it would begin another task. Until then one more
+ * worker computes for each task that was blocked.
+ *
+ * Use them in pairs, in the same task; they nest. Call nothing else of this file in between. They cost some
+ * microseconds, so they are not worth it for shorter waits. After ForkJoinPool's ManagedBlocker. Since 1. */
 static inline void wsd_blocking_begin(struct wsd_worker *self)
 {
     self->ops->blocking_begin(self);
@@ -590,13 +598,13 @@ static inline void wsd_blocking_end(struct wsd_worker *self)
     self->ops->blocking_end(self);
 }
 
-/* WSD_CHECKS, where it is defined before this file is included (-DWSD_CHECKS), has each WSD_SYNC look whether it is
- * that of the youngest WSD_SPAWN: where it is of another type, or of none, the process is aborted, with the file and
- * line of both. It costs some nanoseconds a spawn, and 32 bytes each that was not joined yet; without it, nothing.
- * Since 1.
+/* WSD_CHECKS, if defined before this file is included (-DWSD_CHECKS), checks that each WSD_SYNC is that of the youngest
+ * WSD_SPAWN. If that spawn is of another type, or there is none, the process is aborted, with the file and line of
+ * both. The check costs some nanoseconds a spawn, and 32 bytes for each spawn that was not joined yet; without it,
+ * nothing. Since 1.
  *
- * A task runs on one thread from its first spawn to its last sync, and what that thread runs meanwhile spawns and joins
- * in pairs. So the spawns of a thread that were not joined are a stack, whichever worker runs the children. */
+ * A task runs on one thread from its first spawn to its last sync. What that thread runs meanwhile spawns and joins in
+ * pairs. So the spawns of a thread that were not joined are a stack, whichever worker runs the children. */
 #ifdef WSD_CHECKS
 struct wsd_check_ {
     const char *name, *file;
@@ -610,7 +618,8 @@ struct wsd_checks_ {
     struct wsd_check_ at[255];
 };
 
-/* Of this thread, and of this source file, to which a task is local. Freed when the last of them is joined. */
+/* The spawns of this thread, and of this source file, to which a task is local. Freed when the last of them is
+ * joined. */
 WSD_UNUSED_ static __thread struct wsd_checks_ *wsd_checks_top_;
 
 WSD_TASK_SLOW_ void wsd_check_fail_(const char *name, const char *file, int line, const struct wsd_check_ *spawn)
@@ -695,19 +704,19 @@ WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct ws
  *
  * and WSD_VOID_TASK_DECL_n, WSD_VOID_TASK_IMPL_n. A task is local to its source file. Since 1. */
 
-/* WSD_TASK_COPIES, where it is defined before this file is included, is 1, 3 or 16: so often the body of a task with a
- * result is there. Each copy calls the next one where the task calls itself; so the compiler inlines them as it inlines
- * other functions, and small tasks get faster (fib 0.68 -> 0.56 ns a call by gcc, 1.3 -> 0.93 by clang, which inlines
- * no recursion). 1 makes programs smaller, and their compilation shorter: a task of 2 KiB is 30 with 16. Where nothing
- * is said it is 16. Since 1. */
+/* WSD_TASK_COPIES, if defined before this file is included, is 1, 3 or 16: the number of copies of the body of a task
+ * with a result. The default is 16. Each copy calls the next one where the task calls itself. So the compiler inlines
+ * them as it inlines other functions, and small tasks get faster (fib 0.68 -> 0.56 ns a call by gcc, 1.3 -> 0.93 by
+ * clang, which inlines no recursion). 1 makes programs smaller, and their compilation shorter: a task of 2 KiB is 30
+ * KiB with 16. Since 1. */
 #ifndef WSD_TASK_COPIES
 #define WSD_TASK_COPIES 16
 #endif
 
-/* A copy's number, what its name ends in, and that of the next one. Which copy it is, a body knows by a parameter;
- * code outside of tasks sees the function of that name (a constant would be shadowed, and compilers may warn of that).
- * Tasks without result have one: their leaves in a loop got slower. A sync that is the last call goes to the same copy:
- * compilers make a loop of it. gcc sees that the copies are alike, and would make one of them again (no_icf). */
+/* A copy's number, the end of its name, and the number of the next one. A body knows its copy by a parameter; code
+ * outside of tasks sees the function of that name (a constant would be shadowed, and compilers may warn of that). Tasks
+ * without result have one copy: with more, their leaves in a loop are slower. A sync that is the last call goes to the
+ * same copy: compilers make a loop of it. gcc sees that the copies are alike, and would merge them again (no_icf). */
 WSD_UNUSED_ static inline void wsd_level_(void)
 {
 }
@@ -727,7 +736,7 @@ WSD_UNUSED_ static inline void wsd_level_(void)
 #endif
 #ifdef __clang__
 #define WSD_COPY_FN_ WSD_TASK_FN_
-/* clang takes functions that call one another in a ring together, and inlines before it makes loops. So the last copy
+/* clang treats functions that call one another in a ring together, and inlines before it makes loops. So the last copy
  * and the slow path do not name the first one. */
 #define WSD_RING_(n, type, name, ...)                                                                                  \
     WSD_UNUSED_ static WSD_COPY_HEAD_(n, type, (*const volatile name##_wsd_first), __VA_ARGS__) = name##_wsd_enter;
@@ -738,8 +747,8 @@ WSD_UNUSED_ static inline void wsd_level_(void)
 #define WSD_FIRST_(name) name##_wsd_enter
 #endif
 #if defined(__clang__) && !WSD_TASK_ATOMIC_
-/* clang makes a loop of a last call only where no other way leads to the end behind it. So a sync that has to ask
- * calls, too, with a place that no slot has, and zeros for arguments; the copy asks. */
+/* clang makes a loop of a last call only if no other way leads to the end behind it. So a sync that has to ask calls,
+ * too, with a place that no slot has, and zeros for arguments; the copy asks. */
 WSD_UNUSED_ static const uint64_t wsd_zeros_[WSD_TASK_DATA / 8] = {0};
 static inline void *wsd_no_args_(void)
 {
