@@ -21,8 +21,8 @@
  * sync. A sync whose child was stolen runs other tasks meanwhile; it never blocks a worker that has something to do.
  * So a task must not hold a lock across a sync, except between wsd_own_begin() and wsd_own_end().
  *
- * `self` is the worker that runs the task. The macros take it from the scope, under this name. It is valid for this task
- * on this thread only: never keep it, and never give it to a child, which gets its own.
+ * `self` is the worker that runs the task. The macros take it from the scope, under this name. It is valid only for
+ * this task on this thread: never keep it, and never give it to a child, which gets its own.
  *
  * A task carries its arguments by value: at most WSD_TASK_DATA bytes together, aligned to WSD_TASK_ALIGN. So does its
  * result. Pass larger data by pointer. A pointer to a local of the spawning task is valid until the sync. C++:
@@ -175,14 +175,13 @@ struct wsd_task_ops {
  *
  * Between the owner (the macros, one thread) and thieves (the pool, any thread):
  *   top  written by the owner only, with release (partner: a revoking thief's acquire, which then reads the slots
- *        below). Popping stores top, then loads lo: a revoking thief stores lo, then has every CPU
- *        of the process pass a barrier (membarrier), then loads top. So one of the two sees the other.
+ *        below). Popping stores top, then loads lo. A revoking thief stores lo, makes every CPU of the process pass a
+ *        barrier (membarrier), then loads top. So one of the two sees the other.
  *   hi   a spawn asks the pool when its slot is at or above hi. Relaxed; 0 is a trap that any worker may set.
  *   lo   a sync asks the pool when its slot is below lo. Relaxed; all ones is a trap that any worker may set, which
  *        then sets hi.
- * The rest is the owner's alone. Where the stack is full, children run inside their spawn; how many of them lie below
- * slot `level` is in `done`, and while `refuse` is that slot, the macros do for tasks without result what the pool
- * would do. */
+ * The rest is the owner's alone. If the stack is full, children run inside their spawn. `done` is how many of them lie
+ * below slot `level`. While `refuse` is that slot, the macros do for tasks without result what the pool would do. */
 struct wsd_worker {
     uint32_t size;                  /* bytes of this structure that the pool fills [const] */
     uint32_t index;                 /* 0 to workers - 1, or above for a guest [const] */
