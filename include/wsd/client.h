@@ -356,15 +356,15 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  *
  * A job owns its parts until it has ended. It may or may not see bytes that are written there meanwhile. The bytes of
  * the output mean nothing before the end, nor after an end without success. Parts may begin anywhere; begin them at
- * multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job that has not ended, or
- * whose input overlaps with the output of one. Inputs may overlap.
+ * multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job that has not ended. It also
+ * refuses a job whose input overlaps with the output of such a job. Inputs may overlap.
  *
- * If an executor dies while a job writes to an arena, that job is not run again, and its part may change for a moment
- * yet. No job may write to that arena then (-EAGAIN): make a new one.
+ * If an executor dies while a job writes to an arena, that job is not run again, and its part may still change for a
+ * moment. No job may write to that arena after that (-EAGAIN): make a new one.
  *
- * size bytes are charged to the user as long as wsd knows the arena; a connection may have 8 at a time. As long, an
- * executor that has run a job there has it mapped, too. The memory is the caller's, all of it from the beginning. It
- * stays until wsd_arena_free(), also after the end of the connection, but no job can be given it then.
+ * size bytes are charged to the user as long as wsd knows the arena. For that time, an executor that has run a job
+ * there has it mapped, too. A connection may have 8 arenas at a time. The memory is the caller's, all of it from the
+ * beginning. It stays until wsd_arena_free(), also after the end of the connection, but no job can be given it then.
  *
  * Call it on the handle's thread; any thread may use the memory. Blocks for as long as wsd takes to answer. Returns 0;
  * -EOPNOTSUPP: wsd is too old, or on another machine (the input goes by the connection then); -EINVAL; -ENOMEM;
