@@ -152,8 +152,8 @@ struct jobs_options {
     bool (*plugin_own)(const char *plugin, void *context);
     /* Sets what the plugin's own executor has other than the user's domain. NULL: nothing. */
     void (*plugin_share)(const char *plugin, struct jobs_domain *settings, void *context);
-    /* Longest run of a job of this plugin; 0: any. *ret_of is the plugin whose section sets it, or NULL. NULL: as in
-     * limits. */
+    /* Longest run of a job of this plugin; 0: any. *ret_of is NULL, or the plugin by the section of which it is set. A
+     * NULL callback: as in limits. */
     uint64_t (*plugin_max_run)(const char *plugin, const char **ret_of, void *context);
     void *context;
 };
@@ -328,8 +328,8 @@ int jobs_start(struct jobs *jobs);
  * same key already, the watch follows that job. */
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
 /* The same for many jobs that differ only in their arguments and input. *ret_id is the id of the first job; the ids of
- * the others count up in the last 8 bytes, little endian. Returns how many were accepted or refused. Where that is less
- * than n, the last of them was refused for a reason that holds for all later ones too. */
+ * the other jobs count up in the last 8 bytes, little endian. Returns how many were accepted or refused. Where that is
+ * less than n, the last of them was refused for a reason that holds for all later ones too. */
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
                            struct array_watch *w);
 /* Makes this item (UINT32_MAX: each) a job of its own, if it is not, with the watch that ops->item() returns. */
@@ -371,8 +371,8 @@ struct jobs_filter {
     uint32_t uid;         /* only jobs of this user */
     const char *plugin;   /* the plugin's own name, or the submitted one without directory and .so; "": any */
     const char *function; /* "": any */
-    uint64_t newer_usec;  /* submitted within that time; 0: any */
-    uint64_t older_usec;  /* submitted before that time; 0: any */
+    uint64_t newer_usec;  /* submitted within this time before now; 0: any */
+    uint64_t older_usec;  /* submitted longer ago than this; 0: any */
     uint32_t limit;       /* only the newest `limit` jobs; 0: all */
     bool dead;            /* only jobs that are out of retries */
     const uint8_t *batch; /* only jobs of the batch with this id; NULL: any */
@@ -442,8 +442,8 @@ int jobs_batch_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, bool
 void jobs_batch_unwatch(struct batch_watch *w); /* also where w follows no batch */
 void jobs_batch_look(const struct batch_watch *w, struct batch_info *ret);
 int jobs_batch_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct batch_info *ret); /* 0 or -ENOENT */
-/* Cancels every job of the batch that has not ended; no job can be added after that. uid: whose rights apply. by: the
- * user named in the log. Returns 0; -EALREADY: it had ended; -ENOENT. */
+/* Cancels every job of the batch that has not ended; no job can be added after that. uid: the call acts with this
+ * user's rights. by: the user named in the log. Returns 0; -EALREADY: it had ended; -ENOENT. */
 int jobs_batch_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
 void jobs_batch_cancel_watched(struct batch_watch *w, uint32_t uid, uint32_t by);
 
@@ -465,7 +465,7 @@ struct schedule;
 
 struct schedule_request {
     const char *name, *calendar; /* calendar: in the syntax of base/calendar.h */
-    bool persistent;             /* runs missed while no wsd was there are made up for by one run at the start */
+    bool persistent;             /* runs that fell due while no wsd ran are made up for by one run at the start */
     struct job_request job;      /* without input, key and delay */
 };
 
