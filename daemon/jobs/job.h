@@ -61,7 +61,7 @@ struct user {
     uint64_t store_bytes;                              /* bytes on disk of all durable jobs of the user */
     uint32_t n_direct;                                 /* calls that the user's direct lanes may have under way */
     uint64_t n_bytes;                                  /* arguments, inputs and kept results */
-    uint32_t n_running;                                /* jobs that are handed over */
+    uint32_t n_running;                                /* jobs handed over */
     uint64_t placed;                                   /* jobs.n_placed when a job of this user was last handed over */
     uint64_t rate_nsec;                                /* see rate_wait() */
     struct gate *gate;                                 /* where jobs above running_per_user wait; NULL: none does */
@@ -128,7 +128,7 @@ struct plugin {
 
 /* Fields that only some jobs need. */
 struct job_more {
-    struct job *job;     /* whose this is */
+    struct job *job;     /* the job of this struct */
     struct event *timer; /* deadline, then grace, then expiry of a kept result */
     int input_fd;        /* memfd, or our end of the pipe */
     int pipe_fd;         /* the executor's end */
@@ -268,7 +268,7 @@ static inline char *job_room(const struct job *job)
  * first. */
 struct bundle {
     struct list link; /* array->bundles */
-    struct job *job;  /* whose this is */
+    struct job *job;  /* the job of this struct */
     struct array_watch *array;
     uint32_t first, n; /* of the array's items */
     uint64_t bytes;    /* arguments and inputs */
@@ -452,7 +452,7 @@ struct jobs {
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
     struct list waiting; /* domains that wait for a run slot (run-slots.c) */
-    uint64_t n_running;  /* jobs that are handed over */
+    uint64_t n_running;  /* jobs handed over */
     uint64_t n_placed;   /* number of hand-overs while there was a limit */
     uint32_t run_slot_turns;
     struct list after_due;    /* struct awaited: ended, and the waiting jobs were not told yet */
