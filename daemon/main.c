@@ -41,7 +41,7 @@
 #include "ops/service.h"
 #include "ops/trim.h"
 
-#define SYSTEM_SOCKETS  "/run/wsd/" /* where only root makes some: who listens there serves all users */
+#define SYSTEM_SOCKETS  "/run/wsd/" /* root alone can make sockets there: a wsd that listens there serves all users */
 #define SYSTEM_SOCKET   SYSTEM_SOCKETS "wsd.sock"
 #define SYSTEM_STATE    "/var/lib/wsd"
 #define SERVICE_USER    "wsd"     /* of wsd.service */
@@ -206,7 +206,7 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     char error[CONFIG_ERROR] = "";
     struct config scratch;
 
-    /* once for --config, whose file comes below the other options */
+    /* first pass, for --config: the other options override its file */
     if (config_init(&scratch) < 0)
         return CODE_SOFTWARE;
     int r = apply_flags(&scratch, argc, argv, ret_file, ret_mode);
@@ -334,7 +334,7 @@ static void limit(struct daemon *d, const char *plugin, const char *tag, uint32_
         log_error("[%s %s] max-running could not be set", *tag ? "tag" : "plugin", *tag ? tag : plugin);
 }
 
-/* Where a section says so, or (off) no longer does. */
+/* Sets the gates that sections configure, or (off) removes those that a section had set. */
 static void set_gates(struct daemon *d, const struct config *c, bool off)
 {
     for (uint32_t i = 0; i < c->n_plugins; i++)
@@ -573,7 +573,7 @@ static bool finished(struct daemon *d)
         return false;
     if (jobs_have_told(d->jobs) && frontend_quiet(d->frontend))
         return true;
-    /* somebody does not read his answer */
+    /* a client does not read its answer */
     return d->ending && clock_monotonic_usec() - d->ending_usec > FLUSH_MAX_USEC;
 }
 
@@ -746,8 +746,8 @@ static int listen_all(struct daemon *d, const char *path)
     return frontend_listen(d->frontend, fd, false);
 }
 
-/* What a large input or output needed is there for the next one: else malloc() gives it back to the kernel and takes it
- * again, or not, by how blocks happen to lie, which is 285 to 440 page faults for each MiB. */
+/* Keeps the memory of a large input or output for the next one. Otherwise malloc() may give it back to the kernel and
+ * take it again, depending on how blocks lie: 285 to 440 page faults for each MiB. */
 static void keep_pages(void)
 {
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK);
@@ -757,8 +757,8 @@ static void keep_pages(void)
     mallopt(M_MXFAST, 0);
 }
 
-/* Said once, here, and not by each executor. What Landlock would do for wsd, it does for itself then: nobody of its own
- * user looks into it. */
+/* Logs it once, here, and not in each executor. In place of Landlock, wsd then protects itself: no other process of its
+ * user can look into it. */
 static void tell_of_landlock(void)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* asks for the version */);
@@ -769,7 +769,7 @@ static void tell_of_landlock(void)
     (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-/* What executors are, and for whom: wsd and wsd-spawn have it alike. */
+/* Prepares what wsd and wsd-spawn share: what executors are, and for which users. */
 static int prepare(struct daemon *d, const char *path)
 {
     if (!path)
@@ -900,8 +900,8 @@ static int build(struct daemon *d)
     return r;
 }
 
-/* On the socket that the service manager has for it, whose other end is a wsd with the same options and configuration.
- * What its executors may is settled by those, before anything is heard. */
+/* Runs wsd-spawn on the socket of the service manager, to which a wsd with the same options and configuration connects.
+ * These settle what its executors may do, before anything is received. */
 static int become_spawner(struct daemon *d)
 {
     _cleanup_(freep) char *path = socket_path(&d->config);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bundle.c: brief jobs of an array, which are one entry of the queue, of the table and of the executor's slots, and are
- * told their ends in one breath.
- * Owns the bundles, and what is known of how long a function takes. [loop]
- * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make
- * each of them a job of its own, as if it had never been anything else; jobs that take longer than their like did keep
- * those behind them from other workers for twice BUNDLE_USEC at most.
- * How many go together, going by the last ones: no more than run in BRIEF_USEC, and write into one slot; and where
- * there is enough to do to wake other workers for it, two shares for each worker.
+ * bundle.c: brief jobs of an array that share one entry of the queue, of the table and of the executor's slots, and are
+ * told of their ends together.
+ * Owns the bundles, and the statistics of how long a function takes. [loop]
+ * Keeps: bundling is invisible: code that addresses, counts or stops one member calls bundle_split() first. A member
+ * that takes longer than expected keeps those behind it from other workers for twice BUNDLE_USEC at most.
+ * The size of a bundle follows the last jobs: it holds no more than runs in BRIEF_USEC and fits its output into one
+ * slot. Where there is enough work to wake other workers, there are two bundles for each worker.
  * Does not choose the order (queue.c). */
 #include "jobs/bundle.h"
 
@@ -41,7 +40,7 @@ void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t o
     f->output = brief_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
 }
 
-/* Somebody counts how many of this user's jobs run, or looks at each. */
+/* Whether the running jobs of this user are counted, or code looks at each job. */
 static bool is_counted(const struct domain *d, const struct user *user)
 {
     const struct jobs *jobs = d->jobs;
@@ -170,7 +169,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     }
     list_push_back(&w->bundles, &job_bundle(job)->link);
     place->user->n_jobs += head.n;
-    /* there is more than one place: nobody need wait */
+    /* more than one place is free: no client need wait */
     place->user->retry_after.due_usec = jobs->retry_after.due_usec = 0;
     jobs->counters.submitted += head.n;
     jobs->counters.bundled += head.n;
@@ -200,7 +199,7 @@ void bundle_describe(const struct job *job, struct front_job *ret)
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
-/* In no list any more, its jobs are others, or have ended. */
+/* Frees a bundle that is in no list, and of which the members have become jobs or have ended. */
 static void forget(struct job *job)
 {
     struct bundle *b = job_bundle(job);
@@ -400,10 +399,9 @@ void bundle_split(struct job *job)
     forget(job);
     if (running)
         d->slots[slot] = jobs[turn];
-    if (!running || d->distrusted) /* then nobody knows who has its turn, and recover() has to do with all of them */
+    if (!running || d->distrusted) /* then the member that has its turn is unknown, and recover() handles all of them */
         return;
-    /* it was there before what was handed over after it; and where the bundle has ended, nobody begins that
-     * (layout.h) */
+    /* it comes before what was handed over later; and where the bundle has ended, no worker begins that (layout.h) */
     if (turn + 1 < n)
         recall_behind(d, &jobs[n - 1]->link);
     for (uint32_t i = n - 1; i > turn; i--) {

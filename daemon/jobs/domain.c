@@ -612,7 +612,7 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
     d = find_or_make(jobs, owner, request);
     if (!d && apart == PLUGIN_APART_CRASHED)
         return shared;                     /* better than nowhere */
-    if (d && !d->executor && !d->traced) { /* whoever traces this user traces all that is his */
+    if (d && !d->executor && !d->traced) { /* a trace of this user covers all of the user's domains */
         d->traced = shared->traced;
         d->traced_by = shared->traced_by;
     }
@@ -632,8 +632,7 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     return r;
 }
 
-/* Whoever may write the file could change it while the function reads it: with what belongs to others that is not
- * done. */
+/* The file's owner could change it while the function reads it. That is accepted only for the job's own user. */
 static uint32_t file_flags(const struct domain *d, const struct job *job)
 {
     bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
@@ -790,7 +789,7 @@ static uint64_t aged_before(const struct domain *d)
     return now > usec ? now - usec : 0;
 }
 
-/* Whose turn it is. */
+/* The job that has its turn. */
 static struct job *next_of(struct domain *d)
 {
     bool may_be_aged = d->queue.turns == AGEING_TURNS - 1 && d->n_aged < AGED_WORKERS(domain_workers(d));
@@ -835,7 +834,7 @@ void domain_pump(struct domain *d)
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0) {
-            /* nobody tells when there is, or when fewer descriptors of this uid are on their way */
+            /* no event reports when there is memory, or when fewer descriptors of this uid are on their way */
             if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
                 jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
             break;
@@ -858,8 +857,8 @@ bool domain_ring(struct domain *d)
     return woken;
 }
 
-/* Whatever it returns, a job that was told to stop before its answer was sealed (stop_running()) has stopped, and one
- * that has run for as long as its time has had its time. */
+/* A job that was told to stop before its answer was sealed (stop_running()) counts as stopped, whatever it returned.
+ * One that has run for its whole time counts as timed out. */
 void domain_done(struct job *job, const struct front_completion *c)
 {
     struct job_more *m = job->more;

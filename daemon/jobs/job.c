@@ -342,7 +342,7 @@ const char *job_time_words(const struct job *job)
     return job->more && job->more->limit ? job->more->limit : "its time was up";
 }
 
-/* A restricted plugin is for whoever is there to be asked. */
+/* A restricted plugin needs a watch that can be asked for its user's rights. */
 static bool may_use(const struct job *job, const char *plugin)
 {
     const struct jobs_options *o = &job->domain->jobs->options;
@@ -666,8 +666,8 @@ static void keep_result(struct job *job)
 
     if (durable_keep(job))
         return;
-    /* not while everything is walked over at the end; and before this job is one of them, which nobody may be
-     * reading */
+    /* not during the walk over all jobs at the end. Before this job is in the list, since no client may be reading this
+     * one */
     if (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining)
         user_evict(job->user);
     job->flags |= JOB_KEPT;
@@ -677,7 +677,7 @@ static void keep_result(struct job *job)
     job_timer(job, jobs->options.limits.keep_usec);
 }
 
-/* It is refused after all, or tried again. */
+/* It is refused after all, or retried. */
 static bool has_no_end(struct job *job, enum job_state state, int exit, const char *error,
                        const struct front_completion *c)
 {
@@ -818,7 +818,8 @@ static void stop_running(struct job *job, enum job_stop why)
     struct domain *d = job->domain;
     struct job_more *m = job_more(job);
 
-    /* one whose output came has begun, whatever its slot says now: it must not end under whoever takes that output */
+    /* a job that has written output has begun, whatever its slot says now; it must not end while that output is being
+     * taken */
     if (why != STOP_OUTPUT && front_recall(&d->executor->front, job->slot)) {
         d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
         stop_unbegun(job, why);
@@ -839,7 +840,7 @@ static void stop_running(struct job *job, enum job_stop why)
         return;
     }
     bool on_its_way = m && m->stop != STOP_NONE;
-    /* who was stopped for another reason may be tried again: not who was cancelled */
+    /* a job stopped for another reason may be retried, but not a cancelled one */
     if (m && (!on_its_way || why == STOP_CANCEL))
         m->stop = (uint8_t)why;
     if (on_its_way)
@@ -932,7 +933,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     struct job *job = userdata;
 
     if (job_final(job)) {
-        if (job->watches) /* somebody is still reading it */
+        if (job->watches) /* a client is still reading it */
             job_timer(job, job->domain->jobs->options.limits.keep_usec);
         else
             job_free(job);

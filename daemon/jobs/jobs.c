@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jobs.c: the door to the job table: submit, follow, list, cancel, drain.
+ * jobs.c: the interface of the job table: submit, follow, list, cancel, drain.
  * Owns the tables of jobs, users and domains. [loop]
- * Keeps: a user sees and touches only his own jobs; root all.
+ * Keeps: a user sees and touches only the user's own jobs; root all.
  * Does not know sockets or messages. */
 #include "jobs/jobs.h"
 
@@ -63,9 +63,9 @@ uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
     return now_usec + jobs->realtime_usec;
 }
 
-/* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not
- * a secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one
- * behind the other are so in the table too, which saves a cache miss for most of them. */
+/* 58 bits of time, so that ids sort by age, and 70 random bits, so that machines need not agree (as UUID version 7).
+ * Not a secret: the rights of a client that asks by id are checked. The last 64 bits count up from a random start:
+ * successive jobs then are neighbours in the table, which saves most of them a cache miss. */
 void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
     uint64_t ms = now_usec / 1000, number = jobs->seed[0] + jobs->n_ids;
@@ -92,8 +92,7 @@ static bool is_known(const struct job *job)
     return job->state != JOB_NEW && !durable_unacknowledged(job);
 }
 
-/* NEW, and its plugin is not there yet: it can be seen and cancelled, as whoever waits for an executor would like to
- * know. */
+/* NEW, and its plugin is not loaded yet: it can be seen and cancelled, like a job that waits for an executor. */
 static bool is_waiting(const struct job *job)
 {
     return job->state == JOB_NEW && job->function == JOB_NO_FUNCTION;
@@ -211,7 +210,7 @@ static int start_helper(struct jobs *jobs)
     return 0;
 }
 
-/* Before the helper: who is started then is where wsd is. */
+/* Before the helper, which starts in wsd's cgroup of that moment. */
 static int start_cgroups(enum jobs_cgroups wanted, struct cgroups **ret_cgroups)
 {
     char error[CGROUP_ERROR];
@@ -446,7 +445,7 @@ static bool is_full(struct retry_after *retry_after, uint64_t n, uint64_t most, 
     if (n >= most)
         *ret_retry_usec = retry_after_refuse(retry_after, clock_monotonic_usec());
     else if (n + 1 < most)
-        retry_after->due_usec = 0; /* there is more than one place: nobody need wait */
+        retry_after->due_usec = 0; /* more than one place is free: no client need wait */
     return n >= most;
 }
 
@@ -938,7 +937,7 @@ bool jobs_asleep(struct jobs *jobs)
         return false;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
         domain_settle(d);
-        if (d->n_unrung || d->unpumped) /* since jobs_poll(), for a connection whose frames had been held back */
+        if (d->n_unrung || d->unpumped) /* since jobs_poll(), for a connection that had frames held back */
             return false;
         if (d->executor && !d->distrusted && front_asleep(&d->executor->front))
             return false;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recover.c: what becomes of the jobs of an executor that died.
- * Owns nothing; called once for each death, with the rings still mapped, and while other threads of a dying process may
- * still be at work: what goes back to the queue is taken from them first. [loop]
- * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a
- * fault note names is the only one that is called crashed, and every other one that was running runs again or is
- * interrupted.
+ * recover.c: recovers the jobs of an executor that died.
+ * Owns nothing. Called once for each death, with the rings still mapped, and perhaps while other threads of the dying
+ * process still run: so jobs that go back to the queue are taken from them first. [loop]
+ * Keeps: finished answers are given. Untouched jobs go back to the head of the queue in their order. Only the job that
+ * a fault note names is called crashed. Every other job that was running runs again or is interrupted.
  * Does not decide when the next executor starts (domain.c). */
 #include "jobs/recover.h"
 
@@ -82,7 +81,7 @@ static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
              whole ? size >> 20 : size >> 10, whole ? "MiB" : "KiB");
 }
 
-/* What a plugin that got no memory dies of; whether it was that, nobody knows. */
+/* The words for a death that fits a lack of memory; whether that was the cause is unknown. */
 static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = strlen(text);
@@ -218,7 +217,7 @@ static void requeue(struct job *job)
     domain_requeue(job);
 }
 
-/* has_slot: it is not one of many of which nobody knows who it was. */
+/* has_slot: the job's own slot was running, so it is not one of several of which any may have run. */
 static void was_running(struct job *job, bool has_slot, const struct death *death)
 {
     job->domain->useful = true; /* it ends, or has an attempt less */
@@ -303,8 +302,8 @@ static const struct job *only_job(struct domain *d)
     return one;
 }
 
-/* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or
- * somebody who killed it by hand. */
+/* It died without a note. Where exactly one function was running, and nothing was being loaded, either that function
+ * was the cause, or the process was killed by hand. */
 static void suspect(struct domain *d, const struct death *death)
 {
     struct job *one = NULL;
@@ -354,7 +353,7 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)
         snprintf(text, JOB_TEXT, "it exited with %d", status);
-    else if (status == SIGKILL) /* nobody of ours: an administrator, or the kernel where memory ran out */
+    else if (status == SIGKILL) /* no process of wsd's: an administrator, or the kernel for want of memory */
         snprintf(text, JOB_TEXT, "%s, by hand or for want of memory", strsignal(status));
     else
         snprintf(text, JOB_TEXT, "%s", strsignal(status));
@@ -364,7 +363,7 @@ void recover(struct domain *d, int code, int status)
 {
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
-    /* who was not told to end has died, whatever the exit code says: a plugin may have called _exit() */
+    /* an executor that was not told to end has died, whatever its exit code: a plugin may have called _exit() */
     bool unwanted = d->standby_of && d->standby_of->standby != d;
     bool orderly = (d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedule.c: jobs that are submitted again and again, when their calendar says so.
+ * schedule.c: schedules: jobs that are submitted again and again, by a calendar.
  * Owns the schedules, and the watch that follows the last run of each. [loop]
- * Keeps: a schedule runs as its user, within his limits; one run at a time: what comes due meanwhile is skipped and
- * counted; what was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added
- * it is told, and off the disk before whoever removed it is; what becomes of its runs follows.
+ * Keeps: a schedule runs as its user, within the user's limits. There is one run at a time: runs that fall due
+ * meanwhile are skipped and counted. Runs that fell due while no wsd ran become one run at the start, or none. A
+ * schedule is on disk before its addition is answered, and off the disk before its removal is; what becomes of its runs
+ * is written later.
  * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
 #include "jobs/schedule.h"
 
@@ -41,11 +42,11 @@ struct schedule {
     char error[JOB_TEXT];
     bool persistent, configured;
     bool claimed;                 /* the configuration has it (still) */
-    bool pending;                 /* on its way to the disk for the first time: nobody sees it */
-    bool removed;                 /* goes when the store has answered */
+    bool pending;                 /* being written for the first time: not shown yet */
+    bool removed;                 /* removed when the store has answered */
     bool accepted;                /* the last run */
     uint32_t n_requests;          /* at the store */
-    struct schedule_query *asker; /* NULL: nobody waits */
+    struct schedule_query *asker; /* NULL: no query waits */
 };
 
 static uint64_t key_of(uint32_t uid, const char *name)
@@ -228,7 +229,7 @@ static void note(struct schedule *s)
         (void)post(s, STORE_SCHEDULE_NOTE, noted);
 }
 
-/* Whoever removed it is told when it is off the disk, so that it cannot come back. */
+/* Answers the removal when the schedule is off the disk, so that it cannot come back. */
 static void dropped(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
@@ -244,7 +245,7 @@ static void dropped(struct store_request *r)
     disk_request_free(q);
 }
 
-/* What is under way goes on. NULL: nobody asks for it. */
+/* A run under way goes on. q NULL: no query waits for the answer. */
 static void schedule_remove(struct schedule *s, struct schedule_query *q)
 {
     struct user *user = s->configured ? NULL : user_get(s->jobs, s->job.uid);
@@ -288,7 +289,7 @@ static bool arm_missed(struct schedule *s)
 {
     uint64_t missed;
 
-    /* no time may be left to come, and one have been missed */
+    /* there may be no future time, yet one that fell due without a wsd */
     if (!arm(s) || calendar_next(s->calendar, s->base_usec, &missed) < 0 || missed > clock_realtime_usec())
         return false;
     due_set(&s->due, &s->jobs->wall, missed);
@@ -331,10 +332,10 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
 
 static size_t on_output(struct watch *w, const void *data, size_t size)
 {
-    return size; /* it is kept for whoever awaits the job */
+    return size; /* it is kept for clients that await the job */
 }
 
-/* Nobody is there to be asked: a plugin that is for some only runs by a schedule of the configuration, or of root. */
+/* No client can be asked. So a restricted plugin runs only by a schedule of the configuration or of root. */
 static bool on_may_use(struct watch *w, const char *plugin)
 {
     const struct schedule *s = of_watch(w);
@@ -492,7 +493,7 @@ int schedule_restore(const struct store_row *row, void *userdata)
 
     directory_unref(r.job.directory);
     jobs->last_schedule = MAX(jobs->last_schedule, row->number);
-    if (result == -EINVAL) { /* a zone that is no longer there: it stays on disk */
+    if (result == -EINVAL) { /* its time zone does not exist now: it stays on disk */
         log_error("schedule %s of uid %u cannot be read: %s", row->key, row->uid, row->calendar);
         return 0;
     }
@@ -612,7 +613,7 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
     }
 }
 
-/* One that this user may touch. root names those of others by his own uid first. */
+/* A schedule that this user may change. For root, its own one of that name comes first, then those of others. */
 static struct schedule *find_own(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q)
 {
     struct schedule *s = find(jobs, uid, name);
