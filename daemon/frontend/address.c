@@ -25,8 +25,8 @@
 
 #define LOCK_TRIES 200 /* of 5 ms each */
 
-/* The directory, locked against other wsds that make or remove a socket in it. -1 where it cannot be opened, or another
- * process keeps the lock: then nothing is gained by waiting, and what is done without it is checked all the same. */
+/* Opens the directory and locks it against other wsds that make or remove a socket in it. Returns -1 where it cannot be
+ * opened, or another process keeps the lock: to wait would gain nothing, and all checks are done without it, too. */
 static int lock_directory(const char *path)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -167,7 +167,7 @@ int frontend_find(const char *path, int listener, struct frontend_address *ret_a
     _cleanup_(close_fdp) int fd = probe(path, &answers);
     if (fd < 0 && !answers)
         return -ECONNREFUSED;
-    /* whose queue is full cannot be seen; after a restart it is likely ours */
+    /* with a full queue, its owner is unknown; after a restart it is likely this wsd's own */
     if (fd >= 0 && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &there, &size) < 0 ||
                     getsockopt(listener, SOL_SOCKET, SO_PEERCRED, &ours, &size) < 0 || there.pid != ours.pid ||
                     there.uid != ours.uid))

@@ -4,8 +4,8 @@
  * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
  * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next
  * write, and before the end of a batch is told.
- * Does not know how many jobs somebody may have: what wsd does not take is refused with one record for all that it
- * holds for. */
+ * Does not know how many jobs a user may have: one record refuses all items that wsd does not take for the same
+ * reason. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -558,7 +558,7 @@ void array_forget(struct call *c)
 
     if (!a)
         return;
-    a->n_open++; /* it does not end by itself any more */
+    a->n_open++; /* it cannot end in a bundle now */
     jobs_array_split(&a->watch, UINT32_MAX);
     for (uint32_t i = 0; a->items && i < a->n; i++)
         jobs_unwatch(&a->items[i].watch);

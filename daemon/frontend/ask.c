@@ -3,7 +3,7 @@
  * ask.c: requests about executors: workers and their number, traces.
  * Owns the answers of executors that a connection has not had room for. [loop]
  * Keeps: each PIECE comes behind the EXECUTOR that it is from; a connection that does not read holds up itself only.
- * Holds no policy: who may is the job table's. */
+ * Holds no policy. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

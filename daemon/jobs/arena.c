@@ -89,8 +89,8 @@ static void withdraw(struct arena_shown *s)
     struct executor *e = s->domain->executor;
     int r = executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1);
 
-    /* where it cannot be told, it would stay, and another one come into its place; who is dying anyway dies of what he
-     * does */
+    /* where the executor cannot be told, it would keep this arena, and another would come into its place; a dying
+     * executor needs nothing */
     if (r == -ENOMEM || r == -ENOBUFS)
         executor_kill(e);
     shown_free(s);
@@ -217,8 +217,8 @@ static uint32_t free_place(const struct domain *d)
     return RING_ARENAS;
 }
 
-/* The one that was used least of late, and by nobody now. There is one: who wants its place is no more than one of
- * RING_SLOTS jobs. */
+/* Drops the least recently used arena that no job uses now. There is one: the job that wants its place is at most one
+ * of RING_SLOTS jobs. */
 static void make_room(struct domain *d)
 {
     list_for_each_entry (struct arena_shown, s, &d->arenas, of_domain) {

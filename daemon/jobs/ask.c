@@ -3,8 +3,8 @@
  * ask.c: questions to executors: counters, number of workers, traces.
  * Owns the parts of questions, one an executor that was asked, and the reports of traces. [loop]
  * Keeps: each question ends once, whatever becomes of the executors; an executor's answer is checked word by word, and
- * one that was not asked for is a lie.
- * Does not wait: who does not answer in time is passed over. */
+ * one without a question is invalid.
+ * Does not wait: an executor that does not answer in time is skipped. */
 #include "jobs/ask.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 struct part {
     struct list of_question, of_domain;
-    struct executor_question *question; /* NULL: nobody wants the answer any more */
+    struct executor_question *question; /* NULL: the answer is not needed now */
     struct domain *domain;
     uint32_t serial, executor;
     enum control_ask what;
@@ -81,7 +81,7 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
 
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
-/* Memory of a size that nobody can change: what the executor writes to is bounded, and can be read at any time. */
+/* Memory of a sealed size: what the executor writes to is bounded, and can be read at any time. */
 static int sealed_memory(uint64_t size)
 {
     _cleanup_(close_fdp) int fd = memfd_create("wsd-answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -332,7 +332,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
         jobs->traced_by = uid;
     } else {
         if (jobs_owner_uid(jobs, domain_owner(jobs, uid)) != uid)
-            return -EACCES; /* the others' jobs are not his to see */
+            return -EACCES; /* this user may not see the jobs of others */
         d = domain_get(jobs, uid);
         if (!d)
             return -ENOMEM;

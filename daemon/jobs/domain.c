@@ -632,7 +632,8 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     return r;
 }
 
-/* The file's owner could change it while the function reads it. That is accepted only for the job's own user. */
+/* A user that can write the file could change it while a function reads it. So an executor that several users share
+ * copies it first. */
 static uint32_t file_flags(const struct domain *d, const struct job *job)
 {
     bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;

@@ -3,8 +3,8 @@
  * due.c: two clocks, each with a heap of what waits for it and one timerfd.
  * Owns the timers; not what waits. [loop]
  * Keeps: what is due is called once, soon after its time and never before it; the timer is set for the first or for
- * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Who waits for a
- * clock that is set is told.
+ * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Objects that
+ * wait for a clock are told when it is set.
  * Does not know what is due. */
 #include "jobs/due.h"
 

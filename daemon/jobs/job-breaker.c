@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job-breaker.c: what the job table makes of breaker.c: refusals, probes, and whose executor a plugin's jobs go to.
+ * job-breaker.c: breaker.c for the job table: refusals, probes, and the choice of a plugin's executor.
  * Owns nothing. [loop]
- * Keeps: a job of a function in quarantine never reaches an executor, but for the one on probe; an accepted one ends as
- * failed with the words of the refusal, so that nobody waits for a pause to pass, and no drain does.
+ * Keeps: of the jobs of a function in quarantine, only the probe reaches an executor. An accepted one ends as failed
+ * with the words of the refusal, so that neither clients nor a drain wait for the quarantine.
  * Does not judge: breaker.c counts. */
 #include "jobs/job-breaker.h"
 
@@ -19,8 +19,8 @@
 #include "jobs/plugins.h"
 #include "jobs/queue.h"
 
-/* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is
- * not among them is looked up once, and again when there is a new one. */
+/* NULL: no entry. Each job asks several times, so an entry that was not found is looked up again only when there is a
+ * new one. */
 static struct breaker *find(struct plugin *p, const char *function, uint64_t *innocent)
 {
     const struct breakers *q = &p->domain->jobs->breakers;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output.c: output on its way from an executor's memory to those who follow the job.
+ * output.c: passes output from an executor's memory to the watches of the job.
  * Owns the job's gathered output and the pieces of executor memory that it still holds. [loop]
- * Keeps: each watch sees the bytes in order, once; a reader that stands still makes only its own job wait; what is
- * gathered is charged to the job's user, read or not.
+ * Keeps: each watch sees the bytes in order, once. A reader that stands still makes only its own job wait. Gathered
+ * output is charged to the job's user, read or not.
  * Does not frame or send anything. */
 #include "jobs/output.h"
 
@@ -89,7 +89,7 @@ void output_add(struct job *job, const void *data, size_t size)
         lose(job, -ENOMEM);
         return;
     }
-    /* the common case: one reader, who has all that came before */
+    /* the common case: one watch, which has had all that came before */
     if (!(job->flags & JOB_DETACHED) && !job_withheld(job) && job->watches && !job->watches->next &&
         buffered(job) == 0 && job->watches->offset == m->received)
         done = offer(job, job->watches, p, size);
@@ -256,7 +256,7 @@ void output_discard(struct job *job)
         output_free(job);
         job->more->received = 0;
     }
-    /* nobody has had a byte; who joined behind what was gathered begins with the others now */
+    /* no watch has had a byte; one that joined later starts at the begin now, like the others */
     for (struct watch *w = job->watches; w; w = w->next)
         w->offset = 0;
 }

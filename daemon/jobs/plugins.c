@@ -238,7 +238,7 @@ void plugin_failed(struct plugin *p, int error, const char *text)
     escape_text(words, sizeof(words), text);
     free(p->error_text);
     p->error_text = strdup(words);
-    if (error != ENOENT && error != EAGAIN) { /* else somebody only mistyped a name, or comes again */
+    if (error != ENOENT && error != EAGAIN) { /* otherwise it is only a mistyped name, or a repeated request */
         const struct log_about about = {.plugin = p->request};
 
         log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: refused: %s", p->request, words);
@@ -258,7 +258,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     executor_kill(p->domain->executor);
 }
 
-/* What could not be loaded, or is an older file that no executor has any more, and that nobody asks about. */
+/* An entry that could not be loaded, or of an older file that no executor has, and that no query waits for. */
 bool plugin_forgettable(const struct plugin *p)
 {
     return !p->n_jobs && !p->settling && !reload_tries(p) && list_empty(&p->waiting) && list_empty(&p->queries) &&
@@ -266,8 +266,8 @@ bool plugin_forgettable(const struct plugin *p)
             (p->state == PLUGIN_UNKNOWN && (p->stale || p->reload)));
 }
 
-/* An executor may have it, and goes on without: whoever asks for it again has it loaded again. Not while another
- * executor loads what this one has. */
+/* An entry that an executor may have but does not need: the next request loads it again. Not while another executor
+ * loads what this one has. */
 static bool is_unused(const struct plugin *p)
 {
     return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload &&

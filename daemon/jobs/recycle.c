@@ -229,7 +229,7 @@ void recycle_control(struct domain *n, const struct control *c)
         if (q->number == c->number && q->in_next == 1)
             p = q;
     }
-    /* another file than before, or gone: the old one goes on, and tells whoever asks */
+    /* the file is another one, or gone: the old executor goes on, and reports that on request */
     if (!p || p->stale || (c->kind == CONTROL_LOADED && (c->error || c->functions != p->n_announced)) ||
         (c->kind == CONTROL_FUNCTION && !is_same(p, c))) {
         log_notice("executor %u stays: its plugins cannot be loaded again as they were",

@@ -197,7 +197,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
         job_free(job);
         return -ENOMEM;
     }
-    /* one that is marked, or was tried before, has waited */
+    /* a job that is marked, or had a try before, has waited already */
     if (!final && row->after_size && !row->started && !row->retried) {
         int r = after_restore(jobs, row, &job->more->awaiting);
 
@@ -303,7 +303,7 @@ int jobs_start(struct jobs *jobs)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);
     look_again(jobs);
-    store_finish(store); /* nobody hears that one runs which has been interrupted */
+    store_finish(store); /* so no client is told that a job runs which has been interrupted */
     schedules_start(jobs);
     list_for_each_entry (struct domain, domain, &jobs->domains, link)
         domain_pump(domain);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * select.c: jobs by what they are: for listing and for cancelling many at once.
- * Owns the ids that were found, charged to who asks. [loop]
- * The table is walked a piece a turn, while jobs come and go. What is found is sorted in runs of a bounded length, and
- * the runs are merged as the ids are taken; so no step takes longer because there are more jobs.
- * A list goes from the oldest job to the newest. An order to cancel goes the other way: the end of a job takes newer
- * ones with it (those behind it in its batch, those that wait for it), and what ends so would not be counted with the
- * order.
- * Keeps: whoever is there all the time and matches is found once; an id is no promise: each is looked at anew when it
- * is taken.
+ * select.c: selections of jobs by their properties, to list or cancel many at once.
+ * Owns the ids that were found, charged to the user that asks. [loop]
+ * The table is walked a piece a turn, while jobs come and go. Found ids are sorted in runs of a bounded length, and the
+ * runs are merged as the ids are taken; so no step takes longer with more jobs. A list goes from the oldest job to the
+ * newest. A cancel goes the other way: the end of a job ends newer ones with it (those behind it in its batch, those
+ * that wait for it), and these would not be counted.
+ * Keeps: a job that matches and exists all the time is found once. An id is no promise: each job is checked again when
+ * it is taken.
  * Does not send anything. */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +39,7 @@ struct run {
 struct selection {
     struct jobs *jobs;
     struct user *asker;
-    uint32_t reach; /* whose jobs; 0: of all */
+    uint32_t reach; /* the user of the jobs; 0: all */
     struct jobs_filter filter;
     char *plugin, *function;
     uint8_t batch[16];

@@ -125,7 +125,7 @@ static void ask(struct awake *a, bool held)
     if (!held)
         event_del(a->timer);
     else if (event_add(a->timer, &look) < 0)
-        return; /* nobody would take it back */
+        return; /* nothing would take it back */
     if (write(a->fd, &usec, sizeof(usec)) != sizeof(usec)) {
         log_warning("%s: %s: CPUs are halted as ever", DEVICE, strerror(errno));
         event_del(a->timer);

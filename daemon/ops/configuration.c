@@ -136,7 +136,7 @@ static const struct key keys[] = {
 
 int config_init(struct config *c)
 {
-    *c = (struct config){.access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
+    *c = (struct config){.access.lists[ACCESS_SUBMIT].all = true, /* all users that the socket lets in */
                          .log_level = LOG_INFO,
                          .sandbox_required = 1,
                          .is_system = -1,
@@ -1474,7 +1474,8 @@ uint64_t config_plugin_max_run(const struct config *c, const char *name, const c
 
 char *config_sandbox(const struct config *c, bool is_system)
 {
-    /* a user's own plugins may do what he may; in a wsd of all users only what jobs need, unless it runs commands */
+    /* a user's own plugins may do what the user may; in a wsd for all users only what jobs need, unless it runs
+     * commands */
     bool exec = config_plugin_enabled(c, "exec", true), commands = !is_system || exec;
     const char *writable = c->writable ? c->writable : commands ? "/" : "none";
     char *text;

@@ -40,7 +40,7 @@ static struct moved *find(const struct limits *l, bool own, uint32_t uid, const 
     return NULL;
 }
 
-/* What was moved for everybody (or, own, for this user) over what is there. True: something was. */
+/* Applies to the configuration the limits moved for all users or (own) for this one. True: there were some. */
 static bool move_over(const struct limits *l, bool own, uint32_t uid, struct config *c)
 {
     char error[CONFIG_ERROR];

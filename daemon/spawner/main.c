@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: wsd-spawn: starts executors under the uids of users, for the wsd that started it, or for one that has no
- * right and connects to it, where the service manager has started it (wsd-spawn.service). packet.h says how it is
- * started and spoken to.
+ * main.c: wsd-spawn: starts executors under the uids of users. It works for the wsd that started it, or for one without
+ * that right, which connects to it where the service manager has started it (wsd-spawn.service). packet.h describes its
+ * start and its packets.
  * Owns its children: those it started and has not reaped yet.
- * Keeps: nobody gets a uid or a group below the bound of its command line, nor anything but wsd-executor; each child
- * that was started is told of as exited once; none is left when wsd, or this process, ends.
- * Does not parse, allocate, look names up, or do anything for anybody but one wsd, which has its own uid. One
- * thread. */
+ * Keeps: no process gets a uid or a group below the bound of its command line, or runs anything but wsd-executor. Each
+ * child that was started is reported as exited once. None is left when wsd, or this process, ends.
+ * Does not parse, allocate, or look names up. Serves only one wsd, which has its own uid. One thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -76,7 +75,7 @@ static int drop_rights(void)
 {
     uint32_t kept = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_KILL);
 
-    /* The bounding set can only be emptied by who has CAP_SETPCAP; for others no_new_privs makes it mean nothing. */
+    /* Only a process with CAP_SETPCAP can empty the bounding set; for others, no_new_privs makes it meaningless. */
     for (int i = 0; i < CAPABILITIES_MAX; i++)
         if ((i >= 32 || !(kept & CAP_BIT(i))) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno != EPERM)
             break; /* no more of them */
@@ -145,7 +144,7 @@ _Noreturn static void child_runs(const struct spawn_request *q, const int *fds)
     int executor = child_descriptors(fds, SPAWN_FD_EXECUTOR);
     child_signals();
     child_becomes(q);
-    /* becoming another user has cleared it; who asks for it too late finds another parent */
+    /* becoming another user has cleared it; where that is too late, the parent is another one by now */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self)
         child_fails("its parent");
     snprintf(workers, sizeof(workers), "%u", q->workers);
@@ -439,7 +438,8 @@ static bool has_gone(int fd)
     return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* The first one who has our own uid, in the place of the socket that listens; who comes later is the next helper's. */
+/* Accepts the first client with this process's uid, and replaces the listening socket by its connection. Later clients
+ * are the next helper's. */
 static bool accept_wsd(void)
 {
     struct pollfd p = {.fd = SPAWN_FD_SOCKET, .events = POLLIN};
@@ -470,7 +470,7 @@ static bool accept_wsd(void)
     }
 }
 
-/* The other end of a pair was made by wsd: that is who has to be our parent still. */
+/* The other end of a socket pair was made by wsd, which must still be the parent. */
 static bool find_wsd(bool *ret_accepted)
 {
     struct ucred peer;

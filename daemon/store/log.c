@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * log.c: the log of durable jobs and its index.
- * Owns the rows of the table `log`, and who stands where. One thread at a time: whoever opens the database, then the
- * store's own.
- * Keeps: the index is what reading the log would make of it, but for what a transaction under way has changed, which is
- * undone with it. Of a job that is there, the entry GIVEN and the newest KNOWN count, and STARTED behind that; none of
+ * Owns the rows of the table `log`, and the places of its entries. One thread at a time: the one that opens the
+ * database, then the store's own.
+ * Keeps: the index is what reading the log would yield, except for changes of the present transaction, which are undone
+ * with it. Of a job that exists, the entry GIVEN and the newest KNOWN are valid, and a STARTED behind that; none of
  * them goes with its row.
  * Does not know what a record says. */
 #include "store/log.h"
@@ -425,6 +425,6 @@ int log_clean(struct log *log)
     }
     if (code == SQLITE_OK || code == SQLITE_DONE)
         code = log_flush(log);
-    log->n_written = 0; /* where it failed, too: it is tried again when there is more to be had */
+    log->n_written = 0; /* on failure, too: the next cleaning comes when there is more to gain */
     return code;
 }

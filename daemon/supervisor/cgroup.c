@@ -141,7 +141,7 @@ static int clear(int at, const char *name)
     if (unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return 0;
     snprintf(kill, sizeof(kill), "%s/cgroup.kill", name);
-    (void)write_text(at, kill, "1"); /* what still is in there is nobody's */
+    (void)write_text(at, kill, "1"); /* the cgroups still in there belong to no executor */
     return unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 

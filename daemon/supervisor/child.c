@@ -48,7 +48,7 @@ static const struct timeval going_look = {.tv_usec = 1000};
 #define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
 
-static struct list remains = {&remains, &remains}; /* wsd's own that nobody asks for */
+static struct list remains = {&remains, &remains}; /* wsd's own children that were forgotten */
 
 #define TUNABLES_ROOM 80u
 
@@ -96,7 +96,7 @@ void child_arguments(const struct child_program *program, struct child_arguments
 
     snprintf(ret->level, sizeof(ret->level), "%d", program->log_level);
     snprintf(ret->stack, sizeof(ret->stack), "%llu", (unsigned long long)program->stack_size);
-    /* nobody writes to an argument of posix_spawn() */
+    /* posix_spawn() does not write to its arguments */
     ret->argv[0] = (char *)(uintptr_t)program->plugin_dirs;
     ret->argv[1] = program->any_path ? any : dirs;
     ret->argv[2] = ret->level;

@@ -41,7 +41,7 @@ static void tell_dead(void *context)
 {
     struct executor *e = context;
 
-    orphans_end(); /* whose reapers have ended, so that no process is one */
+    orphans_end(); /* after the end of its reapers, so that no process is one */
     e->ops->dead(e, e->code, e->status, e->context);
 }
 
@@ -74,7 +74,7 @@ static void dies(struct executor *e, int code, int status)
     if (e->dying)
         return;
     note_cpu(e);
-    if (!e->leaves_core) /* which takes its time, and nobody waits for it */
+    if (!e->leaves_core) /* which takes its time, and nothing waits for it */
         child_kill(e->child);
     ends(e, code, status);
 }
@@ -211,8 +211,8 @@ static int start(struct executor *e, const struct executor_options *o, int contr
 
 static int watch(struct executor *e, struct event_base *base)
 {
-    /* By edges, of which each write of an eventfd is one: so it need not be read. Who fills it up deafens himself
-     * only. */
+    /* Edge-triggered: each write to an eventfd is an edge, so it need not be read. An executor that fills it up only
+     * deafens its own bell. */
     e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST | EV_ET, on_bell, e);
     e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST, on_control, e);
     e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST, on_control_writable, e);
@@ -286,7 +286,7 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->bell_event);
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
-    async_close(e->control_fd, e->owner); /* what it has sent, and nobody received, goes with it */
+    async_close(e->control_fd, e->owner); /* what it has sent and was not received goes with it */
     words_deinit(&e->words);
     if (e->front.up)
         front_deinit(&e->front);

@@ -172,7 +172,7 @@ static int wait_for_answer(struct helper *h)
     return event_add(h->deadline, &t);
 }
 
-/* Something is to come of it: a PING behind that, whose answer shows that it was taken. */
+/* Sends a PING after a request; its answer shows that the request was taken. */
 static void expect_answer(struct helper *h)
 {
     if (h->fd < 0 || !h->ready)
@@ -262,7 +262,7 @@ static int send_request(struct helper *h, const struct spawn_request *q, const i
     return n < 0 ? -errno : 0;
 }
 
-/* Where executors of the helper's have theirs: wsd can move nobody from the cgroup of another unit into its own. */
+/* The cgroup for executors of the helper's. wsd cannot move a process from the cgroup of another unit into its own. */
 static int make_cgroup(struct helper *h, struct child *c)
 {
     struct cgroups *g = h->is_unit ? h->cgroups : c->cgroups;
