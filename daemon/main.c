@@ -123,7 +123,7 @@ static const struct flag flags[] = {
 
 enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT, MODE_SPAWN };
 
-/* A line for whoever has started it. */
+/* Writes a line for the user that has started it. */
 __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 {
     char text[2048], line[2048];
@@ -952,8 +952,8 @@ static void print_fault(bool warning, const char *text, void *userdata)
     tell("%s%s", warning ? "warning: " : "", text);
 }
 
-/* The standard files are those of wsd.service: root looks with its rights, since what only root may read or reach is of
- * no use to it. */
+/* The standard files are those of wsd.service. So root checks with the rights of the service: files that only root can
+ * read or reach are of no use to it. */
 static int become_service_user(void)
 {
     _cleanup_(freep) uint32_t *groups = NULL;

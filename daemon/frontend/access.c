@@ -34,8 +34,8 @@ bool access_listed(const struct access_list *l, uint32_t uid, const uint32_t *gi
     return false;
 }
 
-/* The groups of the process that connected, as they were then: the socket remembers them, so that a connection need
- * not. The primary one is not among them. */
+/* The groups of the connecting process at that time, without the primary one. The socket remembers them, so a
+ * connection need not. */
 static uint32_t groups_of(const struct peer *p, const uint32_t **ret)
 {
     static uint32_t groups[NGROUPS_MAX + 1];

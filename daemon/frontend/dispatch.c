@@ -171,8 +171,8 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
 {
     struct call *c = call_of(w);
     bool says = c->peer->features & FEATURE_ENDS;
-    /* a job that was taken on is not to be submitted again, whatever has become of this call; to ask for it again does
-     * no harm */
+    /* an accepted job must not be submitted again, whatever has become of this call; to ask for it again does no
+     * harm */
     bool taken = says && c->accepted && c->kind == CALL_SUBMIT && code == CODE_BUSY;
     const struct msg m = {.type = FRAME_ERROR,
                           .error = {.code = taken ? CODE_INTERRUPTED : (uint32_t)code,

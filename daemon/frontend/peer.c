@@ -425,8 +425,8 @@ int peer_take_fd(struct peer *p)
     return fd;
 }
 
-/* Handles whole frames, and returns how many bytes they had. What is left is half a frame, or held: because an answer
- * filled the output (a small question can have a large answer), or because the user's share is spent. */
+/* Handles complete frames, and returns how many bytes they had. The rest is half a frame; or it is held, because an
+ * answer filled the output (a small question can have a large answer) or because the user's share is spent. */
 static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
@@ -753,7 +753,7 @@ static void disconnect(struct peer *p)
         drop_sending(p);
     bool remote = p->remote;
     remote_close(p);
-    /* what was not read may hold descriptors, whose last reference goes with the socket */
+    /* unread data may hold descriptors, which are closed with the socket */
     p->fd = remote || p->drained ? close_fd(p->fd) : async_close(p->fd, p->uid);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);

@@ -31,8 +31,8 @@ static struct frontend_user *find(const struct frontend *f, uint32_t uid)
     return NULL;
 }
 
-/* Of the descriptors that connections may have a quarter is for other users. What a user has brought and cannot be
- * closed yet, counts. */
+/* A quarter of the descriptors for connections is reserved for other users. Descriptors that a user has brought and
+ * that cannot be closed yet count. */
 static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64_t n)
 {
     return n + async_close_pending(uid) >= (uint64_t)f->max_fd / 4 * 3;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arena.c: memory that a client shares with the jobs of its connection: inputs lie there, and outputs go there.
- * Owns each arena's descriptor, which parts of it are in use, and which executors have it mapped. [loop]
- * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part
- * is in use until its job has ended; one that an executor wrote to when it died is written to no more, since threads of
- * the dying process may still be at it. An executor has an arena until its client has closed it, or another one takes
- * its place; never while a job is handed over that uses it.
- * Does not map anything: what a client writes, wsd never looks at. */
+ * arena.c: arenas: memory that a client shares with the jobs of its connection, for their inputs and outputs.
+ * Owns each arena's descriptor, its parts in use, and the list of executors that have it mapped. [loop]
+ * Keeps: an arena cannot shrink or grow. No two jobs write the same bytes, and none writes what another reads. A part
+ * is in use until its job has ended. A part that an executor wrote to when it died is not written to again, since
+ * threads of the dying process may still write. An executor has an arena until its client has closed it, or another one
+ * takes its place; never while a job that uses it is handed over.
+ * Does not map anything: wsd never looks at what a client writes. */
 #include "jobs/arena.h"
 
 #include <errno.h>

@@ -488,8 +488,8 @@ bool bundles_brief(struct domain *d)
     return awake;
 }
 
-/* One that takes long, after all, or would, or that waits behind such a one of its function; *ret_any: there are some,
- * anyway. */
+/* Finds a bundle that has run for too long; or one that has not begun and, by what is known now, may take too long.
+ * *ret_any: there are bundles. */
 static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
 {
     struct front *f = &d->executor->front;

@@ -77,8 +77,7 @@ void due_set(struct due *d, struct due_clock *c, uint64_t at_usec)
     arm(c);
 }
 
-/* The timer stays as it is: so what comes and goes costs no system calls, at the price of one that goes off for
- * nothing. */
+/* The timer stays as it is. So frequent changes cost no system calls, at the price of one expiry for nothing. */
 void due_cancel(struct due *d)
 {
     if (!d->clock)

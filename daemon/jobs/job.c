@@ -611,8 +611,8 @@ static void watch_end(struct watch *w, const struct job_info *info)
     w->ops->done(w, info);
 }
 
-/* From W on, tells the watches that have all of the output; the others are late. Where it stopped: NULL behind the last
- * one. */
+/* Tells the end to the watches from w on that have all of the output; the others are late. Returns where it stopped:
+ * NULL behind the last one. */
 static struct watch *tell_end(struct watch *w, uint32_t *left, const struct job_info *info)
 {
     for (struct watch *next; w && *left > 0; w = next, --*left) {
@@ -827,8 +827,8 @@ static void stop_running(struct job *job, enum job_stop why)
     }
     if (why == STOP_WAITED)
         return; /* it waits no more */
-    /* The line between the ends: an answer that was sealed before the flag is raised counts as it is, any later one is
-     * stopped. */
+    /* The line between the ends: an answer that was sealed before the flag is raised counts as it is; a later one
+     * counts as stopped. */
     if (why != STOP_OUTPUT && front_sealed(&d->executor->front, job->slot)) {
         if (!m)
             return;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plugins.c: what wsd knows of the plugins of a domain, by the word of its executor.
+ * plugins.c: the plugins of a domain, as its executor reports them.
  * Owns the entries, the jobs that wait for a load, and the questions about plugins. [loop]
- * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
+ * Keeps: a number means the same plugin in each executor of the domain. Entries live as long as the domain, so jobs may
  * point at functions.
- * Does not open or load plugin files: the executor does. Looks at one only where its own configuration, or the user of
- * a user's own wsd, says that it is. */
+ * Does not open or load plugin files: the executor does. Looks at a file only where wsd's own configuration, or the
+ * user of a user's own wsd, names it. */
 #include "jobs/plugins.h"
 
 #include <assert.h>
@@ -54,8 +54,8 @@ static bool is_path(const char *request)
     return strchr(request, '/') != NULL;
 }
 
-/* The path is where the request leads. Else it is only an executor's word, and the loop looks nowhere for that: a file
- * system that does not answer would stop it. */
+/* Whether the request leads to the entry's path. Otherwise the path is only an executor's word, and the loop must not
+ * look there: a file system that does not answer would stop it. */
 static bool leads_to_path(const struct plugin *p)
 {
     size_t n = strlen(p->request), dir_size;
@@ -86,7 +86,7 @@ static void stamp_take(const struct plugin *p, uint64_t ret[4])
     ret[3] = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 }
 
-/* The file of a loaded plugin is another one now. A file that is gone does not count: the loaded copy goes on. */
+/* Whether the file of a loaded plugin is another one now. A missing file does not count: the loaded copy goes on. */
 static bool has_changed(struct plugin *p)
 {
     uint64_t stamp[4], now = clock_usec(CLOCK_MONOTONIC_COARSE); /* each submit looks at it */
@@ -305,8 +305,8 @@ static void forget_stale_loads(struct domain *d)
     }
 }
 
-/* A number that no entry has, or RING_NONE. A number means something to an executor once it has loaded what goes with
- * it, so one of a load that failed is free. */
+/* Returns a number that no entry has, or RING_NONE. An executor knows a number only once it has loaded the plugin, so
+ * that of a failed load is free. */
 static uint32_t number_take(struct domain *d)
 {
     bool used[JOBS_PLUGINS] = {false};
@@ -435,8 +435,8 @@ void plugin_load(struct plugin *p)
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
-/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. False: there is none.
- * Where there was no memory that is noted, and *ret stays. */
+/* Copies the text at *at, shorter than max, with its NUL, into *ret, and moves *at behind it. False: there is none.
+ * Without memory that is noted, and *ret stays. */
 static bool text_take(struct plugin *p, const struct control *c, size_t *at, size_t max, char **ret)
 {
     size_t room = MIN(c->text_size - *at, max), n = strnlen(c->text + *at, room);
@@ -475,8 +475,7 @@ static bool words_take(struct plugin *p, const struct control *c, size_t *at, si
     return true;
 }
 
-/* The executor has said all of it. What we could not take we have not understood: it is for the next one to ask
- * again. */
+/* The executor has described the plugin completely. What found no memory is not known: the next request asks again. */
 static void described(struct plugin *p)
 {
     if (p->unread) {
@@ -500,8 +499,8 @@ void plugin_load_wanted(struct domain *d)
     }
 }
 
-/* Nothing is wrong with the plugin: the executor lacks descriptors, memory or threads, which its jobs have used up.
- * Where a fresh one comes, the plugin is loaded there. */
+/* The executor lacks descriptors, memory or threads, which its jobs have used up; the plugin is fine. If a fresh
+ * executor comes, the plugin is loaded there. */
 static bool is_starved(struct plugin *p, const struct control *c)
 {
     struct domain *d = p->domain;

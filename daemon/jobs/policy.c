@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * policy.c: keys and retries: a job that comes twice is the same one; one that ends badly is tried again.
+ * policy.c: keys and retries: a job that is submitted twice is the same one; a job that ends badly is retried.
  * Owns struct policy and the table of keys. [loop]
- * Keeps: a user's key names one job as long as that is known; a job that will be tried again tells nobody of this end,
- * nor any of its output.
+ * Keeps: a user's key names one job as long as that job is known. A job that will be retried tells its watches neither
+ * this end nor any of its output.
  * Does not write to the disk (durable.c). */
 #include "jobs/policy.h"
 

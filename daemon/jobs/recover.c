@@ -157,8 +157,8 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
         words_of_memory(text, d);
 }
 
-/* What is known of a job that ends with its executor. Its CPU time: where it is not in the note, no more than it ran,
- * and than the process had. */
+/* Describes a job that ends with its executor. Its CPU time, if not in the note, is at most the time that it ran, and
+ * that of the process. */
 static struct front_completion cut_short(const struct job *job, const struct death *death, bool named)
 {
     struct executor *e = job->domain->executor;
@@ -284,7 +284,8 @@ static bool is_fault(int code, int status)
     return false;
 }
 
-/* A process that dies of a fault without a note: a job has taken the handler away. The one job that ran, or NULL. */
+/* For a process that died of a fault without a note, since a job has removed the handler. Returns the one job that ran,
+ * or NULL. */
 static const struct job *only_job(struct domain *d)
 {
     const struct job *one = NULL;
@@ -401,8 +402,8 @@ void recover(struct domain *d, int code, int status)
     d->executor = NULL;
     d->starved = false; /* the next one is a fresh one */
     d->jobs->counters.n_executors--;
-    /* one after the other that dies and changes nothing: not without pauses, and not for ever. The suspicion of a
-     * plugin is something: it is counted too. */
+    /* successive deaths without any progress need pauses, and an end. The suspicion of a plugin is progress: it is
+     * counted, too. */
     if (d->useful || (blame && plugin_loading(d)))
         d->n_deaths = 0;
     else if (domain_wanted(d) || plugin_loading(d))

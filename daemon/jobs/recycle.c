@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recycle.c: a fresh executor in the place of one that has done much or has grown, without a gap.
- * Owns the domains that are in no table: one whose executor is made ready (`standby`), and those whose executor
- * finishes what it has begun (`successor`: where everything else goes). [loop]
- * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that
- * it was handed to; what comes back goes to the successor, and no job points at a domain that is freed.
+ * recycle.c: replaces an executor that has run many jobs or has grown, without a gap.
+ * Owns the domains that are in no table: one in which the next executor gets ready (`standby`), and those in which an
+ * old executor finishes what it has begun (their `successor` gets everything else). [loop]
+ * Keeps: the old one serves until the new one has loaded every plugin that it had. A job stays with the executor that
+ * it was handed to. Jobs that come back go to the successor, and no job points at a freed domain.
  * Does not decide what becomes of jobs when an executor dies (recover.c). */
 #include "jobs/recycle.h"
 
@@ -27,8 +27,7 @@
 
 #define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
 #define LOOK_USEC 1000000u /* between looks at the memory of an executor */
-/* Of an executor that is spoilt, before the next one is started: a function that spoils each must not cost a start a
- * job. */
+/* least life of a spoilt executor: a function that spoils each one must not cost a start for each job */
 #define SPOILT_USEC 100000u
 
 /* --- when ------------------------------------------------------------------------------------------------------- */

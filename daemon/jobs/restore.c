@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * restore.c: what is on disk becomes jobs again, at the start; and the way to the store and back.
+ * restore.c: makes jobs of the rows on disk, at the start; opens and closes the store.
  * Owns the store, and the event of its answers. [loop]
- * Keeps: each job that was acknowledged is there under its id before the first client asks; one that may have begun,
- * and must not run twice, is interrupted. What cannot be made a job of now stays on disk.
- * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in
- * job_breaker_move()), and the job ends where the plugin has it no more. */
+ * Keeps: each acknowledged job is there under its id before the first client asks. One that may have begun, and must
+ * not run twice, is interrupted. A row that cannot become a job now stays on disk.
+ * The plugin is not loaded yet then. What was known of the function at the submit stands for it (as in
+ * job_breaker_move()), and the job ends if the plugin does not have the function now. */
 #include "jobs/restore.h"
 
 #include <errno.h>
@@ -278,8 +278,8 @@ int jobs_start(struct jobs *jobs)
     struct store *store;
     int r;
 
-    /* No run of a durable job begins beside the last one's processes. Before the store is opened: the kernel gives this
-     * lock of one that was killed back after those of its database. */
+    /* Waits, so that no run of a durable job begins beside the processes of the last run. Before the store is opened:
+     * the kernel releases this lock of a killed wsd after those of its database. */
     if (jobs->program.predecessor_fd >= 0)
         predecessor_wait(jobs->program.predecessor_fd);
     r = store_open(&store, jobs->options.state_dir, read_one, &reading);

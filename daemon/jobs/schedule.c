@@ -365,7 +365,8 @@ static const struct watch_ops ops = {.accepted = on_accepted,
                                      .may_use = on_may_use,
                                      .done = on_done};
 
-/* A durable run that is on disk, of which the schedule does not know yet when wsd is killed, is the same one again. */
+/* A durable run may be on disk when wsd is killed, while the schedule does not know of it yet: its repetition is that
+ * same job. */
 static void run(struct schedule *s, uint64_t at_usec)
 {
     struct job_request r = s->job;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limits.c: limits that are not as the configuration says, since an administrator has moved them: for all users or for
- * one, until the configuration is read again.
- * Owns the list of what was moved, as texts: keys, values and their rules are the configuration's. [loop]
- * Keeps: what is in force is the configuration with that list read over it, line by line.
- * Does not decide who may. */
+ * limits.c: limits that differ from the configuration, since an administrator has moved them, for all users or for one,
+ * until the configuration is read again.
+ * Owns the list of moves, as texts: keys, values and their rules are the configuration's. [loop]
+ * Keeps: the limits in force are the configuration with that list read over it, line by line.
+ * Does not decide which users may move limits. */
 #include "ops/limits.h"
 
 #include <errno.h>

@@ -202,7 +202,7 @@ static int watchdog_keep(bool accepted)
     return close_range((unsigned)kept + 1, ~0u, 0);
 }
 
-/* poll(2), whose waits end with a word to the watchdog. */
+/* As poll(2); each wait ends in time to notify the watchdog. */
 static int wait_for(struct pollfd *p, nfds_t n)
 {
     int msec = strays && (watchdog_msec < 0 || watchdog_msec > AGAIN_MSEC) ? AGAIN_MSEC : watchdog_msec;
@@ -327,7 +327,7 @@ static void handle(const struct spawn_request *q, size_t size, const int *fds, u
         close(pidfd);
 }
 
-/* As many as fit are taken, so that they can be closed; *ret_n: how many there are, one more than fit where some were
+/* Takes as many descriptors as fit, so that they can be closed. *ret_n: their number; one more than fit where some were
  * cut off. */
 static void take_descriptors(struct msghdr *m, int fds[SPAWN_FDS_MAX + 1], unsigned *ret_n)
 {

@@ -197,8 +197,7 @@ static int errno_of(sqlite3 *s, int code)
         return -EBADMSG;
     case SQLITE_TOOBIG:
         return -EFBIG;
-    /* a file system that is full is also told by other calls than write; a limit of files, and a quota, are the same to
-     * us */
+    /* other calls than write report a full file system, too; a limit of file size, and a quota, are treated alike */
     default:
         return s && no_room(sqlite3_system_errno(s)) ? -ENOSPC : -EIO;
     }
@@ -542,7 +541,7 @@ static int unpack(struct database *db, const struct logged *job, enum entry_kind
                                                                                                  : SQLITE_CORRUPT;
 }
 
-/* Arguments and, where it is small, input: where they are and how large, which the record is not believed. They may be
+/* Finds the arguments and, if small, the input, with their sizes, for which the record is not trusted. They may be
  * apart from the log, and live until the statement is reset. */
 static int given_bytes(struct database *db, const struct logged *job, struct store_row *row)
 {

@@ -61,8 +61,8 @@ static void take_words(struct store_request *r, int result, const char *why)
     snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
-/* Root's wsd writes nowhere where others write, or could put another directory in the place of this one. What is
- * missing is no fault. */
+/* A wsd of root's does not write where other users can write, or could replace the directory. A missing directory is
+ * fine. */
 static int look_at_directory(const char *directory, char why[static STORE_WHY])
 {
     char where[PATH_MAX];
@@ -218,8 +218,8 @@ static void join(struct store *s, struct list *batch, uint32_t max)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* In one transaction, of max requests at most. False: nothing of it is on disk, and result and why of the requests say
- * so. */
+/* Does at most max requests in one transaction. False: nothing of it is on disk; result and why of the requests say
+ * why. */
 static bool do_all(struct store *s, struct list *batch, uint32_t max)
 {
     char why[STORE_WHY];

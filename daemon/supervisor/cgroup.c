@@ -2,7 +2,7 @@
  *
  * cgroup.c: makes, limits and removes cgroups of executors, beneath the cgroup that wsd, or wsd-spawn, was started in.
  * Owns what it makes there, and the leaf that wsd moves to: processes may be in leaves only. [loop]
- * Keeps: nothing is changed where nobody delegated it; an executor's limits are in force before it is in.
+ * Keeps: nothing is changed in a cgroup that was not delegated. An executor's limits are in force before it enters.
  * Does not start processes. */
 #include "supervisor/cgroup.h"
 

@@ -32,13 +32,13 @@
 
 extern char **environ;
 
-/* One that may leave a core is not killed when its note is there. So it has to die of the fault by itself: at each look
- * the kernel must be writing the core. */
+/* A child that may write a core is not killed when its note is there: it has to die of the fault by itself. At each
+ * look the kernel must be writing the core. */
 static const struct timeval core_look = {.tv_sec = 2};
 #define CORE_LOOKS 150u /* until it is killed all the same */
 
-/* The threads of a process that is killed end one after the other, mostly at once. The last one ends when the memory is
- * gone: that may take 100 ms a GiB. */
+/* The threads of a killed process end one after the other, mostly at once. The last one ends when the memory is gone,
+ * which may take 100 ms for each GiB. */
 static const struct timeval going_look = {.tv_usec = 1000};
 #define GOING_LOOKS    100u /* for how it ends: until it is killed, and waited for */
 #define THREAD_EXITING 4u   /* PF_EXITING of the kernel, in the flags of proc_pid_stat(5) */
@@ -351,7 +351,7 @@ static void watch_thread(struct child *c, struct child_thread *t, pid_t tid)
         thread_forget(t);
 }
 
-/* Not the first thread: Linux says nothing of that one's end before the whole process has ended. Where this cannot be,
+/* Watches two threads, not the first one: Linux reports that one's end only with that of the process. Where this fails,
  * all is known when the process is gone. */
 static void watch_threads(struct child *c)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * executor.c: starts, watches and ends executor processes.
- * Owns the control socket and the rings that go with one life of it; its process is child.c's. [loop]
- * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, or when it has
- * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped. It
- * is called when nothing is left of the commands that the executor had started.
+ * Owns the control socket and the rings of one executor; its process is child.c's. [loop]
+ * Keeps: `dead` is called exactly once for each executor that was started. It comes at its fault note; or when its end
+ * has begun and takes time, so that nothing waits while the kernel ends it; else after it was reaped. It comes only
+ * when nothing is left of the commands that the executor had started.
  * Does not know jobs, and does not decide whether another one is started. */
 #include "supervisor/executor.h"
 

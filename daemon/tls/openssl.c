@@ -53,8 +53,8 @@ static int socket_write(BIO *b, const char *data, int size)
     return (int)n;
 }
 
-/* OpenSSL goes on by itself behind a record that has nothing for recv(), for as long as the other side sends such: here
- * it ends. */
+/* After a record that has nothing for recv(), OpenSSL reads on by itself as long as the other side sends such records:
+ * this ends it. */
 static int socket_read(BIO *b, char *data, int size)
 {
     struct tls *t = BIO_get_data(b);
