@@ -142,7 +142,7 @@ static int usage_error(const char *what, const char *why)
     return CODE_USAGE;
 }
 
-/* What getopt did not like: a long option as it stands there, or the letter of a short one. */
+/* Reports what getopt rejected: a long option as given, or the letter of a short one. */
 static int option_error(int o, char **argv)
 {
     char letter[3] = {'-', (char)optopt, 0};
@@ -155,7 +155,7 @@ static int option_error(int o, char **argv)
                                : usage_error(letter, "no such option");
 }
 
-/* The options of the command line over the files. 0, or the exit code. */
+/* Applies the command line over the files. Returns 0 or the exit code. */
 static int apply_flags(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
     struct option options[N_FLAGS + 7] = {
@@ -200,7 +200,8 @@ static int apply_flags(struct config *c, int argc, char **argv, const char **ret
     return optind < argc ? usage_error(argv[optind], "no such argument") : 0;
 }
 
-/* Files, then command line. 0, or the exit code with the words on stderr; -1: nothing more is wanted. */
+/* Reads the files, then the command line. Returns 0, or the exit code with the words on stderr; -1: nothing more to
+ * do. */
 static int load_config(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
     char error[CONFIG_ERROR] = "";
@@ -225,7 +226,7 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     return apply_flags(c, argc, argv, ret_file, ret_mode);
 }
 
-/* now: how many there are; 0: none yet. They stay where it cannot be found out how many there should be. */
+/* now: the present number; 0: none yet. It stays where the right number cannot be found. */
 static uint32_t workers_of(const struct config *c, uint32_t now)
 {
     int error;
@@ -260,7 +261,7 @@ static bool plugin_restricted(const char *plugin, void *context)
     return plugin_users(plugin, context) != NULL;
 }
 
-/* They are the configuration's, which has a new one at a reload, in the same place. */
+/* The rules belong to the configuration, which a reload replaces in the same place. */
 static void apply_rules(struct daemon *d)
 {
     d->config.access.plugin = plugin_users;
@@ -268,7 +269,7 @@ static void apply_rules(struct daemon *d)
     frontend_set_rules(d->frontend, &d->config.access);
 }
 
-/* Files for clients of other machines. 0 with NULL where there are to be none. */
+/* Reads the files for clients of other machines. Returns 0; *ret is NULL where there are to be none. */
 static int load_remote(const struct config *c, struct remote **ret, char error[REMOTE_ERROR])
 {
     const struct remote_options o = {.certificate = c->tls_certificate,
@@ -527,7 +528,7 @@ static void tick(struct daemon *d)
     evtimer_add(d->drain_timer, &t);
 }
 
-/* The drain has taken too long; after that, a tick while the end is waited for. */
+/* The drain has taken too long; later, a tick while waiting for the end. */
 static void on_drain_over(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *d = context;
@@ -582,7 +583,7 @@ static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
     jobs_load(((struct daemon *)context)->jobs, ret_running, ret_waiting);
 }
 
-/* What clients have sent, what executors have brought, and what is to be written. True: there is more to do. */
+/* One turn of work: requests of clients, completions of executors, and output. True: there is more to do. */
 static bool work(struct daemon *d)
 {
     bool more = frontend_serve(d->frontend);
@@ -641,7 +642,7 @@ static void leave(struct daemon *d)
     free(TAKE(d->socket)); /* nor is that removed */
 }
 
-/* What the last one left, once the jobs are there that clients wait for. */
+/* Takes the connections that the last wsd left, once the jobs exist that their clients wait for. */
 static void take(struct daemon *d)
 {
     size_t n = 0;
@@ -673,7 +674,7 @@ static char *socket_path(const struct config *c)
     return asprintf(&path, "%s/wsd/wsd.sock", runtime) < 0 ? NULL : path;
 }
 
-/* By the rule of wsd(8). A user's own is at the place that XDG gives where XDG_STATE_HOME says nothing, too. */
+/* By the rule in wsd(8). A user's own is at XDG's default place, too, where XDG_STATE_HOME is not set. */
 static char *state_directory(const struct daemon *d)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -970,7 +971,7 @@ static int become_service_user(void)
     return setgroups(n, groups) < 0 || setgid(service.gid) < 0 || setuid(service.uid) < 0 ? -errno : 0;
 }
 
-/* Beyond what the lines say by themselves: what they name. 0 or the exit code. */
+/* Checks what the configuration names, in addition to its syntax. Returns 0 or the exit code. */
 static int check(const struct daemon *d)
 {
     char error[REMOTE_ERROR] = "out of memory";

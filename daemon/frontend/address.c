@@ -68,7 +68,8 @@ static void remove_locked(const struct frontend_address *a, const char *path)
         unlink(path);
 }
 
-/* A connection to what listens there; -1: nothing does. *ret_answers: also where its queue is full. */
+/* Connects to the socket and returns the descriptor; -1: no process listens. *ret_answers: one does, even if its queue
+ * is full. */
 static int probe(const char *path, bool *ret_answers)
 {
     _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -84,7 +85,7 @@ static int probe(const char *path, bool *ret_answers)
     return r == 0 ? TAKE_FD(fd) : -1;
 }
 
-/* 0 where the place is free, now at the latest. */
+/* Removes a dead socket. Returns 0 where the path is free then. */
 static int clear(const char *path)
 {
     struct frontend_address stale = {0};
@@ -126,7 +127,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
     if (strlen(path) > SOCKET_PATH_MAX)
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
-    /* until it listens: another one would take it for a dead one */
+    /* held until it listens: another wsd would take it for a dead socket */
     _cleanup_(close_fdp) __attribute__((unused)) int lock = lock_directory(path);
     int r = look_above(path);
     if (r == 0)
@@ -153,7 +154,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
     return 0;
 }
 
-/* The kernel tells of a connection, as of the socket that listens, which process has called listen(). */
+/* For a connection, as for a listening socket, the kernel reports the process that called listen(). */
 int frontend_find(const char *path, int listener, struct frontend_address *ret_address)
 {
     struct frontend_address found;

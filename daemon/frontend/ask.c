@@ -61,7 +61,7 @@ static void on_done(struct executor_question *q)
     call_end(call_of(q));
 }
 
-/* 0 or the answer was given, and the call is over. */
+/* Returns 0; otherwise the refusal was sent, and the call is over. */
 static int ask(struct call *c, enum jobs_ask what, uint32_t argument)
 {
     struct peer *p = c->peer;

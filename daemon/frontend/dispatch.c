@@ -21,7 +21,7 @@
 #define COST_AFTER   100u  /* a job that another one is to run after */
 #define COST_LATER   3000u /* a job that is not due yet */
 #define COST_KEY     2000u
-#define AFTER_A_CALL 8u /* so many of those take as long to forget as a call */
+#define AFTER_A_CALL 8u /* so many of them cost as much to forget as one call */
 
 static struct span span(const char *text)
 {
@@ -886,7 +886,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     }
 }
 
-/* What a SUBMIT says that cannot go together. NULL: nothing. */
+/* What in a SUBMIT is contradictory. NULL: nothing. */
 static const char *contradiction(const struct msg_submit *m, const struct frame *frame)
 {
     const uint32_t with_left = m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET);
@@ -1169,7 +1169,8 @@ void dispatch_take_call(struct peer *p, const struct handover_call *k)
         cancel_watched(c);
 }
 
-/* Those that have plugins loaded or jobs run. Others are about one's own, or ask for a right of their own. */
+/* Whether the request loads plugins or runs jobs. Others concern the user's own objects, or need a right of their
+ * own. */
 static bool wants_submit(uint16_t type)
 {
     return type == FRAME_SUBMIT || type == FRAME_ARRAY || type == FRAME_PLUGINS || type == FRAME_RELOAD ||

@@ -241,7 +241,7 @@ static int take_all(struct frontend *f, struct cursor *c, struct found *found, s
     return c->left ? -EBADMSG : 0;
 }
 
-/* The whole of it, where it cannot change any more. */
+/* Reads all of a sealed file. */
 static int read_all(int fd, uint8_t **ret_data, size_t *ret_size)
 {
     _cleanup_(freep) uint8_t *data = NULL;

@@ -213,7 +213,7 @@ void peer_fail(struct peer *p, const char *format, ...)
     p->failed = true;
 }
 
-/* A connection that could not be waited for would stand for ever: it goes. */
+/* Adds an event. On failure the connection would stand for ever, so it is closed. */
 static void add(struct peer *p, struct event *event, const struct timeval *timeout)
 {
     if (event_add(event, timeout) == 0)
@@ -223,7 +223,7 @@ static void add(struct peer *p, struct event *event, const struct timeval *timeo
     peer_mark(p);
 }
 
-/* What TLS has read from the socket already would be waited for in vain. */
+/* Handles what TLS has already read from the socket, since the socket does not report that. */
 static void read_pending(struct peer *p)
 {
     if (p->reading && !p->failed && p->remote->ops->pending(p->remote->tls))
@@ -393,7 +393,7 @@ static void half_watch(struct peer *p, bool on)
         evtimer_del(p->half_timer);
 }
 
-/* Descriptors that came with the bytes. They belong to frames that speak of them, in order. */
+/* Takes the descriptors that came with the bytes. They belong to the frames that mention them, in order. */
 static void take_fds(struct peer *p, struct msghdr *h)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
@@ -726,7 +726,7 @@ void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
     half_watch(p, !p->greeted); /* the time is set anew where what it had read is handled */
 }
 
-/* All but the calls and what they are counted by. */
+/* Frees everything except the calls and the objects that count them. */
 static void disconnect(struct peer *p)
 {
     if (p->closed)

@@ -118,7 +118,7 @@ void share_alone(struct peer *p)
     p->frontend->shares.left = p->share->left = SHARE_QUANTUM;
 }
 
-/* Until its units, those of the turn, or its connections have an end. */
+/* Serves until the user's units, those of the turn, or the user's connections are used up. */
 static void serve(struct shares *all, struct share *s)
 {
     while (!list_empty(&s->ready) && s->left > 0 && all->left > 0) {

@@ -90,7 +90,7 @@ static bool could_evict(const struct user *user, uint64_t bytes)
     return sum >= bytes;
 }
 
-/* What is kept for later gives way to what is wanted now, oldest first. 0, or as user_charge(). */
+/* Drops kept results, oldest first, for what is needed now. Returns 0, or as user_charge(). */
 static int make_room(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t most, uint64_t all)
 {
     while (!fits(user->n_bytes, bytes, most) && user_evict(user))

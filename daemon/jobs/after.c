@@ -195,7 +195,7 @@ int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **
     return 0;
 }
 
-/* Whether it ended, and was queued again, when that one had come: then it has met that end. */
+/* Whether the awaited job ended, and was queued again, after the row's job came: then that end counts as met. */
 static bool had_met(const struct store_row *row, const struct job *on)
 {
     const struct policy *p = job_policy(on);

@@ -53,7 +53,7 @@ struct arena_use {
     uint64_t placed; /* bytes of output */
 };
 
-/* What is wrong with a descriptor that is to be one; NULL: nothing. All of this is in memory. */
+/* Why a descriptor cannot be an arena; NULL: it can. All of this is in memory. */
 static const char *problem(int fd, uint64_t *ret_size)
 {
     int seals = fcntl(fd, F_GET_SEALS), flags = fcntl(fd, F_GETFL);

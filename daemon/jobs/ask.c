@@ -342,7 +342,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
         if (!is_own(d, uid) || d->successor || d->standby_of || d->probe)
-            continue; /* those are in no table, and do not last: a report must not outlive its domain */
+            continue; /* domains in no table do not last, and a report must not outlive its domain */
         d->traced = number;
         d->traced_by = uid;
         d->n_trace_ended = 0;
@@ -352,7 +352,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     return 0;
 }
 
-/* One: of this number only; 0: all that this user may end. */
+/* one: only the trace with this number; 0: all that this user may end. */
 static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t uid, uint32_t number)
 {
     return traced && (number ? traced == number : uid == 0 || traced_by == uid);

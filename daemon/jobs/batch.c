@@ -149,7 +149,7 @@ static void watch_remove(struct batch_watch *w)
 
 /* --- items -------------------------------------------------------------------------------------------------------- */
 
-/* The items from this place in `open` on, which is that of `index`, are to be stopped; no more come. */
+/* Marks the items from this place in `open` on, which is that of `index`, to be stopped; no more can be added. */
 static void doom(struct batch *b, struct list *from, uint64_t index)
 {
     struct list *last = b->open.prev;

@@ -96,7 +96,7 @@ static bool make_room(struct breakers *q, uint64_t owner)
     return h.oldest;
 }
 
-/* NULL: no memory, or no room: then it goes uncounted. */
+/* Finds or makes an entry. NULL: no memory or no room; then the crash is not counted. */
 static struct breaker *breaker_get(struct breakers *q, uint64_t owner, const char *request, const char *function)
 {
     struct breaker *s = breaker_find(q, owner, request, function);

@@ -29,7 +29,7 @@
 #define BUNDLE_NSEC  50000u /* of work that is a share of its own */
 #define BUNDLE_USEC  5000u  /* between two looks at whether one is held up */
 #define SLACK        256u   /* bytes of output that the last one may reserve, and not write */
-#define BUNDLED_MAX  16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
+#define BUNDLED_MAX  16384u /* jobs in bundles: the most that bundles_split() may have to make at a time */
 
 /* --- which, and how many ------------------------------------------------------------------------------------------ */
 
@@ -55,7 +55,7 @@ bool bundle_counts(const struct domain *d, const struct job *job)
            job_function(job)->index == RING_NONE;
 }
 
-/* Of this many that come; less than 2: each is a job of its own. */
+/* How many of these jobs go into one bundle; less than 2: each is a job of its own. */
 static uint32_t most(const struct job_place *place, const struct job_request *r, uint32_t n)
 {
     const struct plugin_function *f = place->function;
@@ -80,7 +80,7 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
 
 /* --- a new one ---------------------------------------------------------------------------------------------------- */
 
-/* What it takes in the list; 0: more than there is room for. */
+/* Packs a job into the list. Returns its size there; 0: no room. */
 static size_t pack(const struct jobs *jobs, const struct job_request *r, char *at, size_t room)
 {
     size_t input_at = ring_aligned(sizeof(struct down_item) + r->args_size),
@@ -211,7 +211,7 @@ static void forget(struct job *job)
     job_unmake(job);
 }
 
-/* It is final: each of its jobs is told its end, and that is all. */
+/* The bundle is final: only tells each member's end. */
 static void end(struct job *job, const struct job_info *info, const struct array_end ends[])
 {
     struct bundle *b = job_bundle(job);
@@ -345,7 +345,7 @@ static struct job *unpack(const struct job *job, uint32_t i, const char **at)
     return NULL;
 }
 
-/* Of a bundle that was handed over: their answers are there. */
+/* For a bundle that was handed over: tells the members' answers that are there. */
 static void told(struct domain *d, struct job *job, uint32_t slot, uint32_t item)
 {
     struct front_completion ended;
@@ -510,7 +510,7 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
     return NULL;
 }
 
-/* What is behind such a job goes to other workers. */
+/* Gives the jobs behind a slow one to other workers. */
 static void on_timer(evutil_socket_t fd, short what, void *userdata)
 {
     struct domain *d = userdata;

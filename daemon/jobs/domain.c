@@ -146,7 +146,7 @@ void liar(struct domain *d, const char *what)
     executor_kill(d->executor);
 }
 
-/* It ends by itself, and none is started again: what waits is told why. */
+/* The executor ends by itself, and no other is started: tells the waiting jobs why. */
 static void unsafe(struct domain *d, const char *why)
 {
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
@@ -277,7 +277,7 @@ static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t o
     return &o->domains[0];
 }
 
-/* As the configuration is now. One that stands by will be the other's. */
+/* Takes the present configuration. A standby takes those of the domain that it will serve. */
 static void settings_take(struct domain *d)
 {
     const struct jobs_options *o = &d->jobs->options;
@@ -352,7 +352,7 @@ bool domain_wanted(struct domain *d)
     return false;
 }
 
-/* Everything that was loaded before, and what is asked for now, so that no job waits for dlopen. */
+/* Loads all plugins of the last executor, and those wanted now, so that no job waits for dlopen. */
 static void preload(struct domain *d)
 {
     list_for_each_entry (struct plugin, p, &d->plugins, link) {
@@ -626,7 +626,7 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     struct job_more *m = job->more;
     int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
 
-    /* our copy of the pipe's end stays open: a job that was not begun goes to the next executor with it */
+    /* wsd's copy of the pipe's end stays open: a job that has not begun goes to the next executor with it */
     if (r >= 0 && job->flags & JOB_PIPE)
         job->flags |= JOB_CONSUMED;
     return r;
@@ -746,7 +746,7 @@ void domain_take_back(struct job *job, bool recalled)
     domain_requeue(job);
 }
 
-/* Whether it is ended for what its function has done, or moved elsewhere. */
+/* Whether the job is ended because of its function's crashes, or moved elsewhere. */
 static bool is_broken(struct job *job)
 {
     char text[JOB_TEXT];

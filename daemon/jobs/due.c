@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* For the first, where it is not set for that or for something before it. */
+/* Sets the timer for the first, unless it is set for that or for an earlier time. */
 static void arm(struct due_clock *c)
 {
     uint64_t at = heap_empty(&c->heap) ? 0 : MAX(c->heap.top->key, (uint64_t)1); /* 0 would disarm it */

@@ -440,7 +440,7 @@ static void unmarked(struct store_request *r)
     disk_request_free(container_of(r, struct disk_request, r));
 }
 
-/* Handed over, but not begun: it is taken back, and its mark from the disk. */
+/* Takes back a job that was handed over and has not begun, and its mark from the disk. */
 static bool take_back(struct job *job)
 {
     struct policy *p = job_policy(job);

@@ -41,7 +41,7 @@ struct gate {
     struct queue queue;
 };
 
-/* How one is asked for; the lengths are there since the names may be part of something. */
+/* The names by which a gate is found; with lengths, since a name may be a part of a text. */
 struct name {
     const char *plugin, *function, *tag;
     size_t n_plugin, n_tag;
@@ -83,7 +83,7 @@ static struct gate *find(const struct jobs *jobs, struct name n)
     return NULL;
 }
 
-/* The names of those that may be on its way: .plugin NULL where there is none. */
+/* The names of the gates that the job may pass; .plugin NULL: none. */
 static void names_of(const struct job *job, struct name ret[static JOB_GATES])
 {
     const char *at = job->more && job->more->tags ? job->more->tags : "";
@@ -100,7 +100,7 @@ static void names_of(const struct job *job, struct name ret[static JOB_GATES])
     }
 }
 
-/* Whether there may be any on its way: mostly there are none at all. */
+/* Whether there may be gates for the job; mostly there are none at all. */
 static bool has_gates(const struct job *job)
 {
     return job->domain->jobs->gates.n || job->user->gate;
@@ -130,7 +130,7 @@ static bool is_open(const struct gate *g)
     return !g->paused && (!g->limit || g->n_inside + g->n_out < g->limit);
 }
 
-/* Whether one that was let go on from here still has its place. */
+/* Whether a job that was let go on from here still has its place. */
 static bool is_open_for(const struct gate *g, const struct job *job, unsigned out)
 {
     return is_open(g) || (job->gate & out && !g->paused && g->n_inside + g->n_out <= g->limit);
@@ -294,7 +294,7 @@ static unsigned out_of(const struct gate *g, const struct job *job)
     return GATE_OUT(i);
 }
 
-/* Lets as many go on as may. Each may come to another one of its gates next. */
+/* Lets as many jobs go on as may. Each may come to another one of its gates next. */
 static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 {
     struct list out;

@@ -67,7 +67,7 @@ void health_heard(struct domain *d)
     d->health.asked = false;
 }
 
-/* Handed to it, and none of it is being done. */
+/* Whether jobs were handed to the executor, and none has begun. */
 static bool takes_nothing(struct domain *d)
 {
     list_for_each_entry (struct job, job, &d->handed, link) {

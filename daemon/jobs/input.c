@@ -95,7 +95,7 @@ static int pipe_begin(struct job *job)
     return 0;
 }
 
-/* Inputs leave descriptors for connections and executors, and one user's some for another's. 0 or -EMFILE. */
+/* Counts descriptors of inputs. Leaves some for connections, executors and other users. Returns 0 or -EMFILE. */
 static int count_fds(struct job *job, uint8_t n)
 {
     if (job->user->n_fds + n + async_close_pending(job->user->uid) > job->domain->jobs->max_fd / 2)

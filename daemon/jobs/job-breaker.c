@@ -43,7 +43,7 @@ static bool crashed_of_late(struct plugin *p)
     return find(p, "", &p->innocent) != NULL;
 }
 
-/* A flood of refusals has the same words for a second. */
+/* The words of a refusal. They stay the same for a second, to make a flood of refusals cheap. */
 static void words(const struct job *job, struct breaker *s, uint64_t now, char text[static JOB_TEXT])
 {
     const char *name = job->plugin->request, *function = job_function(job)->name;
@@ -119,7 +119,7 @@ void job_breaker_deaf(struct job *job)
     breaker_mark(&job->domain->jobs->breakers, job->domain->key, job->plugin->request, clock_monotonic_usec());
 }
 
-/* silent: its executor has died without a word while nothing else ran; alone: or ever had, in that executor. */
+/* silent: its executor died without a note while nothing else ran. alone: nor had anything else ever run in it. */
 static void count(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why,
                   bool silent, bool alone)
 {
@@ -162,7 +162,7 @@ void job_breaker_ended(struct job *job, bool went_well)
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 
-/* What a plugin of one of the owner's executors calls itself; NULL: it has not been loaded. */
+/* The plugin's own name, from one of the owner's executors; NULL: it has not been loaded. */
 static const char *name_loaded(const struct jobs *jobs, uint64_t owner, const char *own, const char *request)
 {
     struct domain *d = domain_find(jobs, owner, own);

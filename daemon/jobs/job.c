@@ -169,7 +169,7 @@ void job_drop_given(struct job *job)
     job->args_size = job->input_size = 0;
 }
 
-/* Gives back what it was submitted with, and what was charged beyond that and `rest` bytes. */
+/* Refunds what the job was submitted with, and what was charged beyond that and `rest` bytes. */
 static void refund(struct job *job, uint64_t rest)
 {
     struct job_more *m = job->more;
@@ -270,7 +270,7 @@ void job_refuse(struct job *job, int code, const char *text)
     job_refuse_until(job, code, text, 0);
 }
 
-/* It has to go to the disk first, or to wait for something. */
+/* Whether the job has to go to the disk first, or to wait. */
 static bool is_kept_back(struct job *job)
 {
     if (durable_add(job))
@@ -469,7 +469,7 @@ static void describe_more(const struct job *job, const struct job_more *m, struc
     ret->total = m->total;
 }
 
-/* It has not ended: how long it has waited, and run. */
+/* For a job that has not ended: how long it has waited and run. */
 static void describe_now(const struct job *job, struct job_info *ret)
 {
     uint64_t started, now;
@@ -893,7 +893,7 @@ static void check_deadline(struct job *job)
         ran = now - started;
     else if (running && started - now >= AHEAD_USEC) /* nonsense */
         ran = timeout;
-    /* one that says that it is over does not run */
+    /* a job with a sealed answer does not run */
     if (ran >= timeout || front_sealed(&job->domain->executor->front, job->slot))
         job_stop(job, STOP_TIMEOUT);
     else

@@ -51,7 +51,7 @@ static uint64_t id_key(const uint8_t id[16])
 #define NOT_TAKEN    1   /* of submit() */
 #define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
 
-#define REALTIME_USEC 1000u /* so long a clock that was set may go unnoticed */
+#define REALTIME_USEC 1000u /* a change of the clock may go unnoticed for so long */
 #define ID_TIME       6     /* bytes of milliseconds; 10 bits of microseconds follow */
 
 uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
@@ -86,7 +86,7 @@ uint64_t job_submitted_usec(const struct job *job)
     return (half >> 16) * 1000 + MIN(usec, 999u);
 }
 
-/* It has been accepted, so it may be spoken of. */
+/* Whether the job has been accepted, so that it may be shown. */
 static bool is_known(const struct job *job)
 {
     return job->state != JOB_NEW && !durable_unacknowledged(job);
@@ -421,7 +421,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     return NULL;
 }
 
-/* How long until this user may submit another one; it is counted where that is now. */
+/* How long until this user may submit another job; counts the job if that is now. */
 static uint64_t rate_limit(struct jobs *jobs, struct user *user)
 {
     const struct jobs_limits *l = &jobs->options.limits;
@@ -439,7 +439,7 @@ static uint64_t rate_limit(struct jobs *jobs, struct user *user)
     return 0;
 }
 
-/* Whether there are so many already; if so, when the next one may come. */
+/* Whether the limit is reached; if so, when the next one may come. */
 static bool is_full(struct retry_after *retry_after, uint64_t n, uint64_t most, uint64_t *ret_retry_usec)
 {
     if (n >= most)
@@ -562,7 +562,7 @@ static void follow(struct job *job, struct watch *w)
         job_settle_one(job, w);
 }
 
-/* The same key again: the input that comes with it is not needed. */
+/* Joins a job with the same key; the input of this request is not needed. */
 static int join(struct job *job, const struct job_request *r, struct watch *w)
 {
     if (is_known(job))
@@ -583,7 +583,7 @@ static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
                               .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
 }
 
-/* 0: it is there. NOT_TAKEN, with code and words; -ENOMEM. */
+/* Finds or makes the domain and the plugin. Returns 0; NOT_TAKEN, with code and words; -ENOMEM. */
 static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, int *ret_code,
                       const char **ret_text)
 {
@@ -608,7 +608,7 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
     return named == -EACCES || named == -ENAMETOOLONG ? NOT_TAKEN : named;
 }
 
-/* What job_resolve() has found for one like these, since the configuration was read. */
+/* The function that job_resolve() found for a request like these, since the configuration was read. */
 static struct plugin_function *known_function(struct jobs *jobs, const struct job_request *r,
                                               const struct job_place *place)
 {
@@ -619,7 +619,7 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
     return f && f->plain == jobs->n_configured ? f : NULL;
 }
 
-/* Where it is there, and its function is known: without making anything, since they may be refused. */
+/* Finds the domain, plugin and function, if all are known; makes nothing, since the jobs may be refused. */
 static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
 {
     _cleanup_(freep) char *request = NULL;
@@ -640,7 +640,8 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     place->plugin = p;
 }
 
-/* 0 also where it was refused for its own sake; NOT_TAKEN: for what holds for the next as well; -ENOMEM. */
+/* Returns 0 also if the job was refused for a reason of its own; NOT_TAKEN: for one that holds for the next job as
+ * well; -ENOMEM. */
 static int submit(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct watch *owner)
 {
     struct user *user = place->user;
@@ -993,7 +994,7 @@ void jobs_drain(struct jobs *jobs)
     lanes_review(jobs);
 }
 
-/* What was counted by other rates says nothing about these. */
+/* Resets the rates, since what was counted by other limits does not apply. */
 static void forget_rates(struct jobs *jobs)
 {
     jobs->rate_nsec = 0;

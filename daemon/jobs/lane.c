@@ -552,7 +552,8 @@ static bool look(struct direct *l, uint64_t now)
 
     l->domain->n_ended += begun - l->begun;
     if (moved)
-        l->domain->alone = DOMAIN_MIXED; /* a death without a note is not one of a function that ran alone */
+        /* a death without a note may then not be blamed on a function as one that ran alone */
+        l->domain->alone = DOMAIN_MIXED;
     l->begun = begun;
     if (moved)
         look_at_files(l);
@@ -657,7 +658,7 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
 
 /* --- death -------------------------------------------------------------------------------------------------------- */
 
-/* What this call ran, by the executor's word; NULL: nothing is known. */
+/* The function of this call, as the executor reports it; NULL: unknown. */
 static const struct bound *bound_of(const struct direct *l, uint32_t slot, uint32_t generation)
 {
     const struct up_direct *u = &up_of(l)->calls[slot];
@@ -707,7 +708,7 @@ static void judge(struct direct *l, uint32_t slot, const struct lanes_death *dea
     }
 }
 
-/* The one that the fault note names counts against its function, whatever its client says of it now. */
+/* Counts the crash of the call that the fault note names against its function, whatever its client reports now. */
 static void blame(struct direct *l, const struct lanes_death *death)
 {
     uint32_t first = ring_lane_slot(l->number, 0);

@@ -46,7 +46,7 @@ static size_t offer(struct job *job, struct watch *w, const void *data, size_t s
     return n;
 }
 
-/* From here on the answer cannot be whole, so the job fails instead of giving a part as all. */
+/* Marks the output as incomplete: the job fails, rather than give a part as the whole. */
 static void lose(struct job *job, int why)
 {
     if (job->more)
@@ -185,7 +185,7 @@ static void give_back(struct job *job, uint64_t size)
     m->charged -= size;
 }
 
-/* What every reader has seen is let go, unless it is kept for later ones. */
+/* Frees what every watch has had, unless it is kept for later ones. */
 static void drop_read(struct job *job)
 {
     uint64_t least = job_received(job);

@@ -151,7 +151,8 @@ struct plugin *plugin_loading(struct domain *d)
     return first;
 }
 
-/* The time limit is for one load: those behind it do not spend theirs yet, nor those before there is an executor. */
+/* Sets the time limit of the present load. Those behind it do not use theirs yet, nor do any before there is an
+ * executor. */
 static void load_timer_set(struct domain *d)
 {
     struct plugin *p = plugin_loading(d);
@@ -186,7 +187,7 @@ struct plugin_function *plugin_wait(struct job *job, const char *function)
     return NULL;
 }
 
-/* Only now the name is known by which the configuration may want it apart. */
+/* Only now is the plugin's name known, by which the configuration may want it apart. */
 static bool moved(struct plugin *p, struct job *job, const char *function)
 {
     struct domain *d = p->domain, *own;
@@ -207,7 +208,7 @@ static bool moved(struct plugin *p, struct job *job, const char *function)
     return true;
 }
 
-/* The load has come to an end: everything that waited for it goes on. */
+/* The load has ended: all that waited for it goes on. */
 static void settled(struct plugin *p)
 {
     p->settling = true;
@@ -294,7 +295,7 @@ static void forget_least_used(struct domain *d)
     plugin_free(least);
 }
 
-/* Older files are forgotten with the executor that has them; one that does nothing can go now. */
+/* Entries of older files are dropped with the executor that has them, so an idle executor is ended now. */
 static void forget_stale_loads(struct domain *d)
 {
     list_for_each_entry (struct plugin, p, &d->plugins, link) {

@@ -49,7 +49,7 @@ static void try_later(struct awake_policy *p, uint64_t now_usec)
     rest(p);
 }
 
-/* So many wake-ups have come in that time, close enough to each other. */
+/* A row of wake-ups, close enough to each other, has ended. */
 static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_usec)
 {
     if (p->phase == AWAKE_PROBE) {

@@ -92,7 +92,7 @@ static void child_fails(const char *what)
     _exit(EXIT_CHILD);
 }
 
-/* Where each descriptor has to be; the rest closes by itself when the executor begins. */
+/* Moves each descriptor to its number; the others close when the executor begins. */
 static int child_descriptors(const int *fds, int executor)
 {
     int high[SPAWN_FDS];
@@ -216,7 +216,7 @@ static int wait_for(struct pollfd *p, nfds_t n)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* No reaper is: commands are run by executors of wsd's own user only. */
+/* No process is spared, since only executors of wsd's own user run commands and so have reapers. */
 static int is_spared(pid_t pid)
 {
     for (unsigned i = 0; i < SPAWN_CHILDREN_MAX; i++)

@@ -95,7 +95,7 @@ static const char tables[] =
     "PRAGMA user_version = 1;"
     "COMMIT;";
 
-/* What each version has more than the one before: a new database goes the way that an old one goes. */
+/* The changes from each version to the next: a new database takes the same steps as an old one. */
 static const char *const upgrades[VERSION] = {
     [0] = tables,
     [1] = "BEGIN;"
@@ -562,7 +562,7 @@ static int given_bytes(struct database *db, const struct logged *job, struct sto
     return SQLITE_OK;
 }
 
-/* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
+/* Reads a row. At the start, the arguments and input of an ended job are left out, and so is a large input. */
 static int row_of(struct database *db, const struct logged *job, struct store_row *row)
 {
     *row = (struct store_row){.input_fd = -1};
@@ -902,7 +902,7 @@ static int read_bytes(struct database *db, enum statement which, struct store_re
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Room for so much, with the first bytes in it. */
+/* Allocates so many bytes, and copies the first ones. */
 static int take_memory(struct store_request *r, const void *data, size_t room, size_t size)
 {
     r->reply = malloc(room + 1);

@@ -77,7 +77,7 @@ static uint64_t counting(const struct logged *job)
     return job->at.gone ? 0 : job->at.given_size + job->at.known_size + started_size(job);
 }
 
-/* What an entry says of its job, and where it stands. */
+/* Takes over into the index what an entry says of its job, and its place. */
 static void take(struct log *log, struct logged *job, const struct entry *e, uint64_t row, uint16_t offset)
 {
     struct logged_places *at = &job->at;
@@ -285,7 +285,7 @@ static int remember(struct log *log, struct logged *job, enum entry_kind kind)
     return SQLITE_OK;
 }
 
-/* Where this fails, the transaction has to be rolled back. */
+/* On failure, the transaction has to be rolled back. */
 static int append(struct log *log, struct logged *job, const struct entry *e)
 {
     size_t offset = buffer_size(&log->row);
@@ -376,7 +376,7 @@ bool log_wants_cleaning(const struct log *log)
     return log->n_written >= LOG_EACH && log->n_bytes > 2 * log->n_counting + LOG_SLACK;
 }
 
-/* An entry of the oldest row: written again where it counts. */
+/* For an entry of the oldest row: writes it again if it is valid. */
 static int keep(struct log *log, const struct entry *e, uint64_t row)
 {
     struct logged *job = log_find(log, e->number);

@@ -80,7 +80,7 @@ static int look_at_directory(const char *directory, char why[static STORE_WHY])
     return -EACCES;
 }
 
-/* The directory and those above it, as far as they are missing. */
+/* Makes the directory and those above it, as far as they are missing. */
 static int make_directory(const char *path, char why[static STORE_WHY])
 {
     char part[PATH_MAX];
@@ -158,7 +158,7 @@ static int unlink_log(const struct store *s)
     return unlink(log) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* What is whole becomes the database. Whenever wsd is killed here, the next one does it again. */
+/* The complete copy becomes the database. If wsd is killed here, the next one does it again. */
 static int take_place(const struct store *s, const char *whole)
 {
     int r = unlink_log(s);
@@ -188,7 +188,7 @@ static int put_back(struct store *s, char why[static STORE_WHY])
     return open_now(s, why);
 }
 
-/* What is committed goes to the files that the next wsd will read. */
+/* Ensures that commits go to the files that the next wsd will read. */
 static int ensure_there(struct store *s, char why[static STORE_WHY])
 {
     char text[STORE_WHY];

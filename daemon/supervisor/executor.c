@@ -45,7 +45,7 @@ static void tell_dead(void *context)
     e->ops->dead(e, e->code, e->status, e->context);
 }
 
-/* What it said last is taken first: there may be a reaper that wsd did not know of. */
+/* Takes its last packets first: they may report a reaper that wsd did not know of. */
 static void ends(struct executor *e, int code, int status)
 {
     e->dying = true;
@@ -68,7 +68,7 @@ static void note_cpu(struct executor *e)
         e->cpu_usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* Whatever the kernel still has to do with it, there is nothing to wait for: how it ends is known. */
+/* Reports its end: how it ends is known, so nothing waits for the kernel to finish. */
 static void dies(struct executor *e, int code, int status)
 {
     if (e->dying)

@@ -53,7 +53,8 @@ struct helper {
 
 /* --- rights ------------------------------------------------------------------------------------------------------- */
 
-/* Others than root's have a unit for it: a wsd that anybody may talk to keeps no rights, and gives none. */
+/* A wsd that is not root's has a unit for its helper: a wsd that other users can reach holds and passes on no
+ * rights. */
 static bool is_allowed(void)
 {
     const uint32_t needed = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_KILL;
@@ -126,7 +127,7 @@ static int start(struct helper *h)
     return r;
 }
 
-/* The service manager starts it because of this; it says when it is ready. */
+/* Connects, which makes the service manager start the helper; the helper reports when it is ready. */
 static int reach(struct helper *h)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};

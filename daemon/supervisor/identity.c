@@ -58,7 +58,7 @@ static void look_up(void *context)
             i->groups[i->n_groups - 1] = groups[at];
 }
 
-/* The loop's end of it: the thread may go on. */
+/* Frees the loop's part of a look-up; the thread may go on. */
 static void forget(struct lookup *q)
 {
     list_remove(&q->link);

@@ -78,7 +78,7 @@ static long socket_ctrl(BIO *b, int what, long number, void *data)
     return what == BIO_CTRL_FLUSH; /* nothing is held back */
 }
 
-/* Counts what comes of handshakes, before it is looked at. */
+/* Counts received messages of handshakes, before they are handled. */
 static void on_message(int sent, int version, int type, const void *data, size_t size, SSL *ssl, void *userdata)
 {
     struct tls *t = userdata;
@@ -289,7 +289,7 @@ static void failed(struct tls *t)
     t->failure = errno;
 }
 
-/* What the last call of the connection means, as errno; 0: its end. */
+/* The result of the connection's last call, as errno; 0: its end. */
 static ssize_t outcome(struct tls *t, int r, bool reading)
 {
     int e = errno, why = SSL_get_error(t->ssl, r);
