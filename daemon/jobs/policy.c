@@ -91,8 +91,8 @@ bool job_withheld(const struct job *job)
     return p && (p->durable || p->retries) && (!job_final(job) || p->ending || p->away);
 }
 
-/* Doubles with each try; up to half of it less, at random, so that what failed together does not come again
- * together. */
+/* The pause doubles with each try. It is shortened at random by up to a half, so that jobs that failed together do not
+ * come back together. */
 static uint64_t pause_of(const struct policy *p)
 {
     uint64_t pause = MIN(p->retry_usec << MIN(p->retried, 20u), MAX(RETRY_MAX_USEC, p->retry_usec)), chance = 0;

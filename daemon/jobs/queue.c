@@ -18,7 +18,7 @@ struct list *queue_of(struct queue *q, int priority)
     return &q->lists[QUEUE_OF(priority)];
 }
 
-/* Where more than one user has jobs of that priority. */
+/* The lane of a further user at a priority. */
 struct other_lane {
     struct lane lane; /* first */
     struct hash_link by_key;

@@ -44,7 +44,7 @@ static struct seen *seen_of(struct ahead *a, const struct user *user, int priori
     return &a->lanes[a->n_lanes++];
 }
 
-/* Of this priority or a lower one: lanes, and jobs in them. */
+/* Counts the lanes of this priority or lower ones, and the jobs in them. */
 static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
 {
     uint32_t n = 0;
@@ -101,8 +101,7 @@ static bool is_unfair(struct domain *d)
     return false;
 }
 
-/* Whether it has work ahead while another domain, for which there is no run slot (run-slots.c), has less than it could
- * run. */
+/* Whether the domain has work ahead while another one runs less than it could for want of a run slot (run-slots.c). */
 static bool hogs_places(struct domain *d)
 {
     uint32_t n = 0;

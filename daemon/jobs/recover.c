@@ -30,8 +30,9 @@
 #include "jobs/recycle.h"
 #include "jobs/reload.h"
 
-#define DIRECT_USEC 100000u /* before its end, what the executor of a direct call has said counts as said by that */
-#define NULL_PAGE   0x1000u /* what follows a NULL pointer that a plugin did not look at */
+/* what an executor wrote within this time before its end counts as the direct call's words */
+#define DIRECT_USEC 100000u
+#define NULL_PAGE   0x1000u /* addresses below this: a NULL pointer that a plugin did not check */
 
 struct death {
     struct fault_note note;
@@ -58,7 +59,7 @@ static void finished_answers(struct domain *d)
     }
 }
 
-/* From the last to the first: each takes back first what was behind it, so the order stays. */
+/* From the last to the first: each split takes back the jobs behind it first, so the order stays. */
 static void split_bundles(struct domain *d)
 {
     for (struct list *l = d->handed.prev; l != &d->handed;) {
@@ -92,7 +93,7 @@ static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
         domain_memory_words(d, text + n, JOB_TEXT - n);
 }
 
-/* The kernel has killed it for what it had taken. */
+/* The words where the kernel has killed it because of its memory. */
 static void words_of_end(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = (size_t)snprintf(text, JOB_TEXT, "out of memory: ");
@@ -114,7 +115,7 @@ static void log_lines(const struct job *job, const char *text)
     }
 }
 
-/* What the process has said before it ended itself: assert(), a C++ exception, the pool. Since the job began. */
+/* The process's last words since the job began, before it ended itself: assert(), a C++ exception, the pool. */
 static bool words_of_process(char text[static JOB_TEXT], const struct domain *d, uint64_t since_usec)
 {
     size_t n = strlen(text);
@@ -257,7 +258,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     list_remove(&job->link);
     if (has_slot)
         d->slots[job->slot] = NULL;
-    /* what has sent output, or was told to stop, had begun, whatever its slot says */
+    /* a job that has sent output, or was told to stop, had begun, whatever its slot says */
     if (state == RING_QUEUED && !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop))) {
         job->attempts--; /* it was never touched */
         job->flags &= (uint8_t)~JOB_CONSUMED;
@@ -375,7 +376,7 @@ void recover(struct domain *d, int code, int status)
         log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u ended: %s", e->number, how);
         d->jobs->counters.executors_died++;
     }
-    /* one that has not got ready has loaded nothing yet */
+    /* an executor that did not get ready has loaded nothing yet */
     blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe &&
             !e->orphan;
     finished_answers(d);
@@ -414,5 +415,5 @@ void recover(struct domain *d, int code, int status)
         if (domain_wanted(d) && domain_start(d) == 0)
             domain_pump(d);
     }
-    executor_free(e); /* its memory takes time to go: the next one gets ready meanwhile */
+    executor_free(e); /* to free its memory takes time: the next executor gets ready meanwhile */
 }

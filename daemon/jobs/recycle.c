@@ -25,7 +25,7 @@
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
 
-#define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
+#define OLD_MAX   4u       /* executors of one domain that may still be finishing; with so many, none is recycled */
 #define LOOK_USEC 1000000u /* between looks at the memory of an executor */
 /* least life of a spoilt executor: a function that spoils each one must not cost a start for each job */
 #define SPOILT_USEC 100000u
@@ -71,7 +71,7 @@ static uint32_t count_old(const struct domain *d)
     return n;
 }
 
-/* Whether what an executor has is known here well enough to be had by another. */
+/* Whether everything that the executor has loaded is known, so that another one can load it. */
 static bool is_settled(struct domain *d)
 {
     return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed &&
@@ -108,7 +108,7 @@ static void spoilt(struct domain *d, const char *reason)
 
 bool recycle_starved(struct domain *d, const char *reason)
 {
-    /* one that has done nothing has not spoilt it: another one would be no better */
+    /* jobs cannot have spoilt an executor that has done nothing: another one would be no better */
     if (!d->useful || d->standby_of || d->successor || d->probe)
         return false;
     spoilt(d, reason);
@@ -208,7 +208,7 @@ void recycle_ready(struct domain *n)
         loaded_one(n);
 }
 
-/* The same function at the same place as in the executor before. */
+/* Whether the function is the same, at the same place, as in the executor before. */
 static bool is_same(const struct plugin *p, const struct control *c)
 {
     for (uint32_t i = 0; i < p->n_functions; i++)
@@ -251,7 +251,7 @@ void recycle_control(struct domain *n, const struct control *c)
         (b) = swap_;                                                                                                   \
     } while (0)
 
-/* Everything that belongs to one life of an executor changes places; n is then the old one's. */
+/* Exchanges everything that belongs to one executor; n then has the old one. */
 static void take_over(struct domain *d, struct domain *n)
 {
     log_info("executor %u takes the place of executor %u, which finishes %u jobs", n->executor->number,

@@ -19,7 +19,7 @@
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
 
-/* What was in use when the reload was asked for; version NULL: nothing. */
+/* What was in use at the request for the reload; version NULL: nothing. */
 struct plugin_reload {
     char *version, *build;
     uint64_t digest;
@@ -91,7 +91,7 @@ void reload_rearm(struct probe *t)
         jobs_timer(t->domain->jobs, t->timer, 0);
 }
 
-/* An executor of no importance has loaded the file, or has not. Not the place to free anything: others look at it. */
+/* The trial executor has loaded the file, or has not. Must not free anything, since the caller still uses it. */
 static void on_tried(struct plugin_query *q, const struct plugin_info *info, int error)
 {
     struct probe *t = container_of(q, struct probe, query);
@@ -297,7 +297,7 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
         bool known = false;
 
         for (size_t i = 0; i < n; i++)
-            known |= owners[i] == d->key; /* of the executors of one user it is one that gets the new jobs */
+            known |= owners[i] == d->key; /* of one user's executors, it is the one that gets the new jobs */
         if (p && p->name && p->state != PLUGIN_FAILED && !known)
             owners[n++] = d->key;
     }

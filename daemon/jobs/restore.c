@@ -41,7 +41,7 @@ static bool copy(const char *text, char **ret)
     return *ret || !text || !*text;
 }
 
-/* What it was when it ended, or waits as. 0 or -ENOMEM. */
+/* Restores the details of its end, or of its wait. Returns 0 or -ENOMEM. */
 static int fill_more(struct job *job, const struct store_row *row)
 {
     struct job_more *m = job->more;
@@ -69,7 +69,7 @@ static int fill_more(struct job *job, const struct store_row *row)
                : -ENOMEM;
 }
 
-/* What comes from disk only when it is wanted has no room in the job. */
+/* The size of inline input; input that is read from disk only when needed has no room in the job. */
 static size_t inline_input(const struct store_row *row)
 {
     return row->input_size <= STORE_INLINE ? row->input_size : 0;
@@ -139,7 +139,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     return job;
 }
 
-/* It has ended before. Its state is that of a record, and no move. */
+/* Restores a job that has ended. Sets its state directly, without a state change. */
 static void restore_ended(struct job *job, const struct store_row *row)
 {
     uint64_t keep = job->domain->jobs->options.limits.store_keep_usec, now = clock_realtime_usec();
@@ -240,7 +240,7 @@ static int read_one(const struct store_row *row, void *userdata)
     return 0;
 }
 
-/* Those that may have begun, and those that wait for others. */
+/* Looks again at jobs that may have begun, and at those that wait for others. */
 static void look_again(struct jobs *jobs)
 {
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)

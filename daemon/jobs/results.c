@@ -41,7 +41,7 @@ static void dropped(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
 
-    if (r->result < 0) /* it will be there again after a restart, and expire then */
+    if (r->result < 0) /* it will be back after a restart, and expire then */
         log_warning("an expired job stays on disk: %s", r->why);
     disk_request_free(q);
 }

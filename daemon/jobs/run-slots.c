@@ -62,7 +62,7 @@ void run_slots_left(struct jobs *jobs)
     jobs->run_slots_due |= !list_empty(&jobs->waiting);
 }
 
-/* Whether it is a's turn, and not b's, of the same priority. */
+/* Whether a has its turn before b, at the same priority. */
 static bool was_earlier(struct domain *a, struct domain *b)
 {
     const struct user *of_a = queue_first(&a->queue)->user, *of_b = queue_first(&b->queue)->user;

@@ -23,7 +23,7 @@
 #include "jobs/policy.h"
 #include "jobs/results.h"
 
-#define SET_BACK_USEC 600000000u /* a clock that is set back by less does not bring the same run again */
+#define SET_BACK_USEC 600000000u /* a clock that is set back by less does not repeat a run */
 
 struct schedule {
     struct hash_link by_name; /* jobs->schedules */
@@ -35,7 +35,7 @@ struct schedule {
     struct job_request job; /* its texts are the schedule's */
     char *name, *text, *plugin, *function, *args;
     uint64_t number;    /* on disk; 0: not there */
-    uint64_t base_usec; /* what was due until then has run, or was skipped */
+    uint64_t base_usec; /* runs due up to then were done or skipped */
     uint64_t ran_usec, runs, skipped;
     uint8_t id[16];
     uint32_t state, exit;
@@ -268,7 +268,7 @@ static void schedule_remove(struct schedule *s, struct schedule_query *q)
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
-/* False: it is not to run now, whatever its calendar says. */
+/* Sets the time of the next run. False: it must not run now, whatever its calendar says. */
 static bool arm(struct schedule *s)
 {
     uint64_t now = clock_realtime_usec(), next;
@@ -284,7 +284,7 @@ static bool arm(struct schedule *s)
     return true;
 }
 
-/* With a run now where a time of its has passed since base_usec. True: it has. */
+/* As arm(), with a run now if one fell due after base_usec. True: it did. */
 static bool arm_missed(struct schedule *s)
 {
     uint64_t missed;
@@ -406,7 +406,7 @@ static void each(struct jobs *jobs, void (*call)(struct schedule *s))
         }
 }
 
-/* What is due now stays so; all else is another time away than it was. */
+/* The clock was set: what is due now stays due; all other runs get a new time. */
 static void clock_was_set(struct schedule *s)
 {
     if (!s->due.clock || s->due.node.key > clock_realtime_usec())
@@ -428,7 +428,7 @@ void schedules_stop(struct jobs *jobs)
     each(jobs, stop);
 }
 
-/* The first after a start, or after the configuration was read. */
+/* The first run after a start, or after the configuration was read. */
 static void start(struct schedule *s)
 {
     static const uint8_t none[16];
@@ -544,7 +544,7 @@ static void added(struct store_request *r)
     s->pending = false;
     if (result == 0) {
         tell(s, 0, "");
-        arm_missed(s); /* its time may have come while it was on its way to the disk */
+        arm_missed(s); /* it may have fallen due while it was being written */
         return;
     }
     tell(s, durable_code(result), text);

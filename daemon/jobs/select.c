@@ -24,7 +24,7 @@
 
 #define RUN 1024u /* ids that are sorted at once */
 
-/* An id in the order in which jobs came: the time in it, then its number. */
+/* An id as a sort key, in the order in which jobs came: its time, then its number. */
 struct place {
     uint64_t time;   /* and bits of chance */
     uint64_t number; /* since the start of this wsd */
@@ -49,7 +49,7 @@ struct selection {
     struct place *ids;
     size_t n, room, n_sorted;
     bool newest_first;
-    struct run *runs; /* a heap: the run with the id that is taken next is the first */
+    struct run *runs; /* a heap, by the id that each run has next */
     size_t n_runs, runs_room;
     size_t n_skip;        /* older than the limit lets through, where the oldest comes first */
     size_t n_more;        /* that the limit lets through, where the newest comes first */
@@ -330,7 +330,7 @@ bool jobs_select_cancel(struct selection *s, const uint8_t id[16])
     bool of_other = job->user != s->asker;
     job_stop(job, STOP_CANCEL);
     job = job_find(s->jobs, id, s->reach);
-    if (job && !job_final(job) && !is_stopping(job)) /* it was too late: its end was on its way */
+    if (job && !job_final(job) && !is_stopping(job)) /* too late: its end was already on its way */
         return false;
     s->n_of_others += of_other;
     return true;

@@ -16,7 +16,7 @@
 #include "jobs/policy.h"
 #include "jobs/state.h"
 
-#define START_USEC 1000000u /* that an executor may take to start, whatever the --timeout */
+#define START_USEC 1000000u /* time that an executor may take to start, whatever the --timeout */
 
 static void wait_words(const struct job_time *t, char text[static JOB_TEXT])
 {
@@ -152,7 +152,7 @@ void time_pause(struct job *job, uint64_t usec)
     due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + usec);
 }
 
-/* Whatever has become of the clock, no more than `most`. */
+/* The span until due_usec, but at most `most`, in case the clock was set. */
 static uint64_t span_until(uint64_t due_usec, uint64_t most)
 {
     uint64_t now = clock_realtime_usec();
