@@ -31,8 +31,8 @@ struct handshake {
 void handshakes_init(struct handshakes *h);
 void handshakes_deinit(struct handshakes *h);
 
-/* The origin of an address: an IPv4 address; the first 64 bits of an IPv6 address, since a host has as many addresses
- * below them as it likes; 127.0.0.0/8 is one origin, since it is one machine. */
+/* Returns the origin of an address. For IPv4 that is the address. For IPv6 it is the first 64 bits, since a host has as
+ * many addresses below them as it likes. All of 127.0.0.0/8 is one origin, since it is one machine. */
 uint64_t handshake_origin(const struct sockaddr_storage *a);
 
 /* Returns 0 or -ENOMEM. */

@@ -29,7 +29,7 @@
 
 #define LINE_MAX_BYTES 1024u
 #define KEEPALIVE_SEC  60     /* a machine that went without a word is noticed after this, and a minute more */
-#define UNACKED_MSEC   120000 /* so is one that takes nothing any more */
+#define UNACKED_MSEC   120000 /* so is one that has stopped taking data */
 
 struct remote_user {
     char certificate[TLS_NAME_MAX]; /* a name as tls_ops.names() gives it */

@@ -15,8 +15,8 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
                      const uint8_t first_id[16], uint32_t i, uint32_t n);
 /* a gate, a limit or the like counts single jobs or looks at each, so this job cannot be bundled */
 bool bundle_counts(const struct domain *d, const struct job *job);
-/* Replaces the bundle by a job for each member. In a bundle that was handed over, members that have ended are told so,
- * the member that has its turn keeps the slot, and the others go back to the head of the queue. Without memory for
+/* Replaces the bundle by a job for each member. In a bundle that was handed over, the ends of finished members are
+ * told. The member that has its turn keeps the slot. The others go back to the head of the queue. Without memory for
  * that, all members end. */
 void bundle_split(struct job *job);
 void bundle_describe(const struct job *job, struct front_job *ret);

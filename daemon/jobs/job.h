@@ -453,7 +453,8 @@ struct jobs {
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
     struct list waiting; /* domains that wait for a run slot (run-slots.c) */
     uint64_t n_running;  /* jobs handed over */
-    uint64_t n_placed;   /* number of hand-overs while there was a limit */
+    /* hand-overs so far while there was a limit; run_slot_turns: turns of run slots, modulo AGEING_TURNS */
+    uint64_t n_placed;
     uint32_t run_slot_turns;
     struct list after_due;    /* struct awaited: ended, and the waiting jobs were not told yet */
     struct list progress;     /* watches that want progress */
@@ -528,7 +529,8 @@ struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid
 enum job_state job_told_state(const struct job *job); /* a job handed over and not begun is shown as queued */
 int job_name(struct jobs *jobs, struct job *job);     /* enters it into by_id; 0 or -ENOMEM */
 void job_unmake(struct job *job); /* for a job in no list, with nothing attached: frees its memory and its id */
-void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n); /* n jobs of this user are not open now */
+/* n jobs of this user have ceased to be open */
+void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n);
 void job_add_watch(struct job *job, struct watch *w);
 void job_remove_watch(struct watch *w); /* its cost does not grow with the job's other watches */
 /* Makes the description of the end, which is told and kept. c NULL: the job has not run. */

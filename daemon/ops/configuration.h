@@ -135,9 +135,9 @@ int config_read_standard(struct config *c, const char *directory, char error[sta
 /* Sets one key, as on the command line. Returns 0, or -EINVAL with the words. */
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR]);
-/* Sets one of the limits that may change while wsd runs: those in `limits` and `frontend_limits`, of any section. own:
- * a limit of one user, the key of which ends in -per-user. value "": takes the value in `from`. Returns 0, or -EINVAL
- * with the words. */
+/* Sets one of the limits that may change while wsd runs. They are in `limits` and `frontend_limits`, whatever their
+ * section. own: the limit is one user's, and its key ends in -per-user. value "": takes the value in `from`. Returns 0,
+ * or -EINVAL with the words. */
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
                      char error[static CONFIG_ERROR]);
 /* Lists each of these limits with its value, in the syntax of the file. Returns 0, or -ENOMEM: the list is

@@ -91,9 +91,9 @@ void child_arguments(const struct child_program *program, struct child_arguments
 /* Becomes another program, with n descriptors as 3, 4, ..., and the part of wsd's environment that is passed on.
  * Returns only on failure: a negative errno. */
 int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv);
-/* Starts a program from an open file. It gets n descriptors, at most SPAWN_FDS + 1, as 3, 4, ..., default signals, and
- * the part of wsd's environment that is passed on. words: index of the descriptor that is its stdout and stderr too;
- * -1: it has wsd's. Returns 0 or a negative errno. */
+/* Starts a program from an open file. It gets n descriptors, at most SPAWN_FDS + 1, as 3, 4, .... It gets default
+ * signals, and the part of wsd's environment that is passed on. words: index of the descriptor that is its stdout and
+ * stderr too; -1: it has wsd's. Returns 0 or a negative errno. */
 int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd,
                 char *const *argv, pid_t *ret_pid);
 
