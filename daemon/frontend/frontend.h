@@ -105,7 +105,7 @@ bool frontend_flush(struct frontend *f);
 bool frontend_read_on(struct frontend *f);
 /* Tells every client that wsd is draining. */
 void frontend_goodbye(struct frontend *f);
-/* At the end, if options.keeps: Answers what only this wsd can answer. Then makes the state that the next wsd needs for
+/* At the end, if options.keeps: answers what only this wsd can answer. Then makes the state that the next wsd needs for
  * the connections. *ret_state is a sealed memory file, which the caller owns. *ret_fds are the connections'
  * descriptors, which stay the frontend's; the caller frees the array. */
 int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
