@@ -41,7 +41,7 @@
 #include "ops/service.h"
 #include "ops/trim.h"
 
-#define SYSTEM_SOCKETS  "/run/wsd/" /* where only root makes some: who listens there serves all users */
+#define SYSTEM_SOCKETS  "/run/wsd/" /* root alone can make sockets there: a wsd that listens there serves all users */
 #define SYSTEM_SOCKET   SYSTEM_SOCKETS "wsd.sock"
 #define SYSTEM_STATE    "/var/lib/wsd"
 #define SERVICE_USER    "wsd"     /* of wsd.service */
@@ -123,7 +123,7 @@ static const struct flag flags[] = {
 
 enum mode { MODE_RUN, MODE_CHECK, MODE_PRINT, MODE_SPAWN };
 
-/* A line for whoever has started it. */
+/* Writes a line for the user that has started it. */
 __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 {
     char text[2048], line[2048];
@@ -142,7 +142,7 @@ static int usage_error(const char *what, const char *why)
     return CODE_USAGE;
 }
 
-/* What getopt did not like: a long option as it stands there, or the letter of a short one. */
+/* Reports what getopt rejected: a long option as given, or the letter of a short one. */
 static int option_error(int o, char **argv)
 {
     char letter[3] = {'-', (char)optopt, 0};
@@ -155,7 +155,7 @@ static int option_error(int o, char **argv)
                                : usage_error(letter, "no such option");
 }
 
-/* The options of the command line over the files. 0, or the exit code. */
+/* Applies the command line over the files. Returns 0 or the exit code. */
 static int apply_flags(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
     struct option options[N_FLAGS + 7] = {
@@ -200,13 +200,14 @@ static int apply_flags(struct config *c, int argc, char **argv, const char **ret
     return optind < argc ? usage_error(argv[optind], "no such argument") : 0;
 }
 
-/* Files, then command line. 0, or the exit code with the words on stderr; -1: nothing more is wanted. */
+/* Reads the files, then the command line. Returns 0, or the exit code with the words on stderr; -1: nothing more to
+ * do. */
 static int load_config(struct config *c, int argc, char **argv, const char **ret_file, enum mode *ret_mode)
 {
     char error[CONFIG_ERROR] = "";
     struct config scratch;
 
-    /* once for --config, whose file comes below the other options */
+    /* first pass, for --config: the other options override its file */
     if (config_init(&scratch) < 0)
         return CODE_SOFTWARE;
     int r = apply_flags(&scratch, argc, argv, ret_file, ret_mode);
@@ -225,7 +226,7 @@ static int load_config(struct config *c, int argc, char **argv, const char **ret
     return apply_flags(c, argc, argv, ret_file, ret_mode);
 }
 
-/* now: how many there are; 0: none yet. They stay where it cannot be found out how many there should be. */
+/* now: the present number; 0: none yet. It stays where the right number cannot be found. */
 static uint32_t workers_of(const struct config *c, uint32_t now)
 {
     int error;
@@ -260,7 +261,7 @@ static bool plugin_restricted(const char *plugin, void *context)
     return plugin_users(plugin, context) != NULL;
 }
 
-/* They are the configuration's, which has a new one at a reload, in the same place. */
+/* The rules belong to the configuration, which a reload replaces in the same place. */
 static void apply_rules(struct daemon *d)
 {
     d->config.access.plugin = plugin_users;
@@ -268,7 +269,7 @@ static void apply_rules(struct daemon *d)
     frontend_set_rules(d->frontend, &d->config.access);
 }
 
-/* Files for clients of other machines. 0 with NULL where there are to be none. */
+/* Reads the files for clients of other machines. Returns 0; *ret is NULL where there are to be none. */
 static int load_remote(const struct config *c, struct remote **ret, char error[REMOTE_ERROR])
 {
     const struct remote_options o = {.certificate = c->tls_certificate,
@@ -334,7 +335,7 @@ static void limit(struct daemon *d, const char *plugin, const char *tag, uint32_
         log_error("[%s %s] max-running could not be set", *tag ? "tag" : "plugin", *tag ? tag : plugin);
 }
 
-/* Where a section says so, or (off) no longer does. */
+/* Sets the gates that sections configure, or (off) removes those that a section had set. */
 static void set_gates(struct daemon *d, const struct config *c, bool off)
 {
     for (uint32_t i = 0; i < c->n_plugins; i++)
@@ -527,7 +528,7 @@ static void tick(struct daemon *d)
     evtimer_add(d->drain_timer, &t);
 }
 
-/* The drain has taken too long; after that, a tick while the end is waited for. */
+/* The drain has taken too long; later, a tick while waiting for the end. */
 static void on_drain_over(evutil_socket_t fd, short what, void *context)
 {
     struct daemon *d = context;
@@ -573,7 +574,7 @@ static bool finished(struct daemon *d)
         return false;
     if (jobs_have_told(d->jobs) && frontend_quiet(d->frontend))
         return true;
-    /* somebody does not read his answer */
+    /* a client does not read its answer */
     return d->ending && clock_monotonic_usec() - d->ending_usec > FLUSH_MAX_USEC;
 }
 
@@ -582,7 +583,7 @@ static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
     jobs_load(((struct daemon *)context)->jobs, ret_running, ret_waiting);
 }
 
-/* What clients have sent, what executors have brought, and what is to be written. True: there is more to do. */
+/* One turn of work: requests of clients, completions of executors, and output. True: there is more to do. */
 static bool work(struct daemon *d)
 {
     bool more = frontend_serve(d->frontend);
@@ -641,7 +642,7 @@ static void leave(struct daemon *d)
     free(TAKE(d->socket)); /* nor is that removed */
 }
 
-/* What the last one left, once the jobs are there that clients wait for. */
+/* Takes the connections that the last wsd left, once the jobs exist that their clients wait for. */
 static void take(struct daemon *d)
 {
     size_t n = 0;
@@ -673,7 +674,7 @@ static char *socket_path(const struct config *c)
     return asprintf(&path, "%s/wsd/wsd.sock", runtime) < 0 ? NULL : path;
 }
 
-/* By the rule of wsd(8). A user's own is at the place that XDG gives where XDG_STATE_HOME says nothing, too. */
+/* By the rule in wsd(8). A user's own is at XDG's default place, too, where XDG_STATE_HOME is not set. */
 static char *state_directory(const struct daemon *d)
 {
     const char *given = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -746,8 +747,8 @@ static int listen_all(struct daemon *d, const char *path)
     return frontend_listen(d->frontend, fd, false);
 }
 
-/* What a large input or output needed is there for the next one: else malloc() gives it back to the kernel and takes it
- * again, or not, by how blocks happen to lie, which is 285 to 440 page faults for each MiB. */
+/* Keeps the memory of a large input or output for the next one. Otherwise malloc() may give it back to the kernel and
+ * take it again, depending on how blocks lie: 285 to 440 page faults for each MiB. */
 static void keep_pages(void)
 {
     mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK);
@@ -757,8 +758,8 @@ static void keep_pages(void)
     mallopt(M_MXFAST, 0);
 }
 
-/* Said once, here, and not by each executor. What Landlock would do for wsd, it does for itself then: nobody of its own
- * user looks into it. */
+/* Logs it once, here, and not in each executor. In place of Landlock, wsd then protects itself: no other process of its
+ * user can look into it. */
 static void tell_of_landlock(void)
 {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* asks for the version */);
@@ -769,7 +770,7 @@ static void tell_of_landlock(void)
     (void)prctl(PR_SET_DUMPABLE, 0);
 }
 
-/* What executors are, and for whom: wsd and wsd-spawn have it alike. */
+/* Prepares what wsd and wsd-spawn share: what executors are, and for which users. */
 static int prepare(struct daemon *d, const char *path)
 {
     if (!path)
@@ -900,8 +901,8 @@ static int build(struct daemon *d)
     return r;
 }
 
-/* On the socket that the service manager has for it, whose other end is a wsd with the same options and configuration.
- * What its executors may is settled by those, before anything is heard. */
+/* Runs wsd-spawn on the socket of the service manager, to which a wsd with the same options and configuration connects.
+ * These settle what its executors may do, before anything is received. */
 static int become_spawner(struct daemon *d)
 {
     _cleanup_(freep) char *path = socket_path(&d->config);
@@ -952,8 +953,8 @@ static void print_fault(bool warning, const char *text, void *userdata)
     tell("%s%s", warning ? "warning: " : "", text);
 }
 
-/* The standard files are those of wsd.service: root looks with its rights, since what only root may read or reach is of
- * no use to it. */
+/* The standard files are those of wsd.service. So root checks with the rights of the service: files that only root can
+ * read or reach are of no use to it. */
 static int become_service_user(void)
 {
     _cleanup_(freep) uint32_t *groups = NULL;
@@ -970,7 +971,7 @@ static int become_service_user(void)
     return setgroups(n, groups) < 0 || setgid(service.gid) < 0 || setuid(service.uid) < 0 ? -errno : 0;
 }
 
-/* Beyond what the lines say by themselves: what they name. 0 or the exit code. */
+/* Checks what the configuration names, in addition to its syntax. Returns 0 or the exit code. */
 static int check(const struct daemon *d)
 {
     char error[REMOTE_ERROR] = "out of memory";

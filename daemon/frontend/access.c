@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * access.c: who may do what, by the rules of the configuration.
- * Owns nothing: the rules are the configuration's, what a connection was found to may is kept in its peer. [loop]
- * Keeps: who somebody is comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame; what is in no list is
- * not allowed; a right is one function.
+ * access.c: access rights, by the rules of the configuration.
+ * Owns nothing: the rules are the configuration's, and a connection's rights are kept in its peer. [loop]
+ * Keeps: the client's user comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame. What no list allows
+ * is refused. Each right has one function.
  * Does not know requests, jobs or names of users. */
 #include "frontend/access.h"
 
@@ -34,8 +34,8 @@ bool access_listed(const struct access_list *l, uint32_t uid, const uint32_t *gi
     return false;
 }
 
-/* The groups of the process that connected, as they were then: the socket remembers them, so that a connection need
- * not. The primary one is not among them. */
+/* The groups of the connecting process at that time, without the primary one. The socket remembers them, so a
+ * connection need not. */
 static uint32_t groups_of(const struct peer *p, const uint32_t **ret)
 {
     static uint32_t groups[NGROUPS_MAX + 1];
@@ -45,7 +45,7 @@ static uint32_t groups_of(const struct peer *p, const uint32_t **ret)
         return remote_groups(p, ret);
     groups[0] = p->gid;
     if (getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups + 1, &size) < 0)
-        size = 0; /* then he is in none */
+        size = 0; /* then the user is in no group */
     *ret = groups;
     return 1 + (uint32_t)(size / sizeof(groups[0]));
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * access.h: who may do what. Everything here is [loop].
+ * access.h: access rights. Everything here is [loop].
  *
- * The job table knows users by their uid, and takes ACCESS_ALL for one who may reach the jobs of all. Who that is, and
- * who may submit at all, is decided here and nowhere else, by one function for each right, anew for each request: so
- * rules that were read again hold for the next request of a connection that is open.
+ * The job table knows users by uid, and takes ACCESS_ALL for a user that may reach the jobs of all. Only this file
+ * decides which users those are, and which may submit at all. It has one function for each right, and decides anew for
+ * each request: rules that were read again hold from the next request on, on open connections too.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ACCESS_ALL 0u /* instead of a uid: the jobs of all users, as root sees them */
+#define ACCESS_ALL 0u /* in place of a uid: the jobs of all users, as root sees them */
 
 struct peer;
 
@@ -19,40 +19,40 @@ struct peer;
 struct access_list {
     uint32_t *uids, *gids;
     uint32_t n_uids, n_gids;
-    bool all;  /* everybody */
-    bool said; /* in the configuration: else a default */
+    bool all;  /* all users */
+    bool said; /* set in the configuration; false: a default */
 };
 
 enum access_right {
-    ACCESS_SUBMIT,     /* give jobs, ask for plugins */
-    ACCESS_SEE,        /* jobs of all users, with their results, executors and traces; one's own need no right */
-    ACCESS_CANCEL,     /* jobs of all users */
+    ACCESS_SUBMIT,     /* submit jobs, ask for plugins */
+    ACCESS_SEE,        /* see jobs of all users, with their results, executors and traces; a user's own need no right */
+    ACCESS_CANCEL,     /* cancel jobs of all users */
     ACCESS_ADMINISTER, /* pause, limit, drain, workers; reload and release for all users */
 };
 #define ACCESS_RIGHTS 4u
 
-/* Root may do everything, and so may the one user of a user's own wsd. In a wsd of all users, the one that it runs as
+/* Root may do everything, and so may the user of a user's own wsd. In a wsd for all users, the user under which it runs
  * may submit and administer. */
 struct access_rules {
     struct access_list lists[ACCESS_RIGHTS]; /* by enum access_right */
-    /* Who may use this plugin: NULL: whoever may submit. */
+    /* The users of this plugin. NULL: every submitter. */
     const struct access_list *(*plugin)(const char *name, void *context);
     void *context;
 };
 
-/* Whether one with this uid, and these groups, is in it. */
+/* Whether a user with this uid and these groups is in the list. */
 bool access_listed(const struct access_list *list, uint32_t uid, const uint32_t *gids, uint32_t n_gids);
 
-/* Each of these: NULL, or the words of a refusal (77), which name the key that would allow it. */
+/* Each returns NULL, or the words of a refusal (exit code 77), which name the key that would allow it. */
 const char *access_connect(struct peer *p);
 const char *access_submit(struct peer *p);
 const char *access_administer(struct peer *p);
-/* A file of this machine must not be named from another one. */
+/* A client of another machine may not name a file of this one. */
 const char *access_path(const struct peer *p, const char *plugin);
-/* Whether he may use the plugin of this name, beside what access_submit() says. */
+/* Whether the client may use the plugin of this name, in addition to access_submit(). */
 bool access_plugin(struct peer *p, const char *plugin);
 
-/* Whose jobs, executors and so on he reaches: his uid, or ACCESS_ALL. */
+/* The uid as which the client sees jobs, executors and so on: its own, or ACCESS_ALL. */
 uint32_t access_sees(struct peer *p);
-uint32_t access_watches(struct peer *p); /* executors and traces: administrators need those, too */
+uint32_t access_watches(struct peer *p); /* the same for executors and traces, which administrators see, too */
 uint32_t access_cancels(struct peer *p);

@@ -25,8 +25,8 @@
 
 #define LOCK_TRIES 200 /* of 5 ms each */
 
-/* The directory, locked against other wsds that make or remove a socket in it. -1 where it cannot be opened, or another
- * process keeps the lock: then nothing is gained by waiting, and what is done without it is checked all the same. */
+/* Opens the directory and locks it against other wsds that make or remove a socket in it. Returns -1 where it cannot be
+ * opened, or another process keeps the lock: to wait would gain nothing, and all checks are done without it, too. */
 static int lock_directory(const char *path)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -68,7 +68,8 @@ static void remove_locked(const struct frontend_address *a, const char *path)
         unlink(path);
 }
 
-/* A connection to what listens there; -1: nothing does. *ret_answers: also where its queue is full. */
+/* Connects to the socket and returns the descriptor; -1: no process listens. *ret_answers: one does, even if its queue
+ * is full. */
 static int probe(const char *path, bool *ret_answers)
 {
     _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -84,7 +85,7 @@ static int probe(const char *path, bool *ret_answers)
     return r == 0 ? TAKE_FD(fd) : -1;
 }
 
-/* 0 where the place is free, now at the latest. */
+/* Removes a dead socket. Returns 0 where the path is free then. */
 static int clear(const char *path)
 {
     struct frontend_address stale = {0};
@@ -126,7 +127,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
     if (strlen(path) > SOCKET_PATH_MAX)
         return -ENAMETOOLONG;
     strcpy(address.sun_path, path);
-    /* until it listens: another one would take it for a dead one */
+    /* held until it listens: another wsd would take it for a dead socket */
     _cleanup_(close_fdp) __attribute__((unused)) int lock = lock_directory(path);
     int r = look_above(path);
     if (r == 0)
@@ -153,7 +154,7 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
     return 0;
 }
 
-/* The kernel tells of a connection, as of the socket that listens, which process has called listen(). */
+/* For a connection, as for a listening socket, the kernel reports the process that called listen(). */
 int frontend_find(const char *path, int listener, struct frontend_address *ret_address)
 {
     struct frontend_address found;
@@ -167,7 +168,7 @@ int frontend_find(const char *path, int listener, struct frontend_address *ret_a
     _cleanup_(close_fdp) int fd = probe(path, &answers);
     if (fd < 0 && !answers)
         return -ECONNREFUSED;
-    /* whose queue is full cannot be seen; after a restart it is likely ours */
+    /* with a full queue, its owner is unknown; after a restart it is likely this wsd's own */
     if (fd >= 0 && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &there, &size) < 0 ||
                     getsockopt(listener, SOL_SOCKET, SO_PEERCRED, &ours, &size) < 0 || there.pid != ours.pid ||
                     there.uid != ours.uid))

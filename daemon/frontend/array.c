@@ -4,8 +4,8 @@
  * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
  * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next
  * write, and before the end of a batch is told.
- * Does not know how many jobs somebody may have: what wsd does not take is refused with one record for all that it
- * holds for. */
+ * Does not know how many jobs a user may have: one record refuses all items that wsd does not take for the same
+ * reason. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static struct span text(const char *s, size_t max)
 
 /* --- what is told of items ---------------------------------------------------------------------------------------- */
 
-/* Sends the records that there are; without any only as the last frame. */
+/* Sends the gathered records; without any, only the last frame. */
 static void array_send(struct call_array *a)
 {
     struct peer *p = a->call->peer;
@@ -103,7 +103,8 @@ static void array_due(struct call_array *a)
     peer_mark(a->call->peer);
 }
 
-/* Where the record goes, but for output that end does not have; NULL: no memory, and the connection is lost. */
+/* Returns where the record goes, without output that `end` does not have. NULL: no memory, and the connection is
+ * lost. */
 static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 {
     size_t size = codec_end_size(end);
@@ -122,7 +123,7 @@ static uint8_t *gather(struct call_array *a, const struct msg_end *end)
     return codec_put_end(end, at);
 }
 
-/* So many items have had their last record. Where they are all, the call is over, and gone. */
+/* So many items have had their last record. If all have, the call is over and freed. */
 static void array_ended(struct call_array *a, uint32_t n)
 {
     a->n_open -= n;
@@ -153,7 +154,7 @@ static void accepted_send(struct call_array *a)
     peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
 }
 
-/* What was held, in as many frames as it takes. */
+/* Sends what was held, in as many frames as needed. */
 static void array_release(struct call_array *a)
 {
     struct buffer held = a->ends;
@@ -288,7 +289,7 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
     return call_send_open(item->array->call, serial, path, index_of(item));
 }
 
-/* But for which one it is, its times and its output. */
+/* An end without the item's number, its times and its output. */
 static struct msg_end end_of(struct call_array *a, const struct job_info *info)
 {
     if (!a->plugin) {
@@ -399,7 +400,7 @@ static bool on_takes(struct array_watch *w, uint64_t size)
     return size <= MIN(p->window, (uint64_t)REST_MAX) && !peer_full(p);
 }
 
-/* In one record, which says once what is the same of all. */
+/* Gathers several ends in one record, with their common part once. */
 static void gather_several(struct call_array *a, struct msg_end *end, uint32_t n, const struct array_end ends[])
 {
     end->n = n;
@@ -494,7 +495,7 @@ void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, cons
     a->submitting = true;
     share_charge(p, m->items * (COST_ITEM + call_cost(&r)));
     taken = jobs_submit_array(p->frontend->options.jobs, &r, m->items, a->id, &a->watch);
-    if (taken < a->n) /* for those behind it holds what the last one was told */
+    if (taken < a->n) /* the later ones are refused for the same reason as the last one */
         a->refusal.n += a->n - taken;
     a->submitting = false;
     refusal_send(a);
@@ -558,7 +559,7 @@ void array_forget(struct call *c)
 
     if (!a)
         return;
-    a->n_open++; /* it does not end by itself any more */
+    a->n_open++; /* it cannot end in a bundle now */
     jobs_array_split(&a->watch, UINT32_MAX);
     for (uint32_t i = 0; a->items && i < a->n; i++)
         jobs_unwatch(&a->items[i].watch);

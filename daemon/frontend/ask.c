@@ -3,7 +3,7 @@
  * ask.c: requests about executors: workers and their number, traces.
  * Owns the answers of executors that a connection has not had room for. [loop]
  * Keeps: each PIECE comes behind the EXECUTOR that it is from; a connection that does not read holds up itself only.
- * Holds no policy: who may is the job table's. */
+ * Holds no policy. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void on_done(struct executor_question *q)
     call_end(call_of(q));
 }
 
-/* 0 or the answer was given, and the call is over. */
+/* Returns 0; otherwise the refusal was sent, and the call is over. */
 static int ask(struct call *c, enum jobs_ask what, uint32_t argument)
 {
     struct peer *p = c->peer;

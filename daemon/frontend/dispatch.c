@@ -4,7 +4,7 @@
  * Owns the calls: one for each request that is open. A call belongs to its connection and goes with it, so an answer
  * never finds a connection that is gone. [loop]
  * Keeps: one last frame a request; windows and credits in both directions.
- * Holds no policy: what is allowed and when is the job table's. */
+ * Holds no policy: the job table decides what is allowed, and when. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define COST_AFTER   100u  /* a job that another one is to run after */
 #define COST_LATER   3000u /* a job that is not due yet */
 #define COST_KEY     2000u
-#define AFTER_A_CALL 8u /* so many of those take as long to forget as a call */
+#define AFTER_A_CALL 8u /* so many of them cost as much to forget as one call */
 
 static struct span span(const char *text)
 {
@@ -171,8 +171,8 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
 {
     struct call *c = call_of(w);
     bool says = c->peer->features & FEATURE_ENDS;
-    /* a job that was taken on is not to be submitted again, whatever has become of this call; to ask for it again does
-     * no harm */
+    /* an accepted job must not be submitted again, whatever has become of this call; to ask for it again does no
+     * harm */
     bool taken = says && c->accepted && c->kind == CALL_SUBMIT && code == CODE_BUSY;
     const struct msg m = {.type = FRAME_ERROR,
                           .error = {.code = taken ? CODE_INTERRUPTED : (uint32_t)code,
@@ -241,7 +241,7 @@ static void on_message(struct watch *w, int level, const char *text)
     struct call *c = call_of(w);
     struct msg m = {.type = FRAME_MESSAGE, .message = {.level = (uint32_t)level, .text = line(text)}};
 
-    if (!c->over && !peer_full(c->peer)) /* a job that talks to somebody who does not read is not heard */
+    if (!c->over && !peer_full(c->peer)) /* messages of a job to a client that does not read are dropped */
         peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
@@ -263,7 +263,7 @@ int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t i
     if (c->peer->remote)
         return -EREMOTE; /* no descriptor comes from there */
     if (peer_full(c->peer) || c->peer->n_opens >= PEER_OPENS)
-        return -EMFILE; /* who asks must not make the client owe without end */
+        return -EMFILE; /* a job must not pile up requests that the client has to answer */
     c->peer->n_opens++;
     peer_send(c->peer, &m, c->tag, NULL, 0);
     return 0;
@@ -819,7 +819,8 @@ static void do_status(struct peer *p, uint32_t tag, const struct msg_id *m)
 static void cancel_watched(struct call *c)
 {
     c->cancel = c->deferred;
-    jobs_cancel_watched(&c->watch, access_cancels(c->peer), c->peer->uid); /* who may see a job may not cancel it yet */
+    /* the right to see a job is not the right to cancel it */
+    jobs_cancel_watched(&c->watch, access_cancels(c->peer), c->peer->uid);
 }
 
 void call_cancelled(struct peer *p, uint32_t tag, int r, const char *none)
@@ -837,7 +838,7 @@ static void do_cancel(struct peer *p, uint32_t tag, const struct msg_id *m)
     if (!m->has_id) {
         struct call *c = call_find(p, tag);
 
-        /* a job that has not begun ends at once, and the call with it: nobody looks at c again */
+        /* a job that has not begun ends at once, and frees the call: c must not be used after this */
         if (c && (c->kind == CALL_SUBMIT || c->kind == CALL_AWAIT))
             cancel_watched(c);
         else if (c && c->kind == CALL_ARRAY)
@@ -875,7 +876,7 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     c->quiet = true; /* where it is accepted only then */
     int r = jobs_watch(p->frontend->options.jobs, m->id, access_sees(p), &c->watch);
     if (r == -EAGAIN && on_deferred(&c->watch, m->id))
-        return; /* the next one looks whose it is */
+        return; /* the next wsd checks its owner */
     if (r < 0) {
         if (r == -EAGAIN)
             peer_error(p, tag, CODE_BUSY, "wsd is ending: ask the next one");
@@ -885,14 +886,14 @@ static void do_await(struct peer *p, uint32_t tag, const struct msg_id *m)
     }
 }
 
-/* What a SUBMIT says that cannot go together. NULL: nothing. */
+/* What in a SUBMIT is contradictory. NULL: nothing. */
 static const char *contradiction(const struct msg_submit *m, const struct frame *frame)
 {
     const uint32_t with_left = m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET);
 
     if (!m->plugin.size)
         return "no plugin named";
-    /* nobody is left who could send more, or for whom it could be cancelled */
+    /* the client can send no more, and there is none for whom it could be cancelled */
     if (m->flags & SUBMIT_LEFT && with_left != SUBMIT_DETACH)
         return "flag 32 goes with 1, and not with 4 and 16";
     if (m->input_from != INPUT_BODY && (frame->body_size || m->flags & SUBMIT_MORE))
@@ -1168,7 +1169,8 @@ void dispatch_take_call(struct peer *p, const struct handover_call *k)
         cancel_watched(c);
 }
 
-/* Those that have plugins loaded or jobs run. Others are about one's own, or ask for a right of their own. */
+/* Whether the request loads plugins or runs jobs. Others concern the user's own objects, or need a right of their
+ * own. */
 static bool wants_submit(uint16_t type)
 {
     return type == FRAME_SUBMIT || type == FRAME_ARRAY || type == FRAME_PLUGINS || type == FRAME_RELOAD ||

@@ -12,20 +12,20 @@
 #include "frontend/remote.h"
 #include "jobs/jobs.h"
 
-#define FRONTEND_OUT_HIGH (1024u * 1024u) /* bytes that a client owes us to read before it is not read from */
+#define FRONTEND_OUT_HIGH (1024u * 1024u) /* unread bytes of output above which a client's requests are not read */
 #define FRONTEND_OUT_LOW  (256u * 1024u)
 
 struct frontend;
 
 /* What the configuration may change. */
 struct frontend_limits {
-    uint64_t frame_usec;           /* for the rest of a frame, and for HELLO */
-    uint64_t connections;          /* all users */
-    uint64_t connections_per_user; /* the others must still get in */
-    uint64_t requests_per_user;    /* open at the same time, over all of his connections */
-    uint64_t handshakes;           /* of clients of other machines, at the same time: nobody is charged for them yet */
-    uint64_t handshake_usec;       /* for each */
-    /* bytes in the outputs of all of his connections; beyond it each has a frame at a time */
+    uint64_t frame_usec;           /* limit for the rest of a frame, and for HELLO */
+    uint64_t connections;          /* of all users */
+    uint64_t connections_per_user; /* of one user, so that others still get in */
+    uint64_t requests_per_user;    /* open requests on all connections of one user */
+    uint64_t handshakes;           /* of clients of other machines, at the same time; no user is charged for them yet */
+    uint64_t handshake_usec;       /* limit for each handshake */
+    /* bytes in the outputs of all connections of one user; above it, each connection sends one frame at a time */
     uint64_t unread_per_user;
 };
 
@@ -35,21 +35,22 @@ struct frontend_limits {
         .handshake_usec = 10ull * 1000000, .requests_per_user = 1000000, .unread_per_user = 256ull << 20               \
     }
 
-/* One of the configuration's limits. value: as the file has it; "": none. */
+/* One of the configuration's limits. value: in the syntax of the file; "": none. */
 struct frontend_limit {
     const char *key, *value;
-    bool own, moved; /* of one user, uid; other than in the configuration, by that user */
+    bool own, moved; /* own: of the one user `uid`. moved: changed while wsd runs, by the user `by` */
     uint32_t uid, by;
 };
 
 #define FRONTEND_LIMIT_ERROR 512u
 
-/* Who owns the configuration has them. */
+/* Implemented by the owner of the configuration. */
 struct frontend_limits_ops {
-    /* own: of one user; value "": as the configuration says. 0, -EINVAL, -ENOSPC or -ENOMEM with the words. */
+    /* Moves a limit. own: of one user. value "": back to the configuration. Returns 0, or -EINVAL, -ENOSPC or -ENOMEM
+     * with the words. */
     int (*set)(void *userdata, uint32_t by, bool own, uint32_t uid, const char *key, const char *value,
                char error[static FRONTEND_LIMIT_ERROR]);
-    /* Those of everybody, then those of single users: of all, or of this one. */
+    /* Lists the general limits, then those of single users: of all, or of this one. */
     int (*each)(void *userdata, bool all, uint32_t uid,
                 void (*each)(const struct frontend_limit *limit, void *userdata), void *context);
 };
@@ -57,60 +58,63 @@ struct frontend_limits_ops {
 struct frontend_options {
     struct event_base *base;
     struct jobs *jobs;
-    bool only_own_user; /* a user's own wsd: nobody but him and root */
+    bool only_own_user; /* a user's own wsd: only for that user and root */
     uint32_t own_uid;
     struct frontend_limits limits;
-    bool keeps;                                   /* connections outlive this wsd: frontend_leave() */
-    const struct access_rules *rules;             /* the caller's; may change between two turns: frontend_set_rules() */
+    bool keeps; /* connections go on in the next wsd: frontend_leave() */
+    /* owned by the caller; may change between two turns: frontend_set_rules() */
+    const struct access_rules *rules;
     const struct frontend_limits_ops *limits_ops; /* NULL: limits are neither shown nor moved */
     void *limits_userdata;
 };
 
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options);
-/* Closes every connection; their jobs are cancelled unless detached. NULL is fine; returns NULL. */
+/* Closes every connection; their jobs are cancelled unless detached. NULL is fine. Returns NULL. */
 struct frontend *frontend_free(struct frontend *f);
 
-/* Accepts on a listening socket, whose descriptor becomes the frontend's. remote: of other machines, by TLS. 0 or a
- * negative errno. */
+/* Accepts connections on a listening socket; takes its descriptor. remote: clients of other machines, by TLS. Returns 0
+ * or a negative errno. */
 int frontend_listen(struct frontend *f, int fd, bool remote);
-/* The descriptor of the only listening socket for clients of this machine; -1 where there are several, or none. */
+/* Returns the descriptor of the only listening socket for clients of this machine; -1 where there are several, or
+ * none. */
 int frontend_listener(const struct frontend *f);
 /* The file of a Unix socket. */
 struct frontend_address {
     uint64_t device, inode;
 };
 
-/* A Unix socket at the path, mode 0660; a dead one there is replaced. -EADDRINUSE where another wsd answers there.
- * -EPERM where root listens and others could write to its directory or one above it. In a sticky one what is root's
- * stays. group: its owner group, or (gid_t)-1. */
+/* Makes a Unix socket at the path, mode 0660; replaces a dead one. group: its owner group, or (gid_t)-1. Returns
+ * -EADDRINUSE where another wsd answers there; -EPERM where root listens and others could write to the path's directory
+ * or one above it. In a sticky directory, files of root's are safe. */
 int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend_address *ret_address);
-/* Of a listening socket that the last wsd has bound: whether its file is still at the path. 0 or a negative errno. */
+/* Finds whether the file of a listening socket that the last wsd has bound is still at the path. Returns 0 or a
+ * negative errno. */
 int frontend_find(const char *path, int listener, struct frontend_address *ret_address);
-/* Removes the file, where it still is the same one. Call it before the listening socket is closed: after that another
- * file may have its inode. */
+/* Removes the file, if it still is the same one. Call it before the listening socket is closed: after that another file
+ * may get its inode. */
 void frontend_unbind(const char *path, const struct frontend_address *address);
 
-/* Once a loop turn, before jobs_poll(): handles what clients have sent, each user's in turn. True where there is more:
- * the loop must not sleep. */
+/* Once a turn, before jobs_poll(): handles what clients have sent, the users in turn. True: there is more, and the loop
+ * must not sleep. */
 bool frontend_serve(struct frontend *f);
-/* Once a loop turn: writes what was gathered, lets go of connections that have ended. True where there is more to write
- * at once: the loop must not sleep. */
+/* Once a turn: writes the gathered output and frees connections that have ended. True: more can be written at once, and
+ * the loop must not sleep. */
 bool frontend_flush(struct frontend *f);
-/* After it: reads from a client that was answered, alone in this turn, and has nothing else open. False: there was
- * nothing to read, or no such client. The turn goes on as if that had come before. */
+/* After frontend_flush(): reads from a client that was answered, was the only one in this turn, and has no open
+ * request. True: the turn continues as if this had come before. False: there was nothing to read, or no such client. */
 bool frontend_read_on(struct frontend *f);
 /* Tells every client that wsd is draining. */
 void frontend_goodbye(struct frontend *f);
-/* At the end, where options.keeps says so: answers what only this wsd can, and gives what the next one needs to go on
- * with the connections: a sealed memory file, which becomes the caller's, and their descriptors, which stay the
- * frontend's; the caller frees the array. */
+/* At the end, if options.keeps: answers what only this wsd can answer. Then makes the state that the next wsd needs for
+ * the connections. *ret_state is a sealed memory file, which the caller owns. *ret_fds are the connections'
+ * descriptors, which stay the frontend's; the caller frees the array. */
 int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
-/* The same, in the next one, after jobs_start(): takes all descriptors. 0 or a negative errno: what could not be
- * understood is closed. */
+/* The counterpart in the next wsd, after jobs_start(): takes all descriptors. Returns 0 or a negative errno;
+ * connections that it could not understand are closed. */
 int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken);
-/* Everything that was to be said has been written. */
+/* Whether all output has been written. */
 bool frontend_quiet(const struct frontend *f);
-/* Other limits from now on; connections that are there stay. */
+/* Sets the limits; present connections stay. */
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits);
-/* Other rules from the next request on, also of connections that are there. The caller's, as those of the options. */
+/* Sets the rules from the next request on, on present connections too. They stay the caller's, as in the options. */
 void frontend_set_rules(struct frontend *f, const struct access_rules *rules);

@@ -3,10 +3,10 @@
  * handover.c: connections outlive wsd: the last one leaves them with its service manager, the next one takes them from
  * there.
  * Owns nothing that lasts. [loop]
- * Keeps: a connection is left only between two frames to its client, with nothing unsaid; each open request is one for
- * a durable job, or was answered before. Who the client is, the kernel says again. What the memory says is checked as
- * if anybody had written it: a connection that does not fit is closed, no other.
- * Does not know who keeps the descriptors meanwhile. */
+ * Keeps: a connection is left only between two frames to its client, with all output written. Each open request is for
+ * a durable job, or was answered before. The client's user is asked of the kernel again. The memory is checked like
+ * input from a stranger: a connection that does not fit is closed, no other.
+ * Does not know which process keeps the descriptors meanwhile. */
 #include "frontend/handover.h"
 
 #include <errno.h>
@@ -241,7 +241,7 @@ static int take_all(struct frontend *f, struct cursor *c, struct found *found, s
     return c->left ? -EBADMSG : 0;
 }
 
-/* The whole of it, where it cannot change any more. */
+/* Reads all of a sealed file. */
 static int read_all(int fd, uint8_t **ret_data, size_t *ret_size)
 {
     _cleanup_(freep) uint8_t *data = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handshakes.c: which handshake goes for a new one where there are as many as there may be.
+ * handshakes.c: chooses the handshake that a new one replaces when the limit is reached.
  * Owns the numbers by origin; not the connections. [loop]
- * Keeps: a new handshake always gets in. It takes the place of one of the origin that has the most, its own before
- * others; there a silent one goes before one that has said something, unless those are more. So connections that stand
- * still keep out nothing, whatever address they come from, and an honest client is safe from them once its first
- * message is here.
+ * Keeps: a new handshake always gets in. It replaces one of the origin that has the most; among equals, one of its own
+ * origin. There a silent one goes before one that has sent a message, unless the latter are more. So connections that
+ * stand still keep out no other, whatever their address, and an honest client is safe from them once its first message
+ * is here.
  * Does not know the limit, or close anything. */
 #include "frontend/handshakes.h"
 
@@ -46,7 +46,7 @@ uint64_t handshake_origin(const struct sockaddr_storage *a)
     return hash_text(AF_INET, "", 0) ^ hash_number(address >> 24 == IN_LOOPBACKNET ? INADDR_LOOPBACK : address);
 }
 
-/* The keys are hashes with a secret: nobody finds two origins of one key. */
+/* The keys are hashes with a secret, so no client can find two origins with one key. */
 static struct origin *find(const struct handshakes *h, uint64_t key)
 {
     struct hash_link *l = hash_first(&h->origins, key);

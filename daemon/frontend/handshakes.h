@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handshakes.h: connections that have not proved who they are, by where they come from. Everything here is [loop].
+ * handshakes.h: connections that are not authenticated yet, by their origin. Everything here is [loop].
  */
 #pragma once
 
@@ -16,14 +16,14 @@ struct origin;
 
 struct handshakes {
     struct list all;     /* the oldest first */
-    struct hash origins; /* those that have some */
+    struct hash origins; /* origins with handshakes */
     uint64_t n, n_heard;
 };
 
-/* Of a connection. */
+/* The handshake of one connection. */
 struct handshake {
     struct list link;
-    struct origin *origin; /* NULL: it is over, or has not begun */
+    struct origin *origin; /* NULL: over, or not begun */
     struct peer *peer;
     bool heard; /* a whole message has come */
 };
@@ -31,16 +31,15 @@ struct handshake {
 void handshakes_init(struct handshakes *h);
 void handshakes_deinit(struct handshakes *h);
 
-/* What addresses of one origin share: that of IPv4; the first 64 bits of IPv6, within which a host has as many as it
- * likes; all of 127.0.0.0/8, which are one machine's. */
+/* Returns the origin of an address. For IPv4 that is the address. For IPv6 it is the first 64 bits, since a host has as
+ * many addresses below them as it likes. All of 127.0.0.0/8 is one origin, since it is one machine. */
 uint64_t handshake_origin(const struct sockaddr_storage *a);
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int handshake_begin(struct handshakes *h, struct handshake *one, struct peer *p, uint64_t origin);
-/* A whole message has come from there. Also right where it is over. */
+/* A whole message has come. Allowed after the handshake's end. */
 void handshake_heard(struct handshakes *h, struct handshake *one);
-/* Also right where it is over. */
+/* Allowed after the handshake's end. */
 void handshake_end(struct handshakes *h, struct handshake *one);
-/* Where there are as many as there may be, another one of this origin takes the place of the one that this returns.
- * NULL: there is none. */
+/* When the limit is reached: returns the handshake that a new one of this origin replaces. NULL: none. */
 struct handshake *handshakes_give_way(const struct handshakes *h, uint64_t origin);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * list.c: jobs by what they are: LIST, LIST_WHERE, CANCEL_WHERE, and the list of DEAD.
+ * list.c: jobs by their properties: LIST, LIST_WHERE, CANCEL_WHERE, and the list of DEAD.
  * Owns the selection of a call. [loop]
- * Keeps: however many jobs there are, their user's share of a turn bounds how many of them are looked at; one whose
- * client does not read waits for him.
+ * Keeps: the user's share of a turn bounds how many jobs are looked at, however many there are. A list waits for a
+ * client that does not read.
  * Does not know what matches. */
 #include <errno.h>
 #include <string.h>

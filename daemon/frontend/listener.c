@@ -3,7 +3,7 @@
  * listener.c: listening sockets.
  * Owns their descriptors and events. [loop]
  * Keeps: running out of descriptors delays new connections and nothing else.
- * Does not read or know who connects. */
+ * Does not read, or know the user that connects. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * peer.c: connections: bytes in, bytes out, backpressure.
  * Owns the descriptor, both buffers and descriptors that were received. [loop]
  * Keeps: a connection that breaks a rule, stands still or goes costs itself only; nothing is read from a client that
- * does not read; a connection is freed only at the end of a turn. When it is served says share.c.
+ * does not read; a connection is freed only at the end of a turn. share.c decides when it is served.
  * Does not know what messages mean. */
 #include "frontend/peer.h"
 
@@ -36,9 +36,9 @@
 #define COST_HANDSHAKE   500000u /* a message of it: a signature is made or checked */
 #define COST_CERTIFICATE 900u    /* a byte of it: certificates are parsed, with their keys */
 #define COST_REKEY       20000u  /* a message behind it, by which the client changes its key */
-/* Refusals take a bounded share of the loop, and of the CPU on both ends, so that others do not notice: beyond
- * REFUSALS_AHEAD of them a connection is not read from until it would not have had more at one each REFUSAL_USEC, and
- * then in small pieces. */
+/* Refusals take a bounded share of the loop, and of the CPU on both sides, so that other clients do not notice. After
+ * more than REFUSALS_AHEAD of them, a connection is not read from until its refusals are within one each REFUSAL_USEC.
+ * Then it is read from in small pieces. */
 #define REFUSAL_USEC   32u
 #define REFUSALS_AHEAD 64u
 #define READ_REFUSED   4096u
@@ -89,7 +89,7 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
     if (p->closed)
         return;
     if (msg->type != FRAME_ENDS)
-        arrays_flush(p); /* that a job is not known any more is not heard before its end */
+        arrays_flush(p); /* the client must not learn that a job is gone before it gets the job's end */
     take_spare(p);
     uint8_t *at = size && !p->failed ? buffer_reserve(&p->out, size + body_size) : NULL;
 
@@ -188,7 +188,7 @@ void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text)
     peer_refuse(p, tag, code, text, 0);
 }
 
-/* A client of another machine is nobody before its certificate has said who it is. */
+/* A client of another machine has no user before its certificate was checked. */
 static struct log_about about(const struct peer *p)
 {
     return (struct log_about){.uid = p->remote && !p->remote->user ? NULL : &p->uid};
@@ -213,7 +213,7 @@ void peer_fail(struct peer *p, const char *format, ...)
     p->failed = true;
 }
 
-/* A connection that could not be waited for would stand for ever: it goes. */
+/* Adds an event. On failure the connection would stand for ever, so it is closed. */
 static void add(struct peer *p, struct event *event, const struct timeval *timeout)
 {
     if (event_add(event, timeout) == 0)
@@ -223,7 +223,7 @@ static void add(struct peer *p, struct event *event, const struct timeval *timeo
     peer_mark(p);
 }
 
-/* What TLS has read from the socket already would be waited for in vain. */
+/* Handles what TLS has already read from the socket, since the socket does not report that. */
 static void read_pending(struct peer *p)
 {
     if (p->reading && !p->failed && p->remote->ops->pending(p->remote->tls))
@@ -393,7 +393,7 @@ static void half_watch(struct peer *p, bool on)
         evtimer_del(p->half_timer);
 }
 
-/* Descriptors that came with the bytes. They belong to frames that speak of them, in order. */
+/* Takes the descriptors that came with the bytes. They belong to the frames that mention them, in order. */
 static void take_fds(struct peer *p, struct msghdr *h)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
@@ -425,8 +425,8 @@ int peer_take_fd(struct peer *p)
     return fd;
 }
 
-/* Handles whole frames, and returns how many bytes they had. What is left is half a frame, or held: because an answer
- * filled the output (a small question can have a large answer), or because the user's share is spent. */
+/* Handles complete frames, and returns how many bytes they had. The rest is half a frame; or it is held, because an
+ * answer filled the output (a small question can have a large answer) or because the user's share is spent. */
 static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
@@ -512,7 +512,7 @@ static void charge_tls(struct peer *p)
                                                   : w.handshakes * COST_HANDSHAKE + w.bytes * COST_CERTIFICATE));
 }
 
-/* Bytes of a client of another machine, once it has proved who it is. */
+/* Reads from a client of another machine, once it is authenticated. */
 static ssize_t receive_remote(struct peer *p, uint8_t *to, size_t size)
 {
     ssize_t n = remote_recv(p, to, size);
@@ -615,7 +615,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
     share_want(p);
 }
 
-/* Who is there, by the kernel's word. */
+/* Asks the kernel for the client's user. */
 static int identify(struct peer *p)
 {
     struct ucred cred;
@@ -726,7 +726,7 @@ void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
     half_watch(p, !p->greeted); /* the time is set anew where what it had read is handled */
 }
 
-/* All but the calls and what they are counted by. */
+/* Frees everything except the calls and the objects that count them. */
 static void disconnect(struct peer *p)
 {
     if (p->closed)
@@ -753,7 +753,7 @@ static void disconnect(struct peer *p)
         drop_sending(p);
     bool remote = p->remote;
     remote_close(p);
-    /* what was not read may hold descriptors, whose last reference goes with the socket */
+    /* unread data may hold descriptors, which are closed with the socket */
     p->fd = remote || p->drained ? close_fd(p->fd) : async_close(p->fd, p->uid);
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
@@ -888,8 +888,8 @@ bool frontend_serve(struct frontend *f)
     return shares_serve(f);
 }
 
-/* Who waited for that answer, on this CPU, has sent its next request by the time that we go on: then the kernel need
- * not be asked who has sent something. Where that does not pay, it is tried ever more rarely. */
+/* A client that waited for the answer, on this CPU, has often sent its next request by now: then the kernel need not be
+ * asked which client has sent something. Where that does not pay, it is attempted ever more rarely. */
 bool frontend_read_on(struct frontend *f)
 {
     struct peer *p = TAKE(f->answered);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quota.c: how many connections there may be, of all users and of each; how many requests a user may have open, and how
- * much he may leave unread.
+ * quota.c: limits the connections of all users and of each, and the open requests and unread bytes of a user.
  * Owns the table of users that have a connection. [loop]
- * Keeps: one user alone cannot take what others need to get in; what was counted is given back once.
+ * Keeps: one user alone cannot take what others need to get in. What was counted is given back once.
  * Does not know what a connection does. */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,8 +31,8 @@ static struct frontend_user *find(const struct frontend *f, uint32_t uid)
     return NULL;
 }
 
-/* Of the descriptors that connections may have a quarter is for other users. What a user has brought and cannot be
- * closed yet, counts. */
+/* A quarter of the descriptors for connections is reserved for other users. Descriptors that a user has brought and
+ * that cannot be closed yet count. */
 static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64_t n)
 {
     return n + async_close_pending(uid) >= (uint64_t)f->max_fd / 4 * 3;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * remote.c: clients of other machines: TCP, never without TLS, and which local user each of them is.
- * Owns certificates and user map as they were read last, and what connections of other machines have beside the common.
- * [loop]
- * Keeps: nothing that came before the handshake was over is dispatched; who has no line in the map is nobody; nobody is
- * root; what is revoked, expired or taken out of the map ends with the next reading of the files, on open connections
- * too. The bytes go through peer.c's own buffers, as those of local clients do: a bufferevent would be a second pair of
- * buffers, with limits of its own, behind every one of them.
- * Does not say what a user may do (access.c). */
+ * remote.c: clients of other machines: TCP, never without TLS, and the local user of each.
+ * Owns certificates and user map as last read, and the fields that only connections of other machines have. [loop]
+ * Keeps: nothing that came before the end of the handshake is dispatched. A client without a line in the map has no
+ * user; none is root. Certificates that are revoked or expired, and users taken out of the map, end with the next
+ * reading of the files, on open connections too.
+ * The bytes go through peer.c's own buffers, like those of local clients. Bufferevents would be a second pair of
+ * buffers, with limits of their own, behind each of them.
+ * Does not decide what a user may do (access.c). */
 #include "frontend/remote.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 #define LINE_MAX_BYTES 1024u
 #define KEEPALIVE_SEC  60     /* a machine that went without a word is noticed after this, and a minute more */
-#define UNACKED_MSEC   120000 /* so is one that takes nothing any more */
+#define UNACKED_MSEC   120000 /* so is one that has stopped taking data */
 
 struct remote_user {
     char certificate[TLS_NAME_MAX]; /* a name as tls_ops.names() gives it */
@@ -125,7 +125,7 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
     return 0;
 }
 
-/* Who can write it can be anybody. */
+/* A process that can write the map can become any user. */
 static int check_map(FILE *f, const char *file, char error[REMOTE_ERROR])
 {
     struct stat st;
@@ -252,7 +252,7 @@ int remote_open(struct peer *p)
         free(q);
         return -ENOMEM;
     }
-    p->uid = p->gid = UINT32_MAX; /* nobody, as yet */
+    p->uid = p->gid = UINT32_MAX; /* no user yet */
     p->pid = 0;
     p->remote = q;
     return 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * share.c: which connection is served next, and for how long.
+ * share.c: chooses the connection that is served next, and for how long.
  * Owns the order of users and of their connections that have something to handle. [loop]
- * Keeps: a user waits at most for one quantum of each other user, however many connections they have; a turn ends when
- * its units are used up, at most one request late; a request that costs more than its user has left is paid back from
- * his next quanta. Deficit round robin (Shreedhar and Varghese, 1995), with users as flows.
+ * Keeps: a user waits at most for one quantum of each other user, however many connections they have. A turn ends when
+ * its units are used up, at most one request late. A request that costs more than its user has left is paid back from
+ * the user's next quanta.
+ * Deficit round robin (Shreedhar and Varghese, 1995), with users as flows.
  * Does not know what a request is, or what it costs. */
 #include "frontend/share.h"
 
@@ -117,7 +118,7 @@ void share_alone(struct peer *p)
     p->frontend->shares.left = p->share->left = SHARE_QUANTUM;
 }
 
-/* Until its units, those of the turn, or its connections have an end. */
+/* Serves until the user's units, those of the turn, or the user's connections are used up. */
 static void serve(struct shares *all, struct share *s)
 {
     while (!list_empty(&s->ready) && s->left > 0 && all->left > 0) {

@@ -16,27 +16,27 @@ struct frontend;
 struct peer;
 
 #define SHARE_TURN    200000            /* units of a turn, all users together */
-#define SHARE_QUANTUM 50000             /* units of a user, before the next one has his */
-#define SHARE_DEBT    (10 * SHARE_TURN) /* units that a user pays back at most */
+#define SHARE_QUANTUM 50000             /* units of a user before the next user's turn */
+#define SHARE_DEBT    (10 * SHARE_TURN) /* the largest debt of a user, in units */
 #define SHARE_MARKED  128u              /* connections that are written to in a turn */
 
-/* Of one user, or of all connections that have no user yet. */
+/* The share of one user, or of all connections that have no user yet. */
 struct share {
-    struct list turn;      /* shares.waiting: it has a connection that is ready */
+    struct list turn;      /* in shares.waiting, while it has a ready connection */
     struct list ready;     /* connections with something to handle, the next one first */
-    int64_t left;          /* units; below 0: a debt, which the next quanta pay */
-    struct list mark_turn; /* shares.marking: it has a connection that is marked */
+    int64_t left;          /* units; below 0: a debt, which the next quanta pay off */
+    struct list mark_turn; /* in shares.marking, while it has a marked connection */
     struct list marked;    /* connections that may have something to write, the next one first */
 };
 
 struct shares {
     struct list waiting;    /* shares that have something to handle, the next one first */
     struct share strangers; /* handshakes, and connections that were refused */
-    int64_t left;           /* units of this turn */
-    uint64_t units;         /* of all turns */
+    int64_t left;           /* units left in this turn */
+    uint64_t units;         /* units of all turns */
     uint64_t most;          /* units of the largest turn */
     struct list marking;    /* shares that have a connection that is marked, the next one first */
-    uint64_t n_marked;      /* connections */
+    uint64_t n_marked;      /* marked connections */
 };
 
 void shares_init(struct shares *s);
@@ -44,21 +44,21 @@ void share_init(struct share *s);
 
 /* The connection has something to handle. It is served in this turn or a later one. */
 void share_want(struct peer *p);
-/* Another user pays from now on. */
+/* Another user's share pays from now on. */
 void share_move(struct peer *p, struct share *to);
-/* It has nothing more. Also right where it had nothing. */
+/* The connection has nothing to handle now. Allowed where it had nothing. */
 void share_drop(struct peer *p);
-/* Its user pays for work that was done. */
+/* Charges its user for work done. */
 void share_charge(struct peer *p, uint32_t units);
-/* Its user has had his share of this turn, or all of them have. */
+/* Whether its user has used up the share of this turn, or all users have. */
 bool share_spent(const struct peer *p);
-/* The connection is served outside of a turn, as the only one. */
+/* The connection is served outside of a turn, alone. */
 void share_alone(struct peer *p);
-/* The connection may have something to write, or has to go: it is looked at in this turn or a later one. */
+/* The connection may have something to write, or has to be freed: looks at it in this turn or a later one. */
 void share_mark(struct peer *p);
-/* It is not looked at. Also right where it was not marked. */
+/* Removes the mark. Allowed where there is none. */
 void share_unmark(struct peer *p);
-/* The next connection that is marked, which it is no more: one of each user in turn. NULL: there is none. */
+/* Returns the next marked connection and removes its mark: one of each user in turn. NULL: none. */
 struct peer *shares_next_marked(struct shares *s);
 /* Serves connections until the turn's units are used up. True: some still wait. */
 bool shares_serve(struct frontend *f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * admission.c: who may have how much, and the names that jobs share.
+ * admission.c: users' limits and charges, and the directories that jobs share.
  * Owns the table of users. [loop]
  * Keeps: what was charged is refunded once, by the same amount.
- * Does not decide who may connect; that is the frontend's. */
+ * Does not decide who may connect; the frontend does. */
 #include "jobs/admission.h"
 
 #include <errno.h>
@@ -75,8 +75,8 @@ static bool fits(uint64_t n, uint64_t bytes, uint64_t most)
     return n <= most && bytes <= most - n;
 }
 
-/* Whether so many bytes of his kept results can go. What others hold is not his to drop, so his own go only where that
- * helps. */
+/* Whether dropping kept results of this user can free so many bytes. Bytes of others cannot be dropped for that, so the
+ * user's own are dropped only where that is enough. */
 static bool could_evict(const struct user *user, uint64_t bytes)
 {
     uint64_t sum = 0;
@@ -90,7 +90,7 @@ static bool could_evict(const struct user *user, uint64_t bytes)
     return sum >= bytes;
 }
 
-/* What is kept for later gives way to what is wanted now, oldest first. 0, or as user_charge(). */
+/* Drops kept results, oldest first, for what is needed now. Returns 0, or as user_charge(). */
 static int make_room(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t most, uint64_t all)
 {
     while (!fits(user->n_bytes, bytes, most) && user_evict(user))
@@ -117,7 +117,7 @@ int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)
     return 0;
 }
 
-/* What is wanted together with all that others wait for: where that fits, nobody need wait. */
+/* If there is room for this request and for all that others wait for, no client need wait. */
 static void look_for_room(struct retry_after *retry_after, uint64_t n, uint64_t bytes, uint64_t most)
 {
     if (retry_after_is_wanted(retry_after) && fits(n, bytes, most))

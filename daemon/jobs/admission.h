@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * admission.h: who may have how much, and the names that jobs share. [loop]
+ * admission.h: users' limits and charges, and the directories that jobs share. [loop]
  */
 #pragma once
 
 #include "jobs/job.h"
 
 struct user *user_get(struct jobs *jobs, uint32_t uid);
-/* in force for him */
+/* the limits in force for this user */
 static inline const struct jobs_limits *user_limits(const struct jobs *jobs, const struct user *user)
 {
     return user->own_limits ? user->own_limits : &jobs->options.limits;
 }
-bool user_evict(struct user *user); /* drops the oldest kept result that nobody reads */
-/* A limit of events a second, kept as one time, *at (CLOCK_MONOTONIC, ns): when the one before would have been due had
- * they come evenly. rate_wait() says how long until one more may come, in us, 0: now; rate_take() counts it. rate 0:
- * any number; burst 0: as many as in a second. */
+bool user_evict(struct user *user); /* drops the oldest kept result that no watch reads */
+/* A limit of events a second. *at is its only state: the time (CLOCK_MONOTONIC, ns) at which the last event would have
+ * been due, had all come evenly. rate_wait() returns how long until one more may come, in us, 0: now. rate_take()
+ * counts it. rate 0: any number; burst 0: as many as in a second. */
 uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
 void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);
-/* 0; -ENOSPC: max-bytes-per-user is reached; -EDQUOT: max-bytes is. user_charge_words() says it. */
+/* Charges the bytes. Returns 0; -ENOSPC: max-bytes-per-user is reached; -EDQUOT: max-bytes is. user_charge_words() has
+ * the words. */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);
-/* The same for what is refused as a whole: *ret_retry_usec says when to try again; it is left where there will never be
- * room. */
+/* The same for a request that is refused as a whole. *ret_retry_usec is when to try again; it stays untouched where
+ * there will never be room. */
 int user_admit(struct jobs *jobs, struct user *user, uint64_t bytes, uint64_t *ret_retry_usec);
 const char *user_charge_words(int error);
 void user_refund(struct jobs *jobs, struct user *user, uint64_t bytes);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * after.c: jobs that run after others.
- * Owns what each side knows of the other: an edge for each that a job waits for, in one piece with the others of that
- * job. [loop]
- * Keeps: a job goes on when all that it waits for have ended for good (after the last try, and on disk where they are
- * durable); where one that had to succeed has not, it is cancelled, and so on; each edge is met once. There are no
- * cycles, since an id is known only once its job is there.
- * An end is told to those that wait in a later turn of the loop, a bounded number at a time: thousands may wait for one
- * job, and thousands in a row behind each other.
+ * Owns the links between the jobs: an edge for each awaited job; the edges of one job are one allocation. [loop]
+ * Keeps: a job goes on when all that it waits for have ended for good (after the last try, and on disk if durable).
+ * Where one that had to succeed has failed, the job is cancelled, and so on. Each edge is met once. There are no
+ * cycles, since an id is known only once its job exists. An end is told to the waiting jobs in a later turn of the
+ * loop, a bounded number at a time: thousands may wait for one job, or form a chain.
  * Does not know why a job ended as it did. */
 #include "jobs/after.h"
 
@@ -197,7 +195,7 @@ int after_new(struct jobs *jobs, const struct job_request *r, struct awaiting **
     return 0;
 }
 
-/* Whether it ended, and was queued again, when that one had come: then it has met that end. */
+/* Whether the awaited job ended, and was queued again, after the row's job came: then that end counts as met. */
 static bool had_met(const struct store_row *row, const struct job *on)
 {
     const struct policy *p = job_policy(on);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arena.c: memory that a client shares with the jobs of its connection: inputs lie there, and outputs go there.
- * Owns each arena's descriptor, which parts of it are in use, and which executors have it mapped. [loop]
- * Keeps: an arena cannot shrink nor grow; no two jobs write the same bytes, and none writes what another reads; a part
- * is in use until its job has ended; one that an executor wrote to when it died is written to no more, since threads of
- * the dying process may still be at it. An executor has an arena until its client has closed it, or another one takes
- * its place; never while a job is handed over that uses it.
- * Does not map anything: what a client writes, wsd never looks at. */
+ * arena.c: arenas: memory that a client shares with the jobs of its connection, for their inputs and outputs.
+ * Owns each arena's descriptor, its parts in use, and the list of executors that have it mapped. [loop]
+ * Keeps: an arena cannot shrink or grow. No two jobs write the same bytes, and none writes what another reads. A part
+ * is in use until its job has ended. A part that an executor wrote to when it died is not written to again, since
+ * threads of the dying process may still write. An executor has an arena until its client has closed it, or another one
+ * takes its place; never while a job that uses it is handed over.
+ * Does not map anything: wsd never looks at what a client writes. */
 #include "jobs/arena.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ struct arena_use {
     uint64_t placed; /* bytes of output */
 };
 
-/* What is wrong with a descriptor that is to be one; NULL: nothing. All of this is in memory. */
+/* Why a descriptor cannot be an arena; NULL: it can. All of this is in memory. */
 static const char *problem(int fd, uint64_t *ret_size)
 {
     int seals = fcntl(fd, F_GET_SEALS), flags = fcntl(fd, F_GETFL);
@@ -89,8 +89,8 @@ static void withdraw(struct arena_shown *s)
     struct executor *e = s->domain->executor;
     int r = executor_send(e, &(struct control){.kind = CONTROL_ARENA_DROP, .number = s->number}, -1);
 
-    /* where it cannot be told, it would stay, and another one come into its place; who is dying anyway dies of what he
-     * does */
+    /* where the executor cannot be told, it would keep this arena, and another would come into its place; a dying
+     * executor needs nothing */
     if (r == -ENOMEM || r == -ENOBUFS)
         executor_kill(e);
     shown_free(s);
@@ -217,8 +217,8 @@ static uint32_t free_place(const struct domain *d)
     return RING_ARENAS;
 }
 
-/* The one that was used least of late, and by nobody now. There is one: who wants its place is no more than one of
- * RING_SLOTS jobs. */
+/* Drops the least recently used arena that no job uses now. There is one: the job that wants its place is at most one
+ * of RING_SLOTS jobs. */
 static void make_room(struct domain *d)
 {
     list_for_each_entry (struct arena_shown, s, &d->arenas, of_domain) {

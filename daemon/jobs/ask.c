@@ -3,8 +3,8 @@
  * ask.c: questions to executors: counters, number of workers, traces.
  * Owns the parts of questions, one an executor that was asked, and the reports of traces. [loop]
  * Keeps: each question ends once, whatever becomes of the executors; an executor's answer is checked word by word, and
- * one that was not asked for is a lie.
- * Does not wait: who does not answer in time is passed over. */
+ * one without a question is invalid.
+ * Does not wait: an executor that does not answer in time is skipped. */
 #include "jobs/ask.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 struct part {
     struct list of_question, of_domain;
-    struct executor_question *question; /* NULL: nobody wants the answer any more */
+    struct executor_question *question; /* NULL: the answer is not needed now */
     struct domain *domain;
     uint32_t serial, executor;
     enum control_ask what;
@@ -81,7 +81,7 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
 
 /* --- parts ------------------------------------------------------------------------------------------------------ */
 
-/* Memory of a size that nobody can change: what the executor writes to is bounded, and can be read at any time. */
+/* Memory of a sealed size: what the executor writes to is bounded, and can be read at any time. */
 static int sealed_memory(uint64_t size)
 {
     _cleanup_(close_fdp) int fd = memfd_create("wsd-answer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -332,7 +332,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
         jobs->traced_by = uid;
     } else {
         if (jobs_owner_uid(jobs, domain_owner(jobs, uid)) != uid)
-            return -EACCES; /* the others' jobs are not his to see */
+            return -EACCES; /* this user may not see the jobs of others */
         d = domain_get(jobs, uid);
         if (!d)
             return -ENOMEM;
@@ -342,7 +342,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
         if (!is_own(d, uid) || d->successor || d->standby_of || d->probe)
-            continue; /* those are in no table, and do not last: a report must not outlive its domain */
+            continue; /* domains in no table do not last, and a report must not outlive its domain */
         d->traced = number;
         d->traced_by = uid;
         d->n_trace_ended = 0;
@@ -352,7 +352,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     return 0;
 }
 
-/* One: of this number only; 0: all that this user may end. */
+/* one: only the trace with this number; 0: all that this user may end. */
 static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t uid, uint32_t number)
 {
     return traced && (number ? traced == number : uid == 0 || traced_by == uid);

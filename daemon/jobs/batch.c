@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * batch.c: many jobs as a unit: counted, followed, stopped and cancelled together.
- * Owns the batches and the table of their ids; a job points at its batch, and says what becomes of it. [loop]
- * Keeps: what is to be stopped is stopped a piece a turn, that which would run next first; a batch that was closed is
- * told to have ended once, after the last end of its jobs; it goes when nobody can ask for it any more, and its memory
- * with its last job. Not on disk: after a restart there are the jobs that are durable, but no batch. */
+ * Owns the batches and the table of their ids. A job points at its batch, and reports its changes to it. [loop]
+ * Keeps: jobs to be stopped are stopped a piece a turn, the next one to run first. The end of a closed batch is told
+ * once, after the last end of its jobs. A batch goes when no client can ask for it, its memory with its last job.
+ * Not on disk: after a restart there are the durable jobs, but no batch. */
 #include "jobs/batch.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
     return NULL;
 }
 
-/* How many of its jobs run: looked for when somebody asks, since what begins in an executor is not told. */
+/* How many of its jobs run. Counted on request, since executors do not report the begin of a job. */
 static uint64_t count_running(const struct batch *b)
 {
     uint64_t n = 0, started;
@@ -149,7 +149,7 @@ static void watch_remove(struct batch_watch *w)
 
 /* --- items -------------------------------------------------------------------------------------------------------- */
 
-/* The items from this place in `open` on, which is that of `index`, are to be stopped; no more come. */
+/* Marks the items from this place in `open` on, which is that of `index`, to be stopped; no more can be added. */
 static void doom(struct batch *b, struct list *from, uint64_t index)
 {
     struct list *last = b->open.prev;
@@ -286,7 +286,7 @@ bool batch_is(const struct batch_watch *owner, const struct batch *b)
 
 /* --- turns of the loop -------------------------------------------------------------------------------------------- */
 
-/* Everybody is told. */
+/* Tells every watch of the end. */
 static void end(struct batch *b)
 {
     struct batch_info info;

@@ -6,20 +6,20 @@
 
 #include "jobs/job.h"
 
-const char *batch_refuses(const struct batch_watch *owner); /* nothing is added to it: why; NULL */
+const char *batch_refuses(const struct batch_watch *owner); /* why no job can be added; NULL: one can */
 void batch_add(struct batch_watch *owner, struct job *job); /* NEW */
-void batch_accepted(struct job *job);                       /* here and below also where it belongs to none */
-void batch_left(struct job *job, int exit);                 /* it is final, or was refused while NEW */
-void batch_forget(struct job *job);                         /* it goes */
-/* the i-th of a bundle is there by itself, before the bundle */
+void batch_accepted(struct job *job);                       /* here and below: does nothing for a job of no batch */
+void batch_left(struct job *job, int exit);                 /* the job is final, or was refused while NEW */
+void batch_forget(struct job *job);                         /* the job is being freed */
+/* the i-th member of a bundle became a job, before the bundle */
 void batch_divide(struct job *bundle, struct job *job, uint32_t i);
-const uint8_t *batch_id(const struct job *job); /* NULL: it belongs to none */
-/* For after.c. NULL: there is none, or none that this user may see. */
+const uint8_t *batch_id(const struct job *job); /* NULL: it belongs to no batch */
+/* For after.c. NULL: there is no such batch, or this user may not see it. */
 struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
-/* a final one when it has ended: that of its first failure, or SUCCEEDED; else RUNNING */
+/* once ended: the state of its first failure, or SUCCEEDED; else RUNNING */
 enum job_state batch_state(const struct batch *b);
-struct awaited **batch_awaited(struct batch *b); /* what waits for it */
+struct awaited **batch_awaited(struct batch *b); /* the jobs that run after it */
 bool batch_is(const struct batch_watch *owner, const struct batch *b);
 void batches_turn(struct jobs *jobs); /* once a turn of the loop */
 void batches_progress(struct jobs *jobs);
-void batches_free(struct jobs *jobs); /* there are no jobs */
+void batches_free(struct jobs *jobs); /* there must be no jobs */

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 
-#define SILENT_MIN 2u /* one death that nobody explained says nothing */
+#define SILENT_MIN 2u /* a single unexplained death says nothing */
 
 static uint64_t key_of(uint64_t owner, const char *request, const char *function)
 {
@@ -81,7 +81,7 @@ static void add_up(struct breakers *q, struct breaker *s, void *userdata)
         h->oldest = s;
 }
 
-/* Only what is his own gives way. */
+/* Only entries of the same owner give way. */
 static bool make_room(struct breakers *q, uint64_t owner)
 {
     struct holdings h = {.owner = owner};
@@ -96,7 +96,7 @@ static bool make_room(struct breakers *q, uint64_t owner)
     return h.oldest;
 }
 
-/* NULL: no memory, or no room: then it goes uncounted. */
+/* Finds or makes an entry. NULL: no memory or no room; then the crash is not counted. */
 static struct breaker *breaker_get(struct breakers *q, uint64_t owner, const char *request, const char *function)
 {
     struct breaker *s = breaker_find(q, owner, request, function);
@@ -119,7 +119,7 @@ static struct breaker *breaker_get(struct breakers *q, uint64_t owner, const cha
     return s;
 }
 
-/* What was told of it is not true any more. */
+/* The text of the last refusal is out of date. */
 static void changed(struct breaker *s)
 {
     free(TAKE(s->told));
@@ -171,7 +171,7 @@ bool breaker_crashed(struct breakers *q, const struct breaker_rules *rules, uint
     bool probe_failed = s->probe == job && job, over = !s->until_usec && s->n_crashes >= rules->after;
     if (probe_failed)
         s->probe = NULL;
-    if (!probe_failed && !over) /* one that was under way when the pause began makes it no longer */
+    if (!probe_failed && !over) /* a job that was under way when the quarantine began does not prolong it */
         return false;
     s->n_crashes = 0;
     s->n_pauses++;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bundle.c: brief jobs of an array, which are one entry of the queue, of the table and of the executor's slots, and are
- * told their ends in one breath.
- * Owns the bundles, and what is known of how long a function takes. [loop]
- * Keeps: whoever asks for one of its jobs, or comes to something that counts or stops jobs, has bundle_split() make
- * each of them a job of its own, as if it had never been anything else; jobs that take longer than their like did keep
- * those behind them from other workers for twice BUNDLE_USEC at most.
- * How many go together, going by the last ones: no more than run in BRIEF_USEC, and write into one slot; and where
- * there is enough to do to wake other workers for it, two shares for each worker.
+ * bundle.c: brief jobs of an array that share one entry of the queue, of the table and of the executor's slots, and are
+ * told of their ends together.
+ * Owns the bundles, and the statistics of how long a function takes. [loop]
+ * Keeps: bundling is invisible: code that addresses, counts or stops one member calls bundle_split() first. A member
+ * that takes longer than expected keeps those behind it from other workers for twice BUNDLE_USEC at most.
+ * The size of a bundle follows the last jobs: it holds no more than runs in BRIEF_USEC and fits its output into one
+ * slot. Where there is enough work to wake other workers, there are two bundles for each worker.
  * Does not choose the order (queue.c). */
 #include "jobs/bundle.h"
 
@@ -30,7 +29,7 @@
 #define BUNDLE_NSEC  50000u /* of work that is a share of its own */
 #define BUNDLE_USEC  5000u  /* between two looks at whether one is held up */
 #define SLACK        256u   /* bytes of output that the last one may reserve, and not write */
-#define BUNDLED_MAX  16384u /* jobs in bundles: so many bundles_split() may have to make at a time */
+#define BUNDLED_MAX  16384u /* jobs in bundles: the most that bundles_split() may have to make at a time */
 
 /* --- which, and how many ------------------------------------------------------------------------------------------ */
 
@@ -41,7 +40,7 @@ void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t o
     f->output = brief_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
 }
 
-/* Somebody counts how many of this user's jobs run, or looks at each. */
+/* Whether the running jobs of this user are counted, or code looks at each job. */
 static bool is_counted(const struct domain *d, const struct user *user)
 {
     const struct jobs *jobs = d->jobs;
@@ -56,7 +55,7 @@ bool bundle_counts(const struct domain *d, const struct job *job)
            job_function(job)->index == RING_NONE;
 }
 
-/* Of this many that come; less than 2: each is a job of its own. */
+/* How many of these jobs go into one bundle; less than 2: each is a job of its own. */
 static uint32_t most(const struct job_place *place, const struct job_request *r, uint32_t n)
 {
     const struct plugin_function *f = place->function;
@@ -81,7 +80,7 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
 
 /* --- a new one ---------------------------------------------------------------------------------------------------- */
 
-/* What it takes in the list; 0: more than there is room for. */
+/* Packs a job into the list. Returns its size there; 0: no room. */
 static size_t pack(const struct jobs *jobs, const struct job_request *r, char *at, size_t room)
 {
     size_t input_at = ring_aligned(sizeof(struct down_item) + r->args_size),
@@ -170,7 +169,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     }
     list_push_back(&w->bundles, &job_bundle(job)->link);
     place->user->n_jobs += head.n;
-    /* there is more than one place: nobody need wait */
+    /* more than one place is free: no client need wait */
     place->user->retry_after.due_usec = jobs->retry_after.due_usec = 0;
     jobs->counters.submitted += head.n;
     jobs->counters.bundled += head.n;
@@ -200,7 +199,7 @@ void bundle_describe(const struct job *job, struct front_job *ret)
 
 /* --- ends --------------------------------------------------------------------------------------------------------- */
 
-/* In no list any more, its jobs are others, or have ended. */
+/* Frees a bundle that is in no list, and of which the members have become jobs or have ended. */
 static void forget(struct job *job)
 {
     struct bundle *b = job_bundle(job);
@@ -212,7 +211,7 @@ static void forget(struct job *job)
     job_unmake(job);
 }
 
-/* It is final: each of its jobs is told its end, and that is all. */
+/* The bundle is final: only tells each member's end. */
 static void end(struct job *job, const struct job_info *info, const struct array_end ends[])
 {
     struct bundle *b = job_bundle(job);
@@ -346,7 +345,7 @@ static struct job *unpack(const struct job *job, uint32_t i, const char **at)
     return NULL;
 }
 
-/* Of a bundle that was handed over: their answers are there. */
+/* For a bundle that was handed over: tells the members' answers that are there. */
 static void told(struct domain *d, struct job *job, uint32_t slot, uint32_t item)
 {
     struct front_completion ended;
@@ -400,10 +399,9 @@ void bundle_split(struct job *job)
     forget(job);
     if (running)
         d->slots[slot] = jobs[turn];
-    if (!running || d->distrusted) /* then nobody knows who has its turn, and recover() has to do with all of them */
+    if (!running || d->distrusted) /* then the member that has its turn is unknown, and recover() handles all of them */
         return;
-    /* it was there before what was handed over after it; and where the bundle has ended, nobody begins that
-     * (layout.h) */
+    /* it comes before what was handed over later; and where the bundle has ended, no worker begins that (layout.h) */
     if (turn + 1 < n)
         recall_behind(d, &jobs[n - 1]->link);
     for (uint32_t i = n - 1; i > turn; i--) {
@@ -490,8 +488,8 @@ bool bundles_brief(struct domain *d)
     return awake;
 }
 
-/* One that takes long, after all, or would, or that waits behind such a one of its function; *ret_any: there are some,
- * anyway. */
+/* Finds a bundle that has run for too long; or one that has not begun and, by what is known now, may take too long.
+ * *ret_any: there are bundles. */
 static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
 {
     struct front *f = &d->executor->front;
@@ -512,7 +510,7 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
     return NULL;
 }
 
-/* What is behind such a job goes to other workers. */
+/* Gives the jobs behind a slow one to other workers. */
 static void on_timer(evutil_socket_t fd, short what, void *userdata)
 {
     struct domain *d = userdata;

@@ -146,7 +146,7 @@ void liar(struct domain *d, const char *what)
     executor_kill(d->executor);
 }
 
-/* It ends by itself, and none is started again: what waits is told why. */
+/* The executor ends by itself, and no other is started: tells the waiting jobs why. */
 static void unsafe(struct domain *d, const char *why)
 {
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
@@ -277,7 +277,7 @@ static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t o
     return &o->domains[0];
 }
 
-/* As the configuration is now. One that stands by will be the other's. */
+/* Takes the present configuration. A standby takes those of the domain that it will serve. */
 static void settings_take(struct domain *d)
 {
     const struct jobs_options *o = &d->jobs->options;
@@ -352,7 +352,7 @@ bool domain_wanted(struct domain *d)
     return false;
 }
 
-/* Everything that was loaded before, and what is asked for now, so that no job waits for dlopen. */
+/* Loads all plugins of the last executor, and those wanted now, so that no job waits for dlopen. */
 static void preload(struct domain *d)
 {
     list_for_each_entry (struct plugin, p, &d->plugins, link) {
@@ -612,7 +612,7 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
     d = find_or_make(jobs, owner, request);
     if (!d && apart == PLUGIN_APART_CRASHED)
         return shared;                     /* better than nowhere */
-    if (d && !d->executor && !d->traced) { /* whoever traces this user traces all that is his */
+    if (d && !d->executor && !d->traced) { /* a trace of this user covers all of the user's domains */
         d->traced = shared->traced;
         d->traced_by = shared->traced_by;
     }
@@ -626,14 +626,14 @@ static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t
     struct job_more *m = job->more;
     int r = executor_send(d->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
 
-    /* our copy of the pipe's end stays open: a job that was not begun goes to the next executor with it */
+    /* wsd's copy of the pipe's end stays open: a job that has not begun goes to the next executor with it */
     if (r >= 0 && job->flags & JOB_PIPE)
         job->flags |= JOB_CONSUMED;
     return r;
 }
 
-/* Whoever may write the file could change it while the function reads it: with what belongs to others that is not
- * done. */
+/* A user that can write the file could change it while a function reads it. So an executor that several users share
+ * copies it first. */
 static uint32_t file_flags(const struct domain *d, const struct job *job)
 {
     bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
@@ -746,7 +746,7 @@ void domain_take_back(struct job *job, bool recalled)
     domain_requeue(job);
 }
 
-/* Whether it is ended for what its function has done, or moved elsewhere. */
+/* Whether the job is ended because of its function's crashes, or moved elsewhere. */
 static bool is_broken(struct job *job)
 {
     char text[JOB_TEXT];
@@ -790,7 +790,7 @@ static uint64_t aged_before(const struct domain *d)
     return now > usec ? now - usec : 0;
 }
 
-/* Whose turn it is. */
+/* The job that has its turn. */
 static struct job *next_of(struct domain *d)
 {
     bool may_be_aged = d->queue.turns == AGEING_TURNS - 1 && d->n_aged < AGED_WORKERS(domain_workers(d));
@@ -835,7 +835,7 @@ void domain_pump(struct domain *d)
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
         if (r != 0) {
-            /* nobody tells when there is, or when fewer descriptors of this uid are on their way */
+            /* no event reports when there is memory, or when fewer descriptors of this uid are on their way */
             if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
                 jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
             break;
@@ -858,8 +858,8 @@ bool domain_ring(struct domain *d)
     return woken;
 }
 
-/* Whatever it returns, a job that was told to stop before its answer was sealed (stop_running()) has stopped, and one
- * that has run for as long as its time has had its time. */
+/* A job that was told to stop before its answer was sealed (stop_running()) counts as stopped, whatever it returned.
+ * One that has run for its whole time counts as timed out. */
 void domain_done(struct job *job, const struct front_completion *c)
 {
     struct job_more *m = job->more;

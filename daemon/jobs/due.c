@@ -3,8 +3,8 @@
  * due.c: two clocks, each with a heap of what waits for it and one timerfd.
  * Owns the timers; not what waits. [loop]
  * Keeps: what is due is called once, soon after its time and never before it; the timer is set for the first or for
- * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Who waits for a
- * clock that is set is told.
+ * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Objects that
+ * wait for a clock are told when it is set.
  * Does not know what is due. */
 #include "jobs/due.h"
 
@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* For the first, where it is not set for that or for something before it. */
+/* Sets the timer for the first, unless it is set for that or for an earlier time. */
 static void arm(struct due_clock *c)
 {
     uint64_t at = heap_empty(&c->heap) ? 0 : MAX(c->heap.top->key, (uint64_t)1); /* 0 would disarm it */
@@ -77,8 +77,7 @@ void due_set(struct due *d, struct due_clock *c, uint64_t at_usec)
     arm(c);
 }
 
-/* The timer stays as it is: so what comes and goes costs no system calls, at the price of one that goes off for
- * nothing. */
+/* The timer stays as it is. So frequent changes cost no system calls, at the price of one expiry for nothing. */
 void due_cancel(struct due *d)
 {
     if (!d->clock)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * durable.c: a durable job's way through its life, with the disk before each step that a restart must know of.
+ * durable.c: the life of a durable job. Each step that a restart must know of is on disk first.
  * Owns the requests to the store. [loop]
- * Keeps: a job is acknowledged when it is on disk, and its end is told when that is; one that may not run twice is on
- * disk as begun before an executor gets it. What the disk refuses is refused before the job is acknowledged, and waits
- * after that. The store answers in order, so a step need not wait for the one before it.
+ * Keeps: a job is acknowledged when it is on disk, and so is its end. One that may not run twice is on disk as begun
+ * before an executor gets it. If the disk fails before a job is acknowledged, the job is refused; after that, it waits.
+ * The store answers in order, so a step need not wait for the one before it.
  * Does not keep what has ended (results.c) or read what was there at the start (restore.c). */
 #include "jobs/durable.h"
 
@@ -281,8 +281,8 @@ enum disk_step durable_before(struct domain *d, struct job *job)
     bool marks = !p->marked && !(job_function(job)->flags & WSD_FN_IDEMPOTENT);
     if (!marks && !p->input_away)
         return STEP_ON;
-    /* what is marked and has not begun would be lost with wsd: so only as many as begin at once. Those that are counted
-     * here come to an end, or back, and then it goes on. */
+    /* a marked job that has not begun would be lost with wsd, so only as many are marked as begin at once. The jobs
+     * counted here end, or come back, and then the queue goes on. */
     if (marks && d->n_handed + d->n_aside >= 2 * d->jobs->options.workers)
         return STEP_WAIT;
     if (d->n_aside >= STORE_READS)
@@ -440,7 +440,7 @@ static void unmarked(struct store_request *r)
     disk_request_free(container_of(r, struct disk_request, r));
 }
 
-/* Handed over, but not begun: it is taken back, and its mark from the disk. */
+/* Takes back a job that was handed over and has not begun, and its mark from the disk. */
 static bool take_back(struct job *job)
 {
     struct policy *p = job_policy(job);

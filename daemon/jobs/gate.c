@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gate.c: functions, plugins and tags that are paused, or of which only so many jobs run at once; and the drain.
+ * gate.c: gates, which pause or limit functions, plugins, tags and users; and the drain.
  * Owns the gates and the jobs that wait at them. [loop]
- * A gate is at the way from a domain's queue to its executor: a job that comes to a closed one waits there, in a queue
- * like that of the domain, and goes back to the head of its lane when it may go on. So whoever is behind it does not
- * wait for it.
- * Keeps: a gate is there while it is paused or has a limit, and counts what is handed over from its first moment on;
- * no more are handed over than its limit. Jobs that wait here are QUEUED.
- * Does not know why: who may close a gate is told by its caller's uid only. */
+ * A gate stands between a domain's queue and its executor. A job that comes to a closed one waits there, in a queue
+ * like that of the domain, and goes back to the head of its lane when it may go on. So the jobs behind it do not wait
+ * for it.
+ * Keeps: a gate exists while it is paused or has a limit, and counts hand-overs from its first moment on; no more are
+ * handed over than its limit. Jobs that wait here are QUEUED.
+ * Does not know why: it gets only the uid of the user that closes a gate. */
 #include "jobs/gate.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct gate {
     struct hash_link by_name;
     char *plugin, *function; /* function "": all of the plugin */
     char *tag;               /* not "": of all jobs that have it, and the others are "" */
-    /* instead of all of these, there while some of his jobs are too many (max-running-per-user) */
+    /* in place of the names: a gate of this user, which exists while jobs exceed max-running-per-user */
     struct user *user;
     struct list link; /* jobs->user_gates */
     bool paused;
@@ -41,7 +41,7 @@ struct gate {
     struct queue queue;
 };
 
-/* How one is asked for; the lengths are there since the names may be part of something. */
+/* The names by which a gate is found; with lengths, since a name may be a part of a text. */
 struct name {
     const char *plugin, *function, *tag;
     size_t n_plugin, n_tag;
@@ -83,7 +83,7 @@ static struct gate *find(const struct jobs *jobs, struct name n)
     return NULL;
 }
 
-/* The names of those that may be on its way: .plugin NULL where there is none. */
+/* The names of the gates that the job may pass; .plugin NULL: none. */
 static void names_of(const struct job *job, struct name ret[static JOB_GATES])
 {
     const char *at = job->more && job->more->tags ? job->more->tags : "";
@@ -100,7 +100,7 @@ static void names_of(const struct job *job, struct name ret[static JOB_GATES])
     }
 }
 
-/* Whether there may be any on its way: mostly there are none at all. */
+/* Whether there may be gates for the job; mostly there are none at all. */
 static bool has_gates(const struct job *job)
 {
     return job->domain->jobs->gates.n || job->user->gate;
@@ -130,7 +130,7 @@ static bool is_open(const struct gate *g)
     return !g->paused && (!g->limit || g->n_inside + g->n_out < g->limit);
 }
 
-/* Whether one that was let go on from here still has its place. */
+/* Whether a job that was let go on from here still has its place. */
 static bool is_open_for(const struct gate *g, const struct job *job, unsigned out)
 {
     return is_open(g) || (job->gate & out && !g->paused && g->n_inside + g->n_out <= g->limit);
@@ -163,7 +163,7 @@ static uint32_t user_limit(const struct jobs *jobs, const struct user *user)
     return (uint32_t)MIN(user_limits(jobs, user)->running_per_user, (uint64_t)UINT32_MAX);
 }
 
-/* Where his jobs wait that are too many; made where there is none yet. NULL: no memory. */
+/* The gate where the user's jobs above the limit wait; made if missing. NULL: no memory. */
 static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
 {
     struct gate *g = calloc(1, sizeof(*g));
@@ -294,7 +294,7 @@ static unsigned out_of(const struct gate *g, const struct job *job)
     return GATE_OUT(i);
 }
 
-/* Lets as many go on as may. Each may come to another one of its gates next. */
+/* Lets as many jobs go on as may. Each may come to another one of its gates next. */
 static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 {
     struct list out;
@@ -326,7 +326,7 @@ void gates_turn(struct jobs *jobs)
     if (!jobs->gates_due)
         return;
     now = clock_monotonic_usec();
-    before_usec = now > ageing ? now - ageing : 0; /* who was accepted then has waited for long */
+    before_usec = now > ageing ? now - ageing : 0; /* jobs accepted before this have waited for long */
     jobs->gates_due = false;
     for (size_t i = 0; i < jobs->gates.n_buckets; i++)
         for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {

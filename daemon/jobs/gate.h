@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gate.h: functions, plugins and tags that are paused, or of which only so many jobs run at once; and the drain.
- * [loop]
+ * gate.h: gates, which pause or limit functions, plugins, tags and users; and the drain. [loop]
  */
 #pragma once
 
 #include "jobs/job.h"
 
-bool gate_lets(struct job *job);    /* the first of its domain's queue; false: it waits at a gate now */
-void job_unqueue(struct job *job);  /* QUEUED: from wherever it waits */
-void gate_entered(struct job *job); /* for job_move(): it is handed over, and no longer is */
+bool gate_lets(struct job *job);    /* job: the first of its domain's queue; false: it now waits at a gate */
+void job_unqueue(struct job *job);  /* QUEUED: removes it from its queue or gate */
+void gate_entered(struct job *job); /* for job_move(): it is handed over (entered), or is not now (left) */
 void gate_left(struct job *job);
-bool gate_known(const struct jobs *jobs, const char *plugin, const char *function); /* there is one for either */
-void gates_turn(struct jobs *jobs);                                                 /* once a turn of the loop */
+/* there is a gate for the plugin or the function */
+bool gate_known(const struct jobs *jobs, const char *plugin, const char *function);
+void gates_turn(struct jobs *jobs); /* once a turn of the loop */
 void gates_free(struct jobs *jobs);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * health.c: whether an executor that has work is alive: a process can stop without dying.
+ * health.c: checks whether an executor that has work is alive: a process can stop without dying.
  * Owns the timer of each domain. [loop]
- * Keeps: an executor is replaced where it does not get ready, does not answer, or takes nothing of what it was handed
- * for the configured time; with no work there is no timer.
- * Does not judge jobs: one that runs long is no hang, its own limits are job.c's. */
+ * Keeps: an executor is replaced where, for the configured time, it does not get ready, does not answer, or begins
+ * nothing of what it was handed. Without work there is no timer.
+ * Does not judge jobs: one that runs long is no hang, its own limits are in job.c. */
 #include "jobs/health.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ void health_heard(struct domain *d)
     d->health.asked = false;
 }
 
-/* Handed to it, and none of it is being done. */
+/* Whether jobs were handed to the executor, and none has begun. */
 static bool takes_nothing(struct domain *d)
 {
     list_for_each_entry (struct job, job, &d->handed, link) {

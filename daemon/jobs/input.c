@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * input.c: input that does not come with the submit message: gathered, in wsd's memory as long as it fits into the
- * ring's, else in a memfd; passed through a pipe; or a file of the submitter's whose descriptor came.
+ * input.c: input that does not come with the SUBMIT message. It is gathered in wsd's memory as long as it fits into the
+ * ring, else in a memfd; or goes through a pipe; or is a file of the submitter's, by descriptor.
  * Owns the job's descriptors and the bytes on their way. [loop]
- * Keeps: bytes go on in order; the client is told of room only for bytes that have gone on; a memfd is sealed before
- * an executor sees it, and what goes through the ring only wsd can write.
- * Does not wait: a pipe that is full holds the client back. A file is never read, nor mapped, by wsd: it may be cut, or
- * lie where nobody answers. */
+ * Keeps: bytes go on in order. The client is told of room only for bytes that have gone on. A memfd is sealed before an
+ * executor sees it, and only wsd can write what goes through the ring.
+ * Does not wait: a full pipe holds the client back. Does not read or map a file: it may be cut, or be on a file system
+ * that does not answer. */
 #include "jobs/input.h"
 
 #include <errno.h>
@@ -95,7 +95,7 @@ static int pipe_begin(struct job *job)
     return 0;
 }
 
-/* Inputs leave descriptors for connections and executors, and one user's some for another's. 0 or -EMFILE. */
+/* Counts descriptors of inputs. Leaves some for connections, executors and other users. Returns 0 or -EMFILE. */
 static int count_fds(struct job *job, uint8_t n)
 {
     if (job->user->n_fds + n + async_close_pending(job->user->uid) > job->domain->jobs->max_fd / 2)
@@ -136,8 +136,8 @@ static int memfd_put(struct job_more *m, const void *data, size_t size)
     return 0;
 }
 
-/* So many bytes go with the job through the ring: a new memfd is dearer at every size, for the pages that come and go
- * with it and for its way to the executor. */
+/* Input of up to this size goes with the job through the ring. A new memfd costs more at every size, for its pages and
+ * its way to the executor. */
 static size_t gather_room(const struct job *job)
 {
     return RING_RUN_MAX * RING_CHUNK - job->args_size - (job->directory ? strlen(job->directory->path) + 1 : 0) -
@@ -250,7 +250,7 @@ const char *input_refuses(const struct job_file *file)
 
     if (flags < 0 || flags & O_PATH || ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR))
         return "the input's descriptor is not open for reading";
-    /* what the kernel knows by itself: a file system that does not answer is waited for by nobody here */
+    /* only what the kernel knows by itself: the loop must not wait for a file system that does not answer */
     if (statx(*file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &st) < 0 ||
         !S_ISREG(st.stx_mode))
         return "the input's descriptor is no regular file: send its bytes";
@@ -278,9 +278,8 @@ int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
     struct jobs *jobs = job->domain->jobs;
     struct job_more *m = job->more;
 
-    /* one that streams reads it piece by piece, and is not held to what others may have at once; the whole of another
-     * one counts, though nothing is copied: a file that was removed, or was never on a disk, is there as long as we
-     * have it */
+    /* a function that streams reads it in pieces, so it is not charged. For any other, the whole file counts, though
+     * nothing is copied: a file that was removed, or was never on a disk, exists as long as wsd has it open */
     if (!m || !m->by_file || streaming)
         return 0;
     if (m->input_size > jobs->options.limits.input)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job-breaker.c: what the job table makes of breaker.c: refusals, probes, and whose executor a plugin's jobs go to.
+ * job-breaker.c: breaker.c for the job table: refusals, probes, and the choice of a plugin's executor.
  * Owns nothing. [loop]
- * Keeps: a job of a function in quarantine never reaches an executor, but for the one on probe; an accepted one ends as
- * failed with the words of the refusal, so that nobody waits for a pause to pass, and no drain does.
+ * Keeps: of the jobs of a function in quarantine, only the probe reaches an executor. An accepted one ends as failed
+ * with the words of the refusal, so that neither clients nor a drain wait for the quarantine.
  * Does not judge: breaker.c counts. */
 #include "jobs/job-breaker.h"
 
@@ -19,8 +19,8 @@
 #include "jobs/plugins.h"
 #include "jobs/queue.h"
 
-/* NULL: nothing is known against it. Each job asks for that several times, also where only others have crashed: who is
- * not among them is looked up once, and again when there is a new one. */
+/* NULL: no entry. Each job asks several times, so an entry that was not found is looked up again only when there is a
+ * new one. */
 static struct breaker *find(struct plugin *p, const char *function, uint64_t *innocent)
 {
     const struct breakers *q = &p->domain->jobs->breakers;
@@ -43,7 +43,7 @@ static bool crashed_of_late(struct plugin *p)
     return find(p, "", &p->innocent) != NULL;
 }
 
-/* A flood of refusals has the same words for a second. */
+/* The words of a refusal. They stay the same for a second, to make a flood of refusals cheap. */
 static void words(const struct job *job, struct breaker *s, uint64_t now, char text[static JOB_TEXT])
 {
     const char *name = job->plugin->request, *function = job_function(job)->name;
@@ -119,7 +119,7 @@ void job_breaker_deaf(struct job *job)
     breaker_mark(&job->domain->jobs->breakers, job->domain->key, job->plugin->request, clock_monotonic_usec());
 }
 
-/* silent: its executor has died without a word while nothing else ran; alone: or ever had, in that executor. */
+/* silent: its executor died without a note while nothing else ran. alone: nor had anything else ever run in it. */
 static void count(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why,
                   bool silent, bool alone)
 {
@@ -162,7 +162,7 @@ void job_breaker_ended(struct job *job, bool went_well)
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 
-/* What a plugin of one of the owner's executors calls itself; NULL: it has not been loaded. */
+/* The plugin's own name, from one of the owner's executors; NULL: it has not been loaded. */
 static const char *name_loaded(const struct jobs *jobs, uint64_t owner, const char *own, const char *request)
 {
     struct domain *d = domain_find(jobs, owner, own);

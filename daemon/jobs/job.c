@@ -169,7 +169,7 @@ void job_drop_given(struct job *job)
     job->args_size = job->input_size = 0;
 }
 
-/* Gives back what it was submitted with, and what was charged beyond that and `rest` bytes. */
+/* Refunds what the job was submitted with, and what was charged beyond that and `rest` bytes. */
 static void refund(struct job *job, uint64_t rest)
 {
     struct job_more *m = job->more;
@@ -270,7 +270,7 @@ void job_refuse(struct job *job, int code, const char *text)
     job_refuse_until(job, code, text, 0);
 }
 
-/* It has to go to the disk first, or to wait for something. */
+/* Whether the job has to go to the disk first, or to wait. */
 static bool is_kept_back(struct job *job)
 {
     if (durable_add(job))
@@ -342,7 +342,7 @@ const char *job_time_words(const struct job *job)
     return job->more && job->more->limit ? job->more->limit : "its time was up";
 }
 
-/* A restricted plugin is for whoever is there to be asked. */
+/* A restricted plugin needs a watch that can be asked for its user's rights. */
 static bool may_use(const struct job *job, const char *plugin)
 {
     const struct jobs_options *o = &job->domain->jobs->options;
@@ -469,7 +469,7 @@ static void describe_more(const struct job *job, const struct job_more *m, struc
     ret->total = m->total;
 }
 
-/* It has not ended: how long it has waited, and run. */
+/* For a job that has not ended: how long it has waited and run. */
 static void describe_now(const struct job *job, struct job_info *ret)
 {
     uint64_t started, now;
@@ -611,8 +611,8 @@ static void watch_end(struct watch *w, const struct job_info *info)
     w->ops->done(w, info);
 }
 
-/* From W on, tells the watches that have all of the output; the others are late. Where it stopped: NULL behind the last
- * one. */
+/* Tells the end to the watches from w on that have all of the output; the others are late. Returns where it stopped:
+ * NULL behind the last one. */
 static struct watch *tell_end(struct watch *w, uint32_t *left, const struct job_info *info)
 {
     for (struct watch *next; w && *left > 0; w = next, --*left) {
@@ -666,8 +666,8 @@ static void keep_result(struct job *job)
 
     if (durable_keep(job))
         return;
-    /* not while everything is walked over at the end; and before this job is one of them, which nobody may be
-     * reading */
+    /* not during the walk over all jobs at the end. Before this job is in the list, since no client may be reading this
+     * one */
     if (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining)
         user_evict(job->user);
     job->flags |= JOB_KEPT;
@@ -677,7 +677,7 @@ static void keep_result(struct job *job)
     job_timer(job, jobs->options.limits.keep_usec);
 }
 
-/* It is refused after all, or tried again. */
+/* It is refused after all, or retried. */
 static bool has_no_end(struct job *job, enum job_state state, int exit, const char *error,
                        const struct front_completion *c)
 {
@@ -818,7 +818,8 @@ static void stop_running(struct job *job, enum job_stop why)
     struct domain *d = job->domain;
     struct job_more *m = job_more(job);
 
-    /* one whose output came has begun, whatever its slot says now: it must not end under whoever takes that output */
+    /* a job that has written output has begun, whatever its slot says now; it must not end while that output is being
+     * taken */
     if (why != STOP_OUTPUT && front_recall(&d->executor->front, job->slot)) {
         d->slots[job->slot] = NULL; /* its completion RECALLED gives the slot back */
         stop_unbegun(job, why);
@@ -826,8 +827,8 @@ static void stop_running(struct job *job, enum job_stop why)
     }
     if (why == STOP_WAITED)
         return; /* it waits no more */
-    /* The line between the ends: an answer that was sealed before the flag is raised counts as it is, any later one is
-     * stopped. */
+    /* The line between the ends: an answer that was sealed before the flag is raised counts as it is; a later one
+     * counts as stopped. */
     if (why != STOP_OUTPUT && front_sealed(&d->executor->front, job->slot)) {
         if (!m)
             return;
@@ -839,7 +840,7 @@ static void stop_running(struct job *job, enum job_stop why)
         return;
     }
     bool on_its_way = m && m->stop != STOP_NONE;
-    /* who was stopped for another reason may be tried again: not who was cancelled */
+    /* a job stopped for another reason may be retried, but not a cancelled one */
     if (m && (!on_its_way || why == STOP_CANCEL))
         m->stop = (uint8_t)why;
     if (on_its_way)
@@ -892,7 +893,7 @@ static void check_deadline(struct job *job)
         ran = now - started;
     else if (running && started - now >= AHEAD_USEC) /* nonsense */
         ran = timeout;
-    /* one that says that it is over does not run */
+    /* a job with a sealed answer does not run */
     if (ran >= timeout || front_sealed(&job->domain->executor->front, job->slot))
         job_stop(job, STOP_TIMEOUT);
     else
@@ -932,7 +933,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     struct job *job = userdata;
 
     if (job_final(job)) {
-        if (job->watches) /* somebody is still reading it */
+        if (job->watches) /* a client is still reading it */
             job_timer(job, job->domain->jobs->options.limits.keep_usec);
         else
             job_free(job);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * job.h: a job, from its admission to its final state, and those who follow it. Everything here is [loop]. The rest of
- * the folder includes this; above it, jobs.h is what there is.
+ * job.h: a job, from its admission to its final state, and its watches. Everything here is [loop]. The rest of the
+ * folder includes this header; code above the folder includes only jobs.h.
  */
 #pragma once
 
@@ -35,8 +35,8 @@ struct store_row;
 #define JOB_ID_FORMAT      "%016llx%016llx" /* for the log */
 #define JOB_ID_ARGS(id)    (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
 #define JOBS_KEPT_PER_USER 10000u
-#define TRACE_ENDED        16u /* executors that ended while they were traced, whose numbers are told */
-#define WSD_STATUS_LAST    63  /* WSD_STATUS_MAX of <wsd/plugin.h>: what a job ends with when it is wsd that says no */
+#define TRACE_ENDED        16u /* numbers that are kept of executors that ended while they were traced */
+#define WSD_STATUS_LAST    63  /* WSD_STATUS_MAX of <wsd/plugin.h>: the exit code where wsd itself refuses */
 
 static inline uint64_t job_id_half(const uint8_t *bytes)
 {
@@ -54,20 +54,20 @@ struct user {
     struct list kept; /* jobs in a final state whose result is kept, oldest first */
     uint32_t n_kept;
     uint32_t n_fds;       /* descriptors of inputs */
-    uint32_t n_schedules; /* but for those of the configuration */
-    uint32_t n_batches;   /* that are known by their id */
-    struct list stored;   /* struct policy: durable jobs that have ended and expire, the next one first */
+    uint32_t n_schedules; /* schedules, without those of the configuration */
+    uint32_t n_batches;   /* batches that can be found by their id */
+    struct list stored;   /* struct policy: durable jobs that have ended and will expire, the next one first */
     uint32_t n_stored;
-    uint64_t store_bytes; /* of all his durable jobs, on disk */
-    uint32_t n_direct;    /* calls that his direct lanes may have under way */
-    uint64_t n_bytes;     /* arguments, inputs and kept results */
-    uint32_t n_running;   /* jobs that are handed over */
-    uint64_t placed;      /* see jobs.n_placed: of the last one that was */
-    uint64_t rate_nsec;   /* see rate_wait() */
-    struct gate *gate;    /* where those wait that are above running_per_user; NULL: none does */
-    uint64_t n_selected;  /* ids that his selections hold */
-    struct retry_after retry_after, bytes_retry_after; /* of jobs_per_user, of bytes_per_user */
-    struct jobs_limits *own_limits;                    /* instead of everybody's; NULL: none */
+    uint64_t store_bytes;                              /* bytes on disk of all durable jobs of the user */
+    uint32_t n_direct;                                 /* calls that the user's direct lanes may have under way */
+    uint64_t n_bytes;                                  /* arguments, inputs and kept results */
+    uint32_t n_running;                                /* jobs handed over */
+    uint64_t placed;                                   /* jobs.n_placed when a job of this user was last handed over */
+    uint64_t rate_nsec;                                /* see rate_wait() */
+    struct gate *gate;                                 /* where jobs above running_per_user wait; NULL: none does */
+    uint64_t n_selected;                               /* ids that the user's selections hold */
+    struct retry_after retry_after, bytes_retry_after; /* for jobs_per_user; for bytes_per_user */
+    struct jobs_limits *own_limits;                    /* in place of the general limits; NULL: none */
 };
 
 /* A path that many jobs of one connection share. */
@@ -79,12 +79,12 @@ struct directory {
 struct plugin_function {
     char *name, *help;
     uint64_t flags;
-    uint32_t index;    /* in the plugin's table, or RING_NONE where a newer file has it no more */
-    uint64_t innocent; /* job-breaker.c: not in quarantine while it has had so many */
-    /* job_resolve(): jobs->n_configured, where a job of anybody's with nothing but arguments and input needs no more
-     * look */
+    uint32_t index;    /* in the plugin's table; RING_NONE: a newer file lacks the function */
+    uint64_t innocent; /* job-breaker.c: breakers.n_added when this function was last looked up and not found */
+    /* job_resolve(): equals jobs->n_configured where every job that has nothing but arguments and input can skip the
+     * checks */
     uint64_t plain;
-    /* bundle.c: how long the last jobs took, and what they wrote at most (bytes, in 1/64) */
+    /* bundle.c: how long recent jobs took, and the most that they wrote (bytes, in 1/64) */
     struct brief brief;
     uint32_t output;
 };
@@ -95,30 +95,30 @@ enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED 
 struct plugin {
     struct list link; /* domain->plugins */
     struct domain *domain;
-    uint32_t number; /* the same in every life of the executor */
+    uint32_t number; /* the same in each executor of the domain */
     enum plugin_state state;
-    bool stale; /* the file has changed: new jobs get a newer entry */
-    /* only questions have asked for it so far: it gives way first, and no executor loads it ahead of time */
+    bool stale; /* the file has changed: new jobs use a newer entry */
+    /* only questions have asked for it so far: it is dropped first, and no executor preloads it */
     bool looked;
     uint64_t used; /* domain->n_used at its last use */
-    char *request; /* as submitted: name or path */
-    char *title;   /* its own name, as a wsd before this one had learnt it; NULL */
+    char *request; /* name or path, as submitted */
+    char *title;   /* its own name, as an earlier wsd had learnt it; NULL: not known */
     char *name, *version, *help, *path;
-    char *build;                  /* build id of the file, "" */
+    char *build;                  /* build id of the file, or "" */
     uint64_t digest;              /* of the file */
-    struct plugin_reload *reload; /* it is being tried: jobs do not find it; NULL */
+    struct plugin_reload *reload; /* the file is being tried, and jobs do not find this entry; NULL: no reload */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
-    bool unread;       /* LOADING: some of what the executor said of it found no memory */
-    uint32_t n_jobs;   /* that point here */
-    uint64_t innocent; /* as that of a function */
-    uint8_t in_next;   /* in the standby's executor: 1 being loaded, 2 there */
-    bool settling;     /* those that waited are being told: it stays */
+    bool unread;       /* LOADING: some of what the executor reported was lost for want of memory */
+    uint32_t n_jobs;   /* jobs that point here */
+    uint64_t innocent; /* as for a function */
+    uint8_t in_next;   /* in the standby's executor: 1: being loaded, 2: loaded */
+    bool settling;     /* the waiting jobs and queries are being told: it must not be freed */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
     char *error_text;
-    uint64_t load_order;    /* LOADING: the executor takes them one after the other */
-    uint32_t n_load_deaths; /* executors that died while it was being loaded, in a row */
+    uint64_t load_order;    /* LOADING: its place in the order of loads, which the executor does one by one */
+    uint32_t n_load_deaths; /* successive executors that died while loading it */
     uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
     uint64_t checked_usec;  /* when the file was last looked at */
     struct list waiting;    /* jobs (NEW) and plugin queries that wait for the load */
@@ -126,91 +126,90 @@ struct plugin {
     struct event *timer; /* a load that takes too long */
 };
 
-/* What only some jobs need. */
+/* Fields that only some jobs need. */
 struct job_more {
-    struct job *job;     /* whose this is */
+    struct job *job;     /* the job of this struct */
     struct event *timer; /* deadline, then grace, then expiry of a kept result */
     int input_fd;        /* memfd, or our end of the pipe */
     int pipe_fd;         /* the executor's end */
     struct event *pipe_event;
     /* input that came before the function was known, that the pipe did not take, or that is gathered here */
     struct buffer early;
-    struct buffer output; /* the last bytes of what was received: not yet given to every watcher, or kept */
+    struct buffer output; /* the last bytes received: not yet given to each watch, or kept */
     uint64_t received;    /* bytes of output so far */
-    uint64_t charged;     /* to the user, beyond what the job was submitted with */
-    uint64_t input_size;  /* beyond what came inline: in input_fd, or on disk */
-    uint64_t input_at;    /* by_file: where it begins */
+    uint64_t charged;     /* charged to the user, beyond what the job was submitted with */
+    uint64_t input_size;  /* without the inline input: bytes in input_fd, or on disk */
+    uint64_t input_at;    /* by_file: offset at which the input begins */
     struct list held;     /* pieces still in the executor's memory */
     struct list moved;    /* jobs->moved */
     struct list ends_due; /* jobs->ends_due */
-    struct watch *untold; /* the first that does not know of the end yet; the next ones do not, either */
+    struct watch *untold; /* the first watch that was not told of the end; nor were those behind it */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
-    struct awaiting *awaiting; /* it runs after others (after.h); NULL */
-    struct awaited *awaited;   /* others run after it; NULL */
-    char *tags;                /* with commas between; NULL: none */
-    struct arena_use *arena;   /* its input or output lies in one; NULL */
-    struct policy *policy;     /* durable, with a key, or with retries (policy.h); NULL */
-    struct job_time *time;     /* it is not to go on at once, or may not wait for long; NULL */
-    char *limit;               /* timeout_usec is not the submitter's: whose */
+    struct awaiting *awaiting; /* what the job runs after (after.h); NULL: nothing */
+    struct awaited *awaited;   /* the jobs that run after it; NULL: none */
+    char *tags;                /* separated by commas; NULL: none */
+    struct arena_use *arena;   /* its use of an arena for input or output; NULL: none */
+    struct policy *policy;     /* for a job that is durable, or has a key or retries (policy.h); NULL */
+    struct job_time *time;     /* for a job with a delay, or with a limit of its time in the queue; NULL */
+    char *limit;               /* words for its timeout, where the configuration set that; NULL: the submitter did */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
     char worker[24];
     int exit;
-    uint8_t n_fds; /* of the input, counted for the user */
+    uint8_t n_fds; /* descriptors of the input, counted for the user */
     uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
-    bool unkept;    /* made behind the end, of which it knows nothing */
-    bool no_retry;  /* it was cancelled when its answer was there already: that is its end */
-    uint8_t sealed; /* enum job_stop: it was to be stopped then, and the answer has the time of a grace to come */
-    /* JOB_TRUNCATED: -ENOMEM; -EDQUOT: for what all users have here together; or for the limits of the job and its
-     * user */
+    bool unkept;    /* allocated after the end, so it has no details of the end */
+    bool no_retry;  /* cancelled when its answer was already sealed: that answer is the end */
+    uint8_t sealed; /* enum job_stop: a stop came when the answer was sealed; the answer has the grace time to arrive */
+    /* JOB_TRUNCATED, why: -ENOMEM; -EDQUOT: the limit of all users together; else the limits of the job and its user */
     int lost;
-    bool by_file; /* input_fd is a file of the submitter's, that others may change */
+    bool by_file; /* input_fd is a file of the submitter's, which others may change */
 };
 
 enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT, STOP_WAITED };
 
-/* When a job goes on, and how long it may wait then. */
+/* When a delayed job goes on, and how long a queued one may wait. */
 struct job_time {
-    struct due due; /* DELAYED: until it goes on; after that: until it has waited too long */
+    struct due due; /* DELAYED: when it goes on; later: when it has waited too long */
     struct job *job;
-    uint64_t delay_usec, at_usec; /* the submitter's; 0: none */
-    uint64_t wait_usec;           /* the longest time in the queue, of each try; 0: any */
+    uint64_t delay_usec, at_usec; /* as submitted; 0: none */
+    uint64_t wait_usec;           /* longest time in the queue, for each try; 0: any */
     uint64_t until_usec;          /* CLOCK_BOOTTIME: delay_usec after it was accepted; 0: not yet */
-    bool by_configuration;        /* wait_usec is not the submitter's */
-    bool delayed;                 /* delay_usec and at_usec have had their effect */
-    bool waited;                  /* it has waited too long, and ends */
+    bool by_configuration;        /* wait_usec comes from the configuration */
+    bool delayed;                 /* delay_usec and at_usec are over */
+    bool waited;                  /* it has waited too long and ends */
 };
 
 enum job_flags {
     JOB_DETACHED = 1u << 0,
     JOB_MORE_INPUT = 1u << 1, /* the input is not whole yet */
     JOB_PIPE = 1u << 2,       /* the input is streamed */
-    JOB_DELIVERED = 1u << 3,  /* a watcher has had some of the output: not to be run again */
-    JOB_CONSUMED = 1u << 4,   /* streamed input has gone: not to be run again */
-    JOB_KILLED = 1u << 5,     /* its executor was killed for its sake */
+    JOB_DELIVERED = 1u << 3,  /* a watch was given some of the output: it must not run again */
+    JOB_CONSUMED = 1u << 4,   /* streamed input was consumed: it must not run again */
+    JOB_KILLED = 1u << 5,     /* its executor was killed to stop this job */
     JOB_KEPT = 1u << 6,       /* final, in user->kept */
-    JOB_TRUNCATED = 1u << 7,  /* some of the output could not be kept: it must fail */
+    JOB_TRUNCATED = 1u << 7,  /* some of the output was lost: the job must fail */
 };
 
-/* The gates on a job's way, by number. */
+/* The gates that a job passes, by number. */
 enum { GATE_OF_PLUGIN, GATE_OF_FUNCTION, GATE_OF_TAG, GATE_OF_USER = GATE_OF_TAG + JOBS_TAGS, JOB_GATES };
-/* job->gate: at which one it waits, that one's number plus 1; and a bit for each from which it was let go on to its
- * domain's queue. */
+/* job->gate: the low bits are the number plus 1 of the gate at which the job waits. GATE_OUT has a bit for each gate
+ * that has let the job on to its domain's queue. */
 #define GATE_AT       7u
 #define GATE_OUT(i)   (8u << (i))
 #define JOB_GATE_BITS 511u
 _Static_assert(JOB_GATES < GATE_AT && GATE_OUT(JOB_GATES - 1) <= JOB_GATE_BITS, "all of it");
 
-/* Millions of them may wait: what is here is what each of those needs. */
+/* Millions of jobs may wait, so this has only what each waiting job needs. */
 struct job {
     struct list link; /* plugin->waiting, a queue, domain->handed, user->kept */
     union {
         uint8_t id[16];
         struct {
             uint64_t time;          /* see id_make() */
-            struct hash_link by_id; /* whose key is the rest of the id */
+            struct hash_link by_id; /* its key is the rest of the id */
         };
     };
     struct domain *domain;
@@ -220,12 +219,12 @@ struct job {
     struct watch *watches;
     struct job_more *more; /* NULL until needed */
     union {
-        char *function_name; /* NEW, while the plugin is loaded: as submitted */
+        char *function_name; /* NEW, while the plugin is being loaded: as submitted */
         struct {
             uint32_t slot, generation;
         }; /* RUNNING */
     };
-    uint64_t accepted_usec;         /* CLOCK_MONOTONIC: when it came */
+    uint64_t accepted_usec;         /* when it came, CLOCK_MONOTONIC */
     uint32_t args_size, input_size; /* of job_given() */
     uint32_t argc : 13;
     uint32_t function : 7; /* job_function() */
@@ -234,27 +233,27 @@ struct job {
     uint8_t attempts;
     uint8_t flags;       /* enum job_flags */
     uint8_t state : 4;   /* enum job_state */
-    uint8_t aged : 1;    /* handed over out of its priority's turn */
+    uint8_t aged : 1;    /* handed over ahead of higher priorities, for its age */
     uint8_t batched : 1; /* given[] begins with a struct batch_item */
-    uint8_t bundled : 1; /* it is many: job_given() is a struct bundle */
+    uint8_t bundled : 1; /* it stands for several jobs: job_given() is a struct bundle */
     char given[] __attribute__((aligned(8)));
 };
 
 _Static_assert(offsetof(struct job, given) == 120, "with 64 bytes of input, and malloc's own 8, a multiple of 16");
 
-#define JOB_ARGS        8191u /* as many fit */
+#define JOB_ARGS        8191u /* the most that argc can hold */
 #define JOB_NO_FUNCTION 127u  /* while NEW */
-/* as much is in the job itself; what is larger has a block of its own, whose address is there */
+/* given[] has up to so many bytes itself; else it has the address of a separate block */
 #define JOB_INLINE 4096u
 
-/* What only jobs of batches have. */
+/* For jobs of batches only. */
 struct batch_item {
-    struct list link; /* batch->open, or doomed; in none when it is final */
+    struct list link; /* in batch->open or batch->doomed; in none once final */
     struct batch *batch;
-    uint64_t index; /* in the order in which they came */
+    uint64_t index; /* position in the order of arrival */
 };
 
-/* NULL: it belongs to none. */
+/* NULL: it belongs to no batch. */
 static inline struct batch_item *job_batch(const struct job *job)
 {
     return job->batched ? (struct batch_item *)(uintptr_t)job->given : NULL;
@@ -265,17 +264,18 @@ static inline char *job_room(const struct job *job)
     return (char *)(uintptr_t)job->given + (job->batched ? sizeof(struct batch_item) : 0);
 }
 
-/* Jobs of an array that are one entry of queue, slot and table, as long as nobody asks for one of them. */
+/* Jobs of an array that share one entry of queue, slot and table. Code that needs one of them splits the bundle
+ * first. */
 struct bundle {
     struct list link; /* array->bundles */
-    struct job *job;  /* whose this is */
+    struct job *job;  /* the job of this struct */
     struct array_watch *array;
-    uint32_t first, n; /* of its items */
+    uint32_t first, n; /* of the array's items */
     uint64_t bytes;    /* arguments and inputs */
-    char items[];      /* as in the ring: struct down_item */
+    char items[];      /* struct down_item, as in the ring */
 };
 
-/* Arguments, then inline input. */
+/* The arguments, then the inline input. */
 static inline char *job_given(const struct job *job)
 {
     char *block = job_room(job);
@@ -301,7 +301,7 @@ static inline struct plugin_function *job_function(const struct job *job)
     return job->function == JOB_NO_FUNCTION ? NULL : &job->plugin->functions[job->function];
 }
 
-/* One of job->plugin. */
+/* f is one of job->plugin's functions. */
 static inline void job_set_function(struct job *job, const struct plugin_function *f)
 {
     job->function = (unsigned)(f - job->plugin->functions) & JOB_NO_FUNCTION;
@@ -317,25 +317,26 @@ static inline uint64_t job_input_size(const struct job *job)
     return job->input_size + (job->more ? job->more->input_size : 0);
 }
 
-/* To its user, by all that it has. */
+/* Bytes charged to the user for this job. */
 static inline uint64_t job_charged(const struct job *job)
 {
     return job->args_size + job->input_size + (job->more ? job->more->charged : 0);
 }
 
-/* Whose jobs of a request are, when they came, and where they go; of an array it is looked up once. */
+/* The user of a request's jobs, their time of arrival and their destination. Looked up once for an array. */
 struct job_place {
     struct user *user;
     uint64_t now_usec;
-    bool wants_more; /* they need what more_init() gives them */
+    bool wants_more; /* each job needs more_init() */
     struct domain *domain;
     struct plugin *plugin;            /* NULL: not known yet */
-    struct plugin_function *function; /* see job_resolve(); NULL: each one is looked up */
+    struct plugin_function *function; /* of job_resolve(); NULL: look it up for each job */
 };
 
-/* Zeroed, in no list, with room for what it is given, and as an item of a batch. NULL: no memory. */
+/* Returns a zeroed job in no list, with room for what it is given and, if batched, for a struct batch_item. NULL: no
+ * memory. */
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
-void job_drop_given(struct job *job);               /* there is none any more; charges are the caller's */
+void job_drop_given(struct job *job);               /* frees the arguments and input; the caller refunds the charges */
 uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
 
 #define PRIORITIES 201
@@ -344,212 +345,217 @@ uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
 struct lane {
     struct list link; /* queue->lists, while it has jobs */
     struct list jobs;
-    struct user *user; /* NULL: nobody's */
+    struct user *user; /* NULL: unused */
 };
 
 struct queue {
-    struct list lists[PRIORITIES];        /* of lanes: whose turn it is first */
-    struct lane lanes[PRIORITIES];        /* of whoever is the only one there */
+    struct list lists[PRIORITIES];        /* lanes with jobs; the one that has its turn is first */
+    struct lane lanes[PRIORITIES];        /* the lane of a priority with only one user */
     uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
-    uint32_t first;                       /* of these; PRIORITIES: they all are */
+    uint32_t first;                       /* the first list that is not empty; PRIORITIES: all are empty */
     struct hash *others;                  /* lanes of further users, of all queues */
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
-    uint32_t turns;                       /* so far, modulo AGEING_TURNS */
-    uint32_t aged;                        /* the list from which those that have waited are looked for */
+    uint32_t turns;                       /* turns so far, modulo AGEING_TURNS */
+    uint32_t aged;                        /* the list at which the search for aged jobs begins */
 };
 
 #define DOMAIN_MIXED UINT64_MAX
 
-/* One trust domain: an executor and what waits for it. */
+/* One trust domain: an executor and the jobs for it. */
 
 struct domain {
     struct hash_link by_key;
     struct list link; /* jobs->domains */
     struct jobs *jobs;
-    uint64_t key;                /* whose it is: domain_owner() */
-    struct jobs_domain settings; /* of the executor, when it was started */
-    char own_name[64];           /* of the plugin that it is for, as the configuration knows it; "" */
-    char *own;                   /* the request of the one plugin that it is for; NULL: all others */
+    uint64_t key;                /* its owner: domain_owner() */
+    struct jobs_domain settings; /* the executor's settings at its start */
+    char own_name[64];           /* apart: the plugin's name in the configuration; else "" */
+    char *own;                   /* apart: the request of its only plugin; NULL: it serves all other plugins */
     struct executor *executor;   /* NULL: none runs */
-    struct event *pause_timer;   /* before the next start, or the next try to hand a job over */
-    struct event *idle_timer;    /* before an executor without work is ended */
+    struct event *pause_timer;   /* until the next start, or the next try to hand a job over */
+    struct event *idle_timer;    /* until an executor without work is ended */
     uint64_t idle_since_usec;
-    bool has_ended; /* the last job that it had; until domain_settle() */
+    bool has_ended; /* its last job has ended; cleared by domain_settle() */
     struct list plugins;
     uint64_t n_used;  /* plugins.c: counts uses */
-    uint64_t n_loads; /* sent so far */
+    uint64_t n_loads; /* loads sent so far */
     struct queue queue;
-    struct list handed;  /* in order */
+    struct list handed;  /* in the order of their hand-over */
     struct list waiting; /* jobs->waiting */
-    uint64_t placed;     /* see jobs.n_placed: of the last job that was handed over */
-    bool has_turn;       /* one of its jobs may be handed over, before what else waits for a run slot */
+    uint64_t placed;     /* jobs.n_placed at its last hand-over */
+    bool has_turn;       /* it may hand over one job before the others that wait for a run slot */
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
-    uint32_t n_aside; /* jobs that are asked for at the store before they are handed over */
+    uint32_t n_aside; /* jobs that wait for the store before their hand-over */
     struct recall recall;
-    uint32_t n_aged;            /* of those handed */
-    uint32_t n_deaths;          /* in a row, of executors that were of no use */
-    bool spoilt;                /* jobs have left the executor in a state that later ones should not have (recycle.c) */
-    bool starved;               /* it could not load a plugin for that: the next one loads what is waited for */
-    uint64_t started_usec;      /* the executor, or the one that is to follow a spoilt one */
-    bool distrusted;            /* the executor told lies and is being ended */
-    bool unpumped;              /* more may be handed over, in the next turn of the loop */
-    uint32_t n_unrung;          /* jobs that were handed over since the executor's doorbell was rung */
+    uint32_t n_aged;   /* aged jobs among those handed over */
+    uint32_t n_deaths; /* successive executors that ended before they were `useful` */
+    /* jobs have left the executor in a state that later jobs should not inherit (recycle.c) */
+    bool spoilt;
+    bool starved;               /* being spoilt, it could not load a plugin: the next executor loads it */
+    uint64_t started_usec;      /* when the executor was started, or the one that replaces a spoilt one */
+    bool distrusted;            /* the executor sent invalid data and is being ended */
+    bool unpumped;              /* more can be handed over in the next turn of the loop */
+    uint32_t n_unrung;          /* jobs handed over since the executor's doorbell was last rung */
     struct event *bundle_timer; /* while there are bundles */
-    bool finishing;             /* the executor was told to end: nothing goes to it any more */
-    char *unsafe;               /* the executor cannot confine itself: why; NULL */
-    char *failed;               /* the last executor could not be started: why; NULL: it could, or that is not known */
-    uint64_t alone; /* what was handed to this executor: of which function, 0 nothing, DOMAIN_MIXED of several */
-    bool useful;    /* the executor has brought something to its end: a job, or the suspicion of a plugin */
-    struct domain *successor;                      /* the executor only finishes what it has: whose it was */
-    struct domain *standby;                        /* where the next executor gets ready */
-    struct domain *standby_of;                     /* it is that: of whom */
-    uint32_t n_expected;                           /* plugins that it still has to load */
-    struct probe *probe;                           /* the executor only tries a file for a reload; NULL */
-    uint64_t n_ended, resident_first, looked_usec; /* of this executor: jobs, bytes, and when those were looked at */
+    bool finishing;             /* the executor was told to end and gets no more jobs */
+    char *unsafe;               /* why the executor cannot confine itself; NULL: it can */
+    char *failed;               /* why the last executor could not be started; NULL: it could, or that is not known */
+    uint64_t alone;           /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
+    bool useful;              /* the executor has ended a job, or is suspected because of a plugin */
+    struct domain *successor; /* while retiring: requeued jobs go here */
+    struct domain *standby;   /* the domain in which the next executor gets ready */
+    struct domain *standby_of; /* this is the standby of that domain */
+    uint32_t n_expected;       /* plugins that the standby still has to load */
+    struct probe *probe;       /* the executor only tries a file for a reload; else NULL */
+    /* of this executor: ended jobs; its first resident bytes; when its memory was last looked at */
+    uint64_t n_ended, resident_first, looked_usec;
     struct health health;
-    struct list asks; /* parts of questions that the executor has not answered, the oldest first */
+    struct list asks; /* unanswered parts of questions, the oldest first */
     uint32_t n_asks;
-    uint32_t traced, traced_by;             /* number of the trace, 0: none; uid */
-    uint32_t n_trace_ended;                 /* executors that ended while they were traced */
-    uint32_t trace_ended[TRACE_ENDED];      /* the numbers of the first of them */
-    uint32_t n_reports;                     /* of a trace, not read yet */
-    struct list arenas;                     /* that the executor has (arena.c), the one that was used last at the end */
-    uint64_t arenas_used[RING_ARENAS / 64]; /* their places there */
-    uint32_t n_arenas_shown;                /* so far: no two of one executor have the same number */
-    struct list directs;                    /* direct lanes into the executor */
-    struct event *direct_timer;             /* while something runs in one of them */
+    uint32_t traced, traced_by;             /* number of the trace, 0: none; uid of the user that started it */
+    uint32_t n_trace_ended;                 /* executors that ended while traced */
+    uint32_t trace_ended[TRACE_ENDED];      /* numbers of the first of those */
+    uint32_t n_reports;                     /* reports of a trace that were not read yet */
+    struct list arenas;                     /* arenas that the executor has (arena.c), the last used at the end */
+    uint64_t arenas_used[RING_ARENAS / 64]; /* their places in the executor */
+    /* arenas sent so far: the source of numbers that are unique in an executor */
+    uint32_t n_arenas_shown;
+    struct list directs;        /* direct lanes into the executor */
+    struct event *direct_timer; /* armed while a direct call runs */
     bool direct_armed;
-    uint64_t direct_waited_usec; /* when a client said last that it waits */
+    uint64_t direct_waited_usec; /* when a client last reported that it waits */
 };
 
 #define JOBS_FREELISTS 25u
 
-/* names.c: names of plugins, each with its NUL. */
+/* names.c: the names of plugins, each with its NUL. */
 struct names {
     char *names;
     size_t size;
     uint64_t read_usec;     /* 0: never */
-    int fd;                 /* inotify, where it is watching */
-    bool watching, watched; /* watched: all directories are */
+    int fd;                 /* inotify, if watching */
+    bool watching, watched; /* watched: every directory is watched */
 };
 
 struct jobs {
     struct jobs_options options;
     struct hash by_id, users, by_key, lanes, gates;
-    struct hash bundles; /* by the id of their first job */
-    uint32_t n_bundled;  /* jobs in them */
+    struct hash bundles; /* by the id of the bundle's first job */
+    uint32_t n_bundled;  /* jobs in bundles */
     struct list user_gates;
-    struct freelist free_requests;                     /* to the store */
-    struct freelist free_jobs[JOBS_FREELISTS];         /* of jobs, by their size in malloc()'s steps of 16 bytes */
-    uint64_t rate_nsec;                                /* of all users: see rate_wait() */
-    struct retry_after retry_after, bytes_retry_after; /* of limits.jobs, of limits.bytes */
+    struct freelist free_requests;                     /* requests to the store */
+    struct freelist free_jobs[JOBS_FREELISTS];         /* jobs, by size in malloc()'s steps of 16 bytes */
+    uint64_t rate_nsec;                                /* for all users: see rate_wait() */
+    struct retry_after retry_after, bytes_retry_after; /* for limits.jobs; for limits.bytes */
     struct names names;
-    struct list domains; /* the one that is polled first is the first */
-    uint32_t n_taken;    /* completions in this turn of the loop, of DOMAINS_TAKE */
-    struct list waiting; /* domains, for a run slot (run-slots.c) */
-    uint64_t n_running;  /* jobs that are handed over */
-    uint64_t n_placed;   /* so many were, while there was a limit; and modulo AGEING_TURNS */
+    struct list domains; /* in the order of polling */
+    uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
+    struct list waiting; /* domains that wait for a run slot (run-slots.c) */
+    uint64_t n_running;  /* jobs handed over */
+    /* hand-overs so far while there was a limit; run_slot_turns: turns of run slots, modulo AGEING_TURNS */
+    uint64_t n_placed;
     uint32_t run_slot_turns;
-    struct list after_due;    /* struct awaited: have ended, and those that wait do not know yet */
-    struct list progress;     /* watches that want progress, */
-    struct list progress_due; /* and those that are looked at in this round */
-    struct list moved;        /* jobs whose slowest reader has read or gone: output_turn() */
-    struct list ends_due;     /* jobs that have ended, and some of their watches do not know yet: ends_turn() */
+    struct list after_due;    /* struct awaited: ended, and the waiting jobs were not told yet */
+    struct list progress;     /* watches that want progress */
+    struct list progress_due; /* of those, the ones still to be looked at in this round */
+    struct list moved;        /* jobs of which the slowest reader has read or gone: see output_turn() */
+    struct list ends_due;     /* ended jobs that have watches that were not told yet: see ends_turn() */
     struct event *progress_timer;
-    struct child_program program; /* what executors are started with */
-    struct helper *helper;        /* NULL: they run under wsd's uid */
-    struct cgroups *cgroups;      /* NULL: they run in wsd's */
+    struct child_program program; /* the program of the executors */
+    struct helper *helper;        /* NULL: executors run under wsd's uid */
+    struct cgroups *cgroups;      /* NULL: executors run in wsd's cgroup */
     struct jobs_counters counters;
     struct breakers breakers;
-    struct store *store; /* NULL: not there yet */
+    struct store *store; /* NULL: not open yet */
     struct event *store_event;
     struct hash keys;            /* struct policy by_key */
-    struct due_clock boot, wall; /* what waits for a span, and for a time of day */
+    struct due_clock boot, wall; /* dues after a span; dues at a time of day */
     struct hash schedules;
-    uint32_t n_selections;      /* select.c: that walk over by_id */
-    struct hash batches;        /* by the last half of their ids */
-    struct list batches_due;    /* something is to be done for them */
-    struct list batches_kept;   /* have ended, the oldest end first */
+    uint32_t n_selections;      /* select.c: selections that walk over by_id */
+    struct hash batches;        /* by the second half of the id */
+    struct list batches_due;    /* batches that batches_turn() has to serve */
+    struct list batches_kept;   /* batches that have ended, the oldest end first */
     struct list batch_progress; /* batch watches that want progress */
     uint64_t last_schedule;     /* number on disk */
-    struct list stored, dead;   /* policies of durable jobs that have ended; the first one goes first */
+    struct list stored, dead;   /* policies of ended durable jobs, in the order in which they go */
     struct event *expiry_timer, *save_timer;
-    uint64_t n_configured;     /* how often the configuration was read */
-    uint64_t last_number;      /* of a job on disk */
-    uint64_t seed[2], n_ids;   /* of ids */
-    uint64_t realtime_usec;    /* CLOCK_REALTIME less CLOCK_MONOTONIC, as it was */
-    uint64_t realtime_at_usec; /* by the latter; 0: never looked at. See jobs_realtime(). */
+    uint64_t n_configured;     /* number of times that the configuration was read */
+    uint64_t last_number;      /* the last number given to a job on disk */
+    uint64_t seed[2], n_ids;   /* for new ids */
+    uint64_t realtime_usec;    /* CLOCK_REALTIME minus CLOCK_MONOTONIC at realtime_at_usec */
+    uint64_t realtime_at_usec; /* CLOCK_MONOTONIC; 0: never looked at. See jobs_realtime() */
     uint32_t next_executor, next_ask, next_trace;
-    uint32_t traced, traced_by; /* all domains, also those to come: number of the trace, 0: none; uid */
-    struct orphans *orphans;    /* NULL: wsd gets none */
+    uint32_t traced, traced_by; /* a trace of all domains, future ones too: its number, 0: none; uid */
+    struct orphans *orphans;    /* NULL: wsd gets no orphans */
     uint32_t max_fd;            /* the highest descriptor that an input may have */
     bool draining;
-    bool drained, paused; /* by an administrator: no new jobs; none is handed over */
-    bool gates_due;       /* something may go on from a gate */
-    bool arriving;        /* many at once: they are handed over when they are all there */
-    bool run_slots_due;   /* there may be a run slot for one that waits */
-    bool has_deferred;    /* some job is on disk only, for the next wsd */
-    bool untimed;         /* something has no timer that should have one: there was no memory */
-    bool was_untimed;     /* that was said */
+    bool drained, paused; /* by an administrator. drained: no new jobs; paused: no hand-over */
+    bool gates_due;       /* some job may leave a gate */
+    bool arriving;        /* many jobs are arriving: hand-over waits until all are there */
+    bool run_slots_due;   /* a waiting domain may get a run slot */
+    bool has_deferred;    /* some job is only on disk, for the next wsd */
+    bool untimed;         /* a needed timer could not be set for want of memory */
+    bool was_untimed;     /* that was logged */
 };
 
 /* job.c */
 struct job_more *job_more(struct job *job); /* NULL: no memory */
-/* NEW, its plugin is ready or failed: accepts or refuses it. Its function, where the same would be found for each job
- * that is asked for like this one in the same breath, as long as nothing becomes known against it: it has nothing but
- * arguments and input. NULL: not so. */
+/* For a NEW job with a plugin that is ready or has failed: accepts or refuses it. Returns the function if identical
+ * requests in this array may reuse it (arguments and input only, and no crash on record), else NULL. */
 struct plugin_function *job_resolve(struct job *job, const char *function);
-void job_accept(struct job *job); /* NEW, its function is known, and nothing is against it */
-void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: ends and frees it */
-/* worth another try after this */
+void job_accept(struct job *job);                             /* NEW, its function is known, and all checks are done */
+void job_refuse(struct job *job, int code, const char *text); /* not accepted yet: refuses and frees it */
+/* the same; retry_usec: when to try again */
 void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec);
-/* in no list: those who follow are told this, and it is freed */
+/* for a job in no list: tells its watches this, and frees it */
 void job_leave(struct job *job, int code, const char *text);
-void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec); /* in the place of an end */
-void watches_defer(struct job *job, int code, const char *text); /* the same for those that do not ask the next wsd */
-void job_ended(struct job *job, const struct job_info *info); /* final: tells it, and keeps it where it is to be kept */
-void job_keep_end(struct job *job, const struct job_info *info); /* what was told, in job->more */
-/* A copy of these words, or NULL for "". Where there is no memory: words that say so, which are not those of
- * anybody. */
+void watches_refuse(struct job *job, int code, const char *text, uint64_t retry_usec); /* in place of an end */
+/* the same for watches that will not ask the next wsd */
+void watches_defer(struct job *job, int code, const char *text);
+/* final: tells the watches, and keeps the result if it is to be kept */
+void job_ended(struct job *job, const struct job_info *info);
+void job_keep_end(struct job *job, const struct job_info *info); /* keeps in job->more what was told */
+/* Copies the words; NULL for "". Without memory, returns a shared text that says so, which job_words_free() knows. */
 char *job_words(const char *words);
 char *job_words_free(char *words); /* of job_words(), or NULL; returns NULL */
 void job_timer(struct job *job, uint64_t usec);
-int job_limit_run(struct job *job); /* as the configuration says; 0 or -ENOMEM */
-/* accepted, and this user may see it; NULL */
+int job_limit_run(struct job *job); /* applies the configured limit of its run; 0 or -ENOMEM */
+/* an accepted job that this user may see; NULL: none */
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
-/* accepted, or waiting for its plugin, and this user may see it */
+/* the job is accepted or waits for its plugin, and this user may see it */
 bool job_shown_to(const struct job *job, uint32_t uid);
-struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* of these; NULL */
-enum job_state job_told_state(const struct job *job); /* handed over but not begun is queued to the world */
-int job_name(struct jobs *jobs, struct job *job);     /* puts it under its id; 0 or -ENOMEM */
-void job_unmake(struct job *job); /* in no list, nothing hangs on it any more: its memory, and its name */
-void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n); /* so many of his are open no more */
+struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* finds such a job; NULL: none */
+enum job_state job_told_state(const struct job *job); /* a job handed over and not begun is shown as queued */
+int job_name(struct jobs *jobs, struct job *job);     /* enters it into by_id; 0 or -ENOMEM */
+void job_unmake(struct job *job); /* for a job in no list, with nothing attached: frees its memory and its id */
+/* n jobs of this user have ceased to be open */
+void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n);
 void job_add_watch(struct job *job, struct watch *w);
-void job_remove_watch(struct watch *w); /* at a cost that does not grow with the job's other watches */
-/* The end as it is told, and kept where somebody will ask. c NULL: it has not run. */
+void job_remove_watch(struct watch *w); /* its cost does not grow with the job's other watches */
+/* Makes the description of the end, which is told and kept. c NULL: the job has not run. */
 void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c,
                       char worker[static 24], struct job_info *ret);
-void job_enqueue(struct job *job); /* its input is there. It may end, and be gone */
-/* From any state but NEW that is not final, in no list and no slot any more; c may be NULL. May free the job. */
+void job_enqueue(struct job *job); /* its input is complete. May end and free the job */
+/* Ends a job: from any state but NEW that is not final; the job is in no list and no slot. c may be NULL. May free the
+ * job. */
 void job_finish(struct job *job, enum job_state state, int exit, const char *error, const struct front_completion *c);
 bool job_final(const struct job *job);
 struct log_about job_about(const struct job *job); /* for log_event(); lives as long as the job */
 void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
-const char *job_time_words(const struct job *job); /* for one whose time was up */
-void job_arm(struct job *job);                     /* it was handed over: its time may run */
-/* Sets one of the timers that jobs_rearm() knows, and sees to it that it is called where there was no memory for
- * that. */
+const char *job_time_words(const struct job *job); /* for a job that ran out of time */
+void job_arm(struct job *job);                     /* it was handed over: starts its timeout */
+/* Sets one of the timers that jobs_rearm() knows. Without memory for that, has jobs_rearm() called later. */
 void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
-void jobs_rearm(struct jobs *jobs); /* tries again the timers that there was no memory for, by what each is there for */
+void jobs_rearm(struct jobs *jobs); /* sets the timers again that found no memory */
 #define PROGRESS_USEC  100000u      /* between two looks at the progress of followed jobs */
-#define PROGRESS_LOOKS 4096u        /* at most, in one turn of the loop */
-#define ENDS_A_TURN    128u         /* watches that are told of an end before the loop looks at something else */
-/* final: tells the watches that have all output, in ends_turn(); frees what nobody wants */
+#define PROGRESS_LOOKS 4096u        /* looks in one turn of the loop, at most */
+#define ENDS_A_TURN    128u         /* watches told of an end in one turn of the loop */
+/* final: tells the watches that have all output, in ends_turn(); frees the job if nothing needs it */
 void job_settle(struct job *job);
 void ends_turn(struct jobs *jobs); /* once a turn of the loop */
-/* the same, where only this watch may have got all of it; NULL: none has */
+/* the same, where only this watch can have got all of it; NULL: none has */
 void job_settle_one(struct job *job, struct watch *w);
-void watch_late(struct watch *w, bool late); /* counted while its job has ended without it */
+void watch_late(struct watch *w, bool late); /* sets w->late, and counts it in n_unread */
 void job_describe(const struct job *job, struct job_info *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jobs.c: the door to the job table: submit, follow, list, cancel, drain.
+ * jobs.c: the interface of the job table: submit, follow, list, cancel, drain.
  * Owns the tables of jobs, users and domains. [loop]
- * Keeps: a user sees and touches only his own jobs; root all.
+ * Keeps: a user sees and touches only the user's own jobs; root all.
  * Does not know sockets or messages. */
 #include "jobs/jobs.h"
 
@@ -51,7 +51,7 @@ static uint64_t id_key(const uint8_t id[16])
 #define NOT_TAKEN    1   /* of submit() */
 #define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
 
-#define REALTIME_USEC 1000u /* so long a clock that was set may go unnoticed */
+#define REALTIME_USEC 1000u /* a change of the clock may go unnoticed for so long */
 #define ID_TIME       6     /* bytes of milliseconds; 10 bits of microseconds follow */
 
 uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
@@ -63,9 +63,9 @@ uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
     return now_usec + jobs->realtime_usec;
 }
 
-/* 58 bits of time, so that ids sort by age, and 70 of chance, so that machines need not agree (as UUID version 7). Not
- * a secret: who asks by id is asked who he is. The last 64 count up from where chance has begun: jobs that come one
- * behind the other are so in the table too, which saves a cache miss for most of them. */
+/* 58 bits of time, so that ids sort by age, and 70 random bits, so that machines need not agree (as UUID version 7).
+ * Not a secret: the rights of a client that asks by id are checked. The last 64 bits count up from a random start:
+ * successive jobs then are neighbours in the table, which saves most of them a cache miss. */
 void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
     uint64_t ms = now_usec / 1000, number = jobs->seed[0] + jobs->n_ids;
@@ -86,14 +86,13 @@ uint64_t job_submitted_usec(const struct job *job)
     return (half >> 16) * 1000 + MIN(usec, 999u);
 }
 
-/* It has been accepted, so it may be spoken of. */
+/* Whether the job has been accepted, so that it may be shown. */
 static bool is_known(const struct job *job)
 {
     return job->state != JOB_NEW && !durable_unacknowledged(job);
 }
 
-/* NEW, and its plugin is not there yet: it can be seen and cancelled, as whoever waits for an executor would like to
- * know. */
+/* NEW, and its plugin is not loaded yet: it can be seen and cancelled, like a job that waits for an executor. */
 static bool is_waiting(const struct job *job)
 {
     return job->state == JOB_NEW && job->function == JOB_NO_FUNCTION;
@@ -211,7 +210,7 @@ static int start_helper(struct jobs *jobs)
     return 0;
 }
 
-/* Before the helper: who is started then is where wsd is. */
+/* Before the helper, which starts in wsd's cgroup of that moment. */
 static int start_cgroups(enum jobs_cgroups wanted, struct cgroups **ret_cgroups)
 {
     char error[CGROUP_ERROR];
@@ -422,7 +421,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     return NULL;
 }
 
-/* How long until this user may submit another one; it is counted where that is now. */
+/* How long until this user may submit another job; counts the job if that is now. */
 static uint64_t rate_limit(struct jobs *jobs, struct user *user)
 {
     const struct jobs_limits *l = &jobs->options.limits;
@@ -440,13 +439,13 @@ static uint64_t rate_limit(struct jobs *jobs, struct user *user)
     return 0;
 }
 
-/* Whether there are so many already; if so, when the next one may come. */
+/* Whether the limit is reached; if so, when the next one may come. */
 static bool is_full(struct retry_after *retry_after, uint64_t n, uint64_t most, uint64_t *ret_retry_usec)
 {
     if (n >= most)
         *ret_retry_usec = retry_after_refuse(retry_after, clock_monotonic_usec());
     else if (n + 1 < most)
-        retry_after->due_usec = 0; /* there is more than one place: nobody need wait */
+        retry_after->due_usec = 0; /* more than one place is free: no client need wait */
     return n >= most;
 }
 
@@ -563,7 +562,7 @@ static void follow(struct job *job, struct watch *w)
         job_settle_one(job, w);
 }
 
-/* The same key again: the input that comes with it is not needed. */
+/* Joins a job with the same key; the input of this request is not needed. */
 static int join(struct job *job, const struct job_request *r, struct watch *w)
 {
     if (is_known(job))
@@ -584,7 +583,7 @@ static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
                               .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
 }
 
-/* 0: it is there. NOT_TAKEN, with code and words; -ENOMEM. */
+/* Finds or makes the domain and the plugin. Returns 0; NOT_TAKEN, with code and words; -ENOMEM. */
 static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, int *ret_code,
                       const char **ret_text)
 {
@@ -609,7 +608,7 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
     return named == -EACCES || named == -ENAMETOOLONG ? NOT_TAKEN : named;
 }
 
-/* What job_resolve() has found for one like these, since the configuration was read. */
+/* The function that job_resolve() found for a request like these, since the configuration was read. */
 static struct plugin_function *known_function(struct jobs *jobs, const struct job_request *r,
                                               const struct job_place *place)
 {
@@ -620,7 +619,7 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
     return f && f->plain == jobs->n_configured ? f : NULL;
 }
 
-/* Where it is there, and its function is known: without making anything, since they may be refused. */
+/* Finds the domain, plugin and function, if all are known; makes nothing, since the jobs may be refused. */
 static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
 {
     _cleanup_(freep) char *request = NULL;
@@ -641,7 +640,8 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     place->plugin = p;
 }
 
-/* 0 also where it was refused for its own sake; NOT_TAKEN: for what holds for the next as well; -ENOMEM. */
+/* Returns 0 also if the job was refused for a reason of its own; NOT_TAKEN: for one that holds for the next job as
+ * well; -ENOMEM. */
 static int submit(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct watch *owner)
 {
     struct user *user = place->user;
@@ -938,7 +938,7 @@ bool jobs_asleep(struct jobs *jobs)
         return false;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
         domain_settle(d);
-        if (d->n_unrung || d->unpumped) /* since jobs_poll(), for a connection whose frames had been held back */
+        if (d->n_unrung || d->unpumped) /* since jobs_poll(), for a connection that had frames held back */
             return false;
         if (d->executor && !d->distrusted && front_asleep(&d->executor->front))
             return false;
@@ -994,7 +994,7 @@ void jobs_drain(struct jobs *jobs)
     lanes_review(jobs);
 }
 
-/* What was counted by other rates says nothing about these. */
+/* Resets the rates, since what was counted by other limits does not apply. */
 static void forget_rates(struct jobs *jobs)
 {
     jobs->rate_nsec = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.c: direct lanes (ring/lane.h) from wsd's side: who gets one, what may be called through it, how long, and what
- * becomes of its calls when the executor dies.
+ * lane.c: direct lanes (ring/lane.h) on wsd's side: who gets one, which calls are allowed, for how long, and what
+ * becomes of them when the executor dies.
  * Owns each lane from jobs_lane_open() until the executor has let go of it, or is dead. [loop]
- * Keeps: a lane leads into the executor of its client's own domain; no more of a user's calls run than he may have
- * jobs; each call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
- * Does not see calls: it looks at them now and then, in memory that clients cannot write. */
+ * Keeps: a lane leads into the executor of its client's own domain. No more calls of a user run than the user may have
+ * jobs. Each call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
+ * Does not see each call: it looks at them now and then, in memory that clients cannot write. */
 #include "jobs/lane.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@
 #define WAITED_USEC    3000000u /* a client that waits says so each second */
 #define JUDGE_LOOKS    4        /* at a call that changes its state meanwhile: it can do so three times */
 
-/* A number is that of one function, by its names, for as long as the lane lives: a call that was pushed, or a client
- * that asks again for another one, may still use it. */
+/* A number belongs to one function, by its names, for the life of the lane. A call that was pushed may still use it,
+ * and so may a client that asks for another one. */
 struct bound {
     char *name;            /* NULL: nothing was ever bound */
     struct plugin *plugin; /* NULL: it is not bound now */
@@ -114,7 +114,7 @@ void lanes_stale(const struct plugin *p)
 
 /* --- credit ------------------------------------------------------------------------------------------------------- */
 
-/* Some limit is of a kind that nobody can keep over calls which wsd does not see: they go by the socket. */
+/* Whether some limit cannot be kept for calls that wsd does not see; then they go by the socket. */
 static bool counted(const struct jobs *jobs, const struct user *user)
 {
     const struct jobs_limits *l = user_limits(jobs, user);
@@ -169,7 +169,7 @@ static void tell_gone(struct direct *l, int code, const char *text)
     u->ops->gone(u, code, text);
 }
 
-/* Nobody waits for its answers any more. */
+/* Closes a lane of which the client has gone. */
 static void close_direct(struct direct *l)
 {
     struct control c = {.kind = CONTROL_LANE_CLOSE, .number = l->number};
@@ -518,7 +518,7 @@ bool lanes_wait(const struct domain *d)
            (!list_empty(&d->directs) && clock_monotonic_usec() - d->direct_waited_usec < WAITED_USEC);
 }
 
-/* Calls whose time has been up for so long that they do not heed it. */
+/* Calls that have run so far beyond their time that they evidently ignore it. */
 static uint64_t overdue(const struct direct *l, uint64_t now)
 {
     uint64_t grace = l->domain->jobs->options.limits.grace_usec, late = 0;
@@ -552,7 +552,8 @@ static bool look(struct direct *l, uint64_t now)
 
     l->domain->n_ended += begun - l->begun;
     if (moved)
-        l->domain->alone = DOMAIN_MIXED; /* a death without a note is not one of a function that ran alone */
+        /* a death without a note may then not be blamed on a function as one that ran alone */
+        l->domain->alone = DOMAIN_MIXED;
     l->begun = begun;
     if (moved)
         look_at_files(l);
@@ -657,7 +658,7 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
 
 /* --- death -------------------------------------------------------------------------------------------------------- */
 
-/* What this call ran, by the executor's word; NULL: nothing is known. */
+/* The function of this call, as the executor reports it; NULL: unknown. */
 static const struct bound *bound_of(const struct direct *l, uint32_t slot, uint32_t generation)
 {
     const struct up_direct *u = &up_of(l)->calls[slot];
@@ -707,7 +708,7 @@ static void judge(struct direct *l, uint32_t slot, const struct lanes_death *dea
     }
 }
 
-/* The one that the fault note names counts against its function, whatever its client says of it now. */
+/* Counts the crash of the call that the fault note names against its function, whatever its client reports now. */
 static void blame(struct direct *l, const struct lanes_death *death)
 {
     uint32_t first = ring_lane_slot(l->number, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * names.h: which plugins the plugin directories have. [loop]
+ * names.h: the names of the plugins in the plugin directories. [loop]
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * output.c: output on its way from an executor's memory to those who follow the job.
+ * output.c: passes output from an executor's memory to the watches of the job.
  * Owns the job's gathered output and the pieces of executor memory that it still holds. [loop]
- * Keeps: each watch sees the bytes in order, once; a reader that stands still makes only its own job wait; what is
- * gathered is charged to the job's user, read or not.
+ * Keeps: each watch sees the bytes in order, once. A reader that stands still makes only its own job wait. Gathered
+ * output is charged to the job's user, read or not.
  * Does not frame or send anything. */
 #include "jobs/output.h"
 
@@ -46,7 +46,7 @@ static size_t offer(struct job *job, struct watch *w, const void *data, size_t s
     return n;
 }
 
-/* From here on the answer cannot be whole, so the job fails instead of giving a part as all. */
+/* Marks the output as incomplete: the job fails, rather than give a part as the whole. */
 static void lose(struct job *job, int why)
 {
     if (job->more)
@@ -89,7 +89,7 @@ void output_add(struct job *job, const void *data, size_t size)
         lose(job, -ENOMEM);
         return;
     }
-    /* the common case: one reader, who has all that came before */
+    /* the common case: one watch, which has had all that came before */
     if (!(job->flags & JOB_DETACHED) && !job_withheld(job) && job->watches && !job->watches->next &&
         buffered(job) == 0 && job->watches->offset == m->received)
         done = offer(job, job->watches, p, size);
@@ -185,7 +185,7 @@ static void give_back(struct job *job, uint64_t size)
     m->charged -= size;
 }
 
-/* What every reader has seen is let go, unless it is kept for later ones. */
+/* Frees what every watch has had, unless it is kept for later ones. */
 static void drop_read(struct job *job)
 {
     uint64_t least = job_received(job);
@@ -256,7 +256,7 @@ void output_discard(struct job *job)
         output_free(job);
         job->more->received = 0;
     }
-    /* nobody has had a byte; who joined behind what was gathered begins with the others now */
+    /* no watch has had a byte; one that joined later starts at the begin now, like the others */
     for (struct watch *w = job->watches; w; w = w->next)
         w->offset = 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plugins.c: what wsd knows of the plugins of a domain, by the word of its executor.
+ * plugins.c: the plugins of a domain, as its executor reports them.
  * Owns the entries, the jobs that wait for a load, and the questions about plugins. [loop]
- * Keeps: a number means the same plugin in every life of the executor; entries live as long as the domain, so jobs may
+ * Keeps: a number means the same plugin in each executor of the domain. Entries live as long as the domain, so jobs may
  * point at functions.
- * Does not open or load plugin files: the executor does. Looks at one only where its own configuration, or the user of
- * a user's own wsd, says that it is. */
+ * Does not open or load plugin files: the executor does. Looks at a file only where wsd's own configuration, or the
+ * user of a user's own wsd, names it. */
 #include "jobs/plugins.h"
 
 #include <assert.h>
@@ -54,8 +54,8 @@ static bool is_path(const char *request)
     return strchr(request, '/') != NULL;
 }
 
-/* The path is where the request leads. Else it is only an executor's word, and the loop looks nowhere for that: a file
- * system that does not answer would stop it. */
+/* Whether the request leads to the entry's path. Otherwise the path is only an executor's word, and the loop must not
+ * look there: a file system that does not answer would stop it. */
 static bool leads_to_path(const struct plugin *p)
 {
     size_t n = strlen(p->request), dir_size;
@@ -86,7 +86,7 @@ static void stamp_take(const struct plugin *p, uint64_t ret[4])
     ret[3] = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 }
 
-/* The file of a loaded plugin is another one now. A file that is gone does not count: the loaded copy goes on. */
+/* Whether the file of a loaded plugin is another one now. A missing file does not count: the loaded copy goes on. */
 static bool has_changed(struct plugin *p)
 {
     uint64_t stamp[4], now = clock_usec(CLOCK_MONOTONIC_COARSE); /* each submit looks at it */
@@ -151,7 +151,8 @@ struct plugin *plugin_loading(struct domain *d)
     return first;
 }
 
-/* The time limit is for one load: those behind it do not spend theirs yet, nor those before there is an executor. */
+/* Sets the time limit of the present load. Those behind it do not use theirs yet, nor do any before there is an
+ * executor. */
 static void load_timer_set(struct domain *d)
 {
     struct plugin *p = plugin_loading(d);
@@ -186,7 +187,7 @@ struct plugin_function *plugin_wait(struct job *job, const char *function)
     return NULL;
 }
 
-/* Only now the name is known by which the configuration may want it apart. */
+/* Only now is the plugin's name known, by which the configuration may want it apart. */
 static bool moved(struct plugin *p, struct job *job, const char *function)
 {
     struct domain *d = p->domain, *own;
@@ -207,7 +208,7 @@ static bool moved(struct plugin *p, struct job *job, const char *function)
     return true;
 }
 
-/* The load has come to an end: everything that waited for it goes on. */
+/* The load has ended: all that waited for it goes on. */
 static void settled(struct plugin *p)
 {
     p->settling = true;
@@ -238,7 +239,7 @@ void plugin_failed(struct plugin *p, int error, const char *text)
     escape_text(words, sizeof(words), text);
     free(p->error_text);
     p->error_text = strdup(words);
-    if (error != ENOENT && error != EAGAIN) { /* else somebody only mistyped a name, or comes again */
+    if (error != ENOENT && error != EAGAIN) { /* otherwise it is only a mistyped name, or a repeated request */
         const struct log_about about = {.plugin = p->request};
 
         log_event(LOG_KIND_PLUGIN_REFUSED, LOG_WARNING, &about, "plugin %s: refused: %s", p->request, words);
@@ -258,7 +259,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
     executor_kill(p->domain->executor);
 }
 
-/* What could not be loaded, or is an older file that no executor has any more, and that nobody asks about. */
+/* An entry that could not be loaded, or of an older file that no executor has, and that no query waits for. */
 bool plugin_forgettable(const struct plugin *p)
 {
     return !p->n_jobs && !p->settling && !reload_tries(p) && list_empty(&p->waiting) && list_empty(&p->queries) &&
@@ -266,8 +267,8 @@ bool plugin_forgettable(const struct plugin *p)
             (p->state == PLUGIN_UNKNOWN && (p->stale || p->reload)));
 }
 
-/* An executor may have it, and goes on without: whoever asks for it again has it loaded again. Not while another
- * executor loads what this one has. */
+/* An entry that an executor may have but does not need: the next request loads it again. Not while another executor
+ * loads what this one has. */
 static bool is_unused(const struct plugin *p)
 {
     return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload &&
@@ -294,7 +295,7 @@ static void forget_least_used(struct domain *d)
     plugin_free(least);
 }
 
-/* Older files are forgotten with the executor that has them; one that does nothing can go now. */
+/* Entries of older files are dropped with the executor that has them, so an idle executor is ended now. */
 static void forget_stale_loads(struct domain *d)
 {
     list_for_each_entry (struct plugin, p, &d->plugins, link) {
@@ -305,8 +306,8 @@ static void forget_stale_loads(struct domain *d)
     }
 }
 
-/* A number that no entry has, or RING_NONE. A number means something to an executor once it has loaded what goes with
- * it, so one of a load that failed is free. */
+/* Returns a number that no entry has, or RING_NONE. An executor knows a number only once it has loaded the plugin, so
+ * that of a failed load is free. */
 static uint32_t number_take(struct domain *d)
 {
     bool used[JOBS_PLUGINS] = {false};
@@ -435,8 +436,8 @@ void plugin_load(struct plugin *p)
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
 }
 
-/* Copies the text at *at, shorter than max, up to its NUL, into *ret, and moves *at behind it. False: there is none.
- * Where there was no memory that is noted, and *ret stays. */
+/* Copies the text at *at, shorter than max, with its NUL, into *ret, and moves *at behind it. False: there is none.
+ * Without memory that is noted, and *ret stays. */
 static bool text_take(struct plugin *p, const struct control *c, size_t *at, size_t max, char **ret)
 {
     size_t room = MIN(c->text_size - *at, max), n = strnlen(c->text + *at, room);
@@ -475,8 +476,7 @@ static bool words_take(struct plugin *p, const struct control *c, size_t *at, si
     return true;
 }
 
-/* The executor has said all of it. What we could not take we have not understood: it is for the next one to ask
- * again. */
+/* The executor has described the plugin completely. What found no memory is not known: the next request asks again. */
 static void described(struct plugin *p)
 {
     if (p->unread) {
@@ -500,8 +500,8 @@ void plugin_load_wanted(struct domain *d)
     }
 }
 
-/* Nothing is wrong with the plugin: the executor lacks descriptors, memory or threads, which its jobs have used up.
- * Where a fresh one comes, the plugin is loaded there. */
+/* The executor lacks descriptors, memory or threads, which its jobs have used up; the plugin is fine. If a fresh
+ * executor comes, the plugin is loaded there. */
 static bool is_starved(struct plugin *p, const struct control *c)
 {
     struct domain *d = p->domain;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * policy.c: keys and retries: a job that comes twice is the same one; one that ends badly is tried again.
+ * policy.c: keys and retries: a job that is submitted twice is the same one; a job that ends badly is retried.
  * Owns struct policy and the table of keys. [loop]
- * Keeps: a user's key names one job as long as that is known; a job that will be tried again tells nobody of this end,
- * nor any of its output.
+ * Keeps: a user's key names one job as long as that job is known. A job that will be retried tells its watches neither
+ * this end nor any of its output.
  * Does not write to the disk (durable.c). */
 #include "jobs/policy.h"
 
@@ -91,8 +91,8 @@ bool job_withheld(const struct job *job)
     return p && (p->durable || p->retries) && (!job_final(job) || p->ending || p->away);
 }
 
-/* Doubles with each try; up to half of it less, at random, so that what failed together does not come again
- * together. */
+/* The pause doubles with each try. It is shortened at random by up to a half, so that jobs that failed together do not
+ * come back together. */
 static uint64_t pause_of(const struct policy *p)
 {
     uint64_t pause = MIN(p->retry_usec << MIN(p->retried, 20u), MAX(RETRY_MAX_USEC, p->retry_usec)), chance = 0;

@@ -18,7 +18,7 @@ struct list *queue_of(struct queue *q, int priority)
     return &q->lists[QUEUE_OF(priority)];
 }
 
-/* Where more than one user has jobs of that priority. */
+/* The lane of a further user at a priority. */
 struct other_lane {
     struct lane lane; /* first */
     struct hash_link by_key;
@@ -58,7 +58,7 @@ static struct lane *find(struct queue *q, const struct job *job)
     return NULL;
 }
 
-/* The queue's own is whose it is first, so that most need no other. */
+/* The first user of a priority gets the queue's own lane, so that most users need no other. */
 static struct lane *find_or_make(struct queue *q, const struct job *job)
 {
     struct lane *own = &q->lanes[QUEUE_OF(job->priority)], *lane = find(q, job);
@@ -103,7 +103,7 @@ void queue_put(struct queue *q, struct job *job, bool front)
     *q->n_all += job_count(job);
 }
 
-/* Of the highest priority that waits, from that list on; PRIORITIES: nobody does. */
+/* The first list from this one on that has waiting jobs; PRIORITIES: none. */
 static uint32_t list_from(const struct queue *q, uint32_t from)
 {
     uint64_t without = from % 64;

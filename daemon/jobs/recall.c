@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recall.c: what was handed ahead is taken back where somebody else's turn has come.
+ * recall.c: takes back jobs that were handed ahead, when another user's or priority's turn comes.
  * Owns the timer. [loop]
- * The queue is in the right order, but up to RING_SLOTS jobs are with the executor already, first in, first out. Where
- * these are short nobody minds. Where they are long, who comes now would wait for all of them: so a moment after he
- * came those that have not begun are looked at, and, where their order is not what it would be now, go back to the
- * queue.
- * Keeps: a job that has begun, that had its turn because it had waited for long (queue_aged()), or whose input went by
- * descriptor, stays; each other one keeps its place in its lane.
+ * The queue is in the right order, but up to RING_SLOTS jobs are with the executor already, first in, first out. While
+ * these are short, that does no harm. While they are long, a new job would wait for all of them. So a moment after a
+ * job came, those handed over that have not begun are checked. If the queue's order would now be another one, they go
+ * back to the queue.
+ * Keeps: a job stays with the executor if it has begun, if it got its turn by age (queue_aged()), or if its input went
+ * by descriptor. Each other one keeps its place in its lane.
  * Does not choose the order (queue.c). */
 #include "jobs/recall.h"
 
@@ -44,7 +44,7 @@ static struct seen *seen_of(struct ahead *a, const struct user *user, int priori
     return &a->lanes[a->n_lanes++];
 }
 
-/* Of this priority or a lower one: lanes, and jobs in them. */
+/* Counts the lanes of this priority or lower ones, and the jobs in them. */
 static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
 {
     uint32_t n = 0;
@@ -64,7 +64,8 @@ static bool waits(struct domain *d, const struct job *job)
            front_waiting(&d->executor->front, job->slot);
 }
 
-/* Whether somebody waits behind more than would be before him in turn, and than the workers have begun meanwhile. */
+/* Whether a user waits behind more jobs than would come before it in turn, and than the workers have begun
+ * meanwhile. */
 static bool is_unfair(struct domain *d)
 {
     uint32_t slack = domain_workers(d), lanes;
@@ -85,7 +86,7 @@ static bool is_unfair(struct domain *d)
         if (n > s->n * lanes + slack)
             return true;
     }
-    /* Who is in the queue, at its highest priority, and has nothing there. */
+    /* The users at the queue's highest priority that have no job in the executor. */
     const struct job *first = queue_first(&d->queue);
     if (!first || count(&ahead, first->priority, &lanes) <= slack)
         return false;
@@ -100,8 +101,7 @@ static bool is_unfair(struct domain *d)
     return false;
 }
 
-/* Whether it has work ahead while another domain, for which there is no run slot (run-slots.c), has less than it could
- * run. */
+/* Whether the domain has work ahead while another one runs less than it could for want of a run slot (run-slots.c). */
 static bool hogs_places(struct domain *d)
 {
     uint32_t n = 0;

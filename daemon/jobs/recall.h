@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recall.h: what was handed ahead is taken back where somebody else's turn has come. [loop]
+ * recall.h: takes back jobs that were handed ahead, when another user's or priority's turn comes. [loop]
  */
 #pragma once
 
@@ -13,21 +13,21 @@ struct job;
 struct list;
 struct user;
 
-/* Of a domain: what its executor was handed since the last time that it had nothing. */
+/* What a domain's executor was handed since it last had no job. */
 struct recall {
     struct event *timer;
-    struct user *user; /* whose jobs they were */
+    struct user *user; /* the user of those jobs */
     int8_t priority;
-    bool mixed; /* not his alone, or not at this priority */
+    bool mixed; /* they are of several users or priorities */
 };
 
 /* 0 or a negative errno. */
 int recall_init(struct domain *d);
 void recall_deinit(struct domain *d);
-/* What was handed over behind this link of d->handed (which may be the list itself), and has not begun, goes back to
- * the queue: so many jobs. */
+/* Takes back to the queue the jobs behind this link of d->handed (which may be the list head) that have not begun.
+ * Returns how many. */
 uint32_t recall_behind(struct domain *d, const struct list *behind);
-/* the other has less than it could run, and waits for a run slot */
+/* `other` runs less than it could, and waits for a run slot */
 void recall_waits(struct domain *d, const struct domain *other);
-void recall_came(struct domain *d, const struct job *job); /* into the queue, from outside */
+void recall_came(struct domain *d, const struct job *job); /* a new job came into the queue */
 void recall_handed(struct domain *d, const struct job *job);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recover.c: what becomes of the jobs of an executor that died.
- * Owns nothing; called once for each death, with the rings still mapped, and while other threads of a dying process may
- * still be at work: what goes back to the queue is taken from them first. [loop]
- * Keeps: finished answers are given, untouched jobs go back to the head of the queue in their order, the job that a
- * fault note names is the only one that is called crashed, and every other one that was running runs again or is
- * interrupted.
+ * recover.c: recovers the jobs of an executor that died.
+ * Owns nothing. Called once for each death, with the rings still mapped, and perhaps while other threads of the dying
+ * process still run: so jobs that go back to the queue are taken from them first. [loop]
+ * Keeps: finished answers are given. Untouched jobs go back to the head of the queue in their order. Only the job that
+ * a fault note names is called crashed. Every other job that was running runs again or is interrupted.
  * Does not decide when the next executor starts (domain.c). */
 #include "jobs/recover.h"
 
@@ -31,8 +30,9 @@
 #include "jobs/recycle.h"
 #include "jobs/reload.h"
 
-#define DIRECT_USEC 100000u /* before its end, what the executor of a direct call has said counts as said by that */
-#define NULL_PAGE   0x1000u /* what follows a NULL pointer that a plugin did not look at */
+/* what an executor wrote within this time before its end counts as the direct call's words */
+#define DIRECT_USEC 100000u
+#define NULL_PAGE   0x1000u /* addresses below this: a NULL pointer that a plugin did not check */
 
 struct death {
     struct fault_note note;
@@ -59,7 +59,7 @@ static void finished_answers(struct domain *d)
     }
 }
 
-/* From the last to the first: each takes back first what was behind it, so the order stays. */
+/* From the last to the first: each split takes back the jobs behind it first, so the order stays. */
 static void split_bundles(struct domain *d)
 {
     for (struct list *l = d->handed.prev; l != &d->handed;) {
@@ -82,7 +82,7 @@ static void words_of_stack(char text[static JOB_TEXT], uint64_t size)
              whole ? size >> 20 : size >> 10, whole ? "MiB" : "KiB");
 }
 
-/* What a plugin that got no memory dies of; whether it was that, nobody knows. */
+/* The words for a death that fits a lack of memory; whether that was the cause is unknown. */
 static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = strlen(text);
@@ -93,7 +93,7 @@ static void words_of_memory(char text[static JOB_TEXT], const struct domain *d)
         domain_memory_words(d, text + n, JOB_TEXT - n);
 }
 
-/* The kernel has killed it for what it had taken. */
+/* The words where the kernel has killed it because of its memory. */
 static void words_of_end(char text[static JOB_TEXT], const struct domain *d)
 {
     size_t n = (size_t)snprintf(text, JOB_TEXT, "out of memory: ");
@@ -115,7 +115,7 @@ static void log_lines(const struct job *job, const char *text)
     }
 }
 
-/* What the process has said before it ended itself: assert(), a C++ exception, the pool. Since the job began. */
+/* The process's last words since the job began, before it ended itself: assert(), a C++ exception, the pool. */
 static bool words_of_process(char text[static JOB_TEXT], const struct domain *d, uint64_t since_usec)
 {
     size_t n = strlen(text);
@@ -158,8 +158,8 @@ static void words_of_fault(char text[static JOB_TEXT], const struct fault_note *
         words_of_memory(text, d);
 }
 
-/* What is known of a job that ends with its executor. Its CPU time: where it is not in the note, no more than it ran,
- * and than the process had. */
+/* Describes a job that ends with its executor. Its CPU time, if not in the note, is at most the time that it ran, and
+ * that of the process. */
 static struct front_completion cut_short(const struct job *job, const struct death *death, bool named)
 {
     struct executor *e = job->domain->executor;
@@ -218,7 +218,7 @@ static void requeue(struct job *job)
     domain_requeue(job);
 }
 
-/* has_slot: it is not one of many of which nobody knows who it was. */
+/* has_slot: the job's own slot was running, so it is not one of several of which any may have run. */
 static void was_running(struct job *job, bool has_slot, const struct death *death)
 {
     job->domain->useful = true; /* it ends, or has an attempt less */
@@ -258,7 +258,7 @@ static void classify(struct domain *d, struct job *job, const struct death *deat
     list_remove(&job->link);
     if (has_slot)
         d->slots[job->slot] = NULL;
-    /* what has sent output, or was told to stop, had begun, whatever its slot says */
+    /* a job that has sent output, or was told to stop, had begun, whatever its slot says */
     if (state == RING_QUEUED && !job_received(job) && !(job->more && (job->more->held_chunks || job->more->stop))) {
         job->attempts--; /* it was never touched */
         job->flags &= (uint8_t)~JOB_CONSUMED;
@@ -285,7 +285,8 @@ static bool is_fault(int code, int status)
     return false;
 }
 
-/* A process that dies of a fault without a note: a job has taken the handler away. The one job that ran, or NULL. */
+/* For a process that died of a fault without a note, since a job has removed the handler. Returns the one job that ran,
+ * or NULL. */
 static const struct job *only_job(struct domain *d)
 {
     const struct job *one = NULL;
@@ -303,8 +304,8 @@ static const struct job *only_job(struct domain *d)
     return one;
 }
 
-/* Nobody has said why it died. Where exactly one function was running, and nothing was being loaded, it was that, or
- * somebody who killed it by hand. */
+/* It died without a note. Where exactly one function was running, and nothing was being loaded, either that function
+ * was the cause, or the process was killed by hand. */
 static void suspect(struct domain *d, const struct death *death)
 {
     struct job *one = NULL;
@@ -354,7 +355,7 @@ static void describe(char text[static JOB_TEXT], struct domain *d, const struct 
         snprintf(text, JOB_TEXT, "wsd replaced it");
     else if (code == CLD_EXITED)
         snprintf(text, JOB_TEXT, "it exited with %d", status);
-    else if (status == SIGKILL) /* nobody of ours: an administrator, or the kernel where memory ran out */
+    else if (status == SIGKILL) /* no process of wsd's: an administrator, or the kernel for want of memory */
         snprintf(text, JOB_TEXT, "%s, by hand or for want of memory", strsignal(status));
     else
         snprintf(text, JOB_TEXT, "%s", strsignal(status));
@@ -364,7 +365,7 @@ void recover(struct domain *d, int code, int status)
 {
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
-    /* who was not told to end has died, whatever the exit code says: a plugin may have called _exit() */
+    /* an executor that was not told to end has died, whatever its exit code: a plugin may have called _exit() */
     bool unwanted = d->standby_of && d->standby_of->standby != d;
     bool orderly = (d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];
@@ -375,7 +376,7 @@ void recover(struct domain *d, int code, int status)
         log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u ended: %s", e->number, how);
         d->jobs->counters.executors_died++;
     }
-    /* one that has not got ready has loaded nothing yet */
+    /* an executor that did not get ready has loaded nothing yet */
     blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe &&
             !e->orphan;
     finished_answers(d);
@@ -402,8 +403,8 @@ void recover(struct domain *d, int code, int status)
     d->executor = NULL;
     d->starved = false; /* the next one is a fresh one */
     d->jobs->counters.n_executors--;
-    /* one after the other that dies and changes nothing: not without pauses, and not for ever. The suspicion of a
-     * plugin is something: it is counted too. */
+    /* successive deaths without any progress need pauses, and an end. The suspicion of a plugin is progress: it is
+     * counted, too. */
     if (d->useful || (blame && plugin_loading(d)))
         d->n_deaths = 0;
     else if (domain_wanted(d) || plugin_loading(d))
@@ -414,5 +415,5 @@ void recover(struct domain *d, int code, int status)
         if (domain_wanted(d) && domain_start(d) == 0)
             domain_pump(d);
     }
-    executor_free(e); /* its memory takes time to go: the next one gets ready meanwhile */
+    executor_free(e); /* to free its memory takes time: the next executor gets ready meanwhile */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recover.h: what becomes of the jobs of an executor that died. [loop]
+ * recover.h: recovers the jobs of an executor that died. [loop]
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recycle.c: a fresh executor in the place of one that has done much or has grown, without a gap.
- * Owns the domains that are in no table: one whose executor is made ready (`standby`), and those whose executor
- * finishes what it has begun (`successor`: where everything else goes). [loop]
- * Keeps: the old one serves until the new one has every plugin loaded that it had; a job stays with the executor that
- * it was handed to; what comes back goes to the successor, and no job points at a domain that is freed.
+ * recycle.c: replaces an executor that has run many jobs or has grown, without a gap.
+ * Owns the domains that are in no table: one in which the next executor gets ready (`standby`), and those in which an
+ * old executor finishes what it has begun (their `successor` gets everything else). [loop]
+ * Keeps: the old one serves until the new one has loaded every plugin that it had. A job stays with the executor that
+ * it was handed to. Jobs that come back go to the successor, and no job points at a freed domain.
  * Does not decide what becomes of jobs when an executor dies (recover.c). */
 #include "jobs/recycle.h"
 
@@ -25,10 +25,9 @@
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
 
-#define OLD_MAX   4u       /* executors of one domain that still finish: no more recycling meanwhile */
+#define OLD_MAX   4u       /* executors of one domain that may still be finishing; with so many, none is recycled */
 #define LOOK_USEC 1000000u /* between looks at the memory of an executor */
-/* Of an executor that is spoilt, before the next one is started: a function that spoils each must not cost a start a
- * job. */
+/* least life of a spoilt executor: a function that spoils each one must not cost a start for each job */
 #define SPOILT_USEC 100000u
 
 /* --- when ------------------------------------------------------------------------------------------------------- */
@@ -72,7 +71,7 @@ static uint32_t count_old(const struct domain *d)
     return n;
 }
 
-/* Whether what an executor has is known here well enough to be had by another. */
+/* Whether everything that the executor has loaded is known, so that another one can load it. */
 static bool is_settled(struct domain *d)
 {
     return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed &&
@@ -109,7 +108,7 @@ static void spoilt(struct domain *d, const char *reason)
 
 bool recycle_starved(struct domain *d, const char *reason)
 {
-    /* one that has done nothing has not spoilt it: another one would be no better */
+    /* jobs cannot have spoilt an executor that has done nothing: another one would be no better */
     if (!d->useful || d->standby_of || d->successor || d->probe)
         return false;
     spoilt(d, reason);
@@ -209,7 +208,7 @@ void recycle_ready(struct domain *n)
         loaded_one(n);
 }
 
-/* The same function at the same place as in the executor before. */
+/* Whether the function is the same, at the same place, as in the executor before. */
 static bool is_same(const struct plugin *p, const struct control *c)
 {
     for (uint32_t i = 0; i < p->n_functions; i++)
@@ -229,7 +228,7 @@ void recycle_control(struct domain *n, const struct control *c)
         if (q->number == c->number && q->in_next == 1)
             p = q;
     }
-    /* another file than before, or gone: the old one goes on, and tells whoever asks */
+    /* the file is another one, or gone: the old executor goes on, and reports that on request */
     if (!p || p->stale || (c->kind == CONTROL_LOADED && (c->error || c->functions != p->n_announced)) ||
         (c->kind == CONTROL_FUNCTION && !is_same(p, c))) {
         log_notice("executor %u stays: its plugins cannot be loaded again as they were",
@@ -252,7 +251,7 @@ void recycle_control(struct domain *n, const struct control *c)
         (b) = swap_;                                                                                                   \
     } while (0)
 
-/* Everything that belongs to one life of an executor changes places; n is then the old one's. */
+/* Exchanges everything that belongs to one executor; n then has the old one. */
 static void take_over(struct domain *d, struct domain *n)
 {
     log_info("executor %u takes the place of executor %u, which finishes %u jobs", n->executor->number,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * recycle.h: a fresh executor in the place of one that has done much or has grown, without a gap. [loop]
+ * recycle.h: replaces an executor that has run many jobs or has grown, without a gap. [loop]
  */
 #pragma once
 
 #include "jobs/job.h"
 
-void recycle_look(struct domain *d, uint32_t n);           /* so many jobs have ended */
-void recycle_spoilt(struct domain *d, const char *reason); /* by its jobs */
-/* it cannot load a plugin; false: and no other executor will */
+void recycle_look(struct domain *d, uint32_t n);           /* n jobs have ended */
+void recycle_spoilt(struct domain *d, const char *reason); /* its jobs have spoilt the executor */
+/* it cannot load a plugin; false: nor could another executor */
 bool recycle_starved(struct domain *d, const char *reason);
-void recycle_abandon(struct domain *d);                          /* the one that stands by is not wanted any more */
-void recycle_ready(struct domain *n);                            /* the executor that stands by is there */
-void recycle_control(struct domain *n, const struct control *c); /* LOADED, FUNCTION of the standby */
-/* recover() is done; frees the domain where it was for this executor only. */
+void recycle_abandon(struct domain *d);                          /* drops the standby */
+void recycle_ready(struct domain *n);                            /* the standby's executor is ready */
+void recycle_control(struct domain *n, const struct control *c); /* LOADED or FUNCTION from the standby */
+/* Called when recover() is done. True: the domain was for this executor only, and is freed. */
 bool recycle_gone(struct domain *d);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reload.c: `wsctl plugin reload`: a plugin's file is loaded now, and takes the place of the one in use where it can
- * be.
- * Owns what is remembered of the old one while the new one is tried, and the domain whose executor tries it: in no
- * table, without jobs, gone after it. [loop]
- * Keeps: the executor that runs jobs loads a file only after another one has; until then jobs get the old one, and
- * those that were submitted before end on it; a file that cannot be loaded changes nothing, whether it is refused,
- * crashes or hangs, and is not tried again by itself before it changes.
- * Does not load: it makes an entry that jobs do not find, and plugins.c does with it as with any. */
+ * reload.c: `wsctl plugin reload`: loads a plugin's file now, and replaces the one in use if that succeeds.
+ * Owns what is remembered of the old file while the new one is tried. Owns the domain of the executor that tries it,
+ * which is in no table, has no jobs and goes afterwards. [loop]
+ * Keeps: the executor that runs jobs loads a file only after another executor has. Until then jobs get the old one, and
+ * those submitted before end on it. A file that cannot be loaded changes nothing, whether it is refused, crashes or
+ * hangs; it is not loaded again until it changes.
+ * Does not load: it makes an entry that jobs do not find, and plugins.c treats it like any other. */
 #include "jobs/reload.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
 
-/* What was in use when the reload was asked for; version NULL: nothing. */
+/* What was in use at the request for the reload; version NULL: nothing. */
 struct plugin_reload {
     char *version, *build;
     uint64_t digest;
@@ -92,7 +91,7 @@ void reload_rearm(struct probe *t)
         jobs_timer(t->domain->jobs, t->timer, 0);
 }
 
-/* An executor of no importance has loaded the file, or has not. Not the place to free anything: others look at it. */
+/* The trial executor has loaded the file, or has not. Must not free anything, since the caller still uses it. */
 static void on_tried(struct plugin_query *q, const struct plugin_info *info, int error)
 {
     struct probe *t = container_of(q, struct probe, query);
@@ -139,7 +138,7 @@ static int probe_begin(struct plugin *candidate)
 
 /* --- the change --------------------------------------------------------------------------------------------------- */
 
-/* Not where nobody asks any more, and the executor that was to load it has gone. */
+/* False also where no query is left and the executor that was to load it has gone. */
 static bool is_under_way(const struct plugin *p)
 {
     return p->reload && (reload_tries(p) || p->state == PLUGIN_LOADING || p->settling || !list_empty(&p->queries));
@@ -214,7 +213,7 @@ void reload_describe(const struct plugin *p, struct plugin_info *ret)
     ret->old_build = r->build ? r->build : "";
 }
 
-/* The entry that is tried. NULL: too many, or no memory. */
+/* Makes the entry for the trial. NULL: too many, or no memory. */
 static struct plugin *try_new(struct domain *d, const char *request)
 {
     _cleanup_(reload_freep) struct plugin_reload *r = calloc(1, sizeof(*r));
@@ -274,7 +273,7 @@ int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const ch
     return r;
 }
 
-/* --- who --------------------------------------------------------------------------------------------------------- */
+/* --- users -------------------------------------------------------------------------------------------------------- */
 
 int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const struct directory *directory,
                       uint64_t **ret_owners, size_t *ret_n)
@@ -298,7 +297,7 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
         bool known = false;
 
         for (size_t i = 0; i < n; i++)
-            known |= owners[i] == d->key; /* of the executors of one user it is one that gets the new jobs */
+            known |= owners[i] == d->key; /* of one user's executors, it is the one that gets the new jobs */
         if (p && p->name && p->state != PLUGIN_FAILED && !known)
             owners[n++] = d->key;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * restore.c: what is on disk becomes jobs again, at the start; and the way to the store and back.
+ * restore.c: makes jobs of the rows on disk, at the start; opens and closes the store.
  * Owns the store, and the event of its answers. [loop]
- * Keeps: each job that was acknowledged is there under its id before the first client asks; one that may have begun,
- * and must not run twice, is interrupted. What cannot be made a job of now stays on disk.
- * The plugin is not loaded yet then: what was known of the function at the submit stands for it (as in
- * job_breaker_move()), and the job ends where the plugin has it no more. */
+ * Keeps: each acknowledged job is there under its id before the first client asks. One that may have begun, and must
+ * not run twice, is interrupted. A row that cannot become a job now stays on disk.
+ * The plugin is not loaded yet then. What was known of the function at the submit stands for it (as in
+ * job_breaker_move()), and the job ends if the plugin does not have the function now. */
 #include "jobs/restore.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static bool copy(const char *text, char **ret)
     return *ret || !text || !*text;
 }
 
-/* What it was when it ended, or waits as. 0 or -ENOMEM. */
+/* Restores the details of its end, or of its wait. Returns 0 or -ENOMEM. */
 static int fill_more(struct job *job, const struct store_row *row)
 {
     struct job_more *m = job->more;
@@ -69,7 +69,7 @@ static int fill_more(struct job *job, const struct store_row *row)
                : -ENOMEM;
 }
 
-/* What comes from disk only when it is wanted has no room in the job. */
+/* The size of inline input; input that is read from disk only when needed has no room in the job. */
 static size_t inline_input(const struct store_row *row)
 {
     return row->input_size <= STORE_INLINE ? row->input_size : 0;
@@ -139,7 +139,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     return job;
 }
 
-/* It has ended before. Its state is that of a record, and no move. */
+/* Restores a job that has ended. Sets its state directly, without a state change. */
 static void restore_ended(struct job *job, const struct store_row *row)
 {
     uint64_t keep = job->domain->jobs->options.limits.store_keep_usec, now = clock_realtime_usec();
@@ -197,7 +197,7 @@ int restore_job(struct jobs *jobs, const struct store_row *row, const void *give
         job_free(job);
         return -ENOMEM;
     }
-    /* one that is marked, or was tried before, has waited */
+    /* a job that is marked, or had a try before, has waited already */
     if (!final && row->after_size && !row->started && !row->retried) {
         int r = after_restore(jobs, row, &job->more->awaiting);
 
@@ -240,7 +240,7 @@ static int read_one(const struct store_row *row, void *userdata)
     return 0;
 }
 
-/* Those that may have begun, and those that wait for others. */
+/* Looks again at jobs that may have begun, and at those that wait for others. */
 static void look_again(struct jobs *jobs)
 {
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
@@ -278,8 +278,8 @@ int jobs_start(struct jobs *jobs)
     struct store *store;
     int r;
 
-    /* No run of a durable job begins beside the last one's processes. Before the store is opened: the kernel gives this
-     * lock of one that was killed back after those of its database. */
+    /* Waits, so that no run of a durable job begins beside the processes of the last run. Before the store is opened:
+     * the kernel releases this lock of a killed wsd after those of its database. */
     if (jobs->program.predecessor_fd >= 0)
         predecessor_wait(jobs->program.predecessor_fd);
     r = store_open(&store, jobs->options.state_dir, read_one, &reading);
@@ -303,7 +303,7 @@ int jobs_start(struct jobs *jobs)
         log_info("%llu durable jobs are on disk, %llu of them to be done", (unsigned long long)reading.n,
                  (unsigned long long)jobs->counters.n_open);
     look_again(jobs);
-    store_finish(store); /* nobody hears that one runs which has been interrupted */
+    store_finish(store); /* so no client is told that a job runs which has been interrupted */
     schedules_start(jobs);
     list_for_each_entry (struct domain, domain, &jobs->domains, link)
         domain_pump(domain);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * results.c: durable jobs that have ended: on disk until they expire, or, out of retries, until somebody decides.
+ * results.c: durable jobs that have ended. They are on disk until they expire or, if dead, until a user decides.
  * Owns the lists of both and the two timers. [loop]
- * Keeps: the oldest end goes first, by time, and by size among those of its user only; nothing goes while somebody
- * reads it; an output is in memory only while somebody reads it.
+ * Keeps: by time, the oldest end goes first; by size, the oldest of the same user. Nothing goes while a client reads
+ * it. An output is in memory only while a client reads it.
  * Does not touch what has not ended. */
 #include "jobs/results.h"
 
@@ -41,7 +41,7 @@ static void dropped(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
 
-    if (r->result < 0) /* it will be there again after a restart, and expire then */
+    if (r->result < 0) /* it will be back after a restart, and expire then */
         log_warning("an expired job stays on disk: %s", r->why);
     disk_request_free(q);
 }
@@ -86,9 +86,9 @@ static bool expire_oldest(struct user *user)
     return false;
 }
 
-/* Whether a user may hold so much where all together hold `all`: no more than is left for others then. So one who takes
- * what he can gets half, two get a third each, and whoever comes next finds room: the dynamic thresholds of Choudhury
- * and Hahne (1998). A user's own wsd has no others. */
+/* Whether a user may hold `his` bytes where all users together hold `all`: no more than is left for others then. So one
+ * user who takes all that is allowed gets half, two get a third each, and a new one finds room: the dynamic thresholds
+ * of Choudhury and Hahne (1998). In a user's own wsd there are no others. */
 static bool is_share(const struct jobs *jobs, uint64_t his, uint64_t all, uint64_t limit)
 {
     return all <= limit && (jobs->options.user_daemon || his <= limit - all);
@@ -100,11 +100,11 @@ bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
     const uint64_t others = jobs->counters.store_bytes - had;
 
     if (bytes > limit || others > limit - bytes)
-        return false; /* also without all that is his */
+        return false; /* even without all bytes of this user */
     for (;;) {
         uint64_t his = user->store_bytes + bytes;
 
-        /* what he had before others came is his still, one for one */
+        /* what the user had before others came may be replaced, one for one */
         if (others + his <= limit && (his <= had || is_share(jobs, his, others + his, limit)))
             return true;
         if (!expire_oldest(user))
@@ -131,7 +131,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
 
         if (job_policy(job)->expires_usec > now)
             break;
-        if (in_use(job)) { /* somebody reads it: not before it is read, and those behind it are looked at then, too */
+        if (in_use(job)) { /* a client reads it: it goes after that, and those behind it are looked at then, too */
             job_policy(job)->expires_usec = now + STORE_AGAIN_USEC;
             break;
         }

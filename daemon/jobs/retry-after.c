@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * retry-after.c: when one that was refused for want of a place may come again: a guess, by how places became free
- * lately.
+ * retry-after.c: estimates when a client that was refused for want of a place should try again, by how places became
+ * free lately.
  * Owns nothing. [loop]
- * Keeps: the more wait, the later each is told to come, up to RETRY_AFTER_MOST_USEC; where no place becomes free, the
- * pauses grow. So all that wait together ask about as often as places become free, and each costs one look.
- * Does not hold a place: who comes in time takes it. */
+ * Keeps: the more clients wait, the later each is told to come, up to RETRY_AFTER_MOST_USEC. While no place becomes
+ * free, the pauses grow. So all clients together ask about as often as places become free, and each costs one look.
+ * Does not hold a place: the first client to come takes it. */
 #include "jobs/retry-after.h"
 
 #include "base/cleanup.h"

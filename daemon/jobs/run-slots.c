@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run-slots.c: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one has
- * ended.
+ * run-slots.c: limits the jobs of all domains that are handed over at once (max-running), and chooses the domain that
+ * gets the next free run slot.
  * Owns the list of domains that wait. [loop]
- * It is like an executor that is full: the jobs stay where they are, in the queues of their domains, and a domain that
- * has one which could go on waits for its turn. So no run slot is held by what is paused, or at another gate, or waits
- * for its executor or the disk: one is taken when a job is handed over, and by nothing else.
- * Keeps: nobody goes past those that wait. The highest priority goes first, then the user, then the domain, whose last
- * turn was the longest ago; and each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
+ * It works like an executor that is full: the jobs stay in the queues of their domains, and a domain with a job that is
+ * ready waits for its turn. Only a hand-over takes a run slot. So no job holds one while it is paused, waits at a gate,
+ * or waits for its executor or the disk.
+ * Keeps: no domain passes those that wait. The highest priority goes first; then the user with the oldest last turn,
+ * then the domain with it. Each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
  * Does not order the jobs of one domain (queue.c). */
 #include "jobs/run-slots.h"
 
@@ -62,7 +62,7 @@ void run_slots_left(struct jobs *jobs)
     jobs->run_slots_due |= !list_empty(&jobs->waiting);
 }
 
-/* Whether it is a's turn, and not b's, of the same priority. */
+/* Whether a has its turn before b, at the same priority. */
 static bool was_earlier(struct domain *a, struct domain *b)
 {
     const struct user *of_a = queue_first(&a->queue)->user, *of_b = queue_first(&b->queue)->user;

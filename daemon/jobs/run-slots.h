@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run-slots.h: how many jobs of all domains are handed over at once (max-running), and whose turn it is when one
- * has ended. [loop]
+ * run-slots.h: limits the jobs of all domains that are handed over at once (max-running), and chooses the domain that
+ * gets the next free run slot. [loop]
  */
 #pragma once
 
 #include "jobs/job.h"
 
-/* Whether the first of its queue, which could go on, may be handed over; false: the domain waits for its turn. */
+/* Whether the domain may hand over the first job of its queue, which is ready. False: the domain waits for its turn. */
 bool run_slots_let(struct domain *d);
-void run_slots_taken(struct domain *d, struct user *user); /* a job of his was handed over */
-void run_slots_left(struct jobs *jobs);                    /* one is no longer */
-/* Whose turn it is, of those that wait; it does no longer. before_usec: who was accepted then has waited for long.
- * NULL: nobody's. */
+void run_slots_taken(struct domain *d, struct user *user); /* a job of this user was handed over */
+void run_slots_left(struct jobs *jobs);                    /* a job is not handed over now */
+/* Chooses the waiting domain that has its turn, and takes it off the list. A job accepted before before_usec counts as
+ * aged. NULL: no domain waits. */
 struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec);
 void run_slots_turn(struct jobs *jobs); /* once a turn of the loop */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedule.c: jobs that are submitted again and again, when their calendar says so.
+ * schedule.c: schedules: jobs that are submitted again and again, by a calendar.
  * Owns the schedules, and the watch that follows the last run of each. [loop]
- * Keeps: a schedule runs as its user, within his limits; one run at a time: what comes due meanwhile is skipped and
- * counted; what was missed while there was no wsd is one run at the start, or none. It is on disk before whoever added
- * it is told, and off the disk before whoever removed it is; what becomes of its runs follows.
+ * Keeps: a schedule runs as its user, within the user's limits. There is one run at a time: runs that fall due
+ * meanwhile are skipped and counted. Runs that fell due while no wsd ran become one run at the start, or none. A
+ * schedule is on disk before its addition is answered, and off the disk before its removal is; what becomes of its runs
+ * is written later.
  * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
 #include "jobs/schedule.h"
 
@@ -22,7 +23,7 @@
 #include "jobs/policy.h"
 #include "jobs/results.h"
 
-#define SET_BACK_USEC 600000000u /* a clock that is set back by less does not bring the same run again */
+#define SET_BACK_USEC 600000000u /* a clock that is set back by less does not repeat a run */
 
 struct schedule {
     struct hash_link by_name; /* jobs->schedules */
@@ -34,18 +35,18 @@ struct schedule {
     struct job_request job; /* its texts are the schedule's */
     char *name, *text, *plugin, *function, *args;
     uint64_t number;    /* on disk; 0: not there */
-    uint64_t base_usec; /* what was due until then has run, or was skipped */
+    uint64_t base_usec; /* runs due up to then were done or skipped */
     uint64_t ran_usec, runs, skipped;
     uint8_t id[16];
     uint32_t state, exit;
     char error[JOB_TEXT];
     bool persistent, configured;
     bool claimed;                 /* the configuration has it (still) */
-    bool pending;                 /* on its way to the disk for the first time: nobody sees it */
-    bool removed;                 /* goes when the store has answered */
+    bool pending;                 /* being written for the first time: not shown yet */
+    bool removed;                 /* removed when the store has answered */
     bool accepted;                /* the last run */
     uint32_t n_requests;          /* at the store */
-    struct schedule_query *asker; /* NULL: nobody waits */
+    struct schedule_query *asker; /* NULL: no query waits */
 };
 
 static uint64_t key_of(uint32_t uid, const char *name)
@@ -228,7 +229,7 @@ static void note(struct schedule *s)
         (void)post(s, STORE_SCHEDULE_NOTE, noted);
 }
 
-/* Whoever removed it is told when it is off the disk, so that it cannot come back. */
+/* Answers the removal when the schedule is off the disk, so that it cannot come back. */
 static void dropped(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
@@ -244,7 +245,7 @@ static void dropped(struct store_request *r)
     disk_request_free(q);
 }
 
-/* What is under way goes on. NULL: nobody asks for it. */
+/* A run under way goes on. q NULL: no query waits for the answer. */
 static void schedule_remove(struct schedule *s, struct schedule_query *q)
 {
     struct user *user = s->configured ? NULL : user_get(s->jobs, s->job.uid);
@@ -267,7 +268,7 @@ static void schedule_remove(struct schedule *s, struct schedule_query *q)
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
 
-/* False: it is not to run now, whatever its calendar says. */
+/* Sets the time of the next run. False: it must not run now, whatever its calendar says. */
 static bool arm(struct schedule *s)
 {
     uint64_t now = clock_realtime_usec(), next;
@@ -283,12 +284,12 @@ static bool arm(struct schedule *s)
     return true;
 }
 
-/* With a run now where a time of its has passed since base_usec. True: it has. */
+/* As arm(), with a run now if one fell due after base_usec. True: it did. */
 static bool arm_missed(struct schedule *s)
 {
     uint64_t missed;
 
-    /* no time may be left to come, and one have been missed */
+    /* there may be no future time, yet one that fell due without a wsd */
     if (!arm(s) || calendar_next(s->calendar, s->base_usec, &missed) < 0 || missed > clock_realtime_usec())
         return false;
     due_set(&s->due, &s->jobs->wall, missed);
@@ -331,10 +332,10 @@ static void on_refused(struct watch *w, int code, const char *text, uint64_t ret
 
 static size_t on_output(struct watch *w, const void *data, size_t size)
 {
-    return size; /* it is kept for whoever awaits the job */
+    return size; /* it is kept for clients that await the job */
 }
 
-/* Nobody is there to be asked: a plugin that is for some only runs by a schedule of the configuration, or of root. */
+/* No client can be asked. So a restricted plugin runs only by a schedule of the configuration or of root. */
 static bool on_may_use(struct watch *w, const char *plugin)
 {
     const struct schedule *s = of_watch(w);
@@ -364,7 +365,8 @@ static const struct watch_ops ops = {.accepted = on_accepted,
                                      .may_use = on_may_use,
                                      .done = on_done};
 
-/* A durable run that is on disk, of which the schedule does not know yet when wsd is killed, is the same one again. */
+/* A durable run may be on disk when wsd is killed, while the schedule does not know of it yet: its repetition is that
+ * same job. */
 static void run(struct schedule *s, uint64_t at_usec)
 {
     struct job_request r = s->job;
@@ -404,7 +406,7 @@ static void each(struct jobs *jobs, void (*call)(struct schedule *s))
         }
 }
 
-/* What is due now stays so; all else is another time away than it was. */
+/* The clock was set: what is due now stays due; all other runs get a new time. */
 static void clock_was_set(struct schedule *s)
 {
     if (!s->due.clock || s->due.node.key > clock_realtime_usec())
@@ -426,7 +428,7 @@ void schedules_stop(struct jobs *jobs)
     each(jobs, stop);
 }
 
-/* The first after a start, or after the configuration was read. */
+/* The first run after a start, or after the configuration was read. */
 static void start(struct schedule *s)
 {
     static const uint8_t none[16];
@@ -492,7 +494,7 @@ int schedule_restore(const struct store_row *row, void *userdata)
 
     directory_unref(r.job.directory);
     jobs->last_schedule = MAX(jobs->last_schedule, row->number);
-    if (result == -EINVAL) { /* a zone that is no longer there: it stays on disk */
+    if (result == -EINVAL) { /* its time zone does not exist now: it stays on disk */
         log_error("schedule %s of uid %u cannot be read: %s", row->key, row->uid, row->calendar);
         return 0;
     }
@@ -542,7 +544,7 @@ static void added(struct store_request *r)
     s->pending = false;
     if (result == 0) {
         tell(s, 0, "");
-        arm_missed(s); /* its time may have come while it was on its way to the disk */
+        arm_missed(s); /* it may have fallen due while it was being written */
         return;
     }
     tell(s, durable_code(result), text);
@@ -612,7 +614,7 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
     }
 }
 
-/* One that this user may touch. root names those of others by his own uid first. */
+/* A schedule that this user may change. For root, its own one of that name comes first, then those of others. */
 static struct schedule *find_own(struct jobs *jobs, uint32_t uid, const char *name, struct schedule_query *q)
 {
     struct schedule *s = find(jobs, uid, name);

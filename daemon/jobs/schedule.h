@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedule.h: jobs that are submitted again and again, when their calendar says so. [loop]
+ * schedule.h: schedules: jobs that are submitted again and again, by a calendar. [loop]
  */
 #pragma once
 
 #include "jobs/job.h"
 
-int schedule_restore(const struct store_row *row, void *userdata); /* the jobs: one that is on disk; 0 or -ENOMEM */
-void schedules_start(struct jobs *jobs);                           /* all were read */
-void schedules_stop(struct jobs *jobs);                            /* no more runs */
-void schedules_were_set(void *context);                            /* the clock was */
+/* makes a schedule of a row; userdata is the jobs; 0 or -ENOMEM */
+int schedule_restore(const struct store_row *row, void *userdata);
+void schedules_start(struct jobs *jobs); /* called when all were read */
+void schedules_stop(struct jobs *jobs);  /* ends all runs */
+void schedules_were_set(void *context);  /* the clock was set */
 void schedules_free(struct jobs *jobs);
-void schedule_unanswered(struct schedule *s); /* a request to the store will not be */
+void schedule_unanswered(struct schedule *s); /* its request to the store will get no answer */

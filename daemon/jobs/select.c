@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * select.c: jobs by what they are: for listing and for cancelling many at once.
- * Owns the ids that were found, charged to who asks. [loop]
- * The table is walked a piece a turn, while jobs come and go. What is found is sorted in runs of a bounded length, and
- * the runs are merged as the ids are taken; so no step takes longer because there are more jobs.
- * A list goes from the oldest job to the newest. An order to cancel goes the other way: the end of a job takes newer
- * ones with it (those behind it in its batch, those that wait for it), and what ends so would not be counted with the
- * order.
- * Keeps: whoever is there all the time and matches is found once; an id is no promise: each is looked at anew when it
- * is taken.
+ * select.c: selections of jobs by their properties, to list or cancel many at once.
+ * Owns the ids that were found, charged to the user that asks. [loop]
+ * The table is walked a piece a turn, while jobs come and go. Found ids are sorted in runs of a bounded length, and the
+ * runs are merged as the ids are taken; so no step takes longer with more jobs. A list goes from the oldest job to the
+ * newest. A cancel goes the other way: the end of a job ends newer ones with it (those behind it in its batch, those
+ * that wait for it), and these would not be counted.
+ * Keeps: a job that matches and exists all the time is found once. An id is no promise: each job is checked again when
+ * it is taken.
  * Does not send anything. */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@
 
 #define RUN 1024u /* ids that are sorted at once */
 
-/* An id in the order in which jobs came: the time in it, then its number. */
+/* An id as a sort key, in the order in which jobs came: its time, then its number. */
 struct place {
     uint64_t time;   /* and bits of chance */
     uint64_t number; /* since the start of this wsd */
@@ -40,7 +39,7 @@ struct run {
 struct selection {
     struct jobs *jobs;
     struct user *asker;
-    uint32_t reach; /* whose jobs; 0: of all */
+    uint32_t reach; /* the user of the jobs; 0: all */
     struct jobs_filter filter;
     char *plugin, *function;
     uint8_t batch[16];
@@ -50,7 +49,7 @@ struct selection {
     struct place *ids;
     size_t n, room, n_sorted;
     bool newest_first;
-    struct run *runs; /* a heap: the run with the id that is taken next is the first */
+    struct run *runs; /* a heap, by the id that each run has next */
     size_t n_runs, runs_room;
     size_t n_skip;        /* older than the limit lets through, where the oldest comes first */
     size_t n_more;        /* that the limit lets through, where the newest comes first */
@@ -331,7 +330,7 @@ bool jobs_select_cancel(struct selection *s, const uint8_t id[16])
     bool of_other = job->user != s->asker;
     job_stop(job, STOP_CANCEL);
     job = job_find(s->jobs, id, s->reach);
-    if (job && !job_final(job) && !is_stopping(job)) /* it was too late: its end was on its way */
+    if (job && !job_final(job) && !is_stopping(job)) /* too late: its end was already on its way */
         return false;
     s->n_of_others += of_other;
     return true;

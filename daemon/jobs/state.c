@@ -15,7 +15,7 @@
 static const uint32_t legal[] = {
     [JOB_NEW] = M(JOB_HELD) | M(JOB_QUEUED) | M(JOB_DELAYED),
     [JOB_HELD] = M(JOB_QUEUED) | M(JOB_DELAYED) | ENDS,
-    /* to go on later, or to be tried again; where that is not to be after all, its last end is its end */
+    /* delayed, or to be retried; where it is not retried after all, its last end is its end */
     [JOB_DELAYED] = M(JOB_QUEUED) | M(JOB_TIMED_OUT) | M(JOB_CRASHED) | ENDS,
     /* it may have waited too long */
     [JOB_QUEUED] = M(JOB_RUNNING) | M(JOB_DELAYED) | M(JOB_TIMED_OUT) | ENDS,

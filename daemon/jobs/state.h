@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state.h: the table of legal moves of a job. [loop]
+ * state.h: the table of a job's legal state changes. [loop]
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * timing.c: jobs that go on later, and jobs that may not wait for long.
+ * timing.c: delayed jobs, and limits of the time in the queue.
  * Owns struct job_time. [loop]
- * Keeps: a delayed job is in no queue and holds nobody up; one that has waited too long ends without having run.
- * Spans are of CLOCK_BOOTTIME, times of CLOCK_REALTIME: see due.h. Does not write to the disk (durable.c). */
+ * Keeps: a delayed job is in no queue and delays no other job. One that has waited too long ends without a run. Spans
+ * are of CLOCK_BOOTTIME, times of CLOCK_REALTIME: see due.h.
+ * Does not write to the disk (durable.c). */
 #include "jobs/timing.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "jobs/policy.h"
 #include "jobs/state.h"
 
-#define START_USEC 1000000u /* that an executor may take to start, whatever the --timeout */
+#define START_USEC 1000000u /* time that an executor may take to start, whatever the --timeout */
 
 static void wait_words(const struct job_time *t, char text[static JOB_TEXT])
 {
@@ -32,8 +33,8 @@ static uint64_t start_limit(const struct job *job)
     return usec ? MAX(usec, (uint64_t)START_USEC) : 0;
 }
 
-/* NEW: what it has waited for its plugin counts for --max-wait. Its --timeout is for its run, but bounds the start of
- * its executor, too. */
+/* NEW: its wait for the plugin counts for --max-wait. Its --timeout is for its run, but also bounds the start of its
+ * executor. */
 static void waited(struct job *job)
 {
     struct job_time *t = job_time(job);
@@ -151,7 +152,7 @@ void time_pause(struct job *job, uint64_t usec)
     due_set(&t->due, &job->domain->jobs->boot, clock_boottime_usec() + usec);
 }
 
-/* Whatever has become of the clock, no more than `most`. */
+/* The span until due_usec, but at most `most`, in case the clock was set. */
 static uint64_t span_until(uint64_t due_usec, uint64_t most)
 {
     uint64_t now = clock_realtime_usec();

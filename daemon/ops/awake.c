@@ -49,7 +49,7 @@ static void try_later(struct awake_policy *p, uint64_t now_usec)
     rest(p);
 }
 
-/* So many wake-ups have come in that time, close enough to each other. */
+/* A row of wake-ups, close enough to each other, has ended. */
 static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_usec)
 {
     if (p->phase == AWAKE_PROBE) {
@@ -125,7 +125,7 @@ static void ask(struct awake *a, bool held)
     if (!held)
         event_del(a->timer);
     else if (event_add(a->timer, &look) < 0)
-        return; /* nobody would take it back */
+        return; /* nothing would take it back */
     if (write(a->fd, &usec, sizeof(usec)) != sizeof(usec)) {
         log_warning("%s: %s: CPUs are halted as ever", DEVICE, strerror(errno));
         event_del(a->timer);

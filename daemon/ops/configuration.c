@@ -49,7 +49,7 @@ enum kind {
     KIND_PEOPLE
 };
 
-/* When a value that was changed and read again takes effect. */
+/* When a changed value takes effect at a reload. */
 enum applies { APPLIES_NOW = 1, APPLIES_START };
 
 struct key {
@@ -136,7 +136,7 @@ static const struct key keys[] = {
 
 int config_init(struct config *c)
 {
-    *c = (struct config){.access.lists[ACCESS_SUBMIT].all = true, /* whom the socket lets in */
+    *c = (struct config){.access.lists[ACCESS_SUBMIT].all = true, /* all users that the socket lets in */
                          .log_level = LOG_INFO,
                          .sandbox_required = 1,
                          .is_system = -1,
@@ -256,7 +256,7 @@ static int parse_time(const char *value, uint64_t *ret)
     return 0;
 }
 
-/* NULL, or why it cannot be denied: without some of them no executor would even start. */
+/* Why a system call cannot be denied: without some no executor would start. NULL: it can. */
 static const char *check_call(const char *name)
 {
     static const char *const needed[] = {"brk",          "clone",
@@ -383,7 +383,7 @@ static int parse_memory(const char *value, uint64_t *ret)
     return 0;
 }
 
-/* Puts the value in place. NULL, or what would have been right. */
+/* Sets the value. Returns NULL, or what would have been right. */
 static const char *set(struct config *c, const struct key *key, const char *value)
 {
     void *at = (char *)c + key->at;
@@ -578,7 +578,7 @@ static int person_add(struct access_list *l, const char *who, const char *key, c
     return r;
 }
 
-/* The first line comes instead of the default, and each other adds to it; one that is empty takes all back. */
+/* The first line replaces the default, and later lines add to it; an empty one clears the list. */
 static int set_people(struct access_list *l, const char *key, const char *value, char error[static CONFIG_ERROR])
 {
     _cleanup_(freep) char *copy = strdup(value);
@@ -1225,7 +1225,7 @@ static bool is_unset(const struct config *c, const struct key *key)
     }
 }
 
-/* What was printed is whole: a stream in memory loses what there is no room for. */
+/* Closes a stream in memory. Returns 0, or -ENOMEM: some output found no memory. */
 static int close_text(FILE *to, char *const *text)
 {
     bool failed = ferror(to);
@@ -1474,7 +1474,8 @@ uint64_t config_plugin_max_run(const struct config *c, const char *name, const c
 
 char *config_sandbox(const struct config *c, bool is_system)
 {
-    /* a user's own plugins may do what he may; in a wsd of all users only what jobs need, unless it runs commands */
+    /* a user's own plugins may do what the user may; in a wsd for all users only what jobs need, unless it runs
+     * commands */
     bool exec = config_plugin_enabled(c, "exec", true), commands = !is_system || exec;
     const char *writable = c->writable ? c->writable : commands ? "/" : "none";
     char *text;

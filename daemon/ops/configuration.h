@@ -20,15 +20,15 @@
 #define CONFIG_DOMAINS_MAX   64u
 #define CONFIG_SCHEDULES_MAX 256u
 #define CONFIG_TAGS_MAX      256u
-#define CONFIG_USERS_MAX     1024u /* of a domain; of a list of who may do something, and as many groups */
+#define CONFIG_USERS_MAX     1024u /* users of a domain, or of an access list, which has as many groups too */
 
-/* Where something was said; file NULL: on the command line, or nowhere. */
+/* Where a setting stands. file NULL: on the command line, or nowhere. */
 struct config_origin {
-    const char *file; /* the configuration's */
+    const char *file; /* owned by the configuration */
     unsigned line;
 };
 
-/* What an executor has, where [domain NAME] or [plugin NAME] says so. */
+/* Settings of executors that [domain NAME] or [plugin NAME] may make. */
 struct config_share {
     uint32_t workers; /* 0: not said */
     uint64_t memory;
@@ -39,12 +39,12 @@ struct config_share {
 
 struct config_plugin {
     char name[64];
-    int enabled;               /* 1 yes, 0 no, -1: not said */
+    int enabled;               /* 1 yes, 0 no, -1: not set */
     bool own;                  /* an executor of its own */
     uint64_t max_run_usec;     /* 0: not said */
     uint32_t max_running;      /* jobs at once; 0: not said */
-    struct config_share share; /* where it has an executor of its own */
-    struct access_list users;  /* who may use it, where it is said */
+    struct config_share share; /* if it has an executor of its own */
+    struct access_list users;  /* its users, if set */
     struct config_origin origin;
 };
 
@@ -66,22 +66,22 @@ struct config_domain {
 struct config_schedule {
     char name[SCHEDULE_NAME_MAX];
     char *on;
-    char *plugin, *function, *args; /* of job; args: each with its NUL */
+    char *plugin, *function, *args; /* the parts of `job`; args: each with its NUL */
     size_t args_size;
     uint32_t argc, uid;
-    bool has_uid; /* else wsd's own */
+    bool has_uid; /* false: wsd's own */
     bool persistent;
     struct config_origin origin, on_origin, job_origin;
 };
 
-/* In a place of its own: jobs go on with that of the start when the files are read again. */
+/* Allocated apart: jobs keep using that of the start when the files are read again. */
 struct config_domains {
     struct config_domain list[CONFIG_DOMAINS_MAX];
     uint32_t n;
 };
 
 struct config {
-    char *socket; /* NULL: by the rule of wsd(8) */
+    char *socket; /* NULL: by the rule in wsd(8) */
     char *socket_group;
     char *state_dir;
     char *plugin_dirs; /* colon-separated */
@@ -94,11 +94,11 @@ struct config {
     uint32_t workers;    /* 0: the CPUs that wsd may use */
     int log_level;
     int sandbox_required;     /* 1 yes, 0 no */
-    char *deny;               /* names of system calls, blanks between; NULL: none */
-    char *writable;           /* directories, colons between; "none"; NULL: by who runs wsd */
+    char *deny;               /* names of system calls, separated by blanks; NULL: none */
+    char *writable;           /* directories, separated by colons; "none"; NULL: depends on the user that runs wsd */
     uint64_t core_size;       /* UINT64_MAX: without limit */
     uint64_t executor_memory; /* 0: without limit */
-    int is_system;            /* 1 yes, 0 no, -1: by the socket's place */
+    int is_system;            /* 1 yes, 0 no, -1: depends on the socket's path */
     bool one_domain;
     int user_ids; /* enum jobs_user_ids */
     uint64_t first_user_id;
@@ -106,7 +106,7 @@ struct config {
     uint64_t executor_tasks; /* 0: without limit */
     struct config_domains *domains;
     uint64_t drain_usec;
-    struct access_rules access; /* its lists */
+    struct access_rules access; /* only its lists are set */
     char *tls_listen;           /* NULL: no clients of other machines */
     char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
     struct frontend_limits frontend_limits;
@@ -118,57 +118,58 @@ struct config {
     struct config_tag *tags; /* CONFIG_TAGS_MAX of them, or NULL: none */
     uint32_t n_tags;
     struct config_origin *origins; /* of the keys that are in no section with a name */
-    struct config_origin now;      /* that is being read */
+    struct config_origin now;      /* the place that is being read */
     char **files;
     uint32_t n_files;
 };
 
-/* Defaults. 0 or -ENOMEM. */
+/* Sets the defaults. Returns 0 or -ENOMEM. */
 int config_init(struct config *c);
 void config_deinit(struct config *c);
 
-/* Reads one file over what is there. On failure error has `FILE:LINE: what is wrong and what would be right`.
- * -ENOENT where there is no such file, -EINVAL, ... */
+/* Reads one file over the present settings. Returns 0; -ENOENT: there is no such file; -EINVAL or another negative
+ * errno. On failure, error has `FILE:LINE: what is wrong and what would be right`. */
 int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR]);
-/* The standard places: wsd.conf, then wsd.conf.d/NAME.conf in the order of their names; a file that is not there is
- * fine. */
+/* Reads the standard places: wsd.conf, then wsd.conf.d/NAME.conf, sorted by name. A missing file is fine. */
 int config_read_standard(struct config *c, const char *directory, char error[static CONFIG_ERROR]);
-/* One key, as on the command line. 0 or -EINVAL with the words. */
+/* Sets one key, as on the command line. Returns 0, or -EINVAL with the words. */
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR]);
-/* One of the limits that may change while wsd runs: in `limits` and `frontend_limits`, whatever its section. own: of
- * one user, whose name ends with -per-user. value "": that of `from`. 0, or -EINVAL with the words. */
+/* Sets one of the limits that may change while wsd runs. They are in `limits` and `frontend_limits`, whatever their
+ * section. own: the limit is one user's, and its key ends in -per-user. value "": takes the value in `from`. Returns 0,
+ * or -EINVAL with the words. */
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
                      char error[static CONFIG_ERROR]);
-/* Each of them with its value, as the file has it. 0, or -ENOMEM: it was not each. */
+/* Lists each of these limits with its value, in the syntax of the file. Returns 0, or -ENOMEM: the list is
+ * incomplete. */
 int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata),
                       void *userdata);
-/* What can be seen only when all of it was read. 0 or -EINVAL with the words. */
+/* Checks what needs the whole configuration. Returns 0, or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
-/* All of it, in the syntax of the file. 0; or -ENOMEM: it is not whole. */
+/* Prints all of it, in the syntax of the file. Returns 0, or -ENOMEM: the output is incomplete. */
 int config_print(const struct config *c, FILE *to);
-/* What holds for each trust domain: the first for all who are in no other. It points into the configuration. The caller
- * frees; NULL: no memory. */
+/* Returns the settings of each trust domain; the first is for all users in no other. They point into the configuration.
+ * The caller frees the array. NULL: no memory. */
 struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);
-/* What takes effect with a start only: a key and its value, each with its NUL, again and again. The caller frees; NULL:
- * no memory. */
+/* Returns the settings that only a start applies: pairs of key and value, each with its NUL. The caller frees. NULL: no
+ * memory. */
 char *config_at_start(const struct config *c);
-/* Those that differ in two of these. */
+/* Calls each for every key that differs in two results of config_at_start(). */
 void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata),
                          void *userdata);
-/* Where that key was set the last time. */
+/* Where that key was last set. */
 struct config_origin config_origin(const struct config *c, const char *section, const char *key);
-/* What executors are told of their sandbox, as ring/control.h says, but for the memory. The caller frees; NULL: no
- * memory. */
+/* Returns the description of the executors' sandbox, in the format of ring/control.h, without the memory. The caller
+ * frees. NULL: no memory. */
 char *config_sandbox(const struct config *c, bool is_system);
-/* Who may use a plugin; NULL: whoever may submit. */
+/* The users of a plugin; NULL: every submitter. */
 const struct access_list *config_plugin_users(const struct config *c, const char *name);
-/* Whether a plugin is on; opt_in: it is off unless named. */
+/* Whether a plugin is on. opt_in: it is off unless the configuration turns it on. */
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);
 /* Whether it has an executor of its own. */
 bool config_plugin_own(const struct config *c, const char *name);
-/* What its own executor has other than those of its user's domain. */
+/* Sets in *settings what the plugin's own executor has other than its user's domain. */
 void config_plugin_share(const struct config *c, const char *name, struct jobs_domain *settings);
-/* The longest time that a job of it may run, 0: any; *ret_of: the plugin whose section says so,
- * or NULL: [limits]. */
+/* The longest run of a job of this plugin; 0: any. *ret_of: the plugin that has it in its section, or NULL:
+ * [limits]. */
 uint64_t config_plugin_max_run(const struct config *c, const char *name, const char **ret_of);

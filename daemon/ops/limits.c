@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limits.c: limits that are not as the configuration says, since an administrator has moved them: for all users or for
- * one, until the configuration is read again.
- * Owns the list of what was moved, as texts: keys, values and their rules are the configuration's. [loop]
- * Keeps: what is in force is the configuration with that list read over it, line by line.
- * Does not decide who may. */
+ * limits.c: limits that differ from the configuration, since an administrator has moved them, for all users or for one,
+ * until the configuration is read again.
+ * Owns the list of moves, as texts: keys, values and their rules are the configuration's. [loop]
+ * Keeps: the limits in force are the configuration with that list read over it, line by line.
+ * Does not decide which users may move limits. */
 #include "ops/limits.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static struct moved *find(const struct limits *l, bool own, uint32_t uid, const 
     return NULL;
 }
 
-/* What was moved for everybody (or, own, for this user) over what is there. True: something was. */
+/* Applies to the configuration the limits moved for all users or (own) for this one. True: there were some. */
 static bool move_over(const struct limits *l, bool own, uint32_t uid, struct config *c)
 {
     char error[CONFIG_ERROR];

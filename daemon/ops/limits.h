@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * limits.h: limits that an administrator moves while wsd runs. [loop]
+ * limits.h: limits that an administrator changes while wsd runs. [loop]
  */
 #pragma once
 
 #include "ops/configuration.h"
 
-#define MOVED_MAX 1024u /* moved at the same time, of all users together */
+#define MOVED_MAX 1024u /* limits that may be moved at a time, of all users together */
 
-/* Zeroed: none is moved. */
+/* The moved limits. Zeroed: none. */
 struct limits {
-    const struct config *config; /* the caller's: what holds else */
+    const struct config *config; /* owned by the caller; its values hold for limits that are not moved */
     struct jobs *jobs;
     struct frontend *frontend;
     struct list moved;
@@ -18,7 +18,7 @@ struct limits {
 };
 
 void limits_init(struct limits *l, const struct config *config, struct jobs *jobs, struct frontend *frontend);
-/* Nothing is moved any more; applies what the configuration says. */
+/* Forgets all moves, and applies the configuration. */
 void limits_reset(struct limits *l);
 void limits_deinit(struct limits *l);
 /* frontend_limits_ops; userdata is the struct limits. */

@@ -28,7 +28,7 @@ struct reread {
     struct event *done;
     struct event *deadline;
     uint64_t answer_usec;
-    bool late;  /* nobody takes what is being read */
+    bool late;  /* the present reading will not be taken */
     bool again; /* asked for since it began */
 };
 

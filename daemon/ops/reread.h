@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reread.h: the configuration is read again while the loop goes on. [loop], but for `read`
+ * reread.h: reads the configuration again while the loop goes on. [loop], except `read`
  */
 #pragma once
 
@@ -10,16 +10,16 @@
 struct reread;
 
 struct reread_ops {
-    void *(*read)(void *context); /* [a thread of its own] what was read; NULL: no memory */
-    /* it is the callee's; NULL: it could not be read for want of memory or threads */
+    void *(*read)(void *context); /* reads, and returns the result; NULL: no memory. [a thread of its own] */
+    /* takes the result, which it then owns; NULL: no memory or threads for reading */
     void (*take)(void *what, void *context);
-    void (*late)(void *context); /* it is not there in its time, and is not taken any more */
-    void (*drop)(void *what);    /* [any] nobody takes it */
+    void (*late)(void *context); /* it was not read in time, and will not be taken */
+    void (*drop)(void *what);    /* frees a result that is not taken [any] */
 };
 
 int reread_new(struct reread **ret, struct event_base *base, const struct reread_ops *ops, void *context);
-/* Each call is followed by one of `take` and `late`, or shares that of the next call. Files are read after the call.
- * Where the reading before is late and still goes on, it is waited for: there is one at a time. */
+/* Reads again. Each call is followed by `take` or `late`, or shares that of the next call. Files are read after the
+ * call. Readings never overlap: a new one waits for one that is late and still goes on. */
 void reread_ask(struct reread *r, uint64_t answer_usec);
 /* NULL is fine; returns NULL. */
 struct reread *reread_free(struct reread *r);

@@ -58,7 +58,7 @@ static int watchdog_start(struct service *s)
     return s->watchdog && event_add(s->watchdog, &t) == 0 ? 0 : -ENOMEM;
 }
 
-/* It goes on as long as there is something to tell. */
+/* Repeats as long as jobs are open. */
 static void on_status(evutil_socket_t fd, short what, void *userdata)
 {
     struct service *s = userdata;
@@ -152,7 +152,7 @@ bool service_keeps(void)
     return getenv("NOTIFY_SOCKET") && room && strtoul(room, NULL, 10) > 0;
 }
 
-/* Taken: the service manager lets go of its own copies, so that a connection that we close is closed. */
+/* After the descriptors were taken: has the service manager drop its copies, so that closing one here closes it. */
 static void forget(void)
 {
     sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" NAME_CONNECTION);

@@ -56,8 +56,8 @@ static int number(const char *at, int n, int base)
     return v > 0 && v < 256 ? v : -1;
 }
 
-/* What stands behind a backslash. *ret_n: how much of it; 0: it means nothing, so that the backslash is one, as systemd
- * has it. */
+/* Returns the character that an escape stands for. at: behind the backslash. *ret_n: the length of the escape; 0: there
+ * is none, so the backslash is plain text, as in systemd. */
 static char escape(const char *at, size_t *ret_n)
 {
     static const char letters[] = "abfnrtv\\\"'s", means[] = "\a\b\f\n\r\t\v\\\"' ";
@@ -70,8 +70,8 @@ static char escape(const char *at, size_t *ret_n)
 
 /* --- words ----------------------------------------------------------------------------------------------------- */
 
-/* The word at *at, behind which *at is then; blanks end it outside of quotes. False: a quote is open, or a \ stands at
- * the end. */
+/* Reads the word at *at, and moves *at behind it; blanks end it outside of quotes. False: a quote is open, or a \
+ * stands at the end. */
 static bool word(const char **at, char **to)
 {
     char quote = 0;

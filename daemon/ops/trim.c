@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trim.c: when a burst is over, what it had needed goes back: tables first, then what the allocator keeps.
- * Owns the timer, which is set by the end of a burst and not again until the next one: an idle wsd has none. [loop]
- * Keeps: between two bursts nothing is given back, so that what comes and goes every second costs no page faults. The
- * allocator may take some ten milliseconds for a heap of hundreds of MiB, in which the loop stands still: so it waits
- * for a moment in which nothing is done, but not for ever.
- * Does not know whose memory it is. */
+ * trim.c: gives memory back after a burst of jobs: first that of tables, then that which the allocator keeps.
+ * Owns the timer, which the end of a burst sets: an idle wsd has none. [loop]
+ * Keeps: between two bursts in quick succession nothing is given back, so they cost no page faults. For a heap of
+ * hundreds of MiB the allocator may take some ten milliseconds, in which the loop stands still. So it waits for an idle
+ * moment, but not for ever.
+ * Does not know the users of the memory. */
 #include "ops/trim.h"
 
 #include <errno.h>

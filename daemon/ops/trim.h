@@ -10,8 +10,8 @@
 
 struct trim;
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int trim_new(struct trim **ret, struct event_base *base, struct jobs *jobs);
-struct trim *trim_free(struct trim *t); /* NULL */
-/* Whenever the loop is about to sleep. NULL is fine. */
+struct trim *trim_free(struct trim *t); /* NULL is fine; returns NULL */
+/* Called whenever the loop is about to sleep. NULL is fine. */
 void trim_look(struct trim *t);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: wsd-spawn: starts executors under the uids of users, for the wsd that started it, or for one that has no
- * right and connects to it, where the service manager has started it (wsd-spawn.service). packet.h says how it is
- * started and spoken to.
+ * main.c: wsd-spawn: starts executors under the uids of users. It works for the wsd that started it, or for one without
+ * that right, which connects to it where the service manager has started it (wsd-spawn.service). packet.h describes its
+ * start and its packets.
  * Owns its children: those it started and has not reaped yet.
- * Keeps: nobody gets a uid or a group below the bound of its command line, nor anything but wsd-executor; each child
- * that was started is told of as exited once; none is left when wsd, or this process, ends.
- * Does not parse, allocate, look names up, or do anything for anybody but one wsd, which has its own uid. One
- * thread. */
+ * Keeps: no process gets a uid or a group below the bound of its command line, or runs anything but wsd-executor. Each
+ * child that was started is reported as exited once. None is left when wsd, or this process, ends.
+ * Does not parse, allocate, or look names up. Serves only one wsd, which has its own uid. One thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -76,7 +75,7 @@ static int drop_rights(void)
 {
     uint32_t kept = CAP_BIT(CAP_SETUID) | CAP_BIT(CAP_SETGID) | CAP_BIT(CAP_KILL);
 
-    /* The bounding set can only be emptied by who has CAP_SETPCAP; for others no_new_privs makes it mean nothing. */
+    /* Only a process with CAP_SETPCAP can empty the bounding set; for others, no_new_privs makes it meaningless. */
     for (int i = 0; i < CAPABILITIES_MAX; i++)
         if ((i >= 32 || !(kept & CAP_BIT(i))) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0 && errno != EPERM)
             break; /* no more of them */
@@ -93,7 +92,7 @@ static void child_fails(const char *what)
     _exit(EXIT_CHILD);
 }
 
-/* Where each descriptor has to be; the rest closes by itself when the executor begins. */
+/* Moves each descriptor to its number; the others close when the executor begins. */
 static int child_descriptors(const int *fds, int executor)
 {
     int high[SPAWN_FDS];
@@ -145,7 +144,7 @@ _Noreturn static void child_runs(const struct spawn_request *q, const int *fds)
     int executor = child_descriptors(fds, SPAWN_FD_EXECUTOR);
     child_signals();
     child_becomes(q);
-    /* becoming another user has cleared it; who asks for it too late finds another parent */
+    /* becoming another user has cleared it; where that is too late, the parent is another one by now */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self)
         child_fails("its parent");
     snprintf(workers, sizeof(workers), "%u", q->workers);
@@ -203,7 +202,7 @@ static int watchdog_keep(bool accepted)
     return close_range((unsigned)kept + 1, ~0u, 0);
 }
 
-/* poll(2), whose waits end with a word to the watchdog. */
+/* As poll(2); each wait ends in time to notify the watchdog. */
 static int wait_for(struct pollfd *p, nfds_t n)
 {
     int msec = strays && (watchdog_msec < 0 || watchdog_msec > AGAIN_MSEC) ? AGAIN_MSEC : watchdog_msec;
@@ -217,7 +216,7 @@ static int wait_for(struct pollfd *p, nfds_t n)
 
 /* --- answers ------------------------------------------------------------------------------------------------------ */
 
-/* No reaper is: commands are run by executors of wsd's own user only. */
+/* No process is spared, since only executors of wsd's own user run commands and so have reapers. */
 static int is_spared(pid_t pid)
 {
     for (unsigned i = 0; i < SPAWN_CHILDREN_MAX; i++)
@@ -328,7 +327,7 @@ static void handle(const struct spawn_request *q, size_t size, const int *fds, u
         close(pidfd);
 }
 
-/* As many as fit are taken, so that they can be closed; *ret_n: how many there are, one more than fit where some were
+/* Takes as many descriptors as fit, so that they can be closed. *ret_n: their number; one more than fit where some were
  * cut off. */
 static void take_descriptors(struct msghdr *m, int fds[SPAWN_FDS_MAX + 1], unsigned *ret_n)
 {
@@ -439,7 +438,8 @@ static bool has_gone(int fd)
     return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-/* The first one who has our own uid, in the place of the socket that listens; who comes later is the next helper's. */
+/* Accepts the first client with this process's uid, and replaces the listening socket by its connection. Later clients
+ * are the next helper's. */
 static bool accept_wsd(void)
 {
     struct pollfd p = {.fd = SPAWN_FD_SOCKET, .events = POLLIN};
@@ -470,7 +470,7 @@ static bool accept_wsd(void)
     }
 }
 
-/* The other end of a pair was made by wsd: that is who has to be our parent still. */
+/* The other end of a socket pair was made by wsd, which must still be the parent. */
 static bool find_wsd(bool *ret_accepted)
 {
     struct ucred peer;

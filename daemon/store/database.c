@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * database.c: what stands where in the store's database, and the statements for it.
- * Owns the connection. One thread at a time: whoever opens it, then the store's own.
- * Keeps: a request is whole on disk or not there; what a job was given stays until it cannot be needed any more, its
+ * database.c: the tables of the store's database, and the statements for them.
+ * Owns the connection. One thread at a time: the one that opens it, then the store's own.
+ * Keeps: a request is completely on disk, or not at all. What a job was given stays until it cannot be needed, its
  * output until the job is dropped.
- * What happens to jobs stands in the log (log.h), with up to STORE_SMALL bytes of what they were given or put out; what
- * is larger has a table of its own each, where it is written once and goes when it is not wanted any more. So have
- * keys, for SQLite to compare.
- * Does not know what a state means, or when something is to go. */
+ * Events of jobs stand in the log (log.h), with up to STORE_SMALL bytes of what the jobs were given or wrote. Larger
+ * data have a table of their own each, where they are written once and removed when they are not needed. So have keys,
+ * for SQLite to compare.
+ * Does not know what a state means, or when something has to go. */
 #include "store/database.h"
 
 #include <errno.h>
@@ -69,7 +69,8 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_SCHEDULE] = "DELETE FROM schedules WHERE number = ?1",
 };
 
-/* Before anything is read: nobody else writes what we believe to know, and two daemons never share a store. */
+/* Before anything is read: no other process may write what this one believes to know, and two daemons never share a
+ * store. */
 static const char lock[] = "PRAGMA locking_mode = EXCLUSIVE;";
 static const char setup[] = "PRAGMA journal_mode = WAL;"
                             "PRAGMA synchronous = FULL;"
@@ -94,7 +95,7 @@ static const char tables[] =
     "PRAGMA user_version = 1;"
     "COMMIT;";
 
-/* What each version has more than the one before: a new database goes the way that an old one goes. */
+/* The changes from each version to the next: a new database takes the same steps as an old one. */
 static const char *const upgrades[VERSION] = {
     [0] = tables,
     [1] = "BEGIN;"
@@ -196,8 +197,7 @@ static int errno_of(sqlite3 *s, int code)
         return -EBADMSG;
     case SQLITE_TOOBIG:
         return -EFBIG;
-    /* a file system that is full is also told by other calls than write; a limit of files, and a quota, are the same to
-     * us */
+    /* other calls than write report a full file system, too; a limit of file size, and a quota, are treated alike */
     default:
         return s && no_room(sqlite3_system_errno(s)) ? -ENOSPC : -EIO;
     }
@@ -313,7 +313,7 @@ static void entries(sqlite3_context *context, int n, sqlite3_value **v)
     row.input = bytes_of(v[10], &row.input_size);
     row.args_size += (size_t)sqlite3_value_int64(v[12]);
     row.input_size += (size_t)sqlite3_value_int64(v[13]);
-    if (n_known) /* it waits for nobody any more, and no entry is to begin far from its row's begin */
+    if (n_known) /* it waits for no job now, and an entry must begin near its row's begin */
         row.after_size = 0;
     bool apart = !row.args && !row.input && row.args_size + row.input_size;
     bool started = sqlite3_value_int(v[5]), dead = sqlite3_value_int(v[6]);
@@ -389,7 +389,8 @@ int database_trusts(const char *path, char why[static STORE_WHY])
     return -EACCES;
 }
 
-/* Before SQLite does, whose errors do not say why. Root's wsd does what stands there. */
+/* Looks at the file before SQLite does, since SQLite's errors do not say why. A wsd of root's acts on what stands in
+ * it. */
 static int look_at(struct database *db, bool create, char why[static STORE_WHY])
 {
     int r = database_trusts(db->path, why);
@@ -480,7 +481,7 @@ int database_copy(struct database *db, const char *path, char why[static STORE_W
     sqlite3_stmt *st = NULL;
 
     (void)unlink(path);
-    /* SQLite takes an empty file, and nobody else ever reads it */
+    /* SQLite accepts an empty file, and no other user ever reads it */
     _cleanup_(close_fdp) int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         int r = -errno;
@@ -540,7 +541,7 @@ static int unpack(struct database *db, const struct logged *job, enum entry_kind
                                                                                                  : SQLITE_CORRUPT;
 }
 
-/* Arguments and, where it is small, input: where they are and how large, which the record is not believed. They may be
+/* Finds the arguments and, if small, the input, with their sizes, for which the record is not trusted. They may be
  * apart from the log, and live until the statement is reset. */
 static int given_bytes(struct database *db, const struct logged *job, struct store_row *row)
 {
@@ -561,7 +562,7 @@ static int given_bytes(struct database *db, const struct logged *job, struct sto
     return SQLITE_OK;
 }
 
-/* What was given to a job that has ended is not wanted at the start, and neither is a large input. */
+/* Reads a row. At the start, the arguments and input of an ended job are left out, and so is a large input. */
 static int row_of(struct database *db, const struct logged *job, struct store_row *row)
 {
     *row = (struct store_row){.input_fd = -1};
@@ -573,7 +574,7 @@ static int row_of(struct database *db, const struct logged *job, struct store_ro
     row->started = job->at.started != 0;
     row->dead = job->at.known_flags & ENTRY_DEAD ? 1 : 0;
     bool final = row->state >= STORE_FINAL;
-    if (final || job->at.known) /* it waits for nobody any more */
+    if (final || job->at.known) /* it waits for no job now */
         row->after_size = 0;
     if (code == SQLITE_OK && !final)
         code = given_bytes(db, job, row);
@@ -710,7 +711,7 @@ void database_tidy(struct database *db)
     log_shrink(&db->log);
     if (log_wants_cleaning(&db->log) &&
         (database_begin(db, why) < 0 || log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
-        database_rollback(db); /* nothing is lost by it, and it is tried again */
+        database_rollback(db); /* on failure nothing is lost, and the next call does it */
     if (db->n_frames < LOG_PAGES)
         return;
     db->n_frames = 0; /* where it fails, the next transaction says so again */
@@ -901,7 +902,7 @@ static int read_bytes(struct database *db, enum statement which, struct store_re
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* Room for so much, with the first bytes in it. */
+/* Allocates so many bytes, and copies the first ones. */
 static int take_memory(struct store_request *r, const void *data, size_t room, size_t size)
 {
     r->reply = malloc(room + 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * log.c: the log of durable jobs and its index.
- * Owns the rows of the table `log`, and who stands where. One thread at a time: whoever opens the database, then the
- * store's own.
- * Keeps: the index is what reading the log would make of it, but for what a transaction under way has changed, which is
- * undone with it. Of a job that is there, the entry GIVEN and the newest KNOWN count, and STARTED behind that; none of
+ * Owns the rows of the table `log`, and the places of its entries. One thread at a time: the one that opens the
+ * database, then the store's own.
+ * Keeps: the index is what reading the log would yield, except for changes of the present transaction, which are undone
+ * with it. Of a job that exists, the entry GIVEN and the newest KNOWN are valid, and a STARTED behind that; none of
  * them goes with its row.
  * Does not know what a record says. */
 #include "store/log.h"
@@ -77,7 +77,7 @@ static uint64_t counting(const struct logged *job)
     return job->at.gone ? 0 : job->at.given_size + job->at.known_size + started_size(job);
 }
 
-/* What an entry says of its job, and where it stands. */
+/* Takes over into the index what an entry says of its job, and its place. */
 static void take(struct log *log, struct logged *job, const struct entry *e, uint64_t row, uint16_t offset)
 {
     struct logged_places *at = &job->at;
@@ -285,7 +285,7 @@ static int remember(struct log *log, struct logged *job, enum entry_kind kind)
     return SQLITE_OK;
 }
 
-/* Where this fails, the transaction has to be rolled back. */
+/* On failure, the transaction has to be rolled back. */
 static int append(struct log *log, struct logged *job, const struct entry *e)
 {
     size_t offset = buffer_size(&log->row);
@@ -376,7 +376,7 @@ bool log_wants_cleaning(const struct log *log)
     return log->n_written >= LOG_EACH && log->n_bytes > 2 * log->n_counting + LOG_SLACK;
 }
 
-/* An entry of the oldest row: written again where it counts. */
+/* For an entry of the oldest row: writes it again if it is valid. */
 static int keep(struct log *log, const struct entry *e, uint64_t row)
 {
     struct logged *job = log_find(log, e->number);
@@ -425,6 +425,6 @@ int log_clean(struct log *log)
     }
     if (code == SQLITE_OK || code == SQLITE_DONE)
         code = log_flush(log);
-    log->n_written = 0; /* where it failed, too: it is tried again when there is more to be had */
+    log->n_written = 0; /* on failure, too: the next cleaning comes when there is more to gain */
     return code;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * log.h: what happens to durable jobs, one entry (record.h) behind the other, many in one row of the table `log`: a row
- * of SQLite for each job was half of what the store's thread did. One thread at a time.
+ * log.h: the log of durable jobs. Each event of a job is an entry (record.h); many entries share one row of the table
+ * `log`, since a row of SQLite for each job was half of the work of the store's thread. One thread at a time.
  *
- * The log is a queue of rows. What a transaction writes goes behind; the index, in memory, knows in which row each
- * job's entries that count stand, and reading the log from its oldest row to its newest one makes the index again.
- * Where less than half of the log counts, the oldest rows go, and what counts of them is written again behind the
- * newest one: the log-structured file system of Rosenblum and Ousterhout (1992), with the index of Bitcask (Sheehy and
- * Smith, 2010). As it is always the oldest row that goes, an entry that says that a job is gone is not wanted any more
- * when its row is the oldest.
+ * The log is a queue of rows. A transaction appends to its end. An index in memory knows the row of each job's valid
+ * entries; reading the log from its oldest row to its newest makes the index again. Where less than half of the log is
+ * valid, the oldest rows are removed, after their valid entries were appended again. This is the log-structured file
+ * system of Rosenblum and Ousterhout (1992), with the index of Bitcask (Sheehy and Smith, 2010). Since always the
+ * oldest row goes, the entry that ends a job is not needed when its row is the oldest.
  */
 #pragma once
 
@@ -18,23 +17,23 @@
 #include "base/hash.h"
 #include "store/record.h"
 
-#define LOG_ROW   (32u << 10) /* bytes, from which on the next entry goes into another row: no entry begins beyond */
-#define LOG_SLACK (1u << 20)  /* bytes that do not count and may stay, however little counts */
-#define LOG_CLEAN (1u << 20)  /* bytes that are looked through at a time: */
-/* when so many have been written, so that it costs each job the same, wherever the others stand */
+#define LOG_ROW   (32u << 10) /* bytes of a row after which the next entry starts a new row: no entry begins beyond */
+#define LOG_SLACK (1u << 20)  /* invalid bytes that may stay, however few are valid */
+#define LOG_CLEAN (1u << 20)  /* bytes that one cleaning looks through */
+/* bytes written between two cleanings, so that the cost for each job is the same wherever the others stand */
 #define LOG_EACH (LOG_CLEAN / 4)
 
 #define LOG_TABLE "CREATE TABLE log (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
 
 /* A job in the index. */
 struct logged {
-    struct hash_link by_number; /* the key is that */
+    struct hash_link by_number; /* its key is the job's number */
     struct logged_places {
-        uint64_t given, started, known; /* the row where that entry is; 0: there is none */
+        uint64_t given, started, known; /* the row of that entry; 0: there is none */
         uint32_t given_size, known_size;
         uint16_t given_offset, known_offset; /* in the row */
         uint8_t given_flags, known_flags;    /* enum entry_flags */
-        bool gone;                           /* by the transaction that is under way */
+        bool gone;                           /* removed by the present transaction */
     } at;
 };
 
@@ -45,7 +44,7 @@ static inline uint64_t logged_number(const struct logged *job)
 
 struct log_undo;
 
-/* A row that was read. Rows never change, and no number is used twice. */
+/* A row that was read. Rows never change, and no row number is used twice. */
 struct log_reader {
     uint64_t row; /* 0: none */
     struct buffer bytes;
@@ -55,39 +54,41 @@ struct log {
     sqlite3_stmt *insert, *select, *oldest, *delete;
     struct hash index;            /* of struct logged */
     uint64_t next;                /* row */
-    uint64_t n_bytes, n_counting; /* of all rows and of the entries that count */
-    uint64_t n_written;           /* bytes, since it was cleaned */
-    struct buffer row;            /* of the transaction: not inserted yet */
+    uint64_t n_bytes, n_counting; /* bytes of all rows; of the valid entries */
+    uint64_t n_written;           /* bytes written since the last cleaning */
+    struct buffer row;            /* the transaction's row, not inserted yet */
     struct log_reader given, known, cleaned;
-    struct log_undo *undo; /* what the transaction has changed in the index */
+    struct log_undo *undo; /* changes of the transaction to the index */
     size_t n_undo, undo_room;
-    uint64_t n_bytes_before, n_counting_before; /* the transaction */
+    uint64_t n_bytes_before, n_counting_before; /* before the transaction */
 };
 
-/* Zeroed before. Reads all rows of the table. SQLite's codes; SQLITE_CORRUPT where entries are damaged. */
+/* Reads all rows of the table. *log must be zeroed. Returns SQLite's codes; SQLITE_CORRUPT where entries are
+ * damaged. */
 int log_open(struct log *log, sqlite3 *sqlite);
 void log_deinit(struct log *log);
 
-void log_shrink(struct log *log); /* the index gives back what it had for more jobs, a bounded part a call */
+void log_shrink(struct log *log); /* shrinks the index after a burst, a bounded part a call */
 
 /* NULL: there is no such job. */
 struct logged *log_find(const struct log *log, uint64_t number);
-/* All jobs, the oldest first: log->index.n of them, the receiver's to free; NULL: no memory. */
+/* Returns all jobs, the oldest first: log->index.n of them, in an array that the receiver frees. NULL: no memory. */
 struct logged **log_sorted(const struct log *log);
-/* GIVEN or KNOWN of it. *ret is of bytes that live until the next call with that kind. SQLite's codes. */
+/* Reads the GIVEN or KNOWN entry of a job. *ret points to bytes that live until the next call with that kind. Returns
+ * SQLite's codes. */
 int log_read(struct log *log, const struct logged *job, enum entry_kind kind, struct entry *ret);
 
-/* In a transaction: log_begin(), any of these, log_flush() and then, by what became of it, log_committed() or
- * log_rolled_back(). SQLite's codes. What a job's entry has, apart from its number, is the caller's; it is copied. */
+/* In a transaction: log_begin(), any of these calls, log_flush(), and then log_committed() or log_rolled_back(). Return
+ * SQLite's codes. They copy the record, which stays the caller's. */
 void log_begin(struct log *log);
-/* one that is not there yet */
+/* a new job */
 int log_give(struct log *log, uint64_t number, unsigned flags, const void *record, size_t size);
 int log_start(struct log *log, struct logged *job);
 int log_know(struct log *log, struct logged *job, unsigned flags, const void *record, size_t size);
-int log_drop(struct log *log, struct logged *job); /* what it points to lives until log_committed() */
+int log_drop(struct log *log, struct logged *job); /* what the job points to lives until log_committed() */
 int log_flush(struct log *log);
 void log_committed(struct log *log);
 void log_rolled_back(struct log *log);
 
 bool log_wants_cleaning(const struct log *log);
-int log_clean(struct log *log); /* in a transaction of its own: looks at LOG_CLEAN bytes */
+int log_clean(struct log *log); /* looks through LOG_CLEAN bytes, in a transaction of its own */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * record.h: rows as bytes, and the entries of the log (log.h) that they go into. One thread at a time.
+ * record.h: rows as bytes, and the entries of the log (log.h) that hold them. One thread at a time.
  *
- * A record is its fields in the order of their table in record.c. A number is a varint, least significant bits first
- * (as in Protocol Buffers; priority zigzag); a text or bytes are their length, as such a number, and they; a text has
- * its NUL, none is the length 0; an id is its 16 bytes. Fields may be added at the end of a table: a record that is
- * older ends before them, and they are 0.
+ * A record is its fields, in the order of their table in record.c. A number is a varint, least significant bits first
+ * (as in Protocol Buffers; priority is zigzag). A text or bytes are their length, as a varint, and their content. A
+ * text has its NUL; length 0 means none. An id is its 16 bytes. Fields may be added at the end of a table: an older
+ * record ends before them, and they are 0.
  *
- * An entry is a byte (enum entry_kind, and above it enum entry_flags), the number of its job and the size of what
- * follows, both varints, and that: a record, or nothing.
+ * An entry is a byte (enum entry_kind, and above it enum entry_flags), the number of its job and the size of the
+ * content, both varints, and the content: a record, or nothing.
  */
 #pragma once
 
@@ -18,22 +18,23 @@
 #include "store/store.h"
 
 enum record {
-    /* what its submitter said: never changes. Arguments and input where row->args and row->input are not NULL */
+    /* what the submitter gave; never changes. Has arguments and input where row->args and row->input are not NULL */
     RECORD_GIVEN,
-    RECORD_KNOWN, /* what has become of it. Before a job's first try is over there is none. The output likewise */
+    /* the job's state; a job has none before the end of its first try. Has the output where row->output is not NULL */
+    RECORD_KNOWN,
 };
 
 enum entry_kind {
     ENTRY_GIVEN = 1,   /* RECORD_GIVEN */
-    ENTRY_STARTED = 2, /* it may have begun. What is known, when it comes, takes that back */
-    ENTRY_KNOWN = 3,   /* RECORD_KNOWN, instead of one before */
-    ENTRY_GONE = 4,    /* nothing of it is wanted any more */
+    ENTRY_STARTED = 2, /* it may have begun. A later KNOWN cancels this */
+    ENTRY_KNOWN = 3,   /* RECORD_KNOWN, replacing an earlier one */
+    ENTRY_GONE = 4,    /* the job is removed */
 };
 
 enum entry_flags {
-    ENTRY_APART = 1, /* GIVEN: arguments and input stand in a table of their own; KNOWN: the output does */
+    ENTRY_APART = 1, /* GIVEN: arguments and input are in a table of their own; KNOWN: the output is */
     ENTRY_KEYED = 2, /* GIVEN: there is a key */
-    ENTRY_DEAD = 4,  /* KNOWN: as row->dead */
+    ENTRY_DEAD = 4,  /* KNOWN: row->dead is set */
 };
 
 struct entry {
@@ -44,16 +45,18 @@ struct entry {
     size_t size;
 };
 
-/* Behind what the buffer has. 0 or -ENOMEM. */
+/* Appends the record. Returns 0 or -ENOMEM. */
 int record_pack(enum record which, const struct store_row *row, struct buffer *to);
-/* The next field of one that is made by hand. 0 or -ENOMEM. */
+/* Appends one field to a record that is made by hand. Returns 0 or -ENOMEM. */
 int record_put_number(struct buffer *to, uint64_t value);
 int record_put_bytes(struct buffer *to, const void *data, size_t size);
-/* Its fields of the row; texts and bytes point into data. False: it is damaged, and the fields are anything. */
+/* Sets the record's fields of the row; texts and bytes point into data. False: it is damaged, and the fields are
+ * undefined. */
 bool record_unpack(enum record which, const void *data, size_t size, struct store_row *row);
 
-/* Behind what the buffer has. 0 or -ENOMEM. */
+/* Appends the entry. Returns 0 or -ENOMEM. */
 int entry_put(struct buffer *to, const struct entry *e);
-size_t entry_size(const struct entry *e); /* of all that entry_put() puts */
-/* The first of so many bytes, which then are what is behind it. False: they are damaged, and begin with none. */
+size_t entry_size(const struct entry *e); /* bytes that entry_put() appends */
+/* Reads the first entry and moves *data and *size behind it. False: the bytes are damaged and do not begin with an
+ * entry. */
 bool entry_next(const uint8_t **data, size_t *size, struct entry *ret);

@@ -4,8 +4,8 @@
  * Owns the thread, the two queues and, through database.c, the file. store_open() and store_free() have the database
  * while no thread runs; in between only the thread touches it.
  * Keeps: requests are done in the order in which they were posted and answered once, on the loop; what is answered with
- * 0 is on disk. A request that fails takes no other one down: a transaction that could not be is done again in pieces.
- * Whoever comes before a transaction is over shares it, so the loop takes in jobs while the thread writes others.
+ * 0 is on disk. A request that fails makes no other fail: a failed transaction is done again in pieces. Requests that
+ * come before a transaction is over share it, so the loop takes in jobs while the thread writes others.
  * Does not log or decide; it does not know what becomes of a job. */
 #include "store/store.h"
 
@@ -61,8 +61,8 @@ static void take_words(struct store_request *r, int result, const char *why)
     snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
-/* Root's wsd writes nowhere where others write, or could put another directory in the place of this one. What is
- * missing is no fault. */
+/* A wsd of root's does not write where other users can write, or could replace the directory. A missing directory is
+ * fine. */
 static int look_at_directory(const char *directory, char why[static STORE_WHY])
 {
     char where[PATH_MAX];
@@ -80,7 +80,7 @@ static int look_at_directory(const char *directory, char why[static STORE_WHY])
     return -EACCES;
 }
 
-/* The directory and those above it, as far as they are missing. */
+/* Makes the directory and those above it, as far as they are missing. */
 static int make_directory(const char *path, char why[static STORE_WHY])
 {
     char part[PATH_MAX];
@@ -104,7 +104,7 @@ static int make_directory(const char *path, char why[static STORE_WHY])
     return r;
 }
 
-/* That there has been a database is to be known when it is not there any more. */
+/* Marks that there has been a database, so that its loss is noticed. */
 static void mark_made(const struct store *s)
 {
     _cleanup_(freep) char *path = NULL;
@@ -158,7 +158,7 @@ static int unlink_log(const struct store *s)
     return unlink(log) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* What is whole becomes the database. Whenever wsd is killed here, the next one does it again. */
+/* The complete copy becomes the database. If wsd is killed here, the next one does it again. */
 static int take_place(const struct store *s, const char *whole)
 {
     int r = unlink_log(s);
@@ -166,7 +166,7 @@ static int take_place(const struct store *s, const char *whole)
     return r < 0 ? r : move_to(s, whole, s->path);
 }
 
-/* What was acknowledged is in files that nobody finds any more: they are written again where they were. */
+/* The acknowledged jobs are in files that were removed: writes them again in their place. */
 static int put_back(struct store *s, char why[static STORE_WHY])
 {
     _cleanup_(freep) char *copy = NULL, *whole = NULL;
@@ -188,7 +188,7 @@ static int put_back(struct store *s, char why[static STORE_WHY])
     return open_now(s, why);
 }
 
-/* What is committed goes to the files that the next wsd will read. */
+/* Ensures that commits go to the files that the next wsd will read. */
 static int ensure_there(struct store *s, char why[static STORE_WHY])
 {
     char text[STORE_WHY];
@@ -210,8 +210,7 @@ static void move(struct list *from, struct list *to, uint32_t max)
         list_push_back(to, list_pop_front(from));
 }
 
-/* What came while the others were done goes into the same transaction: whoever is there before the disk is asked shares
- * it. */
+/* Adds requests that came meanwhile to the same transaction: all that are there before the sync share it. */
 static void join(struct store *s, struct list *batch, uint32_t max)
 {
     pthread_mutex_lock(&s->lock);
@@ -219,8 +218,8 @@ static void join(struct store *s, struct list *batch, uint32_t max)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* In one transaction, of max requests at most. False: nothing of it is on disk, and result and why of the requests say
- * so. */
+/* Does at most max requests in one transaction. False: nothing of it is on disk; result and why of the requests say
+ * why. */
 static bool do_all(struct store *s, struct list *batch, uint32_t max)
 {
     char why[STORE_WHY];
@@ -253,8 +252,8 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
     return false;
 }
 
-/* Jobs that were refused although they are in files that nobody finds now: they must not be there when those are
- * written again. */
+/* Removes jobs that were refused although they are in the removed files: they must not be there when those are written
+ * again. */
 static void take_out(struct store *s, struct list *batch)
 {
     char why[STORE_WHY];
@@ -337,10 +336,10 @@ static void *thread(void *context)
         do_batch(s, &batch);
         pthread_mutex_lock(&s->lock);
         move(&batch, &s->done, UINT32_MAX);
-        pthread_mutex_unlock(&s->lock); /* whom it wakes wants it */
+        pthread_mutex_unlock(&s->lock); /* the thread that it wakes needs the lock */
         (void)eventfd_write(s->fd, 1);
         if (s->db)
-            database_tidy(s->db); /* nobody waits for it who has been there before */
+            database_tidy(s->db); /* no request posted before waits for this */
         pthread_mutex_lock(&s->lock);
     }
     pthread_mutex_unlock(&s->lock);
@@ -368,7 +367,7 @@ static int thread_start(struct store *s)
 
 /* --- the loop's side ---------------------------------------------------------------------------------------------- */
 
-/* What is left of a database that is not there any more. */
+/* Looks for remains of a database that was removed. */
 static int look_for_remains(struct store *s, char why[static STORE_WHY])
 {
     _cleanup_(freep) char *wal = NULL, *made = NULL;

@@ -2,7 +2,7 @@
  *
  * cgroup.c: makes, limits and removes cgroups of executors, beneath the cgroup that wsd, or wsd-spawn, was started in.
  * Owns what it makes there, and the leaf that wsd moves to: processes may be in leaves only. [loop]
- * Keeps: nothing is changed where nobody delegated it; an executor's limits are in force before it is in.
+ * Keeps: nothing is changed in a cgroup that was not delegated. An executor's limits are in force before it enters.
  * Does not start processes. */
 #include "supervisor/cgroup.h"
 
@@ -141,7 +141,7 @@ static int clear(int at, const char *name)
     if (unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return 0;
     snprintf(kill, sizeof(kill), "%s/cgroup.kill", name);
-    (void)write_text(at, kill, "1"); /* what still is in there is nobody's */
+    (void)write_text(at, kill, "1"); /* the cgroups still in there belong to no executor */
     return unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
@@ -155,7 +155,7 @@ static void clear_late(struct cgroups *g)
     }
 }
 
-/* What cannot be had is no reason to run without the rest: a controller that was not delegated. */
+/* Sets one limit. A controller that was not delegated is no reason to run without the other limits. */
 static int limit(int at, const char *name, uint64_t number)
 {
     int r = write_number(at, name, number);
@@ -381,7 +381,7 @@ static int number_in(const char *group, const char *file, uint64_t *ret)
     return r;
 }
 
-/* 0; -ENOENT: it has none of version 2; another negative errno: that cannot be read. */
+/* Finds the process's own cgroup. Returns 0; -ENOENT: it has none of version 2; another negative errno: unreadable. */
 static int own_group(char *group, size_t size)
 {
     char line[PATH_MAX];
@@ -403,7 +403,7 @@ static int own_group(char *group, size_t size)
     return r;
 }
 
-/* The nearest one that is full: 1, with its limit; 0: none is; or a negative errno. */
+/* Finds the nearest cgroup that is full. Returns 1, with its limit; 0: none; or a negative errno. */
 static int full_group(char *group, uint64_t *ret_most)
 {
     for (char *slash; *group; *slash = 0) {

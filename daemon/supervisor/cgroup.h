@@ -24,31 +24,30 @@ struct cgroup_limits {
 
 enum cgroup_end {
     CGROUP_END_FINE = 0,
-    CGROUP_END_LIMIT,   /* something in it was killed since it had its memory */
-    CGROUP_END_MACHINE, /* since the machine had no more */
+    CGROUP_END_LIMIT,   /* the kernel killed in it: it had reached its memory limit */
+    CGROUP_END_MACHINE, /* the kernel killed in it: the machine was out of memory */
 };
 
-/* Moves this process into a leaf of its own cgroup, where that was delegated to it or `always`, and hands the
- * controllers on. 0;
- * -EOPNOTSUPP: nothing was delegated; another negative errno with the words. */
+/* Moves this process into a leaf of its own cgroup, if that was delegated to wsd or `always`, and enables the
+ * controllers below it. Returns 0; -EOPNOTSUPP: nothing was delegated; another negative errno with the words. */
 int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGROUP_ERROR]);
-/* One that wsd-spawn has prepared in that way, and handed over; the descriptor is taken in any case. NULL: no
- * memory. */
+/* Makes a struct cgroups of a cgroup that wsd-spawn has prepared in that way and handed over. Takes the descriptor in
+ * any case. NULL: no memory. */
 struct cgroups *cgroups_taken(int fd);
-/* Its directory; it stays the cgroup's. -1: none. */
+/* Its directory; the descriptor stays the cgroup's. -1: none. */
 int cgroups_fd(const struct cgroups *g);
-/* Nothing more is made in it; what was keeps it until that is gone. NULL is fine; returns NULL. */
+/* The caller makes nothing more in it; it lives until the cgroups in it are gone. NULL is fine. Returns NULL. */
 struct cgroups *cgroups_unref(struct cgroups *g);
 
-/* A new one, with these limits, and nobody in it. 0 or a negative errno: -ENOSPC where the kernel's limits on cgroups
+/* Makes an empty cgroup with these limits. Returns 0 or a negative errno: -ENOSPC where the kernel's limits on cgroups
  * are reached. */
 int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup);
-/* Ends what is left in it, and removes it; where that cannot be yet, later. NULL is fine; returns NULL. */
+/* Kills what is left in it, and removes it, later if it cannot be removed yet. NULL is fine. Returns NULL. */
 struct cgroup *cgroup_free(struct cgroup *c);
-int cgroup_enter(struct cgroup *c, pid_t pid); /* a child that was not reaped */
-/* cgroup.procs, open for writing; it stays the cgroup's. -1: none. */
+int cgroup_enter(struct cgroup *c, pid_t pid); /* pid: a child that was not reaped yet */
+/* cgroup.procs, open for writing; the descriptor stays the cgroup's. -1: none. */
 int cgroup_procs(const struct cgroup *c);
 enum cgroup_end cgroup_end(const struct cgroup *c);
 
-/* Which limit keeps this process from having more tasks, in words, into `text`, which is returned. [any] */
+/* Writes into `text` which limit keeps this process from having more tasks, and returns `text`. [any] */
 const char *cgroup_tasks_words(char *text, size_t size);

@@ -32,13 +32,13 @@
 
 extern char **environ;
 
-/* One that may leave a core is not killed when its note is there. So it has to die of the fault by itself: at each look
- * the kernel must be writing the core. */
+/* A child that may write a core is not killed when its note is there: it has to die of the fault by itself. At each
+ * look the kernel must be writing the core. */
 static const struct timeval core_look = {.tv_sec = 2};
 #define CORE_LOOKS 150u /* until it is killed all the same */
 
-/* The threads of a process that is killed end one after the other, mostly at once. The last one ends when the memory is
- * gone: that may take 100 ms a GiB. */
+/* The threads of a killed process end one after the other, mostly at once. The last one ends when the memory is gone,
+ * which may take 100 ms for each GiB. */
 static const struct timeval going_look = {.tv_usec = 1000};
 #define GOING_LOOKS    100u /* for how it ends: until it is killed, and waited for */
 #define THREAD_EXITING 4u   /* PF_EXITING of the kernel, in the flags of proc_pid_stat(5) */
@@ -48,7 +48,7 @@ static const struct timeval going_look = {.tv_usec = 1000};
 #define PIDFD_THREAD O_EXCL /* Linux 6.9 */
 #endif
 
-static struct list remains = {&remains, &remains}; /* wsd's own that nobody asks for */
+static struct list remains = {&remains, &remains}; /* wsd's own children that were forgotten */
 
 #define TUNABLES_ROOM 80u
 
@@ -96,7 +96,7 @@ void child_arguments(const struct child_program *program, struct child_arguments
 
     snprintf(ret->level, sizeof(ret->level), "%d", program->log_level);
     snprintf(ret->stack, sizeof(ret->stack), "%llu", (unsigned long long)program->stack_size);
-    /* nobody writes to an argument of posix_spawn() */
+    /* posix_spawn() does not write to its arguments */
     ret->argv[0] = (char *)(uintptr_t)program->plugin_dirs;
     ret->argv[1] = program->any_path ? any : dirs;
     ret->argv[2] = ret->level;
@@ -351,7 +351,7 @@ static void watch_thread(struct child *c, struct child_thread *t, pid_t tid)
         thread_forget(t);
 }
 
-/* Not the first thread: Linux says nothing of that one's end before the whole process has ended. Where this cannot be,
+/* Watches two threads, not the first one: Linux reports that one's end only with that of the process. Where this fails,
  * all is known when the process is gone. */
 static void watch_threads(struct child *c)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * executor.c: starts, watches and ends executor processes.
- * Owns the control socket and the rings that go with one life of it; its process is child.c's. [loop]
- * Keeps: `dead` is called exactly once for each executor that was started: at its fault note, or when it has
- * begun to end and takes its time, so that nobody waits while the kernel takes it down, or else after it was reaped. It
- * is called when nothing is left of the commands that the executor had started.
+ * Owns the control socket and the rings of one executor; its process is child.c's. [loop]
+ * Keeps: `dead` is called exactly once for each executor that was started. It comes at its fault note; or when its end
+ * has begun and takes time, so that nothing waits while the kernel ends it; else after it was reaped. It comes only
+ * when nothing is left of the commands that the executor had started.
  * Does not know jobs, and does not decide whether another one is started. */
 #include "supervisor/executor.h"
 
@@ -41,11 +41,11 @@ static void tell_dead(void *context)
 {
     struct executor *e = context;
 
-    orphans_end(); /* whose reapers have ended, so that no process is one */
+    orphans_end(); /* after the end of its reapers, so that no process is one */
     e->ops->dead(e, e->code, e->status, e->context);
 }
 
-/* What it said last is taken first: there may be a reaper that wsd did not know of. */
+/* Takes its last packets first: they may report a reaper that wsd did not know of. */
 static void ends(struct executor *e, int code, int status)
 {
     e->dying = true;
@@ -68,13 +68,13 @@ static void note_cpu(struct executor *e)
         e->cpu_usec = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-/* Whatever the kernel still has to do with it, there is nothing to wait for: how it ends is known. */
+/* Reports its end: how it ends is known, so nothing waits for the kernel to finish. */
 static void dies(struct executor *e, int code, int status)
 {
     if (e->dying)
         return;
     note_cpu(e);
-    if (!e->leaves_core) /* which takes its time, and nobody waits for it */
+    if (!e->leaves_core) /* which takes its time, and nothing waits for it */
         child_kill(e->child);
     ends(e, code, status);
 }
@@ -211,8 +211,8 @@ static int start(struct executor *e, const struct executor_options *o, int contr
 
 static int watch(struct executor *e, struct event_base *base)
 {
-    /* By edges, of which each write of an eventfd is one: so it need not be read. Who fills it up deafens himself
-     * only. */
+    /* Edge-triggered: each write to an eventfd is an edge, so it need not be read. An executor that fills it up only
+     * deafens its own bell. */
     e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST | EV_ET, on_bell, e);
     e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST, on_control, e);
     e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST, on_control_writable, e);
@@ -286,7 +286,7 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->bell_event);
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
-    async_close(e->control_fd, e->owner); /* what it has sent, and nobody received, goes with it */
+    async_close(e->control_fd, e->owner); /* what it has sent and was not received goes with it */
     words_deinit(&e->words);
     if (e->front.up)
         front_deinit(&e->front);

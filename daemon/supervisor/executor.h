@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * executor.h: one wsd-executor process as wsd sees it: spawned, watched, ended. Everything here is [loop].
+ * executor.h: one wsd-executor process as wsd sees it: its start, its watch and its end. Everything here is [loop].
  */
 #pragma once
 
@@ -17,16 +17,16 @@
 
 struct executor;
 
-/* Upward calls: the supervisor is below the jobs. Each may free nothing but by executor_free() in dead. */
+/* Upward calls to the jobs. None may free anything, except executor_free() in dead. */
 struct executor_ops {
     void (*ready)(struct executor *e, void *context);
-    /* Completions may be there, or a fault note: look with front_next(). */
+    /* Completions or a fault note may be there: look with front_next(). */
     void (*bell)(struct executor *e, void *context);
-    /* A packet of the executor's; the descriptor, if any, was closed. */
+    /* A packet of the executor's; its descriptor, if any, was closed. */
     void (*control)(struct executor *e, const struct control *c, void *context);
-    /* The process is gone and reaped, or has left a fault note and is dying, or was killed and takes its time: nothing
-     * more will come, but its other threads may still write for a moment. Nothing is left of the commands that it had
-     * started. status: as waitid(2) tells, si_code and si_status. */
+    /* The last call. The process was reaped; or it left a fault note and is dying; or it was killed and its end takes
+     * time. In the latter cases its other threads may still write for a moment. Nothing is left of the commands that it
+     * had started. code, status: si_code and si_status of waitid(2). */
     void (*dead)(struct executor *e, int code, int status, void *context);
 };
 
@@ -34,14 +34,14 @@ struct executor_options {
     struct event_base *base;
     const struct child_program *program;
     struct helper *helper; /* NULL: none is needed */
-    uint32_t uid;          /* that it runs under; CHILD_OWN: wsd's own */
-    uint64_t owner;        /* whose it is, as async_close() has it */
+    uint32_t uid;          /* the uid under which it runs; CHILD_OWN: wsd's own */
+    uint64_t owner;        /* its owner, for async_close() */
     uint32_t workers;
     uint64_t memory;         /* bytes that it may allocate; 0: without limit */
-    struct cgroups *cgroups; /* NULL: none is made for it */
-    uint64_t tasks;          /* in its cgroup; 0: without limit */
-    uint32_t cpu_weight;     /* of its cgroup; 0: as all */
-    bool leaves_core;        /* so it is not killed while it dies of a fault */
+    struct cgroups *cgroups; /* NULL: it gets no cgroup */
+    uint64_t tasks;          /* limit of its cgroup; 0: without limit */
+    uint32_t cpu_weight;     /* of its cgroup; 0: the default */
+    bool leaves_core;        /* it writes a core, so it is not killed while it dies of a fault */
     uint32_t number;         /* the EXECUTOR in EXECUTOR.WORKER */
     const struct executor_ops *ops;
     void *context;
@@ -55,17 +55,17 @@ struct executor {
     uint32_t number;
     uint64_t owner;
     bool ready;
-    bool killed;            /* by us */
-    bool orphan;            /* when it is dead: wsd-spawn had gone, which had started it */
-    char why[CHILD_WHY];    /* when it is dead: it could not be started, and why; or "" */
-    bool late;              /* as child_end has it */
+    bool killed;            /* wsd killed it */
+    bool orphan;            /* when dead: wsd-spawn, which had started it, had ended */
+    char why[CHILD_WHY];    /* when dead: why it could not be started; or "" */
+    bool late;              /* as in struct child_end */
     bool finishing;         /* it was told to end */
-    bool dying;             /* it has ended, or is about to: `dead` is called when nothing of its commands is left */
-    int code, status;       /* of that */
-    struct remains remains; /* of its commands */
-    uint64_t cpu_usec;      /* that its process had when it was about to end; 0: not known */
+    bool dying;             /* it has ended, or is about to: `dead` is called when its commands are gone, too */
+    int code, status;       /* how it ended */
+    struct remains remains; /* the processes of its commands */
+    uint64_t cpu_usec;      /* CPU time of its process when it was about to end; 0: not known */
     bool leaves_core;
-    enum cgroup_end memory; /* when it is dead */
+    enum cgroup_end memory; /* when dead */
     struct event *bell_event, *control_event, *control_write_event;
     struct list outbox; /* control packets that did not fit the socket */
     uint32_t n_outbox;
@@ -73,22 +73,22 @@ struct executor {
     void *context;
 };
 
-/* Spawns. 0 or a negative errno. */
+/* Starts an executor. Returns 0 or a negative errno. */
 int executor_new(struct executor **ret_executor, const struct executor_options *options);
-/* Kills where that has not happened, but not who writes a core; the process is reaped when it is gone, which takes long
- * where it has much memory, without anybody waiting for it. NULL is fine; returns NULL. */
+/* Frees it. Kills the process if that was not done, unless it writes a core. The process is reaped when it is gone,
+ * which takes long with much memory; nothing waits for that. NULL is fine. Returns NULL. */
 struct executor *executor_free(struct executor *e);
 
 /* SIGKILL; `dead` follows. */
 void executor_kill(struct executor *e);
-/* What it has written to stdout and stderr since then, "" where that is nothing: its last lines, in one. */
+/* Writes into ret the last lines of its stdout and stderr since then, in one line; "" if there are none. */
 void executor_last_words(struct executor *e, uint64_t since_usec, char *ret, size_t size);
-/* No more work: the executor ends by itself; `dead` follows. */
+/* Tells it that there is no more work: it ends by itself, and `dead` follows. */
 void executor_finish(struct executor *e);
 
-/* Takes every packet that is there now: what a job said comes before its end. */
+/* Takes every packet that is there now, so that a job's packets come before its end. */
 void executor_take_control(struct executor *e);
 
-/* Sends a packet with an optional descriptor (which stays the caller's); queues it where the socket is full. 0 or a
- * negative errno (then the executor is dying: `dead` follows). */
+/* Sends a packet with an optional descriptor, which stays the caller's. Queues it if the socket is full. Returns 0, or
+ * a negative errno: then the executor is dying, and `dead` follows. */
 int executor_send(struct executor *e, const struct control *c, int fd);

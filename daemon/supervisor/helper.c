@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * helper.c: asks wsd-spawn for executors, and hears of their ends.
- * Owns the process of the helper, where wsd starts it, the socket, and the list of children that it was asked for.
- * [loop]
- * Keeps: each child that was started is told of as gone once: by the helper's word; or, where the helper is gone, when
- * the pidfd says so: it died with it. A child that was not asked for yet is asked of the next helper.
- * A helper that answers nothing is replaced: what wsd started is killed, and a unit's is left to its watchdog.
- * Does not wait for the helper: what it does not take now is sent when it can be. */
+ * helper.c: asks wsd-spawn for executors, and learns of their ends.
+ * Owns the helper's process, if wsd starts it; the socket; and the list of children that were requested. [loop]
+ * Keeps: the end of each started child is reported once: by the helper; or, where the helper is gone, by the pidfd,
+ * since the child died with it. A child that was not requested yet is requested of the next helper. A helper that does
+ * not answer is replaced: one that wsd started is killed; one of a unit is left to its watchdog.
+ * Does not wait for the helper: requests that it does not take now are sent when it can take them. */
 #include "supervisor/helper.h"
 
 #include <errno.h>
@@ -54,7 +53,8 @@ struct helper {
 
 /* --- rights ------------------------------------------------------------------------------------------------------- */
 
-/* Others than root's have a unit for it: a wsd that anybody may talk to keeps no rights, and gives none. */
+/* A wsd that is not root's has a unit for its helper: a wsd that other users can reach holds and passes on no
+ * rights. */
 static bool is_allowed(void)
 {
     const uint32_t needed = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_KILL;
@@ -127,7 +127,7 @@ static int start(struct helper *h)
     return r;
 }
 
-/* The service manager starts it because of this; it says when it is ready. */
+/* Connects, which makes the service manager start the helper; the helper reports when it is ready. */
 static int reach(struct helper *h)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -172,7 +172,7 @@ static int wait_for_answer(struct helper *h)
     return event_add(h->deadline, &t);
 }
 
-/* Something is to come of it: a PING behind that, whose answer shows that it was taken. */
+/* Sends a PING after a request; its answer shows that the request was taken. */
 static void expect_answer(struct helper *h)
 {
     if (h->fd < 0 || !h->ready)
@@ -262,7 +262,7 @@ static int send_request(struct helper *h, const struct spawn_request *q, const i
     return n < 0 ? -errno : 0;
 }
 
-/* Where executors of the helper's have theirs: wsd can move nobody from the cgroup of another unit into its own. */
+/* The cgroup for executors of the helper's. wsd cannot move a process from the cgroup of another unit into its own. */
 static int make_cgroup(struct helper *h, struct child *c)
 {
     struct cgroups *g = h->is_unit ? h->cgroups : c->cgroups;
@@ -285,8 +285,8 @@ static void lose_cgroup(struct child *c)
     c->cgroup = cgroup_free(c->cgroup);
 }
 
-/* 0; -EAGAIN: later, which only the socket says. What else can go wrong ends this child, or the helper is ending, which
- * is read of. */
+/* Returns 0; -EAGAIN: later, when the socket reports something; also where the helper is ending, which a read shows.
+ * Any other failure ends this child. */
 static int send_start(struct helper *h, struct child *c)
 {
     int r = up(h);
@@ -518,8 +518,8 @@ static int take_reply(struct helper *h)
     return 0;
 }
 
-/* Where it has ended, or was killed, its children have died with it, or are about to: the kernel sees to that. One of a
- * unit that only does not answer has children that go on: wsd hears of their ends by the pidfds. */
+/* The connection is lost. If the helper has ended or was killed, the kernel ends its children, too. A helper of a unit
+ * that only does not answer (lives) has children that go on: wsd learns of their ends by the pidfds. */
 static void lost(struct helper *h, bool lives)
 {
     down(h);

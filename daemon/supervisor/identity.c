@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * identity.c: looks up the groups of a user. The user database may be on a server far away: each look-up has a thread,
- * which nobody waits for.
+ * identity.c: looks up the groups of a user. The user database may be on a server far away, so each look-up has a
+ * thread, for which nothing waits.
  * Owns the questions and the look-ups. [loop], and the thread of each look-up.
- * Keeps: an answer is given once, from the loop, and never for a question that was forgotten. However often a user
- * database that does not answer is asked about a user, there is one thread for him.
+ * Keeps: an answer is given once, from the loop, and never for a question that was forgotten. There is at most one
+ * thread for each user, however often a database that does not answer is asked.
  * Does not take the groups of a connection: a set-group-ID program that connects would bring its own to all of the
  * user's jobs. */
 #include "supervisor/identity.h"
@@ -47,7 +47,7 @@ static void look_up(void *context)
     if (r == 0)
         r = account_groups(&account, &groups, &n);
     if (r == -ENOENT)
-        return; /* who is not known has no groups */
+        return; /* an unknown user has no groups */
     i->error = r;
     if (r < 0)
         return;
@@ -58,7 +58,7 @@ static void look_up(void *context)
             i->groups[i->n_groups - 1] = groups[at];
 }
 
-/* The loop's end of it: the thread may go on. */
+/* Frees the loop's part of a look-up; the thread may go on. */
 static void forget(struct lookup *q)
 {
     list_remove(&q->link);

@@ -39,7 +39,7 @@ static const struct timeval shortly = {.tv_usec = 20000};
 #define ROOM_FIRST 16u    /* doubled when it is full of those that are not reaped */
 #define END_MSEC   10000u /* only what the kernel does not end takes longer */
 
-/* Those that are no children any more were reaped, and their numbers may come again. */
+/* Forgets processes that are not children now: they were reaped, and their numbers may be used again. */
 static void forget_reaped(void)
 {
     for (size_t i = 0; i < n_own;) {

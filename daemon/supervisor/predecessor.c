@@ -22,7 +22,7 @@
 #include "base/trust.h"
 
 #define NAME "executors.lock"
-/* Only what the kernel does not end, or somebody has stopped, takes longer. Before READY=1: it counts against
+/* Only a process that the kernel does not end, or that was stopped, takes longer. Before READY=1: it counts against
  * TimeoutStartSec=, which is systemd's 90 s in the units, and WatchdogSec= is not in force. */
 #define DEADLINE_SEC 10
 #define AGAIN_USEC   5000
@@ -36,7 +36,7 @@ int predecessor_open(const char *directory)
     /* not to be written by those that have it */
     int fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     struct stat st;
-    /* whoever else has it could make each start wait */
+    /* any other process that holds it could make each start wait */
     if (fd >= 0 && geteuid() == 0 && (fstat(fd, &st) < 0 || !trust_only_here(&st))) {
         close_fd(fd);
         fd = -1;

@@ -3,7 +3,7 @@
  * remains.c: waits until nothing is left of the commands of an executor that has ended.
  * Owns wsd's ends of the reapers' sockets.
  * Keeps: a reaper that sees the end of file here ends everything, so that a wsd that was killed leaves nothing either.
- * Does not read what comes: a reaper has nothing to say, and who speaks there is none. */
+ * Does not read what comes: a reaper has nothing to say, so a process that writes there is none. */
 #include "supervisor/remains.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define LIVES_MAX 8u /* of one executor at a time: reapers that were killed, whose keepers go on */
 #define DEADLINE_SEC                                                                                                   \
-    10 /* for processes that are killed; only what the kernel does not end, or somebody has stopped, takes longer */
+    10 /* for processes that are killed; only one that the kernel does not end, or that was stopped, takes longer */
 
 struct life {
     struct list link; /* remains->lives, or leaving */
@@ -47,7 +47,7 @@ static struct life *life_free(struct life *l)
 static void tell(struct remains *r)
 {
     if (!r->deadline)
-        return; /* they go by themselves: nobody has asked for it */
+        return; /* they ended by themselves, without remains_end() */
     event_free(r->deadline);
     r->deadline = NULL;
     r->gone(r->context);

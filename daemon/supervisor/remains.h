@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * remains.h: the processes that start and end commands for an executor (host/reaper.h), as wsd sees them: one end of a
- * socket, whose other end they hold as long as anything of their commands is left. Everything here is [loop].
+ * socket. They hold its other end as long as anything of their commands is left. Everything here is [loop].
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 struct remains {
     struct event_base *base;
-    uint64_t owner;    /* as async_close() has it */
+    uint64_t owner;    /* for async_close() */
     struct list lives; /* of struct life */
     unsigned n;
     struct event *deadline; /* armed from remains_end() on */
@@ -21,16 +21,16 @@ struct remains {
     void *context;
 };
 
-/* gone: nothing is left, or the deadline is over; once, after a remains_end() that was false. */
+/* gone: nothing is left, or the deadline has passed. Called once, after a remains_end() that returned false. */
 void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context),
                   void *context);
-/* A reaper says that it is there; the descriptor is taken in any case. False: nonsense. */
+/* Adds a reaper that has reported itself. Takes the descriptor in any case. False: invalid. */
 bool remains_take(struct remains *r, int fd);
-/* All of them end, with everything that they have started. True: none is there. */
+/* Ends all of them, with everything that they have started. True: there are none. */
 bool remains_end(struct remains *r);
-/* No call any more. What is there ends, and remains_wait() waits for it. */
+/* Ends them, without another call; remains_wait() waits for them. */
 void remains_deinit(struct remains *r);
-/* Until nothing is left of what was there at remains_deinit(), or the deadline is over. [at the end] */
+/* Waits until nothing is left of what was there at remains_deinit(), or the deadline has passed. [at the end] */
 void remains_wait(void);
-/* Whether anything of any executor is there. */
+/* Whether anything of any executor is left. */
 bool remains_any(void);

@@ -2,8 +2,8 @@
  *
  * words.c: reads the pipe that is an executor's stdout and stderr.
  * Owns the reading end. [loop]
- * Keeps: it never blocks, and takes no more than TURN_MAX in a turn of the loop; what nobody wants is read all the
- * same, so that no plugin waits for the log.
+ * Keeps: it never blocks, and takes no more than TURN_MAX in a turn of the loop; unwanted text is read all the same, so
+ * that no plugin waits for the log.
  * Does not know which job has written what: all of an executor have one pipe. */
 #include "supervisor/words.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * words.h: what an executor writes to its stdout and stderr: a line of the log each, and the last ones for whoever asks
- * what it died of. Everything here is [loop].
+ * words.h: what an executor writes to its stdout and stderr. Each line goes to the log; the last ones are kept, to
+ * explain its end. Everything here is [loop].
  */
 #pragma once
 
@@ -11,15 +11,15 @@
 
 #include "base/log.h"
 
-#define WORDS_LINE  256u /* bytes of a line, with NUL: the rest is left out */
-#define WORDS_LINES 3u   /* that are kept */
+#define WORDS_LINE  256u /* bytes of a line, with NUL; the rest is cut off */
+#define WORDS_LINES 3u   /* lines that are kept */
 
 struct words {
     int fd; /* -1: none */
     struct event *event;
     uint32_t number, uid;  /* of the executor */
-    char line[WORDS_LINE]; /* that has no end yet .. */
-    size_t n;              /* .. so long */
+    char line[WORDS_LINE]; /* the incomplete line */
+    size_t n;              /* its length */
     struct {
         char text[WORDS_LINE];
         uint64_t usec; /* when it came, CLOCK_MONOTONIC */
@@ -27,10 +27,10 @@ struct words {
     uint32_t n_lines;
 };
 
-/* *ret_fd: the end to write to, which the caller owns. 0 or a negative errno. */
+/* *ret_fd: the end to write to, which the caller owns. Returns 0 or a negative errno. */
 int words_init(struct words *w, struct event_base *base, uint32_t number, uint32_t uid, int *ret_fd);
-/* Takes what is there, and gives up the rest. */
+/* Reads what is there, and closes. */
 void words_deinit(struct words *w);
 
-/* The lines that came since then, "; " between: the last ones where not all fit; "" where there are none. */
+/* The lines that came since then, separated by "; ": the last ones if not all fit; "" if there are none. */
 void words_last(struct words *w, uint64_t since_usec, char *ret, size_t size);

@@ -2,11 +2,11 @@
  *
  * openssl.c: the module: TLS by OpenSSL.
  * Owns contexts and connections; never the sockets. [one thread]
- * Keeps: version 1.3 and nothing else, certificates of both sides always; no session is resumed, so that each
- * connection proves its certificate; no SIGPIPE.
- * TLS 1.3 alone, because both ends are ours: there is nobody to be compatible with, every key exchange is ephemeral,
- * the client's certificate is not shown to who listens, and renegotiation, compression and weak ciphers do not exist.
- * Does not know who may do what. */
+ * Keeps: version 1.3 only, and certificates of both sides always. No session is resumed, so that each connection proves
+ * its certificate. No SIGPIPE.
+ * Both ends are wsd's, so no older version need be supported. With TLS 1.3 alone, every key exchange is ephemeral,
+ * eavesdroppers do not see the client's certificate, and renegotiation, compression and weak ciphers do not exist.
+ * Does not know the rights of users. */
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
@@ -53,8 +53,8 @@ static int socket_write(BIO *b, const char *data, int size)
     return (int)n;
 }
 
-/* OpenSSL goes on by itself behind a record that has nothing for recv(), for as long as the other side sends such: here
- * it ends. */
+/* After a record that has nothing for recv(), OpenSSL reads on by itself as long as the other side sends such records:
+ * this ends it. */
 static int socket_read(BIO *b, char *data, int size)
 {
     struct tls *t = BIO_get_data(b);
@@ -78,7 +78,7 @@ static long socket_ctrl(BIO *b, int what, long number, void *data)
     return what == BIO_CTRL_FLUSH; /* nothing is held back */
 }
 
-/* Counts what comes of handshakes, before it is looked at. */
+/* Counts received messages of handshakes, before they are handled. */
 static void on_message(int sent, int version, int type, const void *data, size_t size, SSL *ssl, void *userdata)
 {
     struct tls *t = userdata;
@@ -126,7 +126,7 @@ static int never_ask(char *to, int size, int writing, void *userdata)
     return 0; /* a daemon has no terminal to ask for the password of a key */
 }
 
-/* Whoever reads the key is us. */
+/* A process that reads the key can pose as its owner. */
 static int check_key(const char *file, char error[TLS_ERROR])
 {
     struct stat st;
@@ -289,7 +289,7 @@ static void failed(struct tls *t)
     t->failure = errno;
 }
 
-/* What the last call of the connection means, as errno; 0: its end. */
+/* The result of the connection's last call, as errno; 0: its end. */
 static ssize_t outcome(struct tls *t, int r, bool reading)
 {
     int e = errno, why = SSL_get_error(t->ssl, r);
@@ -313,7 +313,7 @@ static ssize_t outcome(struct tls *t, int r, bool reading)
 
 static ssize_t tls_recv(struct tls *t, void *data, size_t size)
 {
-    if (t->failure) { /* found by send(): it is told to whoever reads, as what the other side says is */
+    if (t->failure) { /* found by send(); recv() reports it, like everything from the other side */
         errno = t->failure;
         return -1;
     }
@@ -392,7 +392,7 @@ static bool is_printable(const unsigned char *text, int n)
     return true;
 }
 
-/* A name with a NUL, or anything that is not to be seen, is nobody's. */
+/* A name with a NUL or other unprintable bytes is skipped. */
 static bool tell(struct naming *g, const char *kind, const ASN1_STRING *s)
 {
     unsigned char *text = NULL;
