@@ -64,8 +64,8 @@ enum control_kind {
     /* Instead of READY, and then it ends: it cannot start. error: a positive errno; text: why, with the limit that
      * explains it. */
     CONTROL_FAILED = 72,
-    /* descriptor: a stream socket to the process that starts and ends commands from now on. When wsd closes its
-     * end, that process ends all commands. When wsd reads the end of file, all of them are gone. */
+    /* descriptor: a stream socket to the process that starts and ends commands from now on. When that process reads the
+     * end of file, it ends all commands. When wsd reads the end of file, all of them are gone. */
     CONTROL_REAPER = 73,
     CONTROL_SPOILT = 74, /* later jobs should get a fresh process; text: what jobs have left in this one */
 };
