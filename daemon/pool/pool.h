@@ -79,8 +79,9 @@ struct pool_options {
     void (*task_leave)(struct wsd_worker *self, void *task_context, void *outer, void *context);
     /* For traces: writes the text for a subject's name, cut off to size. NULL: subjects have no text. [any thread] */
     void (*subject_name)(const void *name, char *ret, size_t size, void *context);
-    size_t task_bytes; /* of task stack before a spawn runs the child at once, 16 to 56 a task; 0: 96 MiB */
-    bool eager;        /* make each spawned task stealable at once, as without membarrier in the kernel: slower */
+    /* bytes of task stack, 16 to 56 a task; when it is full, a spawn runs the child at once; 0: 96 MiB */
+    size_t task_bytes;
+    bool eager; /* make each spawned task stealable at once, as without membarrier in the kernel: slower */
 };
 
 /* Starts the workers. 0, -EINVAL, -ENOMEM, -EAGAIN. [any] */
