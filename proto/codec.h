@@ -60,9 +60,9 @@
 #define FEATURE_LIMITS  512u  /* LIMIT */
 #define FEATURE_WHERE   256u  /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
 #define FEATURE_ALIKE   1024u /* records of ENDS that are for several items which went well */
-/* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end; CANCEL of what
- * has ended is 66 and closes a batch; a detached batch has detached jobs only. */
-#define FEATURE_ENDS 2048u
+#define FEATURE_ENDS                                                                                                   \
+    2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
+           * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
