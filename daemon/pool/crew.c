@@ -5,8 +5,7 @@
  * Keeps: `running` workers are neither blocked nor retired. If they are fewer than `target`, one is added: a retired
  * one, else a new thread, at most POOL_SPARES_MAX more than ever asked for. If they are more, each checks between two
  * tasks whether to retire. So a blocked worker leaves no CPU idle, and a smaller number loses no task.
- * Does not know what workers run. (Compensation as in ForkJoinPool's ManagedBlocker.)
- */
+ * Does not know what workers run. (Compensation as in ForkJoinPool's ManagedBlocker.) */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>

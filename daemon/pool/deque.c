@@ -6,8 +6,7 @@
  * [any].
  * Keeps: a task leaves exactly once; tail <= split <= top. While private tasks exist, either public ones exist, or the
  * trap is set or being set.
- * Sleeps only for its own lock. Does not wake workers or run tasks.
- */
+ * Sleeps only for its own lock. Does not wake workers or run tasks. */
 #include "pool/deque.h"
 
 #include <assert.h>

@@ -4,8 +4,7 @@
  * Owns nothing. Everything here is for the owner of the worker that it gets, except pool_tell_*() [any].
  * Keeps: this order. A worker that finds work and was the last searcher sees to it that the next one wakes, if that
  * pays.
- * Does not sleep, except for a yield.
- */
+ * Does not sleep, except for a yield. */
 #include <sched.h>
 #include <stdlib.h>
 

@@ -11,8 +11,7 @@
  * leaves nodes behind. So each worker wakes the next, and no node in the list is hidden behind a running one. The
  * pool's sleep and shutdown need no knowledge of graphs.
  *
- * pool.futures is raised during a run, as by a future that is begun and not done: see future.c.
- */
+ * pool.futures is raised during a run, as by a future that is begun and not done: see future.c. */
 #include <errno.h>
 #include <sched.h>
 

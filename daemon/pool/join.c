@@ -5,8 +5,7 @@
  * Keeps: a join returns only when its child is done. It takes no new roots. It takes no unrelated task once half of the
  * stack is used, or if another task may wait for what the join belongs to (futures, locks). It sleeps rather than
  * spins.
- * Does not decide which worker is woken (park.c) or how tasks move (deque.c).
- */
+ * Does not decide which worker is woken (park.c) or how tasks move (deque.c). */
 #include "pool/worker.h"
 
 #include <assert.h>

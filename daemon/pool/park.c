@@ -5,8 +5,7 @@
  * wake_* [any]; the others [worker].
  * Keeps: while work worth a worker is visible and no worker searches, no worker sleeps. A wake-up makes at most one
  * system call, and none while a worker searches or is being woken.
- * Does not know where work is.
- */
+ * Does not know where work is. */
 #include "pool/park.h"
 
 #include "base/cleanup.h"

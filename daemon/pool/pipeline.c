@@ -16,8 +16,7 @@
  * runners come back when one is at its limit, and the first begins again. Items under way wait at their stages
  * meanwhile. Runners also come back after some thousand items. A worker that waits in the middle of an item, within a
  * stage that has children, may have stolen a runner; that item goes on only when the runner has ended.
- * After an error or a cancel all goes on as before, but no stage is called and items are dropped.
- */
+ * After an error or a cancel all goes on as before, but no stage is called and items are dropped. */
 #include "pool/forms.h"
 
 #include <errno.h>
