@@ -178,7 +178,7 @@ static struct wsd_client *connected(struct complete *c, const char *socket)
     if (c->client) {
         struct sigaction action = {.sa_handler = out_of_patience};
 
-        /* A daemon that accepts and says nothing. Whoever waits here has a key under his finger. */
+        /* A daemon may accept and say nothing, while the user waits with a key pressed. */
         sigaction(SIGALRM, &action, NULL);
         alarm(PATIENCE_SEC);
     }
@@ -352,6 +352,6 @@ int verb_complete(struct ctl *ctl, int argc, char **argv)
 
     complete(ctl, &c, MAX(argc - 1 - first, 0), argv + first);
     wsd_client_free(c.client);
-    fflush(stdout); /* where nobody listens, nobody is to be told */
+    fflush(stdout); /* without a reader there is none to tell */
     return 0;
 }
