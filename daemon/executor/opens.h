@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * opens.h: requests under way for files that wsd opens for jobs, with the submitter's rights.
+ * opens.h: requests under way for files that wsd has the submitting client open for a job.
  */
 #pragma once
 

@@ -127,7 +127,7 @@ static bool open_answered(struct slot *s, void *arg)
     return opens_answered(&s->work->opens, arg);
 }
 
-/* Has wsd open the file with the submitter's rights. */
+/* Has the submitting client open the file, by way of wsd. */
 static int open_there(struct slot *s, const char *path)
 {
     struct control c = {.kind = CONTROL_OPEN, .slot = s->number, .generation = s->generation};

@@ -276,7 +276,7 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool)
         return r;
     *ret_worker = pool->all[n];
     pool_set_active(pool, n, true);
-    /* Release: partner is the thieves' acquire, who then read all[n]. */
+    /* Release: partner is the thieves' acquire, after which they read all[n]. */
     atomic_store_explicit(&pool->victims, n + 1, memory_order_release);
     return 0;
 }

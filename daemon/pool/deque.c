@@ -366,9 +366,9 @@ bool deque_revoke_any(struct deque *d)
     deque_settle();
     while (atomic_load_explicit(&d->owner_in, memory_order_acquire))
         sched_yield();
-    /* Set the trap again, only now: on its slow path the owner would erase the trap, since something is public. It
-     * would then pop on while another thief takes that. From here on the owner sees the trap, or this thread sees the
-     * owner's top. */
+    /* Set the trap only now, and settle again: on its slow path the owner would erase the trap, since something is
+     * public. It would then pop on while another thief takes that. From here on the owner sees the trap, or this thread
+     * sees the owner's top. */
     trap(d);
     deque_settle();
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */

@@ -79,8 +79,8 @@ struct deque {
     _Atomic uint64_t origin;
     /* The lock between owner and revokers is biased: the owner sets owner_in, and waits only if a revoker has set
      * revoking before. membarrier makes this right, as with the traps. The owner or a revoker changes `word` under this
-     * lock, thieves change it without. [atomic: owner's release, partner is the revoker's acquire] [atomic: the other
-     * way round] */
+     * lock, thieves change it without. [atomic: owner_in: owner's release, partner is the revoker's acquire; revoking:
+     * the other way round] */
     _Atomic bool owner_in, revoking;
     pthread_mutex_t lock; /* between revokers; the owner takes it to wait for one */
     /* tail | split << 32. On a line of its own: thieves poll it.

@@ -3,7 +3,7 @@
  * graph.h: the functions behind wsd/graph.h, for the table in join.c; and a graph, for graph.c and graph-run.c only.
  *
  *           | build | run | cancel | dump
- *   build   |  no   | no  |  yes   |  no     add, precede, free [any thread]; refused during a run
+ *   build   |  no   | no  |  yes   |  no     add, precede, free [any thread]; in a run -EBUSY, free aborts
  *   run     |  no   | no  |  yes   |  yes    [worker]; a second one is refused
  *   cancel  |  yes  | yes |  yes   |  yes    [any]; not with free
  *   dump    |  no   | yes |  yes   |  yes    [any]

@@ -107,7 +107,7 @@ WSD_TASK_4(bool, scan_sum, struct scan *, s, uint64_t, lo, uint64_t, hi, void *,
 /* The same for what lies ahead, where there is still time for it. */
 WSD_TASK_5(bool, scan_ahead, struct scan *, s, uint64_t, lo, uint64_t, hi, void *, sum, const _Atomic bool *, late)
 {
-    /* Relaxed: a hint; the owner sets it before he joins this. */
+    /* Relaxed: a hint; the owner sets it before it joins this. */
     return !atomic_load_explicit(late, memory_order_relaxed) && WSD_CALL(scan_sum, s, lo, hi, sum);
 }
 

@@ -3,8 +3,8 @@
  * trace.c: rings of events, and the Chrome trace format made of them.
  * Owns the rings, one a worker, made by the worker at its first event.
  * trace_record() [owner]; pool_trace_*() [any thread, one at a time by trace.lock], also while workers run.
- * Keeps: a worker never waits for a reader; what a worker overwrites while it is read is left out and counted as lost;
- * each X event has an end that is not before its beginning.
+ * Keeps: a worker never waits for a reader. Events that are overwritten while they are read are left out and counted as
+ * lost. Each X event has an end that is not before its beginning.
  * Does not know what a subject is: its name comes from the pool's owner. */
 #include "pool/trace.h"
 

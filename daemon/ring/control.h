@@ -57,10 +57,10 @@ enum control_kind {
     CONTROL_OPEN = 68,     /* slot, generation, number: serial; text: path -> OPENED */
     CONTROL_MESSAGE = 69,  /* slot, generation, number: level; text: a log line of the job */
     CONTROL_ASKED = 70,    /* number: serial; error: 0 or a positive errno; functions, flags: by what was asked */
-    CONTROL_LANED = 90,    /* number: of the lane; functions: enum control_laned, or the number that was bound; error: 0
-                              or a positive errno: ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so
-                              that it was closed */
-    CONTROL_UNSAFE = 71,   /* instead of READY, and then it ends: it cannot confine itself; text: why */
+    /* number: of the lane; functions: enum control_laned, or the number that was bound; error: 0 or a positive errno:
+     * ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so that the lane was closed */
+    CONTROL_LANED = 90,
+    CONTROL_UNSAFE = 71, /* instead of READY, and then it ends: it cannot confine itself; text: why */
     /* Instead of READY, and then it ends: it cannot start. error: a positive errno; text: why, with the limit that
      * explains it. */
     CONTROL_FAILED = 72,

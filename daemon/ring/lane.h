@@ -119,10 +119,10 @@ struct lane_memory {
     _Atomic uint64_t tail __attribute__((aligned(64))); /* [atomic: release by the client, acquire by workers] */
     _Atomic uint64_t ring[LANE_SLOTS];                  /* ring_word(generation, slot) */
     /* 1: all calls under way will end before another worker would be awake, so one looking worker is enough. [atomic:
-     * relaxed, stored by the client before it reads `looking` or notifies bell] */
+     * relaxed, by the client before it reads `looking` or notifies bell] */
     _Atomic uint32_t brief __attribute__((aligned(64)));
-    /* The number of workers that look again before they sleep. A worker that runs a call that is not brief counts too.
-     * [atomic: seq_cst] */
+    /* Count of workers that will look here again before they sleep or run anything that is not brief. [atomic:
+     * seq_cst] */
     _Atomic uint32_t looking;
     struct eventcount bell __attribute__((aligned(64))); /* idle workers sleep on it and on all others */
     struct eventcount done __attribute__((aligned(64))); /* the client sleeps on it */
@@ -202,8 +202,8 @@ struct lane_answer {
 int lane_back_init(struct lane_back *b, int memory_fd, int grant_fd);
 void lane_back_deinit(struct lane_back *b);
 bool lane_back_ready(struct lane_back *b); /* [any worker] */
-/* yes: the calling worker counts as looking. Not yes: it does so no more, and must look once again after this. [any
- * worker] */
+/* yes: from now on the calling worker counts as looking. Otherwise it stops, and must look once again after this call.
+ * [any worker] */
 void lane_back_look(struct lane_back *b, bool yes);
 /* Whether the looking workers are enough for what is waiting. [any worker that does not look] */
 bool lane_back_cared_for(struct lane_back *b);

@@ -4,7 +4,7 @@
  *
  * Two regions, each a sealed memfd:
  *
- *    down  written by wsd, mapped read-only by the executor (F_SEAL_FUTURE_WRITE: not even the executor can change that)
+ *    down  written by wsd, mapped read-only by the executor (F_SEAL_FUTURE_WRITE: even the executor cannot change that)
  *            submission ring, request half of each slot, arena with arguments and inputs
  *    up    written by both
  *            completion ring, answer half of each slot with its state word, chunk table, fault note, arena with outputs
