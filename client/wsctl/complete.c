@@ -2,11 +2,12 @@
  *
  * complete.c: `wsctl complete WORD...`: what could stand in the place of the last word, for the completions of all
  * shells (packaging/completions). The other words are those between `wsctl` and it.
- * What verbs take is read from the text of their help, which so is the only place where it stands; plugins, functions
- * and jobs come from wsd.
- * Says: a candidate a line, a tab and some words about it. A line without a candidate asks the shell for file names
- * (`files`) or `directories`.
- * Keeps: never an error, never longer than a second, nothing where no wsd is. Not in --help: nobody types it. */
+ * The options and arguments of verbs are read from the text of their help, so they are written only once. Plugins,
+ * functions and jobs come from wsd.
+ * Prints one candidate a line, with a tab and some words about it. A line without a candidate asks the shell for file
+ * names (`files`) or `directories`.
+ * Keeps: never an error, never longer than a second, nothing if there is no wsd. Not in --help: users do not type it.
+ */
 #include "ctl.h"
 
 #include <ctype.h>

@@ -289,7 +289,7 @@ static int direct_command(struct host_job *job, const struct wsd_command *comman
 
 static void direct_message(struct host_job *job, int level, const char *text)
 {
-    /* nobody listens */
+    /* messages of a direct call have no reader */
 }
 
 static void direct_progress(struct host_job *job, uint64_t done, uint64_t total)
