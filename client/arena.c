@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * arena.c: memory that is shared with the jobs of a connection.
- * Owns the mapping and the request that stays open as long as wsd knows the arena. One thread a handle.
- * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle; all of it is there from
- * the beginning, and ours: no page of it is charged to whoever touches it first.
- * Does not know which parts are in use: wsd refuses what overlaps. */
+ * Owns the mapping, and the request that stays open while wsd has the arena. One thread a handle.
+ * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle. All of it is allocated
+ * from the beginning, and charged to this process: no page of it is charged to the process that touches it first.
+ * Does not know which parts are in use: wsd refuses parts that overlap. */
 #include "base/code.h"
 #include "client.h"
 
@@ -121,7 +121,7 @@ struct wsd_arena *wsd_arena_free(struct wsd_arena *a)
     if (!a)
         return NULL;
     if (a->client) {
-        /* its END finds nobody, and needs nobody; without memory for the frame wsd has it until the connection ends */
+        /* no request waits for its END; without memory for the frame wsd keeps the arena until the connection ends */
         (void)client_send(a->client, &(struct msg){.type = FRAME_ARENA_CLOSE}, a->request.tag, NULL, 0);
         client_request_close(a->client, &a->request);
     }

@@ -16,7 +16,7 @@
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
 /* So many leave at once: they are worth a system call, and wsd and its workers begin while their submitter goes on. */
 #define ARRAY_ITEMS 128u
-#define BARE_ITEMS  512u /* the same of those that are no calls: who has them waits for all */
+#define BARE_ITEMS  512u /* the same for items that are no calls: their map waits for all */
 _Static_assert(ARRAY_ITEMS <= BARE_ITEMS && BARE_ITEMS <= CODEC_ITEMS_MAX, "a frame takes them");
 
 #define NOWHERE SIZE_MAX
@@ -47,10 +47,10 @@ struct array {
     unsigned busy;           /* frames that are being handled */
     struct records *records; /* of those, oldest first */
     bool over;
-    bool leaves; /* its calls are done when they are accepted; ends of theirs that come then are nobody's */
-    bool quiet;  /* nobody wants to hear of ACCEPTED */
+    bool leaves; /* its calls are done when they are accepted; ends that come after that are dropped */
+    bool quiet;  /* no callback needs ACCEPTED */
     struct buffer body;
-    struct map *map; /* of whom its items are; NULL: each is a call */
+    struct map *map; /* the map that its items belong to; NULL: each is a call */
     /* n of each, not zeroed: */
     struct wsd_call *calls[BARE_ITEMS]; /* NULL: it has ended, or is none */
     size_t places[BARE_ITEMS];          /* in the map; NOWHERE: it has ended, or has become a call */
@@ -216,7 +216,7 @@ void array_call_done(struct wsd_call *call)
     a->calls[call->index] = NULL;
     a->n_open--;
     call->array = NULL;
-    if (a->leaves && !a->n_open && !a->over && !a->gathering) /* nobody grants their output */
+    if (a->leaves && !a->n_open && !a->over && !a->gathering) /* their output gets no credit */
         client_send(a->client, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
     array_settle(a);
 }
@@ -240,8 +240,8 @@ static void items_accepted(struct wsd_client *client, struct array *a)
         item_accepted(client, a, i);
 }
 
-/* Where some are still to be refused it is not known which are accepted: those that are left then, or whose end comes
- * before. */
+/* Which items are accepted is unknown while some may still be refused. Accepted are those that are left then, or whose
+ * end comes before. */
 static void array_accepted(struct wsd_client *client, struct array *a, const struct msg_id *id)
 {
     uint32_t left = a->n - a->n_refused;
@@ -708,7 +708,7 @@ static bool same_text(const char *text, struct span span)
     return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
 }
 
-/* What a plain call has, and no more. */
+/* Whether the description has only what a plain call may have. */
 static bool is_plain(const struct wsd_submit *s)
 {
     bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);

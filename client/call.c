@@ -54,7 +54,7 @@ void call_drop_spare(struct wsd_client *client)
     buffer_deinit(&spare);
 }
 
-/* What was in it is nobody's any more. The larger one is kept. */
+/* Empties a buffer that is not used any longer. The larger one of two is kept. */
 static void room_give(struct wsd_call *call, struct buffer *b)
 {
     struct wsd_client *client = call->client;
@@ -486,7 +486,7 @@ again:
         int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
 
         if (taken < 0)
-            return; /* no memory now: tried again at the next turn */
+            return; /* no memory now: the next turn does it */
         call->input += taken;
         call->input_size -= (size_t)taken;
         if (call->input_size > 0)
@@ -869,7 +869,7 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
         call_bury(call);
         return NULL;
     }
-    /* The user's input is not ours to read any more; a job cannot go on without it. */
+    /* The user's input may not be read from now on; a job cannot continue without it. */
     if (!call->attached && (!call->detached || !call->input_ended))
         wsd_call_cancel(call);
     else if (!call->left)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calls.c: wsd_call() and wsd_calls(): jobs that are awaited: by a direct lane (ring/lane.h) where there is one, else
+ * calls.c: wsd_call() and wsd_calls(): jobs whose end is awaited, by a direct lane (ring/lane.h) if there is one, else
  * by the socket.
  * Owns what is under way of one of these calls, on its stack. One thread a handle.
- * Keeps: one answer a call, whichever way; what wsd calls untouched, or idempotent and begun, is submitted again, once
- * and by the socket. Brief calls of one function share a slot, where one worker runs them one behind the other; one
- * that takes longer than its like did keeps those behind it from other workers for HELD_USEC.
+ * Keeps: one answer a call, whichever way it goes. What wsd calls untouched, or idempotent and begun, is submitted
+ * again, once and by the socket. Brief calls of one function share a slot, where one worker runs them one after the
+ * other. A call that takes longer than usual keeps those after it from other workers for HELD_USEC.
  * Does not know how a lane comes and goes (lane.c). */
 #include <errno.h>
 #include <stdio.h>
@@ -41,13 +41,13 @@ struct calls {
     const char *requests; /* their size is that of the first one, and so with results */
     char *results;
     size_t request_size, result_size, n;
-    size_t next; /* nobody has begun it; before it: */
-    /* was taken back, of other calls than those under way: so there are no more of them */
+    size_t next; /* not begun; before it: */
+    /* calls that were taken back, other than those under way: so there are no more of them */
     struct part again[AHEAD_MAX];
     uint32_t n_again;
     struct flight flights[LANE_SLOTS]; /* as they were pushed */
     uint32_t n_flights;
-    uint32_t n_pushed;       /* whose workers have not been called yet */
+    uint32_t n_pushed;       /* slots for which no worker was woken yet */
     size_t n_direct, n_sent; /* calls under way: by the lane, by the socket */
     size_t ahead, n_ends;    /* as many may be; ends since that was changed */
     struct list sent;
@@ -351,7 +351,7 @@ static void collect(struct calls *c)
         }
 }
 
-/* What is behind one that takes long goes to other workers, who are all woken. */
+/* Lets other workers, which are all woken, take the calls after one that takes long. */
 static void let_go(struct calls *c)
 {
     c->relies = false;
@@ -372,7 +372,7 @@ static bool alike(const struct wsd_call_request *a, const struct wsd_call_reques
            a->timeout_usec == b->timeout_usec;
 }
 
-/* RING_WORTH_USEC: that or more, or nobody knows. */
+/* RING_WORTH_USEC: that or more, or unknown. */
 static uint32_t expected_usec(const struct function *f, uint32_t n)
 {
     return brief_is_known(&f->brief) ? (uint32_t)MIN(brief_nsec(&f->brief, n) / 1000, (uint64_t)RING_WORTH_USEC)
@@ -552,7 +552,7 @@ static int await(struct calls *c)
     return sleep_until(c, now, c->relies ? MIN(c->held_usec, c->look_usec) : c->look_usec);
 }
 
-/* The connection is over: of what is under way by the lane nobody would tell an end any more. */
+/* The connection is over: no end of what is under way by the lane would be reported. */
 static void lose_all(struct calls *c)
 {
     struct wsd_client *client = c->client;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * client.c: the connection: handshake, bytes in and out, which frame belongs to whom.
+ * client.c: the connection: handshake, bytes in and out, which request a frame belongs to.
  * Owns the socket, both buffers, descriptors on their way out, and the table of open requests. One thread a handle.
- * Keeps: every open request hears exactly once that the connection is over; no descriptor that wsd sends stays open;
- * SIGPIPE never comes; nothing that wsd sends is believed before it is checked.
+ * Keeps: every open request is told exactly once that the connection is over. No descriptor that wsd sends stays open.
+ * SIGPIPE never comes. Nothing that wsd sends is trusted before it is checked.
  * Does not know jobs (call.c) or questions (query.c). */
 #include "client.h"
 
@@ -297,8 +297,8 @@ static void client_process_frames(struct wsd_client *client)
         if (r == 0) {
             struct pin *mark = client->pins;
 
-            /* Taken out first, so that a callback which processes the connection finds the next one. The bytes stay
-             * where they are until somebody receives, and that pins them. */
+            /* Taken out first, so that a callback that processes the connection finds the next frame. The bytes stay in
+             * place until the next receive, and that pins them. */
             buffer_drop(&client->in, size);
             client->busy = true;
             client->n_frames++;
@@ -386,8 +386,8 @@ static size_t receive_once(struct wsd_client *client)
     return 0;
 }
 
-/* Inside a callback: the frames that were received together with the one that it was called for come first; nobody
- * would wake us for them. Returns whether there were any. */
+/* For a call inside a callback: first handles the frames that were received together with the callback's own, since no
+ * event would report them. Returns whether there were any. */
 static bool process_rest(struct wsd_client *client)
 {
     uint64_t before = client->n_frames;
@@ -540,7 +540,7 @@ bool wsd_client_takes_files(const struct wsd_client *client)
 
 void client_send_early(struct wsd_client *client)
 {
-    arrays_send(client); /* where either fails it is tried again, and told, at the next turn */
+    arrays_send(client); /* if either fails, the next turn repeats it, and reports it */
     flush(client);
 }
 
@@ -550,7 +550,7 @@ static void flush_and_pump(struct wsd_client *client)
         flush(client);
         if (buffer_size(&client->out) > 0)
             return;          /* the socket is full */
-        arrays_send(client); /* without memory now: tried again at the next turn */
+        arrays_send(client); /* no memory now: the next turn repeats it */
         call_pump(client);
         if (buffer_size(&client->out) == 0)
             return;

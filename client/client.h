@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * client.h: what the files of libwsclient know of each other. One thread a handle; no locks, no globals.
+ * client.h: what the files of libwsclient share. One thread a handle; no locks, no globals.
  *
- * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight; array.c those that go in one frame,
- * batch.c those that are a unit. arena.c shares memory with jobs. query.c asks and waits. remote.c goes to other
- * machines. open.c answers wsd's wish for a file. calls.c calls, directly where it can: by the lane of lane.c. text.c
+ * client.c owns the connection: bytes, frames, tags. call.c owns jobs in flight. array.c has jobs that go in one frame,
+ * batch.c those that form a unit. arena.c shares memory with jobs. query.c asks and waits. remote.c connects to other
+ * machines. open.c opens files at wsd's request. calls.c makes calls, directly by the lane of lane.c if it can. text.c
  * has names, numbers and copies.
  *
- * Callbacks of the user may come back into the library and process the connection again. What a frame that is being
- * handled points to (input buffer, codec) is therefore pinned, and what they free is kept until nobody looks: see
- * client_process_frames() and client_reap().
+ * Callbacks of the user may call the library, which may process the connection again. So what a frame under way points
+ * to (input buffer, codec) is pinned. What callbacks free is kept until no caller uses it: see client_process_frames()
+ * and client_reap().
  */
 #pragma once
 
@@ -30,8 +30,8 @@
 #define PROTOCOL_VERSION_MAX 1u
 #define OUTPUT_WINDOW        (1024u * 1024u)     /* bytes of output that wsd may send ahead, a call */
 #define OUTPUT_CREDIT        (OUTPUT_WINDOW / 4) /* granted in pieces of at least this */
-#define LARGE_OUTPUT         (256u * 1024u)      /* gathered at once: its room is kept for the next such one, */
-#define SPARE_OUTPUT_MAX     (64u << 20)         /* where it is no more than this */
+#define LARGE_OUTPUT         (256u * 1024u)      /* its room is kept for the next output as large, .. */
+#define SPARE_OUTPUT_MAX     (64u << 20)         /* .. if it is at most this */
 #define OUT_HIGH             (1024u * 1024u)     /* bytes waiting to be sent above which no input is taken */
 #define OPENED_MAX           64u                 /* descriptors waiting to be sent */
 #define OPENED_ANSWERS_MAX   4096u /* unsent answers to OPEN: a wsd that asks on without reading is broken */
@@ -57,8 +57,8 @@ struct pin {
 };
 
 struct wsd_arena {
-    struct request request;    /* ARENA_OPEN, as long as wsd knows it */
-    struct wsd_client *client; /* NULL: wsd knows it no more */
+    struct request request;    /* ARENA_OPEN, while wsd has it */
+    struct wsd_client *client; /* NULL: wsd has dropped it */
     void *data;
     size_t size;
     bool there;
@@ -70,14 +70,14 @@ struct opened {
     int fd;
 };
 
-/* Calls of one description, until something else is sent: then they go in one ARRAY, or as a SUBMIT where it is only
- * one. */
+/* Calls of one description, gathered until something else is sent. They then go in one ARRAY, or as a SUBMIT if there
+ * is only one. */
 struct gathering {
     struct wsd_batch *batch; /* NULL: of none */
     struct msg submit;       /* of the ARRAY, but for QUIET and the number of items */
     size_t body_max;
     bool leaves;           /* WSD_SUBMIT_LEAVE */
-    struct map *map;       /* of whom its items are, and no calls; NULL */
+    struct map *map;       /* the map that its items belong to; they are no calls then. NULL: none */
     struct array *pending; /* NULL: there is none */
 };
 
@@ -103,7 +103,7 @@ struct wsd_client {
     struct freelist free_calls;
     struct buffer spare_output; /* room of a large output, without bytes, until a call ends that had no use for it */
     struct array *spare_array;  /* with its room; NULL */
-    struct list graveyard;      /* calls to be destroyed when nobody looks */
+    struct list graveyard;      /* freed calls, destroyed by client_reap() */
     unsigned depth;             /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
     uint64_t n_lost;                     /* connections before this one: what was opened on one of them is no more */
@@ -146,7 +146,7 @@ struct wsd_call {
     bool quiet;              /* wsd was asked for no ACCEPTED */
     bool leaves;             /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
     bool left;               /* wsd knows that */
-    struct wsd_batch *batch; /* that it belongs to; NULL: none, or not any more */
+    struct wsd_batch *batch; /* that it belongs to; NULL: none, or it has left it */
     uint64_t order;          /* in that */
     struct array *array;     /* it is in this one, as item `index`, and has no request of its own; NULL */
     uint32_t index;
@@ -192,7 +192,7 @@ int client_wants_time(struct wsd_client *client); /* the same for delays, times 
 /* Likewise of jobs that run after others, and of tags. */
 int client_wants_order(struct wsd_client *client);
 int client_wants_limits(struct wsd_client *client);
-/* Sets the words for it, which are those of the connection's end where that is over; returns it. */
+/* Sets the error text for `error`, or that of the connection's end if it is over. Returns error. */
 int client_failed(struct wsd_client *client, int error);
 /* Puts a frame into the out buffer, behind what was gathered. 0, -ENOMEM, or what ended the connection. */
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
@@ -200,19 +200,19 @@ int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, 
 int client_put(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 /* client_send() with a descriptor, which it takes in any case; -EAGAIN also where too many are on their way. */
 int client_send_fd(struct wsd_client *client, const struct msg *msg, uint32_t tag, int fd);
-/* What was gathered, as far as the socket takes it; no callback is made. */
+/* Sends what was gathered, as far as the socket takes it. Makes no callback. */
 void client_send_early(struct wsd_client *client);
 /* Gives the request a tag and makes it heard. 0 or -ENOMEM. */
 int client_request_open(struct wsd_client *client, struct request *request);
 /* No more frames for it. */
 void client_request_unlist(struct wsd_client *client, struct request *request);
-/* Unlists it, and the end of the connection does not reach it either. */
+/* Unlists it; the end of the connection does not reach it either. */
 void client_request_close(struct wsd_client *client, struct request *request);
 /* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (also after a signal), -ETIMEDOUT,
  * or what ended the connection. */
 int client_step(struct wsd_client *client, uint64_t deadline_usec);
 uint64_t client_deadline(uint64_t timeout_usec);
-/* Destroys what was freed meanwhile, where nobody looks. */
+/* Destroys freed calls, unless a callback or a wait still uses them. */
 void client_reap(struct wsd_client *client);
 
 /* --- call.c ------------------------------------------------------------------------------------------------------ */
@@ -220,9 +220,9 @@ void client_reap(struct wsd_client *client);
 /* Sends input of calls as far as windows and buffer allow. */
 void call_pump(struct wsd_client *client);
 void call_destroy(struct wsd_call *call);
-/* The spare room goes: what was called had no use for it, or the handle goes. */
+/* Frees the spare room: the call had no use for it, or the handle is freed. */
 void call_drop_spare(struct wsd_client *client);
-/* The whole of wsd_client_submit(), as the job of a batch: batch->tag 0: of none that wsd knows. */
+/* All of wsd_client_submit(), as a job of a batch. batch->tag 0: of no batch that wsd knows. */
 int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                 struct wsd_batch *batch, struct wsd_call **ret_call);
 /* A call that gets its frames through an array: by the four that follow. 0, -EINVAL, -ENOMEM: said. */
@@ -250,10 +250,10 @@ bool array_holds(const struct gathering *g, const struct wsd_submit *submit); /*
 /* Into the array that is gathered. */
 int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
-/* The same for one of no batch, where it is alike enough to others; 1: it is not, or wsd knows no arrays. */
+/* The same for a call of no batch, if it is similar enough to the others. 1: it is not, or wsd knows no arrays. */
 int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
                        const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
-/* The same for one that g->map has as `place`. 1: it has to be a call. Else 0 or an error, said. */
+/* The same for an item `place` of g->map. 1: it has to be a call. Else 0 or an error, said. */
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
 void arrays_forget(struct wsd_client *client); /* the room that is kept */
 int arrays_send(struct wsd_client *client);    /* what was gathered. 0, -ENOMEM, or what ended the connection */
@@ -263,32 +263,32 @@ uint32_t array_tag(struct wsd_call *call); /* of the frames about it, which it n
 /* --- batch.c ----------------------------------------------------------------------------------------------------- */
 
 uint32_t batch_tag(const struct wsd_batch *batch); /* 0: wsd does not know it */
-/* Its end is about to be told; error as for done. */
+/* The call's end is about to be reported; error as for done. */
 void batch_call_done(struct wsd_call *call, int error);
 /* The same for an item of an array that is no call, and has ended. */
 void batch_item_done(struct wsd_batch *batch);
 /* Its items need be no calls: array_submit_bare() */
 void batch_set_map(struct wsd_batch *batch, struct map *map);
-/* Item `place` of that map, which is told its end. 0 or an error, said; 1: by wsd_batch_submit(). */
+/* Submits item `place` of that map, which is told its end. 0 or an error, said; 1: use wsd_batch_submit(). */
 int batch_submit_bare(struct wsd_batch *batch, const struct wsd_item *item, size_t place);
 void batch_describe(const struct wsd_batch *batch, struct msg_job *ret); /* what the records of its jobs leave out */
-/* Why an array of it was refused, where that is because it was itself. */
+/* Fills in why an array of it was refused, if the batch itself was the reason. */
 void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal);
 void batches_free(struct wsd_client *client);
 
 /* --- map.c ------------------------------------------------------------------------------------------------------- */
 
-/* An item that was no call has succeeded; info and output last as long as this. */
+/* An item that was no call has succeeded; info and output live only during this call. */
 void map_ended(struct map *map, size_t index, const struct wsd_job_info *info, const void *output, size_t size);
 void map_failed(struct map *map, size_t index, int error); /* the words are the client's */
-/* It is to be one. 0 or an error, said. */
+/* Makes the item a call. 0 or an error, said. */
 int map_call(struct map *map, size_t index, struct wsd_call **ret_call);
 
 /* --- remote.c ---------------------------------------------------------------------------------------------------- */
 
 int remote_keep(struct wsd_client *client, const struct wsd_tls *tls); /* its texts; 0 or -ENOMEM */
 void remote_forget(struct wsd_client *client);
-/* What wsd_client_open_tls() says, to where remote_keep() was told. The handshake comes with the first bytes. */
+/* As wsd_client_open_tls(), to the place given to remote_keep(). The handshake comes with the first bytes. */
 int remote_connect(struct wsd_client *client, uint64_t deadline_usec);
 void remote_disconnect(struct wsd_client *client);
 ssize_t remote_receive(struct wsd_client *client, void *data, size_t size); /* as recv() */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lane.c: the direct lane (ring/lane.h) of a handle, and the functions that are bound in it.
- * Owns both, from the question to wsd until the last who waits in it has left. One thread a handle.
+ * Owns both, from the question to wsd until the last call that waits in it has left. One thread a handle.
  * Keeps: a lane stays mapped while a call waits in it.
- * Does not call (calls.c), and does not decide what may go by a lane: wsd and the executor do. */
+ * Does not call (calls.c). wsd and the executor decide what may go by a lane. */
 #include "lane.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "base/cpus.h"
 
-#define OPEN_AFTER 3u /* calls by the socket before a lane is asked for: who calls once needs none */
+#define OPEN_AFTER 3u /* calls by the socket before a lane is requested: a program with a single call needs none */
 
 /* --- the lane ----------------------------------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ static void unmap(struct lane *l)
     }
 }
 
-/* It is no more, and its numbers with it. */
+/* The lane is gone, and its numbers with it. */
 static void lane_drop(struct wsd_client *client, struct lane *l)
 {
     client_request_close(client, &l->request);

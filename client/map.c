@@ -227,9 +227,10 @@ static bool wants_more(const struct map *m)
     return !m->stopped && (m->n_refused || m->n_begun < m->n);
 }
 
-/* Gives the CPU to those who make the answers, and looks again: who wakes nobody is faster, and where they follow each
- * other closely one is there mostly after a few looks. As many as it has paid of late: twice as many after a hit, half
- * as many after a miss. Where others take the CPU for a whole slice, whom an answer wakes is faster. */
+/* Yields the CPU to the workers that make the answers, and looks again: a worker that has to wake no client is faster.
+ * If answers follow each other closely, one is mostly there after a few looks. The number of looks follows what has
+ * paid lately: it doubles after a hit and halves after a miss. If other threads take the CPU for a whole slice,
+ * sleeping until an answer is faster. */
 static void linger(struct map *m)
 {
     struct pollfd p = {.fd = m->client->fd, .events = POLLIN};
@@ -268,7 +269,7 @@ static int run(struct map *m)
     return r;
 }
 
-/* Those that nobody has begun, because others have failed, or because wsd cannot be asked any more (error, with the
+/* Reports the items that were not begun, because others have failed, or because wsd cannot be asked (error, with the
  * client's words). */
 static void tell_rest(struct map *m, int error)
 {

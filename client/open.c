@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * open.c: opens files for wsd: the ones that the user named in the arguments of a job, with the user's own rights.
+ * open.c: opens files for wsd: those that the user named in the arguments of a job, with the user's own rights.
  * Owns the descriptor until it is in the queue of the connection.
- * Keeps: only what an argument of that very call names is opened. A wsd that somebody else runs must not become a way
- * to read through us what it may not.
+ * Keeps: only what an argument of that very call names is opened. A wsd that another user runs must not be able to read
+ * through this process what that user may not.
  * Does not read, and does not open what could block or have effects (fifos, devices, sockets). */
 #include "client.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * query.h: a question that is asked and waited for. It lives on the stack of whoever asks.
+ * query.h: asks a question and waits for the answer. A query lives on the caller's stack.
  */
 #pragma once
 
@@ -12,14 +12,14 @@ struct query {
     int result;
     uint16_t each;         /* frames of this type are shown */
     uint16_t also[2];      /* so are those of these types */
-    uint16_t end;          /* one of this type ends the answer (the same: one frame is the answer) */
+    uint16_t end;          /* a frame of this type ends the answer (the same as `each`: one frame is the answer) */
     uint64_t timeout_usec; /* 0: QUERY_TIMEOUT_USEC */
     uint64_t deadline;
     const struct frame *current; /* while it is shown */
     int (*show)(struct wsd_client *client, struct query *query, const struct msg *msg);
-    void *wanted; /* of the one who asks: what show fills or calls */
+    void *wanted; /* the caller's: what show fills or calls */
 };
 
-/* Asks, and shows what comes until the end of the answer. 0, what show returned, or a negative errno with its words
- * said. */
+/* Asks, and calls show for each frame until the end of the answer. 0, what show returned, or a negative errno with its
+ * words said. */
 int query_run(struct wsd_client *client, const struct msg *msg, struct query *query);

@@ -61,8 +61,8 @@
 #define FEATURE_WHERE   256u  /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
 #define FEATURE_ALIKE   1024u /* records of ENDS that are for several items which went well */
 #define FEATURE_ENDS                                                                                                   \
-    2048u /* Error.accepted and no 75 behind ACCEPTED, ACCEPTED before all ENDS, PROGRESS of an item before its end, CANCEL
-                              * of what has ended is 66 and closes a batch, a detached batch has detached jobs only */
+    2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
+           * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -396,45 +396,45 @@ enum {
     CODEC_E_LIMIT = 3, /* a length, count or value is out of range */
 };
 
-/* Checks every length, count and enumeration, and gives plain values. DONE wants a final state; AWAIT, STATUS, ACCEPTED
- * want an id; a body is allowed in SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG only, and that of
- * ARRAY and ENDS is looked through: codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
- * Empty names, tags and the order of messages
- * are the caller's to check. *ret_msg and what it points to live until the next decode with the same codec. Text with a
- * NUL inside is CODEC_E_LIMIT. [one thread a codec] */
+/* Checks every length, count and enumeration, and gives plain values. DONE needs a final state. AWAIT, STATUS and
+ * ACCEPTED need an id. Only SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG may have a body. Those
+ * of ARRAY and ENDS are checked too, so that codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
+ * The caller checks empty names, tags and the order of messages. *ret_msg and what it points to live until the next
+ * decode with the same codec. Text with a NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);
 
-/* Why the last codec_decode() said no, for the peer. */
+/* Why the last codec_decode() failed, as text for the peer. */
 const char *codec_strerror(const struct codec *codec);
 
-/* The field of a message that is out of range, for the one who made it; NULL where it can be encoded. */
+/* The field of a message that is out of range, for the sender; NULL: the message can be encoded. */
 const char *codec_problem(const struct msg *msg);
 
 /* The name of a frame type, for people: "SUBMIT"; "?" for an unknown one. */
 const char *codec_type_name(uint16_t type);
 
-/* Room that is enough for what codec_encode() writes, without counting byte by byte; 0: no such type. */
+/* Room that is enough for codec_encode(), an upper bound; 0: no such type. */
 size_t codec_room(const struct msg *msg);
 
-/* Writes fixed header and protobuf header (not the body, which the caller appends) to ret, which has room for `room`
- * bytes: codec_room() is enough. Returns the bytes written, or 0 where frame and body would exceed FRAME_MAX, they do
- * not fit, or a value is out of range. [any; allocates nothing] */
+/* Writes the fixed header and the protobuf header to ret, which has room for `room` bytes: codec_room() is enough. The
+ * caller appends the body. Returns the bytes written. 0: frame and body would exceed FRAME_MAX, they do not fit, or a
+ * value is out of range. [any; allocates nothing] */
 size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8_t *ret, size_t room);
 
-/* The next item of an ARRAY's body, which moves on behind it; false: there is none, or it is broken. [any] */
+/* Takes the next item off an ARRAY's body. False: there is none, or it is malformed. [any] */
 bool codec_next_item(struct span *body, struct msg_item *ret);
-/* Writes what goes before an item's arguments and input. */
+/* Writes what precedes an item's arguments and input. */
 void codec_put_item(const struct msg_item *item, uint8_t ret[static CODEC_ITEM_SIZE]);
-/* The same of the records of ENDS; the whole record is CODEC_END_SIZE and the sizes of its spans, in their order. */
+/* The same for the records of ENDS. A whole record is CODEC_END_SIZE plus the sizes of its spans, in their order. */
 bool codec_next_end(struct span *body, struct msg_end *ret);
 size_t codec_end_size(const struct msg_end *end);
-/* Returns what is behind it; where output.data is NULL the caller puts that there. */
+/* Returns the end of what it wrote. If output.data is NULL, the caller puts the output there. */
 uint8_t *codec_put_end(const struct msg_end *end, uint8_t *ret);
-/* The same of the items of a record that is for several, in its output: CODEC_ONE_SIZE and the size of their output. */
+/* The same for the items of a record that covers several; they are in its output. Each is CODEC_ONE_SIZE plus the size
+ * of its output. */
 bool codec_next_one(struct span *ones, struct msg_one *ret);
 uint8_t *codec_put_one(const struct msg_one *one, uint8_t *ret);
 
-/* What is out of range in them, or NULL: in arguments one behind the other, in the records of an ARRAY or ENDS (there
- * are none of other types). [any] */
+/* What is out of range, or NULL: in packed arguments; in the records of an ARRAY or ENDS (other types have none).
+ * [any] */
 const char *codec_args_problem(struct span args, uint32_t argc);
 const char *codec_records_problem(const struct msg *msg, struct span body);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fields.c: protobuf's bytes <-> plain structs, by one table a message.
+ * fields.c: converts protobuf's bytes to plain structs and back, with one table per message.
  * Owns nothing. [any]
- * Keeps: reads nothing beyond what it is given, and writes nothing beyond its end; takes no more from the arena than
- * the bytes of the message, its arguments and its lists.
+ * Keeps: reads nothing beyond its input, and writes nothing beyond its end. Takes no more from the arena than the bytes
+ * of the message, its arguments and its lists.
  * Does not know what fields mean. */
 #include "proto/fields.h"
 
@@ -367,8 +367,8 @@ static bool finish(const struct message *m, uint64_t seen, struct source *from, 
     return true;
 }
 
-/* The index of a field; n_fields: it is unknown. Those from `next` on are tried first: they were packed in the order of
- * their numbers, most likely. */
+/* The index of a field; n_fields: it is unknown. Looks from `next` on first: fields were most likely packed in the
+ * order of their numbers. */
 static inline unsigned find(const ProtobufCMessageDescriptor *d, uint32_t number, unsigned next)
 {
     while (next < d->n_fields && d->fields[next].id < number)
@@ -416,7 +416,7 @@ bool message_unpack(const struct message *m, struct arena *arena, const uint8_t 
 
 /* --- packing ------------------------------------------------------------------------------------------------------ */
 
-/* Where the next byte goes. Once something did not fit, or was out of range, there is no room any more. */
+/* Where the next byte goes. After a value that did not fit, or was out of range, no room is left. */
 struct output {
     uint8_t *at;
     const uint8_t *end;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fields.h: protobuf's bytes <-> plain structs, by one table a message.
+ * fields.h: converts protobuf's bytes to plain structs and back, with one table per message.
  *
- * Numbers and types of fields are those of protobuf-c's descriptors; a table beside each says where the field is in the
- * plain struct, and what it may hold. Packing, unpacking, limits and sizes all go by these two.
- * protobuf_c_message_unpack() looks for what can be in any message: required fields, oneofs, unknown fields to be kept;
- * it takes three passes and a struct of its own, which had to be copied then. The bytes are those of protobuf-c, and so
- * is what is understood: tests/fuzz/fuzz-fields.c holds one against the other. All of this is [any].
+ * Numbers and types of fields are those of protobuf-c's descriptors. A table beside each descriptor says where the
+ * field is in the plain struct, and what it may hold. Packing, unpacking, limits and sizes all use these two.
+ * protobuf_c_message_unpack() handles all that any message can have: required fields, oneofs, unknown fields to be
+ * kept. It takes three passes, and a struct of its own that would then have to be copied. The bytes, and what is
+ * accepted, are those of protobuf-c: tests/fuzz/fuzz-fields.c compares the two. All of this is [any].
  */
 #pragma once
 
@@ -24,9 +24,9 @@ enum field_kind {
     FIELD_LIST,     /* pointer and size_t: most elements */
     FIELD_TEXT,     /* span without a NUL inside: least bytes, and room for most with the NUL behind it */
     FIELD_TAGS,     /* span: most names with commas between */
-    FIELD_IDS,      /* span: ids one behind the other, most bytes */
-    FIELD_ARGS,     /* span: the arguments of a struct msg_submit. They are packed behind all other fields */
-    FIELD_ABSENT,   /* span, of no field: it is empty in what was unpacked */
+    FIELD_IDS,      /* span: ids one after the other, at most most bytes */
+    FIELD_ARGS,     /* span: the arguments of a struct msg_submit. They are packed after all other fields */
+    FIELD_ABSENT,   /* span without a field: empty after unpacking */
 };
 #define FIELD_FIRST_SPAN FIELD_TEXT
 
@@ -34,7 +34,7 @@ struct message;
 
 struct field {
     const char *name;    /* of the member, and of the field */
-    const char *problem; /* what is said to be out of range */
+    const char *problem; /* the name in messages about its range */
     uint64_t least, most;
     const struct message *of; /* an element of a list */
     uint16_t offset;
@@ -42,7 +42,7 @@ struct field {
     uint8_t kind; /* enum field_kind */
 };
 
-/* The fields are in the order of the descriptor; those that are FIELD_ABSENT come behind. */
+/* The fields are in the order of the descriptor; those that are FIELD_ABSENT come last. */
 struct message {
     const ProtobufCMessageDescriptor *descriptor;
     const struct field *fields;
@@ -56,21 +56,21 @@ struct arena {
     size_t used, size;
 };
 
-/* Whether the table goes with its descriptor. */
+/* Whether the table matches its descriptor. */
 bool message_fits(const struct message *m);
 
 /* NULL, or the first field that is out of range. */
 const char *message_problem(const struct message *m, const void *plain);
 
-/* Reads the message into *ret, with a NUL behind each text. Unknown fields are left out. False: *ret_problem is out of
- * range; or it is NULL, and the message cannot be read or the arena has no room. */
+/* Reads the message into *ret, with a NUL after each text. Skips unknown fields. False with *ret_problem: that field is
+ * out of range. False with *ret_problem NULL: the message is malformed or the arena is full. */
 bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret,
                     const char **ret_problem);
 
-/* Where it ends; NULL: it does not fit, or message_problem() has something to say. */
+/* Writes the message. Returns its end. NULL: it does not fit, or message_problem() finds a problem. */
 uint8_t *message_pack(const struct message *m, const void *plain, uint8_t *ret, const uint8_t *end);
 
-/* It takes no more than so many bytes. */
+/* An upper bound of its packed size, in bytes. */
 size_t message_room(const struct message *m, const void *plain);
 
 /* The table of a frame type: codec.c. NULL: there is no such type. */

@@ -105,8 +105,8 @@ enum {
     FRAME_E_TOO_LARGE = 4, /* above FRAME_MAX */
 };
 
-/* Looks at the first bytes of a stream. 0: *ret_frame is set and *ret_size bytes are used up. Reads nothing else.
- * Errors are found as soon as the offending byte is there. [any] */
+/* Parses the first bytes of a stream. 0: *ret_frame is set and *ret_size bytes are used up. Reads nothing beyond. Finds
+ * an error as soon as the offending byte is there. [any] */
 int frame_parse(const uint8_t *data, size_t size, struct frame *ret_frame, size_t *ret_size);
 
 /* Writes the fixed header. [any] */

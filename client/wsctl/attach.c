@@ -2,8 +2,8 @@
  *
  * attach.c: `wsctl attach ID...`: follows jobs as they go, from any terminal.
  * Owns the calls. One thread, one poll loop.
- * Keeps: what comes is written as it comes, that of several jobs under headings; who leaves leaves the jobs alone.
- * `wsctl await` is the other way: one output behind the other, whole. */
+ * Keeps: output is written as it comes, that of several jobs under headings. Leaving does not affect the jobs. `wsctl
+ * await` is the other way: one output after the other, whole. */
 #include "ctl.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct attach {
     struct ctl *ctl;
     struct wsd_client *client;
     struct output output;
-    struct followed *jobs, *last; /* last: whose output came last */
+    struct followed *jobs, *last; /* last: the one whose output came last */
     size_t n, n_open;
     int exit; /* something is broken: nothing more is written */
 };

@@ -68,7 +68,7 @@ static void fail(struct bench *b, int exit, const char *text)
 
 static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
 {
-    return 0; /* nobody wants it */
+    return 0; /* not wanted */
 }
 
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)

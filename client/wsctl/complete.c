@@ -2,11 +2,12 @@
  *
  * complete.c: `wsctl complete WORD...`: what could stand in the place of the last word, for the completions of all
  * shells (packaging/completions). The other words are those between `wsctl` and it.
- * What verbs take is read from the text of their help, which so is the only place where it stands; plugins, functions
- * and jobs come from wsd.
- * Says: a candidate a line, a tab and some words about it. A line without a candidate asks the shell for file names
- * (`files`) or `directories`.
- * Keeps: never an error, never longer than a second, nothing where no wsd is. Not in --help: nobody types it. */
+ * The options and arguments of verbs are read from the text of their help, so they are written only once. Plugins,
+ * functions and jobs come from wsd.
+ * Prints one candidate a line, with a tab and some words about it. A line without a candidate asks the shell for file
+ * names (`files`) or `directories`.
+ * Keeps: never an error, never longer than a second, nothing if there is no wsd. Not in --help: users do not type it.
+ */
 #include "ctl.h"
 
 #include <ctype.h>
@@ -178,7 +179,7 @@ static struct wsd_client *connected(struct complete *c, const char *socket)
     if (c->client) {
         struct sigaction action = {.sa_handler = out_of_patience};
 
-        /* A daemon that accepts and says nothing. Whoever waits here has a key under his finger. */
+        /* A daemon may accept and say nothing, while the user waits with a key pressed. */
         sigaction(SIGALRM, &action, NULL);
         alarm(PATIENCE_SEC);
     }
@@ -352,6 +353,6 @@ int verb_complete(struct ctl *ctl, int argc, char **argv)
 
     complete(ctl, &c, MAX(argc - 1 - first, 0), argv + first);
     wsd_client_free(c.client);
-    fflush(stdout); /* where nobody listens, nobody is to be told */
+    fflush(stdout); /* without a reader there is none to tell */
     return 0;
 }

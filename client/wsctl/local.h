@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * local.h: what wsctl asks of the module that runs a plugin inside wsctl itself (`wsctl submit --local`). The module,
- * daemon/host/wsctl-local.so, is loaded on demand, so that a plain submit does without. wsctl and module are
- * built and installed together; `size` tells a module that is not.
+ * local.h: what wsctl asks of the module that runs a plugin inside wsctl itself (`wsctl submit --local`).
+ *
+ * The module, daemon/host/wsctl-local.so, is loaded on demand, so a plain submit does without it. wsctl and module are
+ * built and installed together. `size` detects a module of another build.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ struct local_request {
     uint64_t timeout_usec; /* 0: none */
     size_t stack_size;     /* bytes, of a worker; 0: as wsd */
     /* The three are called on threads of the pool, never two at once, and not after wsctl_local_run() has returned. */
-    int (*output)(const void *data, size_t size, void *userdata); /* not 0: nobody reads; the job is cancelled */
+    int (*output)(const void *data, size_t size, void *userdata); /* not 0: no reader is left; the job is cancelled */
     void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */
     void (*progress)(uint64_t done, uint64_t total, void *userdata);
     /* These two are called on the caller's thread. NULL: nothing is to be done, and the job is not cancelled. */
@@ -40,7 +41,7 @@ struct local_result {
 };
 
 /* Runs one job to its end. 0, or a negative errno with ret->error set: those of loader_load() (daemon/host/loader.h),
- * -ENOENT also for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. Where a job does not
- * heed its timeout or its cancel this returns some seconds after it, and the job's threads are still there: the process
- * should end then. */
+ * also -ENOENT for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. If a job ignores its
+ * timeout or its cancel, this returns some seconds after that with the job's threads still there. The process should
+ * end then. */
 int wsctl_local_run(const struct local_request *request, struct local_result *ret);

@@ -35,7 +35,7 @@ struct map {
     /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
     size_t window;
     size_t places;        /* of ours that have ended, which leave one each */
-    bool taking, taken;   /* those places are being tried; they were not free, so not again before due_usec */
+    bool taking, taken;   /* those places are being tried; they were not free, so wait until due_usec */
     char id[WSD_ID_TEXT]; /* of the batch, with detach */
     int priority;
     size_t jobs;
@@ -285,8 +285,8 @@ static int submit_some(struct map *map, size_t max, size_t *ret_left)
     return r;
 }
 
-/* As many as there is room for, which nobody knows: twice as many each time, until wsd refuses one. Then it says when
- * another try is worth while, and until then as many as have ended of ours are tried, unless others have been
+/* Submits as many as there is room for, which is unknown: twice as many each time, until wsd refuses one. wsd then says
+ * when another try pays. Until then, as many are submitted as have ended of ours, unless other clients have been
  * faster. */
 static int fill_room(struct map *map)
 {
@@ -521,7 +521,7 @@ static int print_id(struct map *map)
     return json_end(&json) || print_end() ? CODE_IO : 0;
 }
 
-/* Not all of what was to be left to wsd was accepted: who tries again finds none of it twice. */
+/* Not all of what was to be left to wsd was accepted. Takes the rest back, so that a second try submits none twice. */
 static void take_back(struct map *map)
 {
     if (wsd_batch_cancel(map->group) == 0 && wsd_client_ping(map->batch.client, NULL) == 0)

@@ -78,7 +78,8 @@ static void forget(struct outfile *file)
     file->temporary = NULL;
 }
 
-/* In the directory of path. A file that replaces another is nobody else's to read until it has that one's mode. */
+/* Makes the sibling in the directory of path. Until it has the mode of the file that it replaces, only its owner may
+ * read it. */
 static int create_sibling(struct outfile *file, mode_t mode)
 {
     const char *slash = strrchr(file->path, '/');

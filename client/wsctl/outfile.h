@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * outfile.h: a file that a user names for output, and that keeps what is in it until the output is complete.
+ * outfile.h: a file that a user names for output, and that keeps its content until the output is complete.
  *
- * A regular file is written as a sibling, with its mode, owner and attributes, which takes its place by rename() when
- * the output is complete. Where that cannot be (a device, a FIFO, a symbolic or a hard link, a directory without the
- * right to write, an owner or an attribute that cannot be kept) the file itself is written, from the first byte of
- * output on, and cut behind the last. Where it is then also what the job reads, the output is kept apart until it is
- * complete, and copied.
+ * A regular file is written as a sibling, with its mode, owner and attributes. The sibling takes its place by rename()
+ * when the output is complete. That may be impossible: for a device, a FIFO, a symbolic or a hard link, a directory
+ * without the right to write, an owner or an attribute that cannot be kept. Then the file itself is written, from the
+ * first byte of output on, and truncated after the last. If it is also what the job reads, the output is kept apart
+ * until it is complete, and then copied.
  */
 #pragma once
 

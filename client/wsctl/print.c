@@ -52,7 +52,7 @@ static void put_line(const char *line)
         ssize_t w = write(STDERR_FILENO, shown + at, n - at);
 
         if (w < 0 && errno != EINTR)
-            return; /* nobody to tell */
+            return; /* no reader */
         at += w > 0 ? (size_t)w : 0;
     }
 }

@@ -11,8 +11,8 @@
 void progress_init(bool wanted);
 /* At most ten times a second. total 0: not known. failed: how many of them. */
 void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t failed);
-/* For a poll() that would wait so long, -1: for ever: no longer than until what there was no time to draw can be, and
- * it draws that where it can now. */
+/* Limits the timeout of a poll() (-1: for ever), so that it ends when a delayed drawing is due. Draws at once if that
+ * is due now. */
 int progress_timeout(int msec);
 /* Takes the bar away, before anything else is written to the terminal. */
 void progress_clear(void);

@@ -2,8 +2,8 @@
  *
  * room.c: when a submit that was refused for now is made again: `--wait-for-room`.
  * Owns nothing. One thread.
- * Keeps: what wsd says is waited for, with some chance on top; where it does not say, pauses grow. Nobody polls in a
- * row. */
+ * Keeps: the pause is what wsd says, plus a random part. If wsd does not say, pauses grow. So clients do not poll in
+ * step. */
 #include "room.h"
 
 #include <stdlib.h>

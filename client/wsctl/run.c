@@ -276,7 +276,7 @@ static int turn(struct run *run)
     return 0;
 }
 
-/* Its item goes with its turn: nobody looks at it from then on. */
+/* Forgets the item of a node when its turn is over: it is not used after that. */
 static void forget_items(struct run *run)
 {
     for (size_t i = 0; i < run->graph.n_nodes; i++)

@@ -83,7 +83,7 @@ static void screen_abandon(void)
     if (!terminal)
         return;
     if (write(STDOUT_FILENO, farewell, strlen(farewell)) < 0)
-        return; /* nobody is there */
+        return; /* no terminal */
     if (have_before)
         tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }

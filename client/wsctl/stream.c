@@ -80,7 +80,7 @@ int output_write(struct output *output, const void *data, size_t size)
 
         if (n >= 0) {
             at += (size_t)n;
-        } else if (errno == EAGAIN) { /* somebody made our stdout non-blocking */
+        } else if (errno == EAGAIN) { /* another process made our stdout non-blocking */
             struct pollfd poll_fd = {.fd = output->fd, .events = POLLOUT};
 
             poll(&poll_fd, 1, -1);

@@ -61,7 +61,7 @@ int input_open_fd(struct input *input, const char *path);
 bool input_wants(const struct input *input);
 /* Reads once, where it is readable. 0 or CODE_IO, said. */
 int input_read(struct input *input);
-/* wsd has been given the file: nothing is left to be read, as for whoever has stdin after us. */
+/* wsd has been given the file: nothing is left to read, also for a process that has stdin after this one. */
 void input_given(struct input *input);
 /* Hands on what was read, as far as wsd takes it. 0, or the exit code, said. */
 int input_feed(struct input *input, const struct wsd_client *client, struct wsd_call *call);

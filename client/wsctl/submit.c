@@ -57,7 +57,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     struct submit *submit = userdata;
 
     if (submit->options->detach)
-        return 0; /* it was quicker than we left: the output is for whoever awaits it */
+        return 0; /* it ended before this client left: the output stays for `wsctl await` */
     if (submit->skip) {
         size_t again = (size_t)MIN(submit->skip, (uint64_t)size);
 
@@ -146,7 +146,7 @@ static char leaving[160]; /* what the second Ctrl-C says */
 static void say_leaving(void)
 {
     if (write(STDERR_FILENO, leaving, strlen(leaving)) < 0)
-        return; /* nobody to tell */
+        return; /* no reader */
 }
 
 static void interrupted(struct submit *submit)
@@ -364,7 +364,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
         r = print_end();
 end:
     submit.done = true;
-    wsd_call_free(submit.call); /* first: nothing is told any more */
+    wsd_call_free(submit.call); /* first: no callback comes after that */
     wsd_client_free(submit.client);
     input_close(&submit.input);
     buffer_deinit(&submit.gathered);

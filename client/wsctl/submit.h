@@ -52,7 +52,7 @@ enum {
     OPT_STACK
 };
 
-/* submit.c: takes one of the options of submit, whose value is optarg. Returns 0 or the exit code, said. */
+/* submit.c: handles one option of submit, with its value in optarg. Returns 0 or the exit code, said. */
 int submit_option(struct submit_options *options, int c);
 /* The same by its long name. */
 int submit_option_named(struct submit_options *options, const char *name, const char *value);

@@ -120,7 +120,7 @@ static void keys(struct top *t)
     }
 }
 
-/* Until the next look is due, or somebody wants to end. 0 or the exit code, said. */
+/* Waits until the next look is due, or the user wants to end. 0 or the exit code, said. */
 static int wait_a_while(struct top *t)
 {
     const uint64_t end = clock_monotonic_usec() + t->view.delay_usec;

@@ -156,7 +156,7 @@ static void say(const struct trace *t)
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
 
-/* Until the time is up, somebody presses Ctrl-C, or wsd has gone. */
+/* Waits until the time is up, the user presses Ctrl-C, or wsd has gone. */
 static int wait_a_while(struct trace *t)
 {
     uint64_t begin = clock_monotonic_usec(), now = begin;

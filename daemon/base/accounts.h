@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * accounts.h: names and numbers of the user database. [any]
- * Each call may take as long as the database does, which may be on a server far away: none is for a loop.
- * 0; -ENOENT: there is no such user or group; another negative errno: the database could not be asked, and nothing is
- * known.
+ * A call takes as long as the database, which may be on a remote server. So no call belongs on a loop.
+ * Each returns 0; -ENOENT: there is no such user or group; or another negative errno: the database could not be asked,
+ * and nothing is known.
  */
 #pragma once
 
@@ -21,5 +21,5 @@ struct account {
 int account_by_name(const char *name, struct account *ret);
 int account_by_uid(uint32_t uid, struct account *ret);
 int group_by_name(const char *name, uint32_t *ret);
-/* All groups of the user, his own among them; the caller frees the array. Never some of them only. */
+/* All groups of the user, including the primary one. The caller frees the array. Never gives an incomplete list. */
 int account_groups(const struct account *u, uint32_t **ret, uint32_t *ret_n);

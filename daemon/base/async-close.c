@@ -3,8 +3,8 @@
  * async-close.c: closing what may block, or takes long. [any thread]
  * Owns the descriptors that wait for their close(), and the threads that do it, of two kinds: for what may block, and
  * for memory.
- * Keeps: each descriptor is closed once; whoever calls goes on at once, unless there is neither memory nor a thread; no
- * memory waits for a close that blocks; no owner waits for more than his share of the threads of another. */
+ * Keeps: each descriptor is closed once. The caller goes on at once, unless there is neither memory nor a thread. No
+ * memory waits for a close that blocks. No owner waits for more than another owner's share of the threads. */
 #include "base/async-close.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #define STACK 65536u
 #define BLOCK 512u /* of st_blocks */
 
-/* Who has descriptors here. */
+/* An owner of waiting descriptors. */
 struct owner {
     struct hash_link by_number;
     struct list link; /* closers->ready, or none: nothing waits, or as much is being closed as may be */
@@ -187,7 +187,7 @@ size_t async_close_pending(uint64_t owner)
     return held(&blocking, owner) + held(&memory, owner);
 }
 
-/* Who is to close it; NULL: its close is over at once. */
+/* The threads that are to close it; NULL: its close does not take long. */
 static struct closers *closers_for(int fd)
 {
     struct stat st;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * async-close.h: descriptors that somebody else has opened, or that may hold much memory.
+ * async-close.h: closes descriptors that another process has opened, or that may hold much memory.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* threads that close, at most: one for each close that blocks; what comes then waits for one */
-#define ASYNC_CLOSERS       256u
-#define ASYNC_CLOSERS_EACH  8u        /* of these, for one owner's descriptors: those of others do not wait for them */
-#define ASYNC_CLOSE_AT_ONCE (1 << 20) /* bytes of a memory file that the caller frees, at most: it takes 0.1 ms */
+/* Most threads that close: one for each close that blocks. Further closes wait for a free thread. */
+#define ASYNC_CLOSERS      256u
+#define ASYNC_CLOSERS_EACH 8u /* of these, for one owner's descriptors: other owners do not wait for them */
+/* largest memory file that the caller frees itself, in bytes: it takes 0.1 ms */
+#define ASYNC_CLOSE_AT_ONCE (1 << 20)
 
-#define ASYNC_CLOSE_OWN UINT64_MAX /* owner: no user has brought it */
+#define ASYNC_CLOSE_OWN UINT64_MAX /* owner: no user's */
 
-/* Closes a descriptor that came from another process, or that may hold much memory, and returns -1, also of -1. owner:
- * the user who has brought it, as a uid or as the key of a domain. Never blocks: a close() may, for as long as its
- * opener likes (a file of his own FUSE mount, a socket that lingers, a terminal), and that of memory takes as long as
- * to free its pages (7 ms for 64 MiB). Memory files up to ASYNC_CLOSE_AT_ONCE are closed at once, all else by a thread
- * that is there only meanwhile (as systemd's asynchronous_close() does): larger memory files by one thread for all of
- * them, which has nothing else to do, so that they wait for no close that blocks. Owners take turns. With neither
- * memory nor a thread, at once as well. [any] */
+/* Closes a descriptor that came from another process, or that may hold much memory. Returns -1, also if fd is -1.
+ * owner: the user that brought it, as a uid or as the key of a domain. Never blocks. A plain close() may block for as
+ * long as the opener likes (a file of a user's own FUSE mount, a socket that lingers, a terminal). Closing a memory
+ * file takes as long as freeing its pages (7 ms for 64 MiB). Memory files up to ASYNC_CLOSE_AT_ONCE are closed at once.
+ * Everything else is closed by threads that exist only meanwhile (as in systemd's asynchronous_close()). One thread
+ * closes all larger memory files and nothing else, so that these wait for no close that blocks. Owners take turns. With
+ * neither memory nor a thread to be had, the caller closes at once. [any] */
 int async_close(int fd, uint64_t owner);
 
 /* Descriptors of an owner that are not closed yet. [any] */

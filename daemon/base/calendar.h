@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calendar.h: times that come again and again, in the syntax of systemd.time(7): `Mon..Fri 08:00`, `*-*-1/2 *:0/15`,
- * `*-02~1 Europe/Berlin`, `daily`. [any; const after calendar_parse]
+ * calendar.h: recurring times, in the syntax of systemd.time(7): `Mon..Fri 08:00`, `*-*-1/2 *:0/15`, `*-02~1
+ * Europe/Berlin`, `daily`. [any; const after calendar_parse]
  *
- * What systemd-analyze(1) says is the measure. The differences: at most CALENDAR_PARTS values stand in a list; a zone
- * goes by its name in the database only, not by what summer time is called there; where a clock is turned back and the
- * same local time comes twice, it is the first of them that is later than what was asked for; lists behind ~ may go as
- * far as single days (28), which systemd 252 refuses; and what it gives up on ("Resource deadlock avoided", around an
- * hour that is left out), or passes over where a repetition goes beyond the end of a day or a month (`0/7:30` after
- * 21:30 of a month's last day), is found.
+ * systemd-analyze(1) is the reference. The differences:
+ *   - A list has at most CALENDAR_PARTS values.
+ *   - A zone goes only by its name in the database, not by the name of its summer time.
+ *   - If a clock is turned back and the same local time comes twice, the first of the two that is later than the given
+ *     time is the result.
+ *   - Lists behind ~ may go as far as single days (28), which systemd 252 refuses.
+ *   - Times are found on which systemd gives up ("Resource deadlock avoided", around an hour that is left out).
+ *   - Times are found that systemd passes over, where a repetition goes beyond the end of a day or a month (`0/7:30`
+ *     after 21:30 of a month's last day).
  */
 #pragma once
 
@@ -20,11 +23,11 @@
 
 struct calendar;
 
-/* 0; -EINVAL: it is no such thing; -ENOMEM; others where the zone's file cannot be read. */
+/* Parses a text. 0; -EINVAL: it is not a calendar; -ENOMEM; others if the zone's file cannot be read. */
 int calendar_parse(struct calendar **ret_calendar, const char *text);
 struct calendar *calendar_free(struct calendar *c);
-/* The first time after that one (microseconds since the epoch). 0 or -ENOENT: it never comes. */
+/* The first time after after_usec (microseconds since the epoch). 0 or -ENOENT: there is none. */
 int calendar_next(const struct calendar *c, uint64_t after_usec, uint64_t *ret_usec);
-/* The same, where the last run was at ran_usec, not after after_usec. A local time that comes twice, since a clock is
- * turned back, is over with its first coming: it and those before it are passed over where the last run was then. */
+/* The same after a last run at ran_usec, which is not after after_usec. When a clock is turned back, a local time comes
+ * twice. If the last run was at its first coming, the second coming of it and of the times before it is passed over. */
 int calendar_next_run(const struct calendar *c, uint64_t after_usec, uint64_t ran_usec, uint64_t *ret_usec);

@@ -12,15 +12,16 @@
 #include <emmintrin.h>
 #endif
 
-#define COPY_AWAY_LEAST (64u * 1024u) /* bytes; less than that is better off in a cache */
+#define COPY_AWAY_LEAST (64u * 1024u) /* bytes; smaller copies are better left in the cache */
 #define COPY_LINE       64u
 
-/* As memcpy(), past the caches where it is much. Where the CPUs share no cache, a write to lines that the other one has
- * read costs ten times what it costs to leave them alone: 0.3 to 0.47 ms a MiB, for 0.04. Whoever stores with release
- * after this has stored the bytes, too. */
+/* As memcpy(), but large copies bypass the caches. If the CPUs share no cache, writing to lines that the other CPU has
+ * read costs ten times as much: 0.3 to 0.47 ms a MiB, against 0.04. A store with release after this call also publishes
+ * the bytes. */
 static inline void copy_away(void *to, const void *from, size_t size)
 {
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* which see no such store */
+/* the sanitizers see no such stores */
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
     if (size >= COPY_AWAY_LEAST) {
         size_t head = (size_t)(-(uintptr_t)to % COPY_LINE);
         char *t = (char *)to + head;
@@ -38,7 +39,7 @@ static inline void copy_away(void *to, const void *from, size_t size)
             _mm_stream_si128((__m128i *)(void *)(t + 32), c);
             _mm_stream_si128((__m128i *)(void *)(t + 48), d);
         }
-        _mm_sfence(); /* such stores are ordered by nothing else */
+        _mm_sfence(); /* nothing else orders such stores */
         to = t;
         from = f;
     }

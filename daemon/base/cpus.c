@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cpus.c: how many CPUs this process may use, by affinity and by cgroup quota (version 2, and version 1 where machines
- * still mount it).
+ * cpus.c: how many CPUs this process may use, by affinity and by cgroup quota (version 2, and version 1 if still
+ * mounted).
  * Owns nothing; reads files once a call. [any]
- * Keeps: an answer of at least 1, whatever the files say; what is not there, or is not to be understood, limits
- * nothing; what cannot be read is told.
- * Does not follow changes: it is asked again where the configuration is read again. */
+ * Keeps: an answer of at least 1, whatever the files say. What is missing or malformed limits nothing. What cannot be
+ * read is reported.
+ * Does not follow changes: it is called again when the configuration is read again. */
 #include "base/cpus.h"
 
 #include <errno.h>

@@ -4,14 +4,14 @@
  */
 #pragma once
 
-/* The default number of workers: the CPUs of the affinity mask, or fewer where a cgroup's CPU quota allows less
- * (rounded up). At least 1. *ret_error as of cpus_quota(). */
+/* The default number of workers: the CPUs of the affinity mask, or fewer if a cgroup's CPU quota allows less (rounded
+ * up). At least 1. *ret_error as for cpus_quota(). */
 unsigned cpus_usable(int *ret_error);
 
 /* CPUs of the affinity mask; at least 1. */
 unsigned cpus_affinity(void);
 
-/* The tightest CPU quota on the way from this process's cgroup to the root, in CPUs, rounded up; 0: none.
- * *ret_error: 0; or a negative errno where one could not be read, and what is returned goes by the others.
- * proc_cgroup: /proc/self/cgroup; mount: /sys/fs/cgroup; other paths are for tests. */
+/* The tightest CPU quota on the way from this process's cgroup to the root, in CPUs, rounded up; 0: none. *ret_error:
+ * 0; or a negative errno if one could not be read, and the result is that of the others. proc_cgroup:
+ * /proc/self/cgroup; mount: /sys/fs/cgroup; other paths are for tests. */
 unsigned cpus_quota(const char *proc_cgroup, const char *mount, int *ret_error);

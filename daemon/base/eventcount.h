@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * eventcount.h: an eventcount on a futex: sleep until something changed, without a lock and without a lost wake-up.
+ * eventcount.h: an eventcount on a futex: sleeps until something changed, without a lock and without a lost wake-up.
  * (Two-phase wait as in Taskflow's notifier and Folly's EventCount; Vyukov's eventcount is the origin.)
  *
- * The waiter:   epoch = eventcount_prepare(e);            announce
- *               if (there is work) eventcount_cancel(e);  look again
- *               else eventcount_wait(e, epoch, timeout);  commit
- * The notifier: makes the work visible, then eventcount_notify(e, n).
+ *  The waiter:   epoch = eventcount_prepare(e);            announce
+ *                if (there is work) eventcount_cancel(e);  look again
+ *                else eventcount_wait(e, epoch, timeout);  commit
+ *  The notifier: makes the work visible, then eventcount_notify(e, n).
  *
- * Why nothing is lost: eventcount_prepare() increments `waiters` with a sequentially consistent RMW before the second
- * look; eventcount_notify() runs a sequentially consistent fence after the work was published and before it reads
- * `waiters`. In the one total order either the notifier sees the waiter, and then bumps the epoch, so that the futex
- * wait returns or never starts; or the waiter's second look comes after the publication and sees the work.
+ * Why no wake-up is lost: eventcount_prepare() increments `waiters` with a sequentially consistent RMW before the
+ * second look. eventcount_notify() runs a sequentially consistent fence after the work was published and before it
+ * reads `waiters`. In the one total order there are two cases. Either the notifier sees the waiter and bumps the epoch;
+ * then the futex wait returns or never starts. Or the waiter's second look comes after the publication and sees the
+ * work.
  *
- * May lie in memory shared between processes (shared = true at every call then). The other side may scribble over it:
- * the worst that follows is a wake-up too many or too few on the scribbler's own side.
+ * May lie in memory shared between processes (shared = true at every call then). If the other side scribbles over it,
+ * the worst result is a wake-up too many or too few on the scribbler's own side.
  *
- *               | prepare/cancel/wait | notify
- *  prepare ...  |         yes         |  yes       any number of threads each
- *  notify       |         yes         |  yes
+ *                | prepare/cancel/wait | notify
+ *   prepare ...  |         yes         |  yes       any number of threads each
+ *   notify       |         yes         |  yes
  */
 #pragma once
 
@@ -37,21 +38,21 @@ void eventcount_init(struct eventcount *e);
 uint32_t eventcount_prepare(struct eventcount *e);
 void eventcount_cancel(struct eventcount *e);
 
-/* Sleeps until the epoch is no longer `epoch`, at most timeout_usec (UINT64_MAX: for ever). False: the time is up.
- * May return early for no reason. [any] */
+/* Sleeps until the epoch differs from `epoch`, at most timeout_usec (UINT64_MAX: for ever). False: the time is up. May
+ * return early for no reason. [any] */
 bool eventcount_wait(struct eventcount *e, uint32_t epoch, uint64_t timeout_usec, bool shared);
 
-/* Wakes at most n waiters; no system call where nobody waits. Returns whether a system call was made. [any] */
+/* Wakes at most n waiters; makes no system call if there is no waiter. Returns whether it made a system call. [any] */
 bool eventcount_notify(struct eventcount *e, uint32_t n, bool shared);
 
 /* --- several at once ---------------------------------------------------------------------------------------------- */
 
 #define EVENTCOUNT_SET_MAX 128u /* as many as the kernel waits for at once */
 
-/* Sleeping on several eventcounts: eventcount_set_add() is eventcount_prepare() for each of them, then look again, then
- * cancel or wait for all. Nothing is lost, by the same argument for each. Wake-ups of one sleeper on two of them at
- * once are one: who sleeps so looks everywhere when he wakes, and wakes another where something is left. [one
- * thread] */
+/* Sleeps on several eventcounts. Call eventcount_set_add() for each, which does eventcount_prepare(). Then look again,
+ * then cancel or wait for all. No wake-up is lost, by the same argument for each. Wake-ups of one sleeper on two
+ * eventcounts at once count as one. So a thread that sleeps on a set must look everywhere when it wakes, and wake
+ * another if something is left. [one thread] */
 struct eventcount_set {
     uint32_t n;
     struct eventcount *events[EVENTCOUNT_SET_MAX];
@@ -59,7 +60,7 @@ struct eventcount_set {
     void *owners[EVENTCOUNT_SET_MAX]; /* the caller's */
 };
 
-/* Whether this kernel can (Linux 5.16); else a set may have one event only. [any] */
+/* Whether this kernel can wait for several (Linux 5.16). If not, a set may have one event only. [any] */
 bool eventcount_set_available(void);
 void eventcount_set_init(struct eventcount_set *s);
 void eventcount_set_add(struct eventcount_set *s, struct eventcount *e, void *owner);

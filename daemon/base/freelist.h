@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * freelist.h: blocks of one size that were freed, for those that come next. glibc keeps seven of a size apart and joins
- * the others with their neighbours, only to cut them again; what comes and goes in hundreds, between things that stay,
- * costs that twice. */
+ * freelist.h: keeps freed blocks of one size for reuse. glibc keeps only seven of a size, and merges the others with
+ * their neighbours, only to split them again. Blocks that come and go in hundreds, between others that stay, pay for
+ * that twice.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 
 #ifdef __SANITIZE_ADDRESS__
-#define FREELIST_MAX 0u /* the sanitizer is to see what is used after its end */
+#define FREELIST_MAX 0u /* off, so that the sanitizer sees uses after free */
 #else
 #define FREELIST_MAX 512u
 #endif
@@ -25,7 +26,7 @@ struct freelist {
     uint32_t n;
 };
 
-/* One of them, not zeroed, or a new one; NULL: no memory. All blocks of one struct freelist have one size. */
+/* Takes a kept block, not zeroed, or a new one; NULL: no memory. All blocks of one struct freelist have one size. */
 static inline void *freelist_take(struct freelist *s, size_t size)
 {
     struct free_block *block = s->first;
@@ -37,7 +38,7 @@ static inline void *freelist_take(struct freelist *s, size_t size)
     return block;
 }
 
-/* Instead of free(); NULL is none. */
+/* Use instead of free(). NULL is fine. */
 static inline void freelist_give(struct freelist *s, void *p)
 {
     struct free_block *block = p;

@@ -101,8 +101,8 @@ static struct hash_link **bucket_of(const struct hash *h, uint64_t key)
     return &h->buckets[i < h->n_buckets ? i : i & mask >> 1];
 }
 
-/* Links that will be split soon are old, and out of the cache: each insert fetches the next link of two chains to come,
- * so that a chain of four, the longest that is usual, is there when its turn comes two splits later. */
+/* Links that will be split soon are old, and out of the cache. So each insert prefetches the next link of two coming
+ * chains. A chain of four, the longest usual one, is then in the cache when its turn comes two splits later. */
 static void look_ahead(struct hash *h, size_t from, size_t end)
 {
     size_t i = from + AHEAD;
@@ -224,7 +224,7 @@ struct hash_link *hash_walk(const struct hash *h, size_t *cursor)
         mask >>= 1;
         i &= mask;
     }
-    /* Counted from the highest bit of the index down: a bucket that is split has both of its halves on the same side of
+    /* Counts from the highest bit of the index down. Both halves of a bucket that is split are then on the same side of
      * the cursor, so that none is met twice or passed over. */
     *cursor = reversed(reversed(*cursor | ~mask) + 1);
     return h->buckets[i];

@@ -19,7 +19,7 @@
 
 static void send_fields(const struct iovec *fields, int n)
 {
-    (void)sd_journal_sendv(fields, n); /* where it fails there is nobody left to tell */
+    (void)sd_journal_sendv(fields, n); /* a failure cannot be reported anywhere */
 }
 
 void journal_init(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * list.h: the circular doubly linked list, embedded in its members. A list is a struct list that is nobody's member;
- * a member that is in no list points to itself after list_init().
+ * list.h: the circular doubly linked list, embedded in its members. A list head is a struct list of its own, in no
+ * member. A member that is in no list points to itself after list_init().
  */
 #pragma once
 
@@ -72,7 +72,8 @@ static inline void list_move_all(struct list *to, struct list *from)
     list_init(from);
 }
 
-/* The members of a list, in order: struct TYPE *entry, whose list is `member`. _safe: this one may be removed meanwhile. */
+/* Walks the members of a list, in order: struct TYPE *entry, linked by `member`. With _safe, `entry` may be removed
+ * meanwhile. */
 #define list_for_each_entry(TYPE, entry, head, member)                                                                 \
     for (TYPE *entry = container_of((head)->next, TYPE, member); &entry->member != (head);                             \
          entry = container_of(entry->member.next, TYPE, member))

@@ -2,9 +2,9 @@
  *
  * log.c: writes log lines.
  * Owns the level and the choice of target, set once before threads start. [any]
- * Keeps: a line is written with one system call, so lines of several threads do not mix; nothing in one can look like
- * another line; whoever makes many of a kind does not fill the log with them.
- * Does not rotate, or look into jobs: what it is given it writes. */
+ * Keeps: a line is written with one system call, so lines of several threads do not mix. Nothing in a line can look
+ * like another line. A flood of one kind does not fill the log.
+ * Does not rotate, or look into jobs: it writes what it is given. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void write_line(const char *line)
         {.iov_base = (void *)(uintptr_t) "\n", .iov_len = 1},
     };
     if (writev(STDERR_FILENO, v, 4) < 0)
-        return; /* there is nobody left to tell */
+        return; /* a failure cannot be reported anywhere */
 }
 
 /* --- kinds -------------------------------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ void log_write(int level, const char *format, ...)
 #define RATES     256u /* users and kinds that are limited at the same time */
 #define ALL_LINES 10u  /* times what one may, all may together */
 
-/* Of a user, so that nobody's lines are left out for what another one causes. [loop] */
+/* Per user, so that no user's lines are left out for what another one causes. [loop] */
 static struct {
     uint64_t uid; /* plus 1; 0: of no user */
     enum log_kind kind;

@@ -36,7 +36,7 @@ enum log_kind {
     LOG_KIND_EXECUTOR_HANGS,
     LOG_KIND_CONFIGURATION, /* was refused */
     LOG_KIND_PLUGIN_REFUSED,
-    LOG_KIND_ADMINISTRATOR,   /* somebody did something to others, or to all: never left out */
+    LOG_KIND_ADMINISTRATOR,   /* an action that affects other users, or all: never left out */
     LOG_KIND_LIMIT,           /* was reached: something was refused for now */
     LOG_KIND_UNCONFINED,      /* a sandbox does not hold */
     LOG_KIND_STORE,           /* takes nothing */
@@ -52,10 +52,11 @@ enum log_kind {
 struct log_about {
     const uint8_t *job;            /* 16 bytes: JOB_ID; NULL: of none */
     const char *plugin, *function; /* PLUGIN, FUNCTION; NULL: of none */
-    const uint32_t *uid;           /* USER; NULL: nobody's */
+    const uint32_t *uid;           /* USER; NULL: no user's */
 };
 
-/* So many lines of a kind within so much time; the rest is counted, and their number is told with the next one. */
+/* At most LOG_RATE_LINES lines of a kind within LOG_RATE_USEC. The rest is counted, and the next line gives their
+ * number. */
 #define LOG_RATE_LINES 40u
 #define LOG_RATE_USEC  10000000u
 struct log_rate {
@@ -63,10 +64,10 @@ struct log_rate {
     uint32_t n;
     uint64_t n_left_out;
 };
-/* Whether one more may be written now; *ret_left_out: how many were not since the last one that was. */
+/* Whether one more line may be written now. *ret_left_out: how many were left out since the last one written. */
 bool log_rate_lets(struct log_rate *r, uint64_t now_usec, uint64_t *ret_left_out);
 
-/* A line of a kind; about may be NULL. False: it was left out. [loop] */
+/* Writes a line of a kind; about may be NULL. False: it was left out. [loop] */
 __attribute__((format(printf, 4, 5))) bool log_event(enum log_kind kind, int level, const struct log_about *about,
                                                      const char *format, ...);
 
@@ -76,7 +77,6 @@ __attribute__((format(printf, 4, 5))) bool log_event(enum log_kind kind, int lev
 #define log_info(...)    log_write(LOG_INFO, __VA_ARGS__)
 #define log_debug(...)   log_write(LOG_DEBUG, __VA_ARGS__)
 
-/* An answer that nobody expected becomes breakage on the spot, traced (dbus-broker's habit). Returns
- * -ENOTRECOVERABLE. */
+/* Turns an unexpected answer into breakage on the spot, traced (dbus-broker's habit). Returns -ENOTRECOVERABLE. */
 int error_trace(const char *file, int line, int answer);
 #define ERROR_UNEXPECTED(answer) error_trace(__FILE__, __LINE__, (answer))

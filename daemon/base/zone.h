@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * zone.h: time zones, from the system's database (TZif, RFC 8536). The C library knows one zone a process, by its
- * environment; schedules have one each. Seconds since the epoch; a local time is the seconds of a clock on the wall
- * there, counted as if it were UTC. [any; const after zone_open]
+ * zone.h: time zones, from the system's database (TZif, RFC 8536). The C library knows one zone per process, from its
+ * environment; each schedule has its own. Times are seconds since the epoch. A local time is what a wall clock there
+ * shows, in seconds, counted as if it were UTC. [any; const after zone_open]
  */
 #pragma once
 
@@ -15,16 +15,16 @@
 
 struct zone;
 
-/* By its name (Europe/Berlin); NULL: the local one, by TZ or /etc/localtime, else UTC. 0, -ENOENT (there is none),
- * -EINVAL, -EBADMSG (its file is damaged), -ENOMEM. */
+/* Opens a zone by its name (Europe/Berlin); NULL: the local one, by TZ or /etc/localtime, else UTC. 0, -ENOENT (there
+ * is none), -EINVAL, -EBADMSG (its file is damaged), -ENOMEM. */
 int zone_open(struct zone **ret_zone, const char *name);
 struct zone *zone_free(struct zone *z);
 /* The same from bytes of a file, for tests. */
 int zone_read(struct zone **ret_zone, const void *data, size_t size);
 
 int64_t zone_local(const struct zone *z, int64_t utc);
-/* The times at which it is that late there: 0 (it is left out, and *ret_next is the local time that comes in its place,
- * the first after the gap), 1, or 2, the earlier one first. */
+/* Finds the times at which the wall clock there shows `local`, and returns how many. 0: that time is skipped, and
+ * *ret_next is the first local time after the gap. 1, or 2 with the earlier one first. */
 int zone_find(const struct zone *z, int64_t local, int64_t ret[static 2], int64_t *ret_next);
 
 /* Days since the epoch of a date of the Gregorian calendar, and back; the weekday is 0 for Monday. */

@@ -13,7 +13,7 @@
 struct arena {
     bool there;
     uint32_t number;
-    void *base; /* NULL: it cannot be mapped */
+    void *base; /* it could not be mapped */
     uint64_t size;
     uint32_t n_users; /* jobs */
 };
@@ -25,16 +25,16 @@ struct arenas {
 
 void arenas_init(struct arenas *a);
 
-/* Maps one, whose descriptor is taken. 0; -EBADMSG: its place is another's, or its own. [control thread] */
+/* Maps an arena; takes over fd. 0; -EBADMSG: its place is in use, by it or by another. [control thread] */
 int arenas_put(struct arenas *a, uint32_t number, int fd);
 
 /* Unmaps it. 0; -EBADMSG: there is none, or a job uses it. [control thread] */
 int arenas_drop(struct arenas *a, uint32_t number);
 
-/* That one, which stays until arenas_leave(); NULL: it has not come yet, though an older one may be in its place.
- * [worker] */
+/* The arena of that number, which stays mapped until arenas_leave(). NULL: it has not come yet, though an older one may
+ * be in its place. [worker] */
 struct arena *arenas_use(struct arenas *a, uint32_t number);
 void arenas_leave(struct arenas *a, struct arena *arena);
 
-/* So much of it from there on; NULL: there is no such part. [who uses it] */
+/* The address of `size` bytes at offset `at`. NULL: they are not inside. [the user of the arena] */
 void *arena_part(const struct arena *arena, uint64_t at, uint64_t size);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fault.c: names the job that a fault belongs to, then lets the process die of it.
- * Owns the handlers; they run on the faulting thread and touch only its own
- * thread-local words and shared memory, nothing that could be locked.
- * Keeps: the process dies by the signal that hit it, after the note; a process that a plugin has forked leaves none.
- * Does not try to go on: only the process boundary works. But for one fault that is no plugin's: somebody has cut the
- * file that a job reads in place (map.c). */
+ * Owns the handlers. They run on the faulting thread, and touch only its own thread-local words and shared memory,
+ * nothing that could be locked.
+ * Keeps: the process dies by the signal that hit it, after the note. A process that a plugin has forked leaves no note.
+ * Does not try to continue, since only the process boundary is safe. The exception is a fault that is no plugin's: the
+ * file that a job reads in place was truncated (map.c). */
 #include "executor/fault.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "executor/work.h"
 #include "host/stack.h"
 
-#define TRACE_SECONDS 2 /* for a backtrace: who walks a destroyed stack may walk for ever */
+#define TRACE_SECONDS 2 /* for a backtrace: walking a destroyed stack may take for ever */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
@@ -36,7 +36,7 @@ static _Thread_local struct {
     sigset_t mask; /* while no plugin code runs */
 } mine __attribute__((tls_model("initial-exec"))) = {.worker = RING_NONE};
 
-/* The note, but for the backtrace. NULL: there is one already. */
+/* Writes the note without the backtrace. NULL: there is one already. */
 static char *leave_note_of(const struct host_job *job, uint64_t cpu_usec, uint32_t worker, int signal, int code,
                            const void *address)
 {
@@ -85,8 +85,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     else
         leave_note(signal, info->si_code, info->si_addr, context);
     sigaction(signal, &by_default, NULL);
-    /* Blocked while we are in here, so it strikes when we return. A fault would strike again by itself, a kill()
-     * not. */
+    /* Blocked inside this handler, so it takes effect on return. A fault would recur by itself, a kill() would not. */
     raise(signal);
 }
 
@@ -97,7 +96,7 @@ static void on_exit_of_plugin(void)
     if (getpid() != owner)
         return;
     leave_note(0, FAULT_EXIT, NULL, NULL);
-    /* Not a step further: other workers run on what the rest of exit() would take down. */
+    /* Stop here: other workers use what the rest of exit() would take down. */
     fault_leave(CODE_CRASHED);
 }
 
@@ -107,7 +106,7 @@ _Noreturn void fault_leave(int status)
         syscall(SYS_exit_group, status);
 }
 
-/* What plugins find in place of the C library's, which no hook of its own would tell of. */
+/* Plugins get this in place of the C library's, which would call no hook. */
 __attribute__((visibility("default"))) void _exit(int status)
 {
     if (!noted_in || getpid() != owner)
@@ -134,7 +133,7 @@ _Noreturn void fault_thread_gone(const struct host_job *job, uint32_t worker)
     fault_leave(CODE_CRASHED);
 }
 
-/* A fault that comes while another one is told of waits for it. */
+/* A fault waits while another one is being reported. */
 static struct sigaction handler(void)
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};

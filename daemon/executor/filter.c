@@ -2,8 +2,8 @@
  *
  * filter.c: the system calls that an executor refuses itself, by seccomp.
  * Owns nothing: the filter is the process's for good, and its children's. [main, before threads]
- * Keeps: what is refused fails with EPERM and kills nobody; where a condition cannot be written exactly, more
- * is refused.
+ * Keeps: a refused call fails with EPERM and kills no process. If a condition cannot be written exactly, more is
+ * refused.
  * Does not list what is allowed: plugins are native code that calls what its libraries call. */
 #include <asm/sockios.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define MASK_INT 0xffffffffu
 
-/* Nobody's business in an executor. */
+/* Calls that nothing in an executor needs. */
 static const char *const refused[] = {
     /* other processes */
     "process_vm_readv",

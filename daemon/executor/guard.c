@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * guard.c: finds what jobs have left changed in their thread and in the process.
- * Owns what both were like at first, and when they were looked at last. [each function says where]
- * Keeps: what a fault needs is looked at once for each GUARD_NSEC in which a worker had jobs, and anything else once
- * for each SLOW_NSEC: before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
- * Does not look while a job runs on the thread, and does not decide what becomes of a spoilt executor: wsd does. */
+ * Owns the record of what both were like at first, and when they were last looked at. [each function says where]
+ * Keeps: what a fault needs is checked once for each GUARD_NSEC in which a worker had jobs, and anything else once for
+ * each SLOW_NSEC: before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
+ * Does not look while a job runs on the thread. wsd decides what becomes of a spoilt executor. */
 #include "executor/guard.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 #define GUARD_NSEC 1000000u    /* 10 system calls, 1 to 2 us */
 #define SLOW_NSEC  50000000u   /* about 40 us */
-#define DEAD_NSEC  1000000000u /* that a child may be dead before its job waits for it */
+#define DEAD_NSEC  1000000000u /* how long a child may be dead before its job waits for it */
 #define FILES_LEFT 16          /* descriptors: with fewer the process is of no use */
 #define HELD_LOOKS 3           /* health checks, each after half of executor-answer */
 #define NO_UMASK   0x8000
@@ -131,7 +131,8 @@ static bool is_elsewhere(char reason[static 128])
     return true;
 }
 
-/* A process that has ended, and that nobody has waited for since: one of a job's, or whose own parent had ended. */
+/* Whether there is a dead child that was not waited for since the last look: a job's child, or one whose own parent had
+ * ended. */
 static bool has_dead_children(uint64_t now)
 {
     siginfo_t info = {0};
@@ -173,7 +174,7 @@ static void look_at_thread(void)
         guard_spoilt("a job has raised the nice value of its worker");
     if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0 || CPU_EQUAL(&cpus, &mine.cpus))
         return;
-    /* CPUs that a cgroup gave or took are no job's doing: then the kernel says no, or does nothing */
+    /* CPUs that a cgroup gave or took are no job's doing: the kernel then refuses, or does nothing */
     (void)sched_setaffinity(0, sizeof(mine.cpus), &mine.cpus);
     (void)sched_getaffinity(0, sizeof(mine.cpus), &mine.cpus);
 }
@@ -215,7 +216,7 @@ void guard_thread_begin(void)
         CPU_ZERO(&mine.cpus);
 }
 
-/* One that a job has left held keeps every later job from printing. Whose it is, nobody can tell. */
+/* A lock that a job has left held keeps every later job from printing. Its owner cannot be told. */
 void guard_health(void)
 {
     static struct {

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * guard.h: what jobs leave behind in their thread and process.
+ * guard.h: finds what jobs leave behind in their thread and process.
  *
- * Found after a job, between two jobs, at a small part of the time that these take: what a fault needs to be told
- * (signal mask, handlers, their stack) is put back; anything else means that the executor is spoilt, which wsd is told
- * once, with the reason.
+ * The guard looks between two jobs, and takes a small part of their time. It restores what the report of a fault needs:
+ * the signal mask, the handlers and their stack. Anything else means that the executor is spoilt. wsd is told so once,
+ * with the reason.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Remembers how the process is. [main, once all limits are in force and before READY] */
+/* Records the state of the process. [main, once all limits are in force and before READY] */
 void guard_init(int control_fd);
 
-/* Remembers how the thread is. [worker, before its first job] */
+/* Records the state of the thread. [worker, before its first job] */
 void guard_thread_begin(void);
 
-/* The thread runs no job. `sleeps`: and is about to sleep, so that what this costs delays no job. [worker] */
+/* Looks while the thread runs no job. sleeps: the thread is about to sleep, so the cost delays no job. [worker] */
 void guard_look(bool sleeps);
 
-/* wsd has asked whether the process is alive: whether the locks of stdin, stdout and stderr are to be had is looked at
- * too. [control thread] */
+/* Called when wsd has asked for a sign of life. Also checks that the locks of stdin, stdout and stderr can be taken.
+ * [control thread] */
 void guard_health(void);
 
-/* A plugin is being loaded, which may try a signal handler of its own. [control thread, in pairs] */
+/* Around the loading of a plugin, which may install a signal handler for a moment. [control thread, in pairs] */
 void guard_load_begin(void);
 void guard_load_end(void);
 

@@ -14,18 +14,18 @@ struct inputs {
     pthread_mutex_t lock;
     struct {
         uint32_t generation; /* of fd */
-        uint32_t over;       /* the last generation that needs none any more */
+        uint32_t over;       /* the last generation whose job is over */
         int fd;              /* -1: none */
     } at[RING_SLOTS];        /* [lock] */
 };
 
 void inputs_init(struct inputs *in);
 
-/* Keeps the descriptor for the job, or closes it where the job is over already. Takes it over. [control thread] */
+/* Keeps the descriptor for the job, or closes it if the job is over already. Takes it over. [control thread] */
 void inputs_put(struct inputs *in, uint32_t slot, uint32_t generation, int fd);
 
-/* The job's descriptor, which is the caller's then; -1: not there yet. [worker] */
+/* Gives the job's descriptor to the caller; -1: it is not there yet. [worker] */
 int inputs_take(struct inputs *in, uint32_t slot, uint32_t generation);
 
-/* The job is over, or was recalled: what came for it, or still comes, is closed. [worker] */
+/* The job is over, or was recalled: closes its descriptor, whether it has come or still comes. [worker] */
 void inputs_drop(struct inputs *in, uint32_t slot, uint32_t generation);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * landlock.c: the executor as a Landlock domain: processes outside of it cannot be looked into or, where the kernel
- * can, signalled; nobody makes devices; what may be written to, and whether programs may be started, is as configured.
+ * landlock.c: the executor as a Landlock domain.
+ * Processes outside of it cannot be inspected or, if the kernel supports that, signalled. No process in it makes
+ * devices. What may be written to, and whether programs may be started, is as configured.
  * Owns nothing: the domain is the process's for good, and its children's. [main, before threads]
  * Keeps: nothing that was opened before is taken away: memfds, pipes, what clients hand over.
  * Does not restrict reading: plugins have tables and models wherever their authors put them. */

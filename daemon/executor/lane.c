@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lane.c: direct lanes: calls that come straight from clients, and their answers.
- * Owns the mappings and the private half of each call. Opened, bound and closed by the control thread on wsd's word;
+ * Owns the mappings and the private half of each call. The control thread opens, binds and closes lanes on wsd's word;
  * everything else [worker].
- * Keeps: a call runs on private copies of all that its client wrote; it is answered once; no more run at a time than
- * wsd allows, and nothing that wsd has not bound; memory of a lane stays mapped as long as anybody looks at it.
+ * Keeps: a call runs on private copies of all that its client wrote, and is answered once. No more calls run at a time
+ * than wsd allows, and none that wsd has not bound. A lane's memory stays mapped while any thread uses it.
  * Does not know users, and waits for no client. */
 #include "executor/lane.h"
 
@@ -25,26 +25,26 @@
 #include "host/cputime.h"
 #include "host/files.h"
 
-/* A client that rings so often in a row without a call is shut out. Others may take what we are woken for, but then
- * there was a call. */
+/* A client that rings this often in a row without a call is shut out. If another worker took the call for which this
+ * one was woken, there was a call. */
 #define ALARMS_MAX 1000u
 
-#define TAKEN_USEC 300u /* so long a yield takes only where others want the CPU that have nothing to do with it */
-#define CALM       256u /* times that it is left out after that */
+#define TAKEN_USEC 300u /* a yield takes this long only if unrelated threads want the CPU */
+#define CALM       256u /* number of yields that are left out after that */
 
-#define SLOT_USEC 1000u /* no call of a slot begins later than that after the first */
+#define SLOT_USEC 1000u /* no call of a slot begins later than this after the first */
 
-/* What this worker ran last was a direct call: the next one may come at once. */
+/* This worker's last job was a direct call: the next one may come at once. */
 static _Thread_local bool lively;
 /* This worker was woken, and has run nothing since. */
 static _Thread_local bool was_asleep;
-static _Thread_local uint32_t n_calm; /* so many yields are left out */
+static _Thread_local uint32_t n_calm; /* yields still to be left out */
 static _Thread_local uint32_t turn;   /* which lane is looked at first */
-/* The next call of the slot that this thread runs has its turn. Not in the slot, which may be another's when its last
+/* The next call of this thread's slot has its turn. Not kept in the slot, which may be another call's once its last
  * call has ended. */
 static _Thread_local bool goes_on;
-/* The lane of the last call that this worker ran: it will look there again, and says so to its client. It has a use of
- * it. */
+/* The lane of the last call that this worker ran: it will look there again, and has told the client so. Counts as a
+ * user of the lane. */
 static _Thread_local struct lane *looks_at;
 
 /* --- whose memory ------------------------------------------------------------------------------------------------- */
@@ -101,7 +101,7 @@ void lanes_leave(void *work)
     lane_put(l);
 }
 
-/* With the use that the caller has. */
+/* Takes over the caller's use of the lane. */
 static void look_on(struct lane *l)
 {
     if (looks_at == l) {
@@ -113,7 +113,7 @@ static void look_on(struct lane *l)
     looks_at = l;
 }
 
-/* Others look, and are enough; then this one does so no longer. */
+/* True: other workers look and are enough, and this worker has stopped looking. */
 static bool is_cared_for(struct lane *l)
 {
     if (looks_at != l)
@@ -122,7 +122,7 @@ static bool is_cared_for(struct lane *l)
         return false;
     looks_at = NULL;
     lively = false;
-    lane_put(l); /* the caller has a use of it */
+    lane_put(l); /* the caller still has a use of it */
     return true;
 }
 
@@ -168,11 +168,11 @@ static int lane_open(struct work *w, const struct control *c, int memory_fd)
     /* release: partner is the acquire in lane_get() */
     atomic_store_explicit(&l->users, 1, memory_order_release);
     atomic_fetch_or_explicit(&w->lanes.open, UINT64_C(1) << c->number, memory_order_seq_cst);
-    wake_all(w); /* who sleeps, sleeps without this lane's bell */
+    wake_all(w); /* sleeping workers do not wait on this lane's bell yet */
     return 0;
 }
 
-/* No more calls; those that run are asked to end. */
+/* No more calls; running ones are asked to end. */
 static void lane_shut(struct lane *l)
 {
     uint64_t bit = UINT64_C(1) << l->number;
@@ -269,7 +269,7 @@ static int direct_open(struct host_job *job, const char *path)
     struct direct *d = from_job(job);
 
     if (!d->lane->same_user)
-        return -ENOTCONN; /* who asks for files says so, and goes by the socket */
+        return -ENOTCONN; /* a function that asks for files says so, and is called by the socket */
     if (path[0] != '/' && !d->lane->directory)
         return -ENOENT;
     return files_open(d->lane->directory, path);
@@ -289,14 +289,14 @@ static int direct_command(struct host_job *job, const struct wsd_command *comman
 
 static void direct_message(struct host_job *job, int level, const char *text)
 {
-    /* nobody listens */
+    /* messages of a direct call have no reader */
 }
 
 static void direct_progress(struct host_job *job, uint64_t done, uint64_t total)
 {
 }
 
-/* It has run for as long as its time, whatever it returns. */
+/* Whether it has used up its time, whatever it returns. */
 static bool is_late(const struct direct *d)
 {
     return d->deadline_usec && d->job.ended_usec >= d->deadline_usec;
@@ -324,8 +324,8 @@ static void begin_call(struct direct *d)
     atomic_store_explicit(&u->deadline_usec, d->deadline_usec, memory_order_relaxed);
 }
 
-/* wsd knows from before the claim until after the answer what a slot calls: so it knows of each call that runs when the
- * executor dies. */
+/* Tells wsd what a slot calls, from before the claim until after the answer. So wsd knows of each call that runs when
+ * the executor dies. */
 static void mark(struct lane *l, uint32_t slot, uint32_t generation)
 {
     struct up_direct *u = &l->up->calls[slot];
@@ -336,7 +336,7 @@ static void mark(struct lane *l, uint32_t slot, uint32_t generation)
     atomic_store_explicit(&u->word, ring_word(generation, 1), memory_order_release);
 }
 
-/* Where the slot is not another call's already. */
+/* Withdraws that, unless the slot is another call's already. */
 static void unmark(struct lane *l, uint32_t slot, uint32_t generation)
 {
     uint64_t word = ring_word(generation, 1);
@@ -345,14 +345,14 @@ static void unmark(struct lane *l, uint32_t slot, uint32_t generation)
                                             memory_order_relaxed);
 }
 
-/* Others have their turn now, or wsd does not want any more of them. */
+/* Whether this slot must stop: others have their turn now, or wsd allows no more of its calls. */
 static bool is_over(const struct direct *d)
 {
     return d->job.ended_usec - d->begun_usec >= SLOT_USEC || !lane_back_allowed(&d->lane->back, d->request.bind) ||
            lane_back_credit(&d->lane->back) == 0;
 }
 
-/* A call that has ended well, and with nothing but output: then the next one of its slot has its turn. */
+/* If the call has succeeded and gave nothing but output, gives the next one of its slot its turn. */
 static bool turn_over(struct direct *d)
 {
     const struct host_job *job = &d->job;
@@ -369,8 +369,8 @@ static bool turn_over(struct direct *d)
     return true;
 }
 
-/* A client that does not sleep when its worker, just woken, has answered may have been interrupted by that, on this
- * CPU: it would have it back only when this worker has looked for more, and sleeps (13 us for a call instead of 9). */
+/* A client that does not sleep when its just woken worker has answered may have been interrupted on this CPU by that.
+ * It would get the CPU back only after this worker has looked for more and sleeps (13 us for a call instead of 9). */
 static void give_back(bool told)
 {
     bool first = was_asleep;
@@ -498,7 +498,7 @@ static void run_direct(struct pool_node *node, struct wsd_worker *self)
     } while (goes_on);
 }
 
-/* It is free before the answer, after which the client may use the slot again. */
+/* Frees it before the answer, since the client may use the slot again after that. */
 static void refuse(struct lane *l, struct direct *d, uint32_t slot, uint32_t generation)
 {
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
@@ -507,7 +507,7 @@ static void refuse(struct lane *l, struct direct *d, uint32_t slot, uint32_t gen
     unmark(l, slot, generation);
 }
 
-/* wsd has to know that something runs, once until it looks no more. */
+/* Tells wsd that a call runs, once until wsd stops looking. */
 static void announce(struct work *w)
 {
     struct up *up = w->back.up;
@@ -518,7 +518,7 @@ static void announce(struct work *w)
         back_bell(&w->back);
 }
 
-/* Makes a claimed slot calls. False: it is none, or may not be called. */
+/* Prepares the calls of a claimed slot. False: it is malformed, or may not be called. */
 static bool prepare(struct lane *l, struct direct *d)
 {
     uint64_t limit;
@@ -536,7 +536,7 @@ static bool prepare(struct lane *l, struct direct *d)
     d->lane = l;
     d->limit_usec = limit < UINT64_MAX / 2 ? limit : 0;
     d->cpu_usec = 0;
-    d->function = find_function(l, d->request.bind); /* for all of them, whatever the number is given to meanwhile */
+    d->function = find_function(l, d->request.bind); /* for all of them, even if the number is bound anew meanwhile */
     begin_call(d);
     d->begun_usec = d->started_usec;
     atomic_store_explicit(&l->up->calls[d->number].bind, d->request.bind, memory_order_relaxed); /* as it was copied */
@@ -545,12 +545,12 @@ static bool prepare(struct lane *l, struct direct *d)
     return true;
 }
 
-/* A call, with a use of the lane; NULL: there is none, and no use is kept. */
+/* Takes a call, with a use of the lane. NULL: there is none, and no use is kept. */
 static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
 {
     uint32_t slot, generation;
 
-    /* bounded by what one client may have under way: the others come next */
+    /* bounded by what one client may have under way: other clients come next */
     for (uint32_t i = 0; i < LANE_SLOTS; i++) {
         slot = lane_back_take(&l->back, &generation);
         if (slot == RING_NONE)
@@ -588,7 +588,7 @@ static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
 
 /* --- the pool's source -------------------------------------------------------------------------------------------- */
 
-/* The open lanes, the `first` one of them at the lowest bit. */
+/* The open lanes, with lane `first` at the lowest bit. */
 static uint64_t open_from(struct work *w, uint32_t first)
 {
     uint64_t bits = atomic_load_explicit(&w->lanes.open, memory_order_seq_cst);

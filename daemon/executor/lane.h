@@ -35,10 +35,10 @@ struct direct {
     uint8_t output[LANE_OUTPUT];
 };
 
-/* One lane. users counts the table (while it is open), each worker that looks or sleeps, and each call; whoever brings
- * it to 0 takes it down. */
+/* One lane. users counts the table (while the lane is open), each worker that looks or sleeps, and each call. The
+ * thread that brings it to 0 takes the lane down. */
 struct lane {
-    _Atomic uint32_t users; /* 0: it is shut, or free [atomic: acq_rel, among themselves] */
+    _Atomic uint32_t users; /* 0: shut, or free [atomic: acq_rel, among themselves] */
     _Atomic bool taken;     /* not free yet [atomic: release where it is taken down, acquire where it is opened] */
     uint32_t number;
     struct work *work;
@@ -68,16 +68,15 @@ int lanes_control(struct work *w, const struct control *c, int fd);
 
 /* For the pool's source. */
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
-/* Whether something waits in one of them that those who look there, the asking worker among them, are not enough
- * for. */
+/* Whether a call waits in a lane whose looking workers, the calling worker among them, are not enough for it. */
 bool lanes_ready(struct work *w);
 void lanes_prepare(void *work, struct eventcount_set *set);
 void lanes_done(void *work, struct eventcount_set *set);
 bool lanes_lively(void *work);
-/* This worker looks no more, or not soon. Before its last look. */
+/* This worker stops looking, at least for now. Call before its last look. */
 void lanes_leave(void *work);
-/* This worker has begun something else than a direct call. */
+/* This worker has begun something other than a direct call. */
 void lanes_cool(void);
 
-/* Where this job is a direct call: true, and what a fault note calls it. Async-signal-safe. */
+/* Whether this job is a direct call, and the numbers that a fault note gives it. Async-signal-safe. */
 bool lanes_place(const struct host_job *job, uint32_t *ret_slot, uint32_t *ret_generation);

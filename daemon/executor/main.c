@@ -202,7 +202,7 @@ static int on_load(struct loader *loader, const struct control *c)
     return send_plugin(c->number, p);
 }
 
-/* Until FINISH: 0; or -ECONNRESET where wsd is gone; or what broke. */
+/* Serves until FINISH. 0; -ECONNRESET: wsd is gone; or what broke. */
 static int control_loop(struct loader *loader, struct pool *pool)
 {
     struct control c;
@@ -304,7 +304,7 @@ static int confine(const struct sandbox *s)
     return r;
 }
 
-/* Before READY: those that wait for it are told. */
+/* Before READY: tells wsd, which waits for it. */
 static void tell_failure(int error)
 {
     struct control c = {.kind = CONTROL_FAILED, .error = (uint32_t)-error};
@@ -324,8 +324,8 @@ static void *sleep_for_ever(void *context)
     return NULL;
 }
 
-/* A process that is killed has ended when its last thread has given the memory back, which takes long where it is much.
- * wsd looks at two threads beside the first, one of which ends before that; with one worker there would be only one. */
+/* A killed process has ended only when its last thread has given the memory back, which takes long if it is much. wsd
+ * looks at two threads besides the first, one of which ends before that. With one worker there would be only one. */
 static int start_sleeper(void)
 {
     sigset_t all, before;
@@ -386,7 +386,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = control_guarded(loader, pool);
     if (r < 0) {
-        /* What runs, runs on behalf of nobody: not waited for. */
+        /* Work that still runs is for no client: it is not waited for. */
         fault_wait();
         process_end_children();
         if (r != -ECONNRESET && r != -EPIPE)

@@ -3,9 +3,8 @@
  * map.c: inputs by descriptor, where jobs read them: a sealed memfd, a file in place, or a copy of it.
  * Owns the mappings, and the descriptor of a file until its job is over. map_mend() in the handler of SIGBUS;
  * everything else [worker].
- * Keeps: a file that is cut while a job reads it costs that job, and nobody else: the rest becomes zeros, and the job
- * fails.
- * Does not see a change that leaves the file as long as it was: what the job reads then, any reader might. */
+ * Keeps: a file that is truncated while a job reads it costs only that job: the rest becomes zeros, and the job fails.
+ * Does not see a change that leaves the file's length as it was: the job reads what any reader might. */
 #include "executor/map.h"
 
 #include <errno.h>
@@ -64,7 +63,7 @@ int map_sealed(struct map *m, int fd, uint64_t size)
     return r;
 }
 
-/* 1 where the file has at least that size, 0 where it has not, or a negative errno. */
+/* 1: the file has at least that size; 0: it has not; or a negative errno. */
 static int reaches(int fd, uint64_t end)
 {
     struct stat st;
@@ -97,7 +96,7 @@ static int copy_in(struct map *m, uint64_t at, size_t size)
             r = -ESTALE;
         n += got > 0 ? (size_t)got : 0;
     }
-    m->fd = close_fd(m->fd); /* what happens to it now is nobody's business */
+    m->fd = close_fd(m->fd); /* what happens to the file now does not matter */
     return r;
 }
 
@@ -140,7 +139,7 @@ bool map_drop(struct map *m, uint32_t slot, struct map_rest *ret_rest)
 {
     bool whole = !atomic_load_explicit(&m->cut, memory_order_relaxed);
 
-    /* within its last page a cut makes zeros and no fault; nor does a system call that reads from there fault */
+    /* a cut within the last page makes zeros and no fault; nor does a system call that reads from there fault */
     if (m->base && m->fd >= 0 && reaches(m->fd, m->end) != 1)
         whole = false;
     atomic_store_explicit(&files[slot], NULL, memory_order_release);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * opens.h: files that wsd has opened for jobs, by the submitter's hand: requests under way.
+ * opens.h: requests under way for files that wsd has the submitting client open for a job.
  */
 #pragma once
 
@@ -29,9 +29,9 @@ void opens_init(struct opens *o);
 /* Announces a request and names it in w->serial; opens_end() must follow. [worker] */
 void opens_begin(struct opens *o, struct open_wait *w, uint32_t slot, uint32_t generation);
 bool opens_answered(struct opens *o, struct open_wait *w); /* [worker] */
-/* Withdraws it. The result, or -ECANCELED where it was not answered. [worker] */
+/* Withdraws the request. Returns the result, or -ECANCELED if there was no answer. [worker] */
 int opens_end(struct opens *o, struct open_wait *w);
 
-/* An answer: error 0 and a descriptor (taken over), or a positive errno. serial RING_NONE: all requests of the job. One
- * that nobody waits for any more is let go. [control thread] */
+/* Passes on an answer: error 0 and a descriptor (taken over), or a positive errno. serial RING_NONE: it answers all
+ * requests of the job. Drops an answer to a request that was withdrawn. [control thread] */
 void opens_answer(struct opens *o, uint32_t slot, uint32_t generation, uint32_t serial, uint32_t error, int fd);

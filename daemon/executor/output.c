@@ -2,9 +2,8 @@
  *
  * output.c: the output of one job: small area, then runs of chunks.
  * Owns the open run of the job; a run that was sent is wsd's. [worker, under the job's output_lock]
- * Keeps: bytes leave in the order in which they were committed; a job holds at most RING_JOB_CHUNKS chunks, so that
- * one whose reader stands still stops no other; nothing is kept back that wsd would have to release before we can go
- * on.
+ * Keeps: bytes leave in the order in which they were committed. A job holds at most RING_JOB_CHUNKS chunks, so that one
+ * with a stalled reader stops no other. Nothing is kept back that wsd would have to release before the job can go on.
  * Does not judge how much output is too much. */
 #include "executor/output.h"
 
@@ -17,7 +16,7 @@
 #include "executor/work.h"
 
 #define SCRATCH     (256u * 1024u)
-#define RUN_LARGEST 4u /* chunks, where nothing larger is asked for: 256 KiB on its way while the next is filled */
+#define RUN_LARGEST 4u /* chunks, unless more is asked for: 256 KiB on its way while the next is filled */
 
 void output_init(struct output *o, uint32_t small_at)
 {
@@ -142,8 +141,8 @@ static bool next_run(struct slot *s, size_t min)
 
     if (o->n_chunks)
         send_run(s);
-    /* A largest reservation behind a full small area would need a chunk more than a run has: then the small area goes
-     * alone. */
+    /* The largest reservation after a full small area would need one chunk more than a run has. Then the small area
+     * goes alone. */
     if (least > RING_RUN_MAX)
         least = 1;
     if (!slot_wait(s, allocate_any, &least))

@@ -2,9 +2,9 @@
  *
  * output.h: the output of one job, in place in the shared memory.
  *
- * It begins in the slot's small area, and most jobs end there. What does not fit moves into the first of the chunks;
- * from then on all output is chunks, sent as they are full, and the small area stays empty: so the order is always that
- * of layout.h.
+ * Output begins in the slot's small area, which is enough for most jobs. When it outgrows the area, it moves into the
+ * first chunk. From then on all output is chunks, each sent when full, and the small area stays empty. So the order is
+ * always that of layout.h.
  */
 #pragma once
 
@@ -17,15 +17,15 @@
 struct slot;
 
 struct output {
-    /* All of it goes to a part of an arena, and nothing of the rest is used but `used`. */
+    /* If set, all output goes to a part of an arena, and of the members below only `used` is in use. */
     uint8_t *place; /* NULL: no */
     size_t place_size;
-    bool direct;   /* the function may work there: else in `scratch`, and what it commits is copied */
+    bool direct;   /* the function may write there; else it writes to `scratch`, and commits are copied */
     bool overflow; /* it wanted more room than there is */
     uint8_t *scratch;
     size_t scratch_size;
     uint64_t sent;       /* bytes in chunks that wsd has been given */
-    uint32_t small_at;   /* where it begins in the small area: behind what a bundle's jobs before it have there */
+    uint32_t small_at;   /* where it begins in the small area: after the output of the bundle's earlier jobs */
     uint32_t small_used; /* bytes in the small area from there */
     bool chunked;        /* the small area is over */
     /* the open run; n_chunks 0: none */
@@ -49,5 +49,5 @@ void *output_reserve(struct slot *s, size_t min, size_t *ret_size); /* NULL: can
 void output_commit(struct slot *s, size_t size);
 int output_flush(struct slot *s); /* 0 or -ECANCELED */
 
-/* Sends what is left in chunks. The totals for the answer. Never waits. */
+/* Sends what is left in chunks. Returns the totals for the answer. Never waits. */
 void output_end(struct slot *s, uint64_t *ret_total, uint32_t *ret_small);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * process.c: what an executor does to itself before it runs anybody's code.
+ * process.c: what an executor does to itself before it runs any foreign code.
  * Owns nothing. [main, before threads]
  * Keeps: descriptors 3 to 6 and 8 are what control.h says, 1 and 2 are the pipe that came as 7, 0 is open
  * (base/inherit.h), and there is no other.
@@ -24,7 +24,7 @@
 #include "base/descendants.h"
 #include "ring/control.h"
 
-#define END_MSEC 10000u /* only what the kernel does not end, or somebody traces, takes longer */
+#define END_MSEC 10000u /* only a process that the kernel does not end, or that is traced, takes longer */
 
 static pid_t parent; /* [const after settling] */
 
@@ -74,8 +74,8 @@ int process_descriptors(void)
     return 0;
 }
 
-/* The other end of the control socket was made by wsd: that is who has to be our parent still. Where wsd-spawn has
- * started us, the death signal was in force before us, and it has looked. */
+/* wsd made the other end of the control socket, so wsd must still be our parent. If wsd-spawn has started us, the death
+ * signal was in force before us, and wsd-spawn has checked. */
 static bool parent_lives(int control_fd, bool watched)
 {
     struct ucred peer;
@@ -93,7 +93,7 @@ static void settle_signals(void)
         sigaction(ignored[i], &ignore, NULL);
 }
 
-/* relaxed: who is first does it, and the other one reads nothing of it */
+/* relaxed: the first thread does it, and the other one reads nothing of it */
 static atomic_flag is_ending = ATOMIC_FLAG_INIT;
 
 static void end_children(void)

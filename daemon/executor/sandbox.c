@@ -94,7 +94,7 @@ int capabilities_drop(void)
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-    /* The bounding set can only be emptied by who has CAP_SETPCAP; for others no_new_privs makes it mean nothing. */
+    /* Only a process with CAP_SETPCAP can empty the bounding set; for others no_new_privs makes it meaningless. */
     for (int i = 0; i < CAPABILITIES_MAX && (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0 || errno != EINVAL); i++)
         ;
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
@@ -148,7 +148,7 @@ static const char *enter(const struct sandbox *s, int version, char where[static
     const char *failed = NULL;
     int r;
 
-    /* each is tried, also where another has failed and is not required */
+    /* each is attempted, also if another has failed and is not required */
     if ((r = limit_core(s)) < 0) {
         failed = "core size";
         *ret_error = r;

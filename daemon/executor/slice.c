@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * slice.c: how soon a worker that wakes gets a CPU that others are on.
- * With the ordinary slice wsd, which wakes a worker for a job, stays on their common CPU until it sleeps; then the
- * worker has to wake it for the answer, which takes two system calls and a sleep more than where the answer is there
- * when wsd looks for it. The slice is a request to EEVDF (Stoica and Abdel-Wahab 1995; sched_setattr(2), sched_runtime
- * with SCHED_OTHER since Linux 6.12): the shorter, the earlier the deadline. */
+ * slice.c: how soon a waking worker gets a CPU that other threads use.
+ *
+ * With the ordinary slice wsd, which wakes a worker for a job, stays on their common CPU until it sleeps. The worker
+ * then has to wake wsd for the answer. That takes two system calls and a sleep more than if the answer is there when
+ * wsd looks for it. The slice is a request to EEVDF (Stoica and Abdel-Wahab 1995; sched_setattr(2), sched_runtime with
+ * SCHED_OTHER since Linux 6.12): the shorter the slice, the earlier the deadline. */
 #include "executor/slice.h"
 
 #include <linux/sched.h>

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-/* The calling thread asks for a short slice: one that wakes for a job comes before what has just run, and who is woken
- * while it runs need not wait long. Its share of the CPU is as before. Its children, and the threads that a plugin
- * starts, have the ordinary slice. Where the kernel knows no slices (before Linux 6.12), the thread is of a policy
- * without them or below nice 0: nothing happens. */
+/* Gives the calling thread a short slice. When it wakes for a job, it runs before a thread that has just run; a thread
+ * that is woken while it runs need not wait long. Its share of the CPU does not change. Its children, and the threads
+ * that a plugin starts, have the ordinary slice. Does nothing if the kernel knows no slices (before Linux 6.12), or if
+ * the thread has a policy without them or is below nice 0. */
 void slice_shorten(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * thread.h: the pthread_create() and thrd_create() that plugins find in place of the C library's: they note for which
- * job a thread was made, so that its struct wsd_job is no other job's while the thread lives. [any]
+ * thread.h: the pthread_create() and thrd_create() that plugins get in place of the C library's. They note for which
+ * job a thread was made, so that its struct wsd_job is given to no other job while the thread lives. [any]
  */
 #pragma once
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * verify.c: tries out that the sandbox holds: a call that a kernel, a tracer or a container has swallowed is found
- * here.
+ * verify.c: tests that the sandbox holds: finds a call that a kernel, a tracer or a container has swallowed.
  * Owns nothing. [main, before threads]
- * Keeps: each part is tried by something that would go well, or fail otherwise, without it.
- * Does not try what the administrator denies beside: whether a call is harmless depends on its arguments. */
+ * Keeps: each part is tested by something that would succeed, or fail in another way, without it.
+ * Does not test what the administrator denies in addition: whether a call is harmless depends on its arguments. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -58,7 +57,7 @@ static bool field_is(const char *status, const char *field, int base, uint64_t w
     return at && strtoull(at + strlen(field), NULL, base) == wanted;
 }
 
-/* A part of this process read by a call that is refused whoever is asked for; without a filter it goes well. */
+/* Reads a part of this process by a call that is refused for any target; without a filter it succeeds. */
 static bool filter_holds(void)
 {
     char from = 1, to = 0;
@@ -113,7 +112,7 @@ static bool signals_stay_inside(const struct sandbox *s, int landlock, pid_t wit
     return kill(getpid(), 0) == 0 && (!kept || (kill(witness, 0) == -1 && errno == EPERM));
 }
 
-/* --- who is tried on ---------------------------------------------------------------------------------------------- */
+/* --- the process to test on --------------------------------------------------------------------------------------- */
 
 _Noreturn static void witness_runs(int fd)
 {

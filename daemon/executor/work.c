@@ -52,7 +52,7 @@ bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *a
             eventcount_cancel(space);
             break;
         }
-        /* Mostly short; but others are notified too, so it is the clock that says when it is not. */
+        /* Mostly short. Other waiters are notified too, so the clock tells when it is long. */
         if (since == 0)
             since = clock_monotonic_usec();
         eventcount_wait(space, epoch, blocks ? UINT64_MAX : POOL_BLOCKS_AFTER_USEC, true);
@@ -89,7 +89,7 @@ static int transport_flush(struct host_job *job)
     return output_flush(from_job(job));
 }
 
-/* Until there is something to read, its end, or a cancel. */
+/* Waits until there is something to read, the end of the input, or a cancel. */
 static void await_input(struct slot *s)
 {
     const struct timespec shortly = {.tv_nsec = POOL_BLOCKS_AFTER_USEC * 1000L};
@@ -127,7 +127,7 @@ static bool open_answered(struct slot *s, void *arg)
     return opens_answered(&s->work->opens, arg);
 }
 
-/* By the submitter's hand. */
+/* Has the submitting client open the file, by way of wsd. */
 static int open_there(struct slot *s, const char *path)
 {
     struct control c = {.kind = CONTROL_OPEN, .slot = s->number, .generation = s->generation};
@@ -157,7 +157,7 @@ static int transport_open(struct host_job *job, const char *path)
     int fd = files_open(s->request.directory, path);
     if (fd != -EACCES && fd != -EPERM)
         return fd;
-    /* the same user, but the capabilities that he may have are not ours */
+    /* the same user, but this process lacks capabilities that the user may have */
     int there = open_there(s, path);
     return there == -ENOTCONN || there == -ECANCELED ? fd : there;
 }
@@ -187,7 +187,7 @@ static void transport_message(struct host_job *job, int level, const char *text)
     c.number = (uint32_t)level & 7u;
     c.text_size = (uint32_t)strlen(text) + 1;
     memcpy(c.text, text, c.text_size);
-    if (control_send(s->work->control_fd, &c, -1) == 0) /* else wsd is gone, and nobody wants it */
+    if (control_send(s->work->control_fd, &c, -1) == 0) /* else wsd is gone */
         /* relaxed: partner is transport_finished(), after the joins */
         atomic_fetch_add_explicit(&s->messages, 1, memory_order_relaxed);
 }
@@ -201,14 +201,14 @@ static void transport_progress(struct host_job *job, uint64_t done, uint64_t tot
     back_progress(&s->work->back, s->number, s->generation, done, total);
 }
 
-/* What this thread has taken is expected to be over soon. */
+/* This thread's jobs are expected to be over soon. */
 static _Thread_local bool brief;
 
-/* Of the bundle that this thread runs: the next job has its turn. Not in the slot, which may be another's when its last
- * job has ended. */
+/* The next job of this thread's bundle has its turn. Not kept in the slot, which may be another's once its last job has
+ * ended. */
 static _Thread_local bool goes_on;
 
-/* A job of a bundle that has ended well, and with nothing but output: then the next one has its turn. */
+/* If a job of a bundle has succeeded and gave nothing but output, gives the next one its turn. */
 static bool turn_over(struct slot *s, struct wsd_worker *self)
 {
     const struct host_job *job = &s->job;
@@ -265,12 +265,12 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
         memcpy(u->error, job->error, strlen(job->error) + 1);
         memcpy(u->status, job->status, strlen(job->status) + 1);
     }
-    /* release: partner is the acquire in work_take(), in whoever gets this slot's next job. Before the completion: that
-     * one lets wsd use the slot again. */
+    /* release: partner is the acquire in work_take(), in the worker that gets this slot's next job. Before the
+     * completion, since that lets wsd use the slot again. */
     atomic_store_explicit(&s->busy, false, memory_order_release);
     back_done(&w->back, number, generation);
     if (map_unmap(&input))
-        cputime_stale(); /* on the time of nobody: the next job has not begun */
+        cputime_stale(); /* charged to no job: the next one has not begun */
 }
 
 static const struct host_transport transport = {
@@ -296,7 +296,7 @@ static bool input_there(struct slot *s, void *arg)
     return *fd >= 0;
 }
 
-/* NULL, or why it cannot be read in place. Streaming, the function sees only copies anyway. */
+/* Maps the input. NULL, or why it cannot be read in place. A streaming function sees only copies anyway. */
 static const char *map_input(struct slot *s, int fd, bool streaming)
 {
     const struct back_request *q = &s->request;
@@ -310,7 +310,7 @@ static const char *map_input(struct slot *s, int fd, bool streaming)
     return r == 0 ? NULL : r == -ESTALE ? "its input was cut before it began" : "its input cannot be mapped";
 }
 
-/* What came by descriptor. NULL, or why it is not there. */
+/* Takes an input that came by descriptor. NULL, or why it is not there. */
 static const char *get_input(struct slot *s, const struct plugin_function *function)
 {
     _cleanup_(close_fdp) int fd = -1;
@@ -331,7 +331,7 @@ static bool arena_there(struct slot *s, void *unused)
     return s->arena;
 }
 
-/* What lies in an arena. NULL, or why it is not there. */
+/* Takes what lies in an arena. NULL, or why it is not there. */
 static const char *get_parts(struct slot *s, const struct plugin_function *function)
 {
     struct back_request *q = &s->request;
@@ -364,7 +364,7 @@ const struct plugin_function *work_function(struct work *w, uint64_t target)
     return p && function < p->n_functions ? &p->functions[function] : NULL;
 }
 
-/* What its request says, and what came with it; `why` it cannot be. */
+/* Runs the request with its inputs; `why`: the reason that it cannot run. */
 static void run_request(struct slot *s, struct wsd_worker *self, const char *why)
 {
     struct back_request *q = &s->request;
@@ -401,7 +401,7 @@ static void run_request(struct slot *s, struct wsd_worker *self, const char *why
 
 #define MALFORMED "wsd handed over a malformed job"
 
-/* The jobs of a bundle, one behind the other. */
+/* Runs the jobs of a bundle, one after the other. */
 static void run_items(struct slot *s, struct wsd_worker *self)
 {
     uint32_t item = 0;
@@ -436,10 +436,10 @@ static void run_slot(struct pool_node *node, struct wsd_worker *self)
 
 void work_begun(void)
 {
-    brief = false; /* it may wait for others, and then others had better come */
+    brief = false; /* it may wait for other jobs, so other workers should come */
 }
 
-/* Where both what it has taken and what is left are over before another worker would be awake, this one goes through
+/* If both what this worker has taken and what is left will be over before another worker would be awake, it does all of
  * it. */
 bool work_worth(void *context)
 {
@@ -459,7 +459,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
             inputs_drop(&w->inputs, number, generation);
             continue;
         }
-        /* acquire: partner is the release in transport_finished(). Never busy but where wsd hands out a slot twice. */
+        /* acquire: partner is the release in transport_finished(). Busy only if wsd hands out a slot twice. */
         if (atomic_exchange_explicit(&s->busy, true, memory_order_acquire))
             continue;
         if (!s->initialised) {
@@ -482,7 +482,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
     return NULL;
 }
 
-/* In turns, so that neither keeps the other waiting. */
+/* Takes from ring and lanes in turns, so that neither delays the other. */
 static struct pool_node *take_in_turn(struct work *w, uint32_t *ret_usec)
 {
     static _Thread_local bool direct_first;
@@ -503,7 +503,7 @@ struct pool_node *work_take(void *context, bool *ret_more)
     struct pool_node *node = take_in_turn(context, &usec);
 
     if (!node) {
-        cputime_stale(); /* whoever finds nothing looks on, or sleeps */
+        cputime_stale(); /* a worker that finds nothing looks on, or sleeps */
         return NULL;
     }
     guard_look(false);
@@ -528,7 +528,7 @@ bool work_ready(void *context)
 void work_leave(void *context)
 {
     lanes_leave(context);
-    cputime_stale(); /* who sleeps or retires comes back later, and may find a job at once */
+    cputime_stale(); /* a worker that sleeps or retires comes back later, and may find a job at once */
 }
 
 void work_init(struct work *w, int control_fd)

@@ -66,9 +66,9 @@ void work_begun(void);
 /* The function of a plugin's number << 32 | index; NULL: there is none. [worker] */
 const struct plugin_function *work_function(struct work *w, uint64_t target);
 
-/* The job says more than its output at its end: its bundle ends with it. [any task of the job] */
+/* The job has more to say than its output: its bundle ends with it. [any task of the job] */
 void slot_alone(struct slot *s);
 
-/* Waits until there() says yes: true; or until the job is cancelled: false. Whoever makes there() true, or cancels,
- * notifies up->space after. [worker] */
+/* Waits until there() is true, and returns true; or until the job is cancelled, and returns false. The thread that
+ * makes there() true, or cancels, notifies up->space afterwards. [worker] */
 bool slot_wait(struct slot *s, bool (*there)(struct slot *s, void *arg), void *arg);

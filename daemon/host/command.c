@@ -101,7 +101,7 @@ static int ask(struct commands *c, const int fds[static REAPER_FDS])
     return n < 0 ? -errno : 0;
 }
 
-/* *ret_reaper: whose answer it is. */
+/* *ret_reaper: the reaper that answered. */
 static int ask_reaper(struct commands *c, const int fds[static REAPER_FDS], pid_t *ret_reaper)
 {
     pthread_mutex_lock(&c->lock);

@@ -18,7 +18,7 @@
 
 #define SAID 200u /* bytes of what a late call says: wsd cuts lines to about so much */
 
-/* Threads of plugins that are alive. [atomic: relaxed; whoever gives a handle to one of them has seen it] */
+/* Threads of plugins that are alive. [atomic: relaxed; a thread that gives a handle to one of them has seen it] */
 static _Atomic uint32_t n_threads;
 
 static struct {
@@ -46,7 +46,7 @@ struct handle *handle_new(struct host_job *owner)
 
 static void unref(struct handle *h)
 {
-    /* acq_rel: whoever frees it sees what the others have done with it */
+    /* acq_rel: the thread that frees it sees what the others have done with it */
     if (!h || atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) > 1)
         return;
     pthread_rwlock_destroy(&h->calls);
@@ -120,7 +120,7 @@ void handle_says(const struct handle *h, const char *text, size_t size)
     for (size_t i = 0; i < MIN(size, (size_t)SAID); i++)
         line[n++] = (unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i];
     line[n++] = '\n';
-    if (write(STDERR_FILENO, line, n) < 0) /* at once, so that no two lines mix; where it cannot be, nobody reads it */
+    if (write(STDERR_FILENO, line, n) < 0) /* in one call, so that no two lines mix; if it fails there is no reader */
         return;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * handle.h: the struct wsd_job that a function is given, apart from the memory of its job.
+ * handle.h: the struct wsd_job that a function gets, apart from the memory of its job.
  *
- * A thread that a plugin has made may outlive the job, and then still has the address. So a handle that such a thread
- * may have is not used for another job: it is retired, and its calls say that the job is over.
+ * A thread that a plugin has made may outlive the job, and still have the address. So a handle that such a thread may
+ * have is never used for another job. It is retired, and calls with it fail because the job is over.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <wsd/plugin.h>
 
 #define HANDLE_TITLE 136u  /* PLUGIN:FUNCTION with NUL */
-#define HANDLES_PAST 1024u /* that are kept when they are retired, for threads that nobody has counted */
+#define HANDLES_PAST 1024u /* most retired handles that are kept, for threads that are not counted */
 
 struct host_job;
 
@@ -31,7 +31,7 @@ struct handle {
     /* a thread that is no worker of the job has made a call [atomic: relaxed; a hint for the end of the job] */
     _Atomic bool lent;
     bool in_room; /* the open reservation is in `room` [lock output_lock of the job] */
-    char *room;   /* for reservations of other threads, who may write there when the job is over [likewise] */
+    char *room;   /* for reservations of other threads, which may write there after the job is over [likewise] */
     size_t room_size;
     char title[HANDLE_TITLE]; /* of the job that is over [lock calls] */
 };
@@ -39,28 +39,29 @@ struct handle {
 /* NULL: no memory. */
 struct handle *handle_new(struct host_job *owner);
 
-/* Whether somebody may use it when its job is over. [the worker of the root, when all tasks are joined] */
+/* Whether another thread may use it after its job is over. [the worker of the root, when all tasks are joined] */
 bool handle_is_lent(const struct handle *h);
 
-/* From now on every call says that the job is over. Waits for the calls that other threads are in; takes the owner's
- * reference. NULL is none. [the same] */
+/* From now on every call fails because the job is over. Waits for calls of other threads under way. Takes the owner's
+ * reference. NULL is fine. [the same] */
 void handle_retire(struct handle *h, const char *plugin, const char *function);
 
-/* A thread that is no worker of the job begins and ends a call. enter: the job, which does not end before leave; or
- * NULL, without leave: it is over. [any] */
+/* Around a call by a thread that is no worker of the job. handle_enter() returns the job, which does not end before
+ * handle_leave(); or NULL if the job is over, and then handle_leave() must not be called. [any] */
 struct host_job *handle_enter(struct handle *h);
 void handle_leave(struct handle *h);
 
-/* What is said for a job that is over: a line of stderr, with the plugin's name, without control characters. [any] */
+/* Writes the message of a job that is over: a line on stderr, with the plugin's name, without control characters.
+ * [any] */
 void handle_says(const struct handle *h, const char *text, size_t size);
 
-/* This thread, which works for job (NULL: none), is about to make another one: that one's handle, or NULL where none of
- * the two belongs to a job. The new thread adopts it; when it has ended, or was not made, it is dropped. All three also
- * with NULL. [any] */
+/* Call before this thread, which works for job (NULL: none), makes another thread. Returns the job's handle, or else
+ * this thread's own, or NULL. The new thread adopts it. It is dropped when that thread has ended, or was not made. All
+ * three accept NULL. [any] */
 struct handle *handle_share(struct host_job *job);
 void handle_adopt(struct handle *h);
 void handle_drop(struct handle *h);
 
-/* The job that this thread, which is no worker, was made for; NULL: none, or it is over. Async-signal-safe; it may end
- * meanwhile. [any] */
+/* The job that this thread, which is no worker, was made for. NULL: none, or it is over. Async-signal-safe. The job may
+ * end meanwhile. [any] */
 struct host_job *handle_job_of_thread(void);

@@ -2,10 +2,11 @@
  *
  * loader.c: finds, checks and loads plugins.
  * Owns the list of loaded plugins and the sealed copy of each file. [one thread]
- * Keeps: the bytes that are checked are the bytes that are loaded: the file is copied into a memfd, the memfd is
- * sealed, and everything after looks at the copy. The memfds stay open for ever, because the dynamic loader knows a
- * library by its name, and /proc/self/fd/N must never come to mean another one.
- * Does not unload, and does not defend this process against a plugin's own code: it runs with all that we may. */
+ * Keeps: the bytes that are checked are the bytes that are loaded. The file is copied into a memfd, the memfd is
+ * sealed, and everything after that reads the copy. The memfds stay open for ever: the dynamic loader knows a library
+ * by its name, so /proc/self/fd/N must never come to mean another one.
+ * Does not unload. Does not defend this process against a plugin's own code, which runs with all rights of the process.
+ */
 #include "host/loader.h"
 
 #include <dlfcn.h>
@@ -220,7 +221,7 @@ static int open_name(const struct loader *l, const char *name, char *ret_path, c
     return not_found(l, file, e);
 }
 
-/* A path whose directory is, letter for letter, a plugin directory means the plugin of that name. */
+/* A path whose directory is spelt exactly like a plugin directory means the plugin of that name there. */
 static const char *name_in_dirs(const struct loader *l, const char *path)
 {
     const char *slash = strrchr(path, '/');

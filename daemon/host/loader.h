@@ -16,7 +16,7 @@
 
 #define LOADER_DIRS_MAX 64u
 #define LOADER_FILE_MAX (1024u * 1024u * 1024u) /* bytes of a plugin's file */
-#define LOADER_ERROR    512u                    /* room that every error text finds enough, with NUL */
+#define LOADER_ERROR    512u                    /* enough room for every error text, with NUL */
 enum loader_flags {
     LOADER_ANY_PATH = 1u << 0, /* a name with a slash is opened as a path. Without it: plugin directories only, and what
                                   is opened must be a file that no third user could have written */
@@ -38,17 +38,18 @@ struct loader;
 int loader_new(struct loader **ret_loader, const struct loader_options *options);
 
 /* Loads `name`: a name or name.so in the plugin directories, or a path with a slash. On failure ret_error (of
- * error_size bytes) has the why in one line, without the name in front.
- *   -ENOENT   not there
- *   -EACCES   cannot be read, or is not permitted
- *   -ENOEXEC  is not a plugin, or one of another ABI
- *   -ELIBBAD  the dynamic loader, the descriptor or init said no
- *   -ENOMEM, -EMFILE, ..
+ * error_size bytes) has the reason in one line, without the name in front. Errors:
+ *     -ENOENT   not there
+ *     -EACCES   cannot be read, or is not permitted
+ *     -ENOEXEC  is not a plugin, or one of another ABI
+ *     -ELIBBAD  the dynamic loader, the descriptor or init refused it
+ *     -ENOMEM, -EMFILE, ..
+ *
  * Runs the plugin's constructors and init: those may hang or crash the process. */
 int loader_load(struct loader *loader, const char *name, struct plugin **ret_plugin, char *ret_error,
                 size_t error_size);
 
-/* Calls every plugin's fini, last loaded first. At an orderly end, when no job runs any more; once. */
+/* Calls every plugin's fini, last loaded first. Call once, at an orderly end, when no job is left. */
 void loader_fini(struct loader *loader);
 
 /* Frees the tables; the code stays. Does not call fini. NULL is fine; returns NULL. */

@@ -76,7 +76,7 @@ static int transport_flush(struct host_job *job)
     if (l->abandoned || l->unread) {
         r = -ECANCELED;
     } else if (l->used > 0 && l->request.output) {
-        pool_blocking_begin(); /* whoever reads it may be slow; so much at once is worth the announcement */
+        pool_blocking_begin(); /* the reader may be slow; this much output at once is worth the announcement */
         bool read = l->request.output(l->buffer, l->used, l->request.userdata) == 0;
         pool_blocking_end();
         if (!read) {
@@ -452,7 +452,7 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     }
     l->request = *request;
     host_job_init(&l->job);
-    (void)handle_share(NULL); /* here nobody counts the plugin's threads: one may always be left */
+    (void)handle_share(NULL); /* the plugin's threads are not counted here: one may always be left */
     commands_init(&l->commands, start_reaper, NULL);
     pthread_mutex_init(&l->callback_lock, NULL);
     l->done_fd = eventfd(0, EFD_CLOEXEC);

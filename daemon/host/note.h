@@ -21,13 +21,12 @@ enum {
  * would map lies inside the bytes. 0 or NOTE_E_*. */
 int note_read(const void *data, size_t size, uint32_t *ret_abi);
 
-/* The build id that the linker left (NT_GNU_BUILD_ID), in hexadecimal; "" where there is none, or none that fits. Any
- * bytes will do. */
+/* The build id that the linker left (NT_GNU_BUILD_ID), in hexadecimal; "" if there is none, or none that fits. Accepts
+ * any bytes. */
 #define NOTE_BUILD 65u /* room: 32 bytes and a NUL */
 void note_build_id(const void *data, size_t size, char ret[static NOTE_BUILD]);
 
-/* A number that other bytes have seldom: tells two builds of a file apart, and is no defence against whoever wants it
- * to err. */
+/* A hash that tells two builds of a file apart. It gives no protection against deliberate collisions. */
 uint64_t note_digest(const void *data, size_t size);
 
 /* One line for an NOTE_E_*. */

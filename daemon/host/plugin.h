@@ -19,7 +19,7 @@
 struct plugin;
 
 struct plugin_function {
-    const struct plugin *plugin; /* whose it is */
+    const struct plugin *plugin; /* the plugin that it belongs to */
     bool has_hooks;              /* that plugin has worker_start or worker_stop */
     char name[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
@@ -33,7 +33,7 @@ struct plugin {
     char version[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
     char path[PLUGIN_PATH_MAX]; /* of the file that it was loaded from, for people */
-    const void *image;          /* the bytes of that file; the loader's, who keeps them. NULL: none */
+    const void *image;          /* the bytes of that file, owned by the loader. NULL: none */
     size_t image_size;
     uintptr_t load_address; /* what the file's addresses are relative to */
     uint32_t n_functions;
@@ -44,8 +44,8 @@ struct plugin {
     void (*worker_stop)(uint32_t worker);  /* NULL: none */
 };
 
-/* Copies a descriptor after checking each of its promises. 0; -ENOEXEC (another ABI) or -ELIBBAD (a promise is broken)
- * with one line in ret_error; -ENOMEM. A descriptor whose pointers lead nowhere can still crash the process. */
+/* Checks each promise of a descriptor, and copies it. 0; -ENOEXEC (another ABI) or -ELIBBAD (a promise is broken) with
+ * one line in ret_error; -ENOMEM. A descriptor with invalid pointers can still crash the process. */
 int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size);
 /* NULL is fine; returns NULL. Does not call fini. */
 struct plugin *plugin_free(struct plugin *plugin);
@@ -58,5 +58,5 @@ const struct plugin_function *plugin_find(const struct plugin *plugin, const cha
 /* Whether plugins of this ABI can be loaded. */
 bool plugin_abi_known(uint32_t abi);
 
-/* The words for one of another, into ret_error; returns -ENOEXEC. */
+/* Writes the message for a plugin of another ABI into ret_error; returns -ENOEXEC. */
 int plugin_error_abi(uint32_t abi, char *ret_error, size_t error_size);

@@ -150,7 +150,7 @@ static bool take_texts(char **to, uint32_t n, char **at, const char *end)
     return true;
 }
 
-/* 0 or a positive errno; -1: nobody asks any more. */
+/* 0 or a positive errno; -1: the requester is gone. */
 static int read_request(struct command *c)
 {
     struct reaper_request q;
@@ -227,7 +227,7 @@ static int start(struct command *c)
 
 /* --- the keeper --------------------------------------------------------------------------------------------------- */
 
-/* False: there is no child any more. */
+/* False: no child is left. */
 static bool reap_children(struct command *c)
 {
     int status;
@@ -250,7 +250,8 @@ static void tell_end(struct command *c, bool left)
     c->told = true;
 }
 
-/* Of the command's process group, whose number is its own until the command is reaped. False: the handle was closed. */
+/* Sends a signal to the command's process group, whose number stays its own until the command is reaped. False: the
+ * handle was closed. */
 static bool take_signal(const struct command *c)
 {
     int32_t signal;
@@ -396,7 +397,7 @@ static void start_keeper(const int fds[static REAPER_FDS])
         close(fds[i]);
 }
 
-/* False: nobody asks any more. */
+/* False: the requester is gone. */
 static bool take_request(void)
 {
     union {

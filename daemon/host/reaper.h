@@ -3,23 +3,24 @@
  * reaper.h: the process that starts commands for an executor (or for `wsctl submit --local`), and ends them with all
  * that they have left.
  *
- *     executor ── reaper ── keeper ── command ── what it starts
- *                      └─── keeper ── command
+ *      executor ── reaper ── keeper ── command ── what it starts
+ *                       └─── keeper ── command
  *
- * The reaper forks a keeper for each command. Both are child subreapers: a process whose parent has ended becomes the
- * keeper's, or, where the keeper was killed, the reaper's. So nothing gets away by setsid() or a double fork.
+ * The reaper forks a keeper for each command. Both are child subreapers. A process whose parent has ended becomes a
+ * child of the keeper, or of the reaper if the keeper was killed. So nothing escapes by setsid() or a double fork.
+ *
  * A request is one byte on the reaper's socket (SOCK_SEQPACKET) with REAPER_FDS descriptors: the keeper's end of a
- * handle (SOCK_STREAM), then 0, 1 and 2 of the command. Behind it, on the handle: a struct reaper_request and its text.
- * The keeper answers with an int32_t: 0, or a positive errno where the command cannot be started. Later comes one
- * struct wsd_command_end, and the end of the file once nothing is left. An int32_t to the keeper is a signal for the
- * command's process group; the handle's end is SIGKILL for all.
+ * handle (SOCK_STREAM), then 0, 1 and 2 of the command. A struct reaper_request and its text follow on the handle. The
+ * keeper answers with an int32_t: 0, or a positive errno if the command cannot be started. Later come one struct
+ * wsd_command_end and, once nothing is left, the end of the file. An int32_t sent to the keeper is a signal for the
+ * command's process group. Closing the handle is SIGKILL for all.
  */
 #pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#define REAPER_FD_SOCKET 3 /* of a reaper that is a program's start; 4: life */
+#define REAPER_FD_SOCKET 3 /* of a reaper that is exec'ed; 4: life */
 #define REAPER_FD_LIFE   4
 #define REAPER_FDS       4u
 #define REAPER_TEXT_MAX  (8u << 20)
@@ -29,6 +30,6 @@ struct reaper_request {
     uint32_t argc, n_environment; /* argc: at least 1 */
 };
 
-/* Serves until the other end of `socket` or of `life` (-1: there is none) is closed, or the process `parent` has ended;
- * then ends what is left, and the process. No other thread; allocates nothing. */
+/* Serves until the other end of `socket` or of `life` (-1: there is none) is closed, or the process `parent` has ended.
+ * Then it ends what is left, and the process. No other thread; allocates nothing. */
 _Noreturn void reaper_run(int socket, int life, pid_t parent);

@@ -26,7 +26,7 @@
 #define PRINT_INLINE 1024u
 #define ROOM_APART   (64u * 1024u) /* at least, for a reservation of a thread that is no worker */
 
-/* --- whom this thread works for ----------------------------------------------------------------------------------- */
+/* --- the job that this thread works for --------------------------------------------------------------------------- */
 
 static _Thread_local struct {
     struct host_job *job;
@@ -48,8 +48,8 @@ static void charge(struct host_job *job, uint64_t nsec, bool alone)
         atomic_fetch_add_explicit(&job->cpu_nsec, nsec, memory_order_relaxed);
 }
 
-/* This thread now works for `job` (NULL: for none); the CPU time since the last switch is charged to the one before,
- * for which nobody else works where that is over. */
+/* This thread now works for `job` (NULL: none). Charges the CPU time since the last switch to the job before. over: no
+ * other thread works for that one. */
 static struct host_job *switch_at(struct host_job *job, uint64_t now, bool over)
 {
     struct host_job *before = current.job;
@@ -80,7 +80,7 @@ static void tell_subject(struct wsd_worker *self, const struct host_job *job)
     pool_subject(self, &s);
 }
 
-/* The plugin knows of this thread before any of its code runs here; host_current() says for whom. */
+/* Tells the plugin of this thread before any of its code runs here; host_current() gives the job. */
 static void tell_plugin(struct wsd_worker *self, const struct host_job *job)
 {
     if (job && job->function->has_hooks)
@@ -131,7 +131,7 @@ uint64_t host_current_cpu_usec(void)
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
-/* One line for somebody's terminal: what ends lines is a blank, no character is cut. */
+/* Makes one line for a terminal: line ends become blanks, and no character is cut. */
 __attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_MAX], const char *format, va_list args)
 {
     char text[WSD_TEXT_MAX + 4]; /* so that a character that does not fit is whole */
@@ -573,12 +573,12 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
     cputime_stale();
     int status = job->function->run(&job->handle->job, self);
     if (self->top != top) {
-        /* Its children would run on in memory that is gone. Dies while it is still known whose doing it is. */
+        /* Its children would run on in memory that is gone. End the process while the job at fault is still known. */
         dprintf(STDERR_FILENO, "wsd: function %s returned without joining its tasks\n", job->function->name);
         abort();
     }
     if (__builtin_expect(handle_is_lent(job->handle), false))
-        retire(job); /* nothing of a thread that it has left goes to this one any more, or to the next */
+        retire(job); /* calls of a thread that it has left reach neither this job nor the next */
     switch_at(outer, cputime_nsec(&wall_nsec), true);
     job->ended_usec = ended_usec(job, wall_nsec);
     self->context = context;

@@ -20,7 +20,7 @@
 #define FRAME_MAX ((uintptr_t)1 << 30)
 
 static _Thread_local struct {
-    uintptr_t low, guard; /* the lowest byte of the stack; 0: not known. Bytes below it that nobody may touch */
+    uintptr_t low, guard; /* the lowest byte of the stack, 0: not known; and the bytes of the guard below it */
     size_t size;
     void *signal_stack;
     stack_t before;

@@ -40,7 +40,7 @@ struct run {
     struct file *files;
     size_t n_files;
     atomic_size_t next;   /* first that was not emitted; written by the emitter */
-    atomic_bool emitting; /* somebody is */
+    atomic_bool emitting; /* a task is emitting */
     bool failed;          /* [emitter] a file could not be read */
     int error;            /* [emitter] of the output */
 };
@@ -132,7 +132,7 @@ static bool is_ready(struct run *run)
     return next < run->n_files && atomic_load(&run->files[next].done);
 }
 
-/* A file that becomes done while somebody emits is seen by that one: it looks again after it let go. */
+/* A file that is done while another task emits is seen by that task: it looks again after it let go. */
 static void emit_ready(struct run *run)
 {
     while (is_ready(run)) {

@@ -12,11 +12,11 @@
 
 #include "wsd/plugin.h"
 
-/* The C locale's text of an errno, positive or negative, but for the ENXIO of wsd_job_open(); never NULL,
+/* The C locale's text of an errno, positive or negative, with an own text for the ENXIO of wsd_job_open(). Never NULL,
  * thread-safe. */
 const char *error_text(int error);
 
-/* A file name as coreutils 9 prints it in messages under LC_ALL=C: as it is where a shell would take it so, else
+/* A file name as coreutils 9 prints it in messages under LC_ALL=C: unchanged if a shell would take it so, else
  * 'quoted', "it's", or 'a'$'\n''b'. NULL: out of memory. The caller frees it. */
 char *name_quote(const char *name);
 
@@ -27,7 +27,7 @@ void log_file_error(struct wsd_job *job, const char *name, int error);
 struct source {
     struct wsd_job *job;
     int fd;              /* -1: the input */
-    bool empty;          /* the input was given to somebody else already, as with a second `-` */
+    bool empty;          /* the input was given to another source already, as with a second `-` */
     const uint8_t *data; /* what is left of the input where it is in memory */
     uint64_t size;
 };
@@ -35,11 +35,11 @@ struct source {
 /* Opens name; the input where name is NULL. Directories give -EISDIR. 0 or a negative errno. */
 int source_open(struct source *source, struct wsd_job *job, const char *name);
 
-/* The input that somebody else has read: ends at once. */
+/* Opens an input that another source has read: it ends at once. */
 void source_open_empty(struct source *source, struct wsd_job *job);
 
-/* Fills the buffer as far as there is something: fewer bytes than size are the end. Number of bytes, or a negative
- * errno: -ECANCELED where the job should end. */
+/* Fills the buffer; fewer bytes than size mean the end. Returns the number of bytes, or a negative errno: -ECANCELED if
+ * the job should end. */
 int64_t source_read(struct source *source, void *data, size_t size);
 
 void source_close(struct source *source);

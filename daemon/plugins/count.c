@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * count.c: the plugin `count`, equal to LC_ALL=C wc.
- * Owns one record a file while its job runs. Files are counted at the same time, and a big one in pieces, each by a
- * task with a buffer of its own; the sums of pieces add up whatever byte they were cut at.
- * Keeps: at most one buffer a worker and one open file a file being counted.
- * Does not count characters or widths of lines (-m, -L). Prints when all is counted, since the columns' width
- * depends on every file. */
+ * Owns one record a file while its job runs. Files are counted at the same time, a big one in pieces, each by a task
+ * with a buffer of its own. The sums of pieces add up whatever byte they were cut at.
+ * Keeps: at most one buffer a worker, and one open file for each file being counted.
+ * Does not count characters or widths of lines (-m, -L). Prints when all is counted, since the columns' width depends
+ * on every file. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>

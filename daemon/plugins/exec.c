@@ -157,7 +157,7 @@ static void terminate(struct command *command)
     (void)send(command->handle, &signal, sizeof(signal), MSG_NOSIGNAL);
 }
 
-/* False: nobody tells how it ended, since the process that watched it was killed. */
+/* False: how it ended is unknown, since the process that watched it was killed. */
 static bool take_end(struct command *command)
 {
     command->ended = true;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fib.c: the plugin `fib`: the yardstick for the cost of a fork and a join. Each call of the naive recursion spawns,
- * with no cut-off.
- * Beside it `nothing`, the yardstick for the cost of a job, which `wsctl bench` uses.
- * Does not compute Fibonacci numbers for anybody who wants one. */
+ * with no cut-off. `nothing` is the yardstick for the cost of a job, which `wsctl bench` uses.
+ * Does not compute Fibonacci numbers efficiently. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,10 +2,10 @@
  *
  * pattern.c: from the language of `grep -E` to that of regcomp(REG_EXTENDED).
  * Owns the strings of a pattern; knows nothing of files or jobs.
- * The two differ where an operator has nothing to repeat (grep ignores it, or repeats the anchor before it, regcomp
- * refuses) and where braces hold no interval (grep takes them as they are). The pass over the pattern also finds the
- * longest run of bytes that each match must have.
- * Does not warn about what it ignores, as grep 3.8 does. */
+ *
+ * The two languages differ if an operator has nothing to repeat: grep ignores it, or repeats the anchor before it;
+ * regcomp refuses. They differ if braces hold no interval: grep takes them literally. The pass over the pattern also
+ * finds the longest run of bytes that each match must have. Does not warn about what it ignores, as grep 3.8 does. */
 #include "pattern.h"
 
 #include <ctype.h>

@@ -3,10 +3,10 @@
  * search.c: the plugin `search`, equal to LC_ALL=C grep -E -n.
  * Owns the compiled patterns (one set for each task that runs at once, since regexec() locks its pattern) and one
  * window of a file. Small files are searched many at a time, a big one window by window, each in pieces that end at
- * lines; matches leave in the order of the arguments.
- * Keeps: a line is in one piece, and its number is the sum of the pieces before it.
- * As in grep 3.8, bytes are read 96 KiB at a time; from the read on that has the first NUL the file is binary: NULs
- * end lines, nothing is printed any more, and a match is one message. */
+ * lines. Matches leave in the order of the arguments.
+ * Keeps: a line is in one piece, and its number is the sum of the pieces before it. As in grep 3.8, bytes are read 96
+ * KiB at a time. From the read with the first NUL on, the file is binary: NULs end lines, no line is printed, and a
+ * match is one message. */
 #include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -165,10 +165,10 @@ static int regex_searches(regex_t *pattern, const char *line, size_t size)
     return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
 }
 
-/* 1 yes, 0 no, or -ENOMEM. regexec() says REG_NOMATCH for its own failures too; re_search() tells them apart. It is
- * slower, since it also finds the match's end, so it is asked only where regexec() may have failed: errno is set by an
- * allocation that failed, and glibc's limit on its buffers is beyond LONG_LINE. The regexec() of the sanitizers does
- * not know REG_STARTEND and would read on. */
+/* 1 yes, 0 no, or -ENOMEM. regexec() says REG_NOMATCH for its own failures too; re_search() tells them apart.
+ * re_search() is slower, since it also finds the match's end. So it is called only if regexec() may have failed: a
+ * failed allocation sets errno, and glibc's limit on its buffers is beyond LONG_LINE. The regexec() of the sanitizers
+ * does not know REG_STARTEND and would read on. */
 static int regex_matches(regex_t *pattern, const char *line, size_t size)
 {
     regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
@@ -208,7 +208,7 @@ static int renew(const struct run *run, struct set **set)
     return *set ? 0 : -ENOMEM;
 }
 
-/* As set_matches(). Where memory is short, what the automaton has taken is given back and the line tried again. */
+/* As set_matches(). If memory is short, gives back what the automaton has taken, and matches the line again. */
 static int line_matches(const struct run *run, struct set **set, const char *line, size_t size)
 {
     int r;
@@ -362,9 +362,8 @@ static void print_piece(struct run *run, struct state *state, const struct piece
 
 /* ---- windows ---- */
 
-/* Splits what is in memory: *ret_text bytes are lines of text, what is between them and *ret_end is binary lines (its
- * NULs are newlines afterwards), the rest is the beginning of a line that goes on. `fresh`: where the bytes begin that
- * were read last. */
+/* Splits what is in memory. *ret_text bytes are lines of text. From there to *ret_end are binary lines, whose NULs
+ * become newlines. The rest is the beginning of an unfinished line. `fresh`: where the bytes of the last read begin. */
 static void split(struct state *state, char *data, size_t size, size_t fresh, bool eof, size_t *ret_text,
                   size_t *ret_end)
 {

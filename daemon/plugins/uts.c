@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * uts.c: the plugin `uts`: the yardstick for trees whose shape nobody can foresee. Each node is a task, with no
- * cut-off. Prints the number of nodes, the largest depth and the number of leaves, in this order.
+ * uts.c: the plugin `uts`: the yardstick for trees of unpredictable shape. Each node is a task, with no cut-off.
+ * Prints the number of nodes, the largest depth and the number of leaves, in this order.
  * Keeps: a task shares nothing with others but its parent's node, which lives until the sync. */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * crew.c: how many workers run: their threads, their sleep, spare workers for those that block, a number that changes.
- * Owns the threads and who is retired.
- * Keeps: `running` workers are neither blocked nor retired; where they are fewer than `target`, one is added (a retired
- * one, else a new thread, at most POOL_SPARES_MAX more than ever asked for); where they are more, each looks between
- * two tasks whether to retire. So a worker that blocks loses no CPU, and a smaller number loses no task.
+ * crew.c: how many workers run: their threads, their sleep, spare workers for those that block, changes of the number.
+ * Owns the threads and the record of retired workers.
+ * Keeps: `running` workers are neither blocked nor retired. If they are fewer than `target`, one is added: a retired
+ * one, else a new thread, at most POOL_SPARES_MAX more than ever asked for. If they are more, each checks between two
+ * tasks whether to retire. So a blocked worker leaves no CPU idle, and a smaller number loses no task.
  * Does not know what workers run. (Compensation as in ForkJoinPool's ManagedBlocker.) */
 #include <errno.h>
 #include <limits.h>
@@ -17,9 +17,10 @@
 #include "pool/worker.h"
 
 #define STACK_DEFAULT ((size_t)8 * 1024 * 1024)
-/* Below each stack; not one page: so that an array of some size does not reach beyond it. Address space only. */
+/* The guard below each stack. More than one page, so that a large array does not reach beyond it. Address space
+ * only. */
 #define STACK_GUARD ((size_t)1024 * 1024)
-#define FETCH_MAX   4u /* workers whose lines are fetched ahead */
+#define FETCH_MAX   4u /* workers whose cache lines are prefetched */
 
 static void end(struct pool *pool)
 {
@@ -36,7 +37,7 @@ static void sleep_done(const struct pool_source *source, struct eventcount_set *
         source->done(source->context, set);
 }
 
-/* What the search is going to look at. After a sleep each line of it is a miss, and so all are under way at once. */
+/* Prefetches what the search will look at. After a sleep each of its cache lines is a miss, so all misses overlap. */
 static void fetch(const struct worker *w)
 {
     const struct pool *pool = w->pool;
@@ -54,7 +55,7 @@ static void fetch(const struct worker *w)
     }
 }
 
-/* Sleeps until there may be work. False: the pool has ended. Comes in as a searcher, goes out as none. */
+/* Sleeps until there may be work. False: the pool has ended. The worker is a searcher at entry, and none at return. */
 static bool park(struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -74,11 +75,11 @@ static bool park(struct worker *w)
         sleep_done(source, &set);
         return true;
     }
-    /* Nothing anywhere. Had a task that runs elsewhere more to say, its worker would be busy. The close came before its
-     * notify-all, so the last one here either sees it or is woken by it. */
+    /* No work anywhere. A task that runs elsewhere keeps its own worker busy. The close came before its notify-all, so
+     * the last worker here either sees it or is woken by it. */
     bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
     if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst)) {
-        /* What was submitted between our look and the close may have nobody else. */
+        /* No other worker may be left for what was submitted between the look and the close. */
         if (pool_has_roots(pool)) {
             atomic_fetch_add_explicit(&pool->busy, 1, memory_order_acq_rel);
             eventcount_set_cancel(&set);
@@ -120,7 +121,7 @@ static void find_stack(struct worker *w)
 
 /* --- retiring --- */
 
-/* The end of a pool is seen by those who look everywhere, so nobody retires then. */
+/* The end of a pool is seen by workers that look everywhere, so none retires then. */
 bool crew_surplus(const struct pool *pool)
 {
     return atomic_load_explicit(&pool->running, memory_order_relaxed) >
@@ -128,8 +129,8 @@ bool crew_surplus(const struct pool *pool)
            !atomic_load_explicit(&pool->closing, memory_order_seq_cst);
 }
 
-/* True: this worker is out of the crew. Under the lock, so that hire(), which may be needed from the next moment on,
- * asks this one back and makes no new thread. */
+/* True: this worker has left the crew. Done under the lock: hire(), which may be needed from the next moment on, then
+ * asks this worker back instead of making a thread. */
 static bool leave_surplus(struct pool *pool)
 {
     uint32_t running = atomic_load_explicit(&pool->running, memory_order_relaxed);
@@ -144,8 +145,8 @@ static bool leave_surplus(struct pool *pool)
     return left;
 }
 
-/* Out of the crew, until there are too few. False: the pool has ended. Comes in and goes out as no searcher, with
- * nothing to run. */
+/* Leaves the crew if there are too many, until there are too few. False: the pool has ended. The worker is no searcher
+ * at entry and return, and has nothing to run. */
 static bool retire_if_surplus(struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -153,10 +154,10 @@ static bool retire_if_surplus(struct worker *w)
     if (!leave_surplus(pool))
         return true;
     worker_leave_source(w);
-    worker_wake_if_left(w); /* others may have relied on us */
+    worker_wake_if_left(w); /* others may have relied on this worker */
     deque_trim_owner(&w->deque);
-    /* What it has left is found until somebody has taken it, and then until it retires again. The first one's list also
-     * takes pieces from outside. */
+    /* It stays active while it has left work, so that others find that; and then until it retires again. The first
+     * worker's list also takes pieces from outside. */
     if (w->public.index > 0 && !batch_has_any(&w->batch) && !ready_any(&w->ready))
         pool_set_active(pool, w->public.index, false);
     pthread_mutex_lock(&pool->crew_lock);
@@ -175,7 +176,7 @@ static bool retire_if_surplus(struct worker *w)
     return back;
 }
 
-/* So that others can see how much of the CPU it has had. */
+/* Lets others read how much CPU time the thread has used. */
 static void show_clock(struct worker *w)
 {
     clockid_t clock;
@@ -184,7 +185,7 @@ static void show_clock(struct worker *w)
         atomic_store_explicit(&w->clock, clock, memory_order_relaxed);
 }
 
-/* What this thread was to run, it will not: whoever waits for it would wait for ever. */
+/* Reports a lost thread. It will not run what it had taken, so a thread that waits for that would wait for ever. */
 static void lost(struct worker *w, bool gone)
 {
     const struct pool_options *o = &w->pool->options;
@@ -200,7 +201,7 @@ static void on_unwound(void *w)
     lost(w, false);
 }
 
-/* A thread that ends in order takes its clock back; of one that is gone without a word the kernel has none. */
+/* A thread that ends in order withdraws its clock. The kernel has no clock of a thread that vanished. */
 void pool_look(struct pool *pool)
 {
     /* acquire: partner is the release of crew_new_worker() */
@@ -223,14 +224,14 @@ static void work(struct worker *w)
     struct found f;
 
     while (go_on) {
-        /* As a searcher first: that takes back the bit of whoever woke us. Between two tasks once without, which is
-         * cheaper. */
+        /* First as a searcher: that clears the bit of the thread that woke this worker. Between two tasks once without,
+         * which is cheaper. */
         for (bool found = worker_search(w, &f); found; found = worker_find(w, &f) || worker_search(w, &f)) {
             worker_run(w, &f);
             if (__builtin_expect(crew_surplus(w->pool), false) && !(go_on = retire_if_surplus(w)))
                 break;
         }
-        /* Before each sleep, also of one who was hired while another came back, and found nothing to run. */
+        /* Before each sleep. Also for a worker that was hired while another came back, and found nothing to run. */
         if (go_on && crew_surplus(w->pool)) {
             park_search_end(&w->pool->park);
             go_on = retire_if_surplus(w);
@@ -275,12 +276,12 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool)
         return r;
     *ret_worker = pool->all[n];
     pool_set_active(pool, n, true);
-    /* Release: partner is the thieves' acquire, who then read all[n]. */
+    /* Release: partner is the thieves' acquire, after which they read all[n]. */
     atomic_store_explicit(&pool->victims, n + 1, memory_order_release);
     return 0;
 }
 
-/* As many block as there may be spare workers: one comes back before another one comes. */
+/* So many workers block that no spare is left: one must come back before another is hired. */
 #define HIRE_E_BOUND 1
 
 /* 0, a negative errno, or HIRE_E_BOUND. [crew_lock] */
@@ -321,7 +322,7 @@ static int hire(struct pool *pool)
         pool->threads++;
         return 0;
     }
-    pool->unhired = w; /* everybody knows it already; and each who is told of work may try again */
+    pool->unhired = w; /* other threads can see it already; each that is told of work may try again */
     atomic_fetch_sub_explicit(&pool->running, 1, memory_order_seq_cst);
     pool_leave(pool);
     return -r;
@@ -339,7 +340,7 @@ void crew_complete(struct pool *pool)
     if (__builtin_expect(!crew_short(pool), true))
         return;
     pthread_mutex_lock(&pool->crew_lock);
-    /* Where none is to be had, those who run must do. */
+    /* If none can be had, the running workers must do. */
     if (crew_short(pool) && !atomic_load_explicit(&pool->ended, memory_order_acquire))
         hire(pool);
     pthread_mutex_unlock(&pool->crew_lock);
@@ -360,12 +361,13 @@ int crew_set(struct pool *pool, uint32_t n)
     atomic_store_explicit(&pool->crowded, n > cpus_affinity(), memory_order_relaxed);
     while (r == 0 && crew_short(pool))
         r = hire(pool);
-    if (r < 0) { /* As many as there were, so that the caller can say so. Of a new pool one stays, who ends it. */
+    /* As many as before, so that the caller can report it. A new pool keeps one worker, which ends it. */
+    if (r < 0) {
         atomic_store_explicit(&pool->target, MAX(MIN(before, n), 1u), memory_order_seq_cst);
         pool->most_asked = most;
     }
     pthread_mutex_unlock(&pool->crew_lock);
-    if (crew_surplus(pool)) /* those who sleep: they go first */
+    if (crew_surplus(pool)) /* sleeping workers retire first */
         eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
     return MIN(r, 0);
 }
@@ -374,7 +376,7 @@ void crew_join(struct pool *pool)
 {
     atomic_store_explicit(&pool->closing, true, memory_order_seq_cst);
     eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
-    /* Spare workers may come while we wait: above those that are there. */
+    /* Spare workers may be added during this wait, above those that exist. */
     for (uint32_t i = 0; i < atomic_load_explicit(&pool->victims, memory_order_acquire); i++) {
         pthread_mutex_lock(&pool->crew_lock);
         bool has_thread = pool->all[i]->has_thread;
@@ -391,8 +393,8 @@ void crew_leave(struct worker *w)
     if (w->away++ > 0 || w->guest)
         return;
     worker_leave_source(w);
-    /* seq_cst: whoever publishes from now on sees one too few, and what was published before is for the spare worker
-     * that is added at once: the source's doorbell is heard by sleeping workers only. */
+    /* seq_cst: a thread that publishes from now on sees one too few. What was published before is for the spare worker
+     * that is added at once: only sleeping workers hear the source's doorbell. */
     atomic_fetch_sub_explicit(&w->pool->running, 1, memory_order_seq_cst);
     if (deque_publish_owner(&w->deque))
         pool_tell_task(w->pool);

@@ -2,10 +2,11 @@
  *
  * deque.c: the task stack of one worker.
  * Owns the slots and entries; never what the arguments point to.
- * The owner pushes and pops inline (wsd/task.h) and comes here when a bound says so; thieves and revokers are [any].
- * Keeps: a task leaves exactly once; tail <= split <= top; while private tasks exist, either public ones exist or the
+ * The owner pushes and pops inline (wsd/task.h), and calls this file when it reaches a bound. Thieves and revokers are
+ * [any].
+ * Keeps: a task leaves exactly once; tail <= split <= top. While private tasks exist, either public ones exist, or the
  * trap is set or being set.
- * Does not sleep but for its own lock, wake anybody, or run tasks. */
+ * Sleeps only for its own lock. Does not wake workers or run tasks. */
 #include "pool/deque.h"
 
 #include <assert.h>
@@ -43,7 +44,7 @@ static inline void set_split(struct deque *d, struct wsd_task *t)
     atomic_store_explicit(&d->split_at, t, memory_order_relaxed);
 }
 
-/* Of a slot that nobody has stolen. */
+/* The slot after one that was not stolen. */
 static inline struct wsd_task *next_of(struct wsd_task *t)
 {
     const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
@@ -92,7 +93,8 @@ void deque_deinit(struct deque *d)
     d->base = NULL;
 }
 
-/* The owner's side of the lock. Either we see `revoking`, or the revoker, after his membarrier, sees `owner_in`. */
+/* The owner's side of the lock. Either the owner sees `revoking`, or the revoker, after its membarrier, sees
+ * `owner_in`. */
 static void enter_owner(struct deque *d)
 {
     for (;;) {
@@ -121,7 +123,7 @@ static uint32_t count_private(const struct deque *d, const struct wsd_task *top,
     return all ? n : (n + 1) / 2;
 }
 
-/* Makes up to `most` of what is private public. Returns whether there was any. [lock] */
+/* Publishes up to `most` private tasks. Returns whether there were any. [lock] */
 static bool publish(struct deque *d, const struct wsd_task *top, uint32_t most, bool all)
 {
     uint32_t n = count_private(d, top, most, all);
@@ -147,7 +149,7 @@ static bool publish(struct deque *d, const struct wsd_task *top, uint32_t most, 
     return true;
 }
 
-/* The older half, where nothing is public; of an eager deque all. [lock] */
+/* Publishes the older half if nothing is public; in an eager deque, all. [lock] */
 static bool publish_if_due(struct deque *d, const struct wsd_task *top)
 {
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
@@ -157,17 +159,17 @@ static bool publish_if_due(struct deque *d, const struct wsd_task *top)
     return word_tail(word) == word_split(word) && publish(d, top, DEQUE_PUBLISH_MAX, false);
 }
 
-/* A bound that is right already is left alone: that wipes out no trap. */
+/* Leaves a bound that is right already as it is: that erases no trap. */
 static void set_bound(struct wsd_task **bound, struct wsd_task *value)
 {
     if (__atomic_load_n(bound, __ATOMIC_RELAXED) != value)
         (void)__atomic_exchange_n(bound, value, __ATOMIC_SEQ_CST);
 }
 
-/* Sets the bounds for the word as it is, publishing first where thieves have nothing. A thief that empties the public
- * part stores the trap after its CAS; here the bounds are exchanged before the word is read again. So either our
- * exchange comes first and the trap stays, or we see the thief's CAS and go round again: a trap is never wiped out
- * unanswered. [lock, owner] */
+/* Sets the bounds for the present word, and publishes first if thieves have nothing. A thief that empties the public
+ * part stores the trap after its CAS. Here the bounds are exchanged before the word is read again. So either this
+ * exchange comes first and the trap stays, or this thread sees the thief's CAS and repeats the loop. A trap is never
+ * erased without an answer. [lock, owner] */
 static bool deque_bounds(struct deque *d, const struct wsd_task *top)
 {
     bool published = false;
@@ -198,7 +200,7 @@ bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published
     enter_owner(d);
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
     if (t >= d->limit || (t >= deque_bound_owner(d, word) && split_at(d) <= t)) {
-        /* Had a revoker published t, it would be below the split. At the limit he never does. */
+        /* If a revoker had published t, t would be below the split. At the limit a revoker never publishes. */
         __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
         *ret_published = deque_bounds(d, t);
         leave_owner(d);
@@ -212,22 +214,23 @@ bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published
     return true;
 }
 
-/* Takes the public task t, the youngest, back into the private part, with half of the others. False: stolen.
- * [lock, owner] */
+/* Takes t, the youngest public task, back into the private part, with half of the others. False: it was stolen. [lock,
+ * owner] */
 static bool reclaim(struct deque *d, struct wsd_task *t)
 {
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
 
     while (split_at(d) > t) {
         uint32_t tail = word_tail(word), last = word_split(word) - 1;
-        assert(d->entries[last].task == t); /* else a sync is not that of the youngest spawn */
+        assert(d->entries[last].task == t); /* fails if a sync is not that of the youngest spawn */
         if (tail > last)
             return false;
-        /* What was spawned by something else, below, stays public: it would be published again as the wrong thing. */
+        /* Tasks below that something else has spawned stay public: publishing them again would give them the wrong
+         * origin. */
         uint32_t split = last, least = tail + (last - tail + 1) / 2;
         while (split > least && d->entries[split - 1].origin == d->entries[last].origin)
             split--;
-        /* acq_rel: partner is the thief's CAS; whoever comes first has the task. */
+        /* acq_rel: partner is the thief's CAS; the first of the two has the task. */
         if (atomic_compare_exchange_weak_explicit(&d->word, &word, word_make(tail, split), memory_order_acq_rel,
                                                   memory_order_relaxed))
             set_split(d, d->entries[split].task);
@@ -265,7 +268,7 @@ void deque_joined_owner(struct deque *d, struct wsd_task *t)
     assert(deque_stolen_owner(d)->task == t);
     __atomic_store_n(&d->owner->top, t, __ATOMIC_RELEASE);
     set_split(d, t);
-    /* Nobody else changes an empty word; a thief's stale CAS fails, for it expects one that is not empty. */
+    /* No other thread changes an empty word: a thief's stale CAS fails, since it expects a word that is not empty. */
     atomic_store_explicit(&d->word, word_make(i, i), memory_order_seq_cst);
     deque_bounds(d, t);
     leave_owner(d);
@@ -322,7 +325,7 @@ static struct deque_entry *steal(struct deque *d, const uint64_t *origin, bool *
         uint32_t tail = word_tail(word), split = word_split(word);
         if (tail >= split || (origin && __atomic_load_n(&d->entries[tail].origin, __ATOMIC_RELAXED) != *origin))
             return NULL;
-        /* The entry is read after the CAS only, so it does not matter how often the word has come back to this value.
+        /* The entry is read only after the CAS, so the word may have come back to this value any number of times.
          * seq_cst: acquire for slot and entry; the total order is for the trap, see deque_bounds(). */
         if (!atomic_compare_exchange_strong_explicit(&d->word, &word, word_make(tail + 1, split), memory_order_seq_cst,
                                                      memory_order_relaxed))
@@ -332,7 +335,7 @@ static struct deque_entry *steal(struct deque *d, const uint64_t *origin, bool *
         *ret_more = tail + 1 < split;
         return &d->entries[tail];
     }
-    return NULL; /* others are at it: somebody else's turn */
+    return NULL; /* other thieves are at work here: try another victim */
 }
 
 struct deque_entry *deque_steal_any(struct deque *d, bool *ret_more)
@@ -358,18 +361,20 @@ bool deque_revoke_any(struct deque *d)
         return false;
     pthread_mutex_lock(&d->lock);
     atomic_store_explicit(&d->revoking, true, memory_order_relaxed);
-    /* From here on the owner sees `revoking` before he goes his slow path, and waits for the lock; where he is on it
-     * already, we see that. */
+    /* From here on the owner sees `revoking` before it takes its slow path, and waits for the lock. If it is on that
+     * path already, this thread sees that. */
     deque_settle();
     while (atomic_load_explicit(&d->owner_in, memory_order_acquire))
         sched_yield();
-    /* Only now, and again: on his slow path he would wipe the trap out, since something is public, and pop on while
-     * another thief takes that. From here on he either sees the trap, or we see his top. */
+    /* Set the trap only now, and settle again: on its slow path the owner would erase the trap, since something is
+     * public. It would then pop on while another thief takes that. From here on the owner sees the trap, or this thread
+     * sees the owner's top. */
     trap(d);
     deque_settle();
     /* Acquire: partner is the release of a push or pop; the slots and the context below top are there to read. */
     struct wsd_task *top = __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE);
-    /* While the owner waits for the lock in a pop, top may be below the split. All: he is away, nobody else will. */
+    /* While the owner waits for the lock in a pop, top may be below the split. Publish all: the owner is away, and no
+     * other thread will publish. */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_relaxed);
     published = word_tail(word) == word_split(word) && publish(d, MIN(top, d->limit), DEQUE_PUBLISH_MAX, true);
     atomic_store_explicit(&d->revoking, false, memory_order_release);
@@ -379,12 +384,13 @@ bool deque_revoke_any(struct deque *d)
 
 bool deque_is_empty_any(const struct deque *d)
 {
-    /* The owner never comes to his base but by way of deque_bounds(), which leaves the trap there, or with it still
-     * there: so the first push from it publishes (seq_cst), and then asks who sleeps. seq_cst: whoever he has not seen,
-     * because he announced himself later, sees that publication here, or a word from after it; and so the top that was
-     * stored before it, or one from after it. (While a stolen task lies at the base a pop shows the base for a moment,
-     * perhaps with the trap of the thief still on its way. What the owner hides above it then, helping with something
-     * else before he sees the trap, that thief sees, who looks for sleepers behind his trap: stole().) */
+    /* The owner reaches its base only by way of deque_bounds(), which leaves the trap there, or with the trap still
+     * there. So the first push from the base publishes (seq_cst), then looks for sleepers. seq_cst: a caller that this
+     * look has missed, because it announced itself later, sees that publication here, or a later word. So it sees the
+     * top that was stored before that publication, or a later top. (While a stolen task lies at the base, a pop shows
+     * the base for a moment, perhaps with the thief's trap still on its way. The owner may then help with something
+     * else and hide tasks above the base before it sees the trap. The thief sees those tasks: it looks for sleepers
+     * after setting its trap, see stole().) */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
 
     return word_tail(word) == word_split(word) && __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE) == d->base;

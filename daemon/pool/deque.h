@@ -2,24 +2,24 @@
  *
  * deque.h: one worker's task stack, split into a public old part and a private young part.
  *
- *      base                           split_at              top              hi          limit
- *       | stolen        | public        | private            | free           | not touched |
- *        entries 0 ..    tail ..   split
+ *       base                           split_at              top              hi          limit
+ *        | stolen        | public        | private            | free           | not touched |
+ *         entries 0 ..    tail ..   split
  *
- * Slots differ in size, so what is public is listed: entry i says where the i-th public task is and what it belongs to.
- * The owner pushes and pops at top without asking anybody while it stays in the private part (inline, wsd/task.h).
- * Thieves take entry `tail`. tail and split are one 64-bit word, so that every change of either is decided by one
- * compare-and-swap. A thief that takes the last public task sets a trap (hi, lo), so that the owner's next push or pop
- * publishes more; where the owner does not come by, deque_revoke_any() publishes for it.
+ * Slots differ in size, so the public ones are listed: entry i says where the i-th public task is and what it belongs
+ * to. The owner pushes and pops at top without synchronization while it stays in the private part (inline, wsd/task.h).
+ * Thieves take entry `tail`. tail and split are one 64-bit word, so that one compare-and-swap decides every change of
+ * either. A thief that takes the last public task sets a trap (hi, lo), which makes the owner's next push or pop
+ * publish more. If the owner does neither for long, deque_revoke_any() publishes for it.
  *
- * The owner keeps DEQUE_WINDOW bytes of tasks that nobody has stolen. Beyond them a push says no, as on a full stack,
- * and the child runs inside its spawn: thieves have enough to take, and the tasks stay in the cache.
+ * The owner keeps at most DEQUE_WINDOW bytes of tasks that were not stolen. Beyond them a push is refused, as on a full
+ * stack, and the child runs inside its spawn: thieves have enough to take, and the tasks stay in the cache.
  *
- *             | owner's inline push/pop | _owner | steal_any | revoke_any | hint_any
- *  inline     |     no (one thread)     |   no   |    yes    |    yes     |   yes
- *  _owner     |           no            |   no   |    yes    |    lock    |   yes
- *  steal_any  |          yes            |  yes   |    yes    |    yes     |   yes
- *  revoke_any |          yes            |  lock  |    yes    |    lock    |   yes
+ *              | owner's inline push/pop | _owner | steal_any | revoke_any | hint_any
+ *   inline     |     no (one thread)     |   no   |    yes    |    yes     |   yes
+ *   _owner     |           no            |   no   |    yes    |    lock    |   yes
+ *   steal_any  |          yes            |  yes   |    yes    |    yes     |   yes
+ *   revoke_any |          yes            |  lock  |    yes    |    lock    |   yes
  */
 #pragma once
 
@@ -33,15 +33,15 @@
 
 #define CACHE_LINE 64
 
-/* Public at most so many at once: bounds the time under the lock and the lines that are touched. */
+/* Most tasks that one call publishes: bounds the time under the lock and the cache lines touched. */
 #define DEQUE_PUBLISH_MAX 256u
-/* Bytes of tasks that are kept and not stolen, and so many more for each child that runs inside its spawn, so that its
- * own children need not. */
+/* DEQUE_WINDOW: bytes of tasks that the owner keeps and thieves have not taken. Each child that runs inside its spawn
+ * adds DEQUE_NEST, so that its own children can be pushed. */
 #define DEQUE_WINDOW ((size_t)512 * 1024)
 #define DEQUE_NEST   ((size_t)16 * 1024)
-/* What is touched above so many bytes is given back to the kernel when the worker parks. */
+/* When the worker parks, memory that was touched above this many bytes goes back to the kernel. */
 #define DEQUE_CHUNK ((size_t)1024 * 1024)
-/* Bytes of slots; and twice as many for an entry, 32 bytes, for each that they hold: reserved and not touched. */
+/* Bytes of slots. Their entries, of 32 bytes each, take twice as many. Both are reserved, not touched. */
 #define DEQUE_BYTES ((size_t)96 * 1024 * 1024)
 /* The smallest slot and the largest. */
 #define DEQUE_SLOT_MIN (sizeof(struct wsd_task) + 8)
@@ -58,9 +58,9 @@
 struct deque_entry {
     struct wsd_task *task;
     void *context;
-    uint32_t own;    /* of its owner when it was published: so its joins keep to their own */
+    uint32_t own;    /* of its owner when it was published: keeps its joins to their own tasks */
     uint64_t origin; /* of its owner when it was published [also atomic, relaxed: a thief's hint] */
-    /* of its thief while it runs [thief, before the slot's word says that he has it; then const] */
+    /* of its thief while it runs [thief, before the slot's word names the thief; then const] */
     uint64_t run_origin;
 };
 
@@ -73,21 +73,22 @@ struct deque {
     bool eager; /* no membarrier here: nothing is ever private */
     /* [owner] */
     struct wsd_task *touched; /* no slot at or above it was ever used */
-    /* What the tasks on the stack descend from, of all that this worker ever began: its root, or what it helps with in
-     * a join and was not stolen back from its own thief. [atomic: relaxed; exact for who publishes] */
+    /* What the tasks on the stack descend from, as a number among all that this worker ever began. It is the worker's
+     * root, or what it helps with in a join and did not steal back from its own thief. [atomic: relaxed; exact for the
+     * publisher] */
     _Atomic uint64_t origin;
-    /* The lock between owner and revokers is biased: the owner says that he is in, and waits only where a revoker said
-     * so before. membarrier makes it right, as with the traps. word is changed by the owner or a revoker under it, by
-     * thieves without.
-     * [atomic: owner's release, partner is the revoker's acquire] [atomic: the other way round] */
+    /* The lock between owner and revokers is biased: the owner sets owner_in, and waits only if a revoker has set
+     * revoking before. membarrier makes this right, as with the traps. The owner or a revoker changes `word` under this
+     * lock, thieves change it without. [atomic: owner_in: owner's release, partner is the revoker's acquire; revoking:
+     * the other way round] */
     _Atomic bool owner_in, revoking;
-    pthread_mutex_t lock; /* revokers among themselves, and for the owner to wait for one */
+    pthread_mutex_t lock; /* between revokers; the owner takes it to wait for one */
     /* tail | split << 32. On a line of its own: thieves poll it.
      * [atomic: the owner's and revoker's release CAS publishes slots and entries; partner is the thief's acquire CAS;
      * seq_cst where a trap must not be lost, see deque_bounds()] */
     _Alignas(CACHE_LINE) _Atomic uint64_t word;
-    /* Where the private part begins. [atomic: stored under lock, relaxed; a hint for others, exact where they have had
-     * every CPU pass a barrier, see deque_settle()] */
+    /* Where the private part begins. [atomic: stored under lock, relaxed; a hint for others, but exact for a thread
+     * that has made every CPU pass a barrier, see deque_settle()] */
     _Atomic(struct wsd_task *) split_at;
 };
 
@@ -95,7 +96,7 @@ struct deque {
 int deque_init(struct deque *d, struct wsd_worker *owner, size_t bytes, bool eager);
 void deque_deinit(struct deque *d);
 
-/* Up to where the owner may push without asking. [owner, revoker] */
+/* The address below which the owner may push without a check. [owner, revoker] */
 static inline struct wsd_task *deque_bound_owner(const struct deque *d, uint64_t word)
 {
     uint32_t tail = (uint32_t)word;
@@ -109,12 +110,12 @@ static inline struct wsd_task *deque_bound_owner(const struct deque *d, uint64_t
                : d->limit;
 }
 
-/* After a push that found the bound: publishes if thieves have nothing, sets the bounds. False: there is enough on the
- * stack, and the task is not pushed. *ret_published: wake somebody. [owner] */
+/* Call after a push that reached the bound. Publishes if thieves have nothing to take, and sets the bounds. False:
+ * there is enough on the stack, and the task is not pushed. *ret_published: wake a worker. [owner] */
 bool deque_pushed_owner(struct deque *d, struct wsd_task *t, bool *ret_published);
 
-/* After a pop that found the bound. True: the task is the owner's again. False: it was stolen; top is `next`, above it,
- * again. [owner] */
+/* Call after a pop that reached the bound. True: the task is the owner's again. False: it was stolen, and top is back
+ * at `next`, above the task. [owner] */
 bool deque_popped_owner(struct deque *d, struct wsd_task *t, struct wsd_task *next, bool *ret_published);
 
 /* The entry of the stolen task on top. [owner] */
@@ -123,12 +124,13 @@ struct deque_entry *deque_stolen_owner(struct deque *d);
 /* The stolen task on top was joined: takes it off. [owner] */
 void deque_joined_owner(struct deque *d, struct wsd_task *t);
 
-/* The short form of a deque_pushed_owner() that says no: true, and t is taken off, where there is enough on the stack
- * and thieves have asked for nothing. As a pop, so the same rule holds: a revoker either saw the longer stack before
- * his membarrier, and published t, and then we see his trap; or he sees the shorter one. [owner] */
+/* The short form of a deque_pushed_owner() that refuses. Returns true, with t taken off, if there is enough on the
+ * stack and thieves have asked for nothing. Taking t off is a pop, so the rule of pops holds. If a revoker saw the
+ * longer stack before its membarrier, it published t, and the owner sees its trap. Otherwise the revoker sees the
+ * shorter stack. [owner] */
 static inline bool deque_refuses_owner(struct deque *d, struct wsd_task *t)
 {
-    /* Acquire: partner is a revoker, who wrote the entry; an old word errs on the side of running the child here. */
+    /* Acquire: partner is the revoker that wrote the entry. An old word at worst runs the child here. */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_acquire);
 
     if (t < deque_bound_owner(d, word) || t >= d->limit)
@@ -141,34 +143,35 @@ static inline bool deque_refuses_owner(struct deque *d, struct wsd_task *t)
     return false;
 }
 
-/* A child that ran inside its spawn, where it would have been pushed at the owner's top, is done: the bound of the
- * outer one, where its children have raised it. [owner] */
+/* A child that ran inside its spawn, at the owner's top, has ended. Restores the bound of the outer one, if children
+ * have raised it. [owner] */
 void deque_lower_owner(struct deque *d);
 
-/* From now on the pop of the slot below `level` asks; NULL: none does. [owner] */
+/* From now on, popping the slot below `level` takes the slow path. NULL: no slot does. [owner] */
 void deque_set_level_owner(struct deque *d, struct wsd_task *level);
 
-/* Makes all that is private public, for a worker that goes to wait; whether anything is public. [owner] */
+/* Publishes all private tasks, for a worker that is about to wait. Returns whether any task is public. [owner] */
 bool deque_publish_owner(struct deque *d);
 
-/* Gives memory back to the kernel; the deque is empty. [owner] */
+/* Gives memory back to the kernel. Requires an empty deque. [owner] */
 void deque_trim_owner(struct deque *d);
 
 /* Takes the oldest public task, or NULL. The entry is the thief's until the task is done. *ret_more: more are public.
  * [any but the owner] */
 struct deque_entry *deque_steal_any(struct deque *d, bool *ret_more);
 
-/* The same where it seems to be of this origin, for the caller to make sure. [any but the owner] */
+/* The same, but only if the oldest task seems to be of this origin. The caller must check the origin. [any but the
+ * owner] */
 struct deque_entry *deque_steal_origin_any(struct deque *d, uint64_t origin, bool *ret_more);
 
-/* Publishes private tasks of an owner that does not come by. True: some are public now. [any but the owner] */
+/* Publishes private tasks of an owner that does not do so itself. True: some are public now. [any but the owner] */
 bool deque_revoke_any(struct deque *d);
 
-/* Afterwards each owner has either seen every trap that was set before, or what he pushed before is visible. [any] */
+/* After this call, each owner has seen every trap set before it, or what that owner pushed before is visible. [any] */
 void deque_settle(void);
 
-/* Whether nothing is on it. Who has announced that he sleeps, or has stopped searching, need not deque_settle() then:
- * the next push publishes, and sees him. [any but the owner] */
+/* Whether the deque is empty. A caller that has announced its sleep, or has stopped searching, needs no deque_settle()
+ * before: the next push publishes, and sees the caller. [any but the owner] */
 bool deque_is_empty_any(const struct deque *d);
 
 /* Whether something is public; whether something is private (exact after deque_settle(), else a hint). [any] */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * each.c: parallel for with errors, and the first index at which something holds.
- * Owns nothing beyond a call. Keeps: each index is visited at most once, and exactly once where nothing fails; no piece
- * begins once the form is cancelled, or at or above the best index that find has.
+ * Owns nothing beyond a call.
+ * Keeps: each index is visited at most once, and exactly once if nothing fails. No piece begins once the form is
+ * cancelled, or at or above the best index that find has.
  * Does not decide when to split: partition_grain() does. */
 #include "pool/forms.h"
 

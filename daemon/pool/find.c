@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * find.c: what a worker does next: own ready list, steal, ready lists of others, injector, source.
- * Owns nothing. Everything here is for the owner of the worker that it is given, but pool_tell_*(), which anybody
- * calls.
- * Keeps: this order; who finds work and was the last to search sees to it that the next one wakes, where that is worth
- * it.
- * Does not sleep, but for a yield. */
+ * Owns nothing. Everything here is for the owner of the worker that it gets, except pool_tell_*() [any].
+ * Keeps: this order. A worker that finds work and was the last searcher sees to it that the next one wakes, if that
+ * pays.
+ * Does not sleep, except for a yield. */
 #include <sched.h>
 #include <stdlib.h>
 
@@ -15,20 +14,20 @@
 #include "base/ticks.h"
 #include "pool/worker.h"
 
-/* Ticks are nanoseconds, or a third of one. A task below the first is tiny; after so many in a row a thief holds back
- * for so long. */
+/* Ticks are nanoseconds, or a third of one. A task below TINY_TICKS is tiny. After TINY_STREAK of them in a row a thief
+ * holds back, for HOLD_TICKS_MIN to HOLD_TICKS_MAX. */
 #define TINY_TICKS     600u
 #define TINY_STREAK    8u
 #define HOLD_TICKS_MIN 1000u
 #define HOLD_TICKS_MAX 40000u
-/* How long the one searching worker goes on while others run tasks. */
+/* How long the only searching worker continues while others run tasks. */
 #define SEARCH_SPIN_USEC 20
-/* After so long it looks at what others hide: who has not answered by then is in a long leaf. */
+/* After this time it looks for hidden tasks: an owner that has not answered by then is in a long leaf. */
 #define SEARCH_LOOK_USEC 10
-/* Twice as long as WORKER_LINGER_USEC's last after a hit, half as long after a miss, and never less than */
+/* The shortest time of lingering. The time doubles after a hit, up to WORKER_LINGER_USEC, and halves after a miss. */
 #define LINGER_MIN_USEC 2u
-#define LINGER_PROBE    256u /* after so many misses it is tried again in full */
-/* roots of its own, after which a worker looks whether those of another wait behind a long one */
+#define LINGER_PROBE    256u /* after this many misses the full time is tried again */
+/* After this many takes of its own, a worker checks whether another worker's roots wait behind a long one. */
 #define LEFT_BEHIND 32u
 
 void worker_relax(void)
@@ -36,9 +35,9 @@ void worker_relax(void)
     cpu_relax();
 }
 
-/* A steal costs thief and owner about a hundred nanoseconds each, in lines that move between their caches. Where task
- * after task is not worth that, the thief holds back, longer each time: the owner is faster alone. Below what issue and
- * README promise for hidden tasks. */
+/* A steal costs thief and owner about a hundred nanoseconds each, for cache lines that move between them. If task after
+ * task is not worth that, the thief holds back, longer each time: the owner is faster alone. The limit is below what
+ * README.md promises for hidden tasks. */
 void worker_weigh(struct worker *w, uint64_t ticks)
 {
     if (ticks >= TINY_TICKS) {
@@ -105,8 +104,8 @@ bool pool_has_tasks(struct pool *pool)
     return false;
 }
 
-/* Makes the hints about private tasks exact, where anybody but the caller may have some: for who has announced that he
- * sleeps, or has stopped searching. */
+/* Makes the hints about private tasks exact, if any other worker may have some. For a worker that has announced its
+ * sleep, or has stopped searching. */
 static void settle(const struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -121,7 +120,7 @@ static void settle(const struct worker *w)
     }
 }
 
-/* Whether the victim has tasks, public or not; the caller has settled. */
+/* Whether the victim has tasks, public or not. The caller has settled. */
 static bool has_any(const struct worker *victim)
 {
     return deque_has_public_any(&victim->deque) || deque_has_private_any(&victim->deque);
@@ -135,7 +134,7 @@ void worker_leave_source(struct worker *w)
         s->leave(s->context);
 }
 
-/* Wakes the next one where work is left for him; others have relied on us. */
+/* Wakes the next worker if work is left for it: others have relied on this worker. */
 void worker_wake_if_left(struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -154,7 +153,7 @@ void worker_wake_if_left(struct worker *w)
         pool_tell_root(pool);
 }
 
-/* One was taken from the victim. */
+/* A task was taken from the victim. */
 static void stole(struct worker *w, struct worker *victim, bool more)
 {
     COUNT(w, stolen);
@@ -162,7 +161,7 @@ static void stole(struct worker *w, struct worker *victim, bool more)
     if (!park_has_sleepers(&w->pool->park) && !crew_short(w->pool))
         return;
     if (!more) {
-        /* The owner was just told to publish, but may be in a long leaf by now, with more that nobody sees. */
+        /* The owner was just told to publish, but may be in a long leaf by now, with more tasks that are hidden. */
         settle(w);
         more = deque_has_private_any(&victim->deque);
     }
@@ -211,7 +210,7 @@ bool worker_steal(struct worker *w, struct stolen *ret)
         w->last_victim = self == 0; /* of two, the other one */
     if (try_victim(w, w->last_victim, ret))
         return true;
-    if (n == (uint32_t)(self < n) + (w->last_victim != self)) /* there is nobody else */
+    if (n == (uint32_t)(self < n) + (w->last_victim != self)) /* there is no other worker */
         return false;
     uint32_t start = (uint32_t)((uint64_t)next_random(w) * n >> 32);
     if (pool->topology)
@@ -223,7 +222,7 @@ bool worker_steal(struct worker *w, struct stolen *ret)
     return false;
 }
 
-/* What was stolen by mistake: somebody else is to run it. */
+/* A task that was stolen by mistake, for another worker to run. */
 struct handed {
     struct ready ready; /* first */
     struct stolen stolen;
@@ -248,7 +247,7 @@ bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t or
     stole(w, thief, more);
     if (ret->entry->origin == origin)
         return true;
-    /* He has begun something else between the look and the steal. */
+    /* The victim has begun something else between the look and the steal. */
     struct handed *h = malloc(sizeof(*h));
     if (!h)
         pool_out_of_memory();
@@ -257,7 +256,7 @@ bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t or
     return false;
 }
 
-/* Whether there is something to steal, having published what the owner hides. */
+/* Whether there is something to steal. Publishes what the owner hides. */
 static bool look_at(struct worker *w, struct worker *victim)
 {
     if (victim == w)
@@ -281,8 +280,8 @@ static bool look_at_all(struct worker *w, struct worker *only)
     return false;
 }
 
-/* What the hints tell already is taken without making them exact, which is a third of the time that it takes to find
- * what is hidden. */
+/* Uses what the hints tell already without making them exact. That takes a third of the time of finding hidden
+ * tasks. */
 bool worker_look(struct worker *w, struct worker *only)
 {
     if (look_at_all(w, only))
@@ -293,8 +292,8 @@ bool worker_look(struct worker *w, struct worker *only)
 
 /* --- a worker's turn --- */
 
-/* From the batch of a worker that has not come to it since we looked at it the last time: he is in a long root. One
- * batch is watched at a time. */
+/* Takes from the batch of a worker that has not used it since the last look: that worker is in a long root. Watches one
+ * batch at a time. */
 static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *ret_more)
 {
     struct pool *pool = w->pool;
@@ -303,7 +302,7 @@ static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *re
     if (batch_stands_any(b, &w->watched_word)) {
         struct pool_node *node = batch_take_any(b, ret_more);
 
-        (void)batch_stands_any(b, &w->watched_word); /* what we did is not what he does */
+        (void)batch_stands_any(b, &w->watched_word); /* what this worker took is not the owner's progress */
         return node;
     }
     w->watched = pool_next_active(pool, w->watched + 1, n);
@@ -315,7 +314,7 @@ static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *re
     return NULL;
 }
 
-/* What another took and has not come to. */
+/* Takes what another worker has in its batch and has not begun. */
 static struct pool_node *take_of_others(struct worker *w, uint32_t n, bool *ret_more)
 {
     struct pool *pool = w->pool;
@@ -330,9 +329,9 @@ static struct pool_node *take_of_others(struct worker *w, uint32_t n, bool *ret_
     return NULL;
 }
 
-/* What was put to the front, then now and then from a batch that stands, from its own, a new one, and where there is
- * none, from any. Those of others before a new one, always, would have all workers take from one batch: each take moves
- * its line (40 instead of 28 ns a root, two workers). */
+/* Takes, in this order: what was put to the front; now and then, from a batch that stands still; from its own batch;
+ * from a new batch; and if there is none, from any batch. Always preferring other batches to a new one would have all
+ * workers take from one batch. Each take moves that batch's cache line (40 instead of 28 ns a root, two workers). */
 static struct pool_node *take_injected(struct worker *w, bool *ret_more)
 {
     struct pool *pool = w->pool;
@@ -347,7 +346,7 @@ static struct pool_node *take_injected(struct worker *w, bool *ret_more)
     }
     if (node)
         return node;
-    /* A guest takes one: he runs no more. */
+    /* A guest takes one: it runs no more. */
     uint32_t took = injector_take(&pool->injector, nodes, w->guest ? 1 : BATCH_MAX, pool_workers(pool), ret_more);
     if (took == 0 && (node = take_of_others(w, n, ret_more)))
         return node;
@@ -390,7 +389,7 @@ static void run_root(struct worker *w, struct pool_node *node)
         pool_broken("a root returned without joining its children");
 }
 
-/* Of others: the oldest. */
+/* From other workers: the oldest. */
 static struct ready *take_ready(struct worker *w)
 {
     uint32_t n = atomic_load_explicit(&w->pool->victims, memory_order_acquire);
@@ -428,7 +427,7 @@ void worker_run(struct worker *w, const struct found *f)
         worker_run_stolen(w, &f->task, false);
 }
 
-/* Whether a worker that nobody else keeps awake goes on looking. */
+/* Whether a worker keeps looking though no other runs. */
 static bool is_lively(const struct pool *pool)
 {
     const struct pool_source *s = &pool->options.source;
@@ -436,7 +435,7 @@ static bool is_lively(const struct pool *pool)
     return s->lively && !atomic_load_explicit(&pool->crowded, memory_order_relaxed) && s->lively(s->context);
 }
 
-/* How long to go on, in microseconds; 0: not at all. One spinner at most. Relaxed: only a guess. */
+/* How long to go on searching, in microseconds; 0: not at all. At most one worker spins. Relaxed: only a guess. */
 static uint64_t search_usec(struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -456,7 +455,7 @@ static void lingered(struct worker *w, bool hit)
         w->linger_usec = ++w->n_misses % LINGER_PROBE ? MAX(w->linger_usec / 2, LINGER_MIN_USEC) : WORKER_LINGER_USEC;
 }
 
-/* Looks for work as a registered searcher; goes on for a moment while others run tasks, which may spawn, or where the
+/* Looks for work as a counted searcher. Continues for a moment while others run tasks, which may spawn, or if the
  * source is lively. */
 bool worker_search(struct worker *w, struct found *f)
 {

@@ -24,8 +24,8 @@ struct piece_origin {
     uint32_t worker, steals;
 };
 
-/* How a range is cut: pieces of `grain`, and of a quarter of that, down to `least`, whenever a steal was noticed and
- * what has run so far says that smaller pieces are worth a task. */
+/* How a range is cut: into pieces of `grain`. A piece is cut to a quarter, down to `least`, each time that a steal was
+ * noticed and the cost so far says that smaller pieces are worth a task. */
 struct partition {
     uint64_t grain, least;   /* [const] */
     _Atomic uint32_t steals; /* [atomic: relaxed; a hint] */

@@ -3,15 +3,16 @@
  * future.c: wsd/future.h over ready lists.
  * Owns nothing: a future is its user's memory.
  * future_begin() [worker]; the others [any thread].
- * Keeps: computed once; whoever waits sleeps or helps, and is told; nothing here touches a future once it is OVER.
+ * Keeps: a future is computed once. A waiting thread sleeps or helps, and is told. Nothing here touches a future once
+ * it is OVER.
  *
- * pool.futures counts those that are begun and not done. A join looks at it before it takes an unrelated task: that
- * task might wait for a future that the join belongs to, and would be on top of it. What the join belongs to, or is to
- * set, was begun before, by a task that this one descends from or that handed it the address, so relaxed suffices: the
- * count was raised before that hand-over.
- * Not so where a task learns only after its join of a future that it is to set: the one who begins it then, and waits,
- * may be an unrelated task on top of that very join, which nobody could know when it was taken. Hence the rule about
- * promises in wsd/future.h. */
+ * pool.futures counts futures that are begun and not done. A join looks at it before it takes an unrelated task: that
+ * task might wait for a future that the join belongs to, and would be on top of it. Relaxed suffices. A future that the
+ * join belongs to, or is to set, was begun before, by a task that this one descends from or that handed it the address.
+ * The count was raised before that.
+ * One case is not covered: a task learns only after its join of a future that it is to set. The task that begins this
+ * future and waits for it may be an unrelated task on top of that very join, which could not be known when it was
+ * taken. Hence the rule about promises in wsd/future.h. */
 #include "pool/future.h"
 
 #include <sched.h>
@@ -24,7 +25,7 @@ enum future_state {
     FUTURE_QUEUED,
     FUTURE_RUNNING,
     FUTURE_DONE, /* the result is there */
-    FUTURE_OVER, /* and whoever computed it is gone */
+    FUTURE_OVER, /* and the thread that computed it is gone */
 };
 
 struct future {
@@ -81,7 +82,7 @@ static void compute(struct future *f, struct worker *w, bool inside)
     bool hooks = !inside || outer != context;
 
     COUNT(w, ready);
-    if (inside) /* what it has spawned has the origin, and perhaps the context, of the task below */
+    if (inside) /* what it has spawned has the origin, and perhaps the context, of the task below it */
         deque_publish_owner(&w->deque);
     worker_new_origin(w);
     f->run_origin = w->origins;
@@ -175,7 +176,7 @@ int future_wait(struct wsd_worker *self, struct wsd_future *future, void **ret_v
         else if (ready_remove(&f->ready))
             compute(f, worker_of(self), true);
         else
-            sched_yield(); /* somebody is about to run it */
+            sched_yield(); /* a thread is about to run it */
     }
     /* Acquire: partner is the release of the last touch. */
     while (atomic_load_explicit(&f->state, memory_order_acquire) != FUTURE_OVER)

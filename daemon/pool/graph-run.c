@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * graph-run.c: runs the graphs of wsd/graph.h.
- * graph_run() [worker: the caller]; graph_cancel() [any]; the rest on whichever worker runs nodes.
- * Keeps: a node runs when its strong predecessors have ended or a condition says so, and never twice at once; the first
- * error stays, and nothing begins after it; nobody touches the graph once graph_run() has returned.
+ * graph_run() [worker: the caller]; graph_cancel() [any]; the rest on any worker that runs nodes.
+ * Keeps: a node runs when its strong predecessors have ended or a condition chooses it, and never twice at once. The
+ * first error stays, and no node begins after it. No thread touches the graph once graph_run() has returned.
  *
  * Nodes that are to run lie in a list of the graph's own, so that the waiting caller can take them and nothing else:
- * what it took else might wait for what the caller is part of. Others come to the list by a ticket, a piece in the
- * pool's ready lists (ready.h): one is out while the list is not empty, and who takes it puts it out again where he
- * leaves nodes behind. So each is woken by the one before him, no node that lies in the list is hidden behind one that
- * runs, and the pool's sleep and ends know of nothing new.
+ * other work might wait for what the caller is part of. Other workers reach the list by a ticket, a piece in the pool's
+ * ready lists (ready.h). One ticket is out while the list is not empty; a worker that takes it puts it out again if it
+ * leaves nodes behind. So each worker wakes the next, and no node in the list is hidden behind a running one. The
+ * pool's sleep and shutdown need no knowledge of graphs.
  *
  * pool.futures is raised during a run, as by a future that is begun and not done: see future.c. */
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 #define HINT_SHIFT 48
 
-/* A worker that found the list empty looks so often again: less than what it costs to come by another ticket. */
+/* How often a worker that found the list empty looks again: cheaper than getting another ticket. */
 #define RELAX_ROUNDS 128
 
 void graph_cancel(struct wsd_graph *graph)
@@ -32,18 +32,18 @@ void graph_cancel(struct wsd_graph *graph)
 
 /* --- the list --- */
 
-/* Whether the caller is to push the ticket. [lock] */
+/* Takes the ticket out. True: the caller must push it. [lock] */
 static bool take_ticket_out(struct graph *g)
 {
     if (!g->list || g->ticket_out)
         return false;
     g->ticket_out = true;
-    /* Relaxed: the graph's caller, or who is present already, keeps it above 0 or waits for us. */
+    /* Relaxed: the graph's caller, or a worker that is present already, keeps it above 0 or waits for us. */
     atomic_fetch_add_explicit(&g->present, 1, memory_order_relaxed);
     return true;
 }
 
-/* Hands on n nodes, from first to last. [who is active, or the caller] */
+/* Hands on n nodes, from first to last. [a worker counted in `active`, or the caller] */
 static void hand_on(struct graph *g, struct worker *w, struct node *first, struct node *last, uint32_t n)
 {
     pthread_mutex_lock(&g->lock);
@@ -82,13 +82,13 @@ static struct node *take(struct graph *g)
 
 /* --- a node --- */
 
-/* One strong edge has come, or a condition has chosen it: whether the node is to run, and is ours to hand on. */
+/* Counts one strong edge, or the choice of a condition. True: the node is to run, and is ours to hand on. */
 static bool came(struct graph *g, struct node *n, bool chosen)
 {
     int32_t left;
 
     if (n->single) {
-        /* Acquire: partner is the release at the end of its last turn. */
+        /* Acquire: partner is the release at the end of the node's last run. */
         left = atomic_load_explicit(&n->pending, memory_order_acquire);
         atomic_store_explicit(&n->pending, left - 1, memory_order_relaxed);
     } else if (chosen) {
@@ -101,15 +101,15 @@ static bool came(struct graph *g, struct node *n, bool chosen)
     return left == 1;
 }
 
-/* One node fewer that is to run or runs. [who ran it] */
+/* Counts one node fewer in `active`. [the worker that ran it] */
 static void ended(struct graph *g, struct worker *w)
 {
-    /* acq_rel among those who count down; seq_cst: partner is the announcement of a sleeping caller. */
+    /* acq_rel among the threads that count down; seq_cst: partner is the announcement of a sleeping caller. */
     if (atomic_fetch_sub_explicit(&g->active, 1, memory_order_seq_cst) == 1 && w != g->caller)
         eventcount_notify(&g->event, 1, false);
 }
 
-/* Hands on those that are to run after n; gives the first of them, to be run next. */
+/* Hands on the nodes that are to run after n, but the first, which it returns to be run next. */
 static struct node *go_on(struct graph *g, struct worker *w, struct node *n)
 {
     struct node *next = NULL, *first = NULL, *last = NULL;
@@ -131,14 +131,14 @@ static struct node *go_on(struct graph *g, struct worker *w, struct node *n)
         others++;
     }
     if (others > 0) {
-        /* Relaxed: n still counts, and who takes them from the list comes after. */
+        /* Relaxed: n still counts, and a worker that takes them from the list comes after. */
         atomic_fetch_add_explicit(&g->active, others, memory_order_relaxed);
         hand_on(g, w, first, last, others);
     }
     return next;
 }
 
-/* Gives the node to be run next by the same worker, or NULL. */
+/* Runs a node. Returns the one that this worker is to run next, or NULL. */
 static struct node *run_node(struct graph *g, struct worker *w, struct node *n)
 {
     struct wsd_task *top = w->public.top;
@@ -149,7 +149,7 @@ static struct node *run_node(struct graph *g, struct worker *w, struct node *n)
         int r = n->fn(&w->public, &g->group, n->arg);
         if (w->public.top != top)
             pool_broken("a node's function returned without joining its children");
-        /* Release: partner is the next one to count down, where that is not our doing. */
+        /* Release: partner is the next thread to count down, if that is not this one. */
         atomic_store_explicit(&n->pending, n->strong, memory_order_release);
         if (n->condition ? r < 0 : r != 0)
             group_fail(&g->group, r);
@@ -200,12 +200,12 @@ static void run_ticket(struct ready *r, struct worker *w)
     g->ticket_out = false;
     pthread_mutex_unlock(&g->lock);
     worker_new_origin(w);
-    /* Release: partner is the acquire of the caller, who has to find this worker in pool.all. */
+    /* Release: partner is the acquire of the caller, which has to find this worker in pool.all. */
     atomic_store_explicit(hint, (uint64_t)w->public.index << HINT_SHIFT | w->origins, memory_order_release);
     w->public.context = context;
     if (o->task_enter)
         o->task_enter(&w->public, context, outer, o->context);
-    /* A guest runs one piece. */
+    /* A guest runs only one piece. */
     do
         while (run_some(g, w) && !w->guest)
             ;
@@ -253,13 +253,13 @@ static void run_once(struct graph *g, struct worker *w)
         graph_reset(g);
     if (g->n_first == 0)
         return;
-    /* Set anew where a run may leave counts behind: a predecessor that was not chosen, or has failed. */
+    /* Counts must be set anew if a run may leave some behind: a predecessor was not chosen, or has failed. */
     g->dirty = g->n_conditions > 0;
     for (uint32_t i = 1; i < g->n_first; i++)
         g->first[i - 1]->link = g->first[i];
     atomic_store_explicit(&g->active, g->n_first, memory_order_relaxed);
     hand_on(g, w, g->first[0], g->first[g->n_first - 1], g->n_first);
-    /* seq_cst load, at least acquire: partner is the last one to count down. */
+    /* seq_cst load, at least acquire: partner is the last thread to count down. */
     while (atomic_load_explicit(&g->active, memory_order_seq_cst) > 0)
         if (!run_some(g, w))
             worker_wait(w, &wait);
@@ -267,12 +267,12 @@ static void run_once(struct graph *g, struct worker *w)
         g->dirty = true;
 }
 
-/* Waits until nobody else touches the graph. */
+/* Waits until no other thread touches the graph. */
 static void dismiss(struct graph *g)
 {
     while (atomic_load_explicit(&g->present, memory_order_acquire) > 0) {
         if (!ready_remove(&g->ticket)) {
-            sched_yield(); /* somebody is about to push it, or about to go */
+            sched_yield(); /* a thread is about to push it, or about to leave */
             continue;
         }
         atomic_fetch_sub_explicit(&g->present, 1, memory_order_relaxed);
@@ -286,7 +286,7 @@ static int run_all(struct graph *g, struct worker *w, uint64_t times, wsd_until_
 
     if (r < 0)
         return r;
-    /* Relaxed: no run is on, so at most a late wsd_graph_cancel() comes between, which belongs to none. */
+    /* Relaxed: no run is on, so at most a late wsd_graph_cancel() comes between, which belongs to no run. */
     __atomic_store_n(&g->group.error, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&g->group.cancelled, 0u, __ATOMIC_RELAXED);
     atomic_fetch_add_explicit(&w->pool->futures, 1, memory_order_relaxed);
@@ -297,7 +297,7 @@ static int run_all(struct graph *g, struct worker *w, uint64_t times, wsd_until_
     }
     dismiss(g);
     atomic_fetch_sub_explicit(&w->pool->futures, 1, memory_order_relaxed);
-    /* Relaxed: all who write it have gone. */
+    /* Relaxed: all threads that write it have gone. */
     r = __atomic_load_n(&g->group.error, __ATOMIC_RELAXED);
     return r == 0 && wsd_group_cancelled(&g->group) ? -ECANCELED : r;
 }

@@ -31,7 +31,7 @@ struct node_chunk {
 
 static bool runs(struct graph *g)
 {
-    /* Relaxed: exact for those who build in turn with the run, and in nodes. */
+    /* Relaxed: exact for threads that build in turn with the run, and in nodes. */
     return atomic_load_explicit(&g->running, memory_order_relaxed);
 }
 
@@ -229,7 +229,7 @@ int graph_check(struct graph *g)
 
 void graph_reset(struct graph *g)
 {
-    /* Relaxed: nobody else is there. */
+    /* Relaxed: no other thread uses the graph. */
     for_each_node (n, g)
         atomic_store_explicit(&n->pending, n->strong, memory_order_relaxed);
 }

@@ -2,11 +2,11 @@
  *
  * graph.h: the functions behind wsd/graph.h, for the table in join.c; and a graph, for graph.c and graph-run.c only.
  *
- *          | build | run | cancel | dump
- *  build   |  no   | no  |  yes   |  no     add, precede, free [any thread]; told so where a run goes on
- *  run     |  no   | no  |  yes   |  yes    [worker]; a second one is refused
- *  cancel  |  yes  | yes |  yes   |  yes    [any]; not with free
- *  dump    |  no   | yes |  yes   |  yes    [any]
+ *           | build | run | cancel | dump
+ *   build   |  no   | no  |  yes   |  no     add, precede, free [any thread]; in a run -EBUSY, free aborts
+ *   run     |  no   | no  |  yes   |  yes    [worker]; a second one is refused
+ *   cancel  |  yes  | yes |  yes   |  yes    [any]; not with free
+ *   dump    |  no   | yes |  yes   |  yes    [any]
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 #define GRAPH_EDGES_MAX WSD_EDGES_MAX
 #endif
 
-/* Of so many workers a waiting caller knows what they run for it. */
+/* The number of workers of which a waiting caller knows what they run for it. */
 #define GRAPH_HINTS 16u
 #define NODE_FEW    2u
 
@@ -33,13 +33,13 @@ struct node {
     wsd_node_fn *fn;
     void *arg;
     struct node **after; /* successors, in the order in which they were given */
-    /* Strong edges that are still to come; 0: it is to run or runs; below: it was to run twice at once.
-     * [atomic: each predecessor's decrement releases what it wrote; the last one's acquires, and the thread that has it
-     * runs the node or hands it on under graph.lock. Set anew, by release, when its function has ended] */
+    /* How many strong edges are still to come. 0: the node is to run, or runs; negative: it was to run twice at once.
+     * [atomic: each predecessor's decrement releases what it wrote; the last one's acquires. The thread that made the
+     * last one runs the node or hands it on under graph.lock. Set anew, by release, when its function has ended] */
     _Atomic int32_t pending;
     int32_t strong; /* what `pending` begins with; 1 where it has no strong edge */
     uint32_t n_after;
-    bool condition, single; /* single: one edge comes in, so nobody else counts down */
+    bool condition, single; /* single: one edge comes in, so no other thread counts down */
     /* cold */
     bool runs_graph;
     struct node *few[NODE_FEW]; /* `after`, while it is short */
@@ -56,28 +56,28 @@ struct graph {
     struct node **first; /* those without an edge coming in */
     uint32_t n_nodes, n_edges, n_first, n_conditions;
     bool checked;         /* nothing has changed since graph_check() */
-    bool dirty;           /* some node's `pending` is not what it begins with */
-    _Atomic bool running; /* [atomic: acquire CAS by who runs it, release when that is over] */
+    bool dirty;           /* some node's `pending` is not its initial value */
+    _Atomic bool running; /* [atomic: acquire CAS by the thread that runs it, release at the end of the run] */
     /* Of the run. [const in it, but the group's flag and error] */
     struct worker *caller;
     void *context; /* the caller's */
     uint32_t turn; /* [caller] */
     struct wsd_group group;
-    /* Nodes that are to run or run. Raised before those are handed on. [atomic: acq_rel RMWs, partners are each other;
+    /* Nodes that are to run or run. Raised before they are handed on. [atomic: acq_rel RMWs, partners are each other;
      * at 0 the caller has seen all that nodes wrote; seq_cst against its sleep] */
     _Alignas(CACHE_LINE) _Atomic uint64_t active;
     struct eventcount event; /* the caller's sleep: nodes in the list, or none active */
-    /* Those who may touch the graph beside the caller: the ticket, from before it is pushed until its taker is gone.
-     * [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
+    /* How many others may touch the graph besides the caller: the ticket counts, from before it is pushed until its
+     * taker has gone. [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
     _Atomic uint32_t present;
-    /* What other workers run for this graph: worker << 48 | origin, or 0. [atomic: release by that worker,
-     * acquire by the caller, who looks him up; a hint] */
+    /* What other workers run for this graph: worker << 48 | origin, or 0. [atomic: release by that worker, acquire by
+     * the caller, which looks that worker up; a hint] */
     _Atomic uint64_t hints[GRAPH_HINTS];
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
     struct node *list;       /* nodes that are to run, the youngest first [lock] */
     bool ticket_out;         /* [lock] */
     _Atomic uint32_t n_list; /* [atomic: stored under lock, seq_cst against the caller's sleep; else a hint] */
-    struct ready ticket;     /* whoever takes it from the pool's lists runs nodes of the list */
+    struct ready ticket;     /* the thread that takes it from the pool's lists runs nodes of `list` */
 };
 
 static inline struct graph *graph_of(struct wsd_graph *graph)
@@ -97,9 +97,10 @@ int graph_add(struct wsd_graph *graph, uint32_t kind, const char *name, wsd_node
               struct wsd_node **ret_node);
 int graph_precede(struct wsd_node *before, struct wsd_node *after);
 int graph_dump(const struct wsd_graph *graph, wsd_text_fn *put, void *arg);
-/* Whether it can be run, and where it begins: 0, -ELOOP, -EINVAL, -ENOMEM. [who runs it] */
+/* Checks that the graph can be run, and finds its first nodes. 0, -ELOOP, -EINVAL, -ENOMEM. [the thread that runs
+ * it] */
 int graph_check(struct graph *g);
-/* Has each node begin to count again. [who runs it] */
+/* Sets each node's count to its initial value. [the thread that runs it] */
 void graph_reset(struct graph *g);
 
 /* graph-run.c */

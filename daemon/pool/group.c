@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * group.c: task groups, and what all forms share: first error, cancelling, how a range is cut into pieces.
- * Owns nothing: a group lies with its caller. Each call runs on the worker whose `self` it is given.
+ * Owns nothing: a group lies with its caller. Each call runs on the worker whose `self` it gets.
  * Keeps: a group ends after its last child; its first error stays; once it is cancelled no child starts.
- * Does not tell a parent of a child's error: the owner of the child group does, if he wants to. */
+ * Does not tell a parent of a child's error: the owner of the child group may do that. */
 #include "pool/forms.h"
 
 #include <errno.h>
@@ -15,8 +15,9 @@
 
 #define LINE ((size_t)CACHE_LINE)
 
-/* Pieces a worker where nobody steals; and, where everybody does, how much smaller they may become; but not below so
- * many ticks, some 5 or 15 us: less is not worth the way to another CPU. */
+/* PIECES_A_WORKER: pieces for each worker if none is stolen. LEAST_PART: how many times smaller pieces may become if
+ * all are stolen. LEAST_TICKS: the least ticks of a piece, some 5 or 15 us; less is not worth the way to another
+ * CPU. */
 #define PIECES_A_WORKER 4
 #define LEAST_PART      64
 #define LEAST_TICKS     15000u
@@ -70,7 +71,7 @@ int group_end(struct wsd_worker *self, struct wsd_group *group)
         pool_broken("a task ends a group that another one began");
     for (; group->spawned; group->spawned--)
         WSD_SYNC(group_child);
-    /* Relaxed: all who may write it have been joined. */
+    /* Relaxed: all threads that may write it have been joined. */
     int error = __atomic_load_n(&group->error, __ATOMIC_RELAXED);
     if (error)
         return error;
@@ -111,7 +112,7 @@ uint64_t partition_grain(struct wsd_worker *self, struct partition *p, uint64_t 
     uint64_t cost = atomic_load_explicit(&p->cost, memory_order_relaxed);
     origin->worker = self->index;
     if (steals == origin->steals || cost == 0)
-        return grain; /* what is spawned from here still sees that there was a steal */
+        return grain; /* what is spawned from here still notices the steal */
     origin->steals = steals;
     return MAX(MAX(grain / 4, p->least), MIN((LEAST_TICKS << 8) / cost, grain));
 }

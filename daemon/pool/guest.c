@@ -70,12 +70,12 @@ bool pool_try_run_one(struct pool *pool)
     return found;
 }
 
-/* A root that somebody waits for. */
+/* A root that a thread waits for. */
 struct awaited {
     struct pool_node node; /* first */
     struct pool_node *what;
     struct eventcount event;
-    _Atomic uint32_t done; /* 1: it has run; 2: nobody touches this any more */
+    _Atomic uint32_t done; /* 1: it has run; 2: no other thread touches this */
 };
 
 static void run_awaited(struct pool_node *node, struct wsd_worker *self)
@@ -117,7 +117,7 @@ int pool_run(struct pool *pool, struct pool_node *node)
     struct worker *w = guest_borrow(pool);
     if (!w)
         return submit_and_wait(pool, node);
-    /* seq_cst: partner is the closer's store; the pool does not end while we are counted. */
+    /* seq_cst: partner is the closer's store; the pool does not end while this thread is counted. */
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&pool->closing, memory_order_seq_cst))
         r = -ESHUTDOWN;
@@ -135,7 +135,7 @@ bool guest_run_ready(struct pool *pool, struct ready *r)
 
     if (!w)
         return false;
-    /* No look at `closing`: what belongs to a root that runs is run. */
+    /* No look at `closing`: what belongs to a running root must run. */
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_seq_cst);
     bool there = ready_remove(r);
     if (there)

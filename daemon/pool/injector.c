@@ -2,9 +2,9 @@
  *
  * injector.c: the common queue of roots.
  * Owns the order; never the nodes, which are linked through themselves. [any]
- * Keeps: first in, first out, but for what is put to the front; what was taken in comes out once; nothing from outside
- * comes in once closed.
- * Does not wake anybody. */
+ * Keeps: first in, first out, except for what is put to the front. What was taken in comes out once. Nothing from
+ * outside comes in once closed.
+ * Does not wake workers. */
 #include "pool/injector.h"
 
 #include <errno.h>
@@ -38,10 +38,10 @@ int injector_push(struct injector *i, struct pool_node *node, bool inside)
     do {
         if ((tail & CLOSED) && !inside)
             return -ESHUTDOWN;
-        /* That a tail may have been taken and pushed again meanwhile does no harm: it is the tail now. */
+        /* It does no harm if a tail was taken and pushed again meanwhile: it is the tail now. */
     } while (!atomic_compare_exchange_weak_explicit(&i->tail, &tail, (uintptr_t)node | (tail & CLOSED),
                                                     memory_order_seq_cst, memory_order_relaxed));
-    /* Release: partner is the taker's acquire, who then reads the node. */
+    /* Release: partner is the taker's acquire, after which it reads the node. */
     __atomic_store_n(&node_of(tail)->next, node, __ATOMIC_RELEASE);
     return 0;
 }
@@ -95,7 +95,7 @@ static struct pool_node *take_one(struct injector *i)
         next = next_of(head);
     }
     if (!next) {
-        /* The last one leaves when the stub is behind it. */
+        /* The last node leaves once the stub is after it. */
         if (node_of(atomic_load_explicit(&i->tail, memory_order_acquire)) != head)
             return NULL;
         injector_push(i, &i->stub, true);
@@ -114,7 +114,7 @@ uint32_t injector_take(struct injector *i, struct pool_node **nodes, uint32_t ma
     if (!injector_any(i))
         return 0;
     pthread_mutex_lock(&i->lock);
-    /* How many there are, as far as it matters. */
+    /* Counts the nodes, up to max. */
     for (struct pool_node *p = atomic_load_explicit(&i->head, memory_order_relaxed); there < max && (p = next_of(p));)
         there++;
     if (there < max)
@@ -164,7 +164,7 @@ void batch_init(struct batch *b)
 
 void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t n)
 {
-    /* Relaxed: nobody else changes an empty word. */
+    /* Relaxed: no other thread changes an empty word. */
     uint64_t word = atomic_load_explicit(&b->word, memory_order_relaxed);
 
     for (uint32_t k = 0; k < n; k++)
@@ -180,7 +180,7 @@ struct pool_node *batch_take_any(struct batch *b, bool *ret_more)
 
     while (batch_next(word) < batch_end(word)) {
         struct pool_node *node = atomic_load_explicit(&b->nodes[batch_next(word)], memory_order_relaxed);
-        /* The generation holds what was read to this batch. */
+        /* The generation ties the node that was read to this batch. */
         if (atomic_compare_exchange_weak_explicit(&b->word, &word,
                                                   batch_word(word >> 32, batch_next(word) + 1, batch_end(word)),
                                                   memory_order_acq_rel, memory_order_acquire)) {
@@ -193,7 +193,7 @@ struct pool_node *batch_take_any(struct batch *b, bool *ret_more)
 
 bool batch_stands_any(const struct batch *b, uint64_t *seen)
 {
-    /* Relaxed: what is taken upon it is taken by batch_take_any(). The generation is part of it. */
+    /* Relaxed: what is taken on this answer is taken by batch_take_any(). The generation is part of the comparison. */
     uint64_t word = atomic_load_explicit(&b->word, memory_order_relaxed), before = *seen;
 
     *seen = word;

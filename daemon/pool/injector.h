@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * injector.h: the common queue of roots, first in first out, and what a worker took of it at once.
+ * injector.h: the common queue of roots, first in first out, and the batch that a worker took of it at once.
  *
- * Pushing is one compare-and-swap (Vyukov's intrusive queue of many producers: the new node becomes the tail, then its
- * predecessor is linked to it); taking is under a lock, many at a time. What was taken in one go lies in the worker's
- * batch, from which every worker takes, the oldest first, so that nothing hides behind a long root: when the queue is
- * empty, and before that where the batch's owner is seen to stand.
+ * Pushing is one compare-and-swap, as in Vyukov's intrusive queue of many producers: the new node becomes the tail,
+ * then its predecessor is linked to it. Taking is under a lock, many nodes at a time. They go into the taker's batch,
+ * from which every worker takes, the oldest first, so that no root hides behind a long one. Others take from it when
+ * the queue is empty, and earlier if the batch's owner is seen to stand still.
  *
- *             | push | take | any | close | batch_take | batch_fill
- *  push       | yes  | yes  | yes |  yes  |    yes     |    yes         [any thread]
- *  take       | yes  | lock | yes |  yes  |    yes     |    yes         [worker]
- *  batch_take | yes  | yes  | yes |  yes  |    yes     |  yes, by generation
- *  batch_fill | yes  | yes  | yes |  yes  |    yes     |  no: the batch's owner, when it is empty
+ *              | push | take | any | close | batch_take | batch_fill
+ *   push       | yes  | yes  | yes |  yes  |    yes     |    yes         [any thread]
+ *   take       | yes  | lock | yes |  yes  |    yes     |    yes         [worker]
+ *   batch_take | yes  | yes  | yes |  yes  |    yes     |  yes, by generation
+ *   batch_fill | yes  | yes  | yes |  yes  |    yes     |  no: the batch's owner, when it is empty
  */
 #pragma once
 
@@ -26,12 +26,12 @@
 #define BATCH_MAX 64u
 
 struct injector {
-    /* The youngest node, or the stub; the lowest bit: closed to the outside. [atomic: push's seq_cst CAS publishes the
-     * node and is what park.h asks of a publication; partner is the seq_cst load of a look] */
+    /* The youngest node, or the stub; the lowest bit says "closed to the outside". [atomic: push's seq_cst CAS
+     * publishes the node and is the publication that park.h asks for; partner is the seq_cst load of a look] */
     _Alignas(64) _Atomic uintptr_t tail;
-    /* Nodes that were put to the front, the youngest first; the lowest bit: closed to the outside. [atomic: as tail;
-     * taken off under lock, so no node comes back while it is looked at] On a line of its own: takers look at it each
-     * time. */
+    /* Nodes that were put to the front, the youngest first; the lowest bit says "closed to the outside". [atomic: as
+     * tail; taken off under lock, so no node comes back while it is looked at] On a cache line of its own, since takers
+     * look at it each time. */
     _Alignas(64) _Atomic uintptr_t front;
     _Alignas(64) pthread_mutex_t lock;
     /* The oldest, or the stub. [stored under lock; relaxed load by a look] */
@@ -42,7 +42,8 @@ struct injector {
 struct batch {
     /* generation << 32 | next << 16 | end. [atomic: the owner's release makes the nodes visible, CAS by takers] */
     _Alignas(64) _Atomic uint64_t word;
-    _Atomic(struct pool_node *) nodes[BATCH_MAX]; /* relaxed: the word's generation says whether what was read counts */
+    /* relaxed: the word's generation says whether a node that was read counts */
+    _Atomic(struct pool_node *) nodes[BATCH_MAX];
 };
 
 void injector_init(struct injector *i);
@@ -51,13 +52,13 @@ void injector_deinit(struct injector *i);
 /* 0, or -ESHUTDOWN where closed and not `inside`. */
 int injector_push(struct injector *i, struct pool_node *node, bool inside);
 
-/* The same, before all that is there. */
+/* The same, but ahead of all that is there. */
 int injector_push_front(struct injector *i, struct pool_node *node, bool inside);
-/* The youngest that was put to the front, or NULL. */
+/* Takes the youngest node that was put to the front, or NULL. */
 struct pool_node *injector_take_front(struct injector *i, bool *ret_more);
 
-/* Takes at most max of the oldest, but only a share of them where there are fewer than max: one of `sharers`. Returns
- * how many. *ret_more: not empty yet. 0 with *ret_more: a push is under way. */
+/* Takes at most max of the oldest nodes. If there are fewer than max, takes only one share of `sharers`. Returns how
+ * many. *ret_more: the queue is not empty yet. 0 with *ret_more: a push is under way. */
 uint32_t injector_take(struct injector *i, struct pool_node **nodes, uint32_t max, uint32_t sharers, bool *ret_more);
 
 bool injector_any(const struct injector *i);
@@ -66,8 +67,8 @@ void injector_close(struct injector *i);
 void batch_init(struct batch *b);
 /* Puts n nodes into an empty batch. [owner of the batch] */
 void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t n);
-/* The oldest, or NULL. */
+/* Takes the oldest node, or NULL. */
 struct pool_node *batch_take_any(struct batch *b, bool *ret_more);
 bool batch_has_any(const struct batch *b);
-/* Whether it has some, and nobody has taken any since *seen was stored here. Stores *seen. */
+/* Whether the batch has nodes and none was taken since *seen was stored here. Stores *seen. */
 bool batch_stands_any(const struct batch *b, uint64_t *seen);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * join.c: the slow paths of wsd/task.h: publishing, waiting for a stolen child, a full task stack.
- * Owns the results of children that found the stack full. Everything here runs on the worker whose `self` it is given.
- * Keeps: a join returns only when its child is done; it takes no new roots, and no unrelated task once half of the
- * stack is used, or somebody may wait for what it belongs to (futures, locks); it sleeps rather than burn.
- * Does not decide who is woken (park.c) or how tasks move (deque.c). */
+ * Owns the results of children that found the stack full. Everything here runs on the worker whose `self` it gets.
+ * Keeps: a join returns only when its child is done. It takes no new roots. It takes no unrelated task once half of the
+ * stack is used, or if another task may wait for what the join belongs to (futures, locks). It sleeps rather than
+ * spins.
+ * Does not decide which worker is woken (park.c) or how tasks move (deque.c). */
 #include "pool/worker.h"
 
 #include <assert.h>
@@ -32,7 +33,7 @@ struct overflow_chunk {
     _Alignas(OVERFLOW_ALIGN) unsigned char data[OVERFLOW_CHUNK];
 };
 
-/* So many children that ran inside their spawn lie, in the order of spawns, below slot `at`. */
+/* The number of children that ran inside their spawn and lie, in the order of spawns, below slot `at`. */
 struct overflow_level {
     struct wsd_task *at;
     uint64_t done;
@@ -57,7 +58,7 @@ static size_t overflow_room(uint32_t size)
     return (size + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 }
 
-/* Whole rooms: less than a call of memcpy() where the size is not known before. */
+/* Copies whole words: cheaper than a call of memcpy() of unknown size. */
 static void copy_rooms(unsigned char *to, const unsigned char *from, size_t room)
 {
     for (size_t i = 0; i < room; i += OVERFLOW_ALIGN)
@@ -118,7 +119,7 @@ static void overflow_push(struct worker *w, struct wsd_task *t, size_t room)
     w->overflow->used += room;
 }
 
-/* Gives it back, in the scratch slot. */
+/* Returns that result, in the scratch slot. */
 static struct wsd_task *overflow_pop(struct worker *w, size_t room)
 {
     struct wsd_task *t = (struct wsd_task *)(void *)w->scratch;
@@ -157,7 +158,7 @@ static void tell_published(struct worker *w)
     pool_tell_task(w->pool);
 }
 
-/* The long form: thieves want some, or the stack has room again, or this is the child of a fork. */
+/* The long form: thieves want tasks, or the stack has room again, or this is the child of a fork. */
 __attribute__((noinline)) static bool spawn_pushed(struct worker *w, struct wsd_task *t)
 {
     bool published;
@@ -182,7 +183,7 @@ static void task_spawn(struct wsd_worker *self, struct wsd_task *t)
     type->run(self, t);
     self->inside--;
     overflow_push(w, t, overflow_room(type->result_size));
-    /* Where its children have raised the bound. Relaxed: our own, or a trap. */
+    /* If its children have raised the bound. Relaxed: the value is our own, or a trap. */
     if (__atomic_load_n(&self->hi, __ATOMIC_RELAXED) > t)
         deque_lower_owner(&w->deque);
     self->refuse = t;
@@ -209,7 +210,7 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
     if (!descendant)
         worker_new_origin(w);
     s->entry->run_origin = atomic_load_explicit(&w->deque.origin, memory_order_relaxed);
-    /* Release: partner is the owner's acquire in his join, who steals back from us. */
+    /* Release: partner is the owner's acquire in its join, which steals back from this worker. */
     __atomic_store_n(&t->word, (uintptr_t)w | TASK_STOLEN, __ATOMIC_RELEASE);
     __atomic_store_n(&w->public.own, MAX(own, s->entry->own), __ATOMIC_RELAXED);
     w->public.context = context;
@@ -227,18 +228,18 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
     w->public.context = outer;
     __atomic_store_n(&w->public.own, own, __ATOMIC_RELAXED);
     atomic_store_explicit(&w->deque.origin, origin, memory_order_relaxed);
-    /* Release: partner is the owner's acquire in his join, who then reads the result. Slot and entry are his from here
-     * on. */
+    /* Release: partner is the owner's acquire in its join, which then reads the result. Slot and entry are the owner's
+     * from here on. */
     __atomic_store_n(&t->word, TASK_DONE, __ATOMIC_RELEASE);
     eventcount_notify(&s->victim->joiner.event, 1, false);
 }
 
-/* Whether this worker may take tasks that have nothing to do with what it waits for. They pile up on both stacks; and
- * who holds a lock across a join, or is a future that they wait for, would never get out from under them: nor what such
- * a one waits for, so `own` goes with the task. What is stolen back from the thief needs no such bound: it lies deeper
- * in the tree than the waiting task, so the depth of the tree bounds it, and it waits for nothing above it. Where more
- * run than were asked for, a join is where one of them stops: it sleeps until it is over. Others run, so what it leaves
- * is taken. */
+/* Whether this worker may take tasks unrelated to what it waits for. Such tasks pile up on both stacks. They may also
+ * wait for a lock that is held across this join, or for a future that this join belongs to, and would then never end.
+ * The same holds for what such a holder waits for, so `own` goes with the task. Tasks stolen back from the thief need
+ * no such bound: they lie deeper in the tree than the waiting task, so the depth of the tree bounds them, and they wait
+ * for nothing above it. If more workers run than were asked for, a worker stops at a join: it sleeps until the join is
+ * over. The other workers take what it leaves. */
 static bool may_take_any(const struct worker *w)
 {
     const struct deque *d = &w->deque;
@@ -248,8 +249,8 @@ static bool may_take_any(const struct worker *w)
            !crew_surplus(w->pool);
 }
 
-/* Where this join was woken for a task, whoever published another relied on that wake-up, or woke a join that had
- * better to do: looks whether something is left, as the last searcher does. */
+/* If this join was woken for a task, a publisher of another task may have relied on that wake-up, or have woken a join
+ * that had something better to do. So it looks whether something is left, as the last searcher does. */
 static void pass_on(struct worker *w)
 {
     if (!w->for_task)
@@ -258,11 +259,11 @@ static void pass_on(struct worker *w)
     worker_wake_if_left(w);
 }
 
-/* Runs one task while the awaited one runs on `thief` as part of `origin`: what it spawned first. */
+/* Runs one task while the awaited one runs on `thief` as part of `origin`: first what the awaited one spawned. */
 static bool help(struct worker *w, const struct wait *wait, struct worker *thief, uint64_t origin)
 {
-    /* In a join all that this worker spawned is stolen, so what it publishes from now on belongs to what it waits for;
-     * in the wait for a future it need not be. */
+    /* In a join, all that this worker had spawned is stolen. So what it publishes from now on belongs to what it waits
+     * for. In a wait for a future that need not hold. */
     bool descendant = !wait->future;
     struct stolen s;
 
@@ -277,8 +278,8 @@ static bool help(struct worker *w, const struct wait *wait, struct worker *thief
     return true;
 }
 
-/* The second look, after all announcements. It finds what help() takes, and nothing else: a worker that looks again and
- * again at what it may not take neither sleeps nor lets another one come in its place. */
+/* The second look, after all announcements. It finds only what help() may take. Otherwise a worker that keeps looking
+ * at what it may not take would neither sleep nor let another worker take its place. */
 static bool may_go_on(struct worker *w, const struct wait *wait, bool any)
 {
     struct worker *thief = NULL;
@@ -298,11 +299,11 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
     bool any = may_take_any(w) && !wait->future, go_on = false, slept = false;
 
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
-    /* At first as a worker that runs, then as one that blocks, in whose place another one runs. */
+    /* First it sleeps as a running worker, then as a blocked one, whose place another takes. */
     for (int blocks = 0; blocks < 2 && !go_on; blocks++) {
         if (blocks)
             crew_leave(w);
-        /* Before it stands in the list: who is taken off it must be one that a notify reaches. */
+        /* Before it is in the list: a notify must reach every joiner that is taken off the list. */
         uint32_t epoch = eventcount_prepare(wait->event);
         if (any)
             park_joiner_add(p, &w->joiner);
@@ -331,7 +332,7 @@ void worker_wait(struct worker *w, const struct wait *wait)
     uint64_t deadline = 0, origin = 0;
 
     trace_event(w, TRACE_JOIN, TRACE_NOBODY);
-    if (wait->future) /* not after something with another origin runs here: it would be taken for that one's */
+    if (wait->future) /* not after something with another origin has run here: it would be taken for part of that */
         deque_publish_owner(&w->deque);
     for (uint32_t round = 1; !wait->over(wait, &thief, &origin); round++) {
         if (help(w, wait, thief, origin)) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * park.c: whom to wake, and when nobody.
+ * park.c: which worker to wake, and when to wake none.
  * Owns the count of searchers and the list of sleeping joins.
  * wake_* [any]; the others [worker].
- * Keeps: no sleeper while work is visible that is worth a worker and nobody searches; a wake-up makes at most one
- * system call, none while somebody searches or is being woken.
+ * Keeps: while work worth a worker is visible and no worker searches, no worker sleeps. A wake-up makes at most one
+ * system call, and none while a worker searches or is being woken.
  * Does not know where work is. */
 #include "pool/park.h"
 
 #include "base/cleanup.h"
 
 #define WAKING (1u << 31)
-#define RELIED (1u << 30) /* with WAKING: whoever wakes for a task relies on it, and joins may be asleep */
+#define RELIED (1u << 30) /* with WAKING: a waker for a task relies on it, and joins may be asleep */
 #define FLAGS  (WAKING | RELIED)
 _Static_assert((FLAGS | PARK_RUNG) == ~PARK_SEARCHERS, "all of it");
 
@@ -31,7 +31,7 @@ void park_deinit(struct park *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* False: nobody idle is asleep, and nobody searches; *ret_left: somebody who woke for a task relied on us. */
+/* False: no idle worker sleeps, and none searches. *ret_left: a waker for a task relied on this call. */
 static bool wake_idle(struct park *p, bool task, bool *ret_left)
 {
     *ret_left = false;
@@ -48,7 +48,7 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
         if (waking || eventcount_notify(p->event, 1, p->shared))
             return true;
         *ret_left |= (atomic_fetch_and_explicit(p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
-        /* Did somebody go to sleep after the notify, over work whose waker relied on the bit? */
+        /* Did a worker go to sleep after the notify, over work whose waker relied on the bit? */
         if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
             return false;
     }
@@ -68,7 +68,7 @@ static bool wake_joiner(struct park *p)
         atomic_fetch_sub_explicit(&p->n_joiners, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&p->lock);
-    /* A joiner lives as long as its pool, so he may have gone from the join: one wake-up too many. */
+    /* A joiner lives as long as its pool. If its worker has left the join meanwhile, this is one wake-up too many. */
     return j && eventcount_notify(&j->event, 1, false);
 }
 
@@ -77,7 +77,7 @@ bool park_wake_root(struct park *p)
     bool left, found = wake_idle(p, false, &left);
 
     if (!found && left)
-        wake_joiner(p); /* for him; the root still has nobody */
+        wake_joiner(p); /* for the task; the root still has no worker */
     return found;
 }
 

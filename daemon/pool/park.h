@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * park.h: who sleeps, who searches, and whom to wake.
+ * park.h: which workers sleep, which ones search, and which one to wake.
  *
- * Two kinds sleep. Idle workers, who may take anything, sleep on one eventcount, perhaps in memory shared with another
- * process. Workers in a join, who may take tasks but no roots, sleep each on an eventcount of his own, and stand in a
- * list while they would take any task.
+ * Two kinds of worker sleep. An idle worker may take anything. All idle workers sleep on one eventcount, which may lie
+ * in memory shared with another process. A worker in a join may take tasks but no roots. Each of these sleeps on an
+ * eventcount of its own, and is in a list while it would take any task.
  *
- * One word, `seek`, counts the searching idle workers, and has a bit for "one is being woken". Whoever makes work
- * visible wakes nobody while it is not 0 (but for PARK_RUNG): the searcher or the woken one will find it, and, if he is
- * the last to stop searching and more is left, wakes the next. Why nothing is lost:
+ * The word `seek` counts the idle workers that search, and has a bit that says "one is being woken". A thread that
+ * makes work visible wakes no worker while `seek` (without PARK_RUNG) is not 0: the searching or woken worker will find
+ * the work. A worker that is the last to stop searching, and sees that more is left, wakes the next. Why no work is
+ * lost:
  *   - A waker makes work visible, then does an RMW on seek. A worker stops searching by an RMW on seek, then looks
- *     everywhere. If the waker saw the searcher, its RMW came first, and the look sees the work.
- *   - If it saw none, it notifies the eventcount, where the same argument holds (base/eventcount.h).
- *   - The bit is taken back by whoever comes to search, or by the waker that found nobody asleep, who then looks again
- *     whether somebody went to sleep in the meantime because others relied on the bit. Who wakes for a task and relies
- *     on it says so with a second bit: where that waker has a root, and so would wake no join, he wakes one for him.
- *   - A join that is woken for a task may find another, or its child done: it looks then whether something is left.
+ *     everywhere. If the waker saw the searcher, the waker's RMW came first, and the look sees the work.
+ *   - If the waker saw no searcher, it notifies the eventcount. The same argument holds there (base/eventcount.h).
+ *   - A worker that begins to search clears the bit. So does a waker that found no sleeper. That waker then looks once
+ *     more: another worker may have gone to sleep meanwhile, over work whose waker relied on the bit.
+ *   - A waker for a task that relies on the bit sets a second bit. The waker it relies on may have a root, for which it
+ *     wakes no join. If that waker finds no idle sleeper, it wakes a join for the task.
+ *   - A join that is woken for a task may find another task, or find its child done. It then looks whether something is
+ *     left.
  *
- *                | wake_* | search_* | joiner_*
- *  wake_*        |  yes   |   yes    |  yes        wake_* [any thread], the others [worker]; any number at once
- *  search_*      |  yes   |   yes    |  yes
- *  joiner_*      |  yes   |   yes    |  yes
+ *                 | wake_* | search_* | joiner_*
+ *   wake_*        |  yes   |   yes    |  yes        wake_* [any thread], the others [worker]; any number at once
+ *   search_*      |  yes   |   yes    |  yes
+ *   joiner_*      |  yes   |   yes    |  yes
  */
 #pragma once
 
@@ -34,11 +37,11 @@
 
 struct joiner {
     struct list link;        /* [park.lock] */
-    struct eventcount event; /* also notified by whoever finishes the awaited task */
+    struct eventcount event; /* also notified by the thread that finishes the awaited task */
 };
 
-#define PARK_SEARCHERS 0x1fffffffu /* of seek: how many search */
-/* of seek: who publishes roots from another process has woken somebody, who has not come to search */
+#define PARK_SEARCHERS 0x1fffffffu /* in seek: the number of workers that search */
+/* Bit of seek: the process that publishes roots has woken a worker, which has not begun to search yet. */
 #define PARK_RUNG (1u << 29)
 
 struct park {
@@ -51,24 +54,28 @@ struct park {
     _Atomic uint32_t n_joiners; /* [atomic: stored under lock; seq_cst RMW, partner is wake_task's] */
 };
 
-/* seek: where the word is, 0; NULL: the park has one. One who publishes roots from another process may use it: he need
- * not notify the event while it is not 0 (RMW of zero, acq_rel). Where it is, he sets PARK_RUNG before he does. Nobody
- * here relies on that bit, so what he makes of it harms his own roots only. */
+/* seek: the word to use, which holds 0; NULL: the park uses one of its own. A process that publishes roots may share
+ * the word. It need not notify the event while the word is not 0 (RMW of zero, acq_rel). If the word is 0, it sets
+ * PARK_RUNG, then notifies. No thread of this process relies on that bit, so misuse of it harms only the roots of that
+ * process. */
 void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *seek);
 void park_deinit(struct park *p);
 
-/* A root is visible; a task is visible. Wakes at most one. False: nobody was woken, and nobody searches. */
+/* Call after a root, or a task, has become visible. Wakes at most one worker. False: no worker was woken, and none
+ * searches. */
 bool park_wake_root(struct park *p);
 bool park_wake_task(struct park *p);
 
-/* Whether anybody sleeps or is about to; who is not counted yet will look for himself. [any] */
+/* Whether a worker sleeps or is about to. A worker that is not counted yet will still look for work itself. [any] */
 bool park_has_sleepers(const struct park *p);
 
-/* An idle worker searches; he stops. True: he was the last. After stopping he looks everywhere before he sleeps. */
+/* An idle worker begins, or stops, to search. park_search_end() returns true for the last one. After it, the worker
+ * looks everywhere before it sleeps. */
 void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
-/* A join would take any task; it no longer would. First eventcount_prepare, between them look, eventcount_wait. False:
- * it was woken for a task, and has to see that the next one is woken where more is left. */
+/* A join begins, or stops, to accept any task. Call eventcount_prepare() before the add, then look for work, then
+ * eventcount_wait(), then the remove. park_joiner_remove() returns false if the join was woken for a task: the caller
+ * must then see to it that the next worker is woken if more is left. */
 void park_joiner_add(struct park *p, struct joiner *j);
 bool park_joiner_remove(struct park *p, struct joiner *j);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pipeline.c: items through stages, some of which take one at a time.
- * Owns, during a call, the tokens (one for each item under way) and where they wait; an item is its token's.
+ * Owns, during a call, the tokens (one for each item under way) and where they wait. An item is its token's.
  *
- * A runner is a task that takes what can go on: the first item that waits at a stage that is free, last stage first, or
- * a new item of the first stage; takes it through the stages until it has to wait or is through; and so on until there
- * is nothing that can go on. Whoever makes more than he does himself spawns one more runner, unless one is already
- * spawned and not begun. Where nobody steals the first runner does it all.
+ * A runner is a task that takes an item that can go on: the first one that waits at a free stage, last stage first, or
+ * a new item of the first stage. It takes the item through the stages until the item has to wait or is through. It
+ * repeats this until no item can go on. A runner that makes more items ready than it takes itself spawns one more
+ * runner, unless one is already spawned and has not begun. If no runner is stolen, the first does it all.
  *
- * Keeps: a stage that is not parallel has one runner at a time; nobody waits for a turn; what can go on is seen by a
- * runner that has not ended. The last one by: it is marked in `open` (seq_cst), then `waiting` is read; a runner that
- * begins lowers `waiting`, then reads `open`. So either it sees the mark, or a new one is spawned.
- * Runners are children of runners. To bound their depth and number, which would else grow with the number of steals,
- * all come back when one is at its limit, and the first begins again; what is under way waits at its stages meanwhile.
- * So they do after some thousand items: a runner may have been stolen by a worker that waits in the middle of an item,
- * within a stage that has children, and that item goes on only when the runner has ended.
- * After an error or a cancel the same happens as before, but that no stage is called and items are dropped. */
+ * Keeps: a stage that is not parallel has one runner at a time. No runner waits for a turn. An item that can go on is
+ * seen by a runner that has not ended. For the last point: the item is marked in `open` (seq_cst), then `waiting` is
+ * read; a runner that begins lowers `waiting`, then reads `open`. So either that runner sees the mark, or a new one is
+ * spawned.
+ * Runners are children of runners, so their depth and number would grow with the number of steals. To bound them, all
+ * runners come back when one is at its limit, and the first begins again. Items under way wait at their stages
+ * meanwhile. Runners also come back after some thousand items. A worker that waits in the middle of an item, within a
+ * stage that has children, may have stolen a runner; that item goes on only when the runner has ended.
+ * After an error or a cancel all goes on as before, but no stage is called and items are dropped. */
 #include "pool/forms.h"
 
 #include <errno.h>
@@ -35,16 +36,16 @@
 #endif
 
 struct token {
-    void *item;      /* NULL: goes on without being shown to stages, so that no order has a gap */
+    void *item;      /* NULL: goes on without a call of the stages, so that no order has a gap */
     uint64_t ticket; /* its place in the order of items */
 };
 
-/* A stage that takes one at a time: who has come and has to wait, at the place of his ticket. Whose ticket is next, and
- * who does not wait there, has the turn. */
+/* A stage that takes one item at a time. A token that has to wait is put at the place of its ticket. The token with the
+ * next ticket has the turn if it does not wait there. */
 struct gate {
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* a leaf; held for some instructions */
     bool ordered;                              /* [const] tickets are those of the items, else of arrivals */
-    uint64_t next, last;                       /* tickets: whose turn it is, the next to give out [lock] */
+    uint64_t next, last;                       /* tickets: the one that has the turn, the next to give out [lock] */
     struct token **places;                     /* one for each token [lock] */
 };
 
@@ -60,12 +61,13 @@ struct pipeline {
     struct token **unused;
     uint32_t n_unused;
     bool busy, ended;
-    unsigned char line[CACHE_LINE]; /* what is above is only read; gcc 12 with ASan does not align such a local */
-    /* A bit for each stage at which somebody can go on; changed under its gate's lock. [atomic: seq_cst, see above] */
+    /* all members above are only read; gcc 12 with ASan does not align such a local */
+    unsigned char line[CACHE_LINE];
+    /* A bit for each stage at which an item can go on; changed under its gate's lock. [atomic: seq_cst, see above] */
     _Atomic uint64_t open;
     /* Runners that were spawned and have not begun. [atomic: seq_cst, see above] */
     _Atomic uint32_t waiting;
-    _Atomic bool back; /* runners come back [atomic: relaxed; joins order the rest] */
+    _Atomic bool back; /* all runners are to come back [atomic: relaxed; joins order the rest] */
 };
 
 struct runner {
@@ -101,7 +103,7 @@ static void mark(struct pipeline *p, uint32_t stage, bool can_go_on)
         atomic_fetch_and(&p->open, ~bit);
 }
 
-/* Whether somebody can go on at this stage. [lock of the gate] */
+/* Whether an item can go on at this stage. [lock of the gate] */
 static bool gate_is_open(const struct pipeline *p, uint32_t stage)
 {
     const struct gate *g = &p->gates[stage];
@@ -109,7 +111,7 @@ static bool gate_is_open(const struct pipeline *p, uint32_t stage)
     return stage == 0 ? !p->busy && !p->ended && p->n_unused : g->places[g->next % p->n_tokens] != NULL;
 }
 
-/* Takes the one who can go on there, with the turn; NULL where another runner was first. */
+/* Takes the item that can go on there, with the turn. NULL: another runner was first. */
 static struct token *gate_take(struct pipeline *p, uint32_t stage)
 {
     struct gate *g = &p->gates[stage];
@@ -131,7 +133,7 @@ static struct token *gate_take(struct pipeline *p, uint32_t stage)
     return t;
 }
 
-/* True: t has the turn. False: it is put aside, and belongs to whoever takes it. */
+/* True: t has the turn. False: it is put aside, and belongs to the runner that takes it. */
 static bool gate_enter(struct pipeline *p, uint32_t stage, struct token *t)
 {
     struct gate *g = &p->gates[stage];
@@ -145,7 +147,7 @@ static bool gate_enter(struct pipeline *p, uint32_t stage, struct token *t)
     return turn;
 }
 
-/* Gives the turn away. Whether somebody can go on there now. */
+/* Gives the turn up. Returns whether an item can go on there now. */
 static bool gate_leave(struct pipeline *p, uint32_t stage)
 {
     struct gate *g = &p->gates[stage];
@@ -195,7 +197,7 @@ static bool takes_one(const struct pipeline *p, uint32_t stage)
     return p->stages[stage].kind != WSD_STAGE_PARALLEL;
 }
 
-/* Takes t on from a stage whose turn, if it has turns, it has. */
+/* Takes t through the stages, from one whose turn, if it has turns, t has. */
 static void token_run(struct wsd_worker *self, struct runner *r, struct token *t, uint32_t stage)
 {
     struct pipeline *p = r->p;
@@ -204,7 +206,7 @@ static void token_run(struct wsd_worker *self, struct runner *r, struct token *t
         stage_run(self, p, t, stage);
         bool no_more = stage == 0 && !t->item;
         if (no_more)
-            token_end(p, t, true); /* before the turn is given away, so that nobody calls the first stage again */
+            token_end(p, t, true); /* before the turn is given up, so that no runner calls the first stage again */
         if (takes_one(p, stage) && gate_leave(p, stage))
             runner_offer(self, r);
         if (no_more)
@@ -217,7 +219,7 @@ static void token_run(struct wsd_worker *self, struct runner *r, struct token *t
     token_end(p, t, false);
 }
 
-/* Whose turn it is anywhere, the furthest first: what is under way ends before more begins. */
+/* Takes an item that has a turn at any stage, the furthest first: items under way end before more begin. */
 static struct token *runner_take(struct wsd_worker *self, struct runner *r, uint32_t *ret_stage)
 {
     struct pipeline *p = r->p;
@@ -259,7 +261,7 @@ static int pipeline_new(struct pipeline *p)
 
     p->gates = lines_alloc(p->n_stages, sizeof(*p->gates));
     p->tokens = lines_alloc(n, sizeof(*p->tokens));
-    p->unused = lines_alloc(n * (p->n_stages + 1), sizeof(*p->unused)); /* and the places of each stage */
+    p->unused = lines_alloc(n * (p->n_stages + 1), sizeof(*p->unused)); /* also for the places of each stage */
     if (!p->gates || !p->tokens || !p->unused)
         return -ENOMEM;
     memset(p->unused, 0, n * (p->n_stages + 1) * sizeof(*p->unused));

@@ -98,7 +98,7 @@ static void pool_destroy(struct pool *pool)
     free(pool);
 }
 
-/* The last thing that whoever counts in `busy` does, and has not looked everywhere before. */
+/* The last call of a thread counted in `busy` that has not looked everywhere before. */
 void pool_leave(struct pool *pool)
 {
     bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
@@ -131,7 +131,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     pthread_cond_init(&pool->tickets_came, NULL);
     trace_init(&pool->trace);
     if (options->pin)
-        (void)topology_new(&pool->topology, NULL); /* without it nobody is pinned: pool_worker_cpu() tells */
+        (void)topology_new(&pool->topology, NULL); /* without it no worker is pinned: pool_worker_cpu() tells */
     pool->all = calloc(POOL_ALL_MAX, sizeof(struct worker *));
     r = pool->all ? crew_set(pool, n) : -ENOMEM;
     if (r < 0) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ready.h: pieces of work that anybody may run and that are joined in any order: futures, nodes of graphs. Each worker
- * has a list: it takes the youngest, others the oldest, and whoever waits for one takes that one out.
+ * ready.h: pieces of work that any worker may run and that are joined in any order: futures, nodes of graphs. Each
+ * worker has a list. It takes the youngest of its own; others take the oldest; a thread that waits for one takes out
+ * that one.
  *
- *            | push | take_* | remove | any
- *  push      | lock |  lock  |  lock  | yes       [any thread]
- *  take_*    | lock |  lock  |  lock  | yes
- *  remove    | lock |  lock  |  lock  | yes
+ *             | push | take_* | remove | any
+ *   push      | lock |  lock  |  lock  | yes       [any thread]
+ *   take_*    | lock |  lock  |  lock  | yes
+ *   remove    | lock |  lock  |  lock  | yes
  */
 #pragma once
 
@@ -23,7 +24,7 @@ struct worker;
 /* Embedded in its object. */
 struct ready {
     struct list link;    /* self-linked while in no list [home's lock] */
-    struct worker *home; /* [const from before anybody can know of it] */
+    struct worker *home; /* [const before other threads can reach it] */
     void (*run)(struct ready *r, struct worker *w);
 };
 
@@ -36,7 +37,7 @@ struct ready_list {
 void ready_init(struct ready_list *l);
 void ready_deinit(struct ready_list *l);
 
-/* Puts it into its home's list, notifies all who wait on the event (NULL: none), tells the pool. [any] */
+/* Puts it into its home's list, notifies all waiters on the event (NULL: none), and tells the pool. [any] */
 void ready_push(struct ready *r, struct eventcount *event);
 
 struct ready *ready_take(struct ready_list *l, bool youngest);
@@ -51,7 +52,7 @@ static inline struct ready *ready_take_oldest(struct ready_list *l)
     return atomic_load_explicit(&l->n, memory_order_relaxed) ? ready_take(l, false) : NULL;
 }
 
-/* Whether it was still there: then it is the caller's. [any] */
+/* Takes it out of its list. False: it was not there any longer. True: it is the caller's. [any] */
 bool ready_remove(struct ready *r);
 
 static inline bool ready_any(const struct ready_list *l)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * scan.c: running sums of an array, in blocks.
- * Owns, during a call, three elements a block: for each inner node of the tree of blocks, which is known by its middle,
- * the sum of its left half and that of its right half; for each block, room for one more.
- * Keeps: one worker goes from left to right once. What lies to the right of that is offered: a thief sums it up ahead,
- * and where he has, it is scanned in parallel as soon as the sum before it is known. In place, an element is read by
- * whoever sums it before whoever scans it writes it: the one is joined before the other begins.
+ * Owns, during a call, three elements a block. Each inner node of the tree of blocks, identified by its middle, has the
+ * sums of its left and its right half. Each block has room for one more.
+ * Keeps: one worker goes from left to right once. Work to the right of it is offered to thieves. A thief sums up its
+ * part ahead, and that part is then scanned in parallel as soon as the sum before it is known. In place, an element is
+ * summed up before it is written: the sum is joined before the scan begins.
  * Does not need the operation to commute. */
 #include "pool/forms.h"
 
@@ -25,7 +25,7 @@ struct scan {
     uint64_t blocks, block; /* how many, and elements of each but the last */
     size_t line;            /* bytes between sums */
     unsigned char *left, *right, *spare;
-    /* The sum so far holds nothing yet. [whoever scans the first block] */
+    /* The sum so far holds nothing yet. [the worker that scans the first block] */
     bool empty;
 };
 
@@ -107,7 +107,7 @@ WSD_TASK_4(bool, scan_sum, struct scan *, s, uint64_t, lo, uint64_t, hi, void *,
 /* The same for what lies ahead, where there is still time for it. */
 WSD_TASK_5(bool, scan_ahead, struct scan *, s, uint64_t, lo, uint64_t, hi, void *, sum, const _Atomic bool *, late)
 {
-    /* Relaxed: a hint; the owner sets it before he joins this. */
+    /* Relaxed: a hint; the owner sets it before it joins this. */
     return !atomic_load_explicit(late, memory_order_relaxed) && WSD_CALL(scan_sum, s, lo, hi, sum);
 }
 

@@ -3,10 +3,10 @@
  * sort.c: stable merge sort of elements of any size.
  * Owns, during a call, a scratch array as large as the caller's. Runs move from one to the other and back, level by
  * level, so nothing is copied that is not merged.
- * Keeps: at each moment every range of a level lies, in full and once, in one of both arrays: also where the comparison
- * contradicts itself, and where the form is cancelled. Then what is left to do is moved instead of merged, so that the
- * caller has all of his elements.
- * Does not look at elements but through the comparison. */
+ * Keeps: at each moment every range of a level lies, complete and once, in one of the two arrays. This also holds if
+ * the comparison contradicts itself, and if the form is cancelled: then the rest is moved instead of merged, so that
+ * the caller has all elements.
+ * Looks at elements only through the comparison. */
 #include "pool/forms.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * topology.c: what hwloc knows of the machine, boiled down to an order of CPUs and a table of distances.
+ * topology.c: reduces what hwloc knows of the machine to an order of CPUs and a table of distances.
  * Owns the table; hwloc's own memory is given back before topology_new() returns.
- * Keeps: only CPUs that the affinity mask has; each once.
- * Does not pin anybody, or follow changes of the mask. */
+ * Keeps: only CPUs of the affinity mask; each once.
+ * Does not pin threads, or follow changes of the mask. */
 #include "pool/topology.h"
 
 #include <errno.h>

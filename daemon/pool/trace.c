@@ -3,8 +3,8 @@
  * trace.c: rings of events, and the Chrome trace format made of them.
  * Owns the rings, one a worker, made by the worker at its first event.
  * trace_record() [owner]; pool_trace_*() [any thread, one at a time by trace.lock], also while workers run.
- * Keeps: a worker never waits for a reader; what a worker overwrites while it is read is left out and counted as lost;
- * each X event has an end that is not before its beginning.
+ * Keeps: a worker never waits for a reader. Events that are overwritten while they are read are left out and counted as
+ * lost. Each X event has an end that is not before its beginning.
  * Does not know what a subject is: its name comes from the pool's owner. */
 #include "pool/trace.h"
 
@@ -27,10 +27,11 @@
 #define LINE_MAX_ 1024u /* of one event's text */
 
 /* One writer. A slot's words are stored with release before `head`, and loaded with acquire before `head` is loaded
- * again: who has read a word of event n sees a head of at least n, and so that the slot's old event is gone. */
+ * again. A reader that has read a word of event n then sees a head of at least n, and so knows that the slot's old
+ * event is gone. */
 struct trace_ring {
     uint32_t events;       /* a power of two [const] */
-    _Atomic uint64_t head; /* events so far [atomic: owner's release, acquire by whoever reads] */
+    _Atomic uint64_t head; /* events so far [atomic: owner's release, acquire by readers] */
     uint64_t begin;        /* [trace.lock] head when the trace began */
     _Atomic uint64_t words[];
 };
@@ -122,7 +123,7 @@ void pool_subject(struct wsd_worker *self, const struct pool_subject *subject)
         atomic_store_explicit(&s->id[0], subject->id[0], memory_order_relaxed);
         atomic_store_explicit(&s->id[1], subject->id[1], memory_order_relaxed);
     }
-    /* Release: who sees the name sees an id that is as new, or newer: a wrong label at worst. */
+    /* Release: a reader that sees the name sees an id that is as new, or newer: at worst a wrong label. */
     atomic_store_explicit(&s->name, subject ? subject->name : NULL, memory_order_release);
 }
 
@@ -158,7 +159,7 @@ void pool_trace_start(struct pool *pool)
     t->from_nsec = now_nsec();
     t->to_nsec = 0;
     atomic_store_explicit(&t->on, true, memory_order_seq_cst);
-    /* after that: what ends from now on tells so itself, but for a moment */
+    /* after that: events that end from now on are recorded, except for a moment */
     for (uint32_t i = 0; i < n; i++)
         look(&pool->all[i]->trace, &pool->all[i]->trace.at_start);
     pthread_mutex_unlock(&t->lock);

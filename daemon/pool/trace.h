@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trace.h: what each worker did when, for people: off by default. pool.h has the calls for whoever owns the pool.
+ * trace.h: records what each worker did when, for people to read; off by default. pool.h has the calls for the pool's
+ * owner.
  *
  * Off, it costs one relaxed load and a branch in the slow paths, and nothing in the inline fast path of wsd/task.h. On,
- * each worker writes events of a fixed size into a ring of its own; the oldest is overwritten.
+ * each worker writes events of a fixed size into its own ring, and overwrites the oldest.
  *
- *                | event | start | stop | write
- *  trace_event   |  no: the ring's owner; any against the others
- *  start         |  yes  | lock  | lock | lock
- *  stop          |  yes  | lock  | lock | lock
- *  write         |  yes  | lock  | lock | lock
+ *                 | event | start | stop | write
+ *   trace_event   |  no: the ring's owner; any against the others
+ *   start         |  yes  | lock  | lock | lock
+ *   stop          |  yes  | lock  | lock | lock
+ *   write         |  yes  | lock  | lock | lock
  */
 #pragma once
 
@@ -20,17 +21,17 @@
 
 #include "pool/pool.h"
 
-/* Of one worker: 2.5 MiB. Fewer where there are many workers, so that all together stay below 64 MiB. */
+/* Events of one worker: 2.5 MiB. With many workers each has fewer, so that all together stay below 64 MiB. */
 #define TRACE_EVENTS_MAX 65536u
 #define TRACE_EVENTS_MIN 1024u
 #define TRACE_EVENTS_ALL (1u << 20)
 
 enum trace_kind {
     TRACE_ROOT = 1,
-    TRACE_TASK,   /* a stolen one; other: whose it was */
+    TRACE_TASK,   /* a stolen task; other: its victim */
     TRACE_JOIN,   /* waits for a stolen child */
     TRACE_SLEEP,  /* no work, or nothing to help with */
-    TRACE_REVOKE, /* published tasks of `other`, who was in a long leaf */
+    TRACE_REVOKE, /* published tasks of `other`, which was in a long leaf */
 };
 #define TRACE_END 0x100u /* or'ed to the first four */
 
@@ -48,7 +49,7 @@ struct trace_subject {
 /* A worker's part. */
 struct trace_worker {
     struct trace_subject subject;
-    /* [atomic: owner's release at its first event; acquire by whoever reads it] */
+    /* [atomic: owner's release at its first event; acquire by readers] */
     _Atomic(struct trace_ring *) ring;
     struct pool_subject at_start, at_end; /* [trace.lock] what it was busy with then */
 };

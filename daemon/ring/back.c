@@ -76,20 +76,20 @@ void back_bell(const struct back *b)
     static const uint64_t one = 1;
     ssize_t r = write(b->bell_fd, &one, sizeof(one));
 
-    (void)r; /* full means that it has rung already */
+    (void)r; /* full: it has been rung already */
 }
 
 static void push(struct back *b, uint64_t value)
 {
-    /* relaxed: it only gives out positions. The entry is free: whatever was there held a slot or chunk that we could
-     * not have got again before wsd had read it (RING_COMPLETIONS) */
+    /* relaxed: it only gives out positions. The entry is free: the completion that it held was for a slot or chunk that
+     * we could not have got again before wsd had read it (RING_COMPLETIONS) */
     uint64_t at = atomic_fetch_add_explicit(&b->up->tail, 1, memory_order_relaxed);
     struct completion *c = &b->up->completions[at % RING_COMPLETIONS];
 
     atomic_store_explicit(&c->value, value, memory_order_relaxed);
-    /* An RMW that stands for a store and the fence behind it (see eventcount_notify()); the line is ours, `asleep` is
-     * everybody's and is only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst, and
-     * so is the load behind it: partners are the exchange in front_asleep() and its look; one of the two sees the
+    /* An RMW in place of a store and the fence after it (see eventcount_notify()). This cache line is ours; `asleep` is
+     * shared by all and is only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst,
+     * and so is the load after it: partners are the exchange in front_asleep() and its look; one of the two sees the
      * other. */
     atomic_exchange_explicit(&c->seq, at + 1, memory_order_seq_cst);
     if (atomic_load_explicit(&b->up->asleep, memory_order_seq_cst) &&
@@ -100,7 +100,7 @@ static void push(struct back *b, uint64_t value)
 /* --- jobs --------------------------------------------------------------------------------------------------------- */
 
 /* acquire: partner is the release store in front_submit(); entries below the tail are there. A tail further ahead than
- * the ring is long is nonsense, and there is nothing to take. */
+ * the ring is long is malformed, and there is nothing to take. */
 static uint64_t waiting(struct back *b, uint64_t head)
 {
     uint64_t n = atomic_load_explicit(&b->down->tail, memory_order_acquire) - head;
@@ -137,11 +137,11 @@ uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec)
         /* relaxed: ordered by the tail. The entry cannot be overwritten before it is taken: it holds its slot, and a
          * whole round of the ring would need one slot more than there are. */
         uint64_t entry = atomic_load_explicit(&b->down->ring[head % RING_SLOTS], memory_order_relaxed);
-        /* acq_rel: partner is itself, in the other workers: what one saw of the ring, the next sees too */
+        /* acq_rel: partner is itself, in the other workers: what one worker saw of the ring, the next sees too */
         if (!atomic_compare_exchange_weak_explicit(&b->head, &head, head + 1, memory_order_acq_rel,
                                                    memory_order_relaxed))
             continue;
-        if (n > 1) { /* what the next one will be read from comes from another core meanwhile */
+        if (n > 1) { /* prefetch what the next one needs: it comes from another core */
             uint32_t next =
                 ring_entry_slot(atomic_load_explicit(&b->down->ring[(head + 1) % RING_SLOTS], memory_order_relaxed)) %
                 RING_SLOTS;
@@ -163,7 +163,7 @@ bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now
     struct up_slot *u = &b->up->slots[slot];
     uint64_t word = ring_word(generation, RING_QUEUED);
 
-    /* Before the CAS: see layout.h. Where the CAS fails nobody looks at it. */
+    /* Before the CAS: see layout.h. If the CAS fails, no thread reads it. */
     atomic_store_explicit(&u->started_usec, now_usec, memory_order_relaxed);
     /* acquire: partner is the release store in front_submit(), which was after the down slot was filled; release:
      * partner is the acquire load in front_running() */
@@ -270,7 +270,7 @@ bool back_turn(struct back *b, uint32_t slot, uint32_t generation, uint32_t item
 
 void back_close(struct back *b, uint32_t slot)
 {
-    /* relaxed: what the job says now comes behind it in the completion ring or on the control socket, which order it */
+    /* relaxed: what the job says now comes later in the completion ring or on the control socket, which order it */
     atomic_fetch_or_explicit(&b->up->bundles[slot].at, BUNDLE_CLOSED, memory_order_relaxed);
 }
 
@@ -308,7 +308,7 @@ void back_done(struct back *b, uint32_t slot, uint32_t generation)
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
-/* The lowest: what was used before has its pages on both sides. [lock chunk_lock] */
+/* The lowest run: chunks that were used before have their pages on both sides. [lock chunk_lock] */
 static uint32_t find_run(struct back *b, uint32_t n)
 {
     uint32_t run = 0;
@@ -330,7 +330,8 @@ uint32_t back_alloc(struct back *b, uint32_t n, uint64_t *ret_serial)
         *ret_serial = ++b->last_serial;
         for (uint32_t i = 0; i < n; i++) {
             atomic_store_explicit(&b->serial[first + i], b->last_serial, memory_order_relaxed);
-            /* release: partner is the acquire load in back_held(): who sees this allocation sees its serial */
+            /* release: partner is the acquire load in back_held(): a thread that sees this allocation sees its
+             * serial */
             atomic_store_explicit(&b->up->chunks[first + i].used, 1, memory_order_release);
         }
     }
@@ -362,7 +363,7 @@ void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t ch
 {
     struct up_chunk *c = &b->up->chunks[chunk];
 
-    /* wsd alone lies between this and whoever has the chunk next; the lock makes that order one of ours */
+    /* only wsd is between this and the next user of the chunk; the lock orders the two in this process */
     pthread_mutex_lock(&b->chunk_lock);
     c->slot = slot;
     c->size = size;

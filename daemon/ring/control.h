@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * control.h: what goes between wsd and an executor beside the rings: seldom things and descriptors. A SOCK_SEQPACKET
- * pair; one struct control a packet, of which only the part up to the end of its text is sent. Both sides check every
- * packet.
+ * control.h: packets between wsd and an executor beside the rings: rare requests, and descriptors. They go over a
+ * SOCK_SEQPACKET pair, one struct control a packet, of which only the part up to the end of its text is sent. Both
+ * sides check every packet.
  *
  * The executor is started as
- *     wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is its stdout and stderr too,
- * and, where wsd itself starts it, perhaps 8: a regular file, which stays open as long as anything is left below the
- * executor. PATHS is "any" where plugins may be opened by any path (a user's own wsd), else "dirs"; PIN is "pin" where
- * each worker has a CPU of its own, else "free"; STACK is the size of a worker's stack in bytes; SANDBOX is
- * KEY=VALUE,... of required, commands, children (0 or 1), core, memory (bytes), deny (names of system calls, blanks
- * between), and writable (directories, colons between), which is the last one.
+ *      wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
+ * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is also its stdout and
+ * stderr. If wsd itself starts it, there may be descriptor 8: a regular file, which stays open while any process below
+ * the executor is left. The arguments are:
+ *   - PATHS: "any" if plugins may be opened by any path (a user's own wsd), else "dirs".
+ *   - PIN: "pin" if each worker has a CPU of its own, else "free".
+ *   - STACK: the size of a worker's stack in bytes.
+ *   - SANDBOX: KEY=VALUE,... of required, commands, children (0 or 1), core, memory (bytes), deny (names of system
+ *     calls, separated by blanks), and, last, writable (directories, separated by colons).
  */
 #pragma once
 
@@ -29,41 +31,43 @@
 
 enum control_kind {
     /* wsd -> executor */
-    CONTROL_LOAD = 1,       /* number: plugin number; text: name or path, as submitted. -> LOADED [.., FUNCTION..] */
-    CONTROL_INPUT = 2,      /* slot, generation; descriptor of the input */
-    CONTROL_OPENED = 3,     /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
-    CONTROL_FINISH = 4,     /* no more work will come: run fini and exit 0 */
-    CONTROL_ASK = 5,        /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
+    CONTROL_LOAD = 1,   /* number: plugin number; text: name or path, as submitted. -> LOADED [.., FUNCTION..] */
+    CONTROL_INPUT = 2,  /* slot, generation; descriptor of the input */
+    CONTROL_OPENED = 3, /* slot, generation, number: serial; error (0 and a descriptor, or a positive errno) */
+    CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
+    CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
                            memfd of fixed size that the answer is written to -> ASKED */
-    CONTROL_ARENA = 6,      /* number, whose place is free (layout.h); descriptor of an arena, which is mapped until */
-    CONTROL_ARENA_DROP = 7, /* number: of one that no job uses, nor will use */
+    /* number, whose place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
+    CONTROL_ARENA = 6,
+    CONTROL_ARENA_DROP = 7,  /* number: of an arena that no job uses or will use */
     CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
     CONTROL_LANE = 41, /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's
                                 working directory, or "" -> LANED */
     CONTROL_LANE_BIND = 42,  /* number: of the lane; slot: number that it is called by there; generation: plugin number;
                                 functions: index; flags: microseconds that a call may run, 0: any -> LANED */
-    CONTROL_LANE_CLOSE = 43, /* number: of the lane -> LANED when nothing runs in it any more */
+    CONTROL_LANE_CLOSE = 43, /* number: of the lane -> LANED when nothing runs in it */
     /* executor -> wsd */
-    CONTROL_READY = 65,    /* the pool runs; number: workers */
-    CONTROL_LOADED = 66,   /* number: plugin number; error: 0 or a positive errno (ENOENT not found, ENOEXEC no plugin
-                              or another ABI, EACCES not permitted, ELIBBAD cannot be loaded or its init failed, with
-                              the words as text). On 0: text is name NUL version NUL help NUL path NUL build NUL; flags: a digest
-                              of the file; functions: count; that many FUNCTION packets follow */
+    CONTROL_READY = 65, /* the pool runs; number: workers */
+    /* number: plugin number; error: 0 or a positive errno: ENOENT not found, ENOEXEC no plugin or another ABI, EACCES
+     * not permitted, ELIBBAD cannot be loaded or its init failed, with the words as text. On 0: text is name NUL
+     * version NUL help NUL path NUL build NUL; flags: a digest of the file; functions: count; that many FUNCTION
+     * packets follow */
+    CONTROL_LOADED = 66,
     CONTROL_FUNCTION = 67, /* number: plugin number; functions: index; flags; text: name NUL help NUL */
     CONTROL_OPEN = 68,     /* slot, generation, number: serial; text: path -> OPENED */
     CONTROL_MESSAGE = 69,  /* slot, generation, number: level; text: a log line of the job */
     CONTROL_ASKED = 70,    /* number: serial; error: 0 or a positive errno; functions, flags: by what was asked */
-    CONTROL_LANED = 90,    /* number: of the lane; functions: enum control_laned, or the number that was bound; error: 0
-                              or a positive errno: ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so
-                              that it was closed */
-    CONTROL_UNSAFE = 71,   /* instead of READY, and then the end: it cannot confine itself; text: why */
-    CONTROL_FAILED =
-        72, /* instead of READY, and then the end: it cannot start; error: a positive errno; text: why, with the limit
-                              that explains it */
-    CONTROL_REAPER =
-        73, /* descriptor: a stream socket, whose other end has who starts and ends commands from now on: at the
-                              end of file here there, they end them all, and at the end of file here, they are gone */
-    CONTROL_SPOILT = 74, /* later jobs should have a fresh process; text: what jobs have left in this one */
+    /* number: of the lane; functions: enum control_laned, or the number that was bound; error: 0 or a positive errno:
+     * ENOSYS: this kernel cannot; EPROTO, later: its client broke a rule, so that the lane was closed */
+    CONTROL_LANED = 90,
+    CONTROL_UNSAFE = 71, /* instead of READY, and then it ends: it cannot confine itself; text: why */
+    /* Instead of READY, and then it ends: it cannot start. error: a positive errno; text: why, with the limit that
+     * explains it. */
+    CONTROL_FAILED = 72,
+    /* descriptor: a stream socket to the process that starts and ends commands from now on. When that process reads the
+     * end of file, it ends all commands. When wsd reads the end of file, all of them are gone. */
+    CONTROL_REAPER = 73,
+    CONTROL_SPOILT = 74, /* later jobs should get a fresh process; text: what jobs have left in this one */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */
@@ -71,10 +75,11 @@ enum control_ask {
     ASK_WORKERS = 1,     /* descriptor: an array of struct control_worker; functions: workers in force; flags: bytes */
     ASK_SET_WORKERS = 2, /* flags: so many from now on; functions: workers in force */
     ASK_TRACE_START = 3,
-    ASK_TRACE_STOP = 4, /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes;
-                            functions: events that are lost. ENOSPC: the descriptor was too small for the rest */
-    ASK_TRACE_DROP = 5, /* as STOP, and nobody wants it */
-    ASK_HEALTH = 6,     /* whether it is there */
+    /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes; functions: lost events.
+     * ENOSPC: the descriptor was too small for the rest */
+    ASK_TRACE_STOP = 4,
+    ASK_TRACE_DROP = 5, /* stops, and drops the trace */
+    ASK_HEALTH = 6,     /* asks for a sign of life */
     ASK_LAST = ASK_HEALTH,
 };
 
@@ -121,7 +126,8 @@ struct control {
  * [any] */
 int control_send(int socket, const struct control *c, int fd);
 
-/* Receives one packet into *ret, whose text is "" where it has none; *ret_fd is -1 or a descriptor (close-on-exec) that
- * the caller owns. 0; -EAGAIN; owner: of what is not handed out, as async_close() has it. -ECONNRESET at the end;
- * -EBADMSG where the packet is malformed (text not ending in NUL, sizes, two descriptors). [any, one at a time] */
+/* Receives one packet into *ret, whose text is "" if the packet has none. *ret_fd is -1 or a descriptor (close-on-exec)
+ * that the caller owns. owner: of descriptors that are not handed out, as for async_close(). 0; -EAGAIN; -ECONNRESET at
+ * the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two descriptors). [any, one at a
+ * time] */
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * front.c: wsd's end of the shared memory.
- * Owns both mappings, their descriptors and the private truth about them: cursors, generations, who holds which slot
- * and chunk. [loop]
- * Keeps: nothing read from `up` is used before it is copied and checked against the private truth; a slot is used again
+ * Owns both mappings, their descriptors and the private truth about them: cursors, generations, which job holds which
+ * slot and chunk. [loop]
+ * Keeps: nothing read from `up` is used before it is copied and checked against the private truth. A slot is used again
  * only after its completion.
  * Does not know jobs or processes, and never waits. */
 #include "ring/ring.h"
@@ -27,7 +27,7 @@ int front_init(struct front *f)
 
     memset(f, 0, sizeof(*f));
     f->down_fd = f->up_fd = f->bell_fd = -1;
-    /* F_SEAL_FUTURE_WRITE: our writable mapping stays, nobody gets another one */
+    /* F_SEAL_FUTURE_WRITE: our writable mapping stays, no other process gets one */
     r = region_new("wsd-down", down_arena + RING_ARENA_SIZE, F_SEAL_FUTURE_WRITE, &f->down_fd, &map);
     if (r < 0)
         return r;
@@ -74,8 +74,8 @@ void front_deinit(struct front *f)
     f->bell_fd = close_fd(f->bell_fd);
 }
 
-/* The lowest run of n chunks of the down arena: what was used before has its pages on both sides. RING_NONE where there
- * is none. */
+/* The lowest run of n free chunks of the down arena: chunks that were used before have their pages on both sides.
+ * RING_NONE: there is none. */
 static uint32_t chunks_take(struct front *f, uint32_t n)
 {
     uint32_t run = 0;
@@ -184,21 +184,21 @@ bool front_ring(struct front *f)
     uint32_t nobody = 0;
 
     /* acq_rel, an RMW of zero: partner is the RMW by which a worker stops searching, after which it looks at the ring
-     * once more. Either it sees the tail then, or we see that it has stopped. Who is being woken has that look before
-     * him, and who came since then, too. */
+     * once more. Either that worker sees the tail then, or we see that it has stopped. A worker that is being woken, or
+     * has begun to search since, has that look still ahead. */
     if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) != 0 ||
         !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return false;
-    /* One sleeper: it wakes the next itself while there is more. Where there is none each will search, which clears the
-     * bit, before it sleeps. */
+    /* Wakes one sleeper, which wakes the next itself while there is more. If there is no sleeper, each worker will
+     * search before it sleeps, and a search clears the bit. */
     return eventcount_notify(&f->up->doorbell, 1, true);
 }
 
 void front_submitted(struct front *f)
 {
-    /* seq_cst RMW of zero: partner is the one in eventcount_prepare(). Where that one is later, its worker looks at the
-     * ring after it, and sees the tail. Where it was earlier, so was the end of the worker's slot, and we see that. */
+    /* seq_cst RMW of zero: partner is the one in eventcount_prepare(). If that one is later, its worker looks at the
+     * ring after it, and sees the tail. If it was earlier, so was the end of the worker's slot, and we see that. */
     atomic_fetch_add_explicit(&f->up->doorbell.waiters, 0, memory_order_seq_cst);
 }
 
@@ -210,7 +210,7 @@ bool front_recall(struct front *f, uint32_t slot)
         return true;
     if (f->begun[slot])
         return false;
-    /* relaxed: nothing is handed over by it; the worker's CAS fails or ours does */
+    /* relaxed: it hands nothing over; the worker's CAS fails or ours does */
     if (!atomic_compare_exchange_strong_explicit(&f->up->slots[slot].state, &word,
                                                  ring_word(f->generation[slot], RING_RECALLED), memory_order_relaxed,
                                                  memory_order_relaxed))
@@ -222,15 +222,15 @@ bool front_recall(struct front *f, uint32_t slot)
 uint32_t front_close(struct front *f, uint32_t slot)
 {
     f->begun[slot] = 1;
-    if (f->n_items[slot] == 1 || f->closed[slot]) /* whatever stands there now */
+    if (f->n_items[slot] == 1 || f->closed[slot]) /* whatever `at` says now */
         return f->turn[slot];
-    /* acquire: partner is the release CAS in back_turn(), so the records of those before are there; its next CAS
+    /* acquire: partner is the release CAS in back_turn(), so the records of the jobs before are there; its next CAS
      * fails */
     uint64_t word = atomic_fetch_or_explicit(&f->up->bundles[slot].at, BUNDLE_CLOSED, memory_order_acquire);
     uint32_t at = (uint32_t)word & ~BUNDLE_CLOSED;
 
     if (word >> 32 != f->generation[slot] || at >= f->n_items[slot])
-        at = 0; /* nonsense: what nobody can vouch for is begun again */
+        at = 0; /* malformed: jobs that cannot be accounted for are begun again */
     f->closed[slot] = 1;
     return f->turn[slot] = (uint8_t)at;
 }
@@ -239,8 +239,8 @@ void front_go_on(struct front *f, uint32_t slot)
 {
     if (front_close(f, slot) + 1 >= f->n_items[slot])
         return;
-    /* release: partner is the acquire load in back_take(); what was recalled meanwhile is not begun. Who had looked
-     * sleeps, or will look once more, as for new work. */
+    /* release: partner is the acquire load in back_take(); what was recalled meanwhile is not begun. A worker that had
+     * looked sleeps, or will look once more, as for new work. */
     atomic_fetch_sub_explicit(&f->up->hold, 1, memory_order_release);
     front_ring(f);
 }
@@ -278,7 +278,7 @@ int front_ended_whole(struct front *f, uint32_t slot, uint32_t item, struct fron
     ret->started_usec = end.started_usec;
     ret->ended_usec = end.started_usec + end.run_usec;
     ret->cpu_usec = end.cpu_usec;
-    ret->done = ret->total = 0; /* one that tells progress is the last of its slot */
+    ret->done = ret->total = 0; /* a job that reports progress is the last of its slot */
     *ret->error = *ret->status = 0;
     return 0;
 }
@@ -340,7 +340,7 @@ bool front_running_bundle(struct front *f, uint32_t slot, uint64_t *ret_started_
     return true;
 }
 
-/* Of a text that may change while it is copied. */
+/* Copies a text that may change while it is copied. */
 static void text_copy(char *to, const volatile char *from, size_t size)
 {
     size_t n = 0;
@@ -350,7 +350,7 @@ static void text_copy(char *to, const volatile char *from, size_t size)
     to[n] = 0;
 }
 
-/* What may be shown to people: the other side writes what it likes. */
+/* Makes the text safe to display: the other side may write anything. */
 static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
 {
     char text[RING_TEXT];
@@ -359,7 +359,8 @@ static void line_copy(char ret[RING_TEXT], const volatile char from[RING_TEXT])
     escape_text(ret, RING_TEXT, text);
 }
 
-/* Copies the answer half. The worker is done with it; a liar may still write: each field is taken once. */
+/* Copies the answer half. The worker is done with it, but a malicious executor may still write: each field is read
+ * once. */
 static int answer_copy(struct front *f, uint32_t slot, struct front_completion *ret)
 {
     volatile struct up_slot *u = &f->up->slots[slot];
@@ -412,7 +413,7 @@ static int output_check(struct front *f, uint32_t chunk, uint32_t generation, st
     return 0;
 }
 
-/* One entry of the ring at the private cursor, which moves on. */
+/* Reads one entry of the ring at the private cursor, and moves the cursor on. */
 static int completion_read(struct front *f, struct front_completion *ret)
 {
     struct completion *c = &f->up->completions[f->head % RING_COMPLETIONS];
@@ -447,8 +448,8 @@ static bool completion_there(struct front *f, uint64_t position)
            position + 1;
 }
 
-/* What the one after the next will be read from comes from another core meanwhile. Whatever stands there, it is a
- * slot's address. */
+/* Prefetches what the entry after the next will need, since it comes from another core. Any value there gives a slot's
+ * address. */
 static void fetch_ahead(const struct front *f)
 {
     uint64_t value =
@@ -496,8 +497,8 @@ void front_release(struct front *f, uint32_t chunk, uint32_t run)
 
 bool front_asleep(struct front *f)
 {
-    /* seq_cst, both the RMW and the look behind it: partners are the executor's RMW that pushes, and its look behind
-     * that; one of the two sees the other, so no completion is left lying while the loop sleeps */
+    /* seq_cst, both the RMW and the look after it: partners are the executor's RMW that pushes, and its look after
+     * that. One of the two sees the other, so no completion is left while the loop sleeps */
     atomic_exchange_explicit(&f->up->asleep, 1, memory_order_seq_cst);
     if (atomic_load_explicit(&f->up->completions[f->head % RING_COMPLETIONS].seq, memory_order_seq_cst) != f->head + 1)
         return false;
@@ -516,7 +517,7 @@ enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_compl
     uint64_t word = atomic_load_explicit(&f->up->slots[slot].state, memory_order_acquire);
 
     if (word >> 32 != f->generation[slot])
-        return RING_RUNNING; /* scribbled over: nothing is known, so the careful answer */
+        return RING_RUNNING; /* scribbled over: nothing is known, so this is the careful answer */
     switch ((uint32_t)word) {
     case RING_QUEUED:
         return RING_QUEUED;
@@ -553,7 +554,7 @@ bool front_fault(struct front *f, struct fault_note *ret)
     text_copy(backtrace, f->up->fault.backtrace, FAULT_TRACE);
     escape_lines(ret->backtrace, FAULT_TRACE, backtrace);
     if (ret->slot >= RING_SLOTS && ret->slot < ring_lane_slot(RING_LANES, 0))
-        return true; /* of a direct lane: who has opened that knows the rest */
+        return true; /* of a direct lane: the code that opened the lane knows the rest */
     if (ret->slot >= RING_SLOTS || !f->handed[ret->slot] || f->generation[ret->slot] != ret->generation)
         ret->slot = RING_NONE;
     return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lane.c: the three ends of a direct lane.
- * Owns the mappings; each end its private cursor and generations. Who may call what stands in lane.h.
- * Keeps: each call is claimed at most once and answered at most once; no size, offset or index that another process
+ * Owns the mappings; each end owns its private cursor and generations. lane.h says which thread may call what.
+ * Keeps: each call is claimed at most once and answered at most once. No size, offset or index that another process
  * wrote is used before it was copied and checked.
  * Does not know plugins, sockets or users. */
 #include "ring/lane.h"
@@ -20,9 +20,9 @@
 #include "ring/region.h"
 
 #define SPIN_MAX_NSEC 50000u
-#define SPIN_MIN_NSEC 2000u  /* who is awake has answered a small call by then */
-#define SPIN_PROBE    256u   /* after so many misses it is tried again in full */
-#define BURST_NSEC    50000u /* a call so soon after the end of the last one is one of many */
+#define SPIN_MIN_NSEC 2000u  /* a worker that is awake has answered a small call by then */
+#define SPIN_PROBE    256u   /* after this many misses the full time is tried again */
+#define BURST_NSEC    50000u /* a call this soon after the end of the last is one of many */
 #define SPIN_LOOKS    32     /* between looks at the clock */
 
 #define MEMORY_SIZE page_up(sizeof(struct lane_memory))
@@ -39,7 +39,7 @@ int lane_front_init(struct lane_front *f)
     if (r < 0)
         return r;
     f->memory = map;
-    /* our writable mapping stays, nobody gets another one */
+    /* our writable mapping stays, no other process gets one */
     r = region_new("wsd-grant", GRANT_SIZE, F_SEAL_FUTURE_WRITE, &f->grant_fd, &map);
     if (r < 0) {
         lane_front_deinit(f);
@@ -176,7 +176,7 @@ void lane_back_deinit(struct lane_back *b)
 }
 
 /* seq_cst: partner is the store in lane_client_push(), after lane_back_look(false). A tail further ahead than the ring
- * is long is nonsense, and there is nothing to take. */
+ * is long is malformed, and there is nothing to take. */
 static uint64_t waiting(struct lane_back *b, uint64_t head)
 {
     uint64_t n = atomic_load_explicit(&b->memory->tail, memory_order_seq_cst) - head;
@@ -202,7 +202,7 @@ bool lane_back_brief(struct lane_back *b)
 
 bool lane_back_cared_for(struct lane_back *b)
 {
-    /* seq_cst: after the look at the tail; partner is lane_back_look(false), after which that one looks itself */
+    /* seq_cst: after the look at the tail; partner is lane_back_look(false), after which that worker looks itself */
     return lane_back_brief(b) && atomic_load_explicit(&b->memory->looking, memory_order_seq_cst) != 0;
 }
 
@@ -260,7 +260,7 @@ static uint32_t aligned(uint32_t size)
     return (size + LANE_ALIGN - 1) & ~(LANE_ALIGN - 1);
 }
 
-/* The call at `at` of the copy; *ret_next: where the next one is. */
+/* Reads the call at `at` of the copy; *ret_next: where the next one is. */
 static int part_of(const struct lane_request *q, uint32_t at, uint32_t output_at, struct lane_part *ret,
                    uint32_t *ret_next)
 {
@@ -311,7 +311,7 @@ int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
     memcpy(ret->bytes, (const void *)(uintptr_t)s->bytes, ret->size);
     if (part_of(ret, 0, 0, &ret->call, &at) < 0)
         return -EBADMSG;
-    part = ret->call; /* all of them, so that none is begun where one is nonsense */
+    part = ret->call; /* checks all of them, so that none begins if one is malformed */
     for (uint32_t i = 1; i < ret->n_items; i++)
         if (next_part(ret, &part, &part) < 0)
             return -EBADMSG;
@@ -490,8 +490,8 @@ void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint6
     if (lane_client_lost(c)) {
         uint64_t word = ring_word(generation, LANE_QUEUED);
 
-        /* nobody will look: as if the client had been told so. Where it fails, wsd has judged or the call runs
-         * still. */
+        /* No worker will look: as if the client had been told so. If the CAS fails, wsd has given its verdict, or the
+         * call still runs. */
         atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_LOST),
                                                 memory_order_acq_rel, memory_order_relaxed);
     }
@@ -501,8 +501,8 @@ bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief)
 {
     if (c->brief != brief)
         atomic_store_explicit(&c->memory->brief, c->brief = brief, memory_order_relaxed);
-    /* seq_cst: after the tail; partner is lane_back_look(): who is seen here looks at the tail after it has said that
-     * it looks no more */
+    /* seq_cst: after the tail; partner is lane_back_look(): a worker seen here looks at the tail after it has announced
+     * that it looks no more */
     if (brief && atomic_load_explicit(&c->memory->looking, memory_order_seq_cst) != 0)
         return true;
     return !eventcount_notify(&c->memory->bell, brief ? 1 : n, true) || now_nsec() - c->ended_nsec < BURST_NSEC;
@@ -517,14 +517,14 @@ void lane_client_press(struct lane_client *c)
 
 bool lane_client_ended(struct lane_client *c, uint32_t slot)
 {
-    /* acquire: partners are the CASes in lane_back_answer() and lane_front_judge(). A word of another generation cannot
-     * be but by scribbling: that is an end, too. */
+    /* acquire: partners are the CASes in lane_back_answer() and lane_front_judge(). A word of another generation can
+     * only come from scribbling, and counts as an end, too. */
     uint64_t word = atomic_load_explicit(&c->memory->slots[slot].state, memory_order_acquire);
 
     return word != ring_word(c->generation[slot], LANE_QUEUED) && word != ring_word(c->generation[slot], LANE_RUNNING);
 }
 
-/* As long as it has paid of late: twice as long after a hit, half as long after a miss. */
+/* Spins for as long as has paid lately: the time doubles after a hit, and halves after a miss. */
 bool lane_client_spin(struct lane_client *c, bool (*ended)(void *arg), void *arg)
 {
     uint64_t end = 0;
@@ -596,7 +596,7 @@ void lane_client_end(struct lane_client *c, uint32_t slot, uint32_t item, struct
     *ret_output = c->memory->slots[slot].output + c->pushed[slot].output_at[item];
 }
 
-/* A text that may change while it is copied, as people may see it. */
+/* Copies a text that may change meanwhile, made safe to display. */
 static void text_take(char to[RING_TEXT], const char *text)
 {
     const volatile char *from = text;

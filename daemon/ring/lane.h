@@ -1,45 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * lane.h: a direct lane: a private ring in shared memory from one client straight into the executor of its trust
- * domain. Layout, and the three ends: `front` is wsd's, `back` the executor's, `client` the client library's.
+ * domain. Declares the layout and its three ends: `front` is wsd's, `back` the executor's, `client` the client
+ * library's.
  *
  * Two regions, each a sealed memfd that wsd makes:
  *
- *   memory  written by client and executor (and by wsd, after a death): submission ring, slots
- *   grant   written by wsd alone (F_SEAL_FUTURE_WRITE), read by both: credit, which numbers may be called, verdicts
+ *    memory  written by client and executor (and by wsd, after a death): submission ring, slots
+ *    grant   written by wsd alone (F_SEAL_FUTURE_WRITE), read by both: credit, which numbers may be called, verdicts
  *
- * One slot is one call, or up to LANE_ITEMS calls of one function, which one worker runs one behind the other: a
- * bundle. Its life, in slots[i].state, generation in the upper half:
+ * One slot is one call, or a bundle: up to LANE_ITEMS calls of one function, which one worker runs one after the other.
+ * The life of a slot, in slots[i].state, with the generation in the upper half:
  *
- *     client      FREE -> QUEUED        fills the request first (release), then the ring, then notifies `bell`; or not,
- *                                       where all is brief and somebody looks on
- *     worker      QUEUED -> RUNNING     compare-and-swap; then copies the request
- *     worker      RUNNING -> DONE       compare-and-swap (release), after the answer; then notifies `done`
- *     client      DONE, LOST -> FREE    with the next generation, when it has taken the answer
- *     wsd         QUEUED, RUNNING -> LOST   compare-and-swap, when the executor is dead; the verdict is in `grant` then
+ *      client      FREE -> QUEUED        fills the request first (release), then the ring, then notifies `bell`;
+ *                                        no notify is needed where all calls are brief and a worker is looking
+ *      worker      QUEUED -> RUNNING     compare-and-swap; then copies the request
+ *      worker      RUNNING -> DONE       compare-and-swap (release), after the answer; then notifies `done`
+ *      client      DONE, LOST -> FREE    with the next generation, when it has taken the answer
+ *      wsd         QUEUED, RUNNING -> LOST   compare-and-swap, when the executor is dead; `grant` has the verdict then
  *
- * So each call has one answer, whoever dies when: one compare-and-swap decides. There is no completion ring: the slot's
- * word says all that an entry of one would say, and there is nothing that could disagree with it.
+ * So each call has exactly one answer, whichever process dies: one compare-and-swap decides. There is no completion
+ * ring. The slot's word says all that an entry of such a ring would say, so the two cannot disagree.
  *
- * Which call of a bundle has its turn is in slots[i].turn:
+ * slots[i].turn says which call of a bundle has its turn:
  *
- *     client      0                     before QUEUED
- *     worker      n -> n + 1            compare-and-swap (release), after the end of call n, where that said nothing
- *     but output client      n -> n | LANE_CLOSED  no other gets its turn: those behind n are the client's again
+ *      client      0                     before QUEUED
+ *      worker      n -> n + 1            compare-and-swap (release), after the end of call n, if call n gave nothing
+ *                                        but output
+ *      client      n -> n | LANE_CLOSED  no further call gets its turn: the calls after n are the client's again
  *
- * The slot's answer, or wsd's verdict, is that of the one which had its turn last; those before it have `ends`, those
- * behind it were not begun.
+ * The slot's answer, or wsd's verdict, belongs to the call that had its turn last. The calls before it have `ends`. The
+ * calls after it were not begun.
  *
- * Nobody believes what another may have written: the executor copies request and numbers once, checks the copies, and
- * works on them; its cursor and its table of calls are private; it waits for nothing in here. Who the user is and what
- * he may call it has from wsd. What wsd needs to keep time limits lies in `up`, which the client has not got. The
- * client believes wsd, and of the executor's answer no size. A client that scribbles loses its own calls; the executor
- * shuts a lane that rings again and again without a call (executor/lane.c).
+ * No side trusts what another may have written. The executor copies the request and the numbers once, checks the copies
+ * and works on them. Its cursor and its table of calls are private, and it waits for nothing in this memory. wsd tells
+ * it which user calls and what that user may call. What wsd needs to keep time limits lies in `up`, which the client
+ * does not have. The client trusts wsd, but no size in the executor's answer. A client that scribbles loses its own
+ * calls. The executor shuts a lane that rings again and again without a call (executor/lane.c).
  *
- *               | client_* | back_* | front_*
- *  client_*     |    no    |  yes   |  yes        one thread a lane
- *  back_*       |   yes    |  yes   |  yes        any worker
- *  front_*      |   yes    |  yes   |   no        wsd's loop
+ *                | client_* | back_* | front_*
+ *   client_*     |    no    |  yes   |  yes        one thread a lane
+ *   back_*       |   yes    |  yes   |  yes        any worker
+ *   front_*      |   yes    |  yes   |   no        wsd's loop
  */
 #pragma once
 
@@ -55,7 +57,7 @@
 #define LANE_VERSION 2u
 
 #define LANE_SLOTS  RING_LANE_SLOTS
-#define LANE_BINDS  64u   /* functions that are bound at a time */
+#define LANE_BINDS  64u   /* functions bound at a time */
 #define LANE_ITEMS  32u   /* calls in one slot */
 #define LANE_ROOM   2048u /* bytes of their arguments and inputs, with struct lane_item; larger ones go by the socket */
 #define LANE_OUTPUT 2048u /* bytes of output */
@@ -66,26 +68,27 @@ enum lane_state { LANE_FREE = 0, LANE_QUEUED = 1, LANE_RUNNING = 2, LANE_DONE = 
 /* How a call ended. */
 enum lane_outcome {
     LANE_ENDED = 0, /* its function returned: exit */
-    /* it was not begun: no credit, or a number that is not allowed (any more): by the socket, then */
+    /* The call was not begun: no credit, or its number is not allowed now. The client sends it by the socket
+     * instead. */
     LANE_REFUSED = 1,
     LANE_CANCELLED = 2,
     LANE_TIMED_OUT = 3,
-    LANE_OVERFLOW = 4, /* its output is larger than the room that it was given */
+    LANE_OVERFLOW = 4, /* its output is larger than its room */
     LANE_CRASHED = 5,  /* verdicts of wsd, from here on */
     LANE_INTERRUPTED = 6,
     LANE_UNTOUCHED = 7, /* it had not begun */
-    LANE_AGAIN = 8,     /* it had, and may run twice */
+    LANE_AGAIN = 8,     /* it had begun, and may run twice */
 };
 
-/* One call, in bytes[]: this, its arguments, each with its NUL, and from a multiple of LANE_ALIGN on its input; the
- * next one follows so, too. */
+/* One call, in bytes[]: this struct, then its arguments, each with its NUL, then its input at a multiple of LANE_ALIGN.
+ * The next call follows at a multiple of LANE_ALIGN. */
 struct lane_item {
     uint32_t argc, args_size, input_size;
-    uint32_t room; /* for output, which lies so behind that of those before it */
+    uint32_t room; /* bytes for its output, which follows the output of the calls before it */
 };
 #define LANE_ALIGN 16u
 
-/* The end of a call that the next one was run behind: its function has returned 0 and said nothing but output. */
+/* The end of a call that was not the last of its bundle: its function has returned 0 and gave nothing but output. */
 struct lane_end {
     uint32_t run_usec, cpu_usec, output_size;
 };
@@ -99,7 +102,7 @@ struct lane_slot {
     uint32_t size;         /* in bytes[] */
     uint64_t timeout_usec; /* of each call */
     uint8_t bytes[LANE_ROOM] __attribute__((aligned(64)));
-    /* the answer [worker writes before DONE, and of calls that are over before turn] */
+    /* the answer [worker writes before DONE; for calls that are over, before `turn` moves on] */
     _Atomic uint32_t turn __attribute__((aligned(64)));
     uint32_t outcome;
     int32_t exit;
@@ -115,12 +118,13 @@ struct lane_memory {
     uint32_t magic, version;
     _Atomic uint64_t tail __attribute__((aligned(64))); /* [atomic: release by the client, acquire by workers] */
     _Atomic uint64_t ring[LANE_SLOTS];                  /* ring_word(generation, slot) */
-    /* 1: all that is under way is over before another worker would be awake: one who looks is enough [atomic: relaxed,
-     * by the client before `looking` is read, or bell notified] */
+    /* 1: all calls under way will end before another worker would be awake, so one looking worker is enough. [atomic:
+     * relaxed, by the client before it reads `looking` or notifies bell] */
     _Atomic uint32_t brief __attribute__((aligned(64)));
-    /* workers that look again before they sleep, or run what is not brief [atomic: seq_cst] */
+    /* Count of workers that will look here again before they sleep or run anything that is not brief. [atomic:
+     * seq_cst] */
     _Atomic uint32_t looking;
-    struct eventcount bell __attribute__((aligned(64))); /* idle workers sleep on it, beside all others */
+    struct eventcount bell __attribute__((aligned(64))); /* idle workers sleep on it and on all others */
     struct eventcount done __attribute__((aligned(64))); /* the client sleeps on it */
     struct lane_slot slots[LANE_SLOTS];
 };
@@ -135,7 +139,7 @@ struct lane_verdict {
 struct lane_grant {
     uint32_t magic, version;
     _Atomic uint32_t credit;              /* calls that may run at once; 0: none for now [atomic: relaxed] */
-    _Atomic uint32_t lost;                /* 1: the executor is dead, nobody will take a call [atomic: seq_cst] */
+    _Atomic uint32_t lost;                /* 1: the executor is dead, no worker will take a call [atomic: seq_cst] */
     _Atomic uint32_t allowed[LANE_BINDS]; /* 1: this number may be called [atomic: release/acquire] */
     struct lane_verdict verdicts[LANE_SLOTS];
 };
@@ -154,11 +158,11 @@ void lane_front_deinit(struct lane_front *f);
 void lane_front_credit(struct lane_front *f, uint32_t credit);
 void lane_front_allow(struct lane_front *f, uint32_t bind, bool yes);
 void lane_front_cancel(struct lane_front *f); /* every call */
-/* From here on clients take back what they push. Before the slots are looked at. */
+/* From here on clients take back what they push. Call before looking at the slots. */
 void lane_front_lost(struct lane_front *f);
-/* One look at a slot's word, which says anything. */
+/* Reads a slot's word once. The word may hold any value. */
 enum lane_state lane_front_look(struct lane_front *f, uint32_t slot, uint32_t *ret_generation);
-/* Ends a call that was seen in this state with this verdict. False: it has moved on; look again. */
+/* Ends a call that was seen in this state with this verdict. False: its state has changed; look again. */
 bool lane_front_judge(struct lane_front *f, uint32_t slot, uint32_t generation, enum lane_state seen,
                       enum lane_outcome outcome, const char *error);
 
@@ -170,13 +174,13 @@ struct lane_back {
     _Atomic uint64_t head; /* [atomic: acq_rel, among workers] */
 };
 
-/* A call in a request, and where its parts are. */
+/* One call of a request, and where its parts are. */
 struct lane_part {
     uint32_t argc, args_size, input_size, room;
     uint32_t args_at, input_at, output_at;
 };
 
-/* A request: a private copy, checked, and the call in it that has its turn. */
+/* A request: a checked private copy, and its call that has its turn. */
 struct lane_request {
     uint32_t bind, n_items, item, size;
     uint64_t timeout_usec;
@@ -198,27 +202,29 @@ struct lane_answer {
 int lane_back_init(struct lane_back *b, int memory_fd, int grant_fd);
 void lane_back_deinit(struct lane_back *b);
 bool lane_back_ready(struct lane_back *b); /* [any worker] */
-/* Who calls it is one who looks on, until it says that it is none any more, and then looks once more. [any worker] */
+/* yes: from now on the calling worker counts as looking. Otherwise it stops, and must look once again after this call.
+ * [any worker] */
 void lane_back_look(struct lane_back *b, bool yes);
-/* Those who look are enough for what is waiting. [any worker who does not] */
+/* Whether the looking workers are enough for what is waiting. [any worker that does not look] */
 bool lane_back_cared_for(struct lane_back *b);
-/* The same as lane_back_look(false), where others look and are enough. [any worker who looks] */
+/* The same as lane_back_look(false), but only if other workers look and are enough. [any worker that looks] */
 bool lane_back_yield(struct lane_back *b);
 bool lane_back_brief(struct lane_back *b); /* [any worker] */
 /* The next slot, or RING_NONE. [any worker] */
 uint32_t lane_back_take(struct lane_back *b, uint32_t *ret_generation);
-/* The number that it calls, before it is claimed: any. [the worker that took it] */
+/* The number that the slot calls, read before the claim: it may be any value. [the worker that took it] */
 uint32_t lane_back_bind(const struct lane_back *b, uint32_t slot);
-/* QUEUED -> RUNNING. False: withdrawn, or nonsense. [the worker that took it] */
+/* QUEUED -> RUNNING. False: withdrawn, or malformed. [the worker that took it] */
 bool lane_back_claim(struct lane_back *b, uint32_t slot, uint32_t generation);
-/* 0: the first call has its turn; or -EBADMSG where any of it is nonsense. [the worker that claimed it] */
+/* Copies and checks the request. 0: the first call has its turn; -EBADMSG: some part is malformed. [the worker that
+ * claimed it] */
 int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret);
-/* The call that has its turn is over, and well: the next one has it now. False: there is none, or the client has closed
- * them or wants them cancelled: lane_back_answer(). */
+/* The call that has its turn has succeeded. True: the next call has its turn now. False: there is no next one, or the
+ * client has closed the bundle or cancelled it; then call lane_back_answer(). */
 bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end,
                     const void *output);
-/* The answer of the call that has its turn; RUNNING -> DONE, and the client is woken: whether it slept. Nothing happens
- * where wsd has judged already. */
+/* Writes the answer of the call that has its turn, RUNNING -> DONE, and wakes the client. Returns whether the client
+ * slept. Does nothing if wsd has given its verdict already. */
 bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at,
                       const struct lane_answer *a);
 uint32_t lane_back_credit(const struct lane_back *b);
@@ -236,7 +242,7 @@ struct lane_client {
     struct lane_memory *memory;
     const struct lane_grant *grant;
     uint64_t tail;       /* private copy */
-    uint64_t spin_nsec;  /* how long it pays to spin; adapted */
+    uint64_t spin_nsec;  /* how long it pays to spin; adapts */
     uint64_t ended_nsec; /* of the last slot */
     uint32_t n_misses;
     bool may_spin; /* more than one CPU */
@@ -254,7 +260,8 @@ struct lane_call {
     size_t room; /* for output */
 };
 
-/* What came back. Texts are copies; output points into the slot: copy it out once, before lane_client_free_slot(). */
+/* The answer of a call. Texts are copies. output points into the slot: copy it out once, before
+ * lane_client_free_slot(). */
 struct lane_result {
     enum lane_outcome outcome;
     int exit;
@@ -267,37 +274,38 @@ struct lane_result {
 
 int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool may_spin);
 void lane_client_deinit(struct lane_client *c);
-/* Whether there is a slot for a call: credit, an executor. */
+/* Whether there are a free slot, credit and a live executor for a call. */
 bool lane_client_has_room(const struct lane_client *c);
 bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for now */
-/* True: the lane is dead, and will not be alive again. */
+/* True: the lane is dead for good. */
 bool lane_client_lost(const struct lane_client *c);
 bool lane_client_allowed(const struct lane_client *c, uint32_t bind);
-/* A slot, which there is; then its calls, in their order; then lane_client_push(), or with none of them
- * lane_client_free_slot(). */
+/* Gives a slot. Requires that one is free. Add its calls in order, then call lane_client_push(), or
+ * lane_client_free_slot() if none was added. */
 uint32_t lane_client_begin(struct lane_client *c);
-/* False: it does not fit behind those before it. */
+/* False: the call does not fit after those before it. */
 bool lane_client_add(struct lane_client *c, uint32_t slot, const struct lane_call *call);
-/* lane_client_ring() is to follow. */
+/* Publishes the slot. lane_client_ring() must follow. */
 void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint64_t timeout_usec);
-/* n slots were pushed. brief: they and all that is under way are over before another worker would be awake; then one is
- * woken at most, none where somebody looks on, and if it takes long after all, lane_client_press(). True: it may pay to
- * spin for an end: nobody had to be woken, or it is one of many that come one behind the other, and whoever is woken
- * stays awake for the next. */
+/* Tells workers that n slots were pushed. brief: these and all calls under way will end before another worker would be
+ * awake. Then this wakes at most one worker, and none if a worker is looking. If the calls take long after all, call
+ * lane_client_press(). True: it may pay to spin for an end. Either no worker had to be woken, or this push is one of
+ * many in a row, and a woken worker stays awake for the next. */
 bool lane_client_ring(struct lane_client *c, uint32_t n, bool brief);
-/* It is not brief: all workers may come. */
+/* The calls are not brief after all: all workers may come. */
 void lane_client_press(struct lane_client *c);
-/* Waits for what ended() looks at; as long as that pays at most, or so long. True: it has ended. */
+/* Waits until ended() says true. lane_client_spin() spins for as long as that pays; lane_client_sleep() sleeps once,
+ * for timeout_usec at most. True: it has ended. */
 bool lane_client_spin(struct lane_client *c, bool (*ended)(void *arg), void *arg);
 bool lane_client_sleep(struct lane_client *c, bool (*ended)(void *arg), void *arg, uint64_t timeout_usec);
 bool lane_client_ended(struct lane_client *c, uint32_t slot); /* a look */
-/* Those behind the one that has its turn will not be begun any more; which one that is. */
+/* Closes the bundle: calls after the one that has its turn will not begin. Returns which one has its turn. */
 uint32_t lane_client_close(struct lane_client *c, uint32_t slot);
-/* Of a slot that has ended: which call had its turn last. */
+/* Which call of an ended slot had its turn last. */
 uint32_t lane_client_last(struct lane_client *c, uint32_t slot);
-/* Of a call before that one. */
+/* The end of a call before that one. */
 void lane_client_end(struct lane_client *c, uint32_t slot, uint32_t item, struct lane_end *ret,
                      const void **ret_output);
-/* Of that one. */
+/* The answer of that one. */
 void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result *ret);
 void lane_client_free_slot(struct lane_client *c, uint32_t slot);

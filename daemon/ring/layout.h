@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layout.h: the shared memory between wsd and one executor. Nothing in it points anywhere; all is offsets and numbers.
+ * layout.h: the shared memory between wsd and one executor. It holds no pointers, only offsets and numbers.
  *
  * Two regions, each a sealed memfd:
  *
- *   down  written by wsd, mapped read-only by the executor (F_SEAL_FUTURE_WRITE: not even the executor can change that)
- *           submission ring, request half of each slot, arena with arguments and inputs
- *   up    written by both
- *           completion ring, answer half of each slot with its state word, chunk table, fault note, arena with outputs
+ *    down  written by wsd, mapped read-only by the executor (F_SEAL_FUTURE_WRITE: even the executor cannot change that)
+ *            submission ring, request half of each slot, arena with arguments and inputs
+ *    up    written by both
+ *            completion ring, answer half of each slot with its state word, chunk table, fault note, arena with outputs
  *
- * A slot is one job that wsd has handed ahead. Its life, in up->slots[i].state, generation in the upper half:
+ * A slot is one job that wsd has handed ahead. Its life, in up->slots[i].state, with the generation in the upper half:
  *
- *     wsd         FREE -> QUEUED                     fills the down slot first, then stores the state (release)
- *     worker      QUEUED -> RUNNING                  compare-and-swap (acquire)
- *     wsd         QUEUED -> RECALLED                 compare-and-swap: cancelled before it ran
- *     worker      RUNNING -> DONE                    store (release) after the answer half is written
- *     worker      pushes DONE or RECALLED on the completion ring, exactly once
- *     wsd         takes it, -> FREE with the next generation
+ *      wsd         FREE -> QUEUED                     fills the down slot first, then stores the state (release)
+ *      worker      QUEUED -> RUNNING                  compare-and-swap (acquire)
+ *      wsd         QUEUED -> RECALLED                 compare-and-swap: cancelled before it ran
+ *      worker      RUNNING -> DONE                    store (release) after the answer half is written
+ *      worker      pushes DONE or RECALLED on the completion ring, exactly once
+ *      wsd         takes it, -> FREE with the next generation
  *
- * A *bundle* is a slot of several small jobs, which one worker runs one behind the other; `at` in its struct up_bundle
- * says which one has its turn. An answer that is output alone goes into a record, and the next one begins; any other is
- * the slot's own, and the bundle ends with it, as it does with its last job. Whoever closes it (wsd, where it wants
- * some of them back; the worker, where a job wants to say more than its output) keeps the next one from beginning:
+ * A *bundle* is a slot of several small jobs, which one worker runs one after the other. `at` in its struct up_bundle
+ * says which job has its turn. An answer that is only output goes into a record, and the next job begins. Any other
+ * answer, and that of the last job, is the slot's own, and the bundle ends with it. Closing a bundle keeps the next job
+ * from beginning. wsd closes it when it wants some of the jobs back, and the worker when a job has more to say than its
+ * output:
  *
- *     worker      at: i -> i + 1                     compare-and-swap (release), after record i was written; fails
- *     where it is closed either      at: i -> i, closed                 what is behind i is untouched, and the slot is
- *     i's alone worker      hold + 1, before DONE              where it ends before its last job: nobody takes what was
- *     submitted after it, wsd         hold - 1                           until what is behind i has its place before
- *     that again
+ *      worker      at: i -> i + 1                     compare-and-swap (release), after record i was written;
+ *                                                     fails if the bundle is closed
+ *      either      at: i -> i, closed                 the jobs after i are untouched, and the slot is i's alone
+ *      worker      hold + 1, before DONE              if the bundle ends before its last job: no worker takes what was
+ *      wsd         hold - 1                           submitted after it until the jobs after i are back before that
  *
- * wsd believes nothing that it reads from `up`: it keeps private cursors, its own table of slots, and looks at each
- * word once. The executor believes nothing either where that would turn another process's mistake into its own crash.
+ * wsd trusts nothing that it reads from `up`: it keeps private cursors and its own table of slots, and reads each word
+ * once. The executor trusts nothing either where that would turn another process's mistake into its own crash.
  */
 #pragma once
 
@@ -46,23 +47,23 @@
 #define RING_VERSION 12u
 
 #define RING_SLOTS       1024u         /* jobs handed ahead; bounds what a dying executor can hurt */
-#define RING_TINY        192u          /* bytes in each slot itself: what most jobs are given */
-#define RING_SMALL       4096u         /* bytes in the arena that belong to each slot for good */
-#define RING_ALIGN       16u           /* of an input behind arguments */
+#define RING_TINY        192u          /* bytes in each slot itself: enough for most jobs */
+#define RING_SMALL       4096u         /* bytes of the arena reserved for each slot */
+#define RING_ALIGN       16u           /* alignment of an input after its arguments */
 #define RING_CHUNK       (64u * 1024u) /* unit of the rest of the arena */
 #define RING_CHUNKS      1024u         /* in each direction */
 #define RING_RUN_MAX     16u           /* chunks in one piece: 1 MiB */
 #define RING_COMPLETIONS 4096u         /* >= slots + chunks, so the ring is never full */
 #define RING_TEXT        256u          /* error, status */
-/* that one job may hold: a reader that stands still costs no other job */
+/* Chunks that one job may hold. So a reader that stalls delays no other job. */
 #define RING_JOB_CHUNKS 64u
 #define RING_BUNDLE     128u       /* jobs in one slot */
-#define RING_WORTH_USEC 100u       /* of expected work for which another worker is worth waking */
-#define RING_RUNG       (1u << 29) /* of up->seek: wsd has woken a worker, which has not come to search */
+#define RING_WORTH_USEC 100u       /* expected work for which waking another worker pays */
+#define RING_RUNG       (1u << 29) /* bit of up->seek: wsd has woken a worker, which has not begun to search yet */
 #define RING_NONE       UINT32_MAX
 #define RING_LANES      64u        /* direct lanes of one executor (lane.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS 64u        /* calls under way in one of them */
-#define RING_ARENAS     RING_SLOTS /* that one executor has mapped: as many as jobs can use at once */
+#define RING_ARENAS     RING_SLOTS /* arenas mapped by one executor: as many as jobs can use at once */
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
 
@@ -71,8 +72,8 @@ static inline uint64_t ring_word(uint32_t generation, uint32_t low)
     return (uint64_t)generation << 32 | low;
 }
 
-/* An entry of the submission ring. expected_usec: how long wsd expects it to take, RING_WORTH_USEC where that is more,
- * or where it does not know. */
+/* An entry of the submission ring. expected_usec: how long wsd expects the job to take; RING_WORTH_USEC if that is
+ * longer or unknown. */
 static inline uint64_t ring_entry(uint32_t generation, uint32_t slot, uint32_t expected_usec)
 {
     return ring_word(generation, expected_usec << 16 | slot);
@@ -90,8 +91,8 @@ static inline uint32_t ring_entry_usec(uint64_t entry)
 
 _Static_assert((RING_ARENAS & (RING_ARENAS - 1)) == 0, "numbers may begin anew");
 
-/* Where an executor has the arena of a number. The next one there is called RING_ARENAS more: a job may be taken before
- * the control thread has heard that the one before is gone. */
+/* The place of an arena in the executor's table. The next arena in a place has a number that is RING_ARENAS higher: a
+ * worker may take its job before the control thread has heard that the old arena is gone. */
 static inline uint32_t ring_arena_place(uint32_t number)
 {
     return number % RING_ARENAS;
@@ -101,24 +102,24 @@ enum down_flags {
     DOWN_SAME_USER = 1u << 0,   /* the executor runs with the submitter's rights: it opens files itself */
     DOWN_INPUT_FD = 1u << 1,    /* the input is a sealed memfd that came over the control socket */
     DOWN_INPUT_PIPE = 1u << 2,  /* the input is streamed through a pipe that came over the control socket */
-    DOWN_INPUT_FILE = 1u << 3,  /* with FD: it is no memfd of wsd's but somebody's file, which may be changed and cut */
-    DOWN_INPUT_COPY = 1u << 4,  /* with FILE or PART: a function that gets it whole gets a copy */
+    DOWN_INPUT_FILE = 1u << 3,  /* with FD: not a memfd of wsd's but a file that others may change or truncate */
+    DOWN_INPUT_COPY = 1u << 4,  /* with FILE or PART: a function that gets the input whole gets a copy */
     DOWN_INPUT_PART = 1u << 5,  /* the input is a part of an arena */
     DOWN_OUTPUT_PART = 1u << 6, /* the output goes to a part of it */
     DOWN_ARENA = DOWN_INPUT_PART | DOWN_OUTPUT_PART,
-    DOWN_ELSEWHERE = DOWN_INPUT_FILE | DOWN_ARENA, /* something lies where the slot says, and not in it */
+    DOWN_ELSEWHERE = DOWN_INPUT_FILE | DOWN_ARENA, /* input or output lies outside the slot */
 };
 
 /* The request half. [wsd writes before QUEUED; executor reads after its CAS] */
 struct down_slot {
-    /* the first cache line: all that most jobs have */
+    /* The first cache line: all that most jobs need. */
     uint8_t id[16];
     uint32_t generation;
     uint32_t plugin;   /* number given by wsd in CONTROL_LOAD */
     uint16_t function; /* index in the plugin's table */
     uint16_t argc;     /* arguments, without argv[0] */
     uint16_t flags;    /* enum down_flags */
-    /* 0: it is one job; else a bundle of so many, each with a struct down_item in what would be the input */
+    /* 0: one job; else a bundle of this many jobs, each with a struct down_item in the input's place */
     uint16_t n_items;
     uint32_t directory_size; /* blob: directory, NUL included (0: none) .. */
     uint32_t args_size;      /* .. then arguments, each with its NUL .. */
@@ -126,12 +127,12 @@ struct down_slot {
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     uint32_t blob;           /* offset in `down` */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
-    /* the others: the blob where it has room here, which spares both sides another page; or what lies in a
-     * descriptor */
+    /* The other lines: the blob, if it fits here, which spares both sides another page; or where input and output lie
+     * in a descriptor. */
     union {
         uint8_t tiny[RING_TINY];
         struct {
-            uint64_t input_at;               /* DOWN_INPUT_FILE, DOWN_INPUT_PART: where in there it begins */
+            uint64_t input_at;               /* DOWN_INPUT_FILE, DOWN_INPUT_PART: offset of the input */
             uint64_t output_at, output_size; /* DOWN_OUTPUT_PART */
             uint32_t arena;                  /* DOWN_ARENA: its number, as CONTROL_ARENA said */
         };
@@ -140,9 +141,8 @@ struct down_slot {
 
 _Static_assert(offsetof(struct down_slot, tiny) == 64 && sizeof(struct down_slot) == 256, "one line, and three");
 
-/* A job of a bundle: what it has not in common with the others, but its id, which follows that of the one before.
- * Behind it, without a gap, its arguments, each with its NUL; then, 16-aligned, its input; then, 16-aligned, the next
- * one. */
+/* A job of a bundle: what differs from the other jobs. Its id is that of the job before it, plus one. Its arguments
+ * follow without a gap, each with its NUL. Then, 16-aligned, its input; then, 16-aligned, the next item. */
 struct down_item {
     uint32_t argc, args_size, input_size, unused;
 };
@@ -154,7 +154,7 @@ static inline uint64_t ring_aligned(uint64_t size)
     return (size + RING_ALIGN - 1) & ~(uint64_t)(RING_ALIGN - 1);
 }
 
-/* With zeros up to the next place: the executor sees all of it. */
+/* Copies data and pads it with zeros up to the alignment: the executor sees all of it. */
 static inline void ring_put(void *at, const void *data, size_t size)
 {
     if (size == 0)
@@ -172,17 +172,18 @@ struct down {
     struct down_slot slots[RING_SLOTS];
 };
 
-/* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
+/* What else an answer has. */
 enum up_texts {
     UP_TEXTS = 1,    /* error and status; without it both are "" */
-    UP_PROGRESS = 2, /* the job has told some */
+    UP_PROGRESS = 2, /* the job has reported progress */
 };
 
+/* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
 struct up_slot {
-    /* the first cache line: all that most answers have */
+    /* The first cache line: all that most answers need. */
     _Atomic uint64_t state; /* ring_word(generation, enum ring_state) */
-    /* CLOCK_MONOTONIC, when the job's time began. [atomic: relaxed; written before the CAS to RUNNING (release), so who
-     * reads RUNNING with acquire first, reads this job's time after] */
+    /* CLOCK_MONOTONIC when the job's time began. [atomic: relaxed; written before the CAS to RUNNING (release): a
+     * reader that has read RUNNING with acquire then reads this job's time] */
     _Atomic uint64_t started_usec;
     uint64_t ended_usec;
     uint64_t cpu_usec;    /* over all tasks of the job */
@@ -190,10 +191,11 @@ struct up_slot {
     uint32_t small_size;  /* bytes of output in the slot's small area, last in order */
     uint32_t worker;
     int32_t exit;
-    uint32_t messages; /* control packets MESSAGE that it sent: they come before its end */
+    uint32_t messages; /* MESSAGE packets that it sent on the control socket: they precede its end */
     uint32_t texts;    /* enum up_texts: what else is there */
-    uint32_t small_at; /* where those bytes begin: behind those of the bundle's jobs before */
-    /* [atomic: relaxed; wsd looks now and then] Of the job of this generation; another's says nothing. */
+    uint32_t small_at; /* where those bytes begin: after the output of the bundle's earlier jobs */
+    /* The progress of the job of generation progress_of; of another generation it is stale. [atomic: relaxed; wsd looks
+     * now and then] */
     _Atomic uint64_t progress_done __attribute__((aligned(64)));
     _Atomic uint64_t progress_total;
     _Atomic uint32_t progress_of;
@@ -203,10 +205,10 @@ struct up_slot {
 
 _Static_assert(offsetof(struct up_slot, progress_done) == 64, "one line");
 
-/* The answer of a job of a bundle that was not its last: it succeeded, and there is nothing but this. [its worker
+/* The answer of a job that was not the last of its bundle. It succeeded, and gave nothing but output. [its worker
  * writes before `at` moves on] */
 struct up_end {
-    uint32_t later_usec; /* than the first of them it started */
+    uint32_t later_usec; /* how much later than the first job it started */
     uint32_t run_usec, cpu_usec;
     uint16_t output_at, output_size; /* in the slot's small area */
 };
@@ -244,19 +246,19 @@ struct up_chunk {
     _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
 };
 
-/* Written by the fault handler in the executor, last word first seen: `written`, then `told`, then the bell. A plugin
- * that ends the process by exit() or quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
+/* Written by the fault handler in the executor, in this order: `written`, then `told`, then the bell. A plugin that
+ * ends the process by exit() or quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
 #define FAULT_EXIT 0x65786974 /* "exit" */
-/* The code, with signal 0, where the job has ended the thread of its worker. */
+/* The code, with signal 0, if the job has ended its worker's thread. */
 #define FAULT_THREAD 0x74687264 /* "thrd" */
-/* The same by the exit system call, of which the thread itself could tell nothing. */
+/* The same, but by the exit system call: the thread itself could report nothing. */
 #define FAULT_GONE  0x676f6e65 /* "gone" */
 #define FAULT_TRACE 2048u      /* bytes of a backtrace, with NUL */
-/* The code where the thread's stack was used up; then the address is the stack's size. */
+/* The code if the thread's stack was used up. Then the address is the stack's size. */
 #define FAULT_STACK 0x7374616b /* "stak" */
 
 struct fault_note {
-    _Atomic uint32_t written; /* 1: the rest is there (release/acquire); the first fault wins by CAS 0 -> 2 -> 1 */
+    _Atomic uint32_t written; /* 1: the rest is there (release/acquire). The first fault wins by CAS 0 -> 2 -> 1 */
     uint32_t slot;            /* RING_NONE: no job was running on that thread; ring_lane_slot(): a direct call */
     uint32_t generation;
     int32_t signal;
@@ -265,11 +267,11 @@ struct fault_note {
     uint64_t address;
     uint64_t cpu_usec;           /* of the job */
     _Atomic uint32_t told;       /* 1: the backtrace is whole too, and the process dies now (release/acquire) */
-    char backtrace[FAULT_TRACE]; /* a line a frame; whatever is there where the handler did not get to its end */
+    char backtrace[FAULT_TRACE]; /* one line per frame; incomplete if the handler did not finish */
 };
 
-/* What wsd has to know of a direct lane and its client must not be able to write. [worker that runs the call writes;
- * wsd looks] */
+/* What wsd must know of a direct lane, in memory that the lane's client cannot write. [worker that runs the call
+ * writes; wsd looks] */
 struct up_lane {
     _Atomic uint32_t running;  /* calls [atomic: seq_cst RMWs of workers; see up.lanes_watched] */
     _Atomic uint64_t begun;    /* calls since it was opened [atomic: relaxed] */
@@ -281,7 +283,7 @@ struct up_lane {
     } calls[RING_LANE_SLOTS];
 } __attribute__((aligned(128)));
 
-/* The number of a direct call where numbers of slots stand. */
+/* The number that stands for a direct call where a slot number is expected. */
 static inline uint32_t ring_lane_slot(uint32_t lane, uint32_t slot)
 {
     return RING_SLOTS + lane * RING_LANE_SLOTS + slot;
@@ -292,16 +294,16 @@ struct up {
     uint64_t size;
     uint64_t arena; /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
     struct eventcount doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
-    /* workers that search, and who was woken: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
+    /* count of searching workers, and wake-up bits: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
     _Atomic uint32_t seek __attribute__((aligned(64)));
-    /* 0: workers take from the ring. [atomic: release by both, acquire by who takes] */
+    /* 0: workers take from the ring. [atomic: release by both sides, acquire by the taker] */
     _Atomic uint32_t hold __attribute__((aligned(64)));
-    /* jobs that wait for free chunks; wsd notifies after releasing */
+    /* Jobs wait here for free chunks; wsd notifies after releasing some. */
     struct eventcount space __attribute__((aligned(64)));
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
-    /* 0: nobody looks at direct calls; whoever begins one makes it 1 and rings the bell; wsd then looks now and then
-     * until nothing moves, and makes it 0 again. [atomic: seq_cst RMWs; partner: running] */
+    /* 0: wsd does not look at direct calls. A worker that begins one then sets it to 1 and rings the bell. wsd looks
+     * now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner: running] */
     _Atomic uint32_t lanes_watched __attribute__((aligned(64)));
     struct fault_note fault __attribute__((aligned(64)));
     struct completion completions[RING_COMPLETIONS];
@@ -311,7 +313,7 @@ struct up {
     struct up_lane lanes[RING_LANES];
 };
 
-/* Offset in `down` of what a slot has itself. */
+/* Offset in `down` of a slot's `tiny` bytes. */
 static inline uint64_t ring_tiny(uint32_t slot)
 {
     return offsetof(struct down, slots) + slot * sizeof(struct down_slot) + offsetof(struct down_slot, tiny);

@@ -41,7 +41,7 @@ int region_map(int fd, int protection, uint64_t least, void **ret_map, uint64_t 
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
 
-    /* sealed against shrinking: a page that goes away would be a SIGBUS in whoever looks */
+    /* sealed against shrinking: a page that goes away would be a SIGBUS in any reader */
     if (seals < 0 || !(seals & F_SEAL_SHRINK))
         return -EBADMSG;
     if (fstat(fd, &st) < 0)

@@ -14,6 +14,6 @@ static inline uint64_t page_up(uint64_t n)
 /* Makes, maps and seals one: its size for good, and what else `seals` says. 0 or a negative errno. */
 int region_new(const char *name, uint64_t size, int seals, int *ret_fd, void **ret_map);
 
-/* Maps one of somebody else's, of at least that size, which cannot shrink. 0, -EBADMSG (it could, or is too small), or
- * a negative errno. */
+/* Maps a region that another process made, of at least that size, which cannot shrink. 0, -EBADMSG (it could shrink, or
+ * is too small), or a negative errno. */
 int region_map(int fd, int protection, uint64_t least, void **ret_map, uint64_t *ret_size);
