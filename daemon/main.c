@@ -998,7 +998,7 @@ static __attribute__((noinline)) int run(int argc, char **argv)
     enum mode mode = MODE_RUN;
 
     int r = load_config(&d.config, argc, argv, &d.config_file, &mode);
-    if (r == 70)
+    if (r == CODE_SOFTWARE)
         fputs("wsd: cannot start: out of memory\n", stderr);
     if (r != 0 || (mode != MODE_RUN && mode != MODE_SPAWN)) {
         if (r == 0 && mode == MODE_PRINT && config_print(&d.config, stdout) < 0) {

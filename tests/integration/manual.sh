@@ -195,8 +195,10 @@ def keys():
 
 def ends():
     """Exit codes of wsd, as main.c has them."""
+    with open(SRC + '/daemon/base/code.h') as f:
+        number = dict(re.findall(r'(CODE_\w+) = (\d+),', f.read()))
     with open(SRC + '/daemon/main.c') as f:
-        codes = set(re.findall(r'(?:return|[?:]) (6[4-9]|7\d)\b', f.read()))
+        codes = {number[name] for name in re.findall(r'\bCODE_\w+', f.read())}
     return same('exit codes of wsd', codes, set(re.findall(r'\b(\d\d)\b', section('wsd.8', 'EXIT STATUS'))))
 
 def files():
