@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #define LONG_LINE (1u << 20)
@@ -164,7 +165,10 @@ START_TEST(a_line_for_which_there_is_no_memory_is_told)
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &room), 0);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &(struct rlimit){1, room.rlim_max}), 0);
     unsigned n = cpus_quota(cgroup, top, &error);
+    void *more = mmap(NULL, LONG_LINE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &room), 0);
+    if (more != MAP_FAILED)
+        return; /* qemu-user sets no such limit */
     ck_assert_uint_eq(n, 0);
     ck_assert_int_eq(error, -ENOMEM);
 }
