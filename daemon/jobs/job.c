@@ -611,18 +611,18 @@ static void watch_end(struct watch *w, const struct job_info *info)
     w->ops->done(w, info);
 }
 
-/* Tells the end to the watches from w on that have all of the output; the others are late. Returns where it stopped:
+/* Tells the end to the watches from *at on that have all of the output; the others are late. Returns where it stopped:
  * NULL behind the last one. */
-static struct watch *tell_end(struct watch *w, uint32_t *left, const struct job_info *info)
+static struct watch *tell_end(struct watch **at, uint32_t *left, const struct job_info *info)
 {
-    for (struct watch *next; w && *left > 0; w = next, --*left) {
-        next = w->next;
-        if (w->offset >= job_received(w->job))
-            watch_end(w, info);
-        else
-            watch_late(w, true);
-    }
-    return w;
+    for (; *at && *left > 0; --*left)
+        if ((*at)->offset >= job_received((*at)->job)) {
+            watch_end(*at, info); /* the next one is at the same link now */
+        } else {
+            watch_late(*at, true);
+            at = &(*at)->next;
+        }
+    return *at;
 }
 
 /* ends_turn() goes on with it. */
@@ -743,7 +743,7 @@ void job_ended(struct job *job, const struct job_info *info)
     if (job_policy(job))
         output_pump(job); /* it was held back until now */
     uint32_t left = ENDS_A_TURN;
-    struct watch *untold = tell_end(job->watches, &left, info);
+    struct watch *untold = tell_end(&job->watches, &left, info);
     if (!job->watches && !(job->flags & JOB_DETACHED)) {
         job_free(job);
         return;
@@ -752,7 +752,7 @@ void job_ended(struct job *job, const struct job_info *info)
     if (untold && job_more(job))
         tell_later(job, untold);
     else if (untold)
-        tell_end(untold, &(uint32_t){UINT32_MAX}, info); /* there is no memory to do it piece by piece */
+        tell_end(untold->link, &(uint32_t){UINT32_MAX}, info); /* there is no memory to do it piece by piece */
     if (job->flags & JOB_DETACHED)
         keep_result(job);
 }
@@ -782,7 +782,8 @@ void ends_turn(struct jobs *jobs)
         struct job_info info;
 
         job_describe(job, &info);
-        untold = tell_end(untold, &left, &info);
+        if (untold)
+            untold = tell_end(untold->link, &left, &info);
         if (untold)
             tell_later(job, untold);
         else

@@ -50,8 +50,10 @@ struct park {
     struct eventcount *event; /* [const] */
     bool shared;              /* [const] */
     pthread_mutex_t lock;
-    struct list joiners;        /* [lock] */
-    _Atomic uint32_t n_joiners; /* [atomic: stored under lock; seq_cst RMW, partner is wake_task's] */
+    struct list joiners; /* [lock] */
+    /* [atomic: written under lock. Added to with seq_cst; the partners are the RMW of zero and the load that look for a
+     * join to wake. Subtracted from relaxed: a count that is still too high only costs a look under the lock] */
+    _Atomic uint32_t n_joiners;
 };
 
 /* seek: the word to use, which holds 0; NULL: the park uses one of its own. A process that publishes roots may share

@@ -8,7 +8,7 @@
 
 [ "$(id -u)" = 0 ] || { skip "shares of several users" "only root can act as them"; exit 0; }
 command -v setpriv >/dev/null || { skip "shares of several users" "no setpriv here"; exit 0; }
-ENDS=100000 # that are kept: STORE_RECORDS of jobs/promise.h
+ENDS=100000 # that are kept: STORE_RECORDS of jobs/policy.h
 
 durable() { # UID OPTION...: and awaits its end; prints its id
   local uid=$1 id
