@@ -238,6 +238,13 @@ void batch_left(struct job *job, int exit)
         due(b);
 }
 
+bool batch_stops(const struct job *job)
+{
+    const struct batch_item *item = job->batched ? job_batch(job) : NULL;
+
+    return item && item->batch && item->index >= item->batch->doomed_from;
+}
+
 void batch_forget(struct job *job)
 {
     struct batch_item *item = job_batch(job);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "jobs/arena.h"
 #include "jobs/ask.h"
+#include "jobs/batch.h"
 #include "jobs/bundle.h"
 #include "jobs/durable.h"
 #include "jobs/gate.h"
@@ -801,11 +802,11 @@ static struct job *next_of(struct domain *d)
 
 void domain_pump(struct domain *d)
 {
-    uint32_t n = 0, n_moved = 0;
+    uint32_t n = 0, n_moved = 0, n_stopped = 0;
 
     d->unpumped = false;
     for (struct job *job; !d->jobs->paused && (job = next_of(d));) {
-        if (n >= HAND_BATCH) {
+        if (n + n_stopped >= HAND_BATCH) {
             d->unpumped = true;
             break;
         }
@@ -813,8 +814,14 @@ void domain_pump(struct domain *d)
             return;
         if (!d->executor->ready || d->executor->dying || d->finishing)
             return; /* the next one takes them */
-        if (job->bundled && bundle_counts(d, job)) {
+        bool stopped = batch_stops(job);
+        if (job->bundled && (stopped || bundle_counts(d, job))) {
             bundle_split(job);
+            continue;
+        }
+        if (stopped) { /* batches_turn() is on its way to it */
+            n_stopped++;
+            job_stop(job, STOP_CANCEL);
             continue;
         }
         if (!plugin_is_there(d, job)) {
