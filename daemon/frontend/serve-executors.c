@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ask.c: requests about executors: workers and their number, traces.
+ * serve-executors.c: executors: their workers and traces: WORKERS and TRACE.
  * Owns the answers of executors that a connection has not had room for. [loop]
  * Keeps: each PIECE comes behind the EXECUTOR that it is from; a connection that does not read holds up itself only.
  * Holds no policy. */
+#include "frontend/serve-executors.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/code.h"
-#include "frontend/call.h"
+#include "frontend/access.h"
 
 /* What one executor said of its trace. */
 struct answer {
@@ -23,7 +24,7 @@ struct answer {
 
 static struct call *call_of(struct executor_question *q)
 {
-    return container_of(q, struct call, question);
+    return container_of(q, struct call, executors.question);
 }
 
 static struct msg_executor executor_msg(const struct executor_answer *a)
@@ -44,8 +45,7 @@ static void on_worker(struct executor_question *q, uint32_t executor, const stru
                                .n_counters = MIN(jobs_n_counters, (size_t)CODEC_COUNTERS)}};
 
     for (size_t i = 0; i < m.worker.n_counters; i++)
-        counters[i] = (struct msg_counter){.name = {jobs_counter_names[i], strlen(jobs_counter_names[i])},
-                                           .value = info->counters[i]};
+        counters[i] = (struct msg_counter){.name = span(jobs_counter_names[i]), .value = info->counters[i]};
     peer_send(call_of(q)->peer, &m, call_of(q)->tag, NULL, 0);
 }
 
@@ -61,44 +61,6 @@ static void on_done(struct executor_question *q)
     call_end(call_of(q));
 }
 
-/* Returns 0; otherwise the refusal was sent, and the call is over. */
-static int ask(struct call *c, enum jobs_ask what, uint32_t argument)
-{
-    struct peer *p = c->peer;
-    uint32_t tag = c->tag;
-    const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
-    int r = refusal ? -EACCES : jobs_ask(p->frontend->options.jobs, access_watches(p), what, argument, &c->question);
-
-    if (r == 0)
-        return 0;
-    call_free(c);
-    switch (r) {
-    case -EACCES:
-        peer_error(p, tag, CODE_DENIED,
-                   refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
-        return r;
-    case -EBUSY:
-        peer_error(p, tag, CODE_BUSY, "a trace is under way already, or somebody still reads it");
-        return r;
-    case -ENOENT:
-        peer_error(p, tag, CODE_NOT_FOUND, "no trace is under way that you have started");
-        return r;
-    default:
-        peer_error(p, tag, r == -EINVAL ? CODE_USAGE : CODE_BUSY, strerror(-r));
-        return r;
-    }
-}
-
-void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m)
-{
-    struct call *c = call_new(p, tag, CALL_WORKERS);
-
-    if (!c)
-        return;
-    c->question = (struct executor_question){.worker = on_worker, .answer = on_answer, .done = on_done};
-    (void)ask(c, m->set ? JOBS_SET_WORKERS : JOBS_WORKERS, m->set);
-}
-
 /* --- traces ----------------------------------------------------------------------------------------------------- */
 
 static void answer_free(struct answer *a)
@@ -107,6 +69,8 @@ static void answer_free(struct answer *a)
     trace_report_free(a->report);
     free(a);
 }
+
+static void send_answers(struct call *c);
 
 static void on_trace(struct executor_question *q, const struct executor_answer *executor)
 {
@@ -118,15 +82,15 @@ static void on_trace(struct executor_question *q, const struct executor_answer *
     }
     a->msg = executor_msg(executor);
     a->report = executor->report;
-    list_push_back(&call_of(q)->answers, &a->link);
+    list_push_back(&call_of(q)->executors.answers, &a->link);
     if (q->asking)
-        ask_pump(call_of(q));
+        send_answers(call_of(q));
 }
 
 static void on_traced(struct executor_question *q)
 {
-    call_of(q)->answered = true;
-    ask_pump(call_of(q));
+    call_of(q)->executors.answered = true;
+    send_answers(call_of(q));
 }
 
 /* True: all of it has gone. */
@@ -150,10 +114,10 @@ static bool send_answer(struct call *c, struct answer *a)
     return false;
 }
 
-void ask_pump(struct call *c)
+static void send_answers(struct call *c)
 {
-    while (!list_empty(&c->answers) && !c->peer->failed) {
-        struct answer *a = container_of(c->answers.next, struct answer, link);
+    while (!list_empty(&c->executors.answers) && !c->peer->failed) {
+        struct answer *a = container_of(c->executors.answers.next, struct answer, link);
 
         if (peer_full(c->peer) || !send_answer(c, a)) {
             call_stall(c);
@@ -161,33 +125,83 @@ void ask_pump(struct call *c)
         }
         answer_free(a);
     }
-    if (c->answered)
+    if (c->executors.answered)
         call_end(c);
 }
 
-void ask_trace(struct peer *p, uint32_t tag, const struct msg_trace *m)
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void forget(struct call *c)
 {
-    struct call *c = call_new(p, tag, CALL_TRACE);
+    struct call_executors *own = &c->executors;
+
+    /* A trace ends with the connection, also where that goes before the executors have answered. */
+    if (own->starts && own->question.trace)
+        c->peer->trace = own->question.trace;
+    jobs_ask_forget(&own->question);
+    while (!list_empty(&own->answers))
+        answer_free(container_of(own->answers.next, struct answer, link));
+}
+
+static const struct call_ops ops = {.forget = forget, .room = send_answers};
+
+static struct call *begin(const struct request *r)
+{
+    struct call *c = call_new(r, &ops);
+
+    if (!c)
+        return NULL;
+    list_init(&c->executors.answers);
+    c->executors.question = (struct executor_question){.worker = on_worker, .answer = on_answer, .done = on_done};
+    return c;
+}
+
+static void ask(struct call *c, enum jobs_ask what, uint32_t argument)
+{
+    struct peer *p = c->peer;
+    const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
+    int r = refusal ? -EACCES
+                    : jobs_ask(p->frontend->options.jobs, access_watches(p), what, argument, &c->executors.question);
+
+    switch (r) {
+    case 0:
+        break;
+    case -EACCES:
+        call_refuse(c, CODE_DENIED,
+                    refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
+        break;
+    case -EBUSY:
+        call_refuse(c, CODE_BUSY, "a trace is under way already, or is still being read");
+        break;
+    case -ENOENT:
+        call_refuse(c, CODE_NOT_FOUND, "no trace is under way that you have started");
+        break;
+    default:
+        call_refuse(c, r == -EINVAL ? CODE_USAGE : CODE_BUSY, strerror(-r));
+    }
+}
+
+void serve_workers(struct request *r)
+{
+    uint32_t set = r->msg->workers.set;
+    struct call *c = begin(r);
+
+    if (c)
+        ask(c, set ? JOBS_SET_WORKERS : JOBS_WORKERS, set);
+}
+
+void serve_trace(struct request *r)
+{
+    struct call *c = begin(r);
 
     if (!c)
         return;
-    c->action = m->action;
-    c->question = (struct executor_question){.worker = on_worker, .answer = on_answer, .done = on_done};
-    if (m->action != TRACE_ACTION_STOP) {
-        (void)ask(c, JOBS_TRACE_START, 0);
+    c->executors.starts = r->msg->trace.action == TRACE_ACTION_START;
+    if (r->msg->trace.action != TRACE_ACTION_STOP) {
+        ask(c, JOBS_TRACE_START, 0);
         return;
     }
-    c->question.answer = on_trace;
-    c->question.done = on_traced;
-    (void)ask(c, JOBS_TRACE_STOP, 0);
-}
-
-void ask_forget(struct call *c)
-{
-    /* A trace ends with the connection, also where that goes before the executors have answered. */
-    if (c->kind == CALL_TRACE && c->action == TRACE_ACTION_START && c->question.trace)
-        c->peer->trace = c->question.trace;
-    jobs_ask_forget(&c->question);
-    while (!list_empty(&c->answers))
-        answer_free(container_of(c->answers.next, struct answer, link));
+    c->executors.question.answer = on_trace;
+    c->executors.question.done = on_traced;
+    ask(c, JOBS_TRACE_STOP, 0);
 }
