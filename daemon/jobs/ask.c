@@ -62,7 +62,7 @@ struct trace_report *trace_report_free(struct trace_report *r)
 {
     if (!r)
         return NULL;
-    r->domain->n_reports--;
+    r->domain->trace.n_reports--;
     close_fd(r->fd);
     free(r);
     return NULL;
@@ -75,7 +75,7 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
     if (!r)
         return NULL;
     *r = (struct trace_report){.domain = p->domain, .size = size, .fd = TAKE_FD(p->fd)};
-    p->domain->n_reports++;
+    p->domain->trace.n_reports++;
     return r;
 }
 
@@ -96,7 +96,7 @@ static struct part *part_free(struct part *p)
 {
     list_remove(&p->of_question);
     list_remove(&p->of_domain);
-    p->domain->n_asks--;
+    p->domain->queries.n--;
     close_fd(p->fd);
     free(p);
     return NULL;
@@ -110,7 +110,7 @@ static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, 
                                              : 0;
     struct control c = {.kind = CONTROL_ASK, .functions = what, .flags = argument};
 
-    if (d->n_asks >= JOBS_ASKS)
+    if (d->queries.n >= JOBS_ASKS)
         return -EAGAIN; /* it does not answer, or is asked too much */
     struct part *p = calloc(1, sizeof(*p));
     if (!p)
@@ -118,9 +118,9 @@ static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, 
     *p = (struct part){
         .question = q, .domain = d, .executor = d->executor->number, .what = what, .room = room, .fd = -1};
     list_init(&p->of_question);
-    list_push_back(&d->asks, &p->of_domain);
-    d->n_asks++;
-    c.number = p->serial = ++d->jobs->next_ask;
+    list_push_back(&d->queries.parts, &p->of_domain);
+    d->queries.n++;
+    c.number = p->serial = ++d->jobs->next_query;
     int r = room ? sealed_memory(room) : 0;
     if (room && r >= 0)
         p->fd = r;
@@ -215,7 +215,7 @@ static bool is_sane(const struct part *p, const struct control *c)
 
 void ask_answered(struct domain *d, const struct control *c)
 {
-    struct part *p = list_empty(&d->asks) ? NULL : container_of(d->asks.next, struct part, of_domain);
+    struct part *p = list_empty(&d->queries.parts) ? NULL : container_of(d->queries.parts.next, struct part, of_domain);
 
     if (!p || p->serial != c->number || !is_sane(p, c)) {
         liar(d, "an answer to nothing that it was asked");
@@ -247,11 +247,11 @@ void ask_answered(struct domain *d, const struct control *c)
 
 void ask_executor_gone(struct domain *d)
 {
-    if (d->traced && d->executor && d->n_trace_ended < TRACE_ENDED)
-        d->trace_ended[d->n_trace_ended] = d->executor->number;
-    d->n_trace_ended += d->traced != 0;
-    while (!list_empty(&d->asks)) {
-        struct part *p = container_of(d->asks.next, struct part, of_domain);
+    if (d->trace.number && d->executor && d->trace.n_ended < TRACE_ENDED)
+        d->trace.ended[d->trace.n_ended] = d->executor->number;
+    d->trace.n_ended += d->trace.number != 0;
+    while (!list_empty(&d->queries.parts)) {
+        struct part *p = container_of(d->queries.parts.next, struct part, of_domain);
 
         part_fail(p, ESRCH);
         part_free(p);
@@ -262,14 +262,14 @@ void ask_executor_gone(struct domain *d)
 
 void ask_init(struct domain *d)
 {
-    list_init(&d->asks);
-    d->traced = d->jobs->traced;
-    d->traced_by = d->jobs->traced_by;
+    list_init(&d->queries.parts);
+    d->trace.number = d->jobs->trace.number;
+    d->trace.by = d->jobs->trace.by;
 }
 
 void ask_started(struct domain *d)
 {
-    if (d->traced && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
+    if (d->trace.number && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
         log_debug("executor %u cannot be traced", d->executor->number);
 }
 
@@ -279,22 +279,22 @@ static void move_parts(struct list *from, struct domain *to)
         struct part *p = container_of(list_pop_front(from), struct part, of_domain);
 
         p->domain = to;
-        list_push_back(&to->asks, &p->of_domain);
+        list_push_back(&to->queries.parts, &p->of_domain);
     }
 }
 
 void ask_swap(struct domain *a, struct domain *b)
 {
     struct list between;
-    uint32_t n = a->n_asks;
+    uint32_t n = a->queries.n;
 
     list_init(&between);
-    while (!list_empty(&a->asks))
-        list_push_back(&between, list_pop_front(&a->asks));
-    move_parts(&b->asks, a);
+    while (!list_empty(&a->queries.parts))
+        list_push_back(&between, list_pop_front(&a->queries.parts));
+    move_parts(&b->queries.parts, a);
     move_parts(&between, b);
-    a->n_asks = b->n_asks;
-    b->n_asks = n;
+    a->queries.n = b->queries.n;
+    b->queries.n = n;
 }
 
 int ask_health(struct domain *d)
@@ -314,22 +314,22 @@ static void ask_one(struct domain *d, enum control_ask what, uint64_t argument, 
 
 static bool trace_is_free(const struct domain *d)
 {
-    return !d->traced && d->n_reports == 0;
+    return !d->trace.number && d->trace.n_reports == 0;
 }
 
 static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question *q)
 {
-    uint32_t number = ++jobs->next_trace ? jobs->next_trace : ++jobs->next_trace;
+    uint32_t number = ++jobs->trace.next ? jobs->trace.next : ++jobs->trace.next;
     struct domain *d;
 
     if (uid == 0) {
         list_for_each_entry (struct domain, domain, &jobs->domains, link)
             if (!trace_is_free(domain))
                 return -EBUSY;
-        if (jobs->traced)
+        if (jobs->trace.number)
             return -EBUSY;
-        jobs->traced = number;
-        jobs->traced_by = uid;
+        jobs->trace.number = number;
+        jobs->trace.by = uid;
     } else {
         if (jobs_owner_uid(jobs, domain_owner(jobs, uid)) != uid)
             return -EACCES; /* this user may not see the jobs of others */
@@ -341,11 +341,11 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     }
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
-        if (!is_own(d, uid) || d->successor || d->standby_of || d->probe)
+        if (!is_own(d, uid) || d->recycling.successor || d->recycling.standby_of || d->probe)
             continue; /* domains in no table do not last, and a report must not outlive its domain */
-        d->traced = number;
-        d->traced_by = uid;
-        d->n_trace_ended = 0;
+        d->trace.number = number;
+        d->trace.by = uid;
+        d->trace.n_ended = 0;
         ask_one(d, ASK_TRACE_START, 0, q);
     }
     q->trace = number;
@@ -360,18 +360,18 @@ static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t uid, uint32_t
 
 static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct executor_question *q)
 {
-    bool any = is_meant(jobs->traced, jobs->traced_by, uid, number);
+    bool any = is_meant(jobs->trace.number, jobs->trace.by, uid, number);
 
     if (any)
-        jobs->traced = 0;
+        jobs->trace.number = 0;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
-        if (!is_meant(d->traced, d->traced_by, uid, number))
+        if (!is_meant(d->trace.number, d->trace.by, uid, number))
             continue;
         any = true;
-        d->traced = 0;
-        for (uint32_t i = 0; q && i < d->n_trace_ended; i++)
-            tell(q, d, i < TRACE_ENDED ? d->trace_ended[i] : 0, ESRCH);
-        d->n_trace_ended = 0;
+        d->trace.number = 0;
+        for (uint32_t i = 0; q && i < d->trace.n_ended; i++)
+            tell(q, d, i < TRACE_ENDED ? d->trace.ended[i] : 0, ESRCH);
+        d->trace.n_ended = 0;
         if (d->executor)
             ask_one(d, q ? ASK_TRACE_STOP : ASK_TRACE_DROP, d->executor->number, q);
     }
@@ -388,10 +388,10 @@ uint64_t ask_traces(const struct jobs *jobs)
 {
     uint64_t n = 0;
 
-    if (jobs->traced)
+    if (jobs->trace.number)
         return 1;
     list_for_each_entry (struct domain, domain, &jobs->domains, link)
-        n += domain->traced != 0;
+        n += domain->trace.number != 0;
     return n;
 }
 

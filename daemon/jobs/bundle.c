@@ -45,8 +45,8 @@ static bool is_counted(const struct domain *d, const struct user *user)
 {
     const struct jobs *jobs = d->jobs;
 
-    return jobs->gates.n || user->gate || jobs->options.limits.running || user_limits(jobs, user)->running_per_user ||
-           d->traced;
+    return jobs->gates.by_name.n || user->gate || jobs->options.limits.running ||
+           user_limits(jobs, user)->running_per_user || d->trace.number;
 }
 
 bool bundle_counts(const struct domain *d, const struct job *job)
@@ -64,11 +64,11 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
     const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
 
     if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining ||
-        jobs->drained || (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user ||
+        jobs->gates.drained || (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user ||
         is_counted(d, place->user) || job_breaker_knows(place->plugin, f) ||
         place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
         jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY ||
-        jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX || jobs->counters.n_open + RING_BUNDLE > all->jobs ||
+        jobs->bundles.n + RING_BUNDLE > BUNDLED_MAX || jobs->counters.n_open + RING_BUNDLE > all->jobs ||
         place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
     uint64_t parts = MIN(brief_nsec(&f->brief, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
@@ -174,7 +174,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     jobs->counters.submitted += head.n;
     jobs->counters.bundled += head.n;
     jobs->counters.n_open += head.n;
-    jobs->n_bundled += head.n;
+    jobs->bundles.n += head.n;
     if (r->batch)
         batch_add(r->batch, job);
     batch_accepted(job);
@@ -206,7 +206,7 @@ static void forget(struct job *job)
 
     list_remove(&job->link);
     list_remove(&b->link);
-    job->domain->jobs->n_bundled -= b->n;
+    job->domain->jobs->bundles.n -= b->n;
     batch_forget(job);
     job_unmake(job);
 }
@@ -276,8 +276,8 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
     list_remove(&job->link);
     job_move(job, JOB_SUCCEEDED);
     job_describe_end(job, 0, NULL, c, worker, &info);
-    if (d->successor) /* its own does not last */
-        job->domain = d->successor;
+    if (d->recycling.successor) /* its own does not last */
+        job->domain = d->recycling.successor;
     d->jobs->counters.succeeded += n;
     for (uint32_t i = 0; i < n; i++) {
         if (i + 1 == n) {
@@ -354,7 +354,7 @@ static void told(struct domain *d, struct job *job, uint32_t slot, uint32_t item
     d->n_handed--;
     d->jobs->counters.n_handed--;
     d->useful = true;
-    d->n_ended++;
+    d->recycling.n_ended++;
     if (front_ended_whole(&d->executor->front, slot, item, &ended) == 0) {
         domain_done(job, &ended);
         return;
@@ -414,9 +414,9 @@ void bundle_split(struct job *job)
 
 void bundles_split(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->bundles.n_buckets && jobs->bundles.n; i++)
-        while (jobs->bundles.buckets[i])
-            bundle_split(container_of(jobs->bundles.buckets[i], struct job, by_id));
+    for (size_t i = 0; i < jobs->bundles.by_first.n_buckets && jobs->bundles.by_first.n; i++)
+        while (jobs->bundles.by_first.buckets[i])
+            bundle_split(container_of(jobs->bundles.by_first.buckets[i], struct job, by_id));
 }
 
 bool bundles_find(struct jobs *jobs, const uint8_t id[16])
@@ -425,7 +425,8 @@ bool bundles_find(struct jobs *jobs, const uint8_t id[16])
 
     memcpy(&number, id + 8, sizeof(number));
     for (uint32_t i = 0; i < RING_BUNDLE; i++)
-        for (struct hash_link *l = hash_first(&jobs->bundles, htole64(le64toh(number) - i)); l; l = hash_next(l)) {
+        for (struct hash_link *l = hash_first(&jobs->bundles.by_first, htole64(le64toh(number) - i)); l;
+             l = hash_next(l)) {
             struct job *job = container_of(l, struct job, by_id);
 
             if (memcmp(job->id, id, 8) == 0 && i < job_count(job)) {

@@ -95,7 +95,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec(), limit = d->jobs->options.limits.hang_usec;
 
     d->health.armed = false;
-    if (d->standby_of && d->executor && !d->executor->killed) {
+    if (d->recycling.standby_of && d->executor && !d->executor->killed) {
         if (now - d->health.usec < limit)
             arm(d);
         else

@@ -41,7 +41,7 @@ struct bound {
 };
 
 struct direct {
-    struct list link; /* domain->directs */
+    struct list link; /* domain->lanes.all */
     struct domain *domain;
     struct user *user;
     struct lane_user *holder; /* NULL: closed; the executor has not let go of it yet */
@@ -96,7 +96,7 @@ static void revoke_all(struct direct *l)
 
 /* Every lane of the jobs; each may free the one that it is given. */
 #define for_each_direct(l, d)                                                                                          \
-    list_for_each_safe (link_, next_, &(d)->directs)                                                                   \
+    list_for_each_safe (link_, next_, &(d)->lanes.all)                                                                 \
         for (struct direct *l = container_of(link_, struct direct, link); l; l = NULL)
 #define for_each_domain(d, jobs)                                                                                       \
     list_for_each_entry (struct domain, entry, &(jobs)->domains, link)                                                 \
@@ -126,7 +126,7 @@ static uint32_t credit_of(const struct jobs *jobs, const struct user *user)
 {
     uint64_t limit = user_limits(jobs, user)->jobs_per_user;
 
-    if (counted(jobs, user) || jobs->draining || jobs->drained || jobs->paused || user->n_direct >= limit)
+    if (counted(jobs, user) || jobs->draining || jobs->gates.drained || jobs->gates.paused || user->n_direct >= limit)
         return 0;
     return (uint32_t)MIN(limit - user->n_direct, (uint64_t)LANE_SLOTS);
 }
@@ -215,7 +215,7 @@ static uint32_t number_take(struct domain *d, const struct user *user)
 /* NULL, or why not now. */
 static const char *refusal(const struct jobs *jobs, struct domain *d, const struct user *user, uint32_t number)
 {
-    if (jobs->draining || jobs->drained || jobs->paused)
+    if (jobs->draining || jobs->gates.drained || jobs->gates.paused)
         return "wsd is draining, or paused";
     if (!d->executor || d->finishing || d->distrusted || d->executor->killed)
         return "no executor";
@@ -273,7 +273,7 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
     l->number = number;
     l->directory = directory_ref(directory);
     list_init(&l->binding);
-    list_push_back(&d->directs, &l->link);
+    list_push_back(&d->lanes.all, &l->link);
     jobs->counters.n_lanes++;
     set_credit(l, credit_of(jobs, user));
     int r = hand_over(l);
@@ -475,19 +475,19 @@ static void arm(struct domain *d)
 {
     struct timeval t = {.tv_usec = TICK_USEC};
 
-    d->direct_armed = evtimer_add(d->direct_timer, &t) == 0;
+    d->lanes.armed = evtimer_add(d->lanes.timer, &t) == 0;
 }
 
 void lanes_watch(struct domain *d)
 {
     atomic_store_explicit(&d->executor->front.up->lanes_watched, 1, memory_order_seq_cst);
-    if (!d->direct_armed)
+    if (!d->lanes.armed)
         arm(d);
 }
 
 void lanes_belled(struct domain *d)
 {
-    if (d->executor && !d->direct_armed && !list_empty(&d->directs) &&
+    if (d->executor && !d->lanes.armed && !list_empty(&d->lanes.all) &&
         atomic_load_explicit(&d->executor->front.up->lanes_watched, memory_order_relaxed))
         arm(d);
 }
@@ -498,7 +498,7 @@ void jobs_lane_waits(struct lane_user *u)
 
     if (!l || !l->open)
         return;
-    l->domain->direct_waited_usec = clock_monotonic_usec();
+    l->domain->lanes.waited_usec = clock_monotonic_usec();
     lanes_watch(l->domain);
     health_busy(l->domain);
 }
@@ -514,8 +514,8 @@ bool lanes_running(const struct domain *d)
 
 bool lanes_wait(const struct domain *d)
 {
-    return d->direct_armed ||
-           (!list_empty(&d->directs) && clock_monotonic_usec() - d->direct_waited_usec < WAITED_USEC);
+    return d->lanes.armed ||
+           (!list_empty(&d->lanes.all) && clock_monotonic_usec() - d->lanes.waited_usec < WAITED_USEC);
 }
 
 /* Calls that have run so far beyond their time that they evidently ignore it. */
@@ -550,7 +550,7 @@ static bool look(struct direct *l, uint64_t now)
     uint64_t begun = atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
     bool moved = begun != l->begun, running = is_running(l);
 
-    l->domain->n_ended += begun - l->begun;
+    l->domain->recycling.n_ended += begun - l->begun;
     if (moved)
         /* a death without a note may then not be blamed on a function as one that ran alone */
         l->domain->alone = DOMAIN_MIXED;
@@ -572,7 +572,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec();
     bool any = false;
 
-    d->direct_armed = false;
+    d->lanes.armed = false;
     if (!d->executor)
         return;
     for_each_direct(l, d) any |= look(l, now);
@@ -582,7 +582,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         atomic_store_explicit(&d->executor->front.up->lanes_watched, 0, memory_order_seq_cst);
         if (lanes_running(d))
             lanes_watch(d);
-        else if (d->successor && !d->n_handed)
+        else if (d->recycling.successor && !d->n_handed)
             domain_finish(d);
         else
             domain_rest(d);
@@ -595,9 +595,9 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
 
 int lanes_init(struct domain *d)
 {
-    list_init(&d->directs);
-    d->direct_timer = evtimer_new(d->jobs->options.base, on_tick, d);
-    return d->direct_timer ? 0 : -ENOMEM;
+    list_init(&d->lanes.all);
+    d->lanes.timer = evtimer_new(d->jobs->options.base, on_tick, d);
+    return d->lanes.timer ? 0 : -ENOMEM;
 }
 
 /* --- when everything changes -------------------------------------------------------------------------------------- */
@@ -621,7 +621,7 @@ void lanes_review(struct jobs *jobs)
         {
             revoke_all(l);
             set_credit(l, 0);
-            if (l->holder && !d->finishing && !d->successor)
+            if (l->holder && !d->finishing && !d->recycling.successor)
                 set_credit(l, credit_of(jobs, l->user));
         }
     }
@@ -635,9 +635,9 @@ void lanes_swap(struct domain *d, struct domain *n)
         set_credit(l, 0);
         list_remove(&l->link);
         l->domain = n;
-        list_push_back(&n->directs, &l->link);
+        list_push_back(&n->lanes.all, &l->link);
     }
-    if (!list_empty(&n->directs))
+    if (!list_empty(&n->lanes.all))
         lanes_watch(n);
 }
 
@@ -741,8 +741,8 @@ bool lanes_gone(struct domain *d, const struct lanes_death *death)
         tell_gone(l, 0, death->how);
         free_direct(l);
     }
-    if (d->direct_armed)
-        evtimer_del(d->direct_timer);
-    d->direct_armed = false;
+    if (d->lanes.armed)
+        evtimer_del(d->lanes.timer);
+    d->lanes.armed = false;
     return explained;
 }

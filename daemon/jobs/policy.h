@@ -30,8 +30,8 @@ struct policy {
     /* The rest is for a durable job. */
     struct job *job;
     struct list requests; /* struct disk_request under way */
-    struct list stored;   /* in jobs->stored or jobs->dead: ended, and on disk */
-    struct list by_user;  /* in user->stored, if in jobs->stored */
+    struct list stored;   /* in jobs->results.stored or jobs->results.dead: ended, and on disk */
+    struct list by_user;  /* in user->stored, if in jobs->results.stored */
     uint64_t number;      /* on disk */
     /* the newest number on disk when this dead job was queued again: jobs up to it have seen its end; 0: never */
     uint64_t requeued;

@@ -366,7 +366,7 @@ void recover(struct domain *d, int code, int status)
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
     /* an executor that was not told to end has died, whatever its exit code: a plugin may have called _exit() */
-    bool unwanted = d->standby_of && d->standby_of->standby != d;
+    bool unwanted = d->recycling.standby_of && d->recycling.standby_of->recycling.standby != d;
     bool orderly = (d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];
 
@@ -377,11 +377,11 @@ void recover(struct domain *d, int code, int status)
         d->jobs->counters.executors_died++;
     }
     /* an executor that did not get ready has loaded nothing yet */
-    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe &&
-            !e->orphan;
+    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted &&
+            !d->unconfined && !e->orphan;
     finished_answers(d);
     split_bundles(d);
-    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed && !e->orphan) {
+    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unconfined && !e->killed && !e->orphan) {
         if (is_fault(code, status) && (death.alone = only_job(d)))
             death.signal = status;
         else
@@ -401,7 +401,7 @@ void recover(struct domain *d, int code, int status)
     ask_executor_gone(d);
     arenas_gone(d);
     d->executor = NULL;
-    d->starved = false; /* the next one is a fresh one */
+    d->recycling.starved = false; /* the next one is a fresh one */
     d->jobs->counters.n_executors--;
     /* successive deaths without any progress need pauses, and an end. The suspicion of a plugin is progress: it is
      * counted, too. */
