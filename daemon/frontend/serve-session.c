@@ -44,7 +44,7 @@ void serve_stats(struct request *r)
         {span("executors"), n.n_executors},
         {span("executors_started"), n.executors_started},
         {span("executors_died"), n.executors_died},
-        {span("executors_distrusted"), n.liars},
+        {span("executors_distrusted"), n.executors_distrusted},
         {span("traces"), n.n_traces},
         {span("direct_lanes"), n.n_lanes},
         {span("direct_calls"), n.direct_calls},

@@ -218,7 +218,7 @@ void ask_answered(struct domain *d, const struct control *c)
     struct part *p = list_empty(&d->queries.parts) ? NULL : container_of(d->queries.parts.next, struct part, of_domain);
 
     if (!p || p->serial != c->number || !is_sane(p, c)) {
-        liar(d, "an answer to nothing that it was asked");
+        domain_distrust(d, "an answer to nothing that it was asked");
         return;
     }
     struct executor_question *q = p->question;
@@ -237,7 +237,7 @@ void ask_answered(struct domain *d, const struct control *c)
         a.workers = c->functions;
         if (p->what == ASK_WORKERS && !a.error && !tell_workers(p, c->flags)) {
             a.error = EBADMSG;
-            liar(d, "workers that cannot be");
+            domain_distrust(d, "workers that cannot be");
         }
     }
     part_free(p);

@@ -289,7 +289,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
                                      .cpu_usec = (uint32_t)MIN(c->cpu_usec, (uint64_t)UINT32_MAX),
                                      .started_usec = c->started_usec};
         } else if (front_ended(&d->executor->front, c->slot, i, &one) != 0) {
-            liar(d, "output of a bundle that is nowhere");
+            domain_distrust(d, "output of a bundle that is nowhere");
             one = (struct front_end){.data = NULL};
         }
         ends[i] = (struct array_end){
@@ -299,7 +299,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
             .output = one.data,
             .size = one.size};
         if (output + one.size > RING_SMALL) { /* they lie over each other */
-            liar(d, "more output of a bundle than there is room for");
+            domain_distrust(d, "more output of a bundle than there is room for");
             ends[i].size = one.size = 0;
         }
         usec += one.run_usec;
@@ -359,7 +359,7 @@ static void told(struct domain *d, struct job *job, uint32_t slot, uint32_t item
         domain_done(job, &ended);
         return;
     }
-    liar(d, "output of a bundle that is nowhere");
+    domain_distrust(d, "output of a bundle that is nowhere");
     job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", NULL);
 }
 

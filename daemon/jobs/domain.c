@@ -138,12 +138,12 @@ static void message(struct domain *d, const struct control *c)
             w->ops->message(w, (int)(c->number & 7), text);
 }
 
-void liar(struct domain *d, const char *what)
+void domain_distrust(struct domain *d, const char *what)
 {
     if (d->distrusted)
         return; /* said once, and it is ending */
     log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u: %s: it is replaced", d->executor->number, what);
-    d->jobs->counters.liars++;
+    d->jobs->counters.executors_distrusted++;
     d->distrusted = true;
     executor_kill(d->executor);
 }
@@ -217,7 +217,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         recycle_spoilt(d, words);
         return;
     default:
-        liar(d, "a packet of unknown kind");
+        domain_distrust(d, "a packet of unknown kind");
     }
 }
 
@@ -884,7 +884,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     if (!rest)
         output_add(job, c->data, c->size);
     if (!(job->flags & JOB_TRUNCATED) && !output_adds_up(job, c, rest ? c->size : 0)) {
-        liar(job->domain, "output that does not add up");
+        domain_distrust(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
@@ -946,7 +946,7 @@ bool domain_poll(struct domain *d)
         int r = front_next(&d->executor->front, &c);
 
         if (r == FRONT_E_LIES) {
-            liar(d, "nonsense in its ring");
+            domain_distrust(d, "nonsense in its ring");
             return false;
         }
         if (r == FRONT_NONE) {

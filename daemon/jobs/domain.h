@@ -45,4 +45,4 @@ void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the job has no slot now */
 bool domain_wanted(struct domain *d);                                /* something waits for its executor */
 void domain_forget_opens(struct job *job);
-void liar(struct domain *d, const char *what); /* the executor sent invalid data: distrusts and ends it */
+void domain_distrust(struct domain *d, const char *what); /* the executor sent invalid data: distrusts and ends it */

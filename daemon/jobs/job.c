@@ -940,7 +940,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
             job_free(job);
     } else if (job->state == JOB_RUNNING && job->more->sealed != STOP_NONE) {
         job->more->stop = job->more->sealed;
-        liar(job->domain, "an answer that does not come");
+        domain_distrust(job->domain, "an answer that does not come");
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {

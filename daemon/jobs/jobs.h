@@ -160,7 +160,7 @@ struct jobs_options {
 
 struct jobs_counters {
     uint64_t submitted, bundled, refused, succeeded, failed, cancelled, timed_out, crashed, interrupted, rerun;
-    uint64_t executors_started, executors_died, liars;
+    uint64_t executors_started, executors_died, executors_distrusted;
     uint64_t n_open; /* now, not in a final state */
     uint64_t n_queued, n_handed, n_kept, n_executors;
     uint64_t n_bytes;          /* bytes charged to all users */

@@ -458,7 +458,7 @@ void lanes_control(struct domain *d, const struct control *c)
     struct direct *l = find(d, c->number);
 
     if (!l)
-        liar(d, "nonsense about a direct lane");
+        domain_distrust(d, "nonsense about a direct lane");
     else if (c->functions == LANED_OPEN)
         was_opened(l, c->error);
     else if (c->functions == LANED_CLOSED && !l->holder)
@@ -466,7 +466,7 @@ void lanes_control(struct domain *d, const struct control *c)
     else if (c->functions < LANE_BINDS)
         was_bound(l, c->functions, c->error);
     else
-        liar(d, "nonsense about a direct lane");
+        domain_distrust(d, "nonsense about a direct lane");
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------------ */

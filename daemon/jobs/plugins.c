@@ -596,7 +596,7 @@ void plugin_control(struct domain *d, const struct control *c)
             return;
         break;
     }
-    liar(d, "nonsense about a plugin");
+    domain_distrust(d, "nonsense about a plugin");
 }
 
 void plugin_executor_gone(struct domain *d, bool blame)
