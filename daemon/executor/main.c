@@ -23,7 +23,7 @@
 #include "base/descendants.h"
 #include "base/inherit.h"
 #include "base/log.h"
-#include "executor/ask.h"
+#include "executor/query.h"
 #include "host/backtrace.h"
 #include "executor/fault.h"
 #include "executor/guard.h"

@@ -80,7 +80,7 @@ struct call_schedule {
 
 /* WORKERS, TRACE. serve-executors.c */
 struct call_executors {
-    struct executor_question question;
+    struct executor_query query;
     struct list answers; /* TRACE: of executors, which were not sent yet */
     bool starts;         /* TRACE: it begins one */
     bool answered;       /* TRACE: no more answers will come */

@@ -22,9 +22,9 @@ struct answer {
     bool told;
 };
 
-static struct call *call_of(struct executor_question *q)
+static struct call *call_of(struct executor_query *q)
 {
-    return container_of(q, struct call, executors.question);
+    return container_of(q, struct call, executors.query);
 }
 
 static struct msg_executor executor_msg(const struct executor_answer *a)
@@ -33,7 +33,7 @@ static struct msg_executor executor_msg(const struct executor_answer *a)
         .executor = a->executor, .uid = a->uid, .workers = a->workers, .error = (uint32_t)a->error, .lost = a->lost};
 }
 
-static void on_worker(struct executor_question *q, uint32_t executor, const struct worker_info *info)
+static void on_worker(struct executor_query *q, uint32_t executor, const struct worker_info *info)
 {
     struct msg_counter counters[CODEC_COUNTERS];
     struct msg m = {.type = FRAME_WORKER,
@@ -49,14 +49,14 @@ static void on_worker(struct executor_question *q, uint32_t executor, const stru
     peer_send(call_of(q)->peer, &m, call_of(q)->tag, NULL, 0);
 }
 
-static void on_answer(struct executor_question *q, const struct executor_answer *a)
+static void on_answer(struct executor_query *q, const struct executor_answer *a)
 {
     struct msg m = {.type = FRAME_EXECUTOR, .executor = executor_msg(a)};
 
     peer_send(call_of(q)->peer, &m, call_of(q)->tag, NULL, 0);
 }
 
-static void on_done(struct executor_question *q)
+static void on_done(struct executor_query *q)
 {
     call_end(call_of(q));
 }
@@ -72,7 +72,7 @@ static void answer_free(struct answer *a)
 
 static void send_answers(struct call *c);
 
-static void on_trace(struct executor_question *q, const struct executor_answer *executor)
+static void on_trace(struct executor_query *q, const struct executor_answer *executor)
 {
     struct answer *a = calloc(1, sizeof(*a));
 
@@ -87,7 +87,7 @@ static void on_trace(struct executor_question *q, const struct executor_answer *
         send_answers(call_of(q));
 }
 
-static void on_traced(struct executor_question *q)
+static void on_traced(struct executor_query *q)
 {
     call_of(q)->executors.answered = true;
     send_answers(call_of(q));
@@ -136,9 +136,9 @@ static void forget(struct call *c)
     struct call_executors *own = &c->executors;
 
     /* A trace ends with the connection, also where that goes before the executors have answered. */
-    if (own->starts && own->question.trace)
-        c->peer->trace = own->question.trace;
-    jobs_ask_forget(&own->question);
+    if (own->starts && own->query.trace)
+        c->peer->trace = own->query.trace;
+    jobs_query_forget(&own->query);
     while (!list_empty(&own->answers))
         answer_free(container_of(own->answers.next, struct answer, link));
 }
@@ -152,16 +152,16 @@ static struct call *begin(const struct request *r)
     if (!c)
         return NULL;
     list_init(&c->executors.answers);
-    c->executors.question = (struct executor_question){.worker = on_worker, .answer = on_answer, .done = on_done};
+    c->executors.query = (struct executor_query){.worker = on_worker, .answer = on_answer, .done = on_done};
     return c;
 }
 
-static void ask(struct call *c, enum jobs_ask what, uint32_t argument)
+static void ask(struct call *c, enum jobs_query what, uint32_t argument)
 {
     struct peer *p = c->peer;
     const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
     int r = refusal ? -EACCES
-                    : jobs_ask(p->frontend->options.jobs, access_watches(p), what, argument, &c->executors.question);
+                    : jobs_query(p->frontend->options.jobs, access_watches(p), what, argument, &c->executors.query);
 
     switch (r) {
     case 0:
@@ -201,7 +201,7 @@ void serve_trace(struct request *r)
         ask(c, JOBS_TRACE_START, 0);
         return;
     }
-    c->executors.question.answer = on_trace;
-    c->executors.question.done = on_traced;
+    c->executors.query.answer = on_trace;
+    c->executors.query.done = on_traced;
     ask(c, JOBS_TRACE_STOP, 0);
 }

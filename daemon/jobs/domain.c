@@ -17,7 +17,7 @@
 #include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
 #include "jobs/durable.h"
@@ -202,7 +202,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         message(d, c);
         return;
     case CONTROL_ASKED:
-        ask_answered(d, c);
+        query_answered(d, c);
         return;
     case CONTROL_UNSAFE:
         unsafe(d, words);
@@ -335,7 +335,7 @@ static void start_now(struct domain *d)
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
     health_started(d);
-    ask_started(d);
+    query_started(d);
 }
 
 void domain_start_executor(struct domain *d)
@@ -551,7 +551,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     list_init(&d->run_slot.waiting);
     list_init(&d->link);
     arenas_init(d);
-    ask_init(d);
+    query_init(d);
     queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
@@ -969,7 +969,7 @@ void domain_free(struct domain *d)
     list_remove(&d->run_slot.waiting);
     if (d->jobs->by_key.n_buckets)
         hash_remove(&d->jobs->by_key, &d->by_key);
-    ask_executor_gone(d);
+    query_executor_gone(d);
     lanes_gone(d, &(struct lanes_death){.how = "wsd was ended before it was done"});
     arenas_gone(d);
     d->executor = executor_free(d->executor);

@@ -34,7 +34,7 @@ void domain_free(struct domain *d);
 struct domain *domain_new(struct jobs *jobs, uint64_t owner); /* in no table; NULL: no memory */
 void domain_start_executor(struct domain *d);                 /* at once; d->executor stays NULL on failure */
 /* Starts the idle time if the executor has no work. Checked from time to time while there is an executor, from its
- * readiness on: it may have been started for a question only, or its job may have been cancelled. */
+ * readiness on: it may have been started for a query only, or its job may have been cancelled. */
 void domain_rest(struct domain *d);
 /* The same after the last job has ended. Called before wsd sleeps, since by then a client may have sent the next job,
  * so that no timer has to be moved. */

@@ -19,7 +19,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/breaker.h"
 #include "jobs/bundle.h"

@@ -20,7 +20,7 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"
@@ -1057,6 +1057,6 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
 {
     *ret = jobs->counters;
-    ret->n_traces = ask_traces(jobs);
+    ret->n_traces = query_traces(jobs);
     lanes_count(jobs, ret);
 }

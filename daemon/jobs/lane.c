@@ -449,7 +449,7 @@ static void was_bound(struct direct *l, uint32_t number, uint32_t error)
         if (!error && l->bounds[number].plugin)
             lane_front_allow(&l->front, number, true);
         answer_bind(b, error || !l->bounds[number].plugin ? CODE_BUSY : 0, "not now");
-        return; /* one answer a question */
+        return; /* one answer a query */
     }
 }
 

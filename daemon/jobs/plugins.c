@@ -401,7 +401,7 @@ struct plugin *plugin_get(struct domain *d, const char *request)
     return p;
 }
 
-/* For a question only. */
+/* For a query only. */
 static struct plugin *look(struct domain *d, const char *request)
 {
     struct plugin *known = plugin_find(d, request), *p;

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"
 #include "jobs/job-breaker.h"
@@ -398,7 +398,7 @@ void recover(struct domain *d, int code, int status)
     d->jobs->counters.n_handed -= d->n_handed;
     d->n_handed = 0;
     memset(d->slots, 0, sizeof(d->slots));
-    ask_executor_gone(d);
+    query_executor_gone(d);
     arenas_gone(d);
     d->executor = NULL;
     d->recycling.starved = false; /* the next one is a fresh one */

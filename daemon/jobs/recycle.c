@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"
 #include "jobs/lane.h"
@@ -275,7 +275,7 @@ static void take_over(struct domain *d, struct domain *n)
     SWAP(d->settings, n->settings);
     SWAP(d->n_handed, n->n_handed);
     SWAP(d->n_aged, n->n_aged);
-    ask_swap(d, n);
+    query_swap(d, n);
     SWAP(d->alone, n->alone);
     lanes_swap(d, n);
     arenas_swap(d, n);
