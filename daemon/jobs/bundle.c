@@ -5,7 +5,7 @@
  * Owns the bundles, and the statistics of how long a function takes. [loop]
  * Keeps: bundling is invisible: code that addresses, counts or stops one member calls bundle_split() first. A member
  * that takes longer than expected keeps those behind it from other workers for twice BUNDLE_USEC at most.
- * The size of a bundle follows the last jobs: it holds no more than runs in BRIEF_USEC and fits its output into one
+ * The size of a bundle follows the last jobs: it holds no more than runs in COST_USEC and fits its output into one
  * slot. Where there is enough work to wake other workers, there are two bundles for each worker.
  * Does not choose the order (queue.c). */
 #include "jobs/bundle.h"
@@ -36,8 +36,8 @@
 void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t output)
 {
     /* the executor's word: nothing but speed hangs on it */
-    brief_learn(&f->brief, n, usec);
-    f->output = brief_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
+    cost_learn(&f->cost, n, usec);
+    f->output = cost_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
 }
 
 /* Whether the running jobs of this user are counted, or code looks at each job. */
@@ -63,7 +63,7 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
     const struct jobs *jobs = d->jobs;
     const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
 
-    if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining ||
+    if (!cost_is_known(&f->cost) || place->wants_more || r->detached || r->file || r->parts || jobs->draining ||
         jobs->gates.drained || (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user ||
         is_counted(d, place->user) || job_breaker_knows(place->plugin, f) ||
         place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
@@ -71,11 +71,11 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
         jobs->bundles.n + RING_BUNDLE > BUNDLED_MAX || jobs->counters.n_open + RING_BUNDLE > all->jobs ||
         place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
-    uint64_t parts = MIN(brief_nsec(&f->brief, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
+    uint64_t parts = MIN(cost_nsec(&f->cost, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
     uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts,
              room = (RING_SMALL - SLACK) / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
 
-    return brief_together(&f->brief, MIN(MIN(share, room), RING_BUNDLE));
+    return cost_together(&f->cost, MIN(MIN(share, room), RING_BUNDLE));
 }
 
 /* --- a new one ---------------------------------------------------------------------------------------------------- */
@@ -450,7 +450,7 @@ void jobs_array_split(struct array_watch *w, uint32_t item)
 struct job *bundle_alone(struct domain *d, uint32_t slot)
 {
     if (d->slots[slot]->bundled) {
-        job_function(d->slots[slot])->brief.shown = 0;
+        job_function(d->slots[slot])->cost.shown = 0;
         bundle_split(d->slots[slot]);
     }
     return d->slots[slot];
@@ -466,7 +466,7 @@ struct job *bundle_settled(struct domain *d, const struct front_completion *c)
 /* It is expected to take so long. */
 static uint64_t bundle_nsec(const struct job *job)
 {
-    return brief_nsec(&job_function(job)->brief, job_count(job));
+    return cost_nsec(&job_function(job)->cost, job_count(job));
 }
 
 uint32_t bundle_usec(const struct job *job)
@@ -504,7 +504,7 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
         if (front_running_bundle(f, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC)
             return job;
         /* what is known now may be more than when it was made */
-        bool trusted = job_function(job)->brief.shown && bundle_nsec(job) < BUNDLE_USEC * UINT64_C(1000);
+        bool trusted = job_function(job)->cost.shown && bundle_nsec(job) < BUNDLE_USEC * UINT64_C(1000);
         if (!trusted && front_waiting(f, job->slot))
             return job;
     }
@@ -525,7 +525,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         struct plugin_function *f = job_function(job);
 
         bundle_split(job);
-        f->brief.shown = 0; /* whatever is told now of those before it */
+        f->cost.shown = 0; /* whatever is told now of those before it */
     }
     if (any)
         bundles_watch(d);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/brief.h"
+#include "base/cost.h"
 #include "base/buffer.h"
 #include "base/freelist.h"
 #include "base/hash.h"
@@ -96,7 +96,7 @@ struct plugin_function {
      * checks */
     uint64_t plain;
     /* bundle.c: how long recent jobs took, and the most that they wrote (bytes, in 1/64) */
-    struct brief brief;
+    struct cost cost;
     uint32_t output;
 };
 
