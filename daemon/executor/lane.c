@@ -35,7 +35,7 @@
 #define SLOT_USEC 1000u /* no call of a slot begins later than this after the first */
 
 /* This worker's last job was a direct call: the next one may come at once. */
-static _Thread_local bool lively;
+static _Thread_local bool spins;
 /* This worker was woken, and has run nothing since. */
 static _Thread_local bool was_asleep;
 static _Thread_local uint32_t n_calm; /* yields still to be left out */
@@ -121,7 +121,7 @@ static bool is_cared_for(struct lane *l)
     if (!lane_back_yield(&l->back))
         return false;
     looks_at = NULL;
-    lively = false;
+    spins = false;
     lane_put(l); /* the caller still has a use of it */
     return true;
 }
@@ -423,7 +423,7 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
      * again. */
     atomic_store_explicit(&d->busy, false, memory_order_release);
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
-    lively = true;
+    spins = true;
     lane_get(l); /* the client may shut it after the answer */
     look_on(l);
     bool told = lane_back_answer(&l->back, number, generation, output_at, &a);
@@ -658,15 +658,15 @@ void lanes_done(void *work, struct eventcount_set *set)
     }
 }
 
-bool lanes_lively(void *work)
+bool lanes_may_spin(void *work)
 {
     struct work *w = work;
 
-    return lively && !w->lanes.lone_cpu && atomic_load_explicit(&w->lanes.open, memory_order_relaxed) != 0;
+    return spins && !w->lanes.lone_cpu && atomic_load_explicit(&w->lanes.open, memory_order_relaxed) != 0;
 }
 
 void lanes_cool(void)
 {
-    lively = false;
+    spins = false;
     was_asleep = false;
 }

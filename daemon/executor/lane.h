@@ -72,7 +72,7 @@ struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is 
 bool lanes_ready(struct work *w);
 void lanes_prepare(void *work, struct eventcount_set *set);
 void lanes_done(void *work, struct eventcount_set *set);
-bool lanes_lively(void *work);
+bool lanes_may_spin(void *work);
 /* This worker stops looking, at least for now. Call before its last look. */
 void lanes_leave(void *work);
 /* This worker has begun something other than a direct call. */

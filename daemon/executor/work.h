@@ -59,7 +59,7 @@ struct pool_node *work_take(void *work, bool *ret_more);
 void work_leave(void *work);
 void work_prepare(void *work, struct eventcount_set *set);
 bool work_ready(void *work);
-bool work_worth(void *work);
+bool work_worth_waking(void *work);
 /* What was taken is being run. [worker] */
 void work_begun(void);
 
