@@ -316,7 +316,7 @@ static void start_now(struct domain *d)
     int r = executor_new(&d->executor, &o);
 
     d->distrusted = d->finishing = d->useful = false;
-    d->alone = 0;
+    d->only_function = 0;
     d->recycling.n_ended = d->recycling.resident_first = 0;
     d->recycling.spoilt = d->recycling.starved = false;
     d->recycling.started_usec = clock_monotonic_usec();
@@ -675,7 +675,7 @@ static int hand_over(struct domain *d, struct job *job)
         .input = job_input(job),
         .input_size = job->input_size,
     };
-    uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
+    uint64_t function = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     uint32_t slot, generation, n = job_count(job);
     int r;
 
@@ -711,7 +711,7 @@ static int hand_over(struct domain *d, struct job *job)
     job->slot = slot;
     job->generation = generation;
     d->slots[slot] = job;
-    d->alone = !d->alone || d->alone == alone ? alone : DOMAIN_MIXED;
+    d->only_function = !d->only_function || d->only_function == function ? function : DOMAIN_MIXED;
     list_push_back(&d->handed, &job->link);
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
@@ -838,7 +838,7 @@ void domain_pump(struct domain *d)
         if (!run_slots_let(d))
             break;
         enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
-        if (step == STEP_ASIDE)
+        if (step == STEP_AWAITS)
             continue;
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;

@@ -423,7 +423,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     const struct jobs_options *o = &jobs->options;
     bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(p->name, o->context);
     if (alike && !restricted)
-        f->plain = jobs->n_configured;
+        f->cacheable = jobs->n_configured;
     job_accept(job);
     return alike ? f : NULL;
 }

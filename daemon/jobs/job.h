@@ -94,7 +94,7 @@ struct plugin_function {
     uint64_t innocent; /* job-breaker.c: breakers.n_added when this function was last looked up and not found */
     /* job_resolve(): equals jobs->n_configured where every job that has nothing but arguments and input can skip the
      * checks */
-    uint64_t plain;
+    uint64_t cacheable;
     /* bundle.c: how long recent jobs took, and the most that they wrote (bytes, in 1/64) */
     struct cost cost;
     uint32_t output;
@@ -393,7 +393,7 @@ struct domain {
     struct run_slot run_slot;
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
-    uint32_t n_aside; /* jobs that wait for the store before their hand-over */
+    uint32_t n_awaiting_store; /* jobs that wait for the store before their hand-over */
     struct recall recall;
     uint32_t n_aged;   /* aged jobs among those handed over */
     uint32_t n_deaths; /* successive executors that ended before they were `useful` */
@@ -405,9 +405,9 @@ struct domain {
     bool finishing;             /* the executor was told to end and gets no more jobs */
     char *unconfined;           /* why the executor cannot confine itself; NULL: it can */
     char *start_error;          /* why the last executor could not be started; NULL: it could, or that is not known */
-    uint64_t alone;      /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
-    bool useful;         /* the executor has ended a job, or is suspected because of a plugin */
-    struct probe *probe; /* the executor only tries a file for a reload; else NULL */
+    uint64_t only_function; /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
+    bool useful;            /* the executor has ended a job, or is suspected because of a plugin */
+    struct probe *probe;    /* the executor only tries a file for a reload; else NULL */
     struct health health;
     struct queries queries;
     struct domain_trace trace;

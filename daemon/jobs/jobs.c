@@ -616,7 +616,7 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
     struct plugin_function *f =
         plain && place->plugin->state == PLUGIN_READY ? plugin_find_function(place->plugin, r->function) : NULL;
 
-    return f && f->plain == jobs->n_configured ? f : NULL;
+    return f && f->cacheable == jobs->n_configured ? f : NULL;
 }
 
 /* Finds the domain, plugin and function, if all are known; makes nothing, since the jobs may be refused. */

@@ -553,7 +553,7 @@ static bool look(struct direct *l, uint64_t now)
     l->domain->recycling.n_ended += begun - l->begun;
     if (moved)
         /* a death without a note may then not be blamed on a function as one that ran alone */
-        l->domain->alone = DOMAIN_MIXED;
+        l->domain->only_function = DOMAIN_MIXED;
     l->begun = begun;
     if (moved)
         look_at_files(l);

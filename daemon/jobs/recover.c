@@ -321,7 +321,7 @@ static void suspect(struct domain *d, const struct death *death)
         one = job;
     }
     if (one)
-        job_breaker_silent(one, d->alone != DOMAIN_MIXED, death->how);
+        job_breaker_silent(one, d->only_function != DOMAIN_MIXED, death->how);
 }
 
 /* True: the executor was killed for one of its direct calls. */

@@ -276,7 +276,7 @@ static void take_over(struct domain *d, struct domain *n)
     SWAP(d->n_handed, n->n_handed);
     SWAP(d->n_aged, n->n_aged);
     query_swap(d, n);
-    SWAP(d->alone, n->alone);
+    SWAP(d->only_function, n->only_function);
     lanes_swap(d, n);
     arenas_swap(d, n);
     n->useful = d->useful;
