@@ -653,13 +653,13 @@ void jobs_set_workers(struct jobs *jobs, uint32_t workers);
 
 /* --- direct lanes ------------------------------------------------------------------------------------------------ */
 
-struct direct;
+struct lane;
 
 /* The user of a direct lane, embedded in the caller's object. The caller zeroes it and sets ops before it hands it
  * in. */
 struct lane_user {
     const struct lane_ops *ops;
-    struct direct *lane; /* NULL: none */
+    struct lane *lane; /* NULL: none */
 };
 
 struct lane_ops {
