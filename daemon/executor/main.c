@@ -158,7 +158,7 @@ static int send_failure(uint32_t number, int error, const char *text)
     return control_send(work.control_fd, &c, -1);
 }
 
-static int send_plugin(uint32_t number, const struct plugin *p)
+static int send_plugin(uint32_t number, const struct host_plugin *p)
 {
     struct control c = {.kind = CONTROL_LOADED,
                         .number = number,
@@ -187,7 +187,7 @@ static int send_plugin(uint32_t number, const struct plugin *p)
 static int on_load(struct loader *loader, const struct control *c)
 {
     char error[LOADER_ERROR] = "";
-    struct plugin *p;
+    struct host_plugin *p;
 
     if (c->number >= WORK_PLUGINS || c->text_size == 0)
         return send_failure(c->number, -EINVAL, "wsd asked for nonsense");

@@ -358,7 +358,7 @@ const struct plugin_function *work_function(struct work *w, uint64_t target)
 {
     uint32_t number = (uint32_t)(target >> 32), function = (uint32_t)target;
     /* acquire: partner is the release store where the plugin was loaded */
-    const struct plugin *p =
+    const struct host_plugin *p =
         number < WORK_PLUGINS ? atomic_load_explicit(&w->plugins[number], memory_order_acquire) : NULL;
 
     return p && function < p->n_functions ? &p->functions[function] : NULL;

@@ -297,7 +297,7 @@ bool worker_look(struct worker *w, struct worker *only)
 static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *ret_more)
 {
     struct pool *pool = w->pool;
-    struct batch *b = &pool->all[w->watched]->batch;
+    struct injector_batch *b = &pool->all[w->watched]->batch;
 
     if (batch_stands_any(b, &w->watched_word)) {
         struct pool_node *node = batch_take_any(b, ret_more);

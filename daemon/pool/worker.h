@@ -68,7 +68,7 @@ struct worker {
     _Atomic clockid_t clock;                   /* of its thread's CPU time; 0: none [atomic: relaxed; owner's] */
     _Atomic bool retired;                      /* sleeps until there are too few [atomic: relaxed; owner's] */
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
-    struct batch batch;                        /* roots that it took at once; all workers take from it */
+    struct injector_batch batch;               /* roots that it took at once; all workers take from it */
     struct ready_list ready;                   /* pieces that any worker may run */
     _Alignas(CACHE_LINE) struct deque deque;
     /* [owner stores, any loads; relaxed] */
