@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "ops/awake.h"
-#include "ops/configuration.h"
+#include "configuration/configuration.h"
+#include "configuration/effects.h"
 
 static char directory[] = "/tmp/wsd-test-configuration.XXXXXX";
 static struct config config;
@@ -836,7 +837,7 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("configuration");
-    Suite *s = suite_create("ops");
+    Suite *s = suite_create("configuration");
     SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
