@@ -29,7 +29,7 @@ static void arena_frame(struct wsd_client *client, struct request *request, cons
     if (msg->type == FRAME_ARENA && !a->there)
         a->there = true;
     else if (msg->type == FRAME_ERROR)
-        arena_gone(client, a, client_remote_error(client, &msg->error));
+        arena_gone(client, a, failure_remote(&client->failure, &msg->error));
     else
         client_break_protocol(client, "unexpected for an arena:", msg->type);
 }
@@ -63,12 +63,12 @@ static int set_up(struct wsd_client *client, struct wsd_arena *a, int fd)
 
     if (r < 0) {
         close_fd(fd);
-        return client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+        return failure_set(&client->failure, r, exit_of_error(r), "%s", strerror(-r));
     }
     a->client = client;
     r = client_send_fd(client, &(struct msg){.type = FRAME_ARENA_OPEN}, a->request.tag, fd);
     if (r < 0)
-        return client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+        return failure_set(&client->failure, r, exit_of_error(r), "%s", strerror(-r));
     while (r == 0 && a->client && !a->there)
         r = client_step(client, deadline);
     return a->error ? a->error : r;
@@ -80,22 +80,22 @@ int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret
     int r;
 
     if (client->broken)
-        return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+        return failure_set(&client->failure, client->broken, client->broken_exit, "%s", client->reason);
     if (size == 0 || size > INT64_MAX)
-        return client_error(client, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
     if (!wsd_client_takes_files(client))
-        return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection",
-                            client->daemon_version);
+        return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection",
+                           client->daemon_version);
     a = calloc(1, sizeof(*a));
     if (!a)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     a->size = size;
     list_init(&a->request.open);
     a->request.frame = arena_frame;
     a->request.broken = arena_broken;
     r = make_memory(a);
     if (r < 0)
-        client_error(client, r, CODE_IO, "memory for an arena: %s", strerror(-r));
+        failure_set(&client->failure, r, CODE_IO, "memory for an arena: %s", strerror(-r));
     else
         r = set_up(client, a, r);
     if (r < 0) {

@@ -297,7 +297,7 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
         if (a->calls[i])
             call_is_refused(client, a->calls[i], &error);
         else if (is_bare(a, i))
-            bare_failed(a, i, client_remote_error(client, &error));
+            bare_failed(a, i, failure_remote(&client->failure, &error));
     a->n_refused += MIN(end->n, a->n - a->n_refused);
     if (!a->n_doubtful)
         return;
@@ -636,7 +636,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     int r;
 
     if (args_size(submit->args, submit->n_args) == SIZE_MAX)
-        return client_problem(client, "size of the arguments");
+        return failure_problem(&client->failure, "size of the arguments");
     r = call_new(client, submit, callbacks, &call);
     if (r < 0)
         return r;
@@ -744,7 +744,7 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
         return r;
     texts = malloc(m->plugin.size + m->function.size + 1);
     if (!texts)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     memcpy(texts, m->plugin.data, m->plugin.size);
     if (m->function.size)
         memcpy(texts + m->plugin.size, m->function.data, m->function.size);

@@ -86,8 +86,8 @@ static bool is_over(const struct wsd_batch *b)
 
 static int say_gone(const struct wsd_batch *b)
 {
-    return client_error(b->client, -ECONNRESET, CODE_NO_DAEMON,
-                        "the batch went with the connection that it was opened on: open another one");
+    return failure_set(&b->client->failure, -ECONNRESET, CODE_NO_DAEMON,
+                       "the batch went with the connection that it was opened on: open another one");
 }
 
 static void batch_settle(struct wsd_batch *b)
@@ -140,10 +140,10 @@ static void batch_frame(struct wsd_client *client, struct request *request, cons
         info_of(&msg->batch_state, &b->info);
         b->ended = b->info.ended;
     } else if (msg->type == FRAME_ERROR) {
-        b->error = client_remote_error(client, &msg->error);
-        b->exit = client->exit;
-        b->retry_usec = client->retry_usec;
-        b->text = strdup(client->error);
+        b->error = failure_remote(&client->failure, &msg->error);
+        b->exit = client->failure.exit;
+        b->retry_usec = client->failure.retry_usec;
+        b->text = strdup(client->failure.text);
         if (!b->text)
             client_break(client, -ECONNRESET, CODE_IO, "out of memory");
     } else {
@@ -249,14 +249,14 @@ static int batch_prepare(struct wsd_batch *b)
 
     if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) ||
         (b->common.key && b->common.key[0]) || b->common.arena)
-        return client_error(client, -EINVAL, CODE_USAGE,
-                            "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE,
+                           "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
     if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
-        return client_error(client, -EINVAL, CODE_USAGE, "unknown flags");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown flags");
     if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))
-        return client_error(client, -EINVAL, CODE_USAGE, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
     if (copy_common(b) < 0)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     b->gathering.batch = b;
     r = gathering_describe(&b->gathering, client, &b->common, b->tags);
     b->native = client->features & FEATURE_ARRAY && !(b->common.flags & WSD_SUBMIT_DURABLE);
@@ -278,7 +278,7 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     int r;
 
     if (!b)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     memcpy(&b->common, common, MIN(common->size, sizeof(b->common)));
     b->common.args = NULL;
     b->common.input = NULL;
@@ -308,8 +308,8 @@ static int batch_takes(const struct wsd_batch *b)
     if (is_gone(b))
         return say_gone(b);
     if (b->closed || b->stopped)
-        return client_error(b->client, b->closed ? -EPIPE : -ECANCELED, b->closed ? CODE_IO : CODE_CANCELLED,
-                            b->closed ? "the batch was closed" : "the batch was stopped");
+        return failure_set(&b->client->failure, b->closed ? -EPIPE : -ECANCELED, b->closed ? CODE_IO : CODE_CANCELLED,
+                           b->closed ? "the batch was closed" : "the batch was stopped");
     return b->client->broken ? client_failed(b->client, b->client->broken) : 0;
 }
 
@@ -419,8 +419,8 @@ int wsd_batch_wait(struct wsd_batch *b, uint64_t timeout_usec, struct wsd_batch_
     if (r == 0 && b->native && !b->ended && !b->error)
         r = client_failed(client, client->broken);
     if (r == 0 && b->error) {
-        r = client_error(client, b->error, b->exit, "%s", b->text);
-        client->retry_usec = b->retry_usec;
+        r = failure_set(&client->failure, b->error, b->exit, "%s", b->text);
+        client->failure.retry_usec = b->retry_usec;
     }
     if (r == 0)
         wsd_batch_look(b, ret_info);

@@ -117,9 +117,9 @@ static void call_finish(struct wsd_call *call, int error)
     call->done = true;
     call->error = error;
     if (error) {
-        call->text = strdup(client->error);
-        call->exit = client->exit;
-        call->retry_usec = client->retry_usec;
+        call->text = strdup(client->failure.text);
+        call->exit = client->failure.exit;
+        call->retry_usec = client->failure.retry_usec;
     }
     client_request_close(client, &call->request);
     list_remove(&call->feeding);
@@ -144,12 +144,12 @@ int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not
      * lost. */
     if (accepted && durable && client->leaving && client->broken_exit == CODE_NO_DAEMON)
-        client_error(client, client->broken, CODE_INTERRUPTED,
-                     "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
+        failure_set(&client->failure, client->broken, CODE_INTERRUPTED,
+                    "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        client_error(client, client->broken,
-                     accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s",
-                     client->reason);
+        failure_set(&client->failure, client->broken,
+                    accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s",
+                    client->reason);
     return -ECONNRESET;
 }
 
@@ -340,7 +340,7 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
 {
     if (job_info_copy(job, &call->info, call->texts_room, sizeof(call->texts_room), &call->info_texts) < 0) {
-        client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
         call_finish(call, -ENOMEM);
         return;
     }
@@ -404,12 +404,12 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
 
 void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error)
 {
-    int r = client_remote_error(client, error);
+    int r = failure_remote(&client->failure, error);
 
     /* the job goes on, or is lost: it is not to be submitted again */
     if (error->accepted && error->code == CODE_INTERRUPTED)
-        r = client_error(client, -ECONNRESET, CODE_INTERRUPTED, "%s",
-                         error->text.size ? error->text.data : "wsd has lost sight of it");
+        r = failure_set(&client->failure, -ECONNRESET, CODE_INTERRUPTED, "%s",
+                        error->text.size ? error->text.data : "wsd has lost sight of it");
     call_finish(call, r);
 }
 
@@ -505,15 +505,15 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
     int64_t taken;
 
     if (!call->stream || call->attached)
-        return client_error(client, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
     if (call->done || call->has_job || call->input_ended)
-        return client_error(client, -EPIPE, CODE_IO, "the input of the call has ended");
+        return failure_set(&client->failure, -EPIPE, CODE_IO, "the input of the call has ended");
     if (call->input_size > 0)
         return 0; /* what was given with the submit goes first */
     taken = send_input(call, data, size, last);
     if (taken < 0)
-        client_error(client, (int)taken, exit_of_error((int)taken), "%s",
-                     client->broken ? client->reason : strerror((int)-taken));
+        failure_set(&client->failure, (int)taken, exit_of_error((int)taken), "%s",
+                    client->broken ? client->reason : strerror((int)-taken));
     return taken;
 }
 
@@ -525,10 +525,10 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     struct wsd_call *call;
 
     if (callbacks && callbacks->size == 0)
-        return client_error(client, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
     *ret_call = call = freelist_take(&client->free_calls, sizeof(*call));
     if (!call)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     memset(call, 0, offsetof(struct wsd_call, args_room));
     call->client = client;
     list_init(&call->link);
@@ -602,29 +602,29 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
     int r = 0;
 
     if (pack_tags(submit, tags) < 0)
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
-                            CODEC_TAG_MAX - 1);
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
+                           CODEC_TAG_MAX - 1);
     if (!submit->plugin || !submit->plugin[0])
-        return client_error(call->client, -EINVAL, CODE_USAGE, "no plugin is named");
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
     if (submit->flags & ~flags)
-        return client_error(call->client, -EINVAL, CODE_USAGE, "unknown flags");
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "unknown flags");
     if (call->leaves && (!call->detached || call->stream))
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
     if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
     if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
     if (submit->arena && submit->arena->client != call->client)
-        return client_error(call->client, -EAGAIN, CODE_BUSY,
-                            "wsd has this arena no more, or had it from another connection: make a new one");
+        return failure_set(&call->client->failure, -EAGAIN, CODE_BUSY,
+                           "wsd has this arena no more, or had it from another connection: make a new one");
     if (by_file && !wsd_client_takes_files(call->client))
-        return client_error(call->client, -EOPNOTSUPP, CODE_PROTOCOL,
-                            "%s takes no files as input over this connection: send the bytes",
-                            call->client->daemon_version);
+        return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
+                           "%s takes no files as input over this connection: send the bytes",
+                           call->client->daemon_version);
     *ret = (struct msg){
         .type = FRAME_SUBMIT,
         .submit = {
@@ -660,7 +660,7 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
         }};
     problem = codec_problem(ret);
     if (problem)
-        return client_problem(call->client, problem);
+        return failure_problem(&call->client->failure, problem);
     if (promised)
         r = client_wants_store(call->client);
     if (r == 0 && timed)
@@ -747,7 +747,7 @@ int call_new(struct wsd_client *client, const struct wsd_submit *submit, const s
         return r;
     if (pack_args(submit, call) < 0) {
         call_destroy(call);
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     }
     call->durable = submit->flags & WSD_SUBMIT_DURABLE;
     call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
@@ -821,7 +821,7 @@ int wsd_call_cancel(struct wsd_call *call)
         return 0;
     r = client_send(call->client, &msg, call_tag(call), NULL, 0);
     if (r < 0)
-        return client_error(call->client, r, exit_of_error(r), "%s", strerror(-r));
+        return failure_set(&call->client->failure, r, exit_of_error(r), "%s", strerror(-r));
     call->cancelled = true;
     return 0;
 }
@@ -829,8 +829,9 @@ int wsd_call_cancel(struct wsd_call *call)
 /* The words of a call that failed, again: others may have failed since. */
 static int call_error(const struct wsd_call *call)
 {
-    client_error(call->client, call->error, call->exit, "%s", call->text ? call->text : strerror(-call->error));
-    call->client->retry_usec = call->retry_usec;
+    failure_set(&call->client->failure, call->error, call->exit, "%s",
+                call->text ? call->text : strerror(-call->error));
+    call->client->failure.retry_usec = call->retry_usec;
     return call->error;
 }
 
@@ -841,7 +842,8 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     int r = 0;
 
     if (call->delivering)
-        return client_error(client, -EDEADLK, CODE_USAGE, "a call cannot be waited for in its own output callback");
+        return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
+                           "a call cannot be waited for in its own output callback");
     client->depth++; /* the call stays where it is, even if a callback frees it */
     while (r == 0 && !call->done && !call->freed)
         r = client_step(client, deadline);

@@ -115,7 +115,9 @@ static void set_error(struct calls *c, size_t i, int error)
 
 static void set_too_large(struct calls *c, size_t i)
 {
-    set_error(c, i, client_error(c->client, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
+    set_error(
+        c, i,
+        failure_set(&c->client->failure, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
 }
 
 /* With what has ended since, one more may be under way. */
@@ -221,7 +223,7 @@ static void send_call(struct calls *c, size_t i)
         .size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
 
     if (!s) {
-        set_error(c, i, client_error(c->client, -ENOMEM, CODE_IO, "out of memory"));
+        set_error(c, i, failure_set(&c->client->failure, -ENOMEM, CODE_IO, "out of memory"));
         return;
     }
     *s = (struct sent){.calls = c, .index = i};
@@ -438,7 +440,8 @@ static uint32_t begin_some(struct calls *c, struct part part)
     uint32_t n = 0;
 
     if (!is_sound(q)) {
-        set_error(c, part.first, client_error(c->client, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
+        set_error(c, part.first,
+                  failure_set(&c->client->failure, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
         return 1;
     }
     if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->broken)
@@ -560,8 +563,8 @@ static void lose_all(struct calls *c)
     collect(c);
     if (!client->broken)
         client_break(client, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
-    client_error(client, -ECONNRESET, client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit,
-                 "%s", client->reason);
+    failure_set(&client->failure, -ECONNRESET,
+                client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s", client->reason);
     for (; c->n_flights; flight_free(c, 0))
         for (uint32_t i = 0; i < c->flights[0].n; i++)
             set_error(c, c->flights[0].first + i, -ECONNRESET);
@@ -592,11 +595,11 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     struct lane *l = lane_of(client);
 
     if (!l)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (n == 0)
         return 0;
     if (requests->size == 0 || results->size == 0)
-        return client_error(client, -EINVAL, CODE_USAGE, "no size of the requests, or of the results");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "no size of the requests, or of the results");
     c.client = client;
     c.lane = l;
     c.requests = (const char *)requests;
@@ -621,10 +624,10 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     if (!c.error)
         return 0;
     if (n > 1)
-        client_error(client, c.error, c.exit, "call %zu: %s", c.failed, c.text);
+        failure_set(&client->failure, c.error, c.exit, "call %zu: %s", c.failed, c.text);
     else
-        client_error(client, c.error, c.exit, "%s", c.text);
-    client->retry_usec = c.retry_usec;
+        failure_set(&client->failure, c.error, c.exit, "%s", c.text);
+    client->failure.retry_usec = c.retry_usec;
     return c.error;
 }
 

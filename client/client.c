@@ -30,104 +30,71 @@
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
-int client_problem(struct wsd_client *client, const char *problem)
-{
-    if (strstr(problem, "of arguments") || strstr(problem, "of the arguments"))
-        return client_error(client, -EINVAL, CODE_USAGE,
-                            "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
-                            CODEC_ARGS_MAX, CODEC_ARGS_SIZE >> 10);
-    return client_error(client, -EINVAL, CODE_USAGE, "%s: above the limit, or missing", problem);
-}
-
-int client_error(struct wsd_client *client, int error, int exit, const char *format, ...)
-{
-    /* the arguments may point into the old one, and may be what wsd or a job has said */
-    char text[sizeof(client->error)];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    escape_text(client->error, sizeof(client->error), text);
-    client->exit = exit;
-    client->retry_usec = 0;
-    return error;
-}
-
 int client_wants_store(struct wsd_client *client)
 {
     if (client->features & FEATURE_STORE)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no durable jobs, keys and retries",
-                        client->daemon_version);
+    return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no durable jobs, keys and retries",
+                       client->daemon_version);
 }
 
 int client_wants_where(struct wsd_client *client)
 {
     if (client->features & FEATURE_WHERE)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no filters: list all, and choose from that",
-                        client->daemon_version);
+    return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
+                       "%s knows no filters: list all, and choose from that", client->daemon_version);
 }
 
 int client_wants_batches(struct wsd_client *client)
 {
     if (client->features & FEATURE_ARRAY)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no batches", client->daemon_version);
+    return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows no batches", client->daemon_version);
 }
 
 int client_wants_time(struct wsd_client *client)
 {
     if (client->features & FEATURE_TIME)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no delays, times in the queue and schedules",
-                        client->daemon_version);
+    return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
+                       "%s has no delays, times in the queue and schedules", client->daemon_version);
 }
 
 int client_wants_order(struct wsd_client *client)
 {
     if (client->features & FEATURE_ORDER)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s knows neither jobs that run after others nor tags",
-                        client->daemon_version);
+    return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
+                       "%s knows neither jobs that run after others nor tags", client->daemon_version);
 }
 
 int client_wants_limits(struct wsd_client *client)
 {
     if (client->features & FEATURE_LIMITS)
         return 0;
-    return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no limits that can be shown or moved",
-                        client->daemon_version);
-}
-
-int client_remote_error(struct wsd_client *client, const struct msg_error *error)
-{
-    int r = error_of_exit(error->code);
-
-    client_error(client, r, exit_of_error(r), "%s", error->text.size ? error->text.data : "refused by wsd");
-    client->retry_usec = r == -EAGAIN ? error->retry_usec : 0;
-    return r;
+    return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no limits that can be shown or moved",
+                       client->daemon_version);
 }
 
 uint64_t wsd_client_retry_usec(const struct wsd_client *client)
 {
-    return client ? client->retry_usec : 0;
+    return client ? client->failure.retry_usec : 0;
 }
 
 const char *wsd_client_error(const struct wsd_client *client)
 {
-    return client ? client->error : "out of memory";
+    return client ? client->failure.text : "out of memory";
 }
 
 int wsd_client_exit(const struct wsd_client *client)
 {
-    return client ? client->exit : CODE_IO;
+    return client ? client->failure.exit : CODE_IO;
 }
 
 static int broken_error(struct wsd_client *client)
 {
-    return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+    return failure_set(&client->failure, client->broken, client->broken_exit, "%s", client->reason);
 }
 
 void client_break(struct wsd_client *client, int error, int exit, const char *format, ...)
@@ -418,8 +385,8 @@ static void receive(struct wsd_client *client)
 
 int client_failed(struct wsd_client *client, int error)
 {
-    return client->broken ? client_error(client, -ECONNRESET, client->broken_exit, "%s", client->reason)
-                          : client_error(client, error, exit_of_error(error), "%s", strerror(-error));
+    return client->broken ? failure_set(&client->failure, -ECONNRESET, client->broken_exit, "%s", client->reason)
+                          : failure_set(&client->failure, error, exit_of_error(error), "%s", strerror(-error));
 }
 
 int client_send(struct wsd_client *client, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
@@ -623,9 +590,9 @@ int client_step(struct wsd_client *client, uint64_t deadline_usec)
     }
     r = ppoll(&poll_fd, 1, deadline_usec == UINT64_MAX ? NULL : &timeout, NULL);
     if (r < 0)
-        return errno == EINTR ? 0 : client_error(client, -errno, CODE_IO, "poll: %s", strerror(errno));
+        return errno == EINTR ? 0 : failure_set(&client->failure, -errno, CODE_IO, "poll: %s", strerror(errno));
     if (r == 0)
-        return client_error(client, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
+        return failure_set(&client->failure, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
     if (poll_fd.revents & ~POLLOUT || (client->tls && client->tls_ops->recv_waits_to_write(client->tls)))
         receive(client);
     flush_and_pump(client);
@@ -681,7 +648,7 @@ static int connect_socket(struct wsd_client *client, uint64_t deadline_usec)
 
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client->fd < 0)
-        return client_error(client, -errno, CODE_IO, "socket: %s", strerror(errno));
+        return failure_set(&client->failure, -errno, CODE_IO, "socket: %s", strerror(errno));
     /* Blocking, for a full backlog: poll cannot wait for that. The timeout of sending is also that of connecting. */
     setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
     do
@@ -689,12 +656,12 @@ static int connect_socket(struct wsd_client *client, uint64_t deadline_usec)
     while (r < 0 && errno == EINTR);
     if (r < 0) {
         error = errno == EAGAIN ? ETIMEDOUT : errno;
-        return client_error(client, -error, error == EACCES || error == EPERM ? CODE_DENIED : CODE_NO_DAEMON, "%s: %s",
-                            client->address.sun_path, strerror(error));
+        return failure_set(&client->failure, -error, error == EACCES || error == EPERM ? CODE_DENIED : CODE_NO_DAEMON,
+                           "%s: %s", client->address.sun_path, strerror(error));
     }
     flags = fcntl(client->fd, F_GETFL);
     if (flags < 0 || fcntl(client->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return client_error(client, -errno, CODE_IO, "socket: %s", strerror(errno));
+        return failure_set(&client->failure, -errno, CODE_IO, "socket: %s", strerror(errno));
     return 0;
 }
 
@@ -746,15 +713,15 @@ static int connect_client(struct wsd_client *client, uint64_t deadline)
     int r = client->remote ? remote_connect(client, deadline) : connect_socket(client, deadline);
 
     if (r == 0 && (r = send_hello(client)) < 0)
-        client_error(client, r, CODE_IO, "%s", strerror(-r));
+        failure_set(&client->failure, r, CODE_IO, "%s", strerror(-r));
     while (r == 0 && !client->welcomed)
         r = client_step(client, deadline);
     if (r == -ETIMEDOUT)
-        client->exit = CODE_NO_DAEMON;
+        client->failure.exit = CODE_NO_DAEMON;
     if (r < 0 && !client->broken) { /* no half-open handle is ever used */
         client->broken = r;
-        client->broken_exit = client->exit;
-        memcpy(client->reason, client->error, sizeof(client->reason));
+        client->broken_exit = client->failure.exit;
+        memcpy(client->reason, client->failure.text, sizeof(client->reason));
     }
     return r;
 }
@@ -789,14 +756,15 @@ static int open_client(struct wsd_client **ret_client, bool remote, const struct
     client->remote = remote;
     r = remote ? remote_keep(client, tls) : socket_path(socket, &client->address);
     if (r == -ENAMETOOLONG)
-        client_error(client, r, CODE_USAGE, "%s: " SOCKET_PATH_LONG, socket ? socket : "WSD_SOCKET", SOCKET_PATH_MAX);
+        failure_set(&client->failure, r, CODE_USAGE, "%s: " SOCKET_PATH_LONG, socket ? socket : "WSD_SOCKET",
+                    SOCKET_PATH_MAX);
     else if (r < 0)
-        client_error(client, r, CODE_IO, "%s", strerror(-r));
+        failure_set(&client->failure, r, CODE_IO, "%s", strerror(-r));
     if (r == 0)
         return connect_client(client, deadline);
     client->broken = r; /* no half-open handle is ever used */
-    client->broken_exit = client->exit;
-    memcpy(client->reason, client->error, sizeof(client->reason));
+    client->broken_exit = client->failure.exit;
+    memcpy(client->reason, client->failure.text, sizeof(client->reason));
     return r;
 }
 
@@ -808,8 +776,8 @@ int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
     if (!client->broken)
         return 0;
     if (client->depth > 0 || client->busy)
-        return client_error(client, -EDEADLK, CODE_USAGE,
-                            "a callback of this handle is under way: reconnect when it has returned");
+        return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
+                           "a callback of this handle is under way: reconnect when it has returned");
     for (;;) {
         disconnect(client);
         client->n_lost++;

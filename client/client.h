@@ -22,7 +22,9 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/freelist.h"
+#include "failure.h"
 #include "proto/codec.h"
+#include "text.h"
 #include "tls/tls.h"
 #include "wsd/client.h"
 
@@ -112,9 +114,7 @@ struct wsd_client {
     int broken;                          /* negative errno once the connection is over */
     int broken_exit;
     char reason[512]; /* words for that */
-    char error[512];
-    uint64_t retry_usec; /* of the last failure, where it was a refusal that says */
-    int exit;
+    struct failure failure;
     char daemon_version[CODEC_TEXT_MAX];
     char *job_texts;   /* of the last wsd_client_job() */
     uint64_t features; /* of both */
@@ -171,13 +171,6 @@ struct wsd_call {
 
 /* --- client.c ---------------------------------------------------------------------------------------------------- */
 
-/* Sets the words and the exit code of the last failure; returns error. */
-__attribute__((format(printf, 4, 5))) int client_error(struct wsd_client *client, int error, int exit,
-                                                       const char *format, ...);
-/* The same for what codec_problem() said of a request. -EINVAL. */
-int client_problem(struct wsd_client *client, const char *problem);
-/* The same for what an ERROR frame said. */
-int client_remote_error(struct wsd_client *client, const struct msg_error *error);
 /* Ends the connection: every open request hears of it. error is what process() returns from now on. */
 __attribute__((format(printf, 4, 5))) void client_break(struct wsd_client *client, int error, int exit,
                                                         const char *format, ...);
@@ -303,15 +296,3 @@ void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_
 /* Descriptors are awaited: close_received() keeps two. */
 bool lane_awaits(const struct wsd_client *client);
 void lane_free(struct wsd_client *client); /* the handle goes; every request has been closed */
-
-/* --- text.c ------------------------------------------------------------------------------------------------------ */
-
-/* Copies a job with its texts, into the room where they fit, else into one block, *ret_texts, which the caller frees
- * (NULL: none). 0 or -ENOMEM. */
-int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size,
-                  char **ret_texts);
-/* The same without a copy: lives as long as job. */
-void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info);
-/* The errno of an exit code of wsctl(1), and the code of an errno. */
-int error_of_exit(uint32_t code);
-int exit_of_error(int error);

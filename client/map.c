@@ -125,15 +125,15 @@ void map_ended(struct map *m, size_t index, const struct wsd_job_info *info, con
 
 void map_failed(struct map *m, size_t index, int error)
 {
-    char text[sizeof(m->client->error)];
+    char text[sizeof(m->client->failure.text)];
 
     m->n_under_way--;
     if (is_retried(m, error)) {
         refused(m, index);
         return;
     }
-    memcpy(text, m->client->error, sizeof(text)); /* the callback may fail otherwise */
-    tell_failed(m, index, error, m->client->exit, text);
+    memcpy(text, m->client->failure.text, sizeof(text)); /* the callback may fail otherwise */
+    tell_failed(m, index, error, m->client->failure.exit, text);
     ended(m, false);
 }
 
@@ -194,7 +194,7 @@ static int begin(struct map *m, size_t index)
         struct map_call *item = call_of(m, index, &callbacks);
 
         r = item ? wsd_batch_submit(m->batch, item_at(m, index), &callbacks, NULL)
-                 : client_error(m->client, -ENOMEM, CODE_IO, "out of memory");
+                 : failure_set(&m->client->failure, -ENOMEM, CODE_IO, "out of memory");
         if (r < 0)
             free(item);
     }
@@ -273,11 +273,11 @@ static int run(struct map *m)
  * client's words). */
 static void tell_rest(struct map *m, int error)
 {
-    char text[sizeof(m->client->error)] = "not begun: another item has failed";
-    int exit = error ? m->client->exit : exit_of_error(-ECANCELED);
+    char text[sizeof(m->client->failure.text)] = "not begun: another item has failed";
+    int exit = error ? m->client->failure.exit : exit_of_error(-ECANCELED);
 
     if (error)
-        memcpy(text, m->client->error, sizeof(text));
+        memcpy(text, m->client->failure.text, sizeof(text));
     m->stopped = true;
     while (m->n_refused || m->n_begun < m->n)
         tell_failed(m, next_index(m), error ? error : -ECANCELED, exit, text);
@@ -299,16 +299,16 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
     r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
-                  : client_error(client, -ENOMEM, CODE_IO, "out of memory");
+                  : failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (r == 0) {
         batch_set_map(m.batch, &m);
         r = run(&m);
         if (m.n_under_way) /* it cannot be waited for */
-            client_break(client, -ECONNRESET, client->exit, "%s", client->error);
+            client_break(client, -ECONNRESET, client->failure.exit, "%s", client->failure.text);
         tell_rest(&m, r);
         m.batch = wsd_batch_free(m.batch);
         r = 0;
     }
     free(m.refused);
-    return m.error ? client_error(client, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
+    return m.error ? failure_set(&client->failure, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
 }

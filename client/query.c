@@ -27,7 +27,7 @@ static void query_frame(struct wsd_client *client, struct request *request, cons
     int r = 0;
 
     if (msg->type == FRAME_ERROR) {
-        query_end(client, query, client_remote_error(client, &msg->error));
+        query_end(client, query, failure_remote(&client->failure, &msg->error));
         return;
     }
     bool each = msg->type == query->each || msg->type == query->also[0] || msg->type == query->also[1];
@@ -70,11 +70,11 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
             r = client_send(client, msg, query->request.tag, NULL, 0);
         if (r < 0) {
             client_request_close(client, &query->request);
-            return client_error(client, r, exit_of_error(r), "%s",
-                                r == -EINVAL ? "the question is above a limit" : strerror(-r));
+            return failure_set(&client->failure, r, exit_of_error(r), "%s",
+                               r == -EINVAL ? "the question is above a limit" : strerror(-r));
         }
     } else {
-        return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+        return failure_set(&client->failure, client->broken, client->broken_exit, "%s", client->reason);
     }
     client->depth++;
     while (!query->done && r == 0)
@@ -104,7 +104,7 @@ static int show_job(struct wsd_client *client, struct query *query, const struct
     char *texts;
 
     if (job_info_copy(&msg->job, &info, NULL, 0, &texts) < 0)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     free(client->job_texts);
     client->job_texts = texts;
     info.size = size;
@@ -175,7 +175,7 @@ static int filter_message(struct wsd_client *client, const struct wsd_filter *gi
     if (f.batch && (r = client_wants_batches(client)) < 0)
         return r;
     problem = codec_problem(ret);
-    return problem ? client_error(client, -EINVAL, CODE_USAGE, "%s: out of range", problem) : 0;
+    return problem ? failure_set(&client->failure, -EINVAL, CODE_USAGE, "%s: out of range", problem) : 0;
 }
 
 int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
@@ -535,7 +535,7 @@ int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
     struct msg msg = {.type = FRAME_WORKERS, .workers = {.set = n}};
 
     if (n < 1 || n > CODEC_WORKERS_MAX)
-        return client_error(client, -EINVAL, CODE_USAGE, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
     return ask_executors(client, &msg, &(struct each_worker){.executor = executor, .userdata = userdata});
 }
 

@@ -78,14 +78,14 @@ static int connect_host(struct wsd_client *client, const char *where, const char
     int r = getaddrinfo(host, port, &hints, &all);
 
     if (r != 0)
-        return client_error(client, -EHOSTUNREACH, CODE_NO_DAEMON, "%s: %s", where, gai_strerror(r));
+        return failure_set(&client->failure, -EHOSTUNREACH, CODE_NO_DAEMON, "%s: %s", where, gai_strerror(r));
     r = -EHOSTUNREACH;
     for (const struct addrinfo *a = all; a && client->fd < 0; a = a->ai_next) {
         r = connect_one(a, deadline_usec);
         client->fd = r;
     }
     freeaddrinfo(all);
-    return client->fd < 0 ? client_error(client, r, CODE_NO_DAEMON, "%s: %s", where, strerror(-r)) : 0;
+    return client->fd < 0 ? failure_set(&client->failure, r, CODE_NO_DAEMON, "%s: %s", where, strerror(-r)) : 0;
 }
 
 int remote_keep(struct wsd_client *client, const struct wsd_tls *tls)
@@ -123,24 +123,24 @@ int remote_connect(struct wsd_client *client, uint64_t deadline_usec)
                                   .ca = or_environment(t.ca, "WSD_TLS_CA")};
 
     if (!where || !split(where, host, port))
-        return client_error(client, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
-                            where ? where : "host");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
+                           where ? where : "host");
     if (!o.certificate || !o.key || !o.ca)
-        return client_error(client, -EINVAL, CODE_USAGE,
-                            "%s: a certificate, its key and a CA are wanted: "
-                            "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA",
-                            where);
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE,
+                           "%s: a certificate, its key and a CA are wanted: "
+                           "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA",
+                           where);
     client->tls_ops = tls_load(error);
     if (!client->tls_ops)
-        return client_error(client, -EOPNOTSUPP, CODE_NO_DAEMON, "%s: %s", where, error);
+        return failure_set(&client->failure, -EOPNOTSUPP, CODE_NO_DAEMON, "%s: %s", where, error);
     int r = client->tls_ops->context_new(&client->tls_context, &o, error);
     if (r < 0)
-        return client_error(client, r, r == -ENOMEM ? CODE_IO : CODE_NOT_FOUND, "%s", error);
+        return failure_set(&client->failure, r, r == -ENOMEM ? CODE_IO : CODE_NOT_FOUND, "%s", error);
     r = connect_host(client, where, host, port, deadline_usec);
     if (r < 0)
         return r;
     r = client->tls_ops->open(&client->tls, client->tls_context, client->fd, host);
-    return r < 0 ? client_error(client, r, CODE_IO, "%s: out of memory", where) : 0;
+    return r < 0 ? failure_set(&client->failure, r, CODE_IO, "%s: out of memory", where) : 0;
 }
 
 void remote_disconnect(struct wsd_client *client)
