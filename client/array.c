@@ -36,7 +36,7 @@ struct records {
 /* The items of one frame. */
 struct array {
     struct request request;
-    struct list unsent; /* client->unsent, until it is */
+    struct list unsent; /* connection->gathered, until it is */
     struct wsd_client *client;
     struct gathering *gathering; /* that it is the last of; NULL when it was sent */
     struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
@@ -110,7 +110,7 @@ static void array_free(struct array *a)
     struct wsd_client *client = a->client;
 
     list_remove(&a->unsent);
-    client_request_close(client, &a->request);
+    request_close(&client->connection, &a->request);
     body_drop(a);
     if (client->spare_array || FREELIST_MAX == 0)
         array_destroy(a);
@@ -120,15 +120,16 @@ static void array_free(struct array *a)
 
 static void array_settle(struct array *a)
 {
-    if (!a->busy && !a->n_open && (a->over || a->client->broken))
+    if (!a->busy && !a->n_open && (a->over || a->client->connection.broken))
         array_free(a);
 }
 
-static void array_broken(struct wsd_client *client, struct request *request)
+static void array_broken(struct connection *c, struct request *request)
 {
     struct array *a = container_of(request, struct array, request);
+    struct wsd_client *client = client_of(c);
 
-    client_request_close(client, request);
+    request_close(c, request);
     if (a->gathering)
         a->gathering->pending = NULL;
     a->gathering = NULL;
@@ -158,7 +159,7 @@ static int send_alone(struct array *a)
     struct wsd_call *call = a->calls[0];
     struct msg msg = a->gathering->submit;
     size_t head = CODEC_ITEM_SIZE + call->args_size;
-    int r = client_request_open(client, &call->request);
+    int r = request_open(&client->connection, &call->request);
 
     if (r < 0)
         return r;
@@ -168,9 +169,10 @@ static int send_alone(struct array *a)
     call->left = call->leaves;
     msg.submit.args = (struct span){call->args, call->args_size};
     msg.submit.argc = call->argc;
-    r = client_put(client, &msg, call->request.tag, buffer_data(&a->body) + head, buffer_size(&a->body) - head);
+    r = connection_put(&client->connection, &msg, call->request.tag, buffer_data(&a->body) + head,
+                       buffer_size(&a->body) - head);
     if (r < 0) {
-        client_request_close(client, &call->request);
+        request_close(&client->connection, &call->request);
         return r;
     }
     array_sent(a);
@@ -188,7 +190,7 @@ static int array_send(struct array *a)
         return send_alone(a);
     msg.submit.items = a->n;
     msg.submit.flags |= a->quiet ? SUBMIT_QUIET : 0u;
-    r = client_put(a->client, &msg, a->request.tag, buffer_data(&a->body), buffer_size(&a->body));
+    r = connection_put(&a->client->connection, &msg, a->request.tag, buffer_data(&a->body), buffer_size(&a->body));
     if (r == 0)
         array_sent(a);
     return r;
@@ -196,10 +198,10 @@ static int array_send(struct array *a)
 
 int arrays_send(struct wsd_client *client)
 {
-    int r = client->broken;
+    int r = client->connection.broken;
 
-    while (r == 0 && !list_empty(&client->unsent))
-        r = array_send(container_of(client->unsent.next, struct array, unsent));
+    while (r == 0 && !list_empty(&client->connection.gathered))
+        r = array_send(container_of(client->connection.gathered.next, struct array, unsent));
     return r;
 }
 
@@ -217,7 +219,7 @@ void array_call_done(struct wsd_call *call)
     a->n_open--;
     call->array = NULL;
     if (a->leaves && !a->n_open && !a->over && !a->gathering) /* their output gets no credit */
-        client_send(a->client, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
+        connection_send(&a->client->connection, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
     array_settle(a);
 }
 
@@ -271,7 +273,7 @@ static struct wsd_call *call_at(struct array *a, uint32_t i)
     if (i >= a->n || !is_bare(a, i))
         return i < a->n ? a->calls[i] : NULL;
     if (map_call(a->map, a->places[i], &call) < 0) {
-        client_break(a->client, -ECONNRESET, CODE_IO, "out of memory");
+        connection_break(&a->client->connection, -ECONNRESET, CODE_IO, "out of memory");
         return NULL;
     }
     a->places[i] = NOWHERE;
@@ -293,7 +295,7 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
     const struct msg_error error = {
         .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
 
-    for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->broken; i++)
+    for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->connection.broken; i++)
         if (a->calls[i])
             call_is_refused(client, a->calls[i], &error);
         else if (is_bare(a, i))
@@ -302,7 +304,7 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
     if (!a->n_doubtful)
         return;
     a->n_doubtful -= MIN(end->n, a->n_doubtful);
-    if (!a->n_doubtful && !client->broken)
+    if (!a->n_doubtful && !client->connection.broken)
         items_accepted(client, a);
 }
 
@@ -404,15 +406,15 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
         item_accepted(client, a, end->index);
         call = a->calls[end->index]; /* it may have left */
     }
-    if (!call && (a->leaves || client->broken))
+    if (!call && (a->leaves || client->connection.broken))
         return;
     if (!call || call->has_job || call->ending) {
-        client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
+        connection_break_protocol(&client->connection, "an item that is not open in", FRAME_ENDS);
         return;
     }
     call->ending = end->state >= CODEC_STATE_FINAL; /* a callback may bring us to the last frame */
     call_has_output(client, call, end->output.data, end->output.size);
-    if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->broken)
+    if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->connection.broken)
         array_end(client, call, &r->ends, end);
 }
 
@@ -425,7 +427,7 @@ static void take_several(struct wsd_client *client, struct array *a, struct reco
 
     describe_end(&end, worker, &info);
     end.n = 1;
-    while (!client->broken && r->n_ones) {
+    while (!client->connection.broken && r->n_ones) {
         end.index = r->several.index + r->several.n - r->n_ones--;
         codec_next_one(&r->ones, &one);
         end.queued_usec = r->several.queued_usec + one.later_usec;
@@ -444,7 +446,7 @@ static void take_records(struct wsd_client *client, struct array *a, struct reco
 
     if (r->n_ones)
         take_several(client, a, r);
-    while (!client->broken && codec_next_end(&r->left, &end)) {
+    while (!client->connection.broken && codec_next_end(&r->left, &end)) {
         if (end.state == 0) {
             array_refused(client, a, &end);
         } else if (end.n > 1) {
@@ -481,21 +483,21 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
     for (struct records *i = a->records; i; i = i->next)
         take_records(client, a, i);
     *last = NULL;
-    if (!r.ends.last || client->broken)
+    if (!r.ends.last || client->connection.broken)
         return;
     for (uint32_t i = 0; a->n_open && !a->leaves && i < a->n; i++)
         if (is_open(a, i)) {
-            client_break_protocol(client, "the last, but not of all items,", FRAME_ENDS);
+            connection_break_protocol(&client->connection, "the last, but not of all items,", FRAME_ENDS);
             return;
         }
     a->over = true;
-    client_request_unlist(client, &a->request);
+    request_unlist(&client->connection, &a->request);
 }
 
-static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                        const struct msg *msg)
+static void array_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
+    struct wsd_client *client = client_of(c);
     uint32_t item = msg->type == FRAME_OPEN       ? msg->open.item
                     : msg->type == FRAME_MESSAGE  ? msg->message.item
                     : msg->type == FRAME_PROGRESS ? msg->progress.item
@@ -503,10 +505,10 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     struct wsd_call *call;
 
     a->busy++;
-    client->depth++;
+    client->connection.depth++;
     if (msg->type == FRAME_END && a->leaves) {
         a->over = true;
-        client_request_unlist(client, &a->request);
+        request_unlist(&client->connection, &a->request);
     } else if (msg->type == FRAME_ENDS) {
         array_ends(client, a, frame, &msg->ends);
     } else if (msg->type == FRAME_ACCEPTED) {
@@ -518,7 +520,7 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
         if (a->batch && a->n_open) /* else the batch may be gone */
             batch_refusal(a->batch, &refusal);
         a->over = true;
-        client_request_unlist(client, &a->request);
+        request_unlist(&client->connection, &a->request);
         array_refused(client, a, &refusal);
     } else if ((call = call_at(a, item)) && msg->type == FRAME_PROGRESS) { /* its last, before its end */
         call->progress_done = msg->progress.done;
@@ -526,12 +528,14 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     } else if (call) {
         call_told(client, call, msg);
     } else if (item == CODEC_ITEMS_MAX) {
-        client_break_protocol(client, "unexpected for an array:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for an array:", msg->type);
     }
-    client->depth--;
+    client->connection.depth--;
     a->busy--;
     array_settle(a);
 }
+
+static const struct request_ops array_ops = {.frame = array_frame, .broken = array_broken};
 
 static struct array *array_new(struct wsd_client *client, struct gathering *g)
 {
@@ -551,9 +555,8 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     a->leaves = g->leaves;
     list_init(&a->unsent);
     list_init(&a->request.open);
-    a->request.frame = array_frame;
-    a->request.broken = array_broken;
-    if (client_request_open(client, &a->request) < 0) {
+    a->request.ops = &array_ops;
+    if (request_open(&client->connection, &a->request) < 0) {
         array_free(a);
         return NULL;
     }
@@ -561,7 +564,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     a->batch = g->batch;
     a->map = g->map;
     g->pending = a;
-    list_push_back(&client->unsent, &a->unsent);
+    list_push_back(&client->connection.gathered, &a->unsent);
     return a;
 }
 
@@ -600,7 +603,7 @@ static struct array *array_place(struct wsd_client *client, struct gathering *g,
         int r = arrays_send(client);
 
         if (r < 0) {
-            client_failed(client, r);
+            connection_failed(&client->connection, r);
             return NULL;
         }
         a = NULL;
@@ -614,7 +617,7 @@ static struct array *array_place(struct wsd_client *client, struct gathering *g,
         g->pending = NULL;
         array_free(a);
     }
-    client_failed(client, -ENOMEM);
+    connection_failed(&client->connection, -ENOMEM);
     return NULL;
 }
 
@@ -625,7 +628,7 @@ static void array_add(struct array *a, size_t size)
     a->n++;
     a->n_open++;
     if (is_full(a))
-        client_send_early(a->client);
+        connection_send_early(&a->client->connection);
 }
 
 int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
@@ -646,7 +649,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     struct array *a = array_place(client, g, size, &at);
     if (!a) {
         call_destroy(call);
-        return client->broken ? client->broken : -ENOMEM;
+        return client->connection.broken ? client->connection.broken : -ENOMEM;
     }
     codec_put_item(&item, at);
     memcpy(at + CODEC_ITEM_SIZE, call->args, call->args_size);
@@ -669,7 +672,7 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
         return 1;
     struct array *a = array_place(client, g, size, &at);
     if (!a)
-        return client->broken ? client->broken : -ENOMEM;
+        return client->connection.broken ? client->connection.broken : -ENOMEM;
     codec_put_item(&(struct msg_item){.args = {.size = args},
                                       .argc = (uint32_t)given->n_args,
                                       .input = {.size = given->input_size}},
@@ -737,7 +740,7 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
         return 0;
     r = arrays_send(client);
     if (r < 0)
-        return client_failed(client, r);
+        return connection_failed(&client->connection, r);
     free(TAKE(client->plain_texts));
     r = gathering_describe(g, client, &common, tags);
     if (r < 0)
@@ -759,7 +762,8 @@ int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submi
 {
     int r;
 
-    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
+    if (client->connection.broken ||
+        (client->connection.features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
         !is_plain(submit))
         return 1;
     r = describe_plain(client, submit);

@@ -34,8 +34,7 @@ static struct wsd_call *call_of(struct request *request)
     return container_of(request, struct wsd_call, request);
 }
 
-/* --- room of large outputs -------------------------------------------------------------------------------------------
- */
+/* --- room of large outputs ---------------------------------------------------------------------------------------- */
 
 static struct buffer spare_take(struct wsd_client *client)
 {
@@ -82,14 +81,13 @@ static void room_take(struct wsd_call *call)
     call->output = room;
 }
 
-/* --- the end of a call ----------------------------------------------------------------------------------------------
- */
+/* --- the end of a call -------------------------------------------------------------------------------------------- */
 
 void call_destroy(struct wsd_call *call)
 {
     list_remove(&call->link);
     list_remove(&call->feeding);
-    client_request_close(call->client, &call->request);
+    request_close(&call->client->connection, &call->request);
     room_give(call, &call->output);
     if (!call->large)
         call_drop_spare(call->client);
@@ -100,11 +98,17 @@ void call_destroy(struct wsd_call *call)
     freelist_give(&call->client->free_calls, call);
 }
 
+void calls_reap(struct wsd_client *client)
+{
+    for (struct list *l; (l = list_pop_front(&client->graveyard));)
+        call_destroy(container_of(l, struct wsd_call, link));
+}
+
 static void call_bury(struct wsd_call *call)
 {
     list_remove(&call->link);
     list_push_back(&call->client->graveyard, &call->link);
-    client_reap(call->client);
+    connection_reap(&call->client->connection);
 }
 
 /* error 0: info is set. Otherwise words and exit code are the client's. */
@@ -121,7 +125,7 @@ static void call_finish(struct wsd_call *call, int error)
         call->exit = client->failure.exit;
         call->retry_usec = client->failure.retry_usec;
     }
-    client_request_close(client, &call->request);
+    request_close(&client->connection, &call->request);
     list_remove(&call->feeding);
     call->input_size = 0;
     if (call->array)
@@ -132,24 +136,25 @@ static void call_finish(struct wsd_call *call, int error)
         call_bury(call);
         return;
     }
-    client->depth++;
+    client->connection.depth++;
     if (call->callbacks.done)
         call->callbacks.done(call, error, error || !call->has_job ? NULL : &call->info, call->text ? call->text : "",
                              call->callbacks.userdata);
-    client->depth--;
+    client->connection.depth--;
 }
 
 int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
 {
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not
      * lost. */
-    if (accepted && durable && client->leaving && client->broken_exit == CODE_NO_DAEMON)
-        failure_set(&client->failure, client->broken, CODE_INTERRUPTED,
+    if (accepted && durable && client->connection.leaving && client->connection.broken_exit == CODE_NO_DAEMON)
+        failure_set(&client->failure, client->connection.broken, CODE_INTERRUPTED,
                     "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        failure_set(&client->failure, client->broken,
-                    accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s",
-                    client->reason);
+        failure_set(&client->failure, client->connection.broken,
+                    accepted && client->connection.broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED
+                                                                                 : client->connection.broken_exit,
+                    "%s", client->connection.reason);
     return -ECONNRESET;
 }
 
@@ -158,9 +163,9 @@ void call_lost(struct wsd_client *client, struct wsd_call *call)
     call_finish(call, call_say_lost(client, call->accepted, call->durable));
 }
 
-static void call_broken(struct wsd_client *client, struct request *request)
+static void call_broken(struct connection *c, struct request *request)
 {
-    call_lost(client, call_of(request));
+    call_lost(client_of(c), call_of(request));
 }
 
 /* Its job goes on without us, and takes no room in wsd's table of open requests. */
@@ -168,8 +173,8 @@ static void call_forget(struct wsd_call *call)
 {
     struct msg msg = {.type = FRAME_FORGET};
 
-    if (call->client->features & FEATURE_FORGET && !call->array)
-        call->forgotten = client_send(call->client, &msg, call->request.tag, NULL, 0) == 0;
+    if (call->client->connection.features & FEATURE_FORGET && !call->array)
+        call->forgotten = connection_send(&call->client->connection, &msg, call->request.tag, NULL, 0) == 0;
 }
 
 /* The end of one that was only to be accepted, when wsd has all of its input. */
@@ -182,8 +187,7 @@ static void call_leave(struct wsd_call *call)
     call_finish(call, 0);
 }
 
-/* --- output ---------------------------------------------------------------------------------------------------------
- */
+/* --- output ------------------------------------------------------------------------------------------------------- */
 
 static void call_grant(struct wsd_call *call)
 {
@@ -191,8 +195,9 @@ static void call_grant(struct wsd_call *call)
 
     if (bytes < OUTPUT_CREDIT || call->done || call->has_job)
         return;
-    if (client_send(call->client, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}},
-                    call_tag(call), NULL, 0) == 0)
+    if (connection_send(&call->client->connection,
+                        &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}},
+                        call_tag(call), NULL, 0) == 0)
         call->output_granted += bytes;
 }
 
@@ -230,10 +235,10 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
     struct wsd_client *client = call->client;
 
     call->delivering = true;
-    client->depth++;
+    client->connection.depth++;
     if (call->callbacks.output(call, data, size, call->callbacks.userdata) != 0)
         call->held = true;
-    client->depth--;
+    client->connection.depth--;
     call->delivering = false;
     call->output_taken += size;
 }
@@ -266,7 +271,7 @@ static void call_drain(struct wsd_call *call)
 void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size)
 {
     if (size > call->output_granted - call->output_received) {
-        client_break_protocol(client, "too many bytes of", FRAME_OUTPUT);
+        connection_break_protocol(&client->connection, "too many bytes of", FRAME_OUTPUT);
         return;
     }
     call->output_received += size;
@@ -277,7 +282,7 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
     } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
     } else if (waiting_put(call, data, size) < 0) {
-        client_break(client, -ECONNRESET, CODE_IO, "out of memory for output");
+        connection_break(&client->connection, -ECONNRESET, CODE_IO, "out of memory for output");
         return;
     } else if (!call->callbacks.output) {
         call->output_taken += size;
@@ -289,7 +294,7 @@ static void handle_output(struct wsd_client *client, struct wsd_call *call, cons
                           const struct msg_chunk *chunk)
 {
     if (chunk->offset != call->output_received)
-        client_break_protocol(client, "wrong offset of", FRAME_OUTPUT);
+        connection_break_protocol(&client->connection, "wrong offset of", FRAME_OUTPUT);
     else
         call_has_output(client, call, frame->body, frame->body_size);
 }
@@ -301,10 +306,10 @@ int wsd_call_resume(struct wsd_call *call)
     if (call->delivering || !call->held)
         return 0;
     call->held = false;
-    client->depth++;
+    client->connection.depth++;
     call_drain(call);
-    client->depth--;
-    client_reap(client);
+    client->connection.depth--;
+    connection_reap(&client->connection);
     return 0;
 }
 
@@ -316,13 +321,12 @@ const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
     return !gathered ? "" : call->small_output ? call->output_room : (const void *)buffer_data(&call->output);
 }
 
-/* --- frames ----------------------------------------------------------------------------------------------------------
- */
+/* --- frames ------------------------------------------------------------------------------------------------------- */
 
 void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id)
 {
     if (call->accepted || call->attached) {
-        client_break_protocol(client, "a second", FRAME_ACCEPTED);
+        connection_break_protocol(&client->connection, "a second", FRAME_ACCEPTED);
         return;
     }
     struct wsd_id copy;
@@ -330,11 +334,11 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
     call->accepted = true;
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
     call->info.id = copy;
-    client->depth++;
+    client->connection.depth++;
     if (!call->freed && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
     call_leave(call);
-    client->depth--;
+    client->connection.depth--;
 }
 
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
@@ -344,7 +348,7 @@ void call_has_ended(struct wsd_client *client, struct wsd_call *call, const stru
         call_finish(call, -ENOMEM);
         return;
     }
-    client_request_unlist(client, &call->request);
+    request_unlist(&client->connection, &call->request);
     call->has_job = true;
     call_drain(call);
 }
@@ -375,7 +379,7 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
     memcpy(job.id, m->id, sizeof(job.id));
     if (frame->body_size)
         handle_output(client, call, frame, &rest);
-    if (!client->broken && !call->done)
+    if (!client->connection.broken && !call->done)
         call_has_ended(client, call, &job);
 }
 
@@ -383,7 +387,7 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
 {
     const struct wsd_callbacks *callbacks = &call->callbacks;
 
-    client->depth++;
+    client->connection.depth++;
     switch (msg->type) {
     case FRAME_MESSAGE:
         if (callbacks->message && !call->freed)
@@ -394,12 +398,12 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
             callbacks->progress(call, msg->progress.done, msg->progress.total, callbacks->userdata);
         break;
     case FRAME_OPEN:
-        open_answer(client, call, call_tag(call), &msg->open);
+        open_answer(&client->connection, (struct span){call->args, call->args_size}, call_tag(call), &msg->open);
         break;
     default:
-        client_break_protocol(client, "unexpected for a call:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for a call:", msg->type);
     }
-    client->depth--;
+    client->connection.depth--;
 }
 
 void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error)
@@ -413,10 +417,10 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
     call_finish(call, r);
 }
 
-static void call_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                       const struct msg *msg)
+static void call_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct wsd_call *call = call_of(request);
+    struct wsd_client *client = client_of(c);
 
     switch (msg->type) {
     case FRAME_ACCEPTED:
@@ -448,8 +452,9 @@ static void call_frame(struct wsd_client *client, struct request *request, const
     }
 }
 
-/* --- input -----------------------------------------------------------------------------------------------------------
- */
+static const struct request_ops call_ops = {.frame = call_frame, .broken = call_broken};
+
+/* --- input -------------------------------------------------------------------------------------------------------- */
 
 /* Sends as INPUT frames what window and buffer allow; `last` goes with the last byte. Returns the bytes taken, or a
  * negative errno. */
@@ -458,7 +463,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
     struct wsd_client *client = call->client;
     size_t taken = 0;
 
-    while (buffer_size(&client->out) < OUT_HIGH) {
+    while (buffer_size(&client->connection.out) < OUT_HIGH) {
         size_t n = MIN(MIN(size - taken, FRAME_BODY_CHUNK), call->input_limit - call->input_sent);
         struct msg msg = {.type = FRAME_INPUT,
                           .chunk = {.offset = call->input_sent, .last = last && taken + n == size}};
@@ -466,7 +471,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
 
         if (n == 0 && !msg.chunk.last)
             break;
-        r = client_send(client, &msg, call->request.tag, n > 0 ? data + taken : NULL, n);
+        r = connection_send(&client->connection, &msg, call->request.tag, n > 0 ? data + taken : NULL, n);
         if (r < 0)
             return r;
         taken += n;
@@ -513,12 +518,11 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
     taken = send_input(call, data, size, last);
     if (taken < 0)
         failure_set(&client->failure, (int)taken, exit_of_error((int)taken), "%s",
-                    client->broken ? client->reason : strerror((int)-taken));
+                    client->connection.broken ? client->connection.reason : strerror((int)-taken));
     return taken;
 }
 
-/* --- making calls ----------------------------------------------------------------------------------------------------
- */
+/* --- making calls ------------------------------------------------------------------------------------------------- */
 
 static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
@@ -535,10 +539,9 @@ static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *cal
     list_init(&call->feeding);
     list_init(&call->stoppable);
     list_init(&call->request.open);
-    call->request.frame = call_frame;
-    call->request.broken = call_broken;
+    call->request.ops = &call_ops;
     call->output_granted = OUTPUT_WINDOW;
-    call->input_limit = client->window;
+    call->input_limit = client->connection.window;
     if (callbacks)
         memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
     return 0;
@@ -592,7 +595,7 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
 {
     const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
                            WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
-    bool brief = call->client->features & FEATURE_BRIEF;
+    bool brief = call->client->connection.features & FEATURE_BRIEF;
     bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
     bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
     bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
@@ -621,10 +624,10 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
     if (submit->arena && submit->arena->client != call->client)
         return failure_set(&call->client->failure, -EAGAIN, CODE_BUSY,
                            "wsd has this arena no more, or had it from another connection: make a new one");
-    if (by_file && !wsd_client_takes_files(call->client))
+    if (by_file && !connection_takes_files(&call->client->connection))
         return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
                            "%s takes no files as input over this connection: send the bytes",
-                           call->client->daemon_version);
+                           call->client->connection.daemon_version);
     *ret = (struct msg){
         .type = FRAME_SUBMIT,
         .submit = {
@@ -662,10 +665,10 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
     if (problem)
         return failure_problem(&call->client->failure, problem);
     if (promised)
-        r = client_wants_store(call->client);
+        r = connection_wants(&call->client->connection, FEATURE_STORE);
     if (r == 0 && timed)
-        r = client_wants_time(call->client);
-    return r == 0 && ordered ? client_wants_order(call->client) : r;
+        r = connection_wants(&call->client->connection, FEATURE_TIME);
+    return r == 0 && ordered ? connection_wants(&call->client->connection, FEATURE_ORDER) : r;
 }
 
 /* SUBMIT with the descriptor of a file. */
@@ -674,10 +677,10 @@ static int send_file(struct wsd_call *call, const struct wsd_submit *submit, str
     int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
 
     call->input_ended = true;
-    if (call->leaves && call->client->features & FEATURE_BRIEF)
+    if (call->leaves && call->client->connection.features & FEATURE_BRIEF)
         msg->submit.flags |= SUBMIT_LEFT;
     call->left = msg->submit.flags & SUBMIT_LEFT;
-    return fd < 0 ? -errno : client_send_fd(call->client, msg, call->request.tag, fd);
+    return fd < 0 ? -errno : connection_send_fd(&call->client->connection, msg, call->request.tag, fd);
 }
 
 /* SUBMIT with as much input as goes into one frame and the window. */
@@ -692,12 +695,12 @@ static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, s
     body = MIN(body, MIN(FRAME_MAX - codec_room(msg), FRAME_BODY_CHUNK));
     if (!call->stream && body == size)
         msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
-    if (call->leaves && client->features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
+    if (call->leaves && client->connection.features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
         msg->submit.flags |= SUBMIT_LEFT;
     call->left = msg->submit.flags & SUBMIT_LEFT;
     if (submit->arena && msg->submit.flags & SUBMIT_MORE)
         return -EMSGSIZE; /* it is to lie in the arena, too */
-    r = client_send(client, msg, call->request.tag, submit->input, body);
+    r = connection_send(&client->connection, msg, call->request.tag, submit->input, body);
     if (r < 0)
         return r;
     call->input_sent = body;
@@ -712,24 +715,24 @@ static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, s
 
 static int call_start(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
 {
-    int r = client_request_open(call->client, &call->request);
+    int r = request_open(&call->client->connection, &call->request);
 
     if (r < 0)
         return r;
     if (submit)
         return submit->flags & WSD_SUBMIT_FILE ? send_file(call, submit, msg) : send_submit(call, submit, msg);
-    return client_send(call->client, msg, call->request.tag, NULL, 0);
+    return connection_send(&call->client->connection, msg, call->request.tag, NULL, 0);
 }
 
 static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg,
                      struct wsd_call **ret_call)
 {
     struct wsd_client *client = call->client;
-    int r = client->broken ? -ECONNRESET : call_start(call, submit, msg);
+    int r = client->connection.broken ? -ECONNRESET : call_start(call, submit, msg);
 
     if (r < 0) {
         call_destroy(call);
-        return client_failed(client, r);
+        return connection_failed(&client->connection, r);
     }
     list_push_back(&client->calls, &call->link);
     if (ret_call)
@@ -753,7 +756,7 @@ int call_new(struct wsd_client *client, const struct wsd_submit *submit, const s
     call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit->flags & WSD_SUBMIT_STREAM;
     call->leaves = submit->flags & WSD_SUBMIT_LEAVE;
-    call->quiet = !call->callbacks.accepted && !call->detached && client->features & FEATURE_BRIEF;
+    call->quiet = !call->callbacks.accepted && !call->detached && client->connection.features & FEATURE_BRIEF;
     call->accepted = call->quiet; /* for all that is known */
     *ret_call = call;
     return 0;
@@ -804,13 +807,12 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
     call->attached = call->input_ended = true;
     call->info.id = *id;
     memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
-    if (call->callbacks.progress && client->features & FEATURE_WHERE)
+    if (call->callbacks.progress && client->connection.features & FEATURE_WHERE)
         msg.id.flags = SUBMIT_PROGRESS;
     return call_make(call, NULL, &msg, ret_call);
 }
 
-/* --- steering them
- * ---------------------------------------------------------------------------------------------------- */
+/* --- steering them ------------------------------------------------------------------------------------------------ */
 
 int wsd_call_cancel(struct wsd_call *call)
 {
@@ -819,7 +821,7 @@ int wsd_call_cancel(struct wsd_call *call)
 
     if (call->done || call->has_job || call->cancelled)
         return 0;
-    r = client_send(call->client, &msg, call_tag(call), NULL, 0);
+    r = connection_send(&call->client->connection, &msg, call_tag(call), NULL, 0);
     if (r < 0)
         return failure_set(&call->client->failure, r, exit_of_error(r), "%s", strerror(-r));
     call->cancelled = true;
@@ -838,16 +840,16 @@ static int call_error(const struct wsd_call *call)
 int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info)
 {
     struct wsd_client *client = call->client;
-    uint64_t deadline = client_deadline(timeout_usec);
+    uint64_t deadline = connection_deadline(timeout_usec);
     int r = 0;
 
     if (call->delivering)
         return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
                            "a call cannot be waited for in its own output callback");
-    client->depth++; /* the call stays where it is, even if a callback frees it */
+    client->connection.depth++; /* the call stays where it is, even if a callback frees it */
     while (r == 0 && !call->done && !call->freed)
-        r = client_step(client, deadline);
-    client->depth--;
+        r = connection_step(&client->connection, deadline);
+    client->connection.depth--;
     if (call->freed) {
         r = call->done ? call->error : -ECANCELED;
     } else if (call->done) {
@@ -855,7 +857,7 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
         if (r == 0 && ret_info)
             *ret_info = &call->info;
     }
-    client_reap(client);
+    connection_reap(&client->connection);
     return r;
 }
 
@@ -882,9 +884,9 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
     if (!call->callbacks.output)
         call->output_taken = call->output_received;
     waiting_drop(call);
-    client->depth++;
+    client->connection.depth++;
     call_drain(call);
-    client->depth--;
-    client_reap(client);
+    client->connection.depth--;
+    connection_reap(&client->connection);
     return NULL;
 }

@@ -444,7 +444,7 @@ static uint32_t begin_some(struct calls *c, struct part part)
                   failure_set(&c->client->failure, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
         return 1;
     }
-    if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->broken)
+    if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->connection.broken)
         f = lane_function(c->client, c->lane, q->plugin, q->function ? q->function : "");
     if (f && !lane_client_has_room(&c->lane->ring)) {
         if (c->n_flights && !lane_client_dry(&c->lane->ring) && !lane_client_lost(&c->lane->ring))
@@ -499,10 +499,10 @@ static int look(struct calls *c)
     struct msg waits = {.type = FRAME_LANE_WAITS};
 
     if (c->n_slices++ % WAITS_SLICES == 0 && c->lane->request.listed)
-        client_send(c->client, &waits, c->lane->request.tag, NULL, 0);
-    c->client->depth++;
-    int r = wsd_client_process(c->client);
-    c->client->depth--;
+        connection_send(&c->client->connection, &waits, c->lane->request.tag, NULL, 0);
+    c->client->connection.depth++;
+    int r = connection_process(&c->client->connection);
+    c->client->connection.depth--;
     return r;
 }
 
@@ -526,7 +526,7 @@ static int sleep_until(struct calls *c, uint64_t now, uint64_t due)
     if (c->n_flights)
         due = MIN(due, now + c->slice_usec);
     c->slice_usec = MIN(2 * c->slice_usec, HELD_USEC);
-    int r = client_step(c->client, c->n_flights ? due : UINT64_MAX);
+    int r = connection_step(&c->client->connection, c->n_flights ? due : UINT64_MAX);
     return r == -ETIMEDOUT ? 0 : r;
 }
 
@@ -561,10 +561,11 @@ static void lose_all(struct calls *c)
     struct wsd_client *client = c->client;
 
     collect(c);
-    if (!client->broken)
-        client_break(client, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
+    if (!client->connection.broken)
+        connection_break(&client->connection, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
     failure_set(&client->failure, -ECONNRESET,
-                client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s", client->reason);
+                client->connection.broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->connection.broken_exit,
+                "%s", client->connection.reason);
     for (; c->n_flights; flight_free(c, 0))
         for (uint32_t i = 0; i < c->flights[0].n; i++)
             set_error(c, c->flights[0].first + i, -ECONNRESET);

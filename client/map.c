@@ -70,9 +70,9 @@ static void tell(struct map *m, size_t index, int error, int exit, const struct 
     else if (info->state != WSD_JOB_SUCCEEDED)
         fail(m, index, -EREMOTEIO, info->exit, info->state == WSD_JOB_CANCELLED,
              info->error[0] ? info->error : wsd_job_state_name(info->state));
-    m->client->depth++; /* also where no frame is behind it: it is a callback of the handle */
+    m->client->connection.depth++; /* also where no frame is behind it: it is a callback of the handle */
     int stop = m->result ? m->result(index, error, info, output, size, text, m->userdata) : 0;
-    m->client->depth--;
+    m->client->connection.depth--;
     if (stop != 0) {
         fail(m, index, -ECANCELED, 130, true, "the callback has stopped it");
         m->stopped = true;
@@ -233,16 +233,16 @@ static bool wants_more(const struct map *m)
  * sleeping until an answer is faster. */
 static void linger(struct map *m)
 {
-    struct pollfd p = {.fd = m->client->fd, .events = POLLIN};
+    struct pollfd p = {.fd = m->client->connection.fd, .events = POLLIN};
     bool there = false;
 
     if (m->n_calm) {
         m->n_calm--;
         return;
     }
-    wsd_client_flush(m->client);
+    connection_flush(&m->client->connection);
     uint64_t begin = clock_monotonic_usec();
-    for (uint32_t i = 0; i < m->looks && !m->client->broken && !(there = poll(&p, 1, 0) != 0); i++)
+    for (uint32_t i = 0; i < m->looks && !m->client->connection.broken && !(there = poll(&p, 1, 0) != 0); i++)
         sched_yield();
     m->looks = there ? MIN(m->looks * 2, LOOKS_MAX) : MAX(m->looks / 2, 1u);
     if (clock_monotonic_usec() - begin >= TAKEN_USEC)
@@ -262,7 +262,7 @@ static int run(struct map *m)
             continue;
         if (m->n_under_way)
             linger(m);
-        r = client_step(m->client, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
+        r = connection_step(&m->client->connection, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
         if (r == -ETIMEDOUT)
             r = 0;
     }
@@ -304,7 +304,7 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
         batch_set_map(m.batch, &m);
         r = run(&m);
         if (m.n_under_way) /* it cannot be waited for */
-            client_break(client, -ECONNRESET, client->failure.exit, "%s", client->failure.text);
+            connection_break(&client->connection, -ECONNRESET, client->failure.exit, "%s", client->failure.text);
         tell_rest(&m, r);
         m.batch = wsd_batch_free(m.batch);
         r = 0;

@@ -38,7 +38,7 @@ static char *pack_args(const struct wsd_submit *job, size_t *ret_size)
 static int ask(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     const char *problem = codec_problem(msg);
-    int r = client_wants_time(client);
+    int r = connection_wants(&client->connection, FEATURE_TIME);
 
     if (r < 0)
         return r;
