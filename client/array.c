@@ -36,10 +36,11 @@ struct records {
 /* The items of one frame. */
 struct array {
     struct request request;
-    struct list unsent; /* connection->gathered, until it is */
+    struct call_unit unit; /* of those of its items that are calls */
+    struct list unsent;    /* connection->gathered, until it is */
     struct wsd_client *client;
     struct gathering *gathering; /* that it is the last of; NULL when it was sent */
-    struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
+    struct call_unit *batch;     /* as long as an item is open; NULL: of none */
     uint32_t n, n_open;
     uint32_t n_refused;
     uint32_t n_doubtful;     /* of those that are not refused yet: so many will be, after ACCEPTED */
@@ -50,26 +51,26 @@ struct array {
     bool leaves; /* its calls are done when they are accepted; ends that come after that are dropped */
     bool quiet;  /* no callback needs ACCEPTED */
     struct buffer body;
-    struct map *map; /* the map that its items belong to; NULL: each is a call */
+    struct item_owner *owner; /* of items that are no calls; NULL: each is a call */
     /* n of each, not zeroed: */
     struct wsd_call *calls[BARE_ITEMS]; /* NULL: it has ended, or is none */
-    size_t places[BARE_ITEMS];          /* in the map; NOWHERE: it has ended, or has become a call */
+    size_t places[BARE_ITEMS];          /* with their owner; NOWHERE: it has ended, or has become a call */
 };
 
 static bool is_full(const struct array *a)
 {
-    return a->n == (a->map ? BARE_ITEMS : ARRAY_ITEMS);
+    return a->n == (a->owner ? BARE_ITEMS : ARRAY_ITEMS);
 }
 
 static bool is_bare(const struct array *a, uint32_t i)
 {
-    return a->map && a->places[i] != NOWHERE;
+    return a->owner && a->places[i] != NOWHERE;
 }
 
 static void item_done(struct array *a)
 {
     a->n_open--;
-    batch_item_done(a->batch);
+    a->batch->ops->item_done(a->batch);
 }
 
 /* An item that is no call: it has failed, as the words of the client say. */
@@ -79,7 +80,7 @@ static void bare_failed(struct array *a, uint32_t i, int error)
 
     a->places[i] = NOWHERE;
     item_done(a);
-    map_failed(a->map, place, error);
+    a->owner->ops->failed(a->owner, place, error);
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -205,15 +206,20 @@ int arrays_send(struct wsd_client *client)
     return r;
 }
 
-uint32_t array_tag(struct wsd_call *call)
+static struct array *array_of(const struct wsd_call *call)
 {
-    arrays_send(call->client); /* where that fails so does what is sent next */
-    return call->array ? call->array->request.tag : call->request.tag;
+    return container_of(call->array, struct array, unit);
 }
 
-void array_call_done(struct wsd_call *call)
+static uint32_t array_tag(struct wsd_call *call)
 {
-    struct array *a = call->array;
+    arrays_send(call->client); /* where that fails so does what is sent next */
+    return call->array ? array_of(call)->request.tag : call->request.tag;
+}
+
+static void array_call_done(struct wsd_call *call, int error)
+{
+    struct array *a = array_of(call);
 
     a->calls[call->index] = NULL;
     a->n_open--;
@@ -222,6 +228,8 @@ void array_call_done(struct wsd_call *call)
         connection_send(&a->client->connection, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
     array_settle(a);
 }
+
+static const struct call_unit_ops unit_ops = {.tag = array_tag, .done = array_call_done};
 
 static void item_accepted(struct wsd_client *client, struct array *a, uint32_t i)
 {
@@ -256,7 +264,7 @@ static void array_accepted(struct wsd_client *client, struct array *a, const str
 
 static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
 {
-    call->array = a;
+    call->array = &a->unit;
     call->index = i;
     call->input_ended = true;
     call->batch = a->batch;
@@ -272,7 +280,7 @@ static struct wsd_call *call_at(struct array *a, uint32_t i)
 
     if (i >= a->n || !is_bare(a, i))
         return i < a->n ? a->calls[i] : NULL;
-    if (map_call(a->map, a->places[i], &call) < 0) {
+    if (a->owner->ops->call(a->owner, a->places[i], &call) < 0) {
         connection_break(&a->client->connection, -ECONNRESET, CODE_IO, "out of memory");
         return NULL;
     }
@@ -339,7 +347,7 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
     job.done = call->progress_done;
     job.total = call->progress_total;
     if (call->batch)
-        batch_describe(call->batch, &job);
+        call->batch->ops->describe(call->batch, &job);
     id_of(ends, call->index, job.id);
     call_has_ended(client, call, &job);
 }
@@ -361,7 +369,7 @@ static void describe_bare(const struct array *a, const struct msg_ends *ends, st
                           .submitted_usec = ends->submitted_usec};
 
     if (a->n_open) /* else its batch may be gone */
-        batch_describe(a->batch, &job);
+        a->batch->ops->describe(a->batch, &job);
     job_info_view(&job, ret);
 }
 
@@ -385,7 +393,7 @@ static void bare_ended(struct array *a, const struct msg_ends *ends, const struc
     info->cpu_usec = end->cpu_usec;
     a->places[end->index] = NOWHERE;
     item_done(a);
-    map_ended(a->map, place, info, end->output.data, end->output.size);
+    a->owner->ops->ended(a->owner, place, info, end->output.data, end->output.size);
 }
 
 static bool is_plain_end(const struct msg_end *end)
@@ -475,7 +483,7 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
 
     r.ends.plugin = copied(ends->plugin, plugin);
     r.ends.function = copied(ends->function, function);
-    if (a->map)
+    if (a->owner)
         describe_bare(a, &r.ends, &r.info);
     while (*last)
         last = &(*last)->next;
@@ -518,7 +526,7 @@ static void array_frame(struct connection *c, struct request *request, const str
             .n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
 
         if (a->batch && a->n_open) /* else the batch may be gone */
-            batch_refusal(a->batch, &refusal);
+            a->batch->ops->refusal(a->batch, &refusal);
         a->over = true;
         request_unlist(&client->connection, &a->request);
         array_refused(client, a, &refusal);
@@ -556,13 +564,14 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     list_init(&a->unsent);
     list_init(&a->request.open);
     a->request.ops = &array_ops;
+    a->unit.ops = &unit_ops;
     if (request_open(&client->connection, &a->request) < 0) {
         array_free(a);
         return NULL;
     }
     a->gathering = g;
     a->batch = g->batch;
-    a->map = g->map;
+    a->owner = g->owner;
     g->pending = a;
     list_push_back(&client->connection.gathered, &a->unsent);
     return a;
@@ -702,72 +711,4 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
     g->submit.submit.items = CODEC_ITEMS_MAX;
     g->body_max = FRAME_MAX - MIN(codec_room(&g->submit), FRAME_MAX);
     return r;
-}
-
-/* --- calls that are gathered because nothing else came between them ----------------------------------------------- */
-
-static bool same_text(const char *text, struct span span)
-{
-    return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
-}
-
-/* Whether the description has only what a plain call may have. */
-static bool is_plain(const struct wsd_submit *s)
-{
-    bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
-    bool promised = (s->key && s->key[0]) || s->retries || s->retry_on || s->retry_usec;
-    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
-
-    return s->plugin && s->plugin[0] && !placed && !promised && !timed && !s->n_after && !s->n_after_any && !s->n_tags;
-}
-
-static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
-{
-    struct gathering *g = &client->plain;
-    struct wsd_submit common = {.plugin = submit->plugin,
-                                .function = submit->function,
-                                .timeout_usec = submit->timeout_usec,
-                                .priority = submit->priority,
-                                .flags = submit->flags};
-    bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
-    const struct msg_submit *m = &g->submit.submit;
-    char tags[CODEC_TAGS_MAX], *texts;
-    int r;
-
-    if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
-        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
-        !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
-        return 0;
-    r = arrays_send(client);
-    if (r < 0)
-        return connection_failed(&client->connection, r);
-    free(TAKE(client->plain_texts));
-    r = gathering_describe(g, client, &common, tags);
-    if (r < 0)
-        return r;
-    texts = malloc(m->plugin.size + m->function.size + 1);
-    if (!texts)
-        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    memcpy(texts, m->plugin.data, m->plugin.size);
-    if (m->function.size)
-        memcpy(texts + m->plugin.size, m->function.data, m->function.size);
-    g->submit.submit.plugin.data = client->plain_texts = texts;
-    g->submit.submit.function.data = texts + m->plugin.size;
-    g->submit.submit.tags.data = "";
-    return 0;
-}
-
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
-                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
-{
-    int r;
-
-    if (client->connection.broken ||
-        (client->connection.features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
-        !is_plain(submit))
-        return 1;
-    r = describe_plain(client, submit);
-    if (r < 0)
-        return r;
-    return array_holds(&client->plain, submit) ? array_submit(client, &client->plain, submit, callbacks, ret_call) : 1;
 }

@@ -16,7 +16,8 @@
 
 struct wsd_batch {
     struct request request;
-    struct list link; /* client->batches */
+    struct call_unit unit; /* of its calls, and of arrays */
+    struct list link;      /* client->batches */
     struct wsd_client *client;
     struct wsd_submit common;
     struct gathering gathering;
@@ -34,26 +35,6 @@ struct wsd_batch {
     uint64_t retry_usec;
     struct wsd_batch_info info;
 };
-
-void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal)
-{
-    if (!batch->error)
-        return;
-    refusal->exit = (uint32_t)batch->exit;
-    refusal->error = (struct span){batch->text, strnlen(batch->text, CODEC_TEXT_MAX - 1)};
-    refusal->queued_usec = batch->retry_usec;
-}
-
-void batch_describe(const struct wsd_batch *batch, struct msg_job *ret)
-{
-    ret->tags = (struct span){batch->tags, strlen(batch->tags)};
-    ret->batch = (struct span){(const char *)batch->info.id.bytes, sizeof(batch->info.id)};
-}
-
-uint32_t batch_tag(const struct wsd_batch *batch)
-{
-    return batch->native ? batch->request.tag : 0;
-}
 
 /* --- the batch ---------------------------------------------------------------------------------------------------- */
 
@@ -191,22 +172,51 @@ static void count_end(struct wsd_batch *b, const struct wsd_call *call, int erro
         stop_from(b, call->order + 1);
 }
 
-void batch_call_done(struct wsd_call *call, int error)
+static struct wsd_batch *batch_of(const struct call_unit *unit)
 {
-    struct wsd_batch *b = call->batch;
+    return container_of(unit, struct wsd_batch, unit);
+}
+
+static void item_done(struct call_unit *unit)
+{
+    struct wsd_batch *b = batch_of(unit);
+
+    b->n_open--;
+    batch_settle(b);
+}
+
+static void call_done(struct wsd_call *call, int error)
+{
+    struct wsd_batch *b = batch_of(call->batch);
 
     if (!b->native)
         count_end(b, call, error);
     call->batch = NULL;
     list_remove(&call->stoppable);
-    batch_item_done(b);
+    item_done(&b->unit);
 }
 
-void batch_item_done(struct wsd_batch *b)
+static void describe(const struct call_unit *unit, struct msg_job *ret)
 {
-    b->n_open--;
-    batch_settle(b);
+    const struct wsd_batch *b = batch_of(unit);
+
+    ret->tags = (struct span){b->tags, strlen(b->tags)};
+    ret->batch = (struct span){(const char *)b->info.id.bytes, sizeof(b->info.id)};
 }
+
+static void refusal(const struct call_unit *unit, struct msg_end *ret)
+{
+    const struct wsd_batch *b = batch_of(unit);
+
+    if (!b->error)
+        return;
+    ret->exit = (uint32_t)b->exit;
+    ret->error = (struct span){b->text, strnlen(b->text, CODEC_TEXT_MAX - 1)};
+    ret->queued_usec = b->retry_usec;
+}
+
+static const struct call_unit_ops unit_ops = {
+    .done = call_done, .item_done = item_done, .describe = describe, .refusal = refusal};
 
 void batches_free(struct wsd_client *client)
 {
@@ -259,7 +269,7 @@ static int batch_prepare(struct wsd_batch *b)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
     if (copy_common(b) < 0)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    b->gathering.batch = b;
+    b->gathering.batch = &b->unit;
     r = gathering_describe(&b->gathering, client, &b->common, b->tags);
     b->native = client->connection.features & FEATURE_ARRAY && !(b->common.flags & WSD_SUBMIT_DURABLE);
     if (r < 0 || !b->native)
@@ -293,6 +303,7 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     list_init(&b->stoppable);
     list_init(&b->request.open);
     b->request.ops = &batch_ops;
+    b->unit.ops = &unit_ops;
     r = client->connection.broken ? connection_failed(&client->connection, client->connection.broken)
                                   : batch_prepare(b);
     if (r < 0) {
@@ -315,19 +326,19 @@ static int batch_takes(const struct wsd_batch *b)
     return b->client->connection.broken ? connection_failed(&b->client->connection, b->client->connection.broken) : 0;
 }
 
-void batch_set_map(struct wsd_batch *b, struct map *map)
+void batch_set_owner(struct wsd_batch *b, struct item_owner *owner)
 {
     /* Of others there is more to be told than their ends. */
     if (b->native && b->client->connection.features & FEATURE_BRIEF &&
         !(b->common.flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE)))
-        b->gathering.map = map;
+        b->gathering.owner = owner;
 }
 
 int batch_submit_bare(struct wsd_batch *b, const struct wsd_item *given, size_t place)
 {
     int r = batch_takes(b);
 
-    if (r < 0 || !b->gathering.map || given->size < sizeof(*given))
+    if (r < 0 || !b->gathering.owner || given->size < sizeof(*given))
         return r < 0 ? r : 1;
     r = array_submit_bare(b->client, &b->gathering, given, place);
     if (r == 0) {
@@ -355,7 +366,7 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     submit.input_size = item.input_size;
     r = b->native && array_holds(&b->gathering, &submit)
             ? array_submit(client, &b->gathering, &submit, callbacks, &call)
-            : call_submit(client, &submit, callbacks, b, &call);
+            : call_submit(client, &submit, callbacks, &b->unit, b->native ? b->request.tag : 0, &call);
     if (r < 0)
         return r;
     call->order = b->n_calls++;

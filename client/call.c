@@ -26,7 +26,7 @@
 
 static uint32_t call_tag(struct wsd_call *call)
 {
-    return call->array ? array_tag(call) : call->request.tag;
+    return call->array ? call->array->ops->tag(call) : call->request.tag;
 }
 
 static struct wsd_call *call_of(struct request *request)
@@ -129,9 +129,9 @@ static void call_finish(struct wsd_call *call, int error)
     list_remove(&call->feeding);
     call->input_size = 0;
     if (call->array)
-        array_call_done(call);
+        call->array->ops->done(call, error);
     if (call->batch)
-        batch_call_done(call, error);
+        call->batch->ops->done(call, error);
     if (call->freed) {
         call_bury(call);
         return;
@@ -651,7 +651,6 @@ int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *cal
             .after_any = {.data = (const char *)submit->after_any,
                           .size = submit->n_after_any * sizeof(*submit->after_any)},
             .tags = {.data = tags, .size = strlen(tags)},
-            .batch = call->batch ? batch_tag(call->batch) : 0,
             .input_from = by_file    ? INPUT_FILE
                           : in_arena ? INPUT_ARENA
                                      : INPUT_BODY,
@@ -763,7 +762,7 @@ int call_new(struct wsd_client *client, const struct wsd_submit *submit, const s
 }
 
 int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                struct wsd_batch *batch, struct wsd_call **ret_call)
+                struct call_unit *batch, uint32_t batch_tag, struct wsd_call **ret_call)
 {
     char tags[CODEC_TAGS_MAX];
     struct wsd_call *call;
@@ -778,21 +777,8 @@ int call_submit(struct wsd_client *client, const struct wsd_submit *submit, cons
         call_destroy(call);
         return r;
     }
+    msg.submit.batch = batch_tag;
     return call_make(call, submit, &msg, ret_call);
-}
-
-int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
-{
-    const struct wsd_submit *submit = given;
-    struct wsd_submit whole;
-
-    if (given->size < sizeof(whole)) { /* of a program that was built with less */
-        memset(&whole, 0, sizeof(whole));
-        submit = memcpy(&whole, given, given->size);
-    }
-    int r = array_submit_plain(client, submit, callbacks, ret_call);
-    return r > 0 ? call_submit(client, submit, callbacks, NULL, ret_call) : r;
 }
 
 int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,

@@ -96,7 +96,7 @@ static void connection_gone(struct connection *c)
     struct wsd_client *client = client_of(c);
 
     lane_free(client);
-    free(TAKE(client->plain_texts));
+    plain_forget(client);
 }
 
 static const struct connection_ops connection_ops = {

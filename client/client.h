@@ -42,15 +42,53 @@ struct wsd_arena {
     int error; /* why it is gone */
 };
 
+struct call_unit;
+
+/* What calls and arrays do not know of what they are part of. A NULL: it never has to. */
+struct call_unit_ops {
+    /* An array: the tag of the frames about this call, which it is sent for. */
+    uint32_t (*tag)(struct wsd_call *call);
+    /* The call's end is about to be told; error as for done. It is no part from then on. */
+    void (*done)(struct wsd_call *call, int error);
+    /* A batch: the same for an item of an array that is no call. */
+    void (*item_done)(struct call_unit *unit);
+    /* A batch: what the records of its jobs leave out. */
+    void (*describe)(const struct call_unit *unit, struct msg_job *ret);
+    /* A batch: why an array of it was refused, if it was itself the reason. */
+    void (*refusal)(const struct call_unit *unit, struct msg_end *refusal);
+};
+
+/* What a call may be part of: an array, a batch. */
+struct call_unit {
+    const struct call_unit_ops *ops;
+};
+
+struct item_owner;
+
+/* What arrays do not know of items that are no calls. */
+struct item_owner_ops {
+    /* It has succeeded; info and output live only during this call. */
+    void (*ended)(struct item_owner *owner, size_t place, const struct wsd_job_info *info, const void *output,
+                  size_t size);
+    void (*failed)(struct item_owner *owner, size_t place, int error); /* the words are the handle's */
+    /* Makes it a call. 0 or an error, said. */
+    int (*call)(struct item_owner *owner, size_t place, struct wsd_call **ret_call);
+};
+
+/* Owns items that are no calls: a map. */
+struct item_owner {
+    const struct item_owner_ops *ops;
+};
+
 /* Calls of one description, gathered until something else is sent. They then go in one ARRAY, or as a SUBMIT if there
  * is only one. */
 struct gathering {
-    struct wsd_batch *batch; /* NULL: of none */
+    struct call_unit *batch; /* NULL: of none */
     struct msg submit;       /* of the ARRAY, but for QUIET and the number of items */
     size_t body_max;
-    bool leaves;           /* WSD_SUBMIT_LEAVE */
-    struct map *map;       /* the map that its items belong to; they are no calls then. NULL: none */
-    struct array *pending; /* NULL: there is none */
+    bool leaves;              /* WSD_SUBMIT_LEAVE */
+    struct item_owner *owner; /* of its items, which are no calls then; NULL */
+    struct array *pending;    /* NULL: there is none */
 };
 
 struct wsd_client {
@@ -91,9 +129,9 @@ struct wsd_call {
     bool quiet;              /* wsd was asked for no ACCEPTED */
     bool leaves;             /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
     bool left;               /* wsd knows that */
-    struct wsd_batch *batch; /* that it belongs to; NULL: none, or it has left it */
+    struct call_unit *batch; /* that it belongs to; NULL: none, or it has left it */
     uint64_t order;          /* in that */
-    struct array *array;     /* it is in this one, as item `index`, and has no request of its own; NULL */
+    struct call_unit *array; /* it is in this one, as item `index`, and has no request of its own; NULL */
     uint32_t index;
     const char *args; /* one behind the other, each with its NUL: args_room, or owned */
     size_t args_size;
@@ -122,9 +160,10 @@ void calls_reap(struct wsd_client *client); /* destroys freed ones */
 void call_destroy(struct wsd_call *call);
 /* Frees the spare room: the call had no use for it, or the handle is freed. */
 void call_drop_spare(struct wsd_client *client);
-/* All of wsd_client_submit(), as a job of a batch. batch->tag 0: of no batch that wsd knows. */
+/* A job by itself: with input of any size, in a request of its own. batch: that it belongs to, which wsd knows by this
+ * tag; NULL and 0. 0 or an error, said. */
 int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                struct wsd_batch *batch, struct wsd_call **ret_call);
+                struct call_unit *batch, uint32_t batch_tag, struct wsd_call **ret_call);
 /* A call that gets its frames through an array: by the four that follow. 0, -EINVAL, -ENOMEM: said. */
 int call_new(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
              struct wsd_call **ret_call);
@@ -150,39 +189,22 @@ bool array_holds(const struct gathering *g, const struct wsd_submit *submit); /*
 /* Into the array that is gathered. */
 int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
-/* The same for a call of no batch, if it is similar enough to the others. 1: it is not, or wsd knows no arrays. */
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
-                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
-/* The same for an item `place` of g->map. 1: it has to be a call. Else 0 or an error, said. */
+/* The same for the item at this place of g->owner. 1: it has to be a call. Else 0 or an error, said. */
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
 void arrays_forget(struct wsd_client *client); /* the room that is kept */
 int arrays_send(struct wsd_client *client);    /* what was gathered. 0, -ENOMEM, or what ended the connection */
-void array_call_done(struct wsd_call *call);
-uint32_t array_tag(struct wsd_call *call); /* of the frames about it, which it needs to be sent for */
 
 /* --- batch.c ----------------------------------------------------------------------------------------------------- */
 
-uint32_t batch_tag(const struct wsd_batch *batch); /* 0: wsd does not know it */
-/* The call's end is about to be reported; error as for done. */
-void batch_call_done(struct wsd_call *call, int error);
-/* The same for an item of an array that is no call, and has ended. */
-void batch_item_done(struct wsd_batch *batch);
 /* Its items need be no calls: array_submit_bare() */
-void batch_set_map(struct wsd_batch *batch, struct map *map);
-/* Submits item `place` of that map, which is told its end. 0 or an error, said; 1: use wsd_batch_submit(). */
+void batch_set_owner(struct wsd_batch *batch, struct item_owner *owner);
+/* Submits the item at this place of that owner, which is told its end. 0 or an error, said; 1: use wsd_batch_submit(). */
 int batch_submit_bare(struct wsd_batch *batch, const struct wsd_item *item, size_t place);
-void batch_describe(const struct wsd_batch *batch, struct msg_job *ret); /* what the records of its jobs leave out */
-/* Fills in why an array of it was refused, if the batch itself was the reason. */
-void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal);
 void batches_free(struct wsd_client *client);
 
-/* --- map.c ------------------------------------------------------------------------------------------------------- */
+/* --- plain.c ----------------------------------------------------------------------------------------------------- */
 
-/* An item that was no call has succeeded; info and output live only during this call. */
-void map_ended(struct map *map, size_t index, const struct wsd_job_info *info, const void *output, size_t size);
-void map_failed(struct map *map, size_t index, int error); /* the words are the client's */
-/* Makes the item a call. 0 or an error, said. */
-int map_call(struct map *map, size_t index, struct wsd_call **ret_call);
+void plain_forget(struct wsd_client *client); /* what was gathered is never sent: the connection is over */
 
 /* --- lane.c ------------------------------------------------------------------------------------------------------ */
 

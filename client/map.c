@@ -30,6 +30,7 @@ struct map_call {
 };
 
 struct map {
+    struct item_owner owner;
     struct wsd_client *client;
     struct wsd_batch *batch;
     const struct wsd_item *given; /* of `stride` bytes each: a program may know fewer fields */
@@ -115,16 +116,25 @@ static bool is_retried(const struct map *m, int error)
     return error == -EAGAIN && (m->stopped || m->n_under_way || m->flags & WSD_BATCH_WAIT);
 }
 
-void map_ended(struct map *m, size_t index, const struct wsd_job_info *info, const void *output, size_t size)
+static struct map *map_of(struct item_owner *owner)
 {
+    return container_of(owner, struct map, owner);
+}
+
+static void item_ended(struct item_owner *owner, size_t index, const struct wsd_job_info *info, const void *output,
+                       size_t size)
+{
+    struct map *m = map_of(owner);
+
     m->n_under_way--;
     call_drop_spare(m->client);
     tell(m, index, 0, 0, info, output, size, "");
     ended(m, true);
 }
 
-void map_failed(struct map *m, size_t index, int error)
+static void item_failed(struct item_owner *owner, size_t index, int error)
 {
+    struct map *m = map_of(owner);
     char text[sizeof(m->client->failure.text)];
 
     m->n_under_way--;
@@ -172,8 +182,9 @@ static const struct wsd_item *item_at(const struct map *m, size_t index)
     return (const void *)((const char *)m->given + index * m->stride);
 }
 
-int map_call(struct map *m, size_t index, struct wsd_call **ret_call)
+static int item_call(struct item_owner *owner, size_t index, struct wsd_call **ret_call)
 {
+    struct map *m = map_of(owner);
     const struct wsd_item *given = item_at(m, index);
     const struct wsd_submit submit = {.args = given->args, .n_args = given->n_args};
     struct wsd_callbacks callbacks;
@@ -184,6 +195,8 @@ int map_call(struct map *m, size_t index, struct wsd_call **ret_call)
         free(item);
     return r;
 }
+
+static const struct item_owner_ops item_owner_ops = {.ended = item_ended, .failed = item_failed, .call = item_call};
 
 static int begin(struct map *m, size_t index)
 {
@@ -286,7 +299,8 @@ static void tell_rest(struct map *m, int error)
 int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
             size_t n_items, wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client,
+    struct map m = {.owner = {.ops = &item_owner_ops},
+                    .client = client,
                     .given = items,
                     .stride = n_items ? items->size : 0,
                     .n = n_items,
@@ -301,7 +315,7 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
     r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
                   : failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (r == 0) {
-        batch_set_map(m.batch, &m);
+        batch_set_owner(m.batch, &m.owner);
         r = run(&m);
         if (m.n_under_way) /* it cannot be waited for */
             connection_break(&client->connection, -ECONNRESET, client->failure.exit, "%s", client->failure.text);
