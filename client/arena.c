@@ -5,14 +5,17 @@
  * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle. All of it is allocated
  * from the beginning, and charged to this process: no page of it is charged to the process that touches it first.
  * Does not know which parts are in use: wsd refuses parts that overlap. */
-#include "base/code.h"
-#include "client.h"
+#include "arena.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/code.h"
+#include "client.h"
+#include "text.h"
 
 static void arena_gone(struct wsd_client *client, struct wsd_arena *a, int error)
 {

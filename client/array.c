@@ -4,12 +4,16 @@
  * Owns the arrays, one for each frame, until the last of its items has ended. One thread a handle.
  * Keeps: what was gathered leaves before anything that is sent after it was submitted; each item is told its end once.
  * An item of wsd_map() is a struct wsd_call only when there is more to be said of it than that it went well. */
-#include "base/code.h"
-#include "client.h"
+#include "array.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/code.h"
+#include "client.h"
+#include "submit.h"
+#include "text.h"
 
 /* the next array has the room of one that is over, where it is no more than this */
 #define SPARE_BODY     (16u * 1024u)
@@ -270,7 +274,7 @@ static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
     call->batch = a->batch;
     a->calls[i] = call;
     a->places[i] = NOWHERE;
-    list_push_back(&a->client->calls, &call->link);
+    list_push_back(&a->client->calls.open, &call->link);
 }
 
 /* That of an item that is open, from now on; NULL: it is not, or there is no memory, which ends the connection. */
@@ -649,7 +653,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
 
     if (args_size(submit->args, submit->n_args) == SIZE_MAX)
         return failure_problem(&client->failure, "size of the arguments");
-    r = call_new(client, submit, callbacks, &call);
+    r = submit_prepare(client, submit, callbacks, &call);
     if (r < 0)
         return r;
     const struct msg_item item = {
@@ -704,7 +708,7 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
                             .args = "",
                             .detached = common->flags & WSD_SUBMIT_DETACH,
                             .leaves = common->flags & WSD_SUBMIT_LEAVE};
-    int r = call_make_submit(common, &like, tags, &g->submit);
+    int r = submit_message(common, &like, tags, &g->submit);
 
     g->leaves = like.leaves;
     g->submit.type = FRAME_ARRAY;

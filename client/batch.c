@@ -4,7 +4,7 @@
  * Owns struct wsd_batch from open until the user has freed it and its last call is done. One thread a handle.
  * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest
  * from here. */
-#include "client.h"
+#include "batch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,9 @@
 
 #include "base/clock.h"
 #include "base/code.h"
+#include "client.h"
 #include "query.h"
+#include "submit.h"
 
 struct wsd_batch {
     struct request request;
@@ -366,7 +368,7 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     submit.input_size = item.input_size;
     r = b->native && array_holds(&b->gathering, &submit)
             ? array_submit(client, &b->gathering, &submit, callbacks, &call)
-            : call_submit(client, &submit, callbacks, &b->unit, b->native ? b->request.tag : 0, &call);
+            : submit_alone(client, &submit, callbacks, &b->unit, b->native ? b->request.tag : 0, &call);
     if (r < 0)
         return r;
     call->order = b->n_calls++;

@@ -9,13 +9,15 @@
  * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each
  * time, and the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed
  * none. */
-#include "base/code.h"
-#include "client.h"
+#include "call.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/code.h"
+#include "client.h"
+#include "open.h"
+#include "text.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h> /* is to see what is used after its end */
@@ -23,6 +25,9 @@
 #define ASAN_POISON_MEMORY_REGION(data, size)   ((void)(data), (void)(size))
 #define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
 #endif
+
+#define OUTPUT_CREDIT (OUTPUT_WINDOW / 4) /* granted in pieces of at least this */
+#define OUT_HIGH      (1024u * 1024u)     /* bytes waiting to be sent above which no input is taken */
 
 static uint32_t call_tag(struct wsd_call *call)
 {
@@ -38,16 +43,16 @@ static struct wsd_call *call_of(struct request *request)
 
 static struct buffer spare_take(struct wsd_client *client)
 {
-    struct buffer spare = client->spare_output;
+    struct buffer spare = client->calls.spare;
 
-    client->spare_output = (struct buffer){0};
+    client->calls.spare = (struct buffer){0};
     ASAN_UNPOISON_MEMORY_REGION(spare.data, spare.room);
     return spare;
 }
 
-void call_drop_spare(struct wsd_client *client)
+void calls_drop_spare(struct wsd_client *client)
 {
-    if (!client->spare_output.room)
+    if (!client->calls.spare.room)
         return;
     struct buffer spare = spare_take(client);
     buffer_deinit(&spare);
@@ -58,14 +63,14 @@ static void room_give(struct wsd_call *call, struct buffer *b)
 {
     struct wsd_client *client = call->client;
 
-    if (!call->large || b->room < LARGE_OUTPUT || b->room > SPARE_OUTPUT_MAX || b->room <= client->spare_output.room) {
+    if (!call->large || b->room < LARGE_OUTPUT || b->room > SPARE_OUTPUT_MAX || b->room <= client->calls.spare.room) {
         buffer_deinit(b);
         return;
     }
-    call_drop_spare(client);
-    client->spare_output = (struct buffer){.data = b->data, .room = b->room};
+    calls_drop_spare(client);
+    client->calls.spare = (struct buffer){.data = b->data, .room = b->room};
     *b = (struct buffer){0};
-    ASAN_POISON_MEMORY_REGION(client->spare_output.data, client->spare_output.room);
+    ASAN_POISON_MEMORY_REGION(client->calls.spare.data, client->calls.spare.room);
 }
 
 /* The output has become a large one. */
@@ -90,24 +95,24 @@ void call_destroy(struct wsd_call *call)
     request_close(&call->client->connection, &call->request);
     room_give(call, &call->output);
     if (!call->large)
-        call_drop_spare(call->client);
+        calls_drop_spare(call->client);
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
     free(call->info_texts);
     free(call->text);
-    freelist_give(&call->client->free_calls, call);
+    freelist_give(&call->client->calls.free, call);
 }
 
 void calls_reap(struct wsd_client *client)
 {
-    for (struct list *l; (l = list_pop_front(&client->graveyard));)
+    for (struct list *l; (l = list_pop_front(&client->calls.graveyard));)
         call_destroy(container_of(l, struct wsd_call, link));
 }
 
 static void call_bury(struct wsd_call *call)
 {
     list_remove(&call->link);
-    list_push_back(&call->client->graveyard, &call->link);
+    list_push_back(&call->client->calls.graveyard, &call->link);
     connection_reap(&call->client->connection);
 }
 
@@ -454,6 +459,29 @@ static void call_frame(struct connection *c, struct request *request, const stru
 
 static const struct request_ops call_ops = {.frame = call_frame, .broken = call_broken};
 
+int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+{
+    struct wsd_call *call;
+
+    if (callbacks && callbacks->size == 0)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
+    *ret_call = call = freelist_take(&client->calls.free, sizeof(*call));
+    if (!call)
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    memset(call, 0, offsetof(struct wsd_call, args_room));
+    call->client = client;
+    list_init(&call->link);
+    list_init(&call->feeding);
+    list_init(&call->stoppable);
+    list_init(&call->request.open);
+    call->request.ops = &call_ops;
+    call->output_granted = OUTPUT_WINDOW;
+    call->input_limit = client->connection.window;
+    if (callbacks)
+        memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
+    return 0;
+}
+
 /* --- input -------------------------------------------------------------------------------------------------------- */
 
 /* Sends as INPUT frames what window and buffer allow; `last` goes with the last byte. Returns the bytes taken, or a
@@ -484,10 +512,10 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
     return (int64_t)taken;
 }
 
-void call_pump(struct wsd_client *client)
+void calls_pump(struct wsd_client *client)
 {
 again:
-    list_for_each_entry_safe (struct wsd_call, call, after_call, &client->feeding, feeding) {
+    list_for_each_entry_safe (struct wsd_call, call, after_call, &client->calls.feeding, feeding) {
         int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
 
         if (taken < 0)
@@ -520,282 +548,6 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
         failure_set(&client->failure, (int)taken, exit_of_error((int)taken), "%s",
                     client->connection.broken ? client->connection.reason : strerror((int)-taken));
     return taken;
-}
-
-/* --- making calls ------------------------------------------------------------------------------------------------- */
-
-static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
-{
-    struct wsd_call *call;
-
-    if (callbacks && callbacks->size == 0)
-        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
-    *ret_call = call = freelist_take(&client->free_calls, sizeof(*call));
-    if (!call)
-        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    memset(call, 0, offsetof(struct wsd_call, args_room));
-    call->client = client;
-    list_init(&call->link);
-    list_init(&call->feeding);
-    list_init(&call->stoppable);
-    list_init(&call->request.open);
-    call->request.ops = &call_ops;
-    call->output_granted = OUTPUT_WINDOW;
-    call->input_limit = client->connection.window;
-    if (callbacks)
-        memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
-    return 0;
-}
-
-/* The arguments one behind the other. */
-static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
-{
-    size_t size = 0, at = 0;
-    char *args;
-
-    for (size_t i = 0; i < submit->n_args; i++)
-        size += strlen(submit->args[i]) + 1;
-    args = size > sizeof(call->args_room) ? malloc(size) : call->args_room;
-    if (!args)
-        return -ENOMEM;
-    for (size_t i = 0; i < submit->n_args; i++) {
-        size_t n = strlen(submit->args[i]) + 1;
-
-        memcpy(args + at, submit->args[i], n);
-        at += n;
-    }
-    call->args = args;
-    call->args_size = size;
-    call->argc = (uint32_t)MIN(submit->n_args, UINT32_MAX);
-    return 0;
-}
-
-/* One behind the other, with commas. 0 or -EINVAL. */
-static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS_MAX])
-{
-    size_t at = 0;
-
-    for (size_t i = 0; i < submit->n_tags; i++) {
-        size_t n = strlen(submit->tags[i]);
-
-        if (i == CODEC_TAGS || !codec_is_tag(submit->tags[i], n))
-            return -EINVAL;
-        if (i)
-            ret[at++] = ',';
-        memcpy(ret + at, submit->tags[i], n);
-        at += n;
-    }
-    ret[at] = 0;
-    return 0;
-}
-
-/* Says which limit is exceeded. */
-int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
-                     struct msg *ret)
-{
-    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
-                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
-    bool brief = call->client->connection.features & FEATURE_BRIEF;
-    bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
-    bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
-    bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
-    bool by_file = submit->flags & WSD_SUBMIT_FILE;
-    bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
-    const char *problem;
-    int r = 0;
-
-    if (pack_tags(submit, tags) < 0)
-        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
-                           "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
-                           CODEC_TAG_MAX - 1);
-    if (!submit->plugin || !submit->plugin[0])
-        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
-    if (submit->flags & ~flags)
-        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "unknown flags");
-    if (call->leaves && (!call->detached || call->stream))
-        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
-                           "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
-    if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
-        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
-                           "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
-    if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
-        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
-                           "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
-    if (submit->arena && submit->arena->client != call->client)
-        return failure_set(&call->client->failure, -EAGAIN, CODE_BUSY,
-                           "wsd has this arena no more, or had it from another connection: make a new one");
-    if (by_file && !connection_takes_files(&call->client->connection))
-        return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
-                           "%s takes no files as input over this connection: send the bytes",
-                           call->client->connection.daemon_version);
-    *ret = (struct msg){
-        .type = FRAME_SUBMIT,
-        .submit = {
-            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
-            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
-            .args = {.data = call->args, .size = call->args_size},
-            .argc = call->argc,
-            .timeout_usec = submit->timeout_usec,
-            .priority = submit->priority,
-            .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
-                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
-                     (brief && call->quiet ? SUBMIT_QUIET : 0u),
-            .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
-            .retries = submit->retries,
-            .retry_on = submit->retry_on,
-            .retry_usec = submit->retry_usec,
-            .delay_usec = submit->delay_usec,
-            .at_usec = submit->at_usec,
-            .queue_usec = submit->queue_usec,
-            .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
-            .after_any = {.data = (const char *)submit->after_any,
-                          .size = submit->n_after_any * sizeof(*submit->after_any)},
-            .tags = {.data = tags, .size = strlen(tags)},
-            .input_from = by_file    ? INPUT_FILE
-                          : in_arena ? INPUT_ARENA
-                                     : INPUT_BODY,
-            .input_offset = part ? submit->input_offset : 0,
-            .input_size = part ? submit->input_size : 0,
-            .arena = submit->arena ? submit->arena->request.tag : 0,
-            .output_offset = submit->arena ? submit->output_offset : 0,
-            .output_size = submit->output_size,
-        }};
-    problem = codec_problem(ret);
-    if (problem)
-        return failure_problem(&call->client->failure, problem);
-    if (promised)
-        r = connection_wants(&call->client->connection, FEATURE_STORE);
-    if (r == 0 && timed)
-        r = connection_wants(&call->client->connection, FEATURE_TIME);
-    return r == 0 && ordered ? connection_wants(&call->client->connection, FEATURE_ORDER) : r;
-}
-
-/* SUBMIT with the descriptor of a file. */
-static int send_file(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
-{
-    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
-
-    call->input_ended = true;
-    if (call->leaves && call->client->connection.features & FEATURE_BRIEF)
-        msg->submit.flags |= SUBMIT_LEFT;
-    call->left = msg->submit.flags & SUBMIT_LEFT;
-    return fd < 0 ? -errno : connection_send_fd(&call->client->connection, msg, call->request.tag, fd);
-}
-
-/* SUBMIT with as much input as goes into one frame and the window. */
-static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
-{
-    struct wsd_client *client = call->client;
-    size_t size = submit->flags & WSD_SUBMIT_ARENA ? 0 : submit->input_size, body = MIN(size, call->input_limit);
-    int r;
-
-    /* The flag takes a byte or two: count with it. */
-    msg->submit.flags |= SUBMIT_MORE;
-    body = MIN(body, MIN(FRAME_MAX - codec_room(msg), FRAME_BODY_CHUNK));
-    if (!call->stream && body == size)
-        msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
-    if (call->leaves && client->connection.features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
-        msg->submit.flags |= SUBMIT_LEFT;
-    call->left = msg->submit.flags & SUBMIT_LEFT;
-    if (submit->arena && msg->submit.flags & SUBMIT_MORE)
-        return -EMSGSIZE; /* it is to lie in the arena, too */
-    r = connection_send(&client->connection, msg, call->request.tag, submit->input, body);
-    if (r < 0)
-        return r;
-    call->input_sent = body;
-    call->input_ended = !(msg->submit.flags & SUBMIT_MORE);
-    call->input_size = size - body;
-    if (call->input_size > 0) {
-        call->input = (const uint8_t *)submit->input + body;
-        list_push_back(&client->feeding, &call->feeding);
-    }
-    return 0;
-}
-
-static int call_start(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
-{
-    int r = request_open(&call->client->connection, &call->request);
-
-    if (r < 0)
-        return r;
-    if (submit)
-        return submit->flags & WSD_SUBMIT_FILE ? send_file(call, submit, msg) : send_submit(call, submit, msg);
-    return connection_send(&call->client->connection, msg, call->request.tag, NULL, 0);
-}
-
-static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg,
-                     struct wsd_call **ret_call)
-{
-    struct wsd_client *client = call->client;
-    int r = client->connection.broken ? -ECONNRESET : call_start(call, submit, msg);
-
-    if (r < 0) {
-        call_destroy(call);
-        return connection_failed(&client->connection, r);
-    }
-    list_push_back(&client->calls, &call->link);
-    if (ret_call)
-        *ret_call = call;
-    return 0;
-}
-
-int call_new(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-             struct wsd_call **ret_call)
-{
-    struct wsd_call *call;
-    int r = call_alloc(client, callbacks, &call);
-
-    if (r < 0)
-        return r;
-    if (pack_args(submit, call) < 0) {
-        call_destroy(call);
-        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    }
-    call->durable = submit->flags & WSD_SUBMIT_DURABLE;
-    call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
-    call->stream = submit->flags & WSD_SUBMIT_STREAM;
-    call->leaves = submit->flags & WSD_SUBMIT_LEAVE;
-    call->quiet = !call->callbacks.accepted && !call->detached && client->connection.features & FEATURE_BRIEF;
-    call->accepted = call->quiet; /* for all that is known */
-    *ret_call = call;
-    return 0;
-}
-
-int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                struct call_unit *batch, uint32_t batch_tag, struct wsd_call **ret_call)
-{
-    char tags[CODEC_TAGS_MAX];
-    struct wsd_call *call;
-    struct msg msg;
-    int r = call_new(client, submit, callbacks, &call);
-
-    if (r < 0)
-        return r;
-    call->batch = batch;
-    r = call_make_submit(submit, call, tags, &msg);
-    if (r < 0) {
-        call_destroy(call);
-        return r;
-    }
-    msg.submit.batch = batch_tag;
-    return call_make(call, submit, &msg, ret_call);
-}
-
-int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
-{
-    struct msg msg = {.type = FRAME_AWAIT, .id = {.has_id = true}};
-    struct wsd_call *call;
-    int r = call_alloc(client, callbacks, &call);
-
-    if (r < 0)
-        return r;
-    call->attached = call->input_ended = true;
-    call->info.id = *id;
-    memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
-    if (call->callbacks.progress && client->connection.features & FEATURE_WHERE)
-        msg.id.flags = SUBMIT_PROGRESS;
-    return call_make(call, NULL, &msg, ret_call);
 }
 
 /* --- steering them ------------------------------------------------------------------------------------------------ */
@@ -875,4 +627,25 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
     client->connection.depth--;
     connection_reap(&client->connection);
     return NULL;
+}
+
+/* --- all of a handle ---------------------------------------------------------------------------------------------- */
+
+void calls_init(struct wsd_client *client)
+{
+    list_init(&client->calls.open);
+    list_init(&client->calls.feeding);
+    list_init(&client->calls.graveyard);
+}
+
+void calls_free(struct wsd_client *client)
+{
+    while (!list_empty(&client->calls.open))
+        wsd_call_free(container_of(client->calls.open.next, struct wsd_call, link));
+}
+
+void calls_deinit(struct wsd_client *client)
+{
+    calls_drop_spare(client);
+    freelist_deinit(&client->calls.free);
 }

@@ -7,6 +7,8 @@
  * again, once and by the socket. Brief calls of one function share a slot, where one worker runs them one after the
  * other. A call that takes longer than usual keeps those after it from other workers for HELD_USEC.
  * Does not know how a lane comes and goes (lane.c). */
+#include "client.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -618,7 +620,7 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     c.words = NULL;
     c.error = 0;
     list_init(&c.sent);
-    call_drop_spare(client); /* output goes to the caller's room */
+    calls_drop_spare(client); /* output goes to the caller's room */
     run(&c);
     lane_words_free(l);
     l->words = c.words;

@@ -10,7 +10,11 @@
 #include <string.h>
 
 #include "address.h"
+#include "array.h"
 #include "base/code.h"
+#include "batch.h"
+#include "lane.h"
+#include "open.h"
 
 #define CONNECT_TIMEOUT_USEC (5u * 1000000u)
 
@@ -77,7 +81,7 @@ static int send_gathered(struct connection *c)
 
 static void pump(struct connection *c)
 {
-    call_pump(client_of(c));
+    calls_pump(client_of(c));
 }
 
 static void answer_stray(struct connection *c, uint32_t tag, const struct msg *msg)
@@ -115,9 +119,7 @@ static struct wsd_client *client_new(void)
 
     if (!client)
         return NULL;
-    list_init(&client->calls);
-    list_init(&client->feeding);
-    list_init(&client->graveyard);
+    calls_init(client);
     list_init(&client->batches);
     if (connection_init(&client->connection, &connection_ops, &client->failure) < 0)
         return wsd_client_free(client);
@@ -172,15 +174,13 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     if (!client)
         return NULL;
     connection_close(&client->connection);
-    while (!list_empty(&client->calls))
-        wsd_call_free(container_of(client->calls.next, struct wsd_call, link));
+    calls_free(client);
     batches_free(client);
     connection_reap(&client->connection);
     connection_deinit(&client->connection);
     free(client->job_texts);
     arrays_forget(client);
-    call_drop_spare(client);
-    freelist_deinit(&client->free_calls);
+    calls_deinit(client);
     free(client);
     return NULL;
 }

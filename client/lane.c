@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cpus.h"
+#include "client.h"
 
 #define OPEN_AFTER 3u /* calls by the socket before a lane is requested: a program with a single call needs none */
 

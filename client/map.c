@@ -15,6 +15,9 @@
 
 #include "base/clock.h"
 #include "base/code.h"
+#include "batch.h"
+#include "submit.h"
+#include "text.h"
 
 #define AHEAD_MAX  8192u  /* items under way */
 #define PAUSE_USEC 10000u /* the first one where wsd does not say how long; they double */
@@ -127,7 +130,7 @@ static void item_ended(struct item_owner *owner, size_t index, const struct wsd_
     struct map *m = map_of(owner);
 
     m->n_under_way--;
-    call_drop_spare(m->client);
+    calls_drop_spare(m->client);
     tell(m, index, 0, 0, info, output, size, "");
     ended(m, true);
 }
@@ -189,7 +192,7 @@ static int item_call(struct item_owner *owner, size_t index, struct wsd_call **r
     const struct wsd_submit submit = {.args = given->args, .n_args = given->n_args};
     struct wsd_callbacks callbacks;
     struct map_call *item = call_of(m, index, &callbacks);
-    int r = item ? call_new(m->client, &submit, &callbacks, ret_call) : -ENOMEM;
+    int r = item ? submit_prepare(m->client, &submit, &callbacks, ret_call) : -ENOMEM;
 
     if (r < 0)
         free(item);

@@ -3,16 +3,18 @@
  * plain.c: wsd_client_submit(): calls of one description that nothing else comes between are gathered.
  * Owns that description. One thread a handle.
  * Keeps: what a plain call may not have, or has too much of, goes by itself. */
-#include "client.h"
+#include "plain.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/code.h"
+#include "client.h"
+#include "submit.h"
 
 void plain_forget(struct wsd_client *client)
 {
-    free(TAKE(client->plain_texts));
+    free(TAKE(client->plain.texts));
 }
 
 static bool same_text(const char *text, struct span span)
@@ -32,7 +34,7 @@ static bool is_plain(const struct wsd_submit *s)
 
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
 {
-    struct gathering *g = &client->plain;
+    struct gathering *g = &client->plain.gathering;
     struct wsd_submit common = {.plugin = submit->plugin,
                                 .function = submit->function,
                                 .timeout_usec = submit->timeout_usec,
@@ -43,14 +45,14 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
     char tags[CODEC_TAGS_MAX], *texts;
     int r;
 
-    if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
+    if (client->plain.texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
         m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
         !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
         return 0;
     r = arrays_send(client);
     if (r < 0)
         return connection_failed(&client->connection, r);
-    free(TAKE(client->plain_texts));
+    free(TAKE(client->plain.texts));
     r = gathering_describe(g, client, &common, tags);
     if (r < 0)
         return r;
@@ -60,7 +62,7 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
     memcpy(texts, m->plugin.data, m->plugin.size);
     if (m->function.size)
         memcpy(texts + m->plugin.size, m->function.data, m->function.size);
-    g->submit.submit.plugin.data = client->plain_texts = texts;
+    g->submit.submit.plugin.data = client->plain.texts = texts;
     g->submit.submit.function.data = texts + m->plugin.size;
     g->submit.submit.tags.data = "";
     return 0;
@@ -79,7 +81,9 @@ static int submit_plain(struct wsd_client *client, const struct wsd_submit *subm
     r = describe_plain(client, submit);
     if (r < 0)
         return r;
-    return array_holds(&client->plain, submit) ? array_submit(client, &client->plain, submit, callbacks, ret_call) : 1;
+    return array_holds(&client->plain.gathering, submit)
+               ? array_submit(client, &client->plain.gathering, submit, callbacks, ret_call)
+               : 1;
 }
 
 int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
@@ -93,5 +97,5 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
         submit = memcpy(&whole, given, given->size);
     }
     int r = submit_plain(client, submit, callbacks, ret_call);
-    return r > 0 ? call_submit(client, submit, callbacks, NULL, 0, ret_call) : r;
+    return r > 0 ? submit_alone(client, submit, callbacks, NULL, 0, ret_call) : r;
 }

@@ -4,14 +4,15 @@
  * Owns nothing beyond the call; a struct query lives on the stack. One thread a handle.
  * Keeps: whatever happens, no request is left behind that points to the stack.
  * Does not submit. */
-#include "client.h"
+#include "query.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/code.h"
-#include "query.h"
+#include "client.h"
+#include "text.h"
 
 static void query_end(struct wsd_client *client, struct query *query, int result)
 {
