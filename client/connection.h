@@ -94,7 +94,7 @@ struct connection {
     int received[2];   /* and these have */
     size_t n_received;
     struct sockaddr_un address; /* where wsd is, unless remote.there */
-    struct remote remote;
+    struct remote_wsd remote;
 };
 
 /* Where wsd is, which the caller sets, is unknown yet. 0 or -ENOMEM. */

@@ -88,7 +88,7 @@ static int connect_host(const char *where, const char *host, const char *port, u
     return r < 0 ? failure_set(failure, r, CODE_NO_DAEMON, "%s: %s", where, strerror(-r)) : r;
 }
 
-int remote_init(struct remote *r, const struct wsd_tls *tls)
+int remote_init(struct remote_wsd *r, const struct wsd_tls *tls)
 {
     struct wsd_tls *to = &r->place, t = {0};
 
@@ -104,7 +104,7 @@ int remote_init(struct remote *r, const struct wsd_tls *tls)
     return 0;
 }
 
-void remote_deinit(struct remote *r)
+void remote_deinit(struct remote_wsd *r)
 {
     const char *all[] = {r->place.host, r->place.certificate, r->place.key, r->place.ca};
 
@@ -112,7 +112,7 @@ void remote_deinit(struct remote *r)
         free((char *)(uintptr_t)all[i]);
 }
 
-int remote_connect(struct remote *remote, uint64_t deadline_usec, struct failure *failure)
+int remote_connect(struct remote_wsd *remote, uint64_t deadline_usec, struct failure *failure)
 {
     const struct wsd_tls t = remote->place;
     char host[256], port[16], error[TLS_ERROR] = "";
@@ -143,7 +143,7 @@ int remote_connect(struct remote *remote, uint64_t deadline_usec, struct failure
     return r < 0 ? failure_set(failure, r, CODE_IO, "%s: out of memory", where) : TAKE_FD(fd);
 }
 
-void remote_disconnect(struct remote *r)
+void remote_disconnect(struct remote_wsd *r)
 {
     if (!r->ops)
         return;
