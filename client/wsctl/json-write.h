@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json.h: one object, one line. Zero-initialised is an object that has not begun; every call but json_end() adds to it.
+ * json-write.h: one object, one line. Zero-initialised is an object that has not begun; every call but json_end() adds to it.
  * Memory that runs out is told by json_end().
  */
 #pragma once
@@ -32,6 +32,3 @@ void json_open(struct json *json, const char *key, char bracket); /* [ or { insi
 void json_close(struct json *json, char bracket);
 /* Closes the object, writes the line to stdout's buffer, and starts anew. 0 or the exit code, said. */
 int json_end(struct json *json);
-
-/* Whether these bytes are one JSON object, whole, of printable ASCII, and nothing beside it. */
-bool json_is_object(const char *text, size_t size);

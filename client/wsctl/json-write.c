@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * json.c: writes one object a line.
+ * json-write.c: writes one object a line.
  * Owns the line until it is written. One thread.
  * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD); no
  * terminal that shows it is steered by it.
  * Does not read JSON, but for telling whether it is some. */
-#include "json.h"
+#include "json-write.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -239,100 +239,4 @@ int json_end(struct json *json)
     buffer_deinit(&json->out);
     *json = (struct json){.n = 0};
     return r;
-}
-
-/* --- is it JSON? ------------------------------------------------------------------------------------------------ */
-
-#define DEPTH_MAX 16
-
-struct scan {
-    const char *at, *end;
-};
-
-static void skip_blanks(struct scan *s)
-{
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
-        s->at++;
-}
-
-static bool take(struct scan *s, char c)
-{
-    skip_blanks(s);
-    if (s->at == s->end || *s->at != c)
-        return false;
-    s->at++;
-    return true;
-}
-
-static bool scan_string(struct scan *s)
-{
-    if (!take(s, '"'))
-        return false;
-    for (; s->at < s->end && *s->at != '"'; s->at++) {
-        if ((unsigned char)*s->at < ' ' || (unsigned char)*s->at >= 0x7f)
-            return false; /* ours are ASCII */
-        if (*s->at != '\\')
-            continue;
-        if (++s->at == s->end || !strchr("\"\\/bfnrt", *s->at) || !*s->at)
-            return false; /* \u is not among what the pool writes */
-    }
-    return take(s, '"');
-}
-
-static bool scan_digits(struct scan *s)
-{
-    const char *begin = s->at;
-
-    while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
-        s->at++;
-    return s->at > begin;
-}
-
-static bool scan_number(struct scan *s)
-{
-    if (s->at < s->end && *s->at == '-')
-        s->at++;
-    if (s->at < s->end && *s->at == '0')
-        s->at++;
-    else if (!scan_digits(s))
-        return false;
-    if (s->at < s->end && *s->at == '.') {
-        s->at++;
-        return scan_digits(s);
-    }
-    return true;
-}
-
-static bool scan_object(struct scan *s, int depth);
-
-/* Objects, strings and numbers: more is not in a trace. */
-static bool scan_value(struct scan *s, int depth)
-{
-    skip_blanks(s);
-    if (s->at == s->end)
-        return false;
-    return *s->at == '{' ? scan_object(s, depth + 1) : *s->at == '"' ? scan_string(s) : scan_number(s);
-}
-
-static bool scan_object(struct scan *s, int depth)
-{
-    if (depth > DEPTH_MAX || !take(s, '{'))
-        return false;
-    if (take(s, '}'))
-        return true;
-    do
-        if (!scan_string(s) || !take(s, ':') || !scan_value(s, depth))
-            return false;
-    while (take(s, ','));
-    return take(s, '}');
-}
-
-bool json_is_object(const char *text, size_t size)
-{
-    struct scan s = {.at = text, .end = text + size};
-
-    if (!scan_object(&s, 0))
-        return false;
-    skip_blanks(&s);
-    return s.at == s.end;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * value.c: reads JSON. No library: it is 200 lines, and none says where in its file each value stood, which is what an
- * error in a value has to say.
+ * json-parse.c: reads JSON. No library: none of Debian's says where in its file each value stood, which an error in a
+ * value has to say (daemon/decisions/0025-json.md).
  * Owns what it returns. [any]
- * Keeps: whatever the bytes are, no more memory than a small multiple of theirs, and no deeper than VALUE_DEPTH_MAX.
+ * Keeps: whatever the bytes are, no more memory than a small multiple of theirs, and no deeper than JSON_DEPTH_MAX.
  * Does not know what the values mean. */
-#include "value.h"
+#include "json-parse.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct reader {
 
 static int refuse(const struct reader *r, const char *what)
 {
-    snprintf(r->error, VALUE_ERROR, "%u:%u: %s", r->line, (unsigned)(r->at - r->line_start) + 1, what);
+    snprintf(r->error, JSON_ERROR, "%u:%u: %s", r->line, (unsigned)(r->at - r->line_start) + 1, what);
     return -EINVAL;
 }
 
@@ -50,12 +50,12 @@ static bool take(struct reader *r, char c)
     return true;
 }
 
-struct value *value_free(struct value *value)
+struct json_value *json_free(struct json_value *value)
 {
     while (value) { /* the last one of each level goes last, so that nothing but the depth recurs */
-        struct value *next = value->next;
+        struct json_value *next = value->next;
 
-        value_free(value->first);
+        json_free(value->first);
         free(value->name);
         free(value->text);
         free(value);
@@ -178,7 +178,7 @@ static size_t digits(const struct reader *r, const char *at)
     return (size_t)(p - at);
 }
 
-static int read_number(struct reader *r, struct value *v)
+static int read_number(struct reader *r, struct json_value *v)
 {
     const char *p = r->at + (*r->at == '-');
     size_t n = digits(r, p);
@@ -202,13 +202,13 @@ static int read_number(struct reader *r, struct value *v)
             return refuse(r, "no digit in the exponent of a number");
         p = exponent + n;
     }
-    v->type = VALUE_NUMBER;
+    v->type = JSON_NUMBER;
     v->text = strndup(r->at, (size_t)(p - r->at));
     r->at = p;
     return v->text ? 0 : -ENOMEM;
 }
 
-static int read_word(struct reader *r, struct value *v)
+static int read_word(struct reader *r, struct json_value *v)
 {
     static const char *const words[] = {"null", "true", "false"};
 
@@ -217,7 +217,7 @@ static int read_word(struct reader *r, struct value *v)
 
         if ((size_t)(r->end - r->at) < n || memcmp(r->at, words[i], n) != 0)
             continue;
-        v->type = i == 0 ? VALUE_NULL : VALUE_BOOL;
+        v->type = i == 0 ? JSON_NULL : JSON_BOOL;
         v->text = strdup(words[i]);
         r->at += n;
         return v->text ? 0 : -ENOMEM;
@@ -227,29 +227,29 @@ static int read_word(struct reader *r, struct value *v)
     return refuse(r, "no value begins so: an object, an array, a string, a number, true, false or null is wanted");
 }
 
-static int read_value(struct reader *r, unsigned depth, struct value *v);
+static int read_value(struct reader *r, unsigned depth, struct json_value *v);
 
 /* Members of an object, or of an array, behind its bracket. */
-static int read_members(struct reader *r, unsigned depth, struct value *v, char close)
+static int read_members(struct reader *r, unsigned depth, struct json_value *v, char close)
 {
-    struct value **last = &v->first;
+    struct json_value **last = &v->first;
 
-    if (depth == VALUE_DEPTH_MAX)
+    if (depth == JSON_DEPTH_MAX)
         return refuse(r, "too deep");
     if (take(r, close))
         return 0;
     do {
-        struct value *member = *last = calloc(1, sizeof(*member));
+        struct json_value *member = *last = calloc(1, sizeof(*member));
         int error = member ? 0 : -ENOMEM;
 
         if (error)
             return error;
         last = &member->next;
-        if (v->type == VALUE_OBJECT) {
+        if (v->type == JSON_OBJECT) {
             if (!next_is(r, '"'))
                 return refuse(r, "the name of a member, in double quotes, is wanted");
             error = read_string(r, &member->name);
-            for (const struct value *other = v->first; error == 0 && other != member; other = other->next)
+            for (const struct json_value *other = v->first; error == 0 && other != member; other = other->next)
                 if (strcmp(other->name, member->name) == 0)
                     return refuse(r, "a member of the same name is there already");
             if (error == 0 && !take(r, ':'))
@@ -263,7 +263,7 @@ static int read_members(struct reader *r, unsigned depth, struct value *v, char 
     return take(r, close) ? 0 : refuse(r, close == '}' ? "a comma or } is wanted" : "a comma or ] is wanted");
 }
 
-static int read_value(struct reader *r, unsigned depth, struct value *v)
+static int read_value(struct reader *r, unsigned depth, struct json_value *v)
 {
     skip_blanks(r);
     v->line = r->line;
@@ -273,22 +273,22 @@ static int read_value(struct reader *r, unsigned depth, struct value *v)
     switch (*r->at) {
     case '{':
     case '[':
-        v->type = *r->at == '{' ? VALUE_OBJECT : VALUE_ARRAY;
+        v->type = *r->at == '{' ? JSON_OBJECT : JSON_ARRAY;
         r->at++;
-        return read_members(r, depth, v, v->type == VALUE_OBJECT ? '}' : ']');
+        return read_members(r, depth, v, v->type == JSON_OBJECT ? '}' : ']');
     case '"':
-        v->type = VALUE_STRING;
+        v->type = JSON_STRING;
         return read_string(r, &v->text);
     default:
         return read_word(r, v);
     }
 }
 
-int value_parse(const char *data, size_t size, struct value **ret, char error[static VALUE_ERROR])
+int json_parse(const char *data, size_t size, struct json_value **ret, char error[static JSON_ERROR])
 {
     struct reader r = {.at = data, .end = data + size, .line_start = data, .line = 1, .error = error};
     static const char mark[] = "\xef\xbb\xbf"; /* some editors put it in front of UTF-8 */
-    struct value *v = calloc(1, sizeof(*v));
+    struct json_value *v = calloc(1, sizeof(*v));
 
     if (size >= sizeof(mark) - 1 && memcmp(data, mark, sizeof(mark) - 1) == 0)
         r.at = r.line_start += sizeof(mark) - 1;
@@ -301,10 +301,23 @@ int value_parse(const char *data, size_t size, struct value **ret, char error[st
     }
     if (result < 0) {
         if (result == -ENOMEM)
-            snprintf(error, VALUE_ERROR, "out of memory");
-        value_free(v);
+            snprintf(error, JSON_ERROR, "out of memory");
+        json_free(v);
         return result;
     }
     *ret = v;
     return 0;
+}
+
+bool json_is_object(const char *text, size_t size)
+{
+    char error[JSON_ERROR];
+    struct json_value *value = NULL;
+
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] < ' ' ? text[i] != '\t' : (unsigned char)text[i] >= 0x7f)
+            return false;
+    bool is_object = json_parse(text, size, &value, error) == 0 && value->type == JSON_OBJECT;
+    json_free(value);
+    return is_object;
 }
