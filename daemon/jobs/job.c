@@ -934,7 +934,7 @@ void jobs_rearm(struct jobs *jobs)
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
                 job_timer(job, m->timeout_usec);
         }
-    kept_rearm(jobs);
+    results_rearm(jobs);
     jobs->was_untimed = jobs->untimed;
 }
 

@@ -292,7 +292,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->progress.timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = program_of(options);
     jobs->boot.fd = jobs->wall.fd = -1;
-    int r = kept_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
+    int r = results_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
     if (r == 0)
         r = start_cgroups(options->cgroups, &jobs->cgroups);
     if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
@@ -304,7 +304,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (r < 0) {
         helper_free(jobs->helper);
         orphans_free(jobs->orphans);
-        kept_deinit(jobs);
+        results_deinit(jobs);
         if (jobs->progress.timer)
             event_free(jobs->progress.timer);
         due_deinit(&jobs->boot);
@@ -403,7 +403,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->flows);
     hash_deinit(&jobs->keys);
-    kept_deinit(jobs);
+    results_deinit(jobs);
     due_deinit(&jobs->boot);
     due_deinit(&jobs->wall);
     event_free(jobs->progress.timer);
