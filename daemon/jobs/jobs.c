@@ -39,6 +39,7 @@
 #include "jobs/schedule.h"
 #include "jobs/timing.h"
 #include "supervisor/predecessor.h"
+#include "supervisor/starter.h"
 
 static uint64_t id_key(const uint8_t id[16])
 {
@@ -298,12 +299,15 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
         jobs->program.predecessor_fd = predecessor_open(options->state_dir); /* which the helper has, too */
     if (r == 0)
+        r = starter_new(&jobs->program.starter);
+    if (r == 0)
         r = orphans_new(&jobs->orphans, options->base);
     if (r == 0)
         r = start_helper(jobs);
     if (r < 0) {
         helper_free(jobs->helper);
         orphans_free(jobs->orphans);
+        starter_free(jobs->program.starter);
         kept_deinit(jobs);
         if (jobs->progress_timer)
             event_free(jobs->progress_timer);
@@ -415,6 +419,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     child_forget_remains();
     orphans_end_wait();
     orphans_free(jobs->orphans);
+    starter_free(jobs->program.starter);
     cgroups_unref(jobs->cgroups);
     close_fd(jobs->program.predecessor_fd);
     free(jobs);
