@@ -487,6 +487,46 @@ static int burst(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* N BYTES: children that each take so many bytes, and stay. Says how many there were, and why no more. */
+static int bomb(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned long wanted = 0, bytes = 0, n = 0;
+
+    if (job->argc != 3 || sscanf(job->argv[1], "%lu", &wanted) != 1 || sscanf(job->argv[2], "%lu", &bytes) != 1)
+        return wsd_job_fail(job, 2, "N BYTES");
+    for (; n < wanted; n++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            return wsd_job_print(job, "%lu children: %s\n", n, strerror(errno)) < 0;
+        if (pid == 0) {
+            void *all = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+            if (all != MAP_FAILED)
+                memset(all, 1, bytes);
+            for (;;)
+                pause();
+        }
+    }
+    return wsd_job_print(job, "%lu children\n", n) < 0;
+}
+
+/* What the kernel goes by when memory runs out, of this process; then it tries to lower that. */
+static int victim(struct wsd_job *job, struct wsd_worker *self)
+{
+    char text[16] = "";
+    int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+
+    if (read(fd, text, sizeof(text) - 1) <= 0)
+        return wsd_job_fail(job, 1, "oom_score_adj: %s", strerror(errno));
+    close(fd);
+    wsd_job_print(job, "%s", text);
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    tell(job, "lower", fd < 0 ? fd : write(fd, "0", 1));
+    close(fd);
+    return 0;
+}
+
 /* BYTES: so many on stderr, in lines that look like wsd's; then cuts what is behind stdout and stderr. */
 static int forge(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -520,6 +560,8 @@ static const struct wsd_function functions[] = {
     {.name = "eat", .help = "takes all memory, and gives it back", .run = eat},
     {.name = "gorge", .help = "takes all memory, and trusts malloc()", .run = gorge},
     {.name = "burst", .help = "takes all memory, and aborts", .run = burst},
+    {.name = "bomb", .help = "N BYTES: children that take memory, and stay", .run = bomb},
+    {.name = "victim", .help = "its oom_score_adj, which it tries to lower", .run = victim},
 };
 WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(functions[0]), .functions = functions, .name = "hostile",
            .version = "1", .help = "reaches for what is not its own");
