@@ -34,10 +34,13 @@
 
 #include <wsd/plugin.h>
 
+#include "ring/control.h"
+
 #define FDS_MAX 1024
 #define PIECE   (64u * 1024)
 #define EAT     (1u << 20)
 #define HUNT    (1u << 30) /* bytes of a mapping */
+#define COPIES  253u       /* descriptors in a packet: the kernel's limit */
 
 static char piece[PIECE]; /* what is looked at, copied by the kernel: that does not fault */
 
@@ -88,6 +91,13 @@ static void attack_files(struct wsd_job *job, pid_t pid)
     snprintf(path, sizeof(path), "/proc/%d/fd/2", pid);
     tell(job, "fd-link", readlink(path, target, sizeof(target)));
     tell(job, "fd-open", fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+    close(fd);
+    tell(job, "fdinfo", fd = open_of(pid, "fdinfo/2", O_RDONLY));
+    close(fd);
+    snprintf(path, sizeof(path), "/proc/%d/cwd", pid);
+    tell(job, "cwd", readlink(path, target, sizeof(target)));
+    snprintf(path, sizeof(path), "/proc/%d/root/.", pid);
+    tell(job, "root", fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     close(fd);
     tell(job, "maps", fd = open_of(pid, "maps", O_RDONLY));
     close(fd);
@@ -346,6 +356,49 @@ static int control_socket(void)
     return -1;
 }
 
+/* Some bytes with n copies of a descriptor. */
+static ssize_t send_copies(int to, const void *bytes, size_t size, int fd, size_t n)
+{
+    union {
+        char bytes[CMSG_SPACE(COPIES * sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+
+    control.align.cmsg_level = SOL_SOCKET;
+    control.align.cmsg_type = SCM_RIGHTS;
+    control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
+    for (size_t i = 0; i < n; i++)
+        memcpy(CMSG_DATA(&control.align) + i * sizeof(int), &fd, sizeof(int));
+    return sendmsg(to, &h, MSG_NOSIGNAL);
+}
+
+/* [LIFE]: sends wsd the control socket by which it speaks to it: as that of a reaper, and many times in one packet,
+ * which is nonsense. LIFE: a stream socket, too, as a reaper's, that holds itself and the control socket: its end never
+ * comes. */
+static int smuggle(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct control reaper = {.kind = CONTROL_REAPER};
+    int to = control_socket(), pair[2];
+
+    if (to < 0 || send_copies(to, &reaper, CONTROL_HEADER, to, 1) < 0)
+        return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+    if (job->argc > 1) {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
+            send_copies(pair[0], "x", 1, pair[0], 1) < 0 || send_copies(pair[1], "x", 1, to, 1) < 0 ||
+            send_copies(pair[1], "x", 1, pair[1], 1) < 0 || send_copies(to, &reaper, CONTROL_HEADER, pair[0], 1) < 0)
+            return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+        close(pair[0]);
+        close(pair[1]);
+    }
+    if (send_copies(to, "nonsense", 8, to, COPIES) < 0)
+        return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+    for (;;)
+        pause(); /* until wsd ends this process */
+}
+
 /* BEGIN END: when the file BEGIN is there, sends wsd two sockets whose last close waits for five minutes, keeps
  * neither, and makes END. */
 static int linger(struct wsd_job *job, struct wsd_worker *self)
@@ -556,6 +609,7 @@ static const struct wsd_function functions[] = {
     {.name = "scribble", .help = "writes to every descriptor", .run = scribble},
     {.name = "log", .help = "BYTES: forges lines of the log, and cuts it", .run = forge},
     {.name = "linger", .help = "BEGIN END: sends wsd sockets whose close waits", .run = linger},
+    {.name = "smuggle", .help = "[LIFE]: sends wsd its own control socket", .run = smuggle},
     {.name = "hunt", .help = "SDRAWKCAB: looks for a word in memory", .run = hunt},
     {.name = "eat", .help = "takes all memory, and gives it back", .run = eat},
     {.name = "gorge", .help = "takes all memory, and trusts malloc()", .run = gorge},
