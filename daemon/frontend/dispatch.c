@@ -1072,6 +1072,7 @@ static void do_stats(struct peer *p, uint32_t tag)
         {span("bytes_unread"), p->frontend->n_unread},
         {span("request_units"), p->frontend->shares.units},
         {span("request_units_turn_most"), p->frontend->shares.most},
+        {span("output_bytes_turn_most"), n.output_most},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
 

@@ -451,6 +451,7 @@ struct jobs {
     struct names names;
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
+    uint64_t output;     /* bytes of output with them */
     struct list waiting; /* domains that wait for a run slot (run-slots.c) */
     uint64_t n_running;  /* jobs handed over */
     /* hand-overs so far while there was a limit; run_slot_turns: turns of run slots, modulo AGEING_TURNS */

@@ -929,6 +929,8 @@ bool jobs_poll(struct jobs *jobs)
         more |= domain_poll(d);
         (void)domain_ring(d);
     }
+    jobs->counters.output_most = MAX(jobs->counters.output_most, jobs->output);
+    jobs->output = 0;
     jobs->n_taken = 0;
     if (jobs->store)
         store_ring(jobs->store);
