@@ -76,6 +76,15 @@ static int receive(const struct starter *s, int fds[static STARTER_FDS])
     return 0;
 }
 
+/* What was sent and could not be received is not the next program's. */
+static void drop_rest(const struct starter *s)
+{
+    char byte;
+
+    while (syscall(SYS_recvfrom, s->own_fd, &byte, 1, MSG_DONTWAIT, NULL, NULL) > 0)
+        ;
+}
+
 /* 0 or a positive errno. */
 static int place(posix_spawn_file_actions_t *actions, const struct starter_program *p, int fds[static STARTER_FDS])
 {
@@ -131,6 +140,7 @@ static void *starter_main(void *userdata)
         if (!s->program)
             break;
         s->result = spawn(s);
+        drop_rest(s);
         (void)close_others(s, 0);
         sem_post(&s->answered);
     }
