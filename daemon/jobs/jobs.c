@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/admission.h"
 #include "jobs/after.h"
@@ -239,6 +240,16 @@ static int start_clocks(struct jobs *jobs)
     return r;
 }
 
+static int start_starter(struct jobs *jobs)
+{
+    char words[INHERIT_ERROR];
+    int r = starter_new(&jobs->program.starter);
+
+    if (r < 0 && r != -ENOMEM)
+        log_error("cannot start the thread that starts executors: %s%s", strerror(-r), inherit_blame(r, words));
+    return r;
+}
+
 static struct child_program program_of(const struct jobs_options *o)
 {
     return (struct child_program){.predecessor_fd = -1,
@@ -299,7 +310,7 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
         jobs->program.predecessor_fd = predecessor_open(options->state_dir); /* which the helper has, too */
     if (r == 0)
-        r = starter_new(&jobs->program.starter);
+        r = start_starter(jobs);
     if (r == 0)
         r = orphans_new(&jobs->orphans, options->base);
     if (r == 0)
