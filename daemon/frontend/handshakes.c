@@ -2,11 +2,11 @@
  *
  * handshakes.c: chooses the handshake that a new one replaces when the limit is reached.
  * Owns the numbers by origin; not the connections. [loop]
- * Keeps: a new handshake always gets in. It replaces one of the origin that has the most, if that is more than a share of
- * all; among equals, one of its own origin. So clients of one origin, as behind one router, do not replace each other
- * while they are few. Where no origin has more than its share, it replaces one of all. There a silent one goes before one that has sent a message, unless the latter are more. So connections that
- * stand still keep out no other, whatever their address, and an honest client is safe from them once its first message
- * is here.
+ * Keeps: a new handshake always gets in. It replaces one of the origin that has the most, if that is more than a share
+ * of all; among equals, one of its own origin. So a few clients of one origin do not replace each other. Where no
+ * origin has more than its share, it replaces one of all. A silent one goes before one that has sent a message, unless
+ * the latter are more. So connections that stand still keep out no other, whatever their address, and an honest client
+ * is safe from them once its first message is here.
  * Does not know the limit, or close anything. */
 #include "frontend/handshakes.h"
 
