@@ -997,6 +997,7 @@ bool domain_poll(struct domain *d)
         uint32_t n = (d->slots[c.slot] ? job_count(d->slots[c.slot]) : 1) + (uint32_t)(c.size / BATCH_BYTES);
         i += n;
         d->jobs->n_taken += n;
+        d->jobs->output += c.size;
         domain_complete(d, &c);
     }
     domain_pump(d);

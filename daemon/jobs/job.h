@@ -456,6 +456,7 @@ struct jobs {
     struct names names;
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
+    uint64_t output;     /* bytes of output with them */
     struct run_slots run_slots;
     struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
     struct progress progress;

@@ -288,10 +288,33 @@ check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
 check "no memory for what an executor says of a plugin" description
 check "an executor without descriptors, and no other, for a plugin that nobody wants now" starved
+# What starts executors does not get the descriptors for one: they are not the next one's.
+starter() { # the thread with four descriptors; the others have the loop's
+  local task
+  for task in "/proc/$WSD_PID/task/"*; do
+    [ "$(find "$task/fd" -mindepth 1 | wc -l)" != 4 ] || echo "${task##*/}"
+  done
+}
+is_traced_thread() { # TID
+  ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$WSD_PID/task/$1/status"
+}
+unreceived() {
+  local tid
+  : >"$WSD_CONFIG"
+  start_wsd --workers 1 && tid=$(starter) && [ -n "$tid" ] || return 1
+  background strace -qq -o "$WORK/trace" -p "$tid" -e trace=recvmsg -e inject=recvmsg:error=ENOMEM:when=1
+  wait_until is_traced_thread "$tid" && expect_output 6765 timeout $((30 * TIME_SCALE)) wsctl submit fib 20 || return 1
+  kill "$BACKGROUND_PID"
+  wait_for_exit "$BACKGROUND_PID"
+  grep -q INJECTED "$WORK/trace" && stop_wsd
+}
+
 if can_inject; then
+  check "an executor's descriptors are not received by what starts it" unreceived
   check "the list of an executor's threads ends with an error" unlisted_threads
   check "wsd's cgroup cannot be read" unread_cgroup
 else
+  skip "an executor's descriptors are not received by what starts it" "needs root and strace"
   skip "the list of an executor's threads ends with an error" "needs root and strace"
   skip "wsd's cgroup cannot be read" "needs root and strace"
 fi

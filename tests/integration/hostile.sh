@@ -38,7 +38,7 @@ alive() { # PID...
   done
 }
 
-ATTACKS=19 # lines of hostile:attack
+ATTACKS=22 # lines of hostile:attack
 OWNERS=5   # lines of hostile:async
 
 refused() { # WHO-PID COMMAND...: an attack on that process, by a job that the command submits
@@ -137,6 +137,21 @@ lingers() {
   expect_output 6765 timeout 60 wsctl submit fib 20
 }
 check "wsd waits for no socket that an executor sent" lingers
+descriptors() { # at most N of wsd's
+  [ "$(find "/proc/$WSD_PID/fd" -mindepth 1 | wc -l)" -le "$1" ]
+}
+smuggled() { # COMMAND...: by a job that the command submits; nothing of it stays
+  local before
+  expect_output 6765 timeout 60 "$@" fib 20 || return 1
+  before=$(find "/proc/$WSD_PID/fd" -mindepth 1 | wc -l)
+  expect_exit 125 timeout 60 "$@" hostile:smuggle "${LIFE[@]}" && expect_output 6765 timeout 60 "$@" fib 20 &&
+    wait_until descriptors "$before"
+}
+LIFE=()
+check "who sends wsd the socket between them is replaced" smuggled wsctl submit
+LIFE=(life)
+check "also as the life of a reaper, which never ends" smuggled wsctl submit
+LIFE=()
 client_told() {
   wait_for_exit "$client"
   [ $? = 125 ]
@@ -154,7 +169,7 @@ WSD_PID=$other_wsd WSD_SOCKET=$other_socket WSD_LOG=$WORK/wsd-1/log stop_wsd
 attacked_at() { # VERSION
   local wsd
   wsd=$(pgrep -P "$WSD_PID" -x wsd)
-  refused "$wsd" wsctl submit && calls_refused wsctl submit
+  refused "$wsd" wsctl submit && calls_refused wsctl submit && WSD_PID=$wsd smuggled wsctl submit
 }
 if can_inject; then
   for version in 0 2 3 4 5; do
