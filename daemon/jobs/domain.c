@@ -150,13 +150,15 @@ void liar(struct domain *d, const char *what)
 /* The executor ends by itself, and no other is started: tells the waiting jobs why. */
 static void unsafe(struct domain *d, const char *why)
 {
+    char text[JOB_TEXT];
+
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
               "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
               d->executor->number, why);
-    free(d->unsafe);
-    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf", why) <
-        0)
-        d->unsafe = NULL;
+    snprintf(text, sizeof(text), "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
+             why);
+    job_words_free(d->unsafe);
+    d->unsafe = job_words(text);
     executor_kill(d->executor);
 }
 
@@ -364,7 +366,7 @@ static void preload(struct domain *d)
 
 static void give_up(struct domain *d)
 {
-    _cleanup_(freep) char *unsafe = TAKE(d->unsafe);
+    char *unsafe = TAKE(d->unsafe);
     const char *why = unsafe ? unsafe : domain_failure(d);
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
@@ -376,6 +378,7 @@ static void give_up(struct domain *d)
         job_unqueue(job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
+    job_words_free(unsafe);
     d->n_deaths = DEATHS_FREE;
 }
 
@@ -400,8 +403,8 @@ int domain_start(struct domain *d)
         return 0;
     const char *missing = misses_uid(d);
     if (missing && !d->unsafe)
-        d->unsafe = strdup(missing);
-    if (d->n_deaths >= DEATHS_MAX || d->unsafe || missing) {
+        d->unsafe = job_words(missing);
+    if (d->n_deaths >= DEATHS_MAX || d->unsafe) {
         give_up(d);
         return -EAGAIN;
     }
@@ -529,7 +532,7 @@ static struct domain *unmake(struct domain *d)
     if (d->direct_timer)
         event_free(d->direct_timer);
     free(d->own);
-    free(d->unsafe);
+    job_words_free(d->unsafe);
     free(d->failed);
     reload_probe_free(d->probe);
     free(d);
@@ -777,9 +780,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
-                   p->state == PLUGIN_FAILED && p->error_text ? p->error_text
-                                                              : "the plugin no longer has this function",
-                   NULL);
+                   p->state == PLUGIN_FAILED ? plugin_why(p) : "the plugin no longer has this function", NULL);
     }
     return false;
 }

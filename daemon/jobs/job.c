@@ -370,7 +370,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
                    p->error == EACCES   ? CODE_DENIED
                    : p->error == EAGAIN ? CODE_BUSY
                                         : CODE_NOT_FOUND,
-                   p->error_text ? p->error_text : "cannot be loaded");
+                   plugin_why(p));
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);

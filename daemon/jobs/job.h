@@ -116,7 +116,7 @@ struct plugin {
     bool settling;     /* the waiting jobs and queries are being told: it must not be freed */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
-    char *error_text;
+    char *error_text; /* of job_words(): why it cannot be loaded */
     uint64_t load_order;    /* LOADING: its place in the order of loads, which the executor does one by one */
     uint32_t n_load_deaths; /* successive executors that died while loading it */
     uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
@@ -399,7 +399,7 @@ struct domain {
     uint32_t n_unrung;          /* jobs handed over since the executor's doorbell was last rung */
     struct event *bundle_timer; /* while there are bundles */
     bool finishing;             /* the executor was told to end and gets no more jobs */
-    char *unsafe;               /* why the executor cannot confine itself; NULL: it can */
+    char *unsafe;               /* of job_words(): why the executor cannot confine itself; NULL: it can */
     char *failed;               /* why the last executor could not be started; NULL: it could, or that is not known */
     uint64_t alone;           /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
     bool useful;              /* the executor has ended a job, or is suspected because of a plugin */

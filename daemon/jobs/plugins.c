@@ -115,7 +115,7 @@ static void answer(struct plugin *p, struct plugin_query *q)
         .version = p->version ? p->version : "",
         .help = p->help ? p->help : "",
         .path = p->path ? p->path : "",
-        .error = p->state == PLUGIN_FAILED ? (p->error_text ? p->error_text : "cannot be loaded") : "",
+        .error = p->state == PLUGIN_FAILED ? plugin_why(p) : "",
         .functions = functions,
         .apart = plugin_apart(p->domain->jobs, p->domain->key, p->request),
         .build = p->build ? p->build : "",
@@ -230,6 +230,11 @@ static void settled(struct plugin *p)
     domain_pump(p->domain);
 }
 
+const char *plugin_why(const struct plugin *p)
+{
+    return p->error_text ? p->error_text : "cannot be loaded";
+}
+
 void plugin_failed(struct plugin *p, int error, const char *text)
 {
     char words[JOB_TEXT]; /* an executor may have said them */
@@ -237,8 +242,8 @@ void plugin_failed(struct plugin *p, int error, const char *text)
     p->state = PLUGIN_FAILED;
     p->error = error;
     escape_text(words, sizeof(words), text);
-    free(p->error_text);
-    p->error_text = strdup(words);
+    job_words_free(p->error_text);
+    p->error_text = job_words(words);
     if (error != ENOENT && error != EAGAIN) { /* otherwise it is only a mistyped name, or a repeated request */
         const struct log_about about = {.plugin = p->request};
 
@@ -725,7 +730,7 @@ void plugin_free(struct plugin *p)
     free(p->help);
     free(p->path);
     free(p->build);
-    free(p->error_text);
+    job_words_free(p->error_text);
     reload_free(p->reload);
     free(p);
 }

@@ -221,6 +221,32 @@ starved() {
   expect_output 6765 wsctl submit fib 20 && wait_until wsctl plugin list && stop_wsd
 }
 
+# A plugin cannot be loaded, and there is no memory to keep why: the same refusal, and words that say so, for the one that waits for the load
+# and for a job that was queued when its plugin could be loaded.
+lost_reason() { # PID-OF-CLIENT
+  local status=0
+  wait "$1" || status=$?
+  faults 0
+  cat "$WORK/err"
+  [ "$status" = 66 ] && grep -qF '(wsd had no memory to keep the words)' "$WORK/err"
+}
+reason() {
+  local executor before asker
+  cp "$PLUGINS/fib.so" "$WORK/own.so" && echo garbage >"$WORK/bad.so" && shimmed copies 1 --log-level debug || return 1
+  expect_output 6765 wsctl submit "$WORK/own.so" 20 && executor=$(pgrep -P "$WSD_PID" -x wsd-executor) && stop_process "$executor" || return 1
+  before=$(wc -l <"$WSD_LOG")
+  wsctl submit "$WORK/bad.so" 2>"$WORK/err" &
+  asker=$!
+  note_started "$asker"
+  wait_until asked_to_load "$before" && faults 1 && kill -CONT "$executor" && lost_reason "$asker" || return 1
+  stop_process "$executor" || return 1
+  wsctl submit "$WORK/own.so" 21 2>"$WORK/err" &
+  asker=$!
+  note_started "$asker"
+  wait_until counter_is jobs_open 1 && cp "$WORK/bad.so" "$WORK/new.so" && mv "$WORK/new.so" "$WORK/own.so" && faults 1 && kill -KILL "$executor" &&
+    lost_reason "$asker" && stop_wsd
+}
+
 # What the kernel lists, and does not say to the end, is not taken for less.
 unlisted_threads() {
   start_wsd --workers 2 && inject_now getdents64:error=EIO && expect_output 6765 wsctl submit fib 20 &&
@@ -288,6 +314,7 @@ check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
 check "no memory for what an executor says of a plugin" description
 check "an executor without descriptors, and no other, for a plugin that nobody wants now" starved
+check "no memory for why a plugin cannot be loaded" reason
 if can_inject; then
   check "the list of an executor's threads ends with an error" unlisted_threads
   check "wsd's cgroup cannot be read" unread_cgroup
