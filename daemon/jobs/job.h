@@ -116,7 +116,7 @@ struct plugin {
     bool settling;     /* the waiting jobs and queries are being told: it must not be freed */
     uint64_t stamp[4]; /* device, inode, size, time of change of the file */
     int error;         /* positive errno of a load that failed */
-    char *error_text; /* of job_words(): why it cannot be loaded */
+    char *error_text;  /* of job_words(): why it cannot be loaded */
     uint64_t load_order;    /* LOADING: its place in the order of loads, which the executor does one by one */
     uint32_t n_load_deaths; /* successive executors that died while loading it */
     uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */

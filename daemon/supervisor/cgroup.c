@@ -122,13 +122,24 @@ static int own_path(char **ret)
     return r;
 }
 
-/* systemd marks what it has delegated; the first name is for root only, the second one is newer. */
-static bool is_delegated(const char *path)
+/* Reads one of the marks. Returns 1: delegated; 0: no such mark, or none can be there; or a negative errno. */
+static int is_marked(const char *path, const char *mark)
 {
     char value[2];
+    ssize_t n = getxattr(path, mark, value, sizeof(value));
 
-    return (getxattr(path, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1') ||
-           (getxattr(path, "trusted.delegate", value, sizeof(value)) == 1 && value[0] == '1');
+    if (n >= 0 || errno == ERANGE)
+        return n == 1 && value[0] == '1';
+    return errno == ENODATA || errno == EOPNOTSUPP || errno == ENOENT ? 0 : -errno;
+}
+
+/* systemd marks what it has delegated; the second mark is for root only, the first one is newer. Returns as is_marked().
+ */
+static int is_delegated(const char *path)
+{
+    int r = is_marked(path, "user.delegate");
+
+    return r ? r : is_marked(path, "trusted.delegate");
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
@@ -307,16 +318,23 @@ int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGR
         snprintf(error, CGROUP_ERROR, "wsd's own cannot be read: %s", strerror(-r));
     if (r < 0)
         return r;
-    if (!is_delegated(path)) {
+    r = is_delegated(path);
+    if (r == 0) {
         char *name = strrchr(path, '/'); /* a service manager may have made the leaf */
 
         *name = 0;
-        in_leaf = is_delegated(path);
+        r = is_delegated(path);
+        in_leaf = r > 0;
         if (!in_leaf)
             *name = '/';
+    }
+    if (r < 0) {
+        snprintf(error, CGROUP_ERROR, "whether %.128s was delegated to wsd cannot be read: %s", path, strerror(-r));
+        return r;
+    }
+    if (r == 0 && !always) {
         snprintf(error, CGROUP_ERROR, "%.128s was not delegated to wsd", path);
-        if (!in_leaf && !always)
-            return -EOPNOTSUPP;
+        return -EOPNOTSUPP;
     }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     r = fd < 0 ? -errno : faccessat(fd, "cgroup.subtree_control", W_OK, 0) < 0 ? -errno : set_up(fd, in_leaf);

@@ -258,6 +258,12 @@ unread_cgroup() {
   stop_traced
   grep -q "executors have no cgroups: wsd's own cannot be read: Too many open files" "$WSD_LOG"
 }
+unread_mark() {
+  inject getxattr:error=EIO && start_wsd --workers 2 || return 1
+  expect_output 6765 wsctl submit fib 20
+  stop_traced
+  grep 'executors have no cgroups: whether /sys/fs/cgroup.* was delegated to wsd cannot be read: Input/output error' "$WSD_LOG"
+}
 
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
 starts() { # KIND
@@ -318,9 +324,11 @@ check "no memory for why a plugin cannot be loaded" reason
 if can_inject; then
   check "the list of an executor's threads ends with an error" unlisted_threads
   check "wsd's cgroup cannot be read" unread_cgroup
+  check "the mark of delegation cannot be read" unread_mark
 else
   skip "the list of an executor's threads ends with an error" "needs root and strace"
   skip "wsd's cgroup cannot be read" "needs root and strace"
+  skip "the mark of delegation cannot be read" "needs root and strace"
 fi
 check "no memory for the words of an end" words
 check "started with hardly any memory, seed $SEED" starts memory
