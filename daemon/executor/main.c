@@ -375,7 +375,7 @@ int main(int argc, char **argv)
         r = start_sleeper();
     if (r == 0)
         r = sandbox_limit_memory(&a.sandbox);
-    guard_init(work.control_fd);
+    guard_init(work.control_fd, work_running, &work);
     if (r == 0 && a.pin && !pool_is_pinned(pool))
         log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
     if (r < 0) {

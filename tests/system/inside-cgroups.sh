@@ -186,7 +186,7 @@ start_own() { # [PREFIX...]
 }
 below() { # NAME...: the cgroups that there are besides the leaf
   local there
-  there=$(cd "$own" && ls -d -- */ | tr -d / | grep -vx daemon | tr '\n' ' ')
+  there=$(find "$own" -mindepth 1 -maxdepth 1 -type d ! -name daemon -printf '%f\n' | sort | tr '\n' ' ')
   echo "$there"
   [ "$there" = "${*:+$* }" ]
 }
@@ -198,10 +198,12 @@ is_empty() { # CGROUP
 }
 check "it is killed: the cgroup stays" wait_until is_empty "$own/executor-1"
 mkdir "$own/executor-77" "$own/others"
-sleep 1000 &
+# so much memory takes the kernel a while: the cgroup cannot be removed at once
+perl -e '$x = "x" x (200 << 20); $| = 1; print "there\n"; sleep' >"$WORK/left" &
 left=$!
 note_started "$left"
 echo "$left" >"$own/executor-1/cgroup.procs"
+wait_until grep -q there "$WORK/left"
 check "the next wsd" start_own
 check "serves" expect_output 6765 own submit fib 20
 check "and has ended what was left" wait_until gone "$left"
