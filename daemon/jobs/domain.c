@@ -189,6 +189,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     if (c->kind == CONTROL_UNSAFE || c->kind == CONTROL_FAILED || c->kind == CONTROL_SPOILT)
         escape_text(words, sizeof(words), c->text);
     switch (c->kind) {
+    case CONTROL_LOADING:
+        plugin_begun(d, c);
+        return;
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
         if (d->standby_of)

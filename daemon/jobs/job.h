@@ -109,14 +109,16 @@ struct plugin {
     struct plugin_reload *reload; /* the file is being tried, and jobs do not find this entry; NULL: no reload */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
-    bool unread;       /* LOADING: some of what the executor reported was lost for want of memory */
-    uint32_t n_jobs;   /* jobs that point here */
-    uint64_t innocent; /* as for a function */
-    uint8_t in_next;   /* in the standby's executor: 1: being loaded, 2: loaded */
-    bool settling;     /* the waiting jobs and queries are being told: it must not be freed */
-    uint64_t stamp[4]; /* device, inode, size, time of change of the file */
-    int error;         /* positive errno of a load that failed */
-    char *error_text;  /* of job_words(): why it cannot be loaded */
+    bool begun;             /* LOADING: the executor has said that it is at it */
+    bool excused;           /* LOADING: its executor is replaced, which had not begun with it */
+    bool unread;            /* LOADING: some of what the executor reported was lost for want of memory */
+    uint32_t n_jobs;        /* jobs that point here */
+    uint64_t innocent;      /* as for a function */
+    uint8_t in_next;        /* in the standby's executor: 1: being loaded, 2: loaded */
+    bool settling;          /* the waiting jobs and queries are being told: it must not be freed */
+    uint64_t stamp[4];      /* device, inode, size, time of change of the file */
+    int error;              /* positive errno of a load that failed */
+    char *error_text;       /* of job_words(): why it cannot be loaded */
     uint64_t load_order;    /* LOADING: its place in the order of loads, which the executor does one by one */
     uint32_t n_load_deaths; /* successive executors that died while loading it */
     uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */

@@ -258,9 +258,19 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (p->state != PLUGIN_LOADING)
         return;
-    log_warning("plugin %s: takes longer than %" PRIu64 " ms to load ([limits] plugin-load): its executor is replaced",
-                p->request, p->domain->jobs->options.limits.load_usec / 1000);
-    p->n_load_deaths = LOAD_DEATHS_MAX;
+    uint64_t msec = p->domain->jobs->options.limits.load_usec / 1000;
+    if (p->begun) {
+        log_warning("plugin %s: takes longer than %" PRIu64
+                    " ms to load ([limits] plugin-load): its executor is replaced",
+                    p->request, msec);
+        p->n_load_deaths = LOAD_DEATHS_MAX;
+    } else {
+        log_event(LOG_KIND_EXECUTOR_HANGS, LOG_WARNING, NULL,
+                  "executor %u hangs: it did not begin to load plugin %s for %" PRIu64
+                  " ms ([limits] plugin-load): it is replaced",
+                  p->domain->executor->number, p->request, msec);
+        p->excused = true;
+    }
     executor_kill(p->domain->executor);
 }
 
@@ -434,6 +444,7 @@ void plugin_load(struct plugin *p)
     assert(c.text_size <= CONTROL_TEXT);
     memcpy(c.text, p->request, c.text_size);
     p->state = PLUGIN_LOADING;
+    p->begun = p->excused = false;
     p->n_announced = 0;
     p->load_order = ++d->n_loads;
     load_timer_set(d);
@@ -604,10 +615,20 @@ void plugin_control(struct domain *d, const struct control *c)
     liar(d, "nonsense about a plugin");
 }
 
+void plugin_begun(struct domain *d, const struct control *c)
+{
+    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+        if (p->number == c->number && p->state == PLUGIN_LOADING)
+            p->begun = true;
+    }
+}
+
 void plugin_executor_gone(struct domain *d, bool blame)
 {
     struct plugin *suspect = blame ? plugin_loading(d) : NULL;
 
+    if (suspect && suspect->excused)
+        suspect = NULL;
     list_for_each_entry (struct plugin, p, &d->plugins, link) {
         evtimer_del(p->timer);
         if (p->state != PLUGIN_FAILED)
