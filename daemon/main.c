@@ -476,6 +476,8 @@ static void put_in_force(struct daemon *d, struct fresh *f)
 
     if (at_start && d->at_start)
         config_each_changed(d->at_start, at_start, tell_of_restart, NULL);
+    else
+        log_warning("no memory to tell which keys change with the next start");
     if (workers != d->workers) {
         log_info("each executor has %u workers from now on", workers);
         jobs_set_workers(d->jobs, workers);

@@ -20,10 +20,10 @@ start_wsd --workers 2 || exit 1
 WSD_PREFIX=()
 
 armed() { # SCENARIO...
-  "$SRC/tests/support/armed.py" "$WORK/faults" "$RUNS" "$WSCTL" "$WSD_PID" "$@"
+  WSD_LOG=$WSD_LOG "$SRC/tests/support/armed.py" "$WORK/faults" "$RUNS" "$WSCTL" "$WSD_PID" "$@"
 }
 for scenario in submit 'submit, a new executor' 'input and output' map detached durable 'tag and retries' after batch graph exec cancel \
-  schedule 'list, status, plugins'; do
+  schedule 'list, status, plugins' reload; do
   check "wsd: $scenario" armed "$scenario"
 done
 
