@@ -25,9 +25,9 @@
 #include "base/log.h"
 #include "ring/layout.h"
 
-#define LEAF     "daemon" /* where wsd itself is */
-#define PREFIX   "executor-"
-#define TEXT_MAX 4096
+#define LEAF      "daemon" /* where wsd itself is */
+#define PREFIX    "executor-"
+#define TEXT_MAX  4096
 #define NAMES_MAX 1000 /* tried for one cgroup */
 /* Of an executor, beside what its plugins and jobs take: its own, and what it shares with wsd and touches first. */
 #define ALLOWANCE (RING_ARENA_SIZE + (16ull << 20))
