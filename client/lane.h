@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "base/brief.h"
-#include "client.h"
+#include "base/cost.h"
+#include "connection.h"
 #include "ring/lane.h"
 
 #define AGAIN_AFTER 64u /* calls until a lane that was refused is asked for again; doubled up to AGAIN_MAX */
@@ -23,8 +23,8 @@ struct function {
     char *plugin, *name;
     enum lane_progress progress;
     uint32_t number;
-    uint64_t next;      /* not asked for before this many calls */
-    struct brief brief; /* calls.c: going by that several of its calls share a slot */
+    uint64_t next;    /* not asked for before this many calls */
+    struct cost cost; /* calls.c: going by that several of its calls share a slot */
 };
 
 /* Words of results, until the next call. */
@@ -56,3 +56,4 @@ void lane_is_dry(struct wsd_client *client, struct lane *l);
 void lane_leave(struct lane *l);
 /* Has them forgotten. */
 void lane_words_free(struct lane *l);
+void lane_free(struct wsd_client *client); /* the connection is over; every request has been closed */

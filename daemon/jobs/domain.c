@@ -17,10 +17,11 @@
 #include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
 #include "jobs/durable.h"
+#include "jobs/input.h"
 #include "jobs/gate.h"
 #include "jobs/job-breaker.h"
 #include "jobs/lane.h"
@@ -58,9 +59,9 @@ static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
 
-    free(d->failed);
-    d->failed = NULL;
-    if (d->standby_of) {
+    free(d->start_error);
+    d->start_error = NULL;
+    if (d->recycling.standby_of) {
         recycle_ready(d);
         return;
     }
@@ -137,12 +138,12 @@ static void message(struct domain *d, const struct control *c)
             w->ops->message(w, (int)(c->number & 7), text);
 }
 
-void liar(struct domain *d, const char *what)
+void domain_distrust(struct domain *d, const char *what)
 {
     if (d->distrusted)
         return; /* said once, and it is ending */
     log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u: %s: it is replaced", d->executor->number, what);
-    d->jobs->counters.liars++;
+    d->jobs->counters.executors_distrusted++;
     d->distrusted = true;
     executor_kill(d->executor);
 }
@@ -157,16 +158,16 @@ static void unsafe(struct domain *d, const char *why)
               d->executor->number, why);
     snprintf(text, sizeof(text), "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
              why);
-    job_words_free(d->unsafe);
-    d->unsafe = job_words(text);
+    job_words_free(d->unconfined);
+    d->unconfined = job_words(text);
     executor_kill(d->executor);
 }
 
 static void start_failed(struct domain *d, const char *why)
 {
-    free(d->failed);
-    if (asprintf(&d->failed, "no executor can be started: %.200s", why) < 0)
-        d->failed = NULL;
+    free(d->start_error);
+    if (asprintf(&d->start_error, "no executor can be started: %.200s", why) < 0)
+        d->start_error = NULL;
 }
 
 void domain_fruitless(struct domain *d, const struct executor *e)
@@ -178,7 +179,7 @@ void domain_fruitless(struct domain *d, const struct executor *e)
 
 const char *domain_failure(const struct domain *d)
 {
-    return d->failed ? d->failed : "no executor can be started: see wsd's log";
+    return d->start_error ? d->start_error : "no executor can be started: see wsd's log";
 }
 
 static void on_control(struct executor *e, const struct control *c, void *context)
@@ -194,7 +195,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         return;
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
-        if (d->standby_of)
+        if (d->recycling.standby_of)
             recycle_control(d, c);
         else
             plugin_control(d, c);
@@ -206,7 +207,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         message(d, c);
         return;
     case CONTROL_ASKED:
-        ask_answered(d, c);
+        query_answered(d, c);
         return;
     case CONTROL_UNSAFE:
         unsafe(d, words);
@@ -221,7 +222,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         recycle_spoilt(d, words);
         return;
     default:
-        liar(d, "a packet of unknown kind");
+        domain_distrust(d, "a packet of unknown kind");
     }
 }
 
@@ -287,7 +288,7 @@ static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t o
 static void settings_take(struct domain *d)
 {
     const struct jobs_options *o = &d->jobs->options;
-    const char *own = d->standby_of ? d->standby_of->own : d->own;
+    const char *own = d->recycling.standby_of ? d->recycling.standby_of->own : d->own;
 
     d->settings = *settings_of(d->jobs, d->key);
     if (!own || !o->plugin_share)
@@ -320,10 +321,10 @@ static void start_now(struct domain *d)
     int r = executor_new(&d->executor, &o);
 
     d->distrusted = d->finishing = d->useful = false;
-    d->alone = 0;
-    d->n_ended = d->resident_first = 0;
-    d->spoilt = d->starved = false;
-    d->started_usec = clock_monotonic_usec();
+    d->only_function = 0;
+    d->recycling.n_ended = d->recycling.resident_first = 0;
+    d->recycling.spoilt = d->recycling.starved = false;
+    d->recycling.started_usec = clock_monotonic_usec();
     if (r < 0) {
         char words[INHERIT_ERROR], limits[JOB_TEXT], why[INHERIT_ERROR + JOB_TEXT];
 
@@ -339,7 +340,7 @@ static void start_now(struct domain *d)
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
     health_started(d);
-    ask_started(d);
+    query_started(d);
 }
 
 void domain_start_executor(struct domain *d)
@@ -351,7 +352,7 @@ bool domain_wanted(struct domain *d)
 {
     if (d->queue.n)
         return true;
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (plugin_wanted(p))
             return true;
     }
@@ -361,7 +362,7 @@ bool domain_wanted(struct domain *d)
 /* Loads all plugins of the last executor, and those wanted now, so that no job waits for dlopen. */
 static void preload(struct domain *d)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (!p->stale && ((p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
             plugin_load(p);
     }
@@ -369,7 +370,7 @@ static void preload(struct domain *d)
 
 static void give_up(struct domain *d)
 {
-    char *unsafe = TAKE(d->unsafe);
+    char *unsafe = TAKE(d->unconfined);
     const char *why = unsafe ? unsafe : domain_failure(d);
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
@@ -405,9 +406,9 @@ int domain_start(struct domain *d)
     if (d->executor || evtimer_pending(d->pause_timer, NULL))
         return 0;
     const char *missing = misses_uid(d);
-    if (missing && !d->unsafe)
-        d->unsafe = job_words(missing);
-    if (d->n_deaths >= DEATHS_MAX || d->unsafe) {
+    if (missing && !d->unconfined)
+        d->unconfined = job_words(missing);
+    if (d->n_deaths >= DEATHS_MAX || d->unconfined) {
         give_up(d);
         return -EAGAIN;
     }
@@ -449,7 +450,7 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
         executor_kill(d->executor);
         return;
     }
-    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced || d->direct_armed || d->has_ended) {
+    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->trace.number || d->lanes.armed || d->has_ended) {
         d->idle_since_usec = clock_monotonic_usec();
         idle_timer_set(d, limit);
     } else if (idle >= limit) {
@@ -477,9 +478,9 @@ void domain_rest(struct domain *d)
 
 void domain_rearm(struct domain *d)
 {
-    bool there = d->executor && d->executor->ready && !d->standby_of && !d->successor;
+    bool there = d->executor && d->executor->ready && !d->recycling.standby_of && !d->recycling.successor;
 
-    if (!d->executor && !d->standby_of && domain_wanted(d))
+    if (!d->executor && !d->recycling.standby_of && domain_wanted(d))
         (void)domain_start(d);
     else if (d->executor && d->finishing && !evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, FINISH_USEC);
@@ -532,11 +533,11 @@ static struct domain *unmake(struct domain *d)
     recall_deinit(d);
     if (d->bundle_timer)
         event_free(d->bundle_timer);
-    if (d->direct_timer)
-        event_free(d->direct_timer);
+    if (d->lanes.timer)
+        event_free(d->lanes.timer);
     free(d->own);
-    job_words_free(d->unsafe);
-    free(d->failed);
+    job_words_free(d->unconfined);
+    free(d->start_error);
     reload_probe_free(d->probe);
     free(d);
     return NULL;
@@ -551,13 +552,13 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     d->jobs = jobs;
     d->key = owner;
     settings_take(d);
-    list_init(&d->plugins);
+    list_init(&d->plugins.all);
     list_init(&d->handed);
-    list_init(&d->waiting);
+    list_init(&d->run_slot.waiting);
     list_init(&d->link);
     arenas_init(d);
-    ask_init(d);
-    queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
+    query_init(d);
+    queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
     if (!d->pause_timer || !d->idle_timer || health_init(d) < 0 || recall_init(d) < 0 || bundle_init(d) < 0 ||
@@ -618,10 +619,10 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
         return shared;
     d = find_or_make(jobs, owner, request);
     if (!d && apart == PLUGIN_APART_CRASHED)
-        return shared;                     /* better than nowhere */
-    if (d && !d->executor && !d->traced) { /* a trace of this user covers all of the user's domains */
-        d->traced = shared->traced;
-        d->traced_by = shared->traced_by;
+        return shared;                           /* better than nowhere */
+    if (d && !d->executor && !d->trace.number) { /* a trace of this user covers all of the user's domains */
+        d->trace.number = shared->trace.number;
+        d->trace.by = shared->trace.by;
     }
     return d;
 }
@@ -661,14 +662,14 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     return arena_describe(d, job, f);
 }
 
-/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be
- * sent. */
-static int hand_over(struct domain *d, struct job *job)
+/* What the executor is told of the job. As hand_over(). */
+static int describe_job(struct domain *d, const struct job *job, struct front_job *ret)
 {
-    bool by_descriptor = job_by_descriptor(job);
     bool remote = job->directory && *job->directory->path != '/'; /* DIRECTORY_REMOTE */
     bool same_user = job->user->uid == d->jobs->options.own_uid && !remote;
-    struct front_job f = {
+    int r = 0;
+
+    *ret = (struct front_job){
         .id = job->id,
         .plugin = job->plugin->number,
         .function = job_function(job)->index,
@@ -680,31 +681,20 @@ static int hand_over(struct domain *d, struct job *job)
         .input = job_input(job),
         .input_size = job->input_size,
     };
-    uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
-    uint32_t slot, generation, n = job_count(job);
-    int r;
+    if (job->more)
+        r = describe_more(d, job, ret);
+    if (r == 0 && job->bundled)
+        bundle_describe(job, ret);
+    return r;
+}
 
-    if (d->n_handed + n > RING_SLOTS)
-        return FRONT_E_FULL;
-    if (job->more && (r = describe_more(d, job, &f)) != 0)
-        return r;
-    if (job->bundled)
-        bundle_describe(job, &f);
-    r = front_prepare(&d->executor->front, &f, &slot, &generation);
-    if (r != 0)
-        arena_returned(job);
-    if (r == FRONT_E_LARGE)
-        return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
-    if (r != 0)
-        return r;
-    if (by_descriptor) {
-        r = send_input(d, job, slot, generation);
-        if (r < 0) {
-            front_abandon(&d->executor->front, slot);
-            return r;
-        }
-    }
+/* It has left its queue for this slot. */
+static void handed_over(struct domain *d, struct job *job, uint32_t slot, uint32_t generation)
+{
+    uint64_t function = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     bool aged = job != queue_first(&d->queue);
+    uint32_t n = job_count(job);
+
     queue_turn(&d->queue, job);
     job_unqueue(job);
     recall_handed(d, job);
@@ -716,10 +706,40 @@ static int hand_over(struct domain *d, struct job *job)
     job->slot = slot;
     job->generation = generation;
     d->slots[slot] = job;
-    d->alone = !d->alone || d->alone == alone ? alone : DOMAIN_MIXED;
+    d->only_function = !d->only_function || d->only_function == function ? function : DOMAIN_MIXED;
     list_push_back(&d->handed, &job->link);
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
+}
+
+/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be
+ * sent. */
+static int hand_over(struct domain *d, struct job *job)
+{
+    uint32_t slot, generation;
+    struct front_job f;
+    int r;
+
+    if (d->n_handed + job_count(job) > RING_SLOTS)
+        return FRONT_E_FULL;
+    r = describe_job(d, job, &f);
+    if (r != 0)
+        return r;
+    r = front_prepare(&d->executor->front, &f, &slot, &generation);
+    if (r != 0)
+        arena_returned(job);
+    if (r == FRONT_E_LARGE)
+        return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
+    if (r != 0)
+        return r;
+    if (job_by_descriptor(job)) {
+        r = send_input(d, job, slot, generation);
+        if (r < 0) {
+            front_abandon(&d->executor->front, slot);
+            return r;
+        }
+    }
+    handed_over(d, job, slot, generation);
     front_submit(&d->executor->front, slot, bundle_usec(job));
     if (job->more)
         job_arm(job);
@@ -735,8 +755,8 @@ void domain_requeue(struct job *job)
     if (job->more && job->more->timer)
         evtimer_del(job->more->timer);
     job_move(job, JOB_QUEUED);
-    if (job->domain->successor)
-        job->domain = job->domain->successor;
+    if (job->domain->recycling.successor)
+        job->domain = job->domain->recycling.successor;
     queue_put(&job->domain->queue, job, true);
 }
 
@@ -804,60 +824,81 @@ static struct job *next_of(struct domain *d)
     return job ? job : queue_first(&d->queue);
 }
 
+/* What became of a job that had its turn. */
+enum pumped {
+    PUMP_HANDED, /* it was handed over */
+    PUMP_GONE,   /* it has left the queue otherwise, at the cost of a hand-over */
+    PUMP_MOVED,  /* it waits at a gate */
+    PUMP_AGAIN,  /* there may be another one first now */
+    PUMP_WAITS,  /* it stays the first */
+};
+
+/* Hands the job over that has its turn, if nothing keeps it. */
+static enum pumped pump_one(struct domain *d, struct job *job)
+{
+    bool stopped = batch_stops(job);
+
+    if (job->bundled && (stopped || bundle_counts(d, job))) {
+        bundle_split(job);
+        return PUMP_AGAIN;
+    }
+    if (stopped) { /* batches_turn() is on its way to it */
+        job_stop(job, STOP_CANCEL);
+        return PUMP_GONE;
+    }
+    if (!plugin_is_there(d, job))
+        return next_of(d) == job ? PUMP_WAITS : PUMP_AGAIN;
+    if (!gate_lets(job))
+        return PUMP_MOVED;
+    if (!run_slots_let(d))
+        return PUMP_WAITS;
+    enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
+    if (step == STEP_AWAITS)
+        return PUMP_AGAIN;
+    int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
+    if (r == 0)
+        return PUMP_HANDED;
+    /* no event reports when there is memory, or when fewer descriptors of this uid are on their way */
+    if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
+        jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
+    return PUMP_WAITS;
+}
+
+/* Whether the executor takes jobs; starts one if there is none. */
+static bool takes_jobs(struct domain *d)
+{
+    if (!d->executor && (domain_start(d) < 0 || !d->executor))
+        return false;
+    return d->executor->ready && !d->executor->dying && !d->finishing; /* else the next one takes them */
+}
+
 void domain_pump(struct domain *d)
 {
-    uint32_t n = 0, n_moved = 0, n_stopped = 0;
+    uint32_t n = 0, n_handed = 0, n_moved = 0;
 
     d->unpumped = false;
-    for (struct job *job; !d->jobs->paused && (job = next_of(d));) {
-        if (n + n_stopped >= HAND_BATCH) {
+    for (struct job *job; !d->jobs->gates.paused && (job = next_of(d));) {
+        if (n >= HAND_BATCH) {
             d->unpumped = true;
             break;
         }
-        if (!d->executor && (domain_start(d) < 0 || !d->executor))
+        if (!takes_jobs(d))
             return;
-        if (!d->executor->ready || d->executor->dying || d->finishing)
-            return; /* the next one takes them */
-        bool stopped = batch_stops(job);
-        if (job->bundled && (stopped || bundle_counts(d, job))) {
-            bundle_split(job);
-            continue;
-        }
-        if (stopped) { /* batches_turn() is on its way to it */
-            n_stopped++;
-            job_stop(job, STOP_CANCEL);
-            continue;
-        }
-        if (!plugin_is_there(d, job)) {
-            if (next_of(d) == job)
-                break;
-            continue;
-        }
-        if (!gate_lets(job)) {
-            if (++n_moved < GATE_BATCH)
-                continue;
-            break; /* the turn of gates goes on with it */
-        }
-        if (!run_slots_let(d))
-            break;
-        enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
-        if (step == STEP_ASIDE)
-            continue;
         uint32_t n_jobs = job_count(job);
-        int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
-        if (r != 0) {
-            /* no event reports when there is memory, or when fewer descriptors of this uid are on their way */
-            if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
-                jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
-            break;
-        }
-        n += n_jobs;
+        enum pumped what = pump_one(d, job);
+        n += what == PUMP_HANDED ? n_jobs : what == PUMP_GONE;
+        n_moved += what == PUMP_MOVED;
+        if (what == PUMP_WAITS || n_moved == GATE_BATCH)
+            break; /* the turn of gates goes on with those that were moved */
+        if (what != PUMP_HANDED)
+            continue;
+        n_handed += n_jobs;
         d->n_unrung += n_jobs;
         /* and again at the end of the turn */
         if (d->n_unrung >= RING_EARLY && d->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d))
             front_ring(&d->executor->front);
     }
-    if (n)
+    if (n_handed)
         health_busy(d);
 }
 
@@ -887,7 +928,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     if (!rest)
         output_add(job, c->data, c->size);
     if (!(job->flags & JOB_TRUNCATED) && !output_adds_up(job, c, rest ? c->size : 0)) {
-        liar(job->domain, "output that does not add up");
+        domain_distrust(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
@@ -933,7 +974,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (c->kind == COMPLETION_DONE)
         front_go_on(&d->executor->front, c->slot);
     front_retire(&d->executor->front, c->slot);
-    if (d->successor && !d->n_handed && !lanes_running(d))
+    if (d->recycling.successor && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
         d->has_ended = true;
@@ -949,7 +990,7 @@ bool domain_poll(struct domain *d)
         int r = front_next(&d->executor->front, &c);
 
         if (r == FRONT_E_LIES) {
-            liar(d, "nonsense in its ring");
+            domain_distrust(d, "nonsense in its ring");
             return false;
         }
         if (r == FRONT_NONE) {
@@ -969,14 +1010,14 @@ bool domain_poll(struct domain *d)
 void domain_free(struct domain *d)
 {
     list_remove(&d->link);
-    list_remove(&d->waiting);
+    list_remove(&d->run_slot.waiting);
     if (d->jobs->by_key.n_buckets)
         hash_remove(&d->jobs->by_key, &d->by_key);
-    ask_executor_gone(d);
+    query_executor_gone(d);
     lanes_gone(d, &(struct lanes_death){.how = "wsd was ended before it was done"});
     arenas_gone(d);
     d->executor = executor_free(d->executor);
-    while (!list_empty(&d->plugins))
-        plugin_free(container_of(d->plugins.next, struct plugin, link));
+    while (!list_empty(&d->plugins.all))
+        plugin_free(container_of(d->plugins.all.next, struct plugin, link));
     unmake(d);
 }

@@ -9,7 +9,8 @@
 #include "base/cleanup.h"
 #include "client/wsctl/ctl.h"
 #include "client/wsctl/histogram.h"
-#include "client/wsctl/json.h"
+#include "client/wsctl/json-parse.h"
+#include "client/wsctl/json-write.h"
 
 START_TEST(durations_are_read)
 {

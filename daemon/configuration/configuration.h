@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * configuration.h: the configuration: files, then the command line. [before the loop, and in it at a reload]
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "frontend/frontend.h"
+#include "jobs/jobs.h"
+
+#define CONFIG_PLUGINS_MAX   256u
+#define CONFIG_ERROR         2048u
+#define CONFIG_FILE_MAX      (16 << 20)   /* bytes */
+#define CONFIG_MEMORY_MIN    (1ull << 20) /* of executor-memory */
+#define CONFIG_MEMORY_MAX    (1ull << 50)
+#define CONFIG_DENY_MAX      4096u
+#define CONFIG_DOMAINS_MAX   64u
+#define CONFIG_SCHEDULES_MAX 256u
+#define CONFIG_TAGS_MAX      256u
+#define CONFIG_USERS_MAX     1024u /* users of a domain, or of an access list, which has as many groups too */
+
+/* Where a setting stands. file NULL: on the command line, or nowhere. */
+struct config_origin {
+    const char *file; /* owned by the configuration */
+    unsigned line;
+};
+
+/* Settings of executors that [domain NAME] or [plugin NAME] may make. */
+struct config_share {
+    uint32_t workers; /* 0: not said */
+    uint64_t memory;
+    bool has_memory;
+    uint64_t tasks;      /* 0: not said */
+    uint32_t cpu_weight; /* 0: not said */
+};
+
+struct config_plugin {
+    char name[64];
+    int enabled;               /* 1 yes, 0 no, -1: not set */
+    bool own;                  /* an executor of its own */
+    uint64_t max_run_usec;     /* 0: not said */
+    uint32_t max_running;      /* jobs at once; 0: not said */
+    struct config_share share; /* if it has an executor of its own */
+    struct access_list users;  /* its users, if set */
+    struct config_origin origin;
+};
+
+/* [tag NAME] */
+struct config_tag {
+    char name[64];
+    uint32_t max_running; /* jobs at once */
+};
+
+/* [domain NAME] */
+struct config_domain {
+    char name[64];
+    uint32_t *uids;
+    uint32_t n_uids;
+    struct config_share share;
+};
+
+/* [schedule NAME] */
+struct config_schedule {
+    char name[SCHEDULE_NAME_MAX];
+    char *on;
+    char *plugin, *function, *args; /* the parts of `job`; args: each with its NUL */
+    size_t args_size;
+    uint32_t argc, uid;
+    bool has_uid; /* false: wsd's own */
+    bool persistent;
+    struct config_origin origin, on_origin, job_origin;
+};
+
+/* Allocated apart: jobs keep using that of the start when the files are read again. */
+struct config_domains {
+    struct config_domain list[CONFIG_DOMAINS_MAX];
+    uint32_t n;
+};
+
+struct config {
+    char *socket; /* NULL: by the rule in wsd(8) */
+    char *socket_group;
+    char *state_dir;
+    char *plugin_dirs; /* colon-separated */
+    char *executor;
+    char *spawner;
+    int keep_awake;      /* enum awake_mode */
+    int pin;             /* 1 yes, 0 no */
+    uint64_t stack_size; /* of a worker */
+    uint64_t static_tls; /* bytes of each thread of an executor, for plugins */
+    uint32_t workers;    /* 0: the CPUs that wsd may use */
+    int log_level;
+    int sandbox_required;     /* 1 yes, 0 no */
+    char *deny;               /* names of system calls, separated by blanks; NULL: none */
+    char *writable;           /* directories, separated by colons; "none"; NULL: depends on the user that runs wsd */
+    uint64_t core_size;       /* UINT64_MAX: without limit */
+    uint64_t executor_memory; /* 0: without limit */
+    int is_system;            /* 1 yes, 0 no, -1: depends on the socket's path */
+    bool one_domain;
+    int user_ids; /* enum jobs_user_ids */
+    uint64_t first_user_id;
+    int cgroups;             /* enum jobs_cgroups */
+    uint64_t executor_tasks; /* 0: without limit */
+    struct config_domains *domains;
+    uint64_t drain_usec;
+    struct access_rules access; /* only its lists are set */
+    char *tls_listen;           /* NULL: no clients of other machines */
+    char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
+    struct frontend_limits frontend_limits;
+    struct jobs_limits limits;
+    struct config_plugin plugins[CONFIG_PLUGINS_MAX];
+    uint32_t n_plugins;
+    struct config_schedule *schedules;
+    uint32_t n_schedules;
+    struct config_tag *tags; /* CONFIG_TAGS_MAX of them, or NULL: none */
+    uint32_t n_tags;
+    struct config_origin *origins; /* of the keys that are in no section with a name */
+    struct config_origin now;      /* the place that is being read */
+    char **files;
+    uint32_t n_files;
+};
+
+/* Sets the defaults. Returns 0 or -ENOMEM. */
+int config_init(struct config *c);
+void config_deinit(struct config *c);
+
+/* Reads one file over the present settings. Returns 0; -ENOENT: there is no such file; -EINVAL or another negative
+ * errno. On failure, error has `FILE:LINE: what is wrong and what would be right`. */
+int config_read(struct config *c, const char *path, char error[static CONFIG_ERROR]);
+/* Reads the standard places: wsd.conf, then wsd.conf.d/NAME.conf, sorted by name. A missing file is fine. */
+int config_read_standard(struct config *c, const char *directory, char error[static CONFIG_ERROR]);
+/* Sets one key, as on the command line. Returns 0, or -EINVAL with the words. */
+int config_set(struct config *c, const char *section, const char *key, const char *value,
+               char error[static CONFIG_ERROR]);
+/* Sets one of the limits that may change while wsd runs. They are in `limits` and `frontend_limits`, whatever their
+ * section. own: the limit is one user's, and its key ends in -per-user. value "": takes the value in `from`. Returns 0,
+ * or -EINVAL with the words. */
+int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
+                     char error[static CONFIG_ERROR]);
+/* Lists each of these limits with its value, in the syntax of the file. Returns 0, or -ENOMEM: the list is
+ * incomplete. */
+int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata),
+                      void *userdata);
+/* Checks what needs the whole configuration. Returns 0, or -EINVAL with the words. */
+int config_check(const struct config *c, char error[static CONFIG_ERROR]);
+/* Prints all of it, in the syntax of the file. Returns 0, or -ENOMEM: the output is incomplete. */
+int config_print(const struct config *c, FILE *to);
+/* Returns the settings that only a start applies: pairs of key and value, each with its NUL. The caller frees. NULL: no
+ * memory. */
+char *config_at_start(const struct config *c);
+/* Calls each for every key that differs in two results of config_at_start(). */
+void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata),
+                         void *userdata);
+/* Where that key was last set. */
+struct config_origin config_origin(const struct config *c, const char *section, const char *key);

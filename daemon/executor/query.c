@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * query.c: answers wsd's questions about the pool: counters, number of workers, traces.
+ * Owns nothing. [control thread]
+ * Keeps: one answer a question, after what it asked for has been done; nothing is written beyond the descriptor's size.
+ * Does not judge who asks: wsd does. */
+#include "executor/query.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "executor/fault.h"
+#include "executor/guard.h"
+
+struct file {
+    int fd;
+    uint64_t at, room;
+};
+
+static int file_put(const void *data, size_t size, struct file *f)
+{
+    size_t done = 0;
+
+    if (size > f->room - f->at)
+        return -ENOSPC;
+    while (done < size) {
+        ssize_t n = pwrite(f->fd, (const char *)data + done, size - done, (off_t)(f->at + done));
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    f->at += size;
+    return 0;
+}
+
+static int put_text(const char *text, size_t size, void *userdata)
+{
+    return file_put(text, size, userdata);
+}
+
+static int tell_workers(struct pool *pool, struct file *f)
+{
+    uint32_t n = MIN(pool_workers_seen(pool), CONTROL_WORKERS_MAX);
+    int r = 0;
+
+    _Static_assert((int)CONTROL_WORKER == POOL_WORKER && (int)CONTROL_RETIRED == POOL_RETIRED &&
+                       (int)CONTROL_GUEST == POOL_GUEST,
+                   "said as they are");
+    for (uint32_t i = 0; i < n && r == 0; i++) {
+        struct control_worker w = {.index = i, .kind = (uint32_t)pool_worker_kind(pool, i)};
+        struct pool_counters count;
+
+        pool_worker_counters(pool, i, &count);
+        w.cpu = (uint32_t)(pool_worker_cpu(pool, i) + 1);
+#define COUNTER_(name) w.counters[CONTROL_COUNT_##name] = count.name;
+        CONTROL_COUNTERS(COUNTER_)
+#undef COUNTER_
+        r = file_put(&w, sizeof(w), f);
+    }
+    return r;
+}
+
+static int do_ask(struct pool *pool, const struct control *ask, struct file *f, struct control *answer)
+{
+    struct pool_trace_output out = {.number = (uint32_t)ask->flags, .put = put_text, .userdata = f};
+    uint64_t lost = 0;
+    sigset_t before;
+    int r = 0;
+
+    switch (ask->functions) {
+    case ASK_WORKERS:
+        r = tell_workers(pool, f);
+        break;
+    case ASK_SET_WORKERS:
+        fault_block_signals(&before);
+        r = pool_set_workers(pool, (uint32_t)MIN(ask->flags, (uint64_t)UINT32_MAX));
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        break;
+    case ASK_TRACE_START:
+        pool_trace_start(pool);
+        break;
+    case ASK_TRACE_STOP:
+        pool_trace_stop(pool);
+        r = pool_trace_write(pool, &out, &lost);
+        pool_trace_forget(pool);
+        answer->functions = (uint32_t)MIN(lost, (uint64_t)UINT32_MAX);
+        return r;
+    case ASK_TRACE_DROP:
+        pool_trace_forget(pool);
+        break;
+    case ASK_HEALTH:
+        pool_look(pool);
+        guard_health();
+        break;
+    default:
+        return -EINVAL;
+    }
+    answer->functions = pool_workers(pool);
+    return r;
+}
+
+int ask_answer(struct pool *pool, int control_fd, const struct control *ask, int fd)
+{
+    struct control answer = {.kind = CONTROL_ASKED, .number = ask->number};
+    struct file f = {.fd = fd};
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        f.room = (uint64_t)st.st_size;
+    int r = do_ask(pool, ask, &f, &answer);
+    answer.error = (uint32_t)-r;
+    answer.flags = f.at;
+    return control_send(control_fd, &answer, -1);
+}

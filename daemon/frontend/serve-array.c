@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * serve-array.c: many jobs in one frame (ARRAY), and their ends gathered into few (ENDS).
+ * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
+ * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next
+ * write, and before the end of a batch is told.
+ * Does not know how many jobs a user may have: one record refuses all items that wsd does not take for the same
+ * reason. */
+#include "frontend/serve-array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "frontend/access.h"
+#include "frontend/job-watch.h"
+#include "frontend/serve-batch.h"
+#include "frontend/serve-submit.h"
+
+#define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
+#define COST_ITEM     100u          /* units of share.h */
+#define REST_MAX      (32u * 1024u) /* output in one record */
+
+struct array_item {
+    struct watch watch;
+    struct call_array *array;
+    uint64_t sent, allowed; /* output */
+    bool sure;              /* accepted, or refused */
+};
+
+struct call_array {
+    struct call *call;
+    struct array_watch watch;
+    struct list gathered; /* peer->gathered, while there are records */
+    struct buffer ends;
+    uint32_t n_records;
+    uint32_t n_open;   /* items without their end; one more while they are submitted, or have their turn to write */
+    uint32_t n_unsure; /* neither accepted nor refused yet */
+    uint32_t n_accepted;
+    uint8_t id[16]; /* of item 0 */
+    uint32_t uid;
+    uint64_t submitted_usec;
+    char *plugin, *function; /* as the first end has them */
+    struct span body;        /* while they are submitted: what is left */
+    struct msg_end refusal;  /* the last one, which may be that of all behind it: */
+    char refusal_text[CODEC_TEXT_MAX];
+    bool submitting;
+    bool quiet; /* the client wants no ACCEPTED */
+    uint32_t n;
+    struct array_item *items; /* n of them; NULL as long as no job has a watch of its own */
+};
+
+static struct array_item *item_of(struct watch *w)
+{
+    return container_of(w, struct array_item, watch);
+}
+
+/* The words of a record; most have none. */
+static struct span text(const char *s, size_t max)
+{
+    return *s ? span_within(s, max) : (struct span){s, 0};
+}
+
+/* --- what is told of items ---------------------------------------------------------------------------------------- */
+
+/* Sends the gathered records; without any, only the last frame. */
+static void array_send(struct call_array *a)
+{
+    struct peer *p = a->call->peer;
+    struct msg m = {.type = FRAME_ENDS,
+                    .ends = {.plugin = text(a->plugin ? a->plugin : "", CODEC_PATH_MAX),
+                             .function = text(a->function ? a->function : "", CODEC_NAME_MAX),
+                             .uid = a->uid,
+                             .records = a->n_records,
+                             .submitted_usec = a->submitted_usec,
+                             .last = !a->n_open}};
+
+    list_remove(&a->gathered);
+    memcpy(m.ends.id, a->id, sizeof(m.ends.id));
+    if (a->n_records || m.ends.last)
+        peer_send(p, &m, a->call->tag, buffer_data(&a->ends), buffer_size(&a->ends));
+    a->ends.start = a->ends.end = 0;
+    a->n_records = 0;
+}
+
+void arrays_flush(struct peer *p)
+{
+    while (!list_empty(&p->gathered))
+        array_send(container_of(p->gathered.next, struct call_array, gathered));
+}
+
+/* Nothing is told of the items before it is known how many of them are accepted. */
+static bool holds(const struct call_array *a)
+{
+    return a->n_unsure && a->call->peer->features & FEATURE_ENDS;
+}
+
+static void array_due(struct call_array *a)
+{
+    if (!list_empty(&a->gathered))
+        return;
+    list_push_back(&a->call->peer->gathered, &a->gathered);
+    share_mark(a->call->peer);
+}
+
+/* Returns where the record goes, without output that `end` does not have. NULL: no memory, and the connection is
+ * lost. */
+static uint8_t *gather(struct call_array *a, const struct msg_end *end)
+{
+    size_t size = codec_end_size(end);
+
+    if (!holds(a) && buffer_size(&a->ends) + size > ENDS_BODY_MAX)
+        array_send(a);
+    uint8_t *at = buffer_reserve(&a->ends, size);
+    if (!at) { /* its client must not wait for what will not come */
+        peer_fail(a->call->peer, "out of memory");
+        return NULL;
+    }
+    buffer_commit(&a->ends, size);
+    a->n_records++;
+    if (!holds(a))
+        array_due(a);
+    return codec_put_end(end, at);
+}
+
+/* So many items have had their last record. If all have, the call is over and freed. */
+static void array_ended(struct call_array *a, uint32_t n)
+{
+    a->n_open -= n;
+    if (a->n_open)
+        return;
+    array_send(a);
+    call_free(a->call);
+}
+
+/* The record of the last refusal; others that follow it for the same reason are in it. */
+static void refusal_send(struct call_array *a)
+{
+    uint32_t n = a->refusal.n;
+
+    if (!n)
+        return;
+    a->refusal.n = 0;
+    struct msg_end end = a->refusal;
+    end.n = n;
+    gather(a, &end);
+}
+
+static void accepted_send(struct call_array *a)
+{
+    struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
+
+    memcpy(m.id.id, a->id, sizeof(m.id.id));
+    peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
+}
+
+/* Sends what was held, in as many frames as needed. */
+static void array_release(struct call_array *a)
+{
+    struct buffer held = a->ends;
+    struct span left = {(const char *)buffer_data(&held), buffer_size(&held)};
+    const char *from = left.data;
+    struct msg_end end;
+
+    a->ends = (struct buffer){0};
+    a->n_records = 0;
+    for (; codec_next_end(&left, &end); from = left.data) {
+        size_t size = (size_t)(left.data - from);
+
+        if (buffer_size(&a->ends) + size > ENDS_BODY_MAX)
+            array_send(a);
+        if (buffer_put(&a->ends, from, size) < 0) { /* its client must not wait for what will not come */
+            peer_fail(a->call->peer, "out of memory");
+            break;
+        }
+        a->n_records++;
+        array_due(a);
+    }
+    buffer_deinit(&held);
+}
+
+/* They are accepted, or will not be. */
+static void array_sure(struct call_array *a, uint32_t n)
+{
+    bool tells = a->n_accepted && !a->quiet, held = holds(a);
+
+    if (held && a->n_unsure == n)
+        refusal_send(a);
+    a->n_unsure -= n;
+    if (a->n_unsure || !n)
+        return;
+    if (held) {
+        if (tells)
+            accepted_send(a);
+        array_release(a);
+    } else if (tells) {
+        refusal_send(a); /* what is refused is no part of what follows */
+        array_send(a);
+        accepted_send(a);
+    }
+}
+
+static void on_accepted(struct watch *w, const uint8_t id[16])
+{
+    struct array_item *item = item_of(w);
+
+    item->sure = true;
+    item->array->n_accepted++;
+    array_sure(item->array, 1);
+}
+
+static uint32_t index_of(const struct array_item *item)
+{
+    return (uint32_t)(item - item->array->items);
+}
+
+static void on_refused(struct watch *w, int code, const char *words, uint64_t retry_usec)
+{
+    struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    struct msg_end *last = &a->refusal;
+
+    a->call->peer->n_refused++;
+    bool same = last->n && last->index + last->n == index_of(item) && last->exit == (uint32_t)code &&
+                last->queued_usec == retry_usec && strcmp(words, a->refusal_text) == 0;
+    if (same) {
+        last->n++;
+    } else {
+        refusal_send(a);
+        snprintf(a->refusal_text, sizeof(a->refusal_text), "%s", words);
+        *last = (struct msg_end){.index = index_of(item),
+                                 .n = 1,
+                                 .exit = (uint32_t)code & UINT8_MAX,
+                                 .queued_usec = retry_usec,
+                                 .error = text(a->refusal_text, CODEC_TEXT_MAX)};
+    }
+    if (!a->submitting && !holds(a))
+        refusal_send(a);
+    if (!item->sure)
+        array_sure(a, 1);
+    item->sure = true;
+    array_ended(a, 1);
+}
+
+static size_t on_output(struct watch *w, const void *data, size_t size)
+{
+    struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    size_t done = 0;
+
+    while (done < size && item->sent < item->allowed) {
+        size_t n = MIN(MIN(size - done, item->allowed - item->sent), (size_t)REST_MAX);
+        struct msg_end end = {
+            .index = index_of(item), .n = 1, .state = JOB_RUNNING, .output = {(const char *)data + done, n}};
+
+        if (peer_full(a->call->peer)) {
+            call_stall(a->call);
+            break;
+        }
+        gather(a, &end);
+        item->sent += n;
+        done += n;
+    }
+    return done;
+}
+
+static bool on_takes_rest(struct watch *w, size_t size)
+{
+    const struct array_item *item = item_of(w);
+
+    return size <= REST_MAX && size <= item->allowed - item->sent && !peer_full(item->array->call->peer);
+}
+
+static void on_message(struct watch *w, int level, const char *words)
+{
+    const struct array_item *item = item_of(w);
+    struct call *c = item->array->call;
+    struct msg m = {.type = FRAME_MESSAGE,
+                    .message = {.level = (uint32_t)level, .text = text(words, CODEC_TEXT_MAX), .item = index_of(item)}};
+
+    if (!peer_full(c->peer))
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+}
+
+static int on_open(struct watch *w, uint32_t serial, const char *path)
+{
+    const struct array_item *item = item_of(w);
+
+    return send_open(item->array->call, serial, path, index_of(item));
+}
+
+/* An end without the item's number, its times and its output. */
+static struct msg_end end_of(struct call_array *a, const struct job_info *info)
+{
+    if (!a->plugin) {
+        a->plugin = strdup(info->plugin);
+        a->function = strdup(info->function);
+        a->submitted_usec = info->submitted_usec;
+    }
+    return (struct msg_end){.n = 1,
+                            .state = (uint32_t)info->state,
+                            .exit = (uint32_t)info->exit,
+                            .attempts = MIN(info->attempts, (uint32_t)UINT16_MAX),
+                            .worker = text(info->worker, CODEC_NAME_MAX),
+                            .error = text(info->error, CODEC_TEXT_MAX),
+                            .status = text(info->status, CODEC_TEXT_MAX),
+                            .backtrace = text(info->backtrace, CODEC_TRACE_MAX)};
+}
+
+static void on_done(struct watch *w, const struct job_info *info)
+{
+    const struct array_item *item = item_of(w);
+    struct call_array *a = item->array;
+    struct msg_end end = end_of(a, info);
+
+    if ((info->done || info->total) && a->call->peer->features & FEATURE_ENDS)
+        peer_send(a->call->peer,
+                  &(struct msg){.type = FRAME_PROGRESS,
+                                .progress = {.done = info->done, .total = info->total, .item = index_of(item)}},
+                  a->call->tag, NULL, 0);
+    end.index = index_of(item);
+    end.queued_usec = info->queued_usec;
+    end.run_usec = info->run_usec;
+    end.cpu_usec = info->cpu_usec;
+    end.output = (struct span){w->rest, w->rest_size};
+    gather(a, &end);
+    array_ended(a, 1);
+}
+
+static bool on_may_use(struct watch *w, const char *plugin)
+{
+    return access_plugin(item_of(w)->array->call->peer, plugin);
+}
+
+static const struct watch_ops item_ops = {
+    .may_use = on_may_use,
+    .accepted = on_accepted,
+    .refused = on_refused,
+    .output = on_output,
+    .takes_rest = on_takes_rest,
+    .message = on_message,
+    .open = on_open,
+    .done = on_done,
+};
+
+/* --- ARRAY -------------------------------------------------------------------------------------------------------- */
+
+static struct call_array *from_watch(struct array_watch *w)
+{
+    return container_of(w, struct call_array, watch);
+}
+
+static void on_next(struct array_watch *w, struct job_request *r, uint32_t i)
+{
+    struct msg_item item = {.args = {.data = ""}};
+
+    codec_next_item(&from_watch(w)->body, &item); /* the codec has looked through them */
+    r->args = item.args.data;
+    r->args_size = item.args.size;
+    r->argc = item.argc;
+    r->input = item.input.data;
+    r->input_size = item.input.size;
+}
+
+static void grant(struct array_item *item, uint64_t bytes)
+{
+    item->allowed = bytes > UINT64_MAX - item->allowed ? UINT64_MAX : item->allowed + bytes;
+}
+
+static struct watch *on_item(struct array_watch *w, uint32_t i, bool accepted)
+{
+    struct call_array *a = from_watch(w);
+
+    if (!a->items)
+        a->items = calloc(a->n, sizeof(*a->items));
+    if (!a->items) { /* its client must not wait for what will not come */
+        peer_fail(a->call->peer, "out of memory");
+        return NULL;
+    }
+    struct array_item *item = &a->items[i];
+    if (!item->array)
+        grant(item, a->call->peer->window);
+    item->watch.ops = &item_ops;
+    list_init(&item->watch.progress);
+    item->array = a;
+    item->sure = accepted;
+    return &item->watch;
+}
+
+static void on_all_accepted(struct array_watch *w, uint32_t first, uint32_t n)
+{
+    from_watch(w)->n_accepted += n;
+    array_sure(from_watch(w), n);
+}
+
+static bool on_takes(struct array_watch *w, uint64_t size)
+{
+    const struct peer *p = from_watch(w)->call->peer;
+
+    return size <= MIN(p->window, (uint64_t)REST_MAX) && !peer_full(p);
+}
+
+/* Gathers several ends in one record, with their common part once. */
+static void gather_several(struct call_array *a, struct msg_end *end, uint32_t n, const struct array_end ends[])
+{
+    end->n = n;
+    end->queued_usec = ends[0].queued_usec;
+    end->output = (struct span){.size = n * (size_t)CODEC_ONE_SIZE};
+    for (uint32_t i = 0; i < n; i++)
+        end->output.size += ends[i].size;
+    uint8_t *at = gather(a, end);
+    if (!at)
+        return;
+    at -= end->output.size;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t later = ends[i].queued_usec > end->queued_usec ? ends[i].queued_usec - end->queued_usec : 0;
+
+        at = codec_put_one(&(struct msg_one){.later_usec = (uint32_t)MIN(later, (uint64_t)UINT32_MAX),
+                                             .run_usec = (uint32_t)MIN(ends[i].run_usec, (uint64_t)UINT32_MAX),
+                                             .cpu_usec = (uint32_t)MIN(ends[i].cpu_usec, (uint64_t)UINT32_MAX),
+                                             .output = {ends[i].output, ends[i].size}},
+                           at);
+    }
+}
+
+static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const struct job_info *info,
+                     const struct array_end ends[])
+{
+    struct call_array *a = from_watch(w);
+    struct msg_end end = end_of(a, info);
+    bool several = n > 1 && end.state == CODEC_STATE_FINAL && a->call->peer->features & FEATURE_ALIKE;
+
+    end.index = first;
+    if (several)
+        gather_several(a, &end, n, ends);
+    for (uint32_t i = 0; !several && i < n; i++) {
+        end.index = first + i;
+        end.queued_usec = ends[i].queued_usec;
+        end.run_usec = ends[i].run_usec;
+        end.cpu_usec = ends[i].cpu_usec;
+        end.output = (struct span){ends[i].output, ends[i].size};
+        gather(a, &end);
+    }
+    array_ended(a, n);
+}
+
+static const struct array_watch_ops array_ops = {
+    .next = on_next, .item = on_item, .accepted = on_all_accepted, .takes = on_takes, .ended = on_ended};
+
+static const char *array_problem(const struct msg_submit *m)
+{
+    if (!m->plugin.size)
+        return "no plugin named";
+    if (m->flags & SUBMIT_DURABLE || m->key.size)
+        return "a durable job, or one with a key, is submitted by itself";
+    if (m->items * (m->after.size + m->after_any.size) / 16 > ARRAY_AFTER_MAX)
+        return "items times what each is to run after: above 65536; make several ARRAYs of it";
+    return m->flags & ~(uint32_t)(SUBMIT_DETACH | SUBMIT_QUIET) ? "jobs of an ARRAY have flags 1 and 16 only" : NULL;
+}
+
+static struct call_array *array_new(struct call *c, uint32_t n)
+{
+    struct call_array *a = malloc(sizeof(*a));
+
+    if (!a)
+        return NULL;
+    *a = (struct call_array){
+        .call = c, .watch = {.ops = &array_ops}, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
+    list_init(&a->gathered);
+    list_init(&a->watch.bundles);
+    return a;
+}
+
+static struct watch *array_watch(struct call *c, uint32_t item)
+{
+    struct call_array *a = c->array;
+
+    if (item >= a->n)
+        return NULL;
+    a->n_open++; /* where there is no memory, they may all end by it */
+    jobs_array_split(&a->watch, item);
+    struct watch *w = a->n_open > 1 && a->items ? &a->items[item].watch : NULL;
+    array_ended(a, 1);
+    return w;
+}
+
+static void array_cancel(struct call *c, uint32_t item)
+{
+    struct peer *p = c->peer;
+    struct watch *w = array_watch(c, item);
+
+    if (w)
+        jobs_cancel_watched(w, access_cancels(p), p->uid);
+}
+
+static void array_credit(struct call *c, const struct msg_credit *m)
+{
+    struct call_array *a = c->array;
+
+    if (m->item >= a->n || (!a->items && !on_item(&a->watch, m->item, true)))
+        return;
+    grant(&a->items[m->item], m->bytes);
+    jobs_output_ready(&a->items[m->item].watch); /* the last item may end by it, and the call with it */
+}
+
+static void array_room(struct call *c)
+{
+    struct call_array *a = c->array;
+
+    a->n_open++; /* its end waits until all have had their turn */
+    for (uint32_t i = 0; a->items && i < a->n && !peer_full(c->peer); i++)
+        if (a->items[i].watch.job)
+            jobs_output_ready(&a->items[i].watch);
+    if (peer_full(c->peer) && a->n_open > 1)
+        call_stall(c);
+    array_ended(a, 1);
+}
+
+static uint32_t array_weight(const struct call *c)
+{
+    return c->array->n;
+}
+
+static void array_forget(struct call *c)
+{
+    struct call_array *a = c->array;
+
+    if (!a)
+        return;
+    a->n_open++; /* it cannot end in a bundle now */
+    jobs_array_split(&a->watch, UINT32_MAX);
+    for (uint32_t i = 0; a->items && i < a->n; i++)
+        jobs_unwatch(&a->items[i].watch);
+    free(a->items);
+    list_remove(&a->gathered);
+    buffer_deinit(&a->ends);
+    free(a->plugin);
+    free(a->function);
+    free(a);
+}
+
+static const struct call_ops ops = {.forget = array_forget,
+                                    .room = array_room,
+                                    .cancel = array_cancel,
+                                    .credit = array_credit,
+                                    .opener = array_watch,
+                                    .weight = array_weight,
+                                    .leaves = true};
+
+void serve_array(struct request *r)
+{
+    const struct msg_submit *m = &r->msg->submit;
+    struct peer *p = r->peer;
+    struct call *c = call_new(r, &ops);
+    struct job_request job = submit_job(r);
+    const char *problem = array_problem(m);
+    uint32_t taken, code = CODE_USAGE;
+
+    if (!c)
+        return;
+    if (!problem && m->batch)
+        problem = batch_join(p, m->batch, &job, &code);
+    if (!problem)
+        c->array = array_new(c, m->items);
+    if (!c->array) {
+        call_refuse(c, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
+        return;
+    }
+    struct call_array *a = c->array;
+    a->quiet = m->flags & SUBMIT_QUIET;
+    a->body = r->body;
+    a->submitting = true;
+    share_charge(p, m->items * (COST_ITEM + submit_cost(&job)));
+    taken = jobs_submit_array(p->frontend->options.jobs, &job, m->items, a->id, &a->watch);
+    if (taken < a->n) /* the later ones are refused for the same reason as the last one */
+        a->refusal.n += a->n - taken;
+    a->submitting = false;
+    refusal_send(a);
+    array_sure(a, a->n - taken);
+    array_ended(a, a->n - taken + 1);
+}
