@@ -364,7 +364,7 @@ static struct plugin_function *find_function(const struct job *job, const char *
     ret->text = ret->words;
     if (p->state == PLUGIN_FAILED) {
         ret->code = p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND;
-        ret->text = p->error_text ? p->error_text : "cannot be loaded";
+        ret->text = plugin_why(p);
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);

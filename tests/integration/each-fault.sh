@@ -20,10 +20,10 @@ start_wsd --workers 2 || exit 1
 WSD_PREFIX=()
 
 armed() { # SCENARIO...
-  "$SRC/tests/support/armed.py" "$WORK/faults" "$RUNS" "$WSCTL" "$WSD_PID" "$@"
+  WSD_LOG=$WSD_LOG "$SRC/tests/support/armed.py" "$WORK/faults" "$RUNS" "$WSCTL" "$WSD_PID" "$@"
 }
 for scenario in submit 'submit, a new executor' 'input and output' map detached durable 'tag and retries' after batch graph exec cancel \
-  schedule 'list, status, plugins'; do
+  schedule 'list, status, plugins' reload; do
   check "wsd: $scenario" armed "$scenario"
 done
 
@@ -38,12 +38,54 @@ check "wsctl map" client map fib ::: 1 2 3
 check "wsctl run" client run "$WORK/one.json"
 check "wsctl list" client list
 check "wsctl plugin list" client plugin list
-configuration() { # OPTION
-  FAULTS=memory "$BUILD/tests/support/each-fault" "$SHIM" "$WSD" --config "$WORK/all.conf" "$1"
+# Each key that names something of the machine, and a warning of each sort.
+CONFIGURATION='[daemon]
+socket-group = root
+workers = 2
+[plugins]
+directories = %s:/no/such/place
+[sandbox]
+writable = /tmp:/dev/shm
+deny = times
+[access]
+submit = root @root
+administer = root
+[domains]
+trust = user
+[domain d]
+users = root
+cpu-weight = 400
+[tag t]
+max-running = 2
+[plugin fib]
+max-run = 1h
+users = @root
+[plugin fibb]
+max-running = 1
+[plugin fib.so]
+enabled = yes
+[schedule a]
+on = daily
+job = fib 20
+[schedule b]
+on = 2001-02-03 Europe/Berlin
+job = fibb "two words" 3
+'
+configuration() { # EACH-FAULT-OPTION... WSD-OPTION FILE
+  FAULTS=memory "$BUILD/tests/support/each-fault" --runs $((RUNS * 10)) "${@:1:$#-2}" "$SHIM" "$WSD" "${@: -2:1}" --config "${@: -1}"
 }
-printf '[plugins]\ndirectories = %s\n[plugin fib]\nmax-run = 1h\n[schedule a]\non = daily\njob = fib 20\n' "$PLUGINS" >"$WORK/all.conf"
-check "wsd --print-config" configuration --print-config
-check "wsd --check-config" configuration --check-config
+fails_never_with_0() { # TEXT
+  printf '%b' "$1" >"$WORK/wrong.conf"
+  configuration --exit 64 --check-config "$WORK/wrong.conf"
+}
+# shellcheck disable=SC2059 # the format is made
+printf "$CONFIGURATION" "$PLUGINS" >"$WORK/all.conf"
+check "wsd --print-config" configuration --words --print-config "$WORK/all.conf"
+check "wsd --check-config" configuration --words --check-config "$WORK/all.conf"
+for fault in '[sandbox]\nwritable = /tmp:/no/such\n' '[daemon]\nsocket-group = no-such-group\n' '[daemon]\nexecutor = /no/such\n' \
+  '[access]\nsee = @no-such-group\n' '[schedule c]\non = *-02-30\njob = fib 1\n' '[tls]\nlisten = :0\ncertificate = /x\nkey = /x\nca = /x\nuser-map = /x\n'; do
+  check "wsd --check-config: $fault" fails_never_with_0 "$fault"
+done
 check "stop" stop_wsd
 
 head -c 40 /dev/zero >"$WORK/faults"

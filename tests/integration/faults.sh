@@ -221,6 +221,32 @@ starved() {
   expect_output 6765 wsctl submit fib 20 && wait_until wsctl plugin list && stop_wsd
 }
 
+# A plugin cannot be loaded, and there is no memory to keep why: the same refusal, and words that say so, for the one that waits for the load
+# and for a job that was queued when its plugin could be loaded.
+lost_reason() { # PID-OF-CLIENT
+  local status=0
+  wait "$1" || status=$?
+  faults 0
+  cat "$WORK/err"
+  [ "$status" = 66 ] && grep -qF '(wsd had no memory to keep the words)' "$WORK/err"
+}
+reason() {
+  local executor before asker
+  cp "$PLUGINS/fib.so" "$WORK/own.so" && echo garbage >"$WORK/bad.so" && shimmed copies 1 --log-level debug || return 1
+  expect_output 6765 wsctl submit "$WORK/own.so" 20 && executor=$(pgrep -P "$WSD_PID" -x wsd-executor) && stop_process "$executor" || return 1
+  before=$(wc -l <"$WSD_LOG")
+  wsctl submit "$WORK/bad.so" 2>"$WORK/err" &
+  asker=$!
+  note_started "$asker"
+  wait_until asked_to_load "$before" && faults 1 && kill -CONT "$executor" && lost_reason "$asker" || return 1
+  stop_process "$executor" || return 1
+  wsctl submit "$WORK/own.so" 21 2>"$WORK/err" &
+  asker=$!
+  note_started "$asker"
+  wait_until counter_is jobs_open 1 && cp "$WORK/bad.so" "$WORK/new.so" && mv "$WORK/new.so" "$WORK/own.so" && faults 1 && kill -KILL "$executor" &&
+    lost_reason "$asker" && stop_wsd
+}
+
 # What the kernel lists, and does not say to the end, is not taken for less.
 unlisted_threads() {
   start_wsd --workers 2 && inject_now getdents64:error=EIO && expect_output 6765 wsctl submit fib 20 &&
@@ -231,6 +257,12 @@ unread_cgroup() {
   inject openat:error=EMFILE && WSD_PREFIX+=(-P /proc/self/cgroup) && start_wsd --workers 2 || return 1
   stop_traced
   grep -q "executors have no cgroups: wsd's own cannot be read: Too many open files" "$WSD_LOG"
+}
+unread_mark() {
+  inject getxattr:error=EIO && start_wsd --workers 2 || return 1
+  expect_output 6765 wsctl submit fib 20
+  stop_traced
+  grep 'executors have no cgroups: whether /sys/fs/cgroup.* was delegated to wsd cannot be read: Input/output error' "$WSD_LOG"
 }
 
 # One that cannot start says why, and does not crash; one that can serves once the faults are over.
@@ -309,14 +341,17 @@ unreceived() {
   grep -q INJECTED "$WORK/trace" && stop_wsd
 }
 
+check "no memory for why a plugin cannot be loaded" reason
 if can_inject; then
   check "an executor's descriptors are not received by what starts it" unreceived
   check "the list of an executor's threads ends with an error" unlisted_threads
   check "wsd's cgroup cannot be read" unread_cgroup
+  check "the mark of delegation cannot be read" unread_mark
 else
   skip "an executor's descriptors are not received by what starts it" "needs root and strace"
   skip "the list of an executor's threads ends with an error" "needs root and strace"
   skip "wsd's cgroup cannot be read" "needs root and strace"
+  skip "the mark of delegation cannot be read" "needs root and strace"
 fi
 check "no memory for the words of an end" words
 check "started with hardly any memory, seed $SEED" starts memory

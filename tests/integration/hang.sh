@@ -54,6 +54,15 @@ stopped_before() {
     return 1
 }
 
+# Stopped before it is to load a plugin, which is not to blame: the next one loads it.
+stopped_before_a_load() {
+    local executor
+    expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
+    stop_process "$executor"
+    expect_output hello wsctl submit echo hello && expect_output "$(printf '1\n1')" wsctl map fib ::: 1 2 &&
+        grep 'hangs: it did not begin to load plugin echo' "$WSD_LOG"
+}
+
 interrupted_tells_why() {
     local status=0 job
     wsctl submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
@@ -110,11 +119,12 @@ stop_wsd
 
 # One that is alive may have to wait so long for a CPU.
 answer="$TIME_SCALE s"
-printf "[daemon]\ndrain-timeout = 300ms\n[limits]\ncancel-grace = 200ms\nexecutor-answer = %ss\n" "$TIME_SCALE" >"$WSD_CONFIG"
+printf "[daemon]\ndrain-timeout = 300ms\n[limits]\ncancel-grace = 200ms\nexecutor-answer = %ss\nplugin-load = %ss\n" "$TIME_SCALE" $((4 * TIME_SCALE)) >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "a first job" expect_output 6765 wsctl submit fib 20
 check "an executor that stops is replaced, and its job runs again" stopped_executor
 check "one that stopped while it had no work too" stopped_before
+check "one that stopped before it was to load a plugin" stopped_before_a_load
 check "who may not run again is told why" interrupted_tells_why
 check "a long job is no hang" long_is_no_hang
 check "wsctl cancel of a job that heeds nothing: 130" cancel_of_the_deaf

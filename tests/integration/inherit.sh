@@ -180,6 +180,21 @@ a_store_at_the_limit_of_files() {
 }
 check "the limit of files at jobs.db is a full disk" a_store_at_the_limit_of_files
 
+# A log that is as large as it may be loses what is said, as on a full disk: wsd serves, and ends in order.
+a_log_at_the_limit_of_files() {
+  local pid status=0
+  truncate -s 100M "$WORK/large.log"
+  background run_wsd limit=FSIZE:80M -- 2>>"$WORK/large.log"
+  pid=$BACKGROUND_PID
+  wait_until refused_serves || status=1
+  pkill -TERM -P "$(pgrep -P "$pid" -x timeout || echo "$pid")" -x wsd
+  wait_for_exit "$pid" && [ "$status" = 0 ] && [ "$(stat -c %s "$WORK/large.log")" = $((100 * 1024 * 1024)) ]
+}
+refused_serves() {
+  [ "$(wsctl --socket "$WORK/refused.sock" submit fib 20)" = 6765 ]
+}
+check "a log at the limit of files: wsd serves" a_log_at_the_limit_of_files
+
 lacks() { # DIRECTORY TEXT
   expect_exit 74 run_wsd "hide=$1" -- 2>"$WORK/words"
   cat "$WORK/words"

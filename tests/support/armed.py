@@ -9,9 +9,11 @@ was accepted is there afterwards and ends as it should, or as failed with a reas
 import mmap
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 path, runs, wsctl, parent = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 work = os.environ['WORK']
@@ -19,6 +21,7 @@ limit = 60 * int(os.environ.get('TIME_SCALE', '1'))
 with open(path, 'r+b') as f:
     state = mmap.mmap(f.fileno(), 40)
 bad = 0
+turn = 0
 now = ''
 
 
@@ -148,6 +151,48 @@ def batch():
     return judge
 
 
+def reloads():
+    """The configuration is the new one, or stays, and the log says which. What could not be had besides stands in the log."""
+    global turn
+    config, log = os.environ['WSD_CONFIG'], os.environ['WSD_LOG']
+    with open(config, encoding='utf-8') as f:
+        before = f.read()
+    with open(log, encoding='utf-8', errors='replace') as f:
+        f.seek(0, os.SEEK_END)
+        end = f.tell()
+    turn += 1
+    with open(config, 'w', encoding='utf-8') as f:
+        f.write(f'[plugin exec]\nenabled = yes\n[limits]\nkeep-results = 1h\nmax-jobs-per-user = {100000 + turn}\n[access]\nsubmit = root @root\n'
+                f'[schedule s{turn}]\non = yearly\njob = fib 20\n[plugin none{turn}]\nmax-run = 1h\n')
+    os.kill(int(parent), signal.SIGHUP)
+    said = ''
+    for _ in range(limit * 100):
+        time.sleep(0.01)
+        with open(log, encoding='utf-8', errors='replace') as f:
+            f.seek(end)
+            said = f.read()
+        if 'read again\n' in said or 'stays as it was' in said:
+            break
+    else:
+        wrong(f'no end of a reload: {said!r}')
+    taken = 'read again\n' in said
+    number = turn
+
+    def judge():
+        limits, schedules = call('limits')[1], call('schedule', 'list')[1]
+        if (str(100000 + number) in limits) != taken:
+            wrong(f'reload: {said!r}, but {limits!r}')
+        if taken and f's{number} ' not in schedules and 'schedule' not in said:
+            wrong(f'reload: {said!r}, but {schedules!r}')
+        if taken and f'none{number}.so' not in said:
+            wrong(f'reload: no warning of what has no effect: {said!r}')
+        if not taken:
+            with open(config, 'w', encoding='utf-8') as f:
+                f.write(before)
+    time.sleep(1)  # the log has 40 lines of a kind in ten seconds
+    return judge
+
+
 with open(f'{work}/graph.json', 'w', encoding='ascii') as f:
     f.write('{"nodes":[{"name":"a","plugin":"fib","args":["20"]},{"name":"b","plugin":"fib","args":["10"],"after":["a"]}]}')
 with open(f'{work}/large', 'w', encoding='ascii') as f:
@@ -170,15 +215,19 @@ scenarios = {
     'cancel': cancel,
     'schedule': schedule,
     'list, status, plugins': lists,
+    'reload': reloads,
 }
 # Before it: nothing is being loaded. Who dies twice at a load is not tried again for 10 seconds.
 settle = lambda: expect('6765\n', 'submit', 'fib', '20') or wrong('wsd does not serve')
 prepare = {name: settle for name in scenarios if 'new' in name}
+# Once before all: the first schedule makes thousands of calls that no later one makes.
+once = {'reload': reloads}
 held = [call('submit', '--detach', '--delay', '1h', 'fib', '1')[1].strip() for _ in range(20)]
 plugins = call('plugin', 'list')[1]
 wanted = sys.argv[5:] or list(scenarios)
 for name in wanted:
     now = name
+    once.get(name, lambda: None)()
     arm(0, 0)
     judge = scenarios[name]()
     n = disarm()

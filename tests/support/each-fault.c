@@ -2,12 +2,13 @@
  *
  * each-fault.c: runs a command once for each call of a kind that it makes, with that one failing, and once more with
  * all from there on failing:
- *     [FAULTS=KIND[,KIND...]] each-fault [--runs N] [--may-crash] FAULTS.SO COMMAND [ARG...]
+ *     [FAULTS=KIND[,KIND...]] each-fault [--runs N] [--may-crash] [--exit N] [--words] FAULTS.SO COMMAND [ARG...]
  * FAULTS.SO is faults.c, which has the kinds; memory where none is given. N: how many runs of each sort at most; beyond
  * that only each K-th call is tried.
  * Each run has to end as the undisturbed one does (exit 0 and the same bytes on stdout), or with another status and
  * words on stderr. Less output with 0, no words, a signal, or no end in LIMIT_SEC (times TIME_SCALE) is told, and the
- * exit status is 1. --may-crash: a signal is only counted. */
+ * exit status is 1. --may-crash: a signal is only counted. --exit: the undisturbed run ends with N instead of 0, and no run may end
+ * with 0 then. --words: a run that ends with 0 also has to say the same on stderr. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -110,33 +111,39 @@ static void forget(const struct run *r)
     close(r->err);
 }
 
-static bool same_output(const struct run *a, const struct run *b)
+static bool same_bytes(int a, size_t a_size, int b, size_t b_size)
 {
-    bool same = a->out_size == b->out_size;
+    bool same = a_size == b_size;
 
-    if (same && a->out_size) {
-        void *x = mmap(NULL, a->out_size, PROT_READ, MAP_SHARED, a->out, 0);
-        void *y = mmap(NULL, b->out_size, PROT_READ, MAP_SHARED, b->out, 0);
+    if (same && a_size) {
+        void *x = mmap(NULL, a_size, PROT_READ, MAP_SHARED, a, 0);
+        void *y = mmap(NULL, b_size, PROT_READ, MAP_SHARED, b, 0);
 
         if (x == MAP_FAILED || y == MAP_FAILED)
             die("mmap");
-        same = memcmp(x, y, a->out_size) == 0;
-        munmap(x, a->out_size);
-        munmap(y, b->out_size);
+        same = memcmp(x, y, a_size) == 0;
+        munmap(x, a_size);
+        munmap(y, b_size);
     }
     return same;
 }
 
-/* NULL, or what is wrong. */
-static const char *judge(const struct run *r, const struct run *whole)
+/* NULL, or what is wrong. words: those of a success count. */
+static const char *judge(const struct run *r, const struct run *whole, bool words)
 {
     if (r->late)
         return "does not end";
     if (WIFSIGNALED(r->status))
         return "is ended by a signal";
-    if (WEXITSTATUS(r->status) == 0)
-        return same_output(r, whole) ? NULL : "exits 0 with other output";
-    return r->err_size ? NULL : "fails without a word";
+    if (WEXITSTATUS(r->status) != 0)
+        return r->err_size ? NULL : "fails without a word";
+    if (whole->status != 0)
+        return "exits 0";
+    if (!same_bytes(r->out, r->out_size, whole->out, whole->out_size))
+        return "exits 0 with other output";
+    if (words && !same_bytes(r->err, r->err_size, whole->err, whole->err_size))
+        return "exits 0 with other words";
+    return NULL;
 }
 
 static void tell(const struct run *r, const char *nth, const char *wrong)
@@ -151,7 +158,8 @@ static void tell(const struct run *r, const char *nth, const char *wrong)
 int main(int argc, char **argv)
 {
     uint64_t runs = UINT64_MAX, bad = 0, disturbed = 0, crashes = 0;
-    bool may_crash = false;
+    bool may_crash = false, words = false;
+    int wanted = 0;
     const char *scale = getenv("TIME_SCALE");
     int i = 1, fd = memory_file();
 
@@ -161,6 +169,14 @@ int main(int argc, char **argv)
     }
     if (i < argc && strcmp(argv[i], "--may-crash") == 0) {
         may_crash = true;
+        i++;
+    }
+    if (i + 1 < argc && strcmp(argv[i], "--exit") == 0) {
+        wanted = atoi(argv[i + 1]);
+        i += 2;
+    }
+    if (i < argc && strcmp(argv[i], "--words") == 0) {
+        words = true;
         i++;
     }
     if (i + 1 >= argc || !runs) {
@@ -182,8 +198,8 @@ int main(int argc, char **argv)
     struct run whole = run(faults, "0", command);
     uint64_t n = counts->seen, step = n / runs + 1;
 
-    if (whole.status != 0 || n == 0) {
-        tell(&whole, "0", "does not end well by itself");
+    if (!WIFEXITED(whole.status) || WEXITSTATUS(whole.status) != wanted || n == 0) {
+        tell(&whole, "0", "does not end as it should by itself");
         return 1;
     }
     for (uint64_t at = 1; at <= n; at += step) {
@@ -194,7 +210,7 @@ int main(int argc, char **argv)
 
             struct run r = run(faults, nth, command);
             bool crashed = may_crash && !r.late && WIFSIGNALED(r.status);
-            const char *wrong = crashed ? NULL : judge(&r, &whole);
+            const char *wrong = crashed ? NULL : judge(&r, &whole, words);
 
             disturbed += counts->failed > 0;
             if (wrong)

@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <netdb.h>
 #include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
@@ -150,8 +151,12 @@ __attribute__((constructor)) static void begin(void)
     if (getenv("FAULTS_ALONE"))
         unsetenv("LD_PRELOAD");
     if (fd >= 0) {
-        void *at = (void *)syscall(SYS_mmap, NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        struct faults_file *at =
+            (void *)syscall(SYS_mmap, NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
+        /* glibc 2.36 aborts where it has no memory to read nsswitch.conf */
+        if (at != MAP_FAILED && at->on == '1')
+            (void)getprotobyname("ip");
         if (at != MAP_FAILED)
             file = at;
         close(fd);

@@ -313,10 +313,17 @@ static uint32_t some_generation(uint32_t slot)
 
 static void random_packet(void)
 {
-    static const uint32_t kinds[] = {
-        CONTROL_LOADED, CONTROL_FUNCTION, CONTROL_OPEN, CONTROL_MESSAGE, CONTROL_ASKED, CONTROL_READY, 0, 99};
+    static const uint32_t kinds[] = {CONTROL_LOADED,
+                                     CONTROL_FUNCTION,
+                                     CONTROL_OPEN,
+                                     CONTROL_MESSAGE,
+                                     CONTROL_ASKED,
+                                     CONTROL_READY,
+                                     0,
+                                     CONTROL_LOADING,
+                                     99};
     uint32_t slot = (uint32_t)dice(dice(8) ? 4 : RING_SLOTS + 8);
-    struct control c = {.kind = kinds[dice(dice(20) ? 4 : 8)],
+    struct control c = {.kind = kinds[dice(dice(20) ? 4 : 9)],
                         .slot = slot,
                         .generation = some_generation(slot % RING_SLOTS),
                         .number = (uint32_t)dice(6),

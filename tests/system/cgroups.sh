@@ -22,7 +22,9 @@ print({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"])')
 plugins=$(PKG_CONFIG_PATH=$(dirname "$(find "$WORK/dest" -name wsd-plugin.pc)") pkg-config --variable=plugindir wsd-plugin)
 # the machine has no network, and to install packages would take it long
 mkdir -p "$WORK/dest/usr/lib/wsd-libraries"
-ldd "$WORK/dest$prefix/sbin/wsd" "$WORK/dest$prefix/libexec/wsd-executor" "$WORK/dest$plugins"/*.so "$WORK/dest$prefix/bin/wsctl" |
+tools=()
+! command -v strace >/dev/null || tools=("$(command -v strace)")
+ldd "$WORK/dest$prefix/sbin/wsd" "$WORK/dest$prefix/libexec/wsd-executor" "$WORK/dest$plugins"/*.so "$WORK/dest$prefix/bin/wsctl" "${tools[@]}" |
   sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u | grep -vE '/(libc|libm|ld-linux.*|libwsclient)\.so' |
   xargs -I{} cp -L {} "$WORK/dest/usr/lib/wsd-libraries/"
 mkdir -p "$WORK/dest/etc/ld.so.conf.d"
@@ -31,6 +33,9 @@ inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh
   --copy "$SRC/packaging/apparmor/usr.sbin.wsd:/box/usr.sbin.wsd")
 for part in cgroups apparmor; do
   inputs+=(--copy "$SRC/tests/system/inside-$part.sh:/box/system/inside-$part.sh")
+done
+for tool in "${tools[@]}"; do
+  inputs+=(--copy "$tool:/usr/bin/${tool##*/}")
 done
 for plugin in sleep self hostile; do
   inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so")

@@ -167,3 +167,58 @@ serves() {
 }
 check "with more, it serves" wait_until serves
 systemctl stop few
+
+# --- what a wsd that was killed has left -----------------------------------------------------------------------------------
+# A cgroup that was delegated to wsd by hand, with a leaf for it: no service manager removes what is left below.
+
+own=/sys/fs/cgroup/own
+mkdir -p "$own/daemon"
+perl -e 'exit(syscall(188, $ARGV[0], $ARGV[1], $ARGV[2], 1, 0) != 0)' "$own" user.delegate 1 || fail "mark a cgroup as delegated" "setxattr failed"
+own() {
+  wsctl --socket /run/own.sock "$@"
+}
+start_own() { # [PREFIX...]
+  bash -c 'echo $$ >"$0/daemon/cgroup.procs" && exec "$@"' "$own" "$@" "$WSD" --socket /run/own.sock --config /dev/null \
+    --executor "$EXECUTOR" --state-dir "$WORK/own" >>"$WORK/own.log" 2>&1 &
+  own_pid=$!
+  note_started "$own_pid"
+  wait_until own ping
+}
+below() { # NAME...: the cgroups that there are besides the leaf
+  local there
+  there=$(find "$own" -mindepth 1 -maxdepth 1 -type d ! -name daemon -printf '%f\n' | sort | tr '\n' ' ')
+  echo "$there"
+  [ "$there" = "${*:+$* }" ]
+}
+check "a wsd in a leaf that was made for it" start_own
+check "has a cgroup for its executor" expect_output /own/executor-1 cgroup_of "$(own submit hostile:whoami)"
+kill -KILL "$own_pid"
+is_empty() { # CGROUP
+  ! grep -q 'populated 1' "$1/cgroup.events"
+}
+check "it is killed: the cgroup stays" wait_until is_empty "$own/executor-1"
+mkdir "$own/executor-77" "$own/others"
+# so much memory takes the kernel a while: the cgroup cannot be removed at once
+perl -e '$x = "x" x (200 << 20); $| = 1; print "there\n"; sleep' >"$WORK/left" &
+left=$!
+note_started "$left"
+echo "$left" >"$own/executor-1/cgroup.procs"
+wait_until grep -q there "$WORK/left"
+check "the next wsd" start_own
+check "serves" expect_output 6765 own submit fib 20
+check "and has ended what was left" wait_until gone "$left"
+kill -TERM "$own_pid"
+check "its end" wait_for_exit "$own_pid"
+check "nothing is left but what is another's" below others
+
+if command -v strace >/dev/null; then
+  mkdir "$own/executor-78"
+  check "a wsd that cannot list it" start_own strace -f -qq -o /dev/null -P "$own" -e trace=getdents64 -e inject=getdents64:error=EIO
+  check "says so" grep 'the cgroups that a wsd before has left cannot be listed: Input/output error' "$WORK/own.log"
+  check "serves" expect_output 6765 own submit fib 20
+  pkill -TERM -P "$own_pid" -x wsd
+  check "its end" wait_for_exit "$own_pid"
+  check "what it did not see is there" below executor-78 others
+else
+  skip "a wsd that cannot list what is left" "no strace"
+fi
