@@ -102,8 +102,8 @@ a_little_back() { # a run does not come again where the clock is put right by se
 repeated() { # 02:30 comes at 00:30 and at 01:30 of UTC, and runs at the first: not again where the clock is set, or wsd starts anew
   local first after
   first=$(date -u +%s --date='2027-10-31T00:30:00Z') && after=$(date -u +%s --date='2027-11-01T01:30:00Z') || return 1
-  clocks $((first - 2 - $(date +%s))) 0
-  wsctl schedule add night --on '02:30 Europe/Berlin' fib 5 && wait_until eval '[ "$(runs night)" = 1 ]' || return 1
+  clocks $((first - 60 - $(date +%s))) 0
+  wsctl schedule add night --on '02:30 Europe/Berlin' fib 5 && clocks $((first - $(date +%s))) 0 && wait_until eval '[ "$(runs night)" = 1 ]' || return 1
   [ "$(next night)" = "$after" ] || { next night; return 1; }
   clocks $((first + 1800 + 600 - $(date +%s))) 0
   wait_until eval '[ "$(next night)" = '"$after"' ]' || { next night; return 1; }

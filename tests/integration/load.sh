@@ -66,34 +66,42 @@ queue_is_long() {
     [ "$(counter jobs_open)" -gt $((JOBS * 3 / 4)) ]
 }
 
-# As many jobs on a slow build: they sleep, so it does as many in a second, and needs longer for each kill. Half of them may run
-# twice, half may not. They are queued before the first kill; each kill finds an executor, at a random time after the one before,
-# every other one an executor that has done a lot, whatever the machine: who is in its first jobs three times running is to blame
-# for it (a job has three attempts, a function as many deaths that nobody explained). The last one comes before the last job.
-fifty_random_kills() {
-    local JOBS=$ALL load status=0 kills=0 before hurt
-    before=$(counter executors_died)
+# Half of the jobs may run twice, half may not. They are queued before the first kill; each kill finds an executor, at a random time
+# after the one before, every other one an executor that has done a lot, whatever the machine: a function that is in an executor's
+# first jobs three times running is to blame for it (a job has three attempts, a function as many deaths that nobody explained).
+# Adds to kills and hurt.
+a_round_of_kills() {
+    local JOBS=$ALL load status=0 before=$kills interrupted
     "$LOAD" -p 8 -n "$JOBS" -w "$JOBS" -m slow slow:again >"$WORK/load" 2>&1 &
     load=$!
     started+=("$load")
     wait_until queue_is_long || { echo "no long queue"; cat "$WORK/load"; return 1; }
-    while [ "$kills" -lt 50 ]; do
+    while [ "$kills" -lt 50 ] && ! gone "$load"; do
         [ $((kills % 2)) = 0 ] || wait_until moved_on 400 "$load" || { echo "at rest after $kills kills"; return 1; }
-        gone "$load" && { echo "over after $kills kills"; cat "$WORK/load"; return 1; }
         sleep "0.0$((RANDOM % 90 + 10))"
         kill_executor && kills=$((kills + 1))
     done
     wait "$load" || status=$?
     cat "$WORK/load"
-    hurt=$(($(count crashed "$WORK/load") + $(count interrupted "$WORK/load")))
-    echo "kills $kills, executors died $(($(counter executors_died) - before)), interrupted $hurt"
+    interrupted=$(($(count crashed "$WORK/load") + $(count interrupted "$WORK/load")))
+    hurt=$((hurt + interrupted))
     [ "$status" = 0 ] && [ "$(count submitted "$WORK/load")" = "$JOBS" ] && [ "$(count answered "$WORK/load")" = "$JOBS" ] &&
         [ "$(count lost "$WORK/load")" = 0 ] && [ "$(count doubled "$WORK/load")" = 0 ] &&
         [ "$(count wrong "$WORK/load")" = 0 ] && [ "$(count others "$WORK/load")" = $((JOBS / 2)) ] &&
         # the idempotent ones: all; the others: no more are interrupted than could have been running
         [ "$(($(count succeeded "$WORK/load") - $(count others-succeeded "$WORK/load")))" = $((JOBS / 2)) ] &&
-        [ "$(count right "$WORK/load")" = $((JOBS - hurt)) ] &&
-        [ "$hurt" -le $((kills * 8)) ] && [ "$hurt" -gt 0 ] && [ "$(($(counter executors_died) - before))" -ge "$kills" ]
+        [ "$(count right "$WORK/load")" = $((JOBS - interrupted)) ] && [ "$interrupted" -le $(((kills - before) * 8)) ]
+}
+
+# Where all jobs are done before the last kill, as many are queued again.
+fifty_random_kills() {
+    local kills=0 hurt=0 before
+    before=$(counter executors_died)
+    while [ "$kills" -lt 50 ]; do
+        a_round_of_kills || return 1
+    done
+    echo "kills $kills, executors died $(($(counter executors_died) - before)), interrupted $hurt"
+    [ "$hurt" -gt 0 ] && [ "$(($(counter executors_died) - before))" -ge "$kills" ]
 }
 
 killed_clients_harm_nobody() {
