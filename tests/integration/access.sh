@@ -11,7 +11,7 @@ command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 
 
 FRIENDS=2077 # a group of nobody but who is given it
 install_for_all echo spin crash
-cp "$BUILD/tests/support/trespass" "$BUILD/tests/support/direct" "$WORK/inst/"
+cp "$BUILD/tests/support/clients/trespass" "$BUILD/tests/support/clients/direct" "$WORK/inst/"
 TRESPASS=$WORK/inst/trespass
 
 rules() { # LINES: the configuration

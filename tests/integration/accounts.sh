@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-SHIM=$BUILD/tests/support/faults.so
+SHIM=$BUILD/tests/support/shims/faults.so
 if [ -n "${WSD_SANITIZE:-}" ]; then
   skip "a user database that fails" "a sanitizer has to be the first library of a process"
   exit 0

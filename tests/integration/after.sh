@@ -203,9 +203,9 @@ many() { # behind one, and in a row, where the first fails: more than one turn o
   local a n=3000
   rm -f "$WORK/many"
   a=$(gate many) || return 1
-  background "$BUILD/tests/support/follow-on" star "$a" $n
+  background "$BUILD/tests/support/clients/follow-on" star "$a" $n
   wait_until sh -c "[ \"\$(wsctl --json list | grep -c '\"state\":\"held\"')\" = $n ]" && open_gate many && wait "$BACKGROUND_PID" || return 1
-  "$BUILD/tests/support/follow-on" row $n
+  "$BUILD/tests/support/clients/follow-on" row $n
 }
 admin_drain() { # what is held is waited for
   local a b

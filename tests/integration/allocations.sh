@@ -9,7 +9,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-SHIM=$BUILD/tests/support/faults.so
+SHIM=$BUILD/tests/support/shims/faults.so
 STRIDE=${WSD_STRIDE:-29}
 [ -z "${WSD_THOROUGH:-}" ] || STRIDE=1
 if [ -n "${WSD_SANITIZE:-}" ]; then

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 one() { # CASE WORDS
-    check "$2" "$BUILD/tests/support/array" "$1"
+    check "$2" "$BUILD/tests/support/clients/array" "$1"
 }
 
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -36,7 +36,7 @@ start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 one rate_in_the_middle "the rate in the middle of a frame, and when to try again"
 stop_wsd
 
-MAPPED=$BUILD/tests/support/mapped
+MAPPED=$BUILD/tests/support/clients/mapped
 
 # A hundred thousand items beside executors that are killed: as often as it goes.
 beside_killed_executors() {

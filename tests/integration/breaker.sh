@@ -107,7 +107,7 @@ has_done() { # JOBS
 }
 others_meanwhile() {
     local JOBS=$((100000 / TIME_SCALE)) from began jobs=(0 0) usec=(0 0) alone beside crashed=0
-    background "$BUILD/tests/support/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
+    background "$BUILD/tests/support/clients/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
     wait_until has_done 1000 || return 1
     for _ in 1 2; do
         wsctl plugin release crash
@@ -135,12 +135,12 @@ refused() { # JOBS
 }
 refusals_have_their_share() {
     local from began done_before usec
-    background "$BUILD/tests/support/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
+    background "$BUILD/tests/support/clients/load" -p 2 -w 16 -n 2000000000 echo >/dev/null
     local load=$BACKGROUND_PID
     wait_until has_done $(($(succeeded) + 1000)) || return 1
     wsctl plugin release crash:segv >"$WORK/released" 2>&1
     wait_until refused_for_long || return 1
-    background "$BUILD/tests/support/load" -x -p 2 -w 2000 -n 2000000000 crash:segv >/dev/null 2>&1
+    background "$BUILD/tests/support/clients/load" -x -p 2 -w 2000 -n 2000000000 crash:segv >/dev/null 2>&1
     wait_until refused $(($(counter jobs_refused) + 10000)) || return 1 # what was read before there was a reason not to
     done_before=$(succeeded) began=$(microseconds) from=$(counter jobs_refused)
     wait_until refused $((from + 60000)) || return 1

@@ -5,7 +5,7 @@
 # those beside it do, and whatever is done to wsd meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
 
-BUNDLE=$BUILD/tests/support/bundle
+BUNDLE=$BUILD/tests/support/clients/bundle
 DIR=$WORK/tmp/bundle
 mkdir "$DIR"
 

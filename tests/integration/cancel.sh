@@ -84,7 +84,7 @@ check "an order does not count what another has cancelled" twice
 
 wsctl resume fib
 by_the_answer() { # WORDS WANTED ID: what there is to cancel is found by what wsd answers, whatever its words are
-  background "$SRC/tests/support/relay.py" words "$WORK/relay" "$WSD_SOCKET" "$1" "${1//[a-z]/x}"
+  background "$SRC/tests/support/shims/relay.py" words "$WORK/relay" "$WSD_SOCKET" "$1" "${1//[a-z]/x}"
   wait_until test -S "$WORK/relay" || return 1
   local status=0
   wsctl --socket "$WORK/relay" cancel "$3" >"$WORK/out" 2>&1 || status=$?

@@ -5,8 +5,8 @@
 # request is answered once, and when all have gone nothing is left of them: no job, no byte, no descriptor.
 . "$(dirname "$0")/../support/lib.sh"
 
-CHAOS=$BUILD/tests/support/chaos
-LIAR=$BUILD/tests/support/liar
+CHAOS=$BUILD/tests/support/clients/chaos
+LIAR=$BUILD/tests/support/shims/liar
 SECONDS_EACH=6
 [ -z "${WSD_THOROUGH:-}" ] || SECONDS_EACH=60
 HONEST=(echo echo:echo=hello echo:stream echo:status=3 bigoutput=300000 bigoutput=6000000 bigoutput:written=100000

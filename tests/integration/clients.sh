@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # clients.sh: what each user may have, below, at and above each limit; and crowds of clients that stand still, drip, flood
-# or vanish (support/crowd.c): wsd stays small, and the jobs of others go on.
+# or vanish (support/clients/crowd.c): wsd stays small, and the jobs of others go on.
 . "$(dirname "$0")/../support/lib.sh"
 
-CROWD=$BUILD/tests/support/crowd
-LOAD=$BUILD/tests/support/load
+CROWD=$BUILD/tests/support/clients/crowd
+LOAD=$BUILD/tests/support/clients/load
 NOW=()
 
 one() { # CASE WORDS

@@ -3,7 +3,7 @@
 # shellcheck disable=SC2015,SC2016 # `A && B || { say; return 1; }` is meant; what is quoted is for the inner shell
 #
 # clock.sh: the clock is set, or the machine has slept, while jobs and schedules wait: spans are spans, and times are times of
-# the clock as it is. wsd runs on support/clocks.c, which sets its clocks and nobody else's.
+# the clock as it is. wsd runs on support/shims/clocks.c, which sets its clocks and nobody else's.
 . "$(dirname "$0")/../support/lib.sh"
 
 if nm -D "$WSD" 2>/dev/null | grep -q __asan_init; then
@@ -16,7 +16,7 @@ clocks() { # REALTIME BOOTTIME: seconds ahead of the real ones
 }
 head -c 16 /dev/zero >"$WORK/clocks"
 start() {
-  background env LD_PRELOAD="$BUILD/tests/support/clocks.so" CLOCKS_FILE="$WORK/clocks" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
+  background env LD_PRELOAD="$BUILD/tests/support/shims/clocks.so" CLOCKS_FILE="$WORK/clocks" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
     --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
   WSD_PID=$BACKGROUND_PID
   wait_until answers "$WSD_PID" "$WSD_SOCKET"

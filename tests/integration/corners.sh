@@ -5,8 +5,8 @@
 # stand still, executors that die at the wrong moment, a drain while somebody still reads, limits.
 . "$(dirname "$0")/../support/lib.sh"
 
-CORNER=$BUILD/tests/support/corner
-LIAR=$BUILD/tests/support/liar
+CORNER=$BUILD/tests/support/clients/corner
+LIAR=$BUILD/tests/support/shims/liar
 export WSD_PID
 
 one() { # CASE WORDS
@@ -77,7 +77,7 @@ a_file_by_an_executors_word() {
     expect_output "" timeout 20 "$WSCTL" submit elsewhere && timeout 20 "$WSCTL" plugin show elsewhere && timeout 20 "$WSCTL" ping
 }
 mkdir -p "$WORK/word/never"
-background "$SRC/tests/support/never.py" "$WORK/word/never" >"$WORK/mounted"
+background "$SRC/tests/support/boxes/never.py" "$WORK/word/never" >"$WORK/mounted"
 wait_until test -s "$WORK/mounted"
 if grep -q mounted "$WORK/mounted"; then
     on_exit umount -l "$WORK/word/never"

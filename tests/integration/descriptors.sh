@@ -76,7 +76,7 @@ only_wsd_reads() { # EXECUTOR-PID: the other end of its stdout and stderr
 }
 starts() {
     local line
-    EXECUTOR=$BUILD/tests/support/liar start_wsd --plugin-dir "$WORK/descriptors" || return 1
+    EXECUTOR=$BUILD/tests/support/shims/liar start_wsd --plugin-dir "$WORK/descriptors" || return 1
     wsctl submit honest && wait_until grep -q 'descriptor 7' "$WSD_LOG" || return 1
     while read -r line; do
         # shellcheck disable=SC2086 # two words

@@ -10,7 +10,7 @@
 [ "$(id -u)" = 0 ] || { skip "trust domains" "only root can act as several users"; exit 0; }
 command -v setpriv >/dev/null || { skip "trust domains" "no setpriv here"; exit 0; }
 
-SPAWNING=$BUILD/tests/support/spawning
+SPAWNING=$BUILD/tests/support/shims/spawning
 CAROL=1003 # whom the user database does not know
 install_for_all hostile self sleep crash spin
 mkdir -p "$WORK/alice" "$WORK/bob" "$WORK/open"
@@ -320,7 +320,7 @@ no_socket() {
 }
 check "wsd --spawn wants the socket of its unit" no_socket
 three=-all,+setuid,+setgid,+kill
-background "$SRC/tests/support/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" --inh-caps=$three --ambient-caps=$three "$WSD" \
+background "$SRC/tests/support/boxes/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" --inh-caps=$three --ambient-caps=$three "$WSD" \
   --spawn --config "$WSD_CONFIG" --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" 2>"$WORK/spawn.log"
 unit=$BACKGROUND_PID
 check "its socket is there" wait_until test -S "$WORK/nobody/spawn"

@@ -6,7 +6,7 @@
 # its result or runs, and none that may not run twice has done so; the database passes its integrity check.
 . "$(dirname "$0")/../support/lib.sh"
 
-PROMISED=$BUILD/tests/support/promised
+PROMISED=$BUILD/tests/support/clients/promised
 ROUNDS=${WSD_ROUNDS:-10}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=100
 SEED=${WSD_SEED:-$((RANDOM * 32768 + RANDOM))}
@@ -117,7 +117,7 @@ connects_again() { # killed while the client's durable job runs; it tries until 
   a_new_store again
   rm -f "$WORK/gate"
   serve || return 1
-  background "$BUILD/tests/support/reconnect" "$WORK/gate" >"$WORK/again"
+  background "$BUILD/tests/support/clients/reconnect" "$WORK/gate" >"$WORK/again"
   pid=$BACKGROUND_PID
   wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
   kill_now
@@ -160,7 +160,7 @@ restored_first() {
   id=$(wsctl submit --durable --detach sleep:sleep 600000) || return 1
   wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
   kill_now
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_DELAY=300000)
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_DELAY=300000)
   serve || return 1
   PRELOAD=()
   wsctl --json status "$id" | tee "$WORK/out"
@@ -173,7 +173,7 @@ restored_first() {
 beside_a_slow_disk() {
   local slow
   kill_now
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_HOLD="$WORK/held")
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_HOLD="$WORK/held")
   serve || return 1
   PRELOAD=()
   : >"$WORK/held"
@@ -191,7 +191,7 @@ broken_disk() {
   kill_now
   a_new_store broken
   rm -f "$WORK/gate" "$WORK/broken"
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_FAIL="$WORK/broken")
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_FAIL="$WORK/broken")
   serve || return 1
   PRELOAD=()
   expect_output before wsctl submit --durable --key before echo before || return 1
@@ -273,7 +273,7 @@ restored_whole() {
     gone "$WSD_PID" || kill_now
     lines=$(wc -l <"$WORK/log")
     { printf '1' && head -c 39 /dev/zero; } >"$WORK/faults"
-    PRELOAD=("LD_PRELOAD=$BUILD/tests/support/faults.so" FAULTS=copies "FAULTS_NTH=$n" "FAULTS_FILE=$WORK/faults")
+    PRELOAD=("LD_PRELOAD=$BUILD/tests/support/shims/faults.so" FAULTS=copies "FAULTS_NTH=$n" "FAULTS_FILE=$WORK/faults")
     serve
     PRELOAD=()
     printf 0 | dd of="$WORK/faults" conv=notrunc status=none
@@ -317,7 +317,7 @@ shared() {
 
 check "kill -9 at $ROUNDS random moments, seed $SEED" killed killed "$ROUNDS"
 if [ -z "${WSD_SANITIZE:-}" ]; then
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_EARLY=3 POWERLOSS_SEED=0)
+  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_EARLY=3 POWERLOSS_SEED=0)
   check "power cut at $((ROUNDS * 2 / 5)) random moments, seed $SEED" killed cut $((ROUNDS * 2 / 5))
   PRELOAD=()
 else

@@ -155,12 +155,12 @@ check "and what was to run after it does not" holds_up
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$(timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/direct" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/clients/direct" "$@") || { echo "exit $?: $said"; return 1; }
   for word in $words; do
     grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word: $said"; return 1; }
   done
 }
-if "$BUILD/tests/support/direct" -x >/dev/null; then
+if "$BUILD/tests/support/clients/direct" -x >/dev/null; then
   check "a direct call that heeds that its time is up, and returns 0" direct "timed-out=2 direct=2 exit=124" -w -n 2 -t 50 direct:direct gate "$WORK/never"
   check "several of them together" direct "succeeded=6 timed-out=2 direct=8" -w -c -n 8 -m 4 -t 200 direct:direct gate "$WORK/never"
 else
@@ -172,7 +172,7 @@ printf '[limits]\ncancel-grace = 500ms\n[plugin ends]\nmax-run = 100ms\n[plugin 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "max-run: heeded, and 0 returned" row submit "max-run" ends:heed - 124 timed-out begun 'it ran longer than max-run = 100ms'
 check "max-run: in an array" row array "max-run" ends:heed - 124 timed-out begun 'it ran longer than max-run = 100ms'
-if "$BUILD/tests/support/direct" -x >/dev/null; then
+if "$BUILD/tests/support/clients/direct" -x >/dev/null; then
   check "max-run: a direct call" direct "timed-out=1 direct=1 exit=124" -w direct:direct gate "$WORK/never"
 fi
 stop_wsd

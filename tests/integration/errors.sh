@@ -30,7 +30,7 @@ check "usage: no plugin: 64" refused 64 "PLUGIN\|plugin" wsctl submit
 check "usage: bad priority: 64" refused 64 "priority" wsctl submit --priority 101 fib 2
 check "usage: bad timeout: 64" refused 64 "duration" wsctl submit --timeout soon fib 2
 
-background "$BUILD/tests/support/other-version" "$WORK/other.sock"
+background "$BUILD/tests/support/shims/other-version" "$WORK/other.sock"
 wait_until test -S "$WORK/other.sock"
 check "wrong version: 76" refused 76 "version" wsctl --socket "$WORK/other.sock" submit fib 20
 

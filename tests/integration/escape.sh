@@ -10,7 +10,7 @@
 # A title of the window, a line that looks like another one, C1 as UTF-8 and as bytes, what turns text around, half a character.
 H=$'h\e]0;x\a\nstate     succeeded\r\b\x7f\xc2\x9b31m\x9b2J\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xe2\x82'
 F=${H//\//} # as the name of a file
-LIAR=$BUILD/tests/support/liar
+LIAR=$BUILD/tests/support/shims/liar
 PRINTABLE=$SRC/tests/support/printable.py
 
 says() { # [--stderr] COMMAND...

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# faults.sh: wsd while calls of libc fail beneath it (support/faults.c): no memory, no descriptors, no space, interrupted
+# faults.sh: wsd while calls of libc fail beneath it (support/shims/faults.c): no memory, no descriptors, no space, interrupted
 # calls, parts of what was asked for, a clock that jumps. Executors are killed meanwhile, so that what only happens at
 # their start is met, too. wsd does not end, nobody waits for ever, no answer is wrong or comes twice; and once the faults
 # are over all goes on, and nothing is left.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/inject.sh"
 
-LOAD=$BUILD/tests/support/load
-PAYLOAD=$BUILD/tests/support/payload
-DIRECT=$BUILD/tests/support/direct
-SHIM=$BUILD/tests/support/faults.so
+LOAD=$BUILD/tests/support/clients/load
+PAYLOAD=$BUILD/tests/support/clients/payload
+DIRECT=$BUILD/tests/support/clients/direct
+SHIM=$BUILD/tests/support/shims/faults.so
 SEED=${WSD_SEED:-$((RANDOM + 1))}
 ROUNDS=${WSD_ROUNDS:-2}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=25

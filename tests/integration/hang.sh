@@ -124,7 +124,7 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "and of one that would heed" drains_in_spite_of spin
 
 # What follows are executors that are alive and do not do their work.
-export EXECUTOR=$BUILD/tests/support/liar
+export EXECUTOR=$BUILD/tests/support/shims/liar
 start_wsd --workers 2 || exit 1
 background wsctl submit lazy 2>/dev/null
 check "an executor that begins none of its jobs" wait_until grep -q "hangs: it took none of its jobs for $answer" "$WSD_LOG"

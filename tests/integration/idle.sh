@@ -41,10 +41,10 @@ fi
 printf '[limits]\nexecutor-answer = 4s\n' >"$WSD_CONFIG" # looked at every two seconds, where there is work
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "a job, so that an executor is there" expect_output 6765 wsctl submit fib 20
-background "$BUILD/tests/support/load" -c 100 >"$WORK/held"
+background "$BUILD/tests/support/clients/load" -c 100 >"$WORK/held"
 check "100 connections" wait_until grep -q held "$WORK/held"
-if "$BUILD/tests/support/direct" -x >/dev/null; then
-  background "$BUILD/tests/support/direct" -w -h "$WORK/go" direct:direct >"$WORK/lane"
+if "$BUILD/tests/support/clients/direct" -x >/dev/null; then
+  background "$BUILD/tests/support/clients/direct" -w -h "$WORK/go" direct:direct >"$WORK/lane"
   check "a direct lane, which has been used" wait_until grep -q held "$WORK/lane"
 else
   skip "a direct lane, which has been used" "this kernel has no futex_waitv"

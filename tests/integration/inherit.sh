@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# inherit.sh: states that a parent may leave behind (support/inherit.c), by program. A row of a table is a state and what is right in it;
+# inherit.sh: states that a parent may leave behind (support/boxes/inherit.c), by program. A row of a table is a state and what is right in it;
 # tests/faults.md has the tables in words.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-INHERIT=$BUILD/tests/support/inherit
+INHERIT=$BUILD/tests/support/boxes/inherit
 printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
 # Sanitizers reserve address space and have signal handlers, threads and descriptors of their own.
 sanitized=''

@@ -5,7 +5,7 @@
 # restart, each client is told with the exit code of wsctl(1), and a wsd that is started on the same path serves.
 . "$(dirname "$0")/../support/lib.sh"
 
-LOAD=$BUILD/tests/support/load
+LOAD=$BUILD/tests/support/clients/load
 ROUNDS=${WSD_ROUNDS:-12}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=300
 

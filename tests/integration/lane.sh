@@ -5,7 +5,7 @@
 # answers; time limits, crashes, kills, drains and clients that scribble cost what they may, and each call has one end.
 . "$(dirname "$0")/../support/lib.sh"
 
-D=$BUILD/tests/support/direct
+D=$BUILD/tests/support/clients/direct
 KILLS=20
 CALLS=300 # a process, of a millisecond each, and as many again until the executors have been killed so often
 [ -z "${WSD_THOROUGH:-}" ] || KILLS=200
@@ -39,7 +39,7 @@ printf '[limits]\ncancel-grace = 1s\nexecutor-answer = 2s\nquarantine-after = 10
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 
 greedy() { # HOW: a client that keeps to the layout of a lane and to nothing else
-  timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/lane-scribbler" "$1" direct:direct || return 1
+  timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/clients/lane-scribbler" "$1" direct:direct || return 1
   wait_until counter_is direct_lanes 0
 }
 
@@ -211,7 +211,7 @@ scribbling=()
 scribblers() {
   local i died
   for i in 1 2 3; do
-    background "$BUILD/tests/support/lane-scribbler" "$i" direct:direct >"$WORK/scribbler-$i"
+    background "$BUILD/tests/support/clients/lane-scribbler" "$i" direct:direct >"$WORK/scribbler-$i"
     scribbling+=("$BACKGROUND_PID")
   done
   for i in 1 2 3; do

@@ -191,7 +191,7 @@ stop_wsd
 N=$((${WSD_THOROUGH:+2}40000 / TIME_SCALE))
 many() {
   local id
-  wsctl pause fib && "$BUILD/tests/support/many" "$N" || return 1
+  wsctl pause fib && "$BUILD/tests/support/clients/many" "$N" || return 1
   id=$(wsctl submit --detach spin) || return 1
   same "$N" "$(ids --plugin fib | wc -l)" && same "$(ids | oldest_first)" "$(ids)" && same "$id" "$(ids --plugin spin)" &&
     same "$(ids | tail -n 5000)" "$(ids -n 5000)" && same "cancelled $N jobs" "$(wsctl cancel --plugin fib)" &&

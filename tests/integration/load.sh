@@ -5,7 +5,7 @@
 # stop, clients that are killed.
 . "$(dirname "$0")/../support/lib.sh"
 
-LOAD=$BUILD/tests/support/load
+LOAD=$BUILD/tests/support/clients/load
 ALL=100000
 JOBS=$((ALL / TIME_SCALE / 160 * 160)) # shared out among 8, also a twentieth of it
 KILLS=20

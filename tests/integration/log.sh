@@ -51,7 +51,7 @@ told() { # the next one that is written tells how many were not
 
 flood() { # more refusals than are written, and their number
   wsctl submit --detach spin && wsctl submit --detach spin && wsctl submit --detach spin || return 1
-  "$BUILD/tests/support/load" -x -p 100 -n 100 fib >/dev/null || return 1 # each by a connection of its own: those of one are told together
+  "$BUILD/tests/support/clients/load" -x -p 100 -n 100 fib >/dev/null || return 1 # each by a connection of its own: those of one are told together
   local n
   n=$(grep -c "user $me: refused: too many jobs of this user" "$WSD_LOG")
   echo "$n lines"

@@ -4,7 +4,7 @@
 # payload.sh: input that does not go through the socket: files by their descriptors, changed, cut, wrong, and beyond limits.
 . "$(dirname "$0")/../support/lib.sh"
 
-PAYLOAD=$BUILD/tests/support/payload
+PAYLOAD=$BUILD/tests/support/clients/payload
 MIB=1048576
 
 descriptors() { # of wsd

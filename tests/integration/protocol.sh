@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # protocol.sh: each numbered sentence of proto/PROTOCOL.md, held against wsd by a client that was written from that page alone
-# (tests/support/protocol.py).
+# (tests/support/clients/protocol.py).
 . "$(dirname "$0")/../support/lib.sh"
 
-P=$SRC/tests/support/protocol.py
+P=$SRC/tests/support/clients/protocol.py
 
 # Every number stands in PROTOCOL.md once, and has a case; and no case has a number that does not stand there.
 numbers() {

@@ -278,7 +278,7 @@ many() { # all get their turn
 check "a limit of one passes all of them on" many
 
 direct() { # calls that wsd does not see are not made
-  "$BUILD/tests/support/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
+  "$BUILD/tests/support/clients/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
 }
 check "no direct calls meanwhile" direct
 

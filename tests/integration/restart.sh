@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# restart.sh: an orderly restart of wsd under a service manager that keeps descriptors (support/manager.py): clients stay
+# restart.sh: an orderly restart of wsd under a service manager that keeps descriptors (support/boxes/manager.py): clients stay
 # connected, those that wait for durable jobs have their answer from the next wsd, others an end; nothing is lost between two
 # halves of a frame. What is not a restart says so; memory that is not what was left costs the connections only.
 . "$(dirname "$0")/../support/lib.sh"
@@ -18,7 +18,7 @@ printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 serve() { # [MANAGER OPTION...]
   : >"$SAYS"
   rm -f "$WORK/notify" "$WSD_SOCKET"
-  background "$SRC/tests/support/manager.py" "$@" "$SAYS" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
+  background "$SRC/tests/support/boxes/manager.py" "$@" "$SAYS" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
     --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 \
     --state-dir "$STATE" >>"$WORK/log" 2>&1 </dev/null
   MANAGER=$BACKGROUND_PID

@@ -155,7 +155,7 @@ survives() { # kill -9: what was told is there, and what was removed is not
 stays_away() { # killed while the disk stands still: whoever was not told that it is removed may see it again, whoever was may not
   local status=0 remover
   killed
-  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_HOLD="$WORK/held" && wsctl schedule add away --on yearly fib || return 1
+  serve "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_HOLD="$WORK/held" && wsctl schedule add away --on yearly fib || return 1
   : >"$WORK/held"
   background wsctl schedule remove away
   remover=$BACKGROUND_PID
@@ -204,7 +204,7 @@ missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
 not_twice() { # wsd dies with the run on disk, when the schedule does not know of it
   rm -f "$WORK/ledger"
   killed
-  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
+  serve "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
   local i
   for i in 1 2 3 4 5; do # the time may be over before it is there
     wsctl schedule add once --on "$(soon 2 2)" --durable --persistent ledger:once "$WORK/ledger" x && break
@@ -218,7 +218,7 @@ not_twice() { # wsd dies with the run on disk, when the schedule does not know o
 due_on_its_way() { # its time comes while the disk has not answered yet
   rm -f "$WORK/ledger"
   killed
-  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" "POWERLOSS_HOLD=$WORK/hold" || return 1
+  serve "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_HOLD=$WORK/hold" || return 1
   : >"$WORK/hold"
   background wsctl schedule add once --on "$(soon 3 3)" ledger:once "$WORK/ledger" x
   are_over 4

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# scribble.sh: executors that write at random over everything they share with wsd (support/scribbler.c), one life after
+# scribble.sh: executors that write at random over everything they share with wsd (support/shims/scribbler.c), one life after
 # the other: wsd never crashes and never stands still, each job ends once and under its own id, each liar is replaced,
 # and another user's jobs, in a domain with a real executor, are all answered right meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
@@ -9,7 +9,7 @@
 ROUNDS=60 SECONDS_MIN=0 # lives of an executor, and for how long at least
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=1000 SECONDS_MIN=600
 ROUNDS=${WSD_ROUNDS:-$ROUNDS}
-EXECUTOR=$BUILD/tests/support/scribbler
+EXECUTOR=$BUILD/tests/support/shims/scribbler
 VICTIM=1001
 SCRIBBLED=(scribble scribble=x scribble scribble-b) # what is submitted: the executor has whatever it is asked for
 
@@ -32,7 +32,7 @@ victim() { # COMMAND...
 
 install_for_all() {
     mkdir "$WORK/inst"
-    cp "$BUILD"/tests/support/{load,chaos} "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
+    cp "$BUILD"/tests/support/clients/{load,chaos} "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
     chmod 755 "$WORK" "$WORK/inst"
     chmod 1777 "$WORK/tmp"
 }
@@ -70,7 +70,7 @@ chaos_of_the_scribbler() {
 
 innocent_clients() {
     until enough; do
-        [ -z "$several" ] || "$BUILD/tests/support/load" -p 2 -n 600 -w 10 -b 300 innocent >>"$WORK/innocent.out" 2>&1 || {
+        [ -z "$several" ] || "$BUILD/tests/support/clients/load" -p 2 -n 600 -w 10 -b 300 innocent >>"$WORK/innocent.out" 2>&1 || {
             tail -n 2 "$WORK/innocent.out" >>"$WORK/innocent.failed"
             break
         }

@@ -124,7 +124,7 @@ chmod 755 "$WORK/nobody"
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 three=-all,+setuid,+setgid,+kill
 printf '[daemon]\nsystem = yes\n[executor]\nuser-ids = yes\n[limits]\nexecutor-answer = %ss\n' $((2 * TIME_SCALE)) >"$WSD_CONFIG"
-WATCHDOG_SEC=$((6 * TIME_SCALE)) background "$SRC/tests/support/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" \
+WATCHDOG_SEC=$((6 * TIME_SCALE)) background "$SRC/tests/support/boxes/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" \
   --inh-caps=$three --ambient-caps=$three "$WSD" --spawn --config "$WSD_CONFIG" --executor "$EXECUTOR" --spawner "$SPAWNER" \
   --plugin-dir "$PLUGINS" 2>"$WORK/spawn.log"
 unit=$BACKGROUND_PID

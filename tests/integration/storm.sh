@@ -5,7 +5,7 @@
 # round, beside an innocent load: each of their jobs has its end, and the innocents' answers are all right.
 . "$(dirname "$0")/../support/lib.sh"
 
-LOAD=$BUILD/tests/support/load
+LOAD=$BUILD/tests/support/clients/load
 ROUNDS=120 # of each kind; with TIME_SCALE fewer
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=1000
 ROUNDS=$((ROUNDS / TIME_SCALE))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/never.py). She hands over files of
+# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/boxes/never.py). She hands over files of
 # it, names them and works in it: bob is answered, and wsd looks at none of it where others would wait.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
@@ -11,7 +11,7 @@ command -v setpriv >/dev/null || { skip "a file system that never answers" "no s
 
 STUCK=$WORK/stuck
 mkdir "$STUCK"
-background "$SRC/tests/support/never.py" "$STUCK" wsctl bash setpriv env python3 >"$WORK/mounted"
+background "$SRC/tests/support/boxes/never.py" "$STUCK" wsctl bash setpriv env python3 >"$WORK/mounted"
 fs=$BACKGROUND_PID
 wait_until test -s "$WORK/mounted"
 grep -q mounted "$WORK/mounted" || { skip "a file system that never answers" "$(cat "$WORK/mounted")"; exit 0; }

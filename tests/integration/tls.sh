@@ -193,7 +193,7 @@ refused_there() { # FILE COMMAND...: a relay has been started; the job ends with
 }
 relay_to_tls() { # PATH: of a socket that leads to wsd by TLS
     rm -f "$1"
-    background "$SRC/tests/support/relay.py" to-tls "$1" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
+    background "$SRC/tests/support/shims/relay.py" to-tls "$1" "localhost:$PORT" "$WORK"/good/{alice.pem,alice.key,ca.pem}
     wait_until test -S "$1"
 }
 by_tls() { # a client that would open it, if it were asked
@@ -203,7 +203,7 @@ check "wsd asks no client of another machine for a file" by_tls
 from_elsewhere() { # a wsd that asks its client for one
     local port=$((PORT + 1))
     chmod 755 "$WORK" "$(dirname "$WSD_SOCKET")" && chmod 666 "$WSD_SOCKET"
-    background "$SRC/tests/support/relay.py" from-tls "$port" "$WSD_SOCKET" "$WORK"/good/{server.pem,server.key,ca.pem} games
+    background "$SRC/tests/support/shims/relay.py" from-tls "$port" "$WSD_SOCKET" "$WORK"/good/{server.pem,server.key,ca.pem} games
     wait_until listens "$port" && PORT=$port refused_there "$WORK/secret" as alice
 }
 listens() { # PORT
@@ -259,7 +259,7 @@ plaintext() {
     ! grep -qa 'wsd\|HTTP' "$WORK/said" && wait_until n_connections 0 && as alice ping
 }
 frames_in_the_clear() {
-    "$BUILD/tests/support/capture" | timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/$0; cat >&3; cat <&3' "$PORT" >"$WORK/said"
+    "$BUILD/tests/support/clients/capture" | timeout 20 bash -c 'exec 3<>/dev/tcp/127.0.0.1/$0; cat >&3; cat <&3' "$PORT" >"$WORK/said"
     wait_until n_connections 0 && [ "$(counter jobs_open)" = 0 ] && ! grep -qa 'wsd' "$WORK/said"
 }
 s_client() { # OPTION...
@@ -273,7 +273,7 @@ check "plain text gets no answer" plaintext
 check "frames in the clear run nothing" frames_in_the_clear
 check "garbage inside of TLS costs its connection" garbage_inside
 check "TLS 1.2 is refused" eval '! s_client -tls1_2 -cert "$WORK/good/alice.pem" -key "$WORK/good/alice.key" </dev/null && grep -q "alert protocol version" "$WORK/said"'
-check "no certificate, no service" eval 's_client </dev/null; "$BUILD/tests/support/capture" | s_client -quiet -no_ign_eof; wait_until logged "it has no certificate" && wait_until n_connections 0'
+check "no certificate, no service" eval 's_client </dev/null; "$BUILD/tests/support/clients/capture" | s_client -quiet -no_ign_eof; wait_until logged "it has no certificate" && wait_until n_connections 0'
 check "no session is given to be resumed" eval 'sleep 0; (sleep 1) | s_client -cert "$WORK/good/alice.pem" -key "$WORK/good/alice.key"; ! grep -q "Session Ticket arrived\|New Session" "$WORK/said" || ! grep -q "Post-Handshake New Session Ticket" "$WORK/said"'
 stop_wsd
 
@@ -347,7 +347,7 @@ start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
 stop_wsd
 start_listening '[limits]\nmax-unread-per-user = 4M\n[tls]\n'
 not_read() {
-    relay_to_tls "$WORK/relay" && WSD_PID=$WSD_PID WSD_RELAY=$WORK/relay "$BUILD/tests/support/crowd" outputs_that_no_remote_client_reads
+    relay_to_tls "$WORK/relay" && WSD_PID=$WSD_PID WSD_RELAY=$WORK/relay "$BUILD/tests/support/clients/crowd" outputs_that_no_remote_client_reads
 }
 check "what a client does not read is its user's, and bounded" not_read
 stop_wsd
@@ -424,7 +424,7 @@ check "after a restart the next wsd has the durable job, for the same certificat
 reconnects() { # the handle, and what was open on its old connection, as on this machine
     local pid state=$WORK/again-state kills
     mkdir "$state" && stop_wsd && start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
-    (become alice && exec "$BUILD/tests/support/reconnect" "$WORK/again-gate") >"$WORK/again" 2>&1 &
+    (become alice && exec "$BUILD/tests/support/clients/reconnect" "$WORK/again-gate") >"$WORK/again" 2>&1 &
     pid=$!
     started+=("$pid")
     for kills in accepted mapping; do

@@ -4,7 +4,7 @@
 # trace.sh: `wsctl trace`: what is in the file, when it begins and ends, who may, and executors that die or lie meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
 
-LIAR=$BUILD/tests/support/liar
+LIAR=$BUILD/tests/support/shims/liar
 FILE=$WORK/trace.json
 
 cat >"$WORK/look.py" <<'EOF'

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/inject.sh"
 
-LIAR=$BUILD/tests/support/liar
+LIAR=$BUILD/tests/support/shims/liar
 JOBS=$((400 / TIME_SCALE))
 
 sum() { # COUNTER: over all workers

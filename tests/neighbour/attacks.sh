@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# attacks.sh: root's wsd with two ordinary users: one attacks (support/neighbour.c), the other one calls a function every 2 ms. His
+# attacks.sh: root's wsd with two ordinary users: one attacks (support/clients/neighbour.c), the other one calls a function every 2 ms. His
 # answers are right and all there; wsd and his executor are the processes that they were; nothing of the attack stays. How long
 # it takes decides nothing: that is tests/bench/run neighbour.
 #
@@ -13,7 +13,7 @@
 [ "$(id -u)" = 0 ] || { skip "several users" "only root can act as them"; exit 0; }
 command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 0; }
 
-NEIGHBOUR=$BUILD/tests/support/neighbour
+NEIGHBOUR=$BUILD/tests/support/clients/neighbour
 
 counters_are_zero() { # NAME...
   local name

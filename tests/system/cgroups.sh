@@ -13,7 +13,7 @@ if [ -z "${WSD_THOROUGH:-}" ]; then
   skip cgroups "emulates a machine for a minute: with --thorough"
   exit
 fi
-box=$SRC/tests/support/systemd-box
+box=$SRC/tests/support/boxes/systemd-box
 
 check "meson install" env DESTDIR="$WORK/dest" meson install -C "$BUILD" --no-rebuild --quiet || exit
 prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '

@@ -14,7 +14,7 @@ if ! "$SRC/packaging/install-deps" system build package >"$WORK/deps" 2>&1; then
   skip service "packages are missing: $(tail -n 1 "$WORK/deps")"
   exit
 fi
-box=$SRC/tests/support/systemd-box
+box=$SRC/tests/support/boxes/systemd-box
 if ! "$box" --timeout 60 -- true >"$WORK/box" 2>&1; then
   skip service "no box can be booted here: $(tail -n 1 "$WORK/box")"
   exit

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "frontend/peer.h"
-#include "tests/support/tls-client.h"
+#include "tests/support/clients/tls-client.h"
 #include "tests/unit/suite.h"
 
 #define MANY      2000u   /* records */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-store.c: the store alone, on real files, with a disk that forgets what was not synced (support/powerloss.c). */
+ * test-store.c: the store alone, on real files, with a disk that forgets what was not synced (support/shims/powerloss.c). */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "store/log.h"
 #include "store/store.h"
-#include "tests/support/powerloss.h"
+#include "tests/support/shims/powerloss.h"
 #include "tests/unit/suite.h"
 
 #define QUEUED    3u

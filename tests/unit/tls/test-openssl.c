@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "tests/support/tls-client.h"
+#include "tests/support/clients/tls-client.h"
 #include "tests/unit/suite.h"
 #include "tls/tls.h"
 

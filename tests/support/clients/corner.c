@@ -362,7 +362,7 @@ static void kept_results_that_are_being_read(void)
     hang_up(open_conn(0));
 }
 
-/* Submits to a liar (tests/support/liar.c), reads to the end of the call; returns the final state, 0 for an ERROR. */
+/* Submits to a liar (tests/support/shims/liar.c), reads to the end of the call; returns the final state, 0 for an ERROR. */
 static uint32_t lie(struct conn *c, uint32_t tag, const char *mode, uint32_t flags)
 {
     submit(c, tag, mode, "", NULL, flags);

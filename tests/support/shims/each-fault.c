@@ -164,7 +164,7 @@ int main(int argc, char **argv)
         i++;
     }
     if (i + 1 >= argc || !runs) {
-        fputs("each-fault: see the top of tests/support/each-fault.c\n", stderr);
+        fputs("each-fault: see the top of tests/support/shims/each-fault.c\n", stderr);
         return 2;
     }
     if (scale && atoi(scale) > 1)

@@ -36,7 +36,7 @@ def read_schema(path):
     return messages
 
 
-SCHEMA = read_schema(os.path.join(HERE, '../../proto/wsd.proto'))
+SCHEMA = read_schema(os.path.join(HERE, '../../../proto/wsd.proto'))
 
 
 def varint(n):

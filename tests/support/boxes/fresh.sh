@@ -7,8 +7,8 @@
 # this script and take every mount with them. Needs root.
 #   fresh.sh [COMMAND]     runs only that command in a fresh root (for a person who looks into something)
 if [ "${1:-}" != --inside ]; then
-  # shellcheck source=lib.sh
-  . "$(dirname "$0")/lib.sh"
+  # shellcheck source=../lib.sh
+  . "$(dirname "$0")/../lib.sh"
 fi
 set -u -o pipefail
 
