@@ -27,13 +27,6 @@ read_again() { # LINES
     kill -HUP "$WSD_PID"
     wait_until eval '[ "$(n_read)" -gt '"$before"' ]'
 }
-says() { # CODE WORDS COMMAND...
-    local code=$1 words=$2
-    shift 2
-    expect_exit "$code" "$@" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-    cat "$WORK/err"
-    [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qF -e "$words" "$WORK/err"
-}
 with_groups() { # GROUPS COMMAND...
     local GROUP_ID=$1
     shift
@@ -59,14 +52,14 @@ check "alice's job runs" wait_until still_runs
 # --- a stranger ----------------------------------------------------------------------------------------------------------
 
 stranger_by_wsctl() {
-    says 66 "no such job" bob status "$id" && says 66 "no such job" bob cancel "$id" && says 66 "no such job" bob await "$id" &&
+    refused 66 "no such job" bob status "$id" && refused 66 "no such job" bob cancel "$id" && refused 66 "no such job" bob await "$id" &&
         [ -z "$(bob --json list)" ] && ! bob --json workers | grep "\"uid\":$ALICE"
 }
 nothing_to_administer() {
-    local key='[access] administer in wsd.conf'
-    says 77 "$key" bob pause && says 77 "$key" bob resume && says 77 "$key" bob drain && says 77 "$key" bob pause spin &&
-        says 77 "$key" bob limit spin 1 && says 77 "$key" bob workers set 3 && says 77 "$key" bob limits max-run=1h &&
-        says 77 "$key" bob limits --user $BOB max-jobs-per-user=9 && says 77 "$key" bob pause --tag t && says 77 "$key" bob limit --tag t 1
+    local key='\[access\] administer in wsd.conf'
+    refused 77 "$key" bob pause && refused 77 "$key" bob resume && refused 77 "$key" bob drain && refused 77 "$key" bob pause spin &&
+        refused 77 "$key" bob limit spin 1 && refused 77 "$key" bob workers set 3 && refused 77 "$key" bob limits max-run=1h &&
+        refused 77 "$key" bob limits --user $BOB max-jobs-per-user=9 && refused 77 "$key" bob pause --tag t && refused 77 "$key" bob limit --tag t 1
 }
 check "a stranger sees, cancels and awaits nothing of alice's" stranger_by_wsctl
 check "and administers nothing; each refusal names the key" nothing_to_administer
@@ -79,8 +72,8 @@ check "and the job runs on" still_runs
 batch_of_alice() {
     local batch
     batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
-    says 66 "no such job or batch" bob status "$batch" && says 66 "no such job or batch" bob cancel "$batch" &&
-        says 66 "no such job" bob await "$batch" && [ -z "$(bob --json list --batch "$batch")" ] &&
+    refused 66 "no such job or batch" bob status "$batch" && refused 66 "no such job or batch" bob cancel "$batch" &&
+        refused 66 "no such job" bob await "$batch" && [ -z "$(bob --json list --batch "$batch")" ] &&
         [ "$(bob cancel --batch "$batch")" = "cancelled 0 jobs" ] &&
         as $BOB "$TRESPASS" "$batch" status=66 await=66 cancel=66 batch-status=66 batch-await=66 batch-cancel=66 list-batch=66 \
             cancel-of-batch=66 after=66 batch-open=0 ping=0 &&
@@ -127,26 +120,26 @@ check "his primary group counts, too" eval 'read_again "[access]\nadminister = @
 read_again "[access]\ncancel = $BOB\n"
 check "cancel: without seeing" by_hand status=66 cancel=0
 check "alice's job is cancelled" expect_exit 130 as $ALICE "$CTL" await "$id"
-logged() { # WORDS: the log has them, of alice's job or batch, and who it was
+logged_by_bob() { # WORDS: the log has them, of alice's job or batch, and who it was
     grep -q "$1 of user $ALICE: $2 by user $BOB\$" "$WSD_LOG" || { tail -n 5 "$WSD_LOG"; return 1; }
 }
-check "and the log says by whom" logged "job $id" cancelled
+check "and the log says by whom" logged_by_bob "job $id" cancelled
 others_actions() { # each of them, by one who is not root
     local batch dead
-    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged "batch $batch" cancelled || return 1
+    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged_by_bob "batch $batch" cancelled || return 1
     read_again "[access]\ncancel = $BOB\nsee = $BOB\n"
     id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-followed=130 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
-        logged "job $id" cancelled || return 1
+        logged_by_bob "job $id" cancelled || return 1
     dead=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3)
-    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead requeue "$dead" && logged "job $dead" "queued again" || return 1
-    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead drop "$dead" && logged "job $dead" dropped
+    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead requeue "$dead" && logged_by_bob "job $dead" "queued again" || return 1
+    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead drop "$dead" && logged_by_bob "job $dead" dropped
 }
 check "so it does of batches, followed jobs and dead ones" others_actions
 
 # --- submit ---------------------------------------------------------------------------------------------------------------
 
 read_again "[access]\nsubmit = $ALICE @$FRIENDS\n"
-check "submit: who is in no rule is told at once, with the key" says 77 '[access] submit in wsd.conf' bob submit echo x
+check "submit: who is in no rule is told at once, with the key" refused 77 '\[access\] submit in wsd.conf' bob submit echo x
 check "by frames, too" by_hand ping=77
 check "with the group he may" with_groups $FRIENDS bob submit echo x
 check "alice may" as $ALICE "$CTL" submit echo x
@@ -191,15 +184,15 @@ check "rules that are wrong change nothing" kept
 # --- plugins ----------------------------------------------------------------------------------------------------------------
 
 read_again "[plugin echo]\nusers = $ALICE\n"
-check "a plugin for alice alone: bob is refused with the key" says 77 '[plugin echo] users in wsd.conf' bob submit echo x
+check "a plugin for alice alone: bob is refused with the key" refused 77 '\[plugin echo\] users in wsd.conf' bob submit echo x
 check "by frames, too" by_hand submit=77 array=77 input-file=77 after=66 plugins=0
 check "others he may use" expect_output 5 bob submit fib 5
 check "alice may" as $ALICE "$CTL" submit echo x
 check "detached, and gone before the answer" eval 'bob submit --detach echo x; [ $? = 77 ]'
 read_again "[plugin echo]\nusers =\n"
 check "for nobody: root may" "$WSCTL" submit echo x
-check "nor by an array" says 77 '[plugin echo] users' as $ALICE "$CTL" map echo ::: x
-check "and alice may not" says 77 '[plugin echo] users' as $ALICE "$CTL" submit echo x
+check "nor by an array" refused 77 '\[plugin echo\] users' as $ALICE "$CTL" map echo ::: x
+check "and alice may not" refused 77 '\[plugin echo\] users' as $ALICE "$CTL" submit echo x
 
 # a schedule has nobody who is asked, when it is due: of a plugin that is for some it runs by the configuration, or as root's
 read_again "[plugin echo]\nusers = $ALICE\n"
@@ -207,7 +200,7 @@ of_some() { # COMMAND...: adds a schedule, and runs it
     "$@" schedule add some --on yearly echo:echo x
 }
 refused_when_due() { # COMMAND...
-    of_some "$@" && says 77 '[plugin echo] users' "$@" schedule run some && "$@" --json schedule list | grep -q '"runs":0.*"last":"refused","exit":77' &&
+    of_some "$@" && refused 77 '\[plugin echo\] users' "$@" schedule run some && "$@" --json schedule list | grep -q '"runs":0.*"last":"refused","exit":77' &&
         "$@" schedule remove some
 }
 check "a schedule of it does not run as bob" refused_when_due bob
@@ -236,8 +229,8 @@ make_files() {
 neither() { # what each file by itself is: a refusal
     local bad
     for bad in "$WORK/files/bob/his" "$WORK/files/open"; do
-        ln -sf "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
-        ln -f "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+        ln -sf "$bad" "$swapped" && refused 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+        ln -f "$bad" "$swapped" && refused 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
     done
 }
 under_races() {

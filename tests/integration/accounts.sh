@@ -71,13 +71,6 @@ start_with() { # KIND
   WSD_PREFIX=()
   chmod 755 "$(dirname "$WSD_SOCKET")"
 }
-fails_with() { # CODE WORDS COMMAND...
-  local wanted=$1 words=$2 status=0
-  shift 2
-  "$@" 2>"$WORK/err" || status=$?
-  cat "$WORK/err"
-  [ "$status" = "$wanted" ] && grep -qF -- "$words" "$WORK/err"
-}
 log_lines() { grep -cF -- "$1" "$WSD_LOG"; }
 log_has() { [ "$(log_lines "$1")" -ge "$2" ]; } # WORDS TIMES
 
@@ -127,7 +120,7 @@ others_go_on() { # COMMAND...: fails as it should, while who has an executor, an
   faults 0
 }
 for_a_while() { # UID WORDS
-  others_go_on fails_with 75 "the user database could not be asked ($2)" as "$1" "$CTL" submit fib 20 &&
+  others_go_on says 75 "the user database could not be asked \($2\)" as "$1" "$CTL" submit fib 20 &&
     expect_output 6765 as "$1" "$CTL" submit fib 20
 }
 silent() {
@@ -138,7 +131,7 @@ silently() { # two of them, who share the question
   as $ALICE "$CTL" submit fib 20 2>"$WORK/other.err" &
   other=$!
   expect_output 6765 as $BOB "$CTL" submit fib 20 || return 1
-  fails_with 75 'the user database could not be asked (no answer in the time of executor-answer)' as $ALICE "$CTL" submit fib 20 || return 1
+  says 75 'the user database could not be asked \(no answer in the time of executor-answer\)' as $ALICE "$CTL" submit fib 20 || return 1
   wait "$other" || status=$?
   cat "$WORK/other.err"
   [ "$status" = 75 ] && [ "$(ps -o nlwp= -p "$WSD_PID")" -le $((threads + 1)) ]

@@ -4,14 +4,10 @@
 # after.sh: jobs that run after others: when they are let go, whom a failure takes along, and what survives a restart.
 . "$(dirname "$0")/../support/lib.sh"
 
+WSD_OPTIONS=(--workers 4)
+
 MAX=1024 # jobs that one may wait for: CODEC_AFTER_MAX
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 4 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
 end_of() { # PID
   wait_for_exit "$1"
 }
@@ -159,7 +155,7 @@ with_key() { # the same key is the same job, whatever it is to run after
   a=$(gate key) && b=$(later --key same --after "$a" echo:echo b) && [ "$(later --key same echo:echo c)" = "$b" ] && is held "$b" || return 1
   open_gate key && expect_output b wsctl await "$b"
 }
-refused() {
+refusals() {
   local a unknown=00000000000000000000000000000000
   expect_exit 66 wsctl submit --after $unknown echo:echo x 2>"$WORK/err" && grep -q "nothing can run after job $unknown" "$WORK/err" &&
     [ "$(wc -l <"$WORK/err")" = 1 ] || return 1
@@ -232,8 +228,7 @@ survive() { # SIGNAL: held jobs are held after a restart, by those that have not
     cat "$WORK/err"
     [ "$status" = 125 ] && grep -q "wsd is ending, and job $b" "$WORK/err" || return 1
     ! gone "$WSD_PID" && is running "$a" || return 1 # it drains: the one that runs is waited for
-    kill -KILL "$WSD_PID"
-    wait "$WSD_PID" 2>/dev/null
+    kill_wsd
     serve || return 1
   else
     restart "$1" || return 1
@@ -286,7 +281,7 @@ check "the client of one that is held goes" its_client_goes
 check "after a batch, with thousands of jobs, too" after_batch
 check "with input of every kind" with_input
 check "with a key" with_key
-check "what cannot be is refused, with words" refused
+check "what cannot be is refused, with words" refusals
 check "at most $MAX, below, at and above" the_limit
 check "each costs units of a turn" in_units
 check "charged, and given back" charged
@@ -301,7 +296,7 @@ check "dead, and queued again" dead_and_again
 check "an end is met once" end_is_met_once
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   others() {

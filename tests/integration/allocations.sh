@@ -66,7 +66,7 @@ verbs() {
     verb '*' schedule add "s$n.$span" --on yearly fib 7 && verb '*' schedule remove "s$n.$span" && verb "$GRAPH" run "$WORK/graph.json" &&
     verb hello submit exec echo hello && verb '*' cancel --all --state queued
 }
-refused() {
+nobody_else_is_served() {
   [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null || ! as $BOB timeout 20 "$CTL" submit fib 20 >/dev/null 2>&1 ||
     { echo "somebody without a right has had a job run"; return 1; }
 }
@@ -87,7 +87,7 @@ each() { # SPAN STRIDE
   for ((n = 1; n <= most; n += step)); do
     was=$bad
     arm "$n" "$span"
-    verbs && refused || bad=$((bad + 1))
+    verbs && nobody_else_is_served || bad=$((bad + 1))
     [ "$(seen)" -le "$most" ] || most=$(seen)
     disarm
     kept || bad=$((bad + 1))

@@ -12,7 +12,7 @@ not_asked() { ! asked; }
 has_request() { # PID: it holds the device
   find /proc/"$1"/fd -lname $DEVICE | grep -q .
 }
-told() { # once
+told_once() { # once
   [ "$(grep -c 'idle CPUs are kept awake' "$WSD_LOG")" = 1 ]
 }
 has_none() { ! has_request "$1"; }
@@ -39,7 +39,7 @@ else
   background wsctl bench --seconds 60 >"$WORK/bench"
   bench=$BACKGROUND_PID
   check "jobs that follow each other closely: it is asked" wait_until asked
-  check "which is told" wait_until told # the kernel hears of it first
+  check "which is told" wait_until told_once # the kernel hears of it first
   kill "$bench"
   wait "$bench" 2>/dev/null
   check "no jobs: it is asked no more" wait_until not_asked
@@ -49,7 +49,7 @@ else
   kill -KILL "$WSD_PID"
   check "wsd is killed: what it asked for goes with it" wait_until not_asked
   wait "$WSD_PID" "$bench" 2>/dev/null # it ends with its wsd
-  check "which was told once" told
+  check "which was told once" told_once
   WSD_PID=''
 
   printf '[pool]\nkeep-awake = no\n' >"$WSD_CONFIG"

@@ -94,7 +94,7 @@ in_order() {
     same "$(seq 3000)" "$(seq 3000 | wsctl map echo)" && same 3000 "$(seq 3000 | wsctl --json map -u echo | grep -c '"batch":"[0-9a-f]\{32\}"')"
 }
 stops() {
-    exits 7 wsctl --quiet map echo:status ::: 0 0 7 0 2>"$WORK/err" && same "wsctl: 7: failed with status 7" "$(cat "$WORK/err")" && exits 9 wsctl map -k echo:status ::: 0 9 0 7 0 2>"$WORK/err" && grep -q "wsctl: 7: " "$WORK/err"
+    expect_exit 7 wsctl --quiet map echo:status ::: 0 0 7 0 2>"$WORK/err" && same "wsctl: 7: failed with status 7" "$(cat "$WORK/err")" && expect_exit 9 wsctl map -k echo:status ::: 0 9 0 7 0 2>"$WORK/err" && grep -q "wsctl: 7: " "$WORK/err"
 }
 batch_is() { # KEY VALUE
     wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
@@ -105,7 +105,7 @@ by_its_id() {
         same 12 "$(wsctl --json list --batch "$ID" | wc -l)" || return 1
     wsctl await "$ID" && batch_is "done" 12 && batch_is failed 0 && batch_is ended true &&
         wsctl --json await "$ID" | grep -q '"total":12' || return 1
-    ID=$(wsctl map --detach -k echo:status ::: 0 0 5 3) && exits 5 wsctl await "$ID" 2>"$WORK/err" &&
+    ID=$(wsctl map --detach -k echo:status ::: 0 0 5 3) && expect_exit 5 wsctl await "$ID" 2>"$WORK/err" &&
         grep -q "2 of 4 jobs did not succeed" "$WORK/err"
 }
 cancelled_by_its_id() {
@@ -115,7 +115,7 @@ cancelled_by_its_id() {
     wait "$BACKGROUND_PID"
     [ $? = 130 ] && batch_is "done" 500 && batch_is failed 500 && batch_is stopped true &&
         ID=$(seq 600001 600050 | wsctl map --detach sleep:sleep) &&
-        same "cancelled 50 jobs" "$(wsctl cancel --batch "$ID")" && exits 130 wsctl await "$ID"
+        same "cancelled 50 jobs" "$(wsctl cancel --batch "$ID")" && expect_exit 130 wsctl await "$ID"
 }
 cancelled_while_mapped() {
     background wsctl map sleep:sleep ::: {600001..600020} 2>"$WORK/err"
@@ -128,18 +128,12 @@ cancelled_while_mapped() {
 no_such_one() {
     local id=0123456789abcdef0123456789abcdef
     for verb in status cancel await; do
-        exits 66 wsctl $verb $id 2>"$WORK/err" || return 1
+        expect_exit 66 wsctl $verb $id 2>"$WORK/err" || return 1
     done
-    [ -z "$(wsctl --json list --batch $id)" ] && exits 64 wsctl list --batch x && exits 64 wsctl map --durable --detach echo ::: 1
+    [ -z "$(wsctl --json list --batch $id)" ] && expect_exit 64 wsctl list --batch x && expect_exit 64 wsctl map --durable --detach echo ::: 1
 }
 mapped_right() { # N COMMAND...
     same "$(seq "$1")" "$(seq "$1" | "${@:2}")"
-}
-exits() { # CODE COMMAND...
-    local want=$1
-    shift
-    "$@"
-    [ $? = "$want" ]
 }
 check "wsctl map: in order, and each item says its batch" in_order
 check "a failure stops the rest, --keep-going does not" stops

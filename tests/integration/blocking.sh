@@ -35,7 +35,7 @@ is_done() {
     [ -e "$WORK/done.$1" ]
 }
 
-says() { # TEXT N
+answer_is() { # TEXT N
     [ "$(cat "$WORK/out.$2")" = "$1" ]
 }
 
@@ -49,7 +49,7 @@ run_at_once() { # SHELL-COMMAND
 }
 
 end_with() { # TEXT
-    of_each open_gate && wait_until of_each is_done && of_each says "$1"
+    of_each open_gate && wait_until of_each is_done && of_each answer_is "$1"
 }
 
 printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"

@@ -4,13 +4,6 @@
 # breaker.sh: a function that crashes again and again is in quarantine a while, and runs apart; others do not notice.
 . "$(dirname "$0")/../support/lib.sh"
 
-exits() { # CODE COMMAND...
-    local wanted=$1 status=0
-    shift
-    "$@" || status=$?
-    [ "$status" = "$wanted" ]
-}
-
 numbers() { # NUMBER TIMES
     for ((k = 0; k < $2; k++)); do
         echo "$1"
@@ -19,7 +12,7 @@ numbers() { # NUMBER TIMES
 
 # Crashes are counted, and the first pause is a second: so until it is refused.
 to_quarantine() { # FUNCTION [ARG]
-    wait_until exits 75 wsctl submit "crash:$1" "${@:2}"
+    wait_until expect_exit 75 wsctl submit "crash:$1" "${@:2}"
 }
 
 crash_once() { # FILE
@@ -130,7 +123,7 @@ others_meanwhile() {
 # The worst of it: two connections whose thousands of open requests are all refused. However fast the machine, they get no more of
 # the loop than REFUSAL_USEC of daemon/frontend/peer.c has for each, and others are served meanwhile.
 REFUSAL_USEC=32
-refused() { # JOBS
+many_refused() { # JOBS
     [ "$(counter jobs_refused)" -ge "$1" ]
 }
 refusals_have_their_share() {
@@ -141,9 +134,9 @@ refusals_have_their_share() {
     wsctl plugin release crash:segv >"$WORK/released" 2>&1
     wait_until refused_for_long || return 1
     background "$BUILD/tests/support/clients/load" -x -p 2 -w 2000 -n 2000000000 crash:segv >/dev/null 2>&1
-    wait_until refused $(($(counter jobs_refused) + 10000)) || return 1 # what was read before there was a reason not to
+    wait_until many_refused $(($(counter jobs_refused) + 10000)) || return 1 # what was read before there was a reason not to
     done_before=$(succeeded) began=$(microseconds) from=$(counter jobs_refused)
-    wait_until refused $((from + 60000)) || return 1
+    wait_until many_refused $((from + 60000)) || return 1
     from=$(($(counter jobs_refused) - from)) usec=$(($(microseconds) - began))
     kill "$load" "$BACKGROUND_PID"
     pkill -P "$load,$BACKGROUND_PID"
@@ -157,8 +150,8 @@ refused_for_long() { # no trial comes meanwhile
 
 # Refused from the first item on: with --keep-going each item is told, without it the first.
 both_maps() {
-    seq 50 | exits 75 wsctl map -j 10 --keep-going crash:divide 2>"$WORK/all" >"$WORK/none" &&
-        seq 50 | exits 75 wsctl map -j 10 crash:divide 2>"$WORK/first"
+    seq 50 | expect_exit 75 wsctl map -j 10 --keep-going crash:divide 2>"$WORK/all" >"$WORK/none" &&
+        seq 50 | expect_exit 75 wsctl map -j 10 crash:divide 2>"$WORK/first"
 }
 map_is_refused() {
     to_quarantine divide || return 1

@@ -10,18 +10,18 @@
 
 FILE=$WORK/bad.conf
 
-says() { # CODE WORDS: --check-config of $FILE
+file_says() { # CODE WORDS: --check-config of $FILE
   expect_exit "$1" timeout 20 wsd --config "$FILE" --check-config >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
   cat "$WORK/err"
   [ ! -s "$WORK/out" ] && grep -qF -- "$2" "$WORK/err" && [ "$(grep -c '' "$WORK/err")" = 1 ]
 }
 wrong() { # TEXT WORDS: behind FILE:
   printf '%b' "$1" >"$FILE"
-  says 64 "wsd: $FILE:$2"
+  file_says 64 "wsd: $FILE:$2"
 }
 warned() { # TEXT WORDS
   printf '%b' "$1" >"$FILE"
-  says 0 "wsd: warning: $FILE:$2"
+  file_says 0 "wsd: warning: $FILE:$2"
 }
 quiet() { # TEXT
   printf '%b' "$1" >"$FILE"
@@ -59,10 +59,10 @@ several() { # all of them, not the first
 check "each fault is said" several
 
 fifo() {
-  mkfifo "$WORK/fifo.conf" && FILE=$WORK/fifo.conf says 64 "wsd: $WORK/fifo.conf: it is no regular file" || return 1
+  mkfifo "$WORK/fifo.conf" && FILE=$WORK/fifo.conf file_says 64 "wsd: $WORK/fifo.conf: it is no regular file" || return 1
   for key in certificate key ca crl user-map; do
     printf '[tls]\nlisten = :0\ncertificate = /x\nkey = /x\nca = /x\nuser-map = /x\n%s = %s\n' "$key" "$WORK/fifo.conf" >"$FILE"
-    says 64 "wsd: [tls] $key: $WORK/fifo.conf: it is no regular file" || return 1
+    file_says 64 "wsd: [tls] $key: $WORK/fifo.conf: it is no regular file" || return 1
   done
 }
 check "a FIFO is refused, not waited for" fifo
@@ -94,7 +94,7 @@ reload() { # TEXT: it is in force
   n_read=$((n_read + 1))
   kill -HUP "$WSD_PID" && wait_until eval '[ "$(grep -c "the configuration was read again" "$WSD_LOG")" = '$n_read' ]'
 }
-refused() { # TEXT WORDS
+reload_refused() { # TEXT WORDS
   printf '%b' "$1" >"$WSD_CONFIG"
   kill -HUP "$WSD_PID" && wait_until grep -qF -- "$2" "$WSD_LOG" && wait_until grep -q 'the configuration stays as it was' "$WSD_LOG"
 }
@@ -114,7 +114,7 @@ fi
 stop_wsd
 : >"$WSD_CONFIG"
 start_wsd --plugin-dir "$TEST_PLUGINS" || exit 1
-check "a reload refuses what each job would fail with" refused '[sandbox]\nwritable = /no/such\n' \
+check "a reload refuses what each job would fail with" reload_refused '[sandbox]\nwritable = /no/such\n' \
   "$WSD_CONFIG:2: [sandbox] writable: /no/such: No such file or directory"
 warns() {
   reload '[plugin fib.so]\nmax-run = 1s\n' && grep -qF "$WSD_CONFIG:2: [plugin fib.so]: names of plugins" "$WSD_LOG"

@@ -16,10 +16,7 @@ clocks() { # REALTIME BOOTTIME: seconds ahead of the real ones
 }
 head -c 16 /dev/zero >"$WORK/clocks"
 start() {
-  background env LD_PRELOAD="$BUILD/tests/support/shims/clocks.so" CLOCKS_FILE="$WORK/clocks" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
-    --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET"
+  serve_with LD_PRELOAD="$BUILD/tests/support/shims/clocks.so" CLOCKS_FILE="$WORK/clocks"
 }
 start || exit 1
 
@@ -126,4 +123,4 @@ check "set back a little, no run comes twice" a_little_back
 check "in the night when a clock is turned back, a time that has run does not run again" repeated
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"

@@ -65,13 +65,6 @@ no_rights() { # PID
 runs_as() { # PID UID GID GROUPS
   has "$1" Uid "$2 $2 $2 $2" && has "$1" Gid "$3 $3 $3 $3" && has "$1" Groups "$4" && no_rights "$1"
 }
-says() { # CODE WORDS COMMAND...
-  local code=$1 words=$2
-  shift 2
-  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-  cat "$WORK/err"
-  grep -qE "$words" "$WORK/err"
-}
 
 # --- the helper by itself ------------------------------------------------------------------------------------------------
 
@@ -158,23 +151,18 @@ running() { # N
 asks() { # UID FILE: a job that is not to be run again, in the background
   background as "$1" "$CTL" submit sleep 600000 2>"$2"
 }
-told() { # PID CODE
-  local status=0
-  wait_for_exit "$1" || status=$?
-  [ "$status" = "$2" ] || { echo "told $status"; return 1; }
-}
 asks $ALICE "$WORK/alices.err"
 alices_client=$BACKGROUND_PID
 asks $BOB "$WORK/bobs.err"
 bobs_client=$BACKGROUND_PID
 check "both have work" wait_until running 2
 check "alice kills her own executor" as $ALICE kill -KILL "$alices"
-if told "$alices_client" 125; then ok "her job is interrupted"; else fail "her job is interrupted"; fi
+if expect_exit 125 wait_for_exit "$alices_client"; then ok "her job is interrupted"; else fail "her job is interrupted"; fi
 check "she goes on, in another one" expect_output 6765 submit $ALICE fib 20
 check "bob's is the same as before" expect_output "$bobs" executor_of $BOB
 
 kill -KILL "$helper"
-if told "$bobs_client" 125; then ok "wsd-spawn is killed: executors die with it"; else fail "wsd-spawn is killed" "bob's job is not told of"; fi
+if expect_exit 125 wait_for_exit "$bobs_client"; then ok "wsd-spawn is killed: executors die with it"; else fail "wsd-spawn is killed" "bob's job is not told of"; fi
 check "root's own, which it had not started, goes on" expect_output "$roots" "$WSCTL" submit hostile:whoami
 check "another one is started for alice" expect_output 6765 submit $ALICE fib 20
 check "and for bob" expect_output 6765 submit $BOB fib 20
@@ -352,7 +340,7 @@ asks $BOB "$WORK/bobs.err"
 bobs_client=$BACKGROUND_PID
 check "bob has work" wait_until running 1
 kill -KILL "$helper"
-if told "$bobs_client" 125; then ok "it is killed: executors die with it"; else fail "it is killed" "bob's job is not told of"; fi
+if expect_exit 125 wait_for_exit "$bobs_client"; then ok "it is killed: executors die with it"; else fail "it is killed" "bob's job is not told of"; fi
 check "wsd goes on with the next one" expect_output 6765 submit $ALICE fib 20
 check "which is another process" test "$(helper_of "$unit")" != "$helper"
 helper=$(helper_of "$unit") alices=$(executor_of $ALICE)

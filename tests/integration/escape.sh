@@ -13,7 +13,7 @@ F=${H//\//} # as the name of a file
 LIAR=$BUILD/tests/support/shims/liar
 PRINTABLE=$SRC/tests/support/printable.py
 
-says() { # [--stderr] COMMAND...
+prints() { # [--stderr] COMMAND...
     "$PRINTABLE" "$@" >>"$WORK/found" || return 0 # all of them are shown at the end
 }
 clean() {
@@ -26,8 +26,8 @@ walk() { # NAME COMMAND...
     check "$1" clean
 }
 both() { # ARGUMENTS...: for people and as JSON
-    says wsctl "$@"
-    says wsctl --json "$@"
+    prints wsctl "$@"
+    prints wsctl --json "$@"
 }
 
 # --- what any verb may be given -------------------------------------------------------------------------------------------
@@ -54,17 +54,17 @@ any_arguments() { # VERB
         both "$verb" "$sub" "$H" "$H"
     done
     for option in $(options "$verb"); do
-        says wsctl "$verb" "${few[@]}" "$option=$H" escapes
-        [ -z "${WSD_THOROUGH:-}" ] || says wsctl "$verb" "${few[@]}" escapes "$option" "$H"
+        prints wsctl "$verb" "${few[@]}" "$option=$H" escapes
+        [ -z "${WSD_THOROUGH:-}" ] || prints wsctl "$verb" "${few[@]}" escapes "$option" "$H"
     done
 }
 any_verb() {
-    says wsctl "$H"
-    says wsctl "--$H"
-    says env WSD_SOCKET="$WORK/$F" wsctl ping
-    says env WSD_HOST="$H:1" wsctl ping
-    says env WSD_CONFIG="$WORK/$F" wsctl list
-    says wsctl --socket "$WORK/$F" --json ping
+    prints wsctl "$H"
+    prints wsctl "--$H"
+    prints env WSD_SOCKET="$WORK/$F" wsctl ping
+    prints env WSD_HOST="$H:1" wsctl ping
+    prints env WSD_CONFIG="$WORK/$F" wsctl list
+    prints wsctl --socket "$WORK/$F" --json ping
 }
 
 # --- each verb, with what it alone has --------------------------------------------------------------------------------------
@@ -83,30 +83,30 @@ hostile_jobs() {
 }
 
 walk_submit() {
-    says --stderr wsctl submit escapes "$H"
-    says wsctl --json submit escapes "$H"
-    says --stderr wsctl submit escapes-load
-    says --stderr wsctl submit "./$F.so:f"
-    says --stderr wsctl submit "escapes:$H"
-    says --stderr wsctl submit --input "$WORK/$F/none" escapes
-    says --stderr wsctl submit --output "$WORK/$F" escapes
-    says --stderr wsctl submit --output "$WORK/none/$F" escapes
-    says --stderr wsctl submit --key "$H-other" --durable escapes "$H"
-    says --stderr wsctl submit --local "./$F.so"
-    says --stderr wsctl submit --local --plugin-dir "$WORK/$F" "$F"
-    says --stderr wsctl submit --local sleep "$H"
-    says --stderr wsctl submit --local --plugin-dir "$TEST_PLUGINS" self "$H"
-    (cd "$WORK/$F" && cp "$PLUGINS/fib.so" . && says --stderr wsctl submit ./fib.so 3 && says --stderr wsctl submit fib.so "$H" && says --stderr wsctl submit ./none)
+    prints --stderr wsctl submit escapes "$H"
+    prints wsctl --json submit escapes "$H"
+    prints --stderr wsctl submit escapes-load
+    prints --stderr wsctl submit "./$F.so:f"
+    prints --stderr wsctl submit "escapes:$H"
+    prints --stderr wsctl submit --input "$WORK/$F/none" escapes
+    prints --stderr wsctl submit --output "$WORK/$F" escapes
+    prints --stderr wsctl submit --output "$WORK/none/$F" escapes
+    prints --stderr wsctl submit --key "$H-other" --durable escapes "$H"
+    prints --stderr wsctl submit --local "./$F.so"
+    prints --stderr wsctl submit --local --plugin-dir "$WORK/$F" "$F"
+    prints --stderr wsctl submit --local sleep "$H"
+    prints --stderr wsctl submit --local --plugin-dir "$TEST_PLUGINS" self "$H"
+    (cd "$WORK/$F" && cp "$PLUGINS/fib.so" . && prints --stderr wsctl submit ./fib.so 3 && prints --stderr wsctl submit fib.so "$H" && prints --stderr wsctl submit ./none)
 }
 walk_map() {
-    says --stderr wsctl map escapes ::: "$H" "b$H"
-    says wsctl --json map escapes ::: "$H"
-    says --stderr wsctl map --unordered escapes ::: "$H" b
-    says --stderr wsctl map --output-dir "$WORK/$F" escapes ::: "$H"
-    says --stderr wsctl map "./$F.so" ::: a
-    says --stderr sh -c 'printf "%s\0" "$1" "$1" | wsctl map -0 escapes' sh "$H"
-    says --stderr sh -c 'printf "%s\n" "$1" "$1" | wsctl map escapes {}' sh "$H"
-    says --stderr wsctl map escapes ::: "$(head -c 60000 /dev/zero | tr '\0' '\033')"
+    prints --stderr wsctl map escapes ::: "$H" "b$H"
+    prints wsctl --json map escapes ::: "$H"
+    prints --stderr wsctl map --unordered escapes ::: "$H" b
+    prints --stderr wsctl map --output-dir "$WORK/$F" escapes ::: "$H"
+    prints --stderr wsctl map "./$F.so" ::: a
+    prints --stderr sh -c 'printf "%s\0" "$1" "$1" | wsctl map -0 escapes' sh "$H"
+    prints --stderr sh -c 'printf "%s\n" "$1" "$1" | wsctl map escapes {}' sh "$H"
+    prints --stderr wsctl map escapes ::: "$(head -c 60000 /dev/zero | tr '\0' '\033')"
 }
 walk_run() {
     local n=0 graph
@@ -116,21 +116,21 @@ walk_run() {
         '{"nodes":[{"name":"a","plugin":"fib","timeout":"\u001b]0;\u202e"}]}' '{"nodes":[{"name":"a","plugin":"fib","input":"\u001b]0;\u202e"}]}'; do
         n=$((n + 1))
         printf '%s' "$graph" >"$WORK/$F/$n$F"
-        says --stderr wsctl run "$WORK/$F/$n$F"
-        says wsctl --json run "$WORK/$F/$n$F"
-        says wsctl run --dot - --dry-run "$WORK/$F/$n$F"
+        prints --stderr wsctl run "$WORK/$F/$n$F"
+        prints wsctl --json run "$WORK/$F/$n$F"
+        prints wsctl run --dot - --dry-run "$WORK/$F/$n$F"
     done
-    says --stderr wsctl run --output-dir "$WORK/none/$F" "$WORK/$F/1$F"
-    says --stderr wsctl run "$WORK/$F/none"
+    prints --stderr wsctl run --output-dir "$WORK/none/$F" "$WORK/$F/1$F"
+    prints --stderr wsctl run "$WORK/$F/none"
 }
 walk_await() {
-    says --stderr wsctl await "${liars[@]}"
-    says wsctl --json await "${liars[@]}"
-    says --stderr wsctl await "$batch"
+    prints --stderr wsctl await "${liars[@]}"
+    prints wsctl --json await "${liars[@]}"
+    prints --stderr wsctl await "$batch"
 }
 walk_attach() {
-    says --stderr wsctl attach "${liars[@]}"
-    says wsctl --json attach "${liars[@]}"
+    prints --stderr wsctl attach "${liars[@]}"
+    prints wsctl --json attach "${liars[@]}"
 }
 walk_status() {
     local id
@@ -140,7 +140,7 @@ walk_list() {
     both list
     both list --key "$H"
     both list --plugin "$H"
-    says timeout 2 wsctl list --watch --delay 500ms
+    prints timeout 2 wsctl list --watch --delay 500ms
 }
 walk_cancel() { both cancel --plugin "$H"; both cancel --dry-run --plugin "$H"; both cancel --dry-run --all; }
 walk_dead() { both dead list; both dead retry "${liars[0]}"; both dead drop "${liars[0]}"; }
@@ -163,49 +163,49 @@ walk_plugin() {
     done
 }
 walk_ping() { both ping; }
-walk_bench() { says --stderr wsctl bench --count 3 escapes "$H"; }
+walk_bench() { prints --stderr wsctl bench --count 3 escapes "$H"; }
 walk_stats() { both stats; }
 walk_workers() { both workers; }
 walk_top() {
-    says wsctl top --batch --iterations 2 --delay 100ms
-    says wsctl top --json --iterations 2 --delay 100ms
-    says --screen timeout 3 wsctl top --iterations 2 --delay 200ms
-    says env TERM="$H" wsctl top
+    prints wsctl top --batch --iterations 2 --delay 100ms
+    prints wsctl top --json --iterations 2 --delay 100ms
+    prints --screen timeout 3 wsctl top --iterations 2 --delay 200ms
+    prints env TERM="$H" wsctl top
 }
 walk_trace() {
     wsctl submit asked-text
-    wsctl trace --start && says wsctl trace --stop -o -
-    says wsctl trace --seconds 0.1 -o "$WORK/$F/trace"
-    says wsctl trace --seconds 0.1 -o "$WORK/none/$F"
+    wsctl trace --start && prints wsctl trace --stop -o -
+    prints wsctl trace --seconds 0.1 -o "$WORK/$F/trace"
+    prints wsctl trace --seconds 0.1 -o "$WORK/none/$F"
 }
 walk_pause() { both pause "./$F.so"; both pause "escapes:$H"; both list; }
 walk_limit() { both limit "./$F.so" 3; both limit; both limit "$H" none; }
 walk_limits() { both limits; both limits "$H=1"; both limits "max-jobs=$H"; both limits --user "$H"; }
 walk_resume() { both resume "./$F.so"; both resume "escapes:$H"; }
-walk_drain() { says timeout 5 wsctl drain --wait "$H"; wsctl resume; }
+walk_drain() { prints timeout 5 wsctl drain --wait "$H"; wsctl resume; }
 walk_version() { both version; }
 walk_complete() {
     local words
     for words in "submit " "submit e" "status " "cancel " "schedule remove " "plugin show " "submit --output=$H" "limit "; do
         # shellcheck disable=SC2086 # words
-        says wsctl complete ${words% } ""
+        prints wsctl complete ${words% } ""
     done
-    says wsctl complete submit "--$H=" && says wsctl complete "$H" ""
+    prints wsctl complete submit "--$H=" && prints wsctl complete "$H" ""
 }
 
 # --- wsd ------------------------------------------------------------------------------------------------------------------
 
 wsd_itself() {
     printf '[limits]\n%s = 1\n' "$H" >"$WORK/$F/conf"
-    says wsd "$H"
-    says wsd "--$H"
-    says wsd --config "$WORK/$F/none"
-    says wsd --check-config --config "$WORK/$F/conf"
-    says wsd --config "$WORK/$F/conf" --socket "$WORK/x"
-    says wsd --config /dev/null --socket "$WORK/none/$F"
-    says wsd --config /dev/null --socket "$WORK/x" --log-level "$H"
-    says wsd --config /dev/null --socket "$WORK/x" --state-dir "/dev/null/$F"
-    says wsd --print-config --config /dev/null --plugin-dir "$WORK/$F"
+    prints wsd "$H"
+    prints wsd "--$H"
+    prints wsd --config "$WORK/$F/none"
+    prints wsd --check-config --config "$WORK/$F/conf"
+    prints wsd --config "$WORK/$F/conf" --socket "$WORK/x"
+    prints wsd --config /dev/null --socket "$WORK/none/$F"
+    prints wsd --config /dev/null --socket "$WORK/x" --log-level "$H"
+    prints wsd --config /dev/null --socket "$WORK/x" --state-dir "/dev/null/$F"
+    prints wsd --print-config --config /dev/null --plugin-dir "$WORK/$F"
 }
 # Seen through JSON, where wsctl would write \u001b for what it had to escape itself.
 escaped_in_wsd() {

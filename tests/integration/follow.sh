@@ -10,7 +10,7 @@ mkfifo "$FIFO"
 exec 9<>"$FIFO"
 
 tell() { echo "$*" >&9; }
-says() { grep -qx "$2" "$1"; } # FILE LINE
+has_line() { grep -qx "$2" "$1"; } # FILE LINE
 
 same() { # WANTED GOT
   [ "$1" = "$2" ] && return 0
@@ -32,11 +32,11 @@ attached() {
   wait_until is_in running "$id" || return 1
   wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
-  wait_until says "$WORK/a.out" first || return 1
+  wait_until has_line "$WORK/a.out" first || return 1
   wsctl --json attach "$id" >"$WORK/b.out" 2>"$WORK/b.err" & # a second one
   wait_until grep -q '"output":"Zmlyc3QK"' "$WORK/b.out" || return 1
-  tell out second && wait_until says "$WORK/a.out" second || return 1
-  tell say 'half way' && wait_until says "$WORK/a.err" 'half way' || return 1
+  tell out second && wait_until has_line "$WORK/a.out" second || return 1
+  tell say 'half way' && wait_until has_line "$WORK/a.err" 'half way' || return 1
   tell progress 2 3 && wait_until grep -q '"event":"progress","id":"'"$id"'","done":2,"total":3' "$WORK/b.out" || return 1
   wait_until grep -q '"event":"message","id":"'"$id"'","level":6,"text":"half way"' "$WORK/b.out" || return 1
   tell end 7
@@ -51,7 +51,7 @@ late() { # one that is not detached: from now on
   wsctl submit teller "$FIFO" >"$WORK/s.out" 2>/dev/null &
   submitter=$!
   tell out before
-  wait_until says "$WORK/s.out" before || return 1
+  wait_until has_line "$WORK/s.out" before || return 1
   id=$(wsctl --json list --state running | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
   wsctl --json attach "$id" >"$WORK/a.out" &
   pid=$!
@@ -71,10 +71,10 @@ several() {
   exec 8<>"$WORK/other"
   wsctl attach "$one" "$two" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
-  tell out a1 && wait_until says "$WORK/a.out" a1 || return 1
-  echo out b1 >&8 && wait_until says "$WORK/a.out" b1 || return 1
-  tell out a2 && wait_until says "$WORK/a.out" a2 || return 1
-  echo say hello >&8 && wait_until says "$WORK/a.err" "$two: hello" || return 1
+  tell out a1 && wait_until has_line "$WORK/a.out" a1 || return 1
+  echo out b1 >&8 && wait_until has_line "$WORK/a.out" b1 || return 1
+  tell out a2 && wait_until has_line "$WORK/a.out" a2 || return 1
+  echo say hello >&8 && wait_until has_line "$WORK/a.err" "$two: hello" || return 1
   tell end 0
   echo end 3 >&8
   expect_exit 3 wait "$pid" &&
@@ -95,7 +95,7 @@ detach() { # Ctrl-C leaves the job alone
   tell out here
   wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
-  wait_until says "$WORK/a.out" here || return 1
+  wait_until has_line "$WORK/a.out" here || return 1
   kill -INT "$pid"
   expect_exit 130 wait "$pid" && same 'wsctl: detached: the job goes on' "$(cat "$WORK/a.err")" && is_in running "$id" || return 1
   tell end 0

@@ -17,7 +17,7 @@ fill() {
   head -c 4000000 /dev/zero >"$STATE/filler" 2>/dev/null
   [ "$(df --output=avail "$STATE" | tail -n 1)" -eq 0 ]
 }
-refused() {
+refused_for_room() {
   expect_exit 75 wsctl submit --durable echo "$1" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
   grep -q '^wsctl: echo: .*the file system is full' "$WORK/err" || { cat "$WORK/err"; return 1; }
 }
@@ -36,7 +36,7 @@ is_sound() {
 state_is() { # ID STATE
   wsctl --json status "$1" | grep -q "\"state\":\"$2\""
 }
-serve() {
+start_there() {
   start_wsd --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$STATE"
 }
 
@@ -49,7 +49,7 @@ refuses_and_recovers() {
   for _ in {1..500}; do
     wsctl submit --durable --detach --input "$WORK/piece" echo >/dev/null 2>&1 || break
   done
-  refused now || return 1
+  refused_for_room now || return 1
   expect_output 6765 wsctl submit fib 20 || return 1
   expect_output there wsctl submit echo there || return 1
   : >"$WORK/gate"
@@ -91,9 +91,8 @@ survives_a_restart() {
   local id
   id=$(wsctl submit --durable --detach echo kept) && wsctl await "$id" >/dev/null || return 1
   fill || return 1
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
-  serve || return 1
+  kill_wsd
+  start_there || return 1
   expect_output kept wsctl await "$id" || return 1
   rm "$STATE/filler"
   expect_output after wsctl submit --durable echo after && is_sound
@@ -104,14 +103,14 @@ full_from_the_start() {
   wait_for_exit "$WSD_PID" || return 1
   rm -f "$STATE"/*
   fill || return 1
-  serve || return 1
-  refused first || return 1
+  start_there || return 1
+  refused_for_room first || return 1
   rm "$STATE/filler"
   expect_output after wsctl submit --durable echo after && is_sound
 }
 
 head -c 20000 /dev/urandom >"$WORK/piece"
-serve || exit 1
+start_there || exit 1
 check "no room: refused with the reason, running ones end, it recovers" refuses_and_recovers
 check "no room: what cannot be marked waits" waits_for_room
 check "no room at a restart: what is there is read" survives_a_restart

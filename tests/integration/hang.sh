@@ -4,14 +4,6 @@
 # hang.sh: jobs that run too long, jobs that heed nothing, executors that stop: none holds a drain or other jobs.
 . "$(dirname "$0")/../support/lib.sh"
 
-fails_with() { # CODE WORDS COMMAND...
-    local wanted=$1 words=$2 status=0
-    shift 2
-    "$@" 2>"$WORK/err" || status=$?
-    cat "$WORK/err"
-    [ "$status" = "$wanted" ] && grep -q -- "$words" "$WORK/err"
-}
-
 running() {
     wsctl --json list >"$WORK/list" && grep -q '"state":"running"' "$WORK/list"
 }
@@ -95,16 +87,16 @@ max-run = 100ms
 max-run = 1h
 CONF
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
-check "max-run of [limits]: 124, and says which" fails_with 124 "longer than max-run = 400ms of \[limits\] in wsd.conf" wsctl submit spin:spin
-check "max-run of [plugin]: 124, and says which" fails_with 124 "longer than max-run = 100ms of \[plugin sleep\] in wsd.conf" wsctl submit sleep:sleep 20000
-check "a shorter --timeout comes first" fails_with 124 "its time was up" wsctl submit --timeout 50ms spin:spin
+check "max-run of [limits]: 124, and says which" says 124 "longer than max-run = 400ms of \[limits\] in wsd.conf" wsctl submit spin:spin
+check "max-run of [plugin]: 124, and says which" says 124 "longer than max-run = 100ms of \[plugin sleep\] in wsd.conf" wsctl submit sleep:sleep 20000
+check "a shorter --timeout comes first" says 124 "its time was up" wsctl submit --timeout 50ms spin:spin
 each_item() { # of one message: what holds for the first job of an array holds for the others
   wsctl --json map -k -j 3 sleep:sleep ::: 20000 20000 20000 >"$WORK/items" 2>/dev/null
   [ $? = 124 ] && [ "$(grep -c '"state":"timed-out"' "$WORK/items")" = 3 ]
 }
 check "max-run of each item of an array" each_item
-check "a longer one does not" fails_with 124 "longer than max-run = 400ms" wsctl submit --timeout 1h spin:spin
-check "one that heeds nothing: the same" fails_with 124 "longer than max-run = 400ms .*did not heed" wsctl submit spin:deaf
+check "a longer one does not" says 124 "longer than max-run = 400ms" wsctl submit --timeout 1h spin:spin
+check "one that heeds nothing: the same" says 124 "longer than max-run = 400ms .*did not heed" wsctl submit spin:deaf
 check "time enough: 0" expect_output 6765 wsctl submit fib 20
 stop_wsd
 

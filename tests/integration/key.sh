@@ -4,12 +4,6 @@
 # key.sh: the same user and the same key are the same job: while it waits, runs, has ended, and after a restart.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
 n_jobs() {
   wsctl --json list | wc -l
 }
@@ -74,8 +68,7 @@ after_a_restart() {
   local first second n
   first=$(wsctl submit --durable --detach --key restart echo first) && expect_output first wsctl await "$first" || return 1
   n=$(wsctl --json list | grep -c '"durable":true')
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   serve || return 1
   second=$(wsctl submit --durable --detach --key restart echo second) || return 1
   [ "$first" = "$second" ] && expect_output first wsctl submit --key restart echo third || return 1
@@ -95,7 +88,7 @@ id_and_output() { # ARGUMENT...: of one submit; when the next wsctl asks the job
 briefly() { # from here on ends are kept for a second
   printf '[limits]\nkeep-results = 1s\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
   kill -HUP "$WSD_PID"
-  wait_until grep -q 'was read again' "$WORK/log"
+  wait_until grep -q 'was read again' "$WSD_LOG"
 }
 limits() {
   local key
@@ -121,4 +114,4 @@ check "when its end has expired it is another job" expired
 check "also where it was durable" expired --durable
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"

@@ -39,7 +39,7 @@ lines() {
 }
 check "no line of it is made up by a client" lines
 
-told() { # the next one that is written tells how many were not
+rest_is_told() { # the next one that is written tells how many were not
   wsctl submit --detach spin
   wsctl submit --detach spin
   wsctl submit --detach spin
@@ -57,7 +57,7 @@ flood() { # more refusals than are written, and their number
   echo "$n lines"
   [ "$n" -ge 40 ] && [ "$n" -le $((40 * (1 + SECONDS / 10))) ] || return 1
   wsctl cancel --all
-  wait_until told
+  wait_until rest_is_told
 }
 check "a flood of one kind is cut short, and counted" flood
 

@@ -47,14 +47,14 @@ check "a job whose time is up" leaves 124 wsctl submit --timeout 50ms --output f
 check "no output of what is detached" leaves 64 wsctl submit --detach --output f fib 2
 check "no daemon" leaves 69 wsctl --socket "$WORK/nobody" submit --output f fib 2
 
-refused() {
+untouched_by_refusal() {
     wsctl drain --no-wait
     leaves 75 wsctl submit --output f fib 2
     local r=$?
     wsctl resume
     return $r
 }
-check "a refusal" refused
+check "a refusal" untouched_by_refusal
 
 interrupted() { # SIGNAL WAY...
     local pid

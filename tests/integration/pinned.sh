@@ -23,7 +23,7 @@ each_on_one() {
     [ "$(wc -l <"$WORK/threads")" -ge "$1" ] && ! grep -q '[-,]' "$WORK/threads"
 }
 
-told() { # each worker names a CPU that wsd may use, and they are spread
+tells_cpus() { # each worker names a CPU that wsd may use, and they are spread
     wsctl --json workers | python3 -c '
 import json, os, sys
 workers = [json.loads(line) for line in sys.stdin]
@@ -52,7 +52,7 @@ for workers in 2 5; do
     check "$workers pinned workers: fib" expect_output 2178309 wsctl submit fib 32
     # a worker that has just begun pins itself, and another one may have done the job meanwhile
     check "each has one CPU" wait_until each_on_one "$workers"
-    check "wsctl workers tells which" wait_until told "$workers"
+    check "wsctl workers tells which" wait_until tells_cpus "$workers"
     stop_wsd
 done
 

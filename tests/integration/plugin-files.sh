@@ -5,20 +5,13 @@
 # answer to whoever submits, the bytes that run stay as they were checked, and wsd goes on.
 . "$(dirname "$0")/../support/lib.sh"
 
+# With exit code 66; and wsd still works.
+refused_as_before() { # WORDS COMMAND...
+  refused 66 "$@" && expect_output 6765 wsctl submit fib 20
+}
+
 HOSTILE=$TEST_PLUGINS/hostile
 cd "$WORK" || exit 1
-
-# One line on stderr that begins with `wsctl: ` and has the words, and exit code 66; and wsd still works.
-refused() { # WORDS COMMAND...
-    local words=$1 status=0
-    shift
-    "$@" >"$WORK/out" 2>"$WORK/err" </dev/null || status=$?
-    cat "$WORK/err"
-    [ "$status" = 66 ] || { echo "exit $status where 66 was expected"; return 1; }
-    [ "$(wc -l <"$WORK/err")" = 1 ] || { echo "not one line"; return 1; }
-    grep -q "^wsctl: .*$words" "$WORK/err" || { echo "without the words: $words"; return 1; }
-    [ ! -s "$WORK/out" ] && expect_output 6765 wsctl submit fib 20
-}
 
 put_byte() { # FILE OFFSET BYTE
     # shellcheck disable=SC2059 # it is a byte
@@ -54,13 +47,13 @@ replaced_while_loaded() {
 overwritten_while_loaded() {
     begin || return 1
     head -c "$(stat -c %s mine.so)" /dev/urandom | dd of=mine.so conv=notrunc status=none
-    refused "not a plugin: not a shared object" wsctl submit ./mine.so && ends_right
+    refused_as_before "not a plugin: not a shared object" wsctl submit ./mine.so && ends_right
 }
 
 truncated_while_mapped() {
     begin || return 1
     : >mine.so
-    refused "not a plugin" wsctl submit ./mine.so && ends_right
+    refused_as_before "not a plugin" wsctl submit ./mine.so && ends_right
 }
 
 deleted_while_loaded() {
@@ -69,7 +62,7 @@ deleted_while_loaded() {
     expect_output one wsctl submit ./mine.so && ends_right || return 1
     # an executor that has not loaded it cannot
     pkill -KILL -P "$WSD_PID"
-    refused "no such file" wsctl submit ./mine.so
+    refused_as_before "no such file" wsctl submit ./mine.so
 }
 
 rebuilt_in_the_plugin_directory() {
@@ -83,7 +76,7 @@ rebuilt_in_the_plugin_directory() {
 foreign() { # OFFSET BYTE: of the ELF header
     cp "$HOSTILE/file-one.so" foreign.so
     put_byte foreign.so "$1" "$2"
-    refused "not a shared object for this machine" wsctl submit ./foreign.so
+    refused_as_before "not a shared object for this machine" wsctl submit ./foreign.so
 }
 
 cross_built() {
@@ -92,7 +85,7 @@ cross_built() {
         __attribute__((section(".note.wsd"), used, aligned(4))) static const struct {
             unsigned a, b, c; char name[4]; unsigned abi;
         } note = {4, 4, 1, "wsd", 1};' || return 1
-    refused "not a shared object for this machine" wsctl submit ./arm.so
+    refused_as_before "not a shared object for this machine" wsctl submit ./arm.so
 }
 
 # Wherever it was cut off: an answer, and no executor dies of it. What stands behind the last segment is not needed.
@@ -162,31 +155,31 @@ ln -s nowhere dangling.so
 ln -s loop.so loop.so
 truncate -s 2T sparse.so
 truncate -s 1M zeroes.so
-check "an empty file" refused "not a plugin: not a shared object" wsctl submit ./empty.so
-check "no ELF file" refused "not a plugin: not a shared object" wsctl submit ./source.so
-check "nothing but zeroes" refused "not a plugin: not a shared object" wsctl submit ./zeroes.so
+check "an empty file" refused_as_before "not a plugin: not a shared object" wsctl submit ./empty.so
+check "no ELF file" refused_as_before "not a plugin: not a shared object" wsctl submit ./source.so
+check "nothing but zeroes" refused_as_before "not a plugin: not a shared object" wsctl submit ./zeroes.so
 executable_stack() {
     gcc -shared -fPIC -I "$SRC/include" -Wl,-z,execstack -o stack.so "$SRC"/tests/support/guide/mine.c && readelf -lW stack.so | grep 'GNU_STACK.*RWE' &&
-        refused "executable stack; link it with" wsctl submit ./stack.so && logged_once "executable stack"
+        refused_as_before "executable stack; link it with" wsctl submit ./stack.so && logged_once "executable stack"
 }
 logged_once() { # WORDS
     [ "$(grep -c "$1" "$WSD_LOG")" = 1 ] || { grep "$1" "$WSD_LOG"; return 1; }
 }
 check "an executable stack, with one line in the log" executable_stack
 abi_refused() {
-    refused "built for plugin ABI 7" wsctl submit "$TEST_PLUGINS/wrong-abi.so" && logged_once "ABI 7"
+    refused_as_before "built for plugin ABI 7" wsctl submit "$TEST_PLUGINS/wrong-abi.so" && logged_once "ABI 7"
 }
 check "another ABI, with one line in the log" abi_refused
-check "a program" refused "not a plugin" wsctl submit /bin/true
-check "a library" refused "has no WSD_PLUGIN() descriptor" wsctl submit "$(realpath "$BUILD/client/libwsclient.so.0")"
-check "a fifo" refused "not a regular file" wsctl submit ./fifo.so
-check "a directory" refused "it is a directory" wsctl submit ./directory.so
-check "a device without end" refused "not a regular file" wsctl submit ./zero.so
-check "a file of two terabytes" refused "larger than 1024 MiB" wsctl submit ./sparse.so
+check "a program" refused_as_before "not a plugin" wsctl submit /bin/true
+check "a library" refused_as_before "has no WSD_PLUGIN\(\) descriptor" wsctl submit "$(realpath "$BUILD/client/libwsclient.so.0")"
+check "a fifo" refused_as_before "not a regular file" wsctl submit ./fifo.so
+check "a directory" refused_as_before "it is a directory" wsctl submit ./directory.so
+check "a device without end" refused_as_before "not a regular file" wsctl submit ./zero.so
+check "a file of two terabytes" refused_as_before "larger than 1024 MiB" wsctl submit ./sparse.so
 truncate -s $((1024 * 1024 * 1024 + 1)) sparse.so
-check "a byte more than what is taken" refused "larger than 1024 MiB" wsctl submit ./sparse.so
-check "a link to nowhere" refused "no such file" wsctl submit ./dangling.so
-check "a link to itself" refused "symbolic links" wsctl submit ./loop.so
+check "a byte more than what is taken" refused_as_before "larger than 1024 MiB" wsctl submit ./sparse.so
+check "a link to nowhere" refused_as_before "no such file" wsctl submit ./dangling.so
+check "a link to itself" refused_as_before "symbolic links" wsctl submit ./loop.so
 check "another machine" foreign 18 b7
 check "another word size" foreign 4 01
 check "another byte order" foreign 5 02
@@ -196,18 +189,18 @@ if command -v aarch64-linux-gnu-gcc >/dev/null; then
 else
     skip "built for aarch64" "no cross compiler; the header was changed by hand above"
 fi
-check "the note without the descriptor" refused "does not export wsd_plugin" wsctl submit "$HOSTILE/no-descriptor.so"
-check "a missing symbol" refused "undefined symbol: nobody_has_this_function" wsctl submit "$TEST_PLUGINS/unresolved.so"
+check "the note without the descriptor" refused_as_before "does not export wsd_plugin" wsctl submit "$HOSTILE/no-descriptor.so"
+check "a missing symbol" refused_as_before "undefined symbol: nobody_has_this_function" wsctl submit "$TEST_PLUGINS/unresolved.so"
 check "cut off anywhere" cut_off_anywhere
 gone='crashed or hung while it was loaded; not tried again for 10 seconds'
-check "a constructor that crashes" refused "$gone" wsctl submit "$HOSTILE/ctor-crash.so"
-check "and again, at once" refused "$gone" wsctl submit "$HOSTILE/ctor-crash.so"
-check "a constructor that calls exit" refused "$gone" wsctl submit "$HOSTILE/ctor-exit.so"
-check "a constructor that calls _exit" refused "$gone" wsctl submit "$HOSTILE/ctor-leaves.so"
-check "a constructor whose thread crashes" refused "$gone" wsctl submit "$HOSTILE/ctor-thread.so"
-check "a constructor that hangs" refused "$gone" wsctl submit "$HOSTILE/ctor-hang.so"
+check "a constructor that crashes" refused_as_before "$gone" wsctl submit "$HOSTILE/ctor-crash.so"
+check "and again, at once" refused_as_before "$gone" wsctl submit "$HOSTILE/ctor-crash.so"
+check "a constructor that calls exit" refused_as_before "$gone" wsctl submit "$HOSTILE/ctor-exit.so"
+check "a constructor that calls _exit" refused_as_before "$gone" wsctl submit "$HOSTILE/ctor-leaves.so"
+check "a constructor whose thread crashes" refused_as_before "$gone" wsctl submit "$HOSTILE/ctor-thread.so"
+check "a constructor that hangs" refused_as_before "$gone" wsctl submit "$HOSTILE/ctor-hang.so"
 check "an init that hangs, and others meanwhile" others_while_one_hangs
-check "wsctl plugin show says why, too" refused "$gone" wsctl plugin show "$HOSTILE/ctor-crash.so"
+check "wsctl plugin show says why, too" refused_as_before "$gone" wsctl plugin show "$HOSTILE/ctor-crash.so"
 stop_wsd
 
 # Where the file system, or the service (NoExecPaths=), says that nothing may be executed there, no plugin is; a link or a copy in a

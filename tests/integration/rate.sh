@@ -183,7 +183,7 @@ set -m
 check "Ctrl-C ends the waiting" leave
 set +m
 
-told() { # a refusal for want of a place says when to come again, and each one another time
+told_when() { # a refusal for want of a place says when to come again, and each one another time
   local one two
   wait_until is_empty && one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
   python3 - "$BUILD/client/libwsclient.so.0" "$WSD_SOCKET" <<'END' || return 1
@@ -206,7 +206,7 @@ END
   wsctl cancel "$one" "$two"
 }
 if [ -z "${WSD_SANITIZE:-}" ]; then
-  check "a refusal says when to come again" told
+  check "a refusal says when to come again" told_when
 else
   skip "a refusal says when to come again" "a sanitizer wants to be first in python's process"
 fi

@@ -15,7 +15,7 @@ SAYS=$WORK/says
 STATE=$WORK/kept.state
 printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 
-serve() { # [MANAGER OPTION...]
+serve_managed() { # [MANAGER OPTION...]
   : >"$SAYS"
   rm -f "$WORK/notify" "$WSD_SOCKET"
   background "$SRC/tests/support/boxes/manager.py" "$@" "$SAYS" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
@@ -161,7 +161,7 @@ cancelled() {
   printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 }
 
-if ! serve --listen "$WSD_SOCKET" --keep 1000; then
+if ! serve_managed --listen "$WSD_SOCKET" --keep 1000; then
   fail "start" "wsd does not get ready"
   show "$WORK/log"
   exit
@@ -292,7 +292,7 @@ in_this_shell "a stop is told to who waits, with what to do" stopped
 
 own() {
   local inode waits
-  serve --keep 1000 || return 1
+  serve_managed --keep 1000 || return 1
   inode=$(stat -c %i "$WSD_SOCKET")
   wsctl pause || return 1
   client wsctl submit --durable echo own
@@ -304,10 +304,10 @@ own() {
 }
 in_this_shell "its own listening socket goes along" own
 # What the service manager is told, beside descriptors: systemd-notify(1) has the words.
-told() { # the time of a drain of 50 s, with what comes behind it
+manager_is_told() { # the time of a drain of 50 s, with what comes behind it
   local n
   printf '[daemon]\ndrain-timeout = 50s\n' >"$WSD_CONFIG"
-  serve --keep 1000 || return 1
+  serve_managed --keep 1000 || return 1
   kill -HUP "$(wsd_pid)"
   wait_until grep -qE 'notified RELOADING=1 MONOTONIC_USEC=[1-9][0-9]{6,}$' "$SAYS" && wait_until lives_are 2 || return 1
   n=$(grep -nE 'RELOADING=1|READY=1' "$SAYS" | sed 's/.* \([A-Z]*\)=1.*/\1/' | tr '\n' ' ')
@@ -317,11 +317,11 @@ told() { # the time of a drain of 50 s, with what comes behind it
   echo "a drain of 50 s: $n us"
   [ "${n:-0}" -gt 50000000 ] && [ "$n" -lt 80000000 ]
 }
-in_this_shell "systemd is told of a reload and its end, and how long a drain may take" told
+in_this_shell "systemd is told of a reload and its end, and how long a drain may take" manager_is_told
 printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 few() {
   local waits
-  serve --listen "$WSD_SOCKET" || return 1
+  serve_managed --listen "$WSD_SOCKET" || return 1
   wsctl pause || return 1
   client wsctl submit --durable echo few
   waits=$CLIENT
@@ -343,7 +343,7 @@ remote() {
   echo 'CN:far = games' >"$WORK/map"
   printf '[daemon]\nsystem = yes\ndrain-timeout = 1s\n[tls]\nlisten = localhost:%s\n' "$PORT" >"$WSD_CONFIG"
   printf '%s = %s\n' certificate "$WORK/ca/server.pem" key "$WORK/ca/server.key" ca "$WORK/ca/ca.pem" user-map "$WORK/map" >>"$WSD_CONFIG"
-  serve --keep 1000 || return 1
+  serve_managed --keep 1000 || return 1
   inode=$(stat -c %i "$WSD_SOCKET")
   wsctl pause || return 1
   client wsctl submit --durable echo near

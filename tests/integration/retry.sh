@@ -6,12 +6,6 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/inject.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
 n_lines() { # FILE N
   [ "$(wc -l <"$1")" = "$2" ]
 }
@@ -108,19 +102,17 @@ a_pause_survives() { # beside the others: the pause is long enough for a slow di
   # it can be seen before it is on disk; the store keeps the order, so it is there when what comes after it has been taken on
   wsctl submit --durable --detach echo || return 1
   has "$id" '"state":"delayed".*"attempts":1' || { wsctl --json status "$id"; return 1; }
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   serve || return 1
   expect_output "try 2" wsctl await "$id" && has "$id" '"attempts":2' || return 1
-  kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+  kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
 interrupted_ones() { # wsd dies while it may be running: that counts, too
   local id
   rm -f "$WORK/gate"
   id=$(wsctl submit --durable --detach --retries 1 --retry-delay 5ms ledger:gate-once "$WORK/gate") || return 1
   wait_until has "$id" '"state":"running"' || return 1
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   : >"$WORK/gate"
   serve || return 1
   expect_output open wsctl await "$id"
@@ -133,8 +125,7 @@ dead() {
   [ "${#id}" = 32 ] && has "$id" '"dead":true' && wsctl status "$id" | grep -q 'out of retries' || return 1
   other=$(wsctl submit --durable --detach echo x) && wsctl await "$other" >/dev/null || return 1
   expect_exit 66 wsctl dead requeue "$other" || return 1
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   serve || return 1
   has "$id" '"dead":true' && expect_exit 7 wsctl await "$id" 2>/dev/null || return 1
   wsctl dead requeue "$id" || return 1
@@ -192,7 +183,7 @@ check "out of retries: kept, queued again, dropped" dead
 check "a pause holds no drain" drains
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 if can_inject; then
   inject fdatasync,fsync:delay_enter=300000
   check "out of retries once that is on disk" dead_when_on_disk

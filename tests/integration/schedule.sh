@@ -6,16 +6,6 @@
 # time, survive kill -9 of wsd, and what was missed is made up for by one run, or by none.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() { # [NAME=VALUE...]: with that in its environment
-  background env "$@" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
-killed() {
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null || :
-}
 on_disk() { # the store does one thing after the other: what was before this is there, too
   wsctl submit --durable echo x >/dev/null
 }
@@ -24,9 +14,9 @@ n_lines() { # FILE N: at least
 }
 apart() { # COMMAND...: with a wsd of its own, beside the others
   serve || return 1
-  "$@" || { show "$WORK/log"; return 1; }
+  "$@" || { show "$WSD_LOG"; return 1; }
   kill -TERM "$WSD_PID"
-  wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+  wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
 of() { # NAME PATTERN
   wsctl --json schedule list | grep "\"name\":\"$1\"" | grep -q "$2"
@@ -39,9 +29,9 @@ passed() { # SECONDS: since now, by the clock
 }
 reload() {
   local n
-  n=$(grep -c 'configuration was read\|configuration stays' "$WORK/log")
+  n=$(grep -c 'configuration was read\|configuration stays' "$WSD_LOG")
   kill -HUP "$WSD_PID"
-  wait_until sh -c "[ \$(grep -c 'configuration was read\\|configuration stays' '$WORK/log') -gt $n ]"
+  wait_until sh -c "[ \$(grep -c 'configuration was read\\|configuration stays' '$WSD_LOG') -gt $n ]"
 }
 
 comes_again() { # OPTION...
@@ -102,7 +92,7 @@ removed_while_it_runs() {
   : >"$WORK/gate"
   expect_output open wsctl await "$id"
 }
-refused() {
+refusals() {
   local text
   for text in '' x 'Mon..' 25:00 '*-13-01' '12:00 Nowhere/City' "$(printf '1,%.0s' {1..200})1:00"; do
     expect_exit 64 wsctl schedule add x --on "$text" fib 2>"$WORK/err" || { echo "[$text]"; cat "$WORK/err"; return 1; }
@@ -147,20 +137,20 @@ survives() { # kill -9: what was told is there, and what was removed is not
   wait_until of stays '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
   wsctl --json schedule list >"$WORK/before"
   on_disk || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   wsctl --json schedule list | diff "$WORK/before" - || return 1
   wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" && wsctl schedule remove stays || return 1
-  killed && serve && [ -z "$(wsctl --json schedule list)" ]
+  kill_wsd && serve && [ -z "$(wsctl --json schedule list)" ]
 }
 stays_away() { # killed while the disk stands still: whoever was not told that it is removed may see it again, whoever was may not
   local status=0 remover
-  killed
-  serve "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_HOLD="$WORK/held" && wsctl schedule add away --on yearly fib || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_HOLD="$WORK/held" && wsctl schedule add away --on yearly fib || return 1
   : >"$WORK/held"
   background wsctl schedule remove away
   remover=$BACKGROUND_PID
   wait_until sh -c '[ -z "$(wsctl --json schedule list)" ]' || return 1
-  killed
+  kill_wsd
   rm "$WORK/held"
   wait "$remover" || status=$?
   serve || return 1
@@ -170,7 +160,7 @@ stays_away() { # killed while the disk stands still: whoever was not told that i
 goes_on() { # after a restart
   rm -f "$WORK/ledger"
   wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines "$WORK/ledger" 1 || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   wait_until n_lines "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
 }
 soon() { # FIRST LAST: each second from so many on, all of them in this minute
@@ -189,7 +179,7 @@ missed() { # N OPTION...: at the start there are N runs for all that was missed;
   local n=$1
   shift
   rm -f "$WORK/ledger"
-  wsctl schedule add rare --on "$(soon 4 5)" "$@" ledger:once "$WORK/ledger" x && killed && are_over 5 && serve || return 1
+  wsctl schedule add rare --on "$(soon 4 5)" "$@" ledger:once "$WORK/ledger" x && kill_wsd && are_over 5 && serve || return 1
   [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
   on_disk && runs_of rare "$n" && wsctl schedule remove rare && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
@@ -197,14 +187,14 @@ missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
   local n=$1
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = %s\njob = ledger:once %s x\npersistent = %s\n' "$(soon 4 5)" "$WORK/ledger" "$2" >"$WSD_CONFIG"
-  reload && on_disk && runs_of tick 0 && killed && are_over 5 && serve || return 1
+  reload && on_disk && runs_of tick 0 && kill_wsd && are_over 5 && serve || return 1
   [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
   on_disk && runs_of tick "$n" && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
 not_twice() { # wsd dies with the run on disk, when the schedule does not know of it
   rm -f "$WORK/ledger"
-  killed
-  serve "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
   local i
   for i in 1 2 3 4 5; do # the time may be over before it is there
     wsctl schedule add once --on "$(soon 2 2)" --durable --persistent ledger:once "$WORK/ledger" x && break
@@ -217,8 +207,8 @@ not_twice() { # wsd dies with the run on disk, when the schedule does not know o
 }
 due_on_its_way() { # its time comes while the disk has not answered yet
   rm -f "$WORK/ledger"
-  killed
-  serve "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_HOLD=$WORK/hold" || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_HOLD=$WORK/hold" || return 1
   : >"$WORK/hold"
   background wsctl schedule add once --on "$(soon 3 3)" ledger:once "$WORK/ledger" x
   are_over 4
@@ -231,7 +221,7 @@ though_killed() { # durable runs, killed again and again: it goes on
   wsctl schedule add kills --on '*:*:*' --durable --persistent ledger:once "$WORK/ledger" x || return 1
   for i in 1 2 3 4 5; do
     wait_until n_lines "$WORK/ledger" "$i" || return 1
-    killed && serve || return 1
+    kill_wsd && serve || return 1
   done
   wait_until n_lines "$WORK/ledger" 8 && wsctl schedule remove kills
 }
@@ -239,7 +229,7 @@ still_followed() { # a durable run goes on in the next wsd, and is the one run s
   rm -f "$WORK/gate"
   wsctl schedule add long --on yearly --durable --retries 3 --retry-delay 5ms ledger:gate "$WORK/gate" && wsctl schedule run long >"$WORK/id" || return 1
   wait_until sh -c 'wsctl --json status "$(cat "$1")" | grep -q running' - "$WORK/id" || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   wait_until of long '"last":"running"' && expect_exit 75 wsctl schedule run long || { wsctl --json schedule list; return 1; }
   : >"$WORK/gate"
   wait_until of long '"last":"succeeded"' && wsctl schedule remove long
@@ -248,20 +238,20 @@ still_followed() { # a durable run goes on in the next wsd, and is the one run s
 configured() {
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = *:*:*\njob = ledger:once %s "two words"\n' "$WORK/ledger" >"$WSD_CONFIG"
-  reload && wait_until n_lines "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WORK/log"; return 1; }
+  reload && wait_until n_lines "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WSD_LOG"; return 1; }
   of tick '"configured":true' && expect_exit 77 wsctl schedule remove tick && on_disk || return 1
-  killed && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
+  kill_wsd && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
   [ "$(number_of tick runs)" -ge 2 ] || { wsctl --json schedule list; return 1; }
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
   reload && of tick '"on":"yearly","plugin":"fib"' || return 1
   : >"$WSD_CONFIG"
   reload && [ -z "$(wsctl --json schedule list)" ] || return 1
-  killed && serve && [ -z "$(wsctl --json schedule list)" ]
+  kill_wsd && serve && [ -z "$(wsctl --json schedule list)" ]
 }
 gone_meanwhile() { # from the file, while wsd was not there
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
   reload && of tick yearly || return 1
-  killed
+  kill_wsd
   : >"$WSD_CONFIG"
   serve && [ -z "$(wsctl --json schedule list)" ]
 }
@@ -286,7 +276,7 @@ without_a_store() {
   local old=$WSD_SOCKET
   : >"$WORK/no-directory"
   export WSD_SOCKET=$WORK/other.sock
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --state-dir "$WORK/no-directory/x" >>"$WORK/log" 2>&1 </dev/null
+  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --state-dir "$WORK/no-directory/x" >>"$WSD_LOG" 2>&1 </dev/null
   wait_until answers "$BACKGROUND_PID" "$WSD_SOCKET" || return 1
   expect_exit 74 wsctl schedule add x --on daily fib && [ -z "$(wsctl --json schedule list)" ] || return 1
   kill -TERM "$BACKGROUND_PID" && wait_for_exit "$BACKGROUND_PID"
@@ -316,7 +306,7 @@ check "run now" runs_now
 check "a bad end is told" ends_badly
 check "options of submit" options
 check "removed while it runs" removed_while_it_runs
-check "what cannot be is refused" refused
+check "what cannot be is refused" refusals
 check "so many a user" limited
 check "within its user's limits" within_limits_of_jobs
 check "it survives kill -9" survives
@@ -332,5 +322,5 @@ check "not while wsd ends" drained
 check "without a state directory" without_a_store
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 gather

@@ -10,14 +10,6 @@ command -v setpriv >/dev/null || { skip "a wsd-spawn that is stopped" "no setpri
 
 spawn_pid() { pgrep -P "$WSD_PID" -x wsd-spawn; }
 
-fails_with() { # CODE WORDS COMMAND...
-  local wanted=$1 words=$2 status=0
-  shift 2
-  "$@" 2>"$WORK/err" || status=$?
-  cat "$WORK/err"
-  [ "$status" = "$wanted" ] && grep -q -- "$words" "$WORK/err"
-}
-
 listed() { # UID STATE: a job of this user is in the list of root
   "$WSCTL" --json list --user "$1" | grep -q "\"state\":\"$2\""
 }

@@ -6,21 +6,13 @@
 # meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 1 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
-killed() {
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null || :
-}
+WSD_OPTIONS=(--workers 1)
+
 apart() { # COMMAND...: with a wsd of its own, beside the others
   serve || return 1
-  "$@" || { show "$WORK/log"; return 1; }
+  "$@" || { show "$WSD_LOG"; return 1; }
   kill -TERM "$WSD_PID"
-  wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+  wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
 passed() { # SECONDS: since now, by the clock
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + $1 * 1000000000)) ]"
@@ -30,9 +22,9 @@ has() { # ID PATTERN
 }
 read_again() {
   local n
-  n=$(grep -c 'configuration was read' "$WORK/log")
+  n=$(grep -c 'configuration was read' "$WSD_LOG")
   kill -HUP "$WSD_PID"
-  wait_until sh -c "[ \$(grep -c 'configuration was read' '$WORK/log') -gt $n ]"
+  wait_until sh -c "[ \$(grep -c 'configuration was read' '$WSD_LOG') -gt $n ]"
 }
 usec() { # since the epoch
   echo $(($(date +%s%N) / 1000))
@@ -148,13 +140,13 @@ survives() { # OPTION...: what is left after kill -9 is waited for, and no more 
   local id before
   before=$(usec)
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   expect_output later wsctl await "$id" && [ "$(usec)" -ge $((before + 1000000)) ]
 }
 still_waits() { # OPTION...: after a restart, killed or in order
   local id left
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   has "$id" '"state":"delayed"' || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && serve || return 1
@@ -166,7 +158,7 @@ overdue() { # OPTION...: at once; beside the others: it is killed before the tim
   local id
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
   has "$id" '"state":"delayed"' || return 1
-  killed
+  kill_wsd
   passed 4 || return 1
   serve || return 1
   expect_output later wsctl await "$id"
@@ -242,7 +234,7 @@ waits_on_after_a_restart() { # the time in the queue counts from the submit on
   local id
   wsctl pause echo || return 1
   id=$(wsctl submit --durable --detach --max-wait 600ms echo x) || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   wsctl pause echo # what has gone by meanwhile counts
   wsctl await "$id" >/dev/null 2>&1
   has "$id" '"state":"timed-out"\|"state":"succeeded"' || return 1
@@ -286,5 +278,5 @@ check "the configuration may say so" configured
 check "its time goes on after a restart" waits_on_after_a_restart
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 gather

@@ -81,18 +81,11 @@ waits() { # CERTIFICATE: a job that is awaited on an open connection, by the pro
     started+=("$waiting")
     wait_until eval '[ "$(counter jobs_open)" = 1 ]'
 }
-told() { # CODE WORDS: it ends with them
+waiting_ends() { # CODE WORDS: it ends with them
     local status=0
     wait_for_exit "$waiting" || status=$?
     cat "$WORK"/*.err
     [ "$status" = "$1" ] && grep -qE -e "$2" "$WORK"/*.err
-}
-says() { # CODE WORDS COMMAND...
-    local code=$1 words=$2
-    shift 2
-    expect_exit "$code" "$@" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-    cat "$WORK/err"
-    [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qE -e "$words" "$WORK/err"
 }
 n_connections() { # N, beside the one that asks
     [ "$(counter connections)" = $(($1 + 1)) ]
@@ -126,42 +119,42 @@ check "a good certificate submits" expect_output 6765 as alice submit fib 20
 check "by options, and the server's address" expect_output 6765 by_options
 check "is the user that the map gives its common name" is_user alice games
 check "or another name, the first line of the map first" is_user bob backup
-check "and sees only his own" eval 'id=$(as alice submit --detach spin:spin) && says 66 "no such job" as bob status $id && as alice cancel $id'
-check "one of another CA is refused" says 77 'refuses our certificate: unknown CA' as bad/alice ping
-check "an expired one" says 77 'refuses our certificate: certificate expired' as old ping
-check "one that is not valid yet" says 77 'refuses our certificate' as early ping
-check "a revoked one" says 77 'refuses our certificate: certificate revoked' as gone ping
-check "a server's" says 77 'refuses our certificate: unsupported certificate' as server ping
-check "one that is in no line of the map" says 77 '\[tls\] user-map in wsd.conf' as stranger ping
+check "and sees only his own" eval 'id=$(as alice submit --detach spin:spin) && refused 66 "no such job" as bob status $id && as alice cancel $id'
+check "one of another CA is refused" refused 77 'refuses our certificate: unknown CA' as bad/alice ping
+check "an expired one" refused 77 'refuses our certificate: certificate expired' as old ping
+check "one that is not valid yet" refused 77 'refuses our certificate' as early ping
+check "a revoked one" refused 77 'refuses our certificate: certificate revoked' as gone ping
+check "a server's" refused 77 'refuses our certificate: unsupported certificate' as server ping
+check "one that is in no line of the map" refused 77 '\[tls\] user-map in wsd.conf' as stranger ping
 check "each is in the log, with the reason" wait_until eval 'logged "127.0.0.1 port .*certificate has expired" && logged "certificate revoked" && logged "CN:stranger.*no user here"'
-refused() { # CERTIFICATE WORDS LOG: nobody is hurt by it
-    says 77 "$2" as "$1" ping && wait_until logged "connection of 127.0.0.1 port [0-9]*[,:] $3" && as bob ping
+certificate_refused() { # CERTIFICATE WORDS LOG: nobody is hurt by it
+    refused 77 "$2" as "$1" ping && wait_until logged "connection of 127.0.0.1 port [0-9]*[,:] $3" && as bob ping
 }
 waits bob
-check "one without a name" refused nameless 'user-map' 'whose certificate has no name of printable text, is refused'
-check "one whose name has an escape" eval "refused escape user-map 'whose certificate has no name' && ! grep -q \$'\e' \"\$WSD_LOG\""
-check "one whose name has a line of its own" refused line 'user-map' 'whose certificate has no name'
-check "one whose name begins like that of another, and is too long" refused longer 'user-map' 'whose certificate has no name'
+check "one without a name" certificate_refused nameless 'user-map' 'whose certificate has no name of printable text, is refused'
+check "one whose name has an escape" eval "certificate_refused escape user-map 'whose certificate has no name' && ! grep -q \$'\e' \"\$WSD_LOG\""
+check "one whose name has a line of its own" certificate_refused line 'user-map' 'whose certificate has no name'
+check "one whose name begins like that of another, and is too long" certificate_refused longer 'user-map' 'whose certificate has no name'
 check "a name may be as long as that of a line" is_user longest news
 check "of several names each counts, by the first line of the map" is_user two games
-check "one for signing code" refused signer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
-check "one whose key may only sign certificates" refused sealer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
-check "one that another client has signed" refused by-alice 'refuses our certificate' 'its certificate is refused: invalid CA certificate'
-check "a chain that is too long" refused deep 'refuses our certificate' 'its certificate is refused: certificate chain too long'
+check "one for signing code" certificate_refused signer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
+check "one whose key may only sign certificates" certificate_refused sealer 'refuses our certificate: unsupported certificate' 'its certificate is refused: un(suitable|supported) certificate purpose'
+check "one that another client has signed" certificate_refused by-alice 'refuses our certificate' 'its certificate is refused: invalid CA certificate'
+check "a chain that is too long" certificate_refused deep 'refuses our certificate' 'its certificate is refused: certificate chain too long'
 check "a job of another client goes on meanwhile" eval '[ "$(counter jobs_open)" = 1 ] && kill -KILL "$waiting" && wait_until counter_is jobs_open 0'
-check "a client without a certificate says what it needs" says 64 'WSD_TLS_CERT' env -u WSD_SOCKET WSD_HOST="localhost:$PORT" "$WSCTL" ping
-check "a key that everybody can read" eval 'chmod 644 "$WORK/good/carol.key"; says 66 "others can read it: chmod 600" as carol ping; r=$?; chmod 600 "$WORK/good/carol.key"; (exit $r)'
+check "a client without a certificate says what it needs" refused 64 'WSD_TLS_CERT' env -u WSD_SOCKET WSD_HOST="localhost:$PORT" "$WSCTL" ping
+check "a key that everybody can read" eval 'chmod 644 "$WORK/good/carol.key"; refused 66 "others can read it: chmod 600" as carol ping; r=$?; chmod 600 "$WORK/good/carol.key"; (exit $r)'
 wrong_server() {
     env -u WSD_SOCKET "$WSCTL" --host "$1:$PORT" --tls-cert "$WORK/good/alice.pem" --tls-key "$WORK/good/alice.key" \
         --tls-ca "$WORK/$2/ca.pem" ping
 }
-check "a server of another CA is refused by the client" says 77 'its certificate is refused: .*self-signed certificate' wrong_server localhost bad
+check "a server of another CA is refused by the client" refused 77 'its certificate is refused: .*self-signed certificate' wrong_server localhost bad
 if (exec 3<>"/dev/tcp/::1/$PORT") 2>/dev/null; then
-    check "and one that is not the host that was named" says 77 'its certificate is refused: .*IP address mismatch' wrong_server '[::1]' good
+    check "and one that is not the host that was named" refused 77 'its certificate is refused: .*IP address mismatch' wrong_server '[::1]' good
 else
     skip "and one that is not the host that was named" "no IPv6 here"
 fi
-check "nobody there" says 69 'refused' env WSD_HOST=localhost:1 WSD_TLS_CERT="$WORK/good/alice.pem" WSD_TLS_KEY="$WORK/good/alice.key" WSD_TLS_CA="$WORK/good/ca.pem" "$WSCTL" ping
+check "nobody there" refused 69 'refused' env WSD_HOST=localhost:1 WSD_TLS_CERT="$WORK/good/alice.pem" WSD_TLS_KEY="$WORK/good/alice.key" WSD_TLS_CA="$WORK/good/ca.pem" "$WSCTL" ping
 
 as_the_manual_says() { # the example of wsctl(1), as printed, but for the host
     mkdir "$WORK/example" && cd "$WORK/example" && cp ../good/ca.pem ../good/alice.{pem,key} . && seq 1000 >notes.txt || return 1
@@ -211,28 +204,28 @@ listens() { # PORT
 }
 check "and a client opens none for a wsd of another machine" from_elsewhere
 check "input goes" expect_output "$(sha256sum <"$WORK/secret")" as alice submit --input "$WORK/secret" checksum
-check "no plugin by path" says 77 'not for clients of other machines' as alice submit "$PLUGINS/fib.so" 5
-check "nor shown, nor loaded anew" eval 'says 77 "other machines" as alice plugin show "$PLUGINS/fib.so" && says 77 "other machines" as alice plugin reload ./x'
+check "no plugin by path" refused 77 'not for clients of other machines' as alice submit "$PLUGINS/fib.so" 5
+check "nor shown, nor loaded anew" eval 'refused 77 "other machines" as alice plugin show "$PLUGINS/fib.so" && refused 77 "other machines" as alice plugin reload ./x'
 dead_one() { # of alice; for whom no rule names there is none
     local dead
     dead=$(as alice submit --durable --detach --retries 1 --retry-delay 5ms echo:status 9) && echo "$dead" >"$WORK/dead" && expect_exit 9 as alice await "$dead" 2>/dev/null &&
-        as alice --json dead list | grep "$dead" && says 66 'no such job' as bob dead requeue "$dead" &&
-        says 66 'no such job' as bob dead drop "$dead" && [ -z "$(as bob --json dead list)" ]
+        as alice --json dead list | grep "$dead" && refused 66 'no such job' as bob dead requeue "$dead" &&
+        refused 66 'no such job' as bob dead drop "$dead" && [ -z "$(as bob --json dead list)" ]
 }
 by_rule() { # it runs again, as hers
     local n dead
     n=$(counter jobs_failed)
     dead=$(cat "$WORK/dead")
     configure '[access]\nsee = backup\ncancel = backup\n[tls]\n' && read_again && as bob --json dead list | grep "$dead" &&
-        says 66 'no such job' as carol dead requeue "$dead" && as bob dead requeue "$dead" &&
+        refused 66 'no such job' as carol dead requeue "$dead" && as bob dead requeue "$dead" &&
         wait_until eval '[ "$(counter jobs_failed)" = '$((n + 1))' ]' && [ "$(uid_of_job "$dead")" = "$(id -u games)" ] &&
-        as bob dead drop "$dead" && says 66 'no such job' as alice status "$dead"
+        as bob dead drop "$dead" && refused 66 'no such job' as alice status "$dead"
     local r=$?
     configure '' && read_again && return $r
 }
 check "a dead job is not another's to queue again or drop" dead_one
 check "but his whom [access] cancel names, from another machine, too" by_rule
-check "they administer nothing" says 77 'access\] administer' as alice pause
+check "they administer nothing" refused 77 'access\] administer' as alice pause
 
 # --- much of it ------------------------------------------------------------------------------------------------------------
 
@@ -356,12 +349,12 @@ start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
 # --- what changes ----------------------------------------------------------------------------------------------------------
 
 revoked() {
-    waits carol && ca_revoke good carol && read_again && told 76 'the certificate CN:carol is refused: certificate revoked' &&
-        says 77 'certificate revoked' as carol ping
+    waits carol && ca_revoke good carol && read_again && waiting_ends 76 'the certificate CN:carol is refused: certificate revoked' &&
+        refused 77 'certificate revoked' as carol ping
 }
 unmapped() {
-    waits bob && sed -i '/bob/d; /particular/d' "$MAP" && read_again && told 76 'is no user here any more' &&
-        says 77 'user-map' as bob ping
+    waits bob && sed -i '/bob/d; /particular/d' "$MAP" && read_again && waiting_ends 76 'is no user here any more' &&
+        refused 77 'user-map' as bob ping
 }
 stays() {
     waits alice && read_again && as alice ping && [ "$(counter jobs_open)" = 1 ] && kill -KILL "$waiting" &&
@@ -384,10 +377,10 @@ kept() { # LINE OF THE MAP, WORDS
 check "a map with a user that is not there changes nothing" kept 'CN:x = nobody-has-this-name' 'nobody-has-this-name: there is no such user'
 check "nobody is root" kept 'CN:x = root' 'nobody is root from another machine'
 check "a line that is none" kept 'x = games' 'not `NAME = USER`'
-check "--check-config looks into the files, too" eval 'echo "CN:x = root" >>"$MAP"; says 64 "users:[0-9]+: root: nobody is root" wsd --config "$WSD_CONFIG" --check-config'
+check "--check-config looks into the files, too" eval 'echo "CN:x = root" >>"$MAP"; refused 64 "users:[0-9]+: root: nobody is root" wsd --config "$WSD_CONFIG" --check-config'
 sed -i '/root/d' "$MAP"
-check "a map that others can write is not believed" eval 'chmod 666 "$MAP"; says 64 "could have written it" wsd --config "$WSD_CONFIG" --check-config; r=$?; chmod 644 "$MAP"; (exit $r)'
-check "nor is a key that others can read" eval 'chmod 644 "$WORK/good/server.key"; says 64 "others can read it" wsd --config "$WSD_CONFIG" --check-config; r=$?; chmod 600 "$WORK/good/server.key"; (exit $r)'
+check "a map that others can write is not believed" eval 'chmod 666 "$MAP"; refused 64 "could have written it" wsd --config "$WSD_CONFIG" --check-config; r=$?; chmod 644 "$MAP"; (exit $r)'
+check "nor is a key that others can read" eval 'chmod 644 "$WORK/good/server.key"; refused 64 "others can read it" wsd --config "$WSD_CONFIG" --check-config; r=$?; chmod 600 "$WORK/good/server.key"; (exit $r)'
 
 names() { # N: a name of so many bytes
     { echo "CN:$(head -c $(($1 - 3)) /dev/zero | tr '\0' x) = games"; } >"$WORK/names"
@@ -398,8 +391,8 @@ lines() { # N: so many of them
     seq -f 'CN:%g = games' "$1" >"$WORK/names"
     wsd --config "$WORK/names.conf" --check-config
 }
-check "a name of 255 bytes, and no more" eval 'names 254 && names 255 && says 64 "at most 255 bytes" names 256'
-check "4,096 lines, and no more" eval 'lines 4095 && lines 4096 && says 64 "names:4097: at most 4096 lines" lines 4097'
+check "a name of 255 bytes, and no more" eval 'names 254 && names 255 && refused 64 "at most 255 bytes" names 256'
+check "4,096 lines, and no more" eval 'lines 4095 && lines 4096 && refused 64 "names:4097: at most 4096 lines" lines 4097'
 
 soon() { # a connection outlives its certificate by no frame
     ca_sign good soon 'alice = of the lab' "$CLIENT" -startdate 20200101000000Z -enddate "$(date -u -d "+$((3 * TIME_SCALE)) sec" +%Y%m%d%H%M%SZ)" &&
@@ -408,7 +401,7 @@ soon() { # a connection outlives its certificate by no frame
     started+=("$waiting")
     wait_for_exit "$waiting"
     cat "$WORK/soon.err"
-    wait_until logged 'the certificate CN:alice = of the lab has expired' && says 77 'certificate expired' as soon ping
+    wait_until logged 'the certificate CN:alice = of the lab has expired' && refused 77 'certificate expired' as soon ping
 }
 check "one that expires ends its connection" soon
 
@@ -432,8 +425,7 @@ reconnects() { # the handle, and what was open on its old connection, as on this
             cat "$WORK/again"
             return 1
         fi
-        kill -KILL "$WSD_PID"
-        wait "$WSD_PID" 2>/dev/null
+        kill_wsd
         : >"$WORK/again-gate"
         start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
     done
@@ -468,7 +460,7 @@ check "a user's own wsd" eval 'install_own && start_own'
 check "opens what its user names on this machine" expect_output "$(sha256sum "$WORK/secret")" \
     setpriv --reuid=games --regid=games --clear-groups -- env LD_LIBRARY_PATH="$BUILD/client" "$WSCTL" submit checksum "$WORK/secret"
 check "and not what he names on another" no_file
-check "no plugin by path there either" says 77 'not for clients of other machines' as alice submit "$WORK/own/plugins/fib.so" 5
+check "no plugin by path there either" refused 77 'not for clients of other machines' as alice submit "$WORK/own/plugins/fib.so" 5
 after_restart() {
     local id
     "$WSCTL" pause && id=$(as alice submit --durable --detach checksum "$WORK/secret") && stop_wsd && start_own || return 1

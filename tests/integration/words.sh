@@ -7,12 +7,8 @@
 
 start_wsd --plugin-dir "$TEST_PLUGINS" || exit 1
 
-refused() { # CODE WORDS COMMAND...: one line of at most 600 bytes
-    local r
-    expect_exit "$1" "${@:3}" >"$WORK/out" 2>"$WORK/err"
-    r=$?
-    cut -c -300 "$WORK/err"
-    [ $r = 0 ] && [ "$(wc -l <"$WORK/err")" = 1 ] && [ "$(wc -c <"$WORK/err")" -le 600 ] && grep -q -- "$2" "$WORK/err"
+refused_briefly() { # CODE WORDS COMMAND...: in at most 600 bytes
+    refused "$@" && [ "$(wc -c <"$WORK/err")" -le 600 ]
 }
 
 # --- options behind verbs and sub-verbs ---------------------------------------------------------------------------------
@@ -64,17 +60,17 @@ no_numbers() {
     local text
     for text in 0x10 1e3 1e-3s inf nan +5 -5 ' 5x' 1,5 0x1p3 1E3 infinity '' 5.5.5 .5; do
         for option in --timeout --delay --max-wait --retry-delay --wait-for-room; do
-            refused 64 "not a duration" wsctl submit "$option=$text" fib 2 || return 1
+            refused_briefly 64 "not a duration" wsctl submit "$option=$text" fib 2 || return 1
         done
         for option in --priority --retries --workers; do
-            [ "$option$text" = --priority-5 ] || refused 64 "not a" wsctl submit "$option=$text" fib 2 || return 1
+            [ "$option$text" = --priority-5 ] || refused_briefly 64 "not a" wsctl submit "$option=$text" fib 2 || return 1
         done
-        refused 64 "not a" wsctl map "--jobs=$text" fib ::: 2 && refused 64 "not a\|wanted" wsctl list "--since=$text" &&
-            refused 64 "" wsctl list "--limit=$text" && refused 64 "" wsctl bench "--count=$text" && refused 64 "" wsctl bench "--size=$text" &&
-            refused 64 "" wsctl top "--delay=$text" && refused 64 "" wsctl top "--rows=$text" && refused 64 "" wsctl trace "--seconds=$text" &&
-            refused 64 "" wsctl workers set -- "$text" && refused 64 "" wsctl limit -- fib "$text" || return 1
+        refused_briefly 64 "not a" wsctl map "--jobs=$text" fib ::: 2 && refused_briefly 64 "not a|wanted" wsctl list "--since=$text" &&
+            refused_briefly 64 "" wsctl list "--limit=$text" && refused_briefly 64 "" wsctl bench "--count=$text" && refused_briefly 64 "" wsctl bench "--size=$text" &&
+            refused_briefly 64 "" wsctl top "--delay=$text" && refused_briefly 64 "" wsctl top "--rows=$text" && refused_briefly 64 "" wsctl trace "--seconds=$text" &&
+            refused_briefly 64 "" wsctl workers set -- "$text" && refused_briefly 64 "" wsctl limit -- fib "$text" || return 1
     done
-    refused 64 "1:49: timeout: 1e3: not a duration" wsctl run - <<<'{"nodes":[{"name":"a","plugin":"echo","timeout":1e3}]}'
+    refused_briefly 64 "1:49: timeout: 1e3: not a duration" wsctl run - <<<'{"nodes":[{"name":"a","plugin":"echo","timeout":1e3}]}'
 }
 check "no hexadecimal, no exponent, no inf, no sign, no blank" no_numbers
 
@@ -84,15 +80,15 @@ long() { # BYTES
     head -c "$1" /dev/zero | tr '\0' x
 }
 large_arguments() {
-    refused 64 'echo: arguments: at most 4096.*48 KiB.*wsctl map' wsctl submit echo "$(long 50000)" &&
-        refused 64 '4096.*wsctl map' wsctl submit echo $(seq 5000) && wsctl submit echo "$(long 49151)" >/dev/null &&
-        refused 64 '48 KiB' wsctl map echo < <(long 100000) && refused 64 '48 KiB' wsctl map echo ::: "$(long 100000)" &&
-        refused 64 '48 KiB' wsctl schedule add x --on yearly echo "$(long 50000)" && refused 2 'usage' wsctl map fib ::: "$(long 40000)" &&
-        refused 64 "not a duration" wsctl submit --timeout "$(long 100000)" fib && refused 64 "not the id" wsctl status "$(long 100000)"
+    refused_briefly 64 'echo: arguments: at most 4096.*48 KiB.*wsctl map' wsctl submit echo "$(long 50000)" &&
+        refused_briefly 64 '4096.*wsctl map' wsctl submit echo $(seq 5000) && wsctl submit echo "$(long 49151)" >/dev/null &&
+        refused_briefly 64 '48 KiB' wsctl map echo < <(long 100000) && refused_briefly 64 '48 KiB' wsctl map echo ::: "$(long 100000)" &&
+        refused_briefly 64 '48 KiB' wsctl schedule add x --on yearly echo "$(long 50000)" && refused_briefly 2 'usage' wsctl map fib ::: "$(long 40000)" &&
+        refused_briefly 64 "not a duration" wsctl submit --timeout "$(long 100000)" fib && refused_briefly 64 "not the id" wsctl status "$(long 100000)"
 }
 long_socket() {
-    refused 64 'at most 107 bytes' wsctl --socket "/tmp/$(long 103)" ping && refused 69 'no daemon' wsctl --socket "/tmp/$(long 102)" ping &&
-        refused 64 'at most 107 bytes' env WSD_SOCKET="/tmp/$(long 103)" wsctl ping
+    refused_briefly 64 'at most 107 bytes' wsctl --socket "/tmp/$(long 103)" ping && refused_briefly 69 'no daemon' wsctl --socket "/tmp/$(long 102)" ping &&
+        refused_briefly 64 'at most 107 bytes' env WSD_SOCKET="/tmp/$(long 103)" wsctl ping
 }
 check "arguments above the limit: it is named, and what takes more; they are not repeated whole" large_arguments
 check "a socket's path above the limit" long_socket
@@ -101,11 +97,11 @@ check "a socket's path above the limit" long_socket
 
 byte_order_mark() {
     printf '\xef\xbb\xbf{"nodes":[{"name":"a","plugin":"echo","args":["x"]}]}' >"$WORK/graph" && expect_output x wsctl run "$WORK/graph" &&
-        refused 64 'graph:1:1: an object' sh -c "printf '\357\273\277[]' >'$WORK/graph'; wsctl run '$WORK/graph'" &&
-        refused 64 'it ends' sh -c "printf '\357\273\277' | wsctl run -" && refused 64 '1:1: no value begins so' sh -c "printf '\376\377{' | wsctl run -"
+        refused_briefly 64 'graph:1:1: an object' sh -c "printf '\357\273\277[]' >'$WORK/graph'; wsctl run '$WORK/graph'" &&
+        refused_briefly 64 'it ends' sh -c "printf '\357\273\277' | wsctl run -" && refused_briefly 64 '1:1: no value begins so' sh -c "printf '\376\377{' | wsctl run -"
 }
 one_thing() { # WORDS JSON
-    refused 64 "$1" wsctl run - <<<"$2" && ! grep -q 'and nothing else\|no number, and' "$WORK/err"
+    refused_briefly 64 "$1" wsctl run - <<<"$2" && ! grep -q 'and nothing else\|no number, and' "$WORK/err"
 }
 check "a graph's file with a byte order mark" byte_order_mark
 check "JSON: no value" one_thing '1:10: no value begins so: an object, .*a number, true, false or null is wanted$' '{"nodes":nope}'

@@ -100,22 +100,14 @@ by_sighup() { # N
     kill -HUP "$WSD_PID" && wait_until grep -q "each executor has $1 workers from now on" "$WSD_LOG"
 }
 
-says() { # WORDS STATUS COMMAND...
-    local words=$1 status=$2
-    shift 2
-    expect_exit "$status" "$@" >"$WORK/says" 2>&1 && grep -q -- "$words" "$WORK/says" && return 0
-    cat "$WORK/says"
-    return 1
-}
-
 start_wsd --plugin-dir "$TEST_PLUGINS" || exit 1
 check "no executor runs: says so" expect_output "no executor runs: there is no work" wsctl workers
 check "and with --json: nothing" expect_output "" wsctl --json workers
-check "a number that none can be: 64" says "write 1 to 1024" 64 wsctl workers set 0
-check "one above the limit: 64" says "write 1 to 1024" 64 wsctl workers set 1025
-check "no number: 64" says "write 1 to 1024" 64 wsctl workers set many
-check "set without a number: 64" says "usage: wsctl workers" 64 wsctl workers set
-check "something else: 64" says "usage: wsctl workers" 64 wsctl workers frobnicate 2
+check "a number that none can be: 64" refused 64 "write 1 to 1024" wsctl workers set 0
+check "one above the limit: 64" refused 64 "write 1 to 1024" wsctl workers set 1025
+check "no number: 64" refused 64 "write 1 to 1024" wsctl workers set many
+check "set without a number: 64" refused 64 "usage: wsctl workers" wsctl workers set
+check "something else: 64" refused 64 "usage: wsctl workers" wsctl workers frobnicate 2
 check "set where no executor runs" expect_output "new executors: 3 workers" wsctl workers set 3
 check "the next executor has as many" expect_output 6765 wsctl submit fib 20
 check "as is told" present 3
@@ -191,7 +183,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     }
     check "a user sees his own workers only" own_only
     check "root sees all" all_seen
-    check "a user may not change the number: 77" says "administrator" 77 as 1001 workers set 3
+    check "a user may not change the number: 77" refused 77 "administrator" as 1001 workers set 3
     check "nor does it change" nor_changes
     stop_wsd
     : >"$WSD_CONFIG"
@@ -270,6 +262,6 @@ for lie in late twice size error kinds order die; do
 done
 start_wsd || exit 1
 check "one that never answers: its job" wsctl submit asked-never
-check "it is passed over" says "does not answer" 75 wsctl workers
+check "it is passed over" refused 75 "does not answer" wsctl workers
 check "and serves on" wsctl submit honest
 stop_wsd
