@@ -17,15 +17,9 @@ TRESPASS=$WORK/inst/trespass
 rules() { # LINES: the configuration
     printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
 }
-n_read() {
-    grep -c 'the configuration was read again' "$WSD_LOG"
-}
-read_again() { # LINES
-    local before
-    before=$(n_read)
+reload_rules() { # LINES
     rules "$1"
-    kill -HUP "$WSD_PID"
-    wait_until eval '[ "$(n_read)" -gt '"$before"' ]'
+    reload_config
 }
 with_groups() { # GROUPS COMMAND...
     local GROUP_ID=$1
@@ -98,7 +92,7 @@ check "nor by a key of hers" key_of_alice
 
 # --- rights, each by itself ------------------------------------------------------------------------------------------------
 
-read_again "[access]\nsee = $BOB\n"
+reload_rules "[access]\nsee = $BOB\n"
 check "see: bob sees all jobs" bob status "$id"
 seer() {
     [ "$(bob --json list | grep -c "$id")" = 1 ] && by_hand status=0 cancel-by-tag=0 ping=0 cancel=66 pause=77
@@ -112,12 +106,12 @@ seer_of_batch() {
 }
 check "and so with a batch: nothing gets into it, or cancels it" seer_of_batch
 check "and the job runs on" still_runs
-read_again "[access]\nadminister = @$FRIENDS\n"
+reload_rules "[access]\nadminister = @$FRIENDS\n"
 check "administer: not without the group" by_hand pause=77 status=66
 check "with it: pause and resume, others' jobs stay hidden" with_groups $FRIENDS by_hand pause=0 resume=0 status=66 cancel=66
 check "a group of which bob's process was no more when it connected" with_groups 101 by_hand pause=77
-check "his primary group counts, too" eval 'read_again "[access]\nadminister = @$BOB\n" && by_hand pause=0 resume=0'
-read_again "[access]\ncancel = $BOB\n"
+check "his primary group counts, too" eval 'reload_rules "[access]\nadminister = @$BOB\n" && by_hand pause=0 resume=0'
+reload_rules "[access]\ncancel = $BOB\n"
 check "cancel: without seeing" by_hand status=66 cancel=0
 check "alice's job is cancelled" expect_exit 130 as $ALICE "$CTL" await "$id"
 logged_by_bob() { # WORDS: the log has them, of alice's job or batch, and who it was
@@ -127,7 +121,7 @@ check "and the log says by whom" logged_by_bob "job $id" cancelled
 others_actions() { # each of them, by one who is not root
     local batch dead
     batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged_by_bob "batch $batch" cancelled || return 1
-    read_again "[access]\ncancel = $BOB\nsee = $BOB\n"
+    reload_rules "[access]\ncancel = $BOB\nsee = $BOB\n"
     id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-followed=130 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
         logged_by_bob "job $id" cancelled || return 1
     dead=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3)
@@ -138,7 +132,7 @@ check "so it does of batches, followed jobs and dead ones" others_actions
 
 # --- submit ---------------------------------------------------------------------------------------------------------------
 
-read_again "[access]\nsubmit = $ALICE @$FRIENDS\n"
+reload_rules "[access]\nsubmit = $ALICE @$FRIENDS\n"
 check "submit: who is in no rule is told at once, with the key" refused 77 '\[access\] submit in wsd.conf' bob submit echo x
 check "by frames, too" by_hand ping=77
 check "with the group he may" with_groups $FRIENDS bob submit echo x
@@ -160,16 +154,16 @@ goes_on() {
     exec 7>&-
     wait "$open" || { cat "$WORK/said"; return 1; }
 }
-read_again "[access]\nsubmit = $BOB\n"
+reload_rules "[access]\nsubmit = $BOB\n"
 taken_away() {
     open_connection submit=0 plugins=0 lane=0 array=0 arena=0 stop submit=77 plugins=77 reload=77 release=77 lane=77 array=77 \
         batch-open=77 arena=77 input-file=77 key=77 schedule-add=77 schedule-run=77 schedules=77 list=66 list-all=66 ping=0 &&
-        read_again "[access]\nsubmit = $ALICE\nsee =\n" && goes_on
+        reload_rules "[access]\nsubmit = $ALICE\nsee =\n" && goes_on
 }
 check "a right that is taken away is gone with the next request of an open connection" taken_away
-read_again "[access]\nsubmit = $BOB\n"
+reload_rules "[access]\nsubmit = $BOB\n"
 given() {
-    open_connection pause=77 stop pause=0 resume=0 && read_again "[access]\nsubmit = $BOB\nadminister = $BOB\n" && goes_on
+    open_connection pause=77 stop pause=0 resume=0 && reload_rules "[access]\nsubmit = $BOB\nadminister = $BOB\n" && goes_on
 }
 check "one that is given is there" given
 kept() {
@@ -183,19 +177,19 @@ check "rules that are wrong change nothing" kept
 
 # --- plugins ----------------------------------------------------------------------------------------------------------------
 
-read_again "[plugin echo]\nusers = $ALICE\n"
+reload_rules "[plugin echo]\nusers = $ALICE\n"
 check "a plugin for alice alone: bob is refused with the key" refused 77 '\[plugin echo\] users in wsd.conf' bob submit echo x
 check "by frames, too" by_hand submit=77 array=77 input-file=77 after=66 plugins=0
 check "others he may use" expect_output 5 bob submit fib 5
 check "alice may" as $ALICE "$CTL" submit echo x
 check "detached, and gone before the answer" eval 'bob submit --detach echo x; [ $? = 77 ]'
-read_again "[plugin echo]\nusers =\n"
+reload_rules "[plugin echo]\nusers =\n"
 check "for nobody: root may" "$WSCTL" submit echo x
 check "nor by an array" refused 77 '\[plugin echo\] users' as $ALICE "$CTL" map echo ::: x
 check "and alice may not" refused 77 '\[plugin echo\] users' as $ALICE "$CTL" submit echo x
 
 # a schedule has nobody who is asked, when it is due: of a plugin that is for some it runs by the configuration, or as root's
-read_again "[plugin echo]\nusers = $ALICE\n"
+reload_rules "[plugin echo]\nusers = $ALICE\n"
 of_some() { # COMMAND...: adds a schedule, and runs it
     "$@" schedule add some --on yearly echo:echo x
 }
@@ -210,7 +204,7 @@ roots() {
 }
 check "root's does" roots
 configured() {
-    read_again "[plugin echo]\nusers = $ALICE\n[schedule some]\non = yearly\njob = echo:echo x\nuser = $BOB\n" &&
+    reload_rules "[plugin echo]\nusers = $ALICE\n[schedule some]\non = yearly\njob = echo:echo x\nuser = $BOB\n" &&
         expect_output x bob await "$(bob schedule run some)"
 }
 check "and one of the configuration, as whoever it says" configured

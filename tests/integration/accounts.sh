@@ -61,9 +61,6 @@ check "and of one that is not there: 66" lists 66 no-such-user
 
 # --- a wsd that runs ------------------------------------------------------------------------------------------------------------
 
-faults() { # 0 or 1
-  printf '%s' "$1" | dd of="$WORK/faults" conv=notrunc status=none
-}
 start_with() { # KIND
   head -c 24 /dev/zero >"$WORK/faults"
   WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" FAULTS_RATE=1 "FAULTS_FILE=$WORK/faults")
@@ -80,7 +77,7 @@ SILENT="could not be read in the time of executor-answer"
 reloads() {
   local verb before
   before=$(log_lines 'the configuration was read again')
-  faults 1
+  set_faults 1
   kill -HUP "$WSD_PID"
   for verb in ping list stats 'schedule list'; do
     # shellcheck disable=SC2086 # a verb of two words
@@ -92,14 +89,14 @@ reloads() {
   kill -HUP "$WSD_PID" # behind one that is late
   wait_until log_has "$SILENT" 2 || return 1
   expect_output 6765 "$WSCTL" submit fib 20 && [ "$(log_lines 'the configuration was read again')" = "$before" ] || return 1
-  faults 0
+  set_faults 0
   kill -HUP "$WSD_PID"
   wait_until log_has 'the configuration was read again' $((before + 1))
 }
 ends_meanwhile() {
-  faults 1
+  set_faults 1
   kill -HUP "$WSD_PID"
-  "$WSCTL" ping && stop_wsd && faults 0
+  "$WSCTL" ping && stop_wsd && set_faults 0
 }
 
 printf '[limits]\nexecutor-answer = %ss\n[access]\nsubmit = root *\n' $ANSWER >"$WSD_CONFIG"
@@ -114,10 +111,10 @@ NOBODY=65534
 
 others_go_on() { # COMMAND...: fails as it should, while who has an executor, and root, are served
   expect_output 6765 as $BOB "$CTL" submit fib 20 || return 1
-  faults 1
+  set_faults 1
   "$@" || return 1
   expect_output 6765 as $BOB "$CTL" submit fib 20 && expect_output 6765 "$WSCTL" submit fib 20 || return 1
-  faults 0
+  set_faults 0
 }
 for_a_while() { # UID WORDS
   others_go_on says 75 "the user database could not be asked \($2\)" as "$1" "$CTL" submit fib 20 &&

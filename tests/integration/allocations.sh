@@ -28,7 +28,6 @@ number() { # 8 bytes
 arm() { # N SPAN
   { printf '1\0\0\0\0\0\0\0' && number 0 && number 0 && number "$1" && number "$2"; } | dd of="$WORK/faults" conv=notrunc bs=40 status=none
 }
-disarm() { printf 0 | dd of="$WORK/faults" conv=notrunc status=none; }
 seen() { od -An -t u8 -j 16 -N 8 "$WORK/faults" | tr -d ' '; }
 
 verb() { # OUTPUT COMMAND...: this output with 0, or words and another status
@@ -89,7 +88,7 @@ each() { # SPAN STRIDE
     arm "$n" "$span"
     verbs && nobody_else_is_served || bad=$((bad + 1))
     [ "$(seen)" -le "$most" ] || most=$(seen)
-    disarm
+    set_faults 0
     kept || bad=$((bad + 1))
     gone "$WSD_PID" && { echo "wsd has ended with N=$n"; show "$WSD_LOG"; return 1; }
     [ "$bad" -lt 5 ] || break

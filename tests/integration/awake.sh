@@ -17,13 +17,7 @@ told_once() { # once
 }
 has_none() { ! has_request "$1"; }
 
-bad() {
-  printf '[pool]\nkeep-awake = perhaps\n' >"$WORK/bad.conf"
-  expect_exit 64 wsd --config "$WORK/bad.conf" --check-config >"$WORK/says" 2>&1
-  cat "$WORK/says"
-  grep -q "bad.conf:2: .*auto, yes or no" "$WORK/says"
-}
-check "a bad keep-awake: file and line" bad
+check "a bad keep-awake: file and line" bad_config '[pool]\nkeep-awake = perhaps\n' '2: .*auto, yes or no'
 check "--print-config has it" sh -c 'printf "[pool]\nkeep-awake = no\n" >"$WSD_CONFIG" && wsd --config "$WSD_CONFIG" --print-config | grep -q "^keep-awake = no"'
 
 if [ ! -w $DEVICE ]; then

@@ -86,10 +86,6 @@ check "what cannot be called is said for each" expect_exit 66 "$MAPPED" 10 no-su
 check "no item at all" "$MAPPED" 0 echo
 check "wsd_map() of durable jobs, each by itself" "$MAPPED" 200 echo durable
 
-# wsctl
-same() { # WANTED GOT
-    [ "$1" = "$2" ] || { diff <(echo "$1") <(echo "$2") | head -n 5 && false; }
-}
 in_order() {
     same "$(seq 3000)" "$(seq 3000 | wsctl map echo)" && same 3000 "$(seq 3000 | wsctl --json map -u echo | grep -c '"batch":"[0-9a-f]\{32\}"')"
 }

@@ -39,13 +39,9 @@ answer_is() { # TEXT N
     [ "$(cat "$WORK/out.$2")" = "$1" ]
 }
 
-running() { # N: so many jobs run
-    [ "$(wsctl --json list | grep -c '"state":"running"')" = "$1" ]
-}
-
 run_at_once() { # SHELL-COMMAND
     of_each start "$1"
-    wait_until running "$N" && expect_output 6765 wsctl submit fib 20 && running "$N"
+    wait_until jobs_are running "$N" && expect_output 6765 wsctl submit fib 20 && jobs_are running "$N"
 }
 
 end_with() { # TEXT

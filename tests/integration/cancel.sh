@@ -8,11 +8,6 @@
 
 N=$((5000 / TIME_SCALE))
 
-same() { # WANTED GOT
-  [ "$1" = "$2" ] && return 0
-  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
-  return 1
-}
 queued() { # N
   [ "$(wsctl --json list --state queued,held | wc -l)" = "$1" ]
 }

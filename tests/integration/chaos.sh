@@ -12,20 +12,8 @@ SECONDS_EACH=6
 HONEST=(echo echo:echo=hello echo:stream echo:status=3 bigoutput=300000 bigoutput=6000000 bigoutput:written=100000
     sleep:sleep=50 sleep:again=50 spin:spin spin:again crash:segv crash:exit fib=15 echo:cat=/etc/hostname nothing)
 
-descriptors() {
-    local all=(/proc/"$WSD_PID"/fd/*)
-    echo ${#all[@]}
-}
-
-all_zero() {
-    local name
-    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces; do
-        [ "$(counter "$name")" = 0 ] || { echo "$name is $(counter "$name")"; return 1; }
-    done
-}
-
 as_before() {
-    all_zero && [ "$(counter executors)" = 0 ] && [ "$(descriptors)" -le "$before" ]
+    holds_nothing traces && [ "$(counter executors)" = 0 ] && [ "$(n_descriptors)" -le "$before" ]
 }
 
 # Detached jobs go on without their clients, some for ever.
@@ -38,7 +26,7 @@ nothing_is_left() {
     cancel_all >"$WORK/cancelled" 2>&1
     wait_until as_before && return 0
     wsctl --json stats
-    echo "descriptors: $before before, $(descriptors) now"
+    echo "descriptors: $before before, $(n_descriptors) now"
     ls -l /proc/"$WSD_PID"/fd
     return 1
 }
@@ -71,7 +59,7 @@ reload_and_run() { # COMMAND...
 printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 700ms\nmax-result = 2M\nmax-bytes-per-user = 40M\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 wsctl plugin list >/dev/null # its watch stays open
-before=$(descriptors)
+before=$(n_descriptors)
 check "anything in any order" "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) "${HONEST[@]}"
 check "and nothing is left of it" nothing_is_left
 check "while executors are killed" while_executors_die "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) "${HONEST[@]}"
@@ -83,7 +71,7 @@ stop_wsd
 EXECUTOR=$LIAR
 start_wsd --workers 2 || exit 1
 wsctl plugin list >/dev/null # its watch stays open
-before=$(descriptors)
+before=$(n_descriptors)
 check "an executor that scribbles and lies at random" "$CHAOS" -s "$SECONDS_EACH" -r $((RANDOM + 1)) random random honest
 check "and nothing is left" nothing_is_left
 stop_wsd

@@ -88,11 +88,9 @@ fi
 
 # --- a reload -----------------------------------------------------------------------------------------------------------
 
-n_read=0
-reload() { # TEXT: it is in force
+reload_with() { # TEXT: it is in force
   printf '%b' "$1" >"$WSD_CONFIG"
-  n_read=$((n_read + 1))
-  kill -HUP "$WSD_PID" && wait_until eval '[ "$(grep -c "the configuration was read again" "$WSD_LOG")" = '$n_read' ]'
+  reload_config
 }
 reload_refused() { # TEXT WORDS
   printf '%b' "$1" >"$WSD_CONFIG"
@@ -117,7 +115,7 @@ start_wsd --plugin-dir "$TEST_PLUGINS" || exit 1
 check "a reload refuses what each job would fail with" reload_refused '[sandbox]\nwritable = /no/such\n' \
   "$WSD_CONFIG:2: [sandbox] writable: /no/such: No such file or directory"
 warns() {
-  reload '[plugin fib.so]\nmax-run = 1s\n' && grep -qF "$WSD_CONFIG:2: [plugin fib.so]: names of plugins" "$WSD_LOG"
+  reload_with '[plugin fib.so]\nmax-run = 1s\n' && grep -qF "$WSD_CONFIG:2: [plugin fib.so]: names of plugins" "$WSD_LOG"
 }
 check "and warns of what has no effect" warns
 
@@ -149,7 +147,7 @@ executor-tasks = 999
 [domain d]
 users = 4242
 END
-  reload "$(cat "$WORK/start.conf")\n" || return 1
+  reload_with "$(cat "$WORK/start.conf")\n" || return 1
   local section='' line key
   while read -r line; do
     case $line in
@@ -164,8 +162,8 @@ END
 }
 check "a reload names each key that needs a start" at_start
 again() { # they differ from what is in force, still; and back
-  reload '[executor]\ncgroups = no\n[limits]\nmax-jobs = 77\n[daemon]\ndrain-timeout = 7s\n' &&
-    [ "$(grep -c 'cgroups changes with the next start' "$WSD_LOG")" = 2 ] && reload '' && [ "$(grep -c 'cgroups changes' "$WSD_LOG")" = 2 ] &&
+  reload_with '[executor]\ncgroups = no\n[limits]\nmax-jobs = 77\n[daemon]\ndrain-timeout = 7s\n' &&
+    [ "$(grep -c 'cgroups changes with the next start' "$WSD_LOG")" = 2 ] && reload_with '' && [ "$(grep -c 'cgroups changes' "$WSD_LOG")" = 2 ] &&
     ! grep -q 'max-jobs changes\|drain-timeout changes' "$WSD_LOG"
 }
 check "as long as it differs from what is in force, and no other" again
@@ -174,10 +172,9 @@ stop_wsd
 follow() {
   local all
   all=$(taskset -p $$ | sed 's/.*: //')
-  n_read=0
-  reload '' && grep -q 'each executor has' "$WSD_LOG" && return 1
-  taskset -p "$all" "$WSD_PID" >/dev/null && reload '' && grep -q "each executor has $(nproc) workers from now on" "$WSD_LOG" || return 1
-  reload '' && [ "$(grep -c 'each executor has' "$WSD_LOG")" = 1 ] # once
+  reload_with '' && grep -q 'each executor has' "$WSD_LOG" && return 1
+  taskset -p "$all" "$WSD_PID" >/dev/null && reload_with '' && grep -q "each executor has $(nproc) workers from now on" "$WSD_LOG" || return 1
+  reload_with '' && [ "$(grep -c 'each executor has' "$WSD_LOG")" = 1 ] # once
 }
 if [ "$(nproc)" -gt 1 ] && command -v taskset >/dev/null; then
   : >"$WSD_CONFIG"

@@ -198,8 +198,7 @@ limits() { # TEXT: of [limits], for a wsd that is started
 limits 'max-connections-per-user = 10\n' || exit 1
 check "connections of a user: below, at and above the limit" connections max-connections-per-user
 printf '[limits]\nmax-connections = 10\n' >"$WSD_CONFIG"
-kill -HUP "$WSD_PID"
-check "SIGHUP: another limit" wait_until grep -q 'configuration was read again' "$WSD_LOG"
+check "SIGHUP: another limit" reload_config
 check "connections of all: below, at and above the limit" connections max-connections
 stop_wsd
 limits 'max-requests-per-user = 10\n' || exit 1
@@ -215,8 +214,7 @@ limits 'max-bytes-per-user = 40000\n' || exit 1
 check "bytes queued by a user: below, at and above the limit" bytes_queued max-bytes-per-user
 check "bytes piped by a user" bytes_piped max-bytes-per-user
 printf '[limits]\nmax-bytes = 40000\n' >"$WSD_CONFIG"
-kill -HUP "$WSD_PID"
-wait_until grep -q 'configuration was read again' "$WSD_LOG" || exit 1
+reload_config || exit 1
 check "bytes queued by all: below, at and above the limit" bytes_queued max-bytes
 check "bytes piped by all" bytes_piped max-bytes
 check "--wait-for-room waits for bytes" bytes_waited_for

@@ -20,9 +20,6 @@ start() {
 }
 start || exit 1
 
-state() { # ID STATE
-  wsctl --json status "$1" | grep -q "\"state\":\"$2\""
-}
 left() { # ID: seconds until it is due
   wsctl --json status "$1" | sed 's/.*"due_usec":\([0-9]*\).*/\1/' | { read -r usec && echo $((usec / 1000000)); }
 }
@@ -46,7 +43,7 @@ forward() { # a time comes sooner, a span does not
   local at span
   at=$(wsctl submit --detach --at "$(in_hours 2)" echo at) && span=$(wsctl submit --detach --delay 2h echo span) || return 1
   clocks 10800 0
-  expect_output at wsctl await "$at" && state "$span" delayed && within "$(left "$span")" 7100 7200 || return 1
+  expect_output at wsctl await "$at" && job_is delayed "$span" && within "$(left "$span")" 7100 7200 || return 1
   clocks 0 0
   wsctl cancel "$span"
 }

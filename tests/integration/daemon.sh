@@ -5,14 +5,6 @@
 # it with 1, 2 and 16 workers.
 . "$(dirname "$0")/../support/lib.sh"
 
-bad_config() { # TEXT WORDS
-    printf '%b' "$1" >"$WORK/bad.conf"
-    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config >"$WORK/says" 2>&1
-    local status=$?
-    cat "$WORK/says"
-    [ "$status" = 0 ] && grep -q "^wsd: $WORK/bad.conf:$2" "$WORK/says"
-}
-
 check "--version" sh -c 'wsd --version | grep -q "^wsd [0-9]"'
 check "--help" sh -c 'wsd --help | grep -q -- --socket'
 check "an unknown option: 64" expect_exit 64 wsd --frobnicate

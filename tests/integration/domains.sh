@@ -145,7 +145,7 @@ fi
 
 # --- deaths ---------------------------------------------------------------------------------------------------------------
 
-running() { # N
+at_least_run() { # N
   [ "$("$WSCTL" --json list | grep -c '"running"')" -ge "$1" ]
 }
 asks() { # UID FILE: a job that is not to be run again, in the background
@@ -155,7 +155,7 @@ asks $ALICE "$WORK/alices.err"
 alices_client=$BACKGROUND_PID
 asks $BOB "$WORK/bobs.err"
 bobs_client=$BACKGROUND_PID
-check "both have work" wait_until running 2
+check "both have work" wait_until at_least_run 2
 check "alice kills her own executor" as $ALICE kill -KILL "$alices"
 if expect_exit 125 wait_for_exit "$alices_client"; then ok "her job is interrupted"; else fail "her job is interrupted"; fi
 check "she goes on, in another one" expect_output 6765 submit $ALICE fib 20
@@ -256,7 +256,7 @@ quarantined() { # by bob, for both; alice releases it
 between_users() { # NAME CONFIGURATION
   start "$2"
   hers=$(submit $ALICE --detach --key shared spin:spin)
-  wait_until running 1
+  wait_until at_least_run 1
   check "$1: they share an executor under wsd's user id" has "$(executor_of $BOB)" Uid "0 0 0 0"
   check "$1: that is one" expect_output "$(executor_of $BOB)" executor_of $ALICE
   check "$1: which has no rights to files of users" says 3 'Permission denied' submit $BOB self:get "$WORK/alice/secret"
@@ -338,7 +338,7 @@ check "a job that hangs is ended all the same" expect_exit 124 \
   as $ALICE timeout -s KILL $((30 * TIME_SCALE)) "$CTL" submit --timeout 50ms spin:deaf
 asks $BOB "$WORK/bobs.err"
 bobs_client=$BACKGROUND_PID
-check "bob has work" wait_until running 1
+check "bob has work" wait_until at_least_run 1
 kill -KILL "$helper"
 if expect_exit 125 wait_for_exit "$bobs_client"; then ok "it is killed: executors die with it"; else fail "it is killed" "bob's job is not told of"; fi
 check "wsd goes on with the next one" expect_output 6765 submit $ALICE fib 20

@@ -85,7 +85,7 @@ drained() {
   done
   background wsctl submit --durable echo waits >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
-  wait_until sh -c '[ "$(wsctl --json list | grep -c "\"state\":\"queued\"")" = 21 ]' || { wsctl list; return 1; }
+  wait_until jobs_are queued 21 || { wsctl list; return 1; }
   : >"$WSD_LOG"
   kill -TERM "$WSD_PID"
   wait_until grep -q draining "$WSD_LOG" || return 1
@@ -124,7 +124,7 @@ followed() {
   rm "$WORK/gate"
   background wsctl submit --durable ledger:gate "$WORK/gate" >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
+  wait_until some_job_is running || return 1
   kill_wsd
   serve || return 1
   : >"$WORK/gate"
@@ -136,7 +136,7 @@ followed() {
 interrupted() {
   local id
   id=$(wsctl submit --durable --detach sleep:sleep 600000) || return 1
-  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
+  wait_until job_is running "$id" || return 1
   kill_wsd
   serve || return 1
   expect_exit 125 wsctl await "$id" && wsctl --json status "$id" | grep -q '"state":"interrupted".*"durable":true'
@@ -146,7 +146,7 @@ interrupted() {
 restored_first() {
   local id
   id=$(wsctl submit --durable --detach sleep:sleep 600000) || return 1
-  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
+  wait_until job_is running "$id" || return 1
   kill_wsd
   serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_DELAY=300000 || return 1
   wsctl --json status "$id" | tee "$WORK/out"
@@ -178,7 +178,7 @@ broken_disk() {
   serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_FAIL="$WORK/broken" || return 1
   expect_output before wsctl submit --durable --key before echo before || return 1
   id=$(wsctl submit --durable --detach ledger:gate "$WORK/gate") || return 1
-  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
+  wait_until job_is running "$id" || return 1
   : >"$WORK/broken"
   expect_exit 74 wsctl submit --durable echo now >"$WORK/out" 2>"$WORK/err" || return 1
   cat "$WORK/err"
@@ -235,8 +235,7 @@ expired() {
   first=$(wsctl --json submit --durable echo first | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/') && [ ${#first} = 32 ] || return 1
   wait_until expect_exit 66 wsctl status "$first" || { echo "nothing expires"; return 1; }
   printf '[store]\nmax-size = 300K\n' >"$WSD_CONFIG"
-  kill -HUP "$WSD_PID"
-  wait_until grep -q 'was read again' "$WSD_LOG" || return 1
+  reload_config || return 1
   first=$(wsctl submit --durable --detach bigoutput 200000) && wsctl await "$first" >/dev/null || return 1
   second=$(wsctl submit --durable --detach bigoutput 200000) && wsctl await "$second" >/dev/null || return 1
   expect_exit 66 wsctl status "$first" && wsctl status "$second" >/dev/null || return 1
@@ -256,7 +255,7 @@ restored_whole() {
     lines=$(wc -l <"$WSD_LOG")
     { printf '1' && head -c 39 /dev/zero; } >"$WORK/faults"
     serve_with "LD_PRELOAD=$BUILD/tests/support/shims/faults.so" FAULTS=copies "FAULTS_NTH=$n" "FAULTS_FILE=$WORK/faults"
-    printf 0 | dd of="$WORK/faults" conv=notrunc status=none
+    set_faults 0
     at=$(od -An -t u8 -j 8 -N 8 "$WORK/faults" | tr -d " ")
     tail -n +$((lines + 1)) "$WSD_LOG" >"$WORK/said"
     if gone "$WSD_PID"; then

@@ -25,9 +25,6 @@ unknown plugin|nowhere|-|66|||
 text() { # KEY FILE: of a JSON object
   grep -o "\"$1\":\"[^\"]*\"" "$2" | sed 's/^[^:]*:"//; s/"$//'
 }
-running() { # one has begun
-  wsctl --json list | grep -q '"state":"running"'
-}
 is_told() { # DIRECTORY EXIT STATE OUTPUT ERROR: what the way has left there
   local dir=$1
   [ "$(cat "$dir/exit")" = "$2" ] || { echo "exit $(cat "$dir/exit") where it is $2"; tail "$dir/json" "$dir/err"; return 1; }
@@ -55,7 +52,7 @@ followed() { # DIRECTORY TIMEOUT OPTION... JOB...: by a wsctl that waits for it
   if [ "$LOCAL" = 1 ]; then
     wait_until has_begun "$BACKGROUND_PID"
   else
-    wait_until running
+    wait_until some_job_is running
   fi
   kill -INT "$BACKGROUND_PID"
   wait_for_exit "$BACKGROUND_PID" || status=$?
@@ -83,13 +80,13 @@ by_id() { # DIRECTORY TIMEOUT OPTION...: from afar
   case "$timeout $*" in "cancel "*:reads*)
     mkfifo "$dir/never"
     background wsctl submit --detach --input - "$@" >/dev/null 2>&1 <>"$dir/never"
-    wait_until running
+    wait_until some_job_is running
     id=$(wsctl --json list --state running | grep -o '"id":"[^"]*"' | cut -d'"' -f4)
     ;;
   *) id=$(wsctl submit --detach "$@" 2>"$dir/err") || { echo $? >"$dir/exit"; return 0; } ;;
   esac
   if [ "$timeout" = cancel ]; then
-    wait_until running
+    wait_until some_job_is running
     wsctl cancel "$id" || return 1
   fi
   wsctl --json await "$id" >"$dir/json" 2>"$dir/err" || status=$?
@@ -113,7 +110,7 @@ by_array() { # in an ARRAY, and a batch
   esac
   background wsctl --json map "${@:1:$#-1}" ::: "${@: -1}" >"$dir/json" 2>"$dir/err" </dev/null
   if [ "$timeout" = cancel ]; then
-    wait_until running
+    wait_until some_job_is running
     wsctl cancel "$(wsctl --json list --state running | grep -o '"id":"[^"]*"' | cut -d'"' -f4)" || return 1
   fi
   wait_for_exit "$BACKGROUND_PID" || status=$?

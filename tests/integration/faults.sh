@@ -22,16 +22,9 @@ if [ -n "${WSD_SANITIZE:-}" ]; then
 fi
 
 nothing_is_left() {
-  local name
-  for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces; do
-    [ "$(counter $name)" = 0 ] || { echo "$name is $(counter $name)"; return 1; }
-  done
-  [ "$(counter connections)" = 1 ]
+  holds_nothing traces && [ "$(counter connections)" = 1 ]
 }
 
-faults() { # 0 or 1
-  printf '%s' "$1" | dd of="$WORK/faults" conv=notrunc status=none
-}
 injected() {
   od -An -t u8 -j 8 -N 8 "$WORK/faults" | tr -d ' '
 }
@@ -83,9 +76,9 @@ round() { # KIND RATE SEED
   WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" "FAULTS_RATE=$2" "FAULTS_SEED=$3" "FAULTS_FILE=$WORK/faults")
   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
   WSD_PREFIX=()
-  faults 1
+  set_faults 1
   under_faults || status=1
-  faults 0
+  set_faults 0
   drawn=$(injected)
   echo "seed $3, $drawn faults"
   if gone "$WSD_PID"; then
@@ -130,10 +123,10 @@ no_executor() {
 idle_time() {
   rm -f "$WORK/go"
   shimmed timers 1 && wsctl submit --detach ledger:gate "$WORK/go" && wait_until counter_is jobs_handed_over 1 || return 1
-  faults 1
+  set_faults 1
   touch "$WORK/go"
   wait_until injected_are 3 || return 1 # for the result, and for the executor that has nothing to do now
-  faults 0
+  set_faults 0
   wait_until no_executor && stop_wsd
 }
 two_connections() {
@@ -147,30 +140,30 @@ pause_time() {
   pid=$!
   started+=("$pid")
   wait_until two_connections || return 1
-  faults 1
+  set_faults 1
   echo 20 >&7
   exec 7>&-
   wait_until injected_are 20 || return 1
-  faults 0
+  set_faults 0
   wait_until gone "$pid" && [ "$(cat "$WORK/output")" = 6765 ] && stop_wsd
 }
 trial_time() {
   local i
   shimmed timers 2 && wsctl submit fib 20 || return 1
-  faults 1
+  set_faults 1
   for ((i = 0; i < 30; i++)); do
     timeout 10 wsctl plugin reload fib >/dev/null 2>&1
   done
-  faults 0
+  set_faults 0
   wait_until no_executor && stop_wsd
 }
 
 # A job has ended with words, and there is no memory for them: that is said in their place.
 lost_words() { # OPTION...
   local id status=0
-  faults 1
+  set_faults 1
   id=$(wsctl submit --detach "$@" echo:status 5 words) && wait_until has_failed "$id" || return 1
-  faults 0
+  set_faults 0
   wsctl await "$id" 2>"$WORK/err" || status=$?
   cat "$WORK/err" "$WORK/json"
   [ "$status" = 5 ] && grep -q ': (wsd had no memory to keep the words)$' "$WORK/err" && grep -q '"status":"(wsd had no memory to keep the words)"' "$WORK/json"
@@ -190,10 +183,10 @@ description() {
   pid=$!
   started+=("$pid")
   wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
-  faults 1
+  set_faults 1
   wsctl submit fib 20 2>"$WORK/err"
   [ $? = 75 ] && cat "$WORK/err" && grep -q 'out of memory' "$WORK/err" || return 1
-  faults 0
+  set_faults 0
   expect_output 6765 wsctl submit fib 20 && [ "$(counter executors_distrusted)$(counter executors_died)" = 00 ] || return 1
   wsctl --json list | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 | xargs wsctl cancel
   wait "$pid" || status=$?
@@ -214,10 +207,10 @@ starved() {
   asker=$!
   note_started "$asker"
   wait_until asked_to_load "$before" && kill "$asker" && wait_until counter_is connections 1 || return 1
-  faults 1
+  set_faults 1
   kill -CONT "$executor"
   wait_until injected_are 1 || return 1
-  faults 0
+  set_faults 0
   expect_output 6765 wsctl submit fib 20 && wait_until wsctl plugin list && stop_wsd
 }
 
@@ -244,7 +237,7 @@ starts() { # KIND
     pid=$!
     started+=("$pid")
     wait_until ended_or_ready "$pid" || { echo "neither ready nor ended"; return 1; }
-    faults 0
+    set_faults 0
     if gone "$pid"; then
       status=0
       wait "$pid" || status=$?

@@ -12,14 +12,6 @@ exec 9<>"$FIFO"
 tell() { echo "$*" >&9; }
 has_line() { grep -qx "$2" "$1"; } # FILE LINE
 
-same() { # WANTED GOT
-  [ "$1" = "$2" ] && return 0
-  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
-  return 1
-}
-
-is_in() { wsctl --json status "$2" | grep -q "\"state\":\"$1\""; } # STATE ID
-
 # long enough to see that nobody waits for it
 printf '[limits]\ncancel-grace = 8s\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -29,7 +21,7 @@ attached() {
   id=$(wsctl submit --detach teller "$FIFO") || return 1
   tell out first
   tell progress 1 3
-  wait_until is_in running "$id" || return 1
+  wait_until job_is running "$id" || return 1
   wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
   wait_until has_line "$WORK/a.out" first || return 1
@@ -97,7 +89,7 @@ detach() { # Ctrl-C leaves the job alone
   pid=$!
   wait_until has_line "$WORK/a.out" here || return 1
   kill -INT "$pid"
-  expect_exit 130 wait "$pid" && same 'wsctl: detached: the job goes on' "$(cat "$WORK/a.err")" && is_in running "$id" || return 1
+  expect_exit 130 wait "$pid" && same 'wsctl: detached: the job goes on' "$(cat "$WORK/a.err")" && job_is running "$id" || return 1
   tell end 0
   expect_exit 0 wsctl attach "$id" >/dev/null
 }
@@ -126,9 +118,9 @@ cancel_twice() { # the job heeds nothing, so that wsctl would wait for the grace
   kill -INT "$pid"
   wait_until grep -q cancelling "$WORK/a.err" || return 1
   kill -INT "$pid"
-  expect_exit 130 wait "$pid" && is_in running "$id" || return 1 # nobody waited for it
+  expect_exit 130 wait "$pid" && job_is running "$id" || return 1 # nobody waited for it
   same "$(printf 'wsctl: cancelling; once more to detach at once\nwsctl: detached at once; the job was told to end: wsctl status %s' "$id")" \
-    "$(cat "$WORK/a.err")" && wait_until -t 60 is_in cancelled "$id"
+    "$(cat "$WORK/a.err")" && wait_until -t 60 job_is cancelled "$id"
 }
 check "Ctrl-C twice: detached at once, and says so" cancel_twice
 set +m

@@ -33,9 +33,6 @@ copy() {
 is_sound() {
   copy && expect_output ok sqlite3 "$WORK/copy/jobs.db" 'PRAGMA integrity_check'
 }
-state_is() { # ID STATE
-  wsctl --json status "$1" | grep -q "\"state\":\"$2\""
-}
 start_there() {
   start_wsd --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$STATE"
 }
@@ -43,7 +40,7 @@ start_there() {
 refuses_and_recovers() {
   local id _
   id=$(wsctl submit --durable --detach ledger:gate "$WORK/gate") || return 1
-  wait_until state_is "$id" running || return 1
+  wait_until job_is running "$id" || return 1
   fill || { echo "it is not full"; return 1; }
   # what lies in the log's file already is room: a few more may fit
   for _ in {1..500}; do
@@ -64,7 +61,7 @@ refuses_and_recovers() {
 saved() { # ID
   local socket=$WSD_SOCKET pid=$WSD_PID log=$WSD_LOG status=0
   copy || return 1
-  start_wsd --state-dir "$WORK/copy" && state_is "$1" succeeded || status=1
+  start_wsd --state-dir "$WORK/copy" && job_is succeeded "$1" || status=1
   stop_wsd || status=1
   WSD_SOCKET=$socket WSD_PID=$pid WSD_LOG=$log
   return $status

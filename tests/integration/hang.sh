@@ -4,10 +4,6 @@
 # hang.sh: jobs that run too long, jobs that heed nothing, executors that stop: none holds a drain or other jobs.
 . "$(dirname "$0")/../support/lib.sh"
 
-running() {
-    wsctl --json list >"$WORK/list" && grep -q '"state":"running"' "$WORK/list"
-}
-
 executor_of() { # the pid of wsd's only executor
     pgrep -P "$WSD_PID" -f wsd-executor
 }
@@ -15,7 +11,7 @@ executor_of() { # the pid of wsd's only executor
 cancel_of_the_deaf() {
     local id
     id=$(wsctl submit --detach spin:deaf) || return 1
-    wait_until running || return 1
+    wait_until some_job_is running || return 1
     wsctl cancel "$id" || return 1
     expect_exit 130 wsctl await "$id" && expect_output 6765 wsctl submit fib 20
 }
@@ -26,7 +22,7 @@ stopped_executor() {
     executor=$(executor_of) || return 1
     wsctl --json submit ledger:gate "$WORK/gate" >"$WORK/again" 2>&1 &
     job=$!
-    wait_until running || return 1
+    wait_until some_job_is running || return 1
     stop_process "$executor" && wait_until gone "$executor" || return 1
     : >"$WORK/gate"
     wait "$job" || status=$?
@@ -50,7 +46,7 @@ interrupted_tells_why() {
     local status=0 job
     wsctl submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
     job=$!
-    wait_until running || return 1
+    wait_until some_job_is running || return 1
     stop_process "$(executor_of)"
     wait "$job" || status=$?
     cat "$WORK/once"
@@ -68,7 +64,7 @@ drains_in_spite_of() { # FUNCTION
     local status=0 job
     wsctl submit "spin:$1" >"$WORK/out" 2>&1 &
     job=$!
-    wait_until running || return 1
+    wait_until some_job_is running || return 1
     stop_wsd || return 1
     wait "$job" || status=$?
     cat "$WORK/out"

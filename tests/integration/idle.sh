@@ -60,13 +60,10 @@ cancelled_at_its_start() {
     local first second i executor
     first=$(wsctl submit --detach late) && second=$(wsctl submit --detach late) || return 1
     for i in 1 2 3; do
-        wait_until is running "$first" && executor=$(pgrep -P "$WSD_PID") && kill -KILL "$executor" && wait_until gone "$executor" || return 1
+        wait_until job_is running "$first" && executor=$(pgrep -P "$WSD_PID") && kill -KILL "$executor" && wait_until gone "$executor" || return 1
     done
-    expect_exit 125 wsctl await "$first" && is queued "$second" && wait_until pgrep -P "$WSD_PID" && wsctl cancel "$second" &&
+    expect_exit 125 wsctl await "$first" && job_is queued "$second" && wait_until pgrep -P "$WSD_PID" && wsctl cancel "$second" &&
         expect_exit 130 wsctl await "$second" && wait_until counter_is executors 0
-}
-is() { # STATE ID
-    wsctl --json status "$2" | grep -q "\"state\":\"$1\""
 }
 printf '[limits]\nexecutor-idle = 1ms\nquarantine-after = 1000\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1

@@ -4,14 +4,14 @@
 # key.sh: the same user and the same key are the same job: while it waits, runs, has ended, and after a restart.
 . "$(dirname "$0")/../support/lib.sh"
 
-n_jobs() {
+n_known() {
   wsctl --json list | wc -l
 }
 n_lines() { # FILE N
   [ "$(wc -l <"$1")" = "$2" ]
 }
 
-same() { # OPTION...
+same_job() { # OPTION...
   local first second
   rm -f "$WORK/ledger"
   first=$(wsctl submit "$@" --detach --key "same $*" ledger:once "$WORK/ledger" one) || return 1
@@ -46,7 +46,7 @@ lost_connection() { # the first one's client is killed; the job goes on, and the
   rm -f "$WORK/gate"
   background wsctl submit --key lost ledger:gate "$WORK/gate"
   client=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
+  wait_until some_job_is running || return 1
   kill -KILL "$client"
   wait "$client" 2>/dev/null
   : >"$WORK/gate"
@@ -72,7 +72,7 @@ after_a_restart() {
   serve || return 1
   second=$(wsctl submit --durable --detach --key restart echo second) || return 1
   [ "$first" = "$second" ] && expect_output first wsctl submit --key restart echo third || return 1
-  [ "$(n_jobs)" = "$n" ] || { wsctl list; return 1; }
+  [ "$(n_known)" = "$n" ] || { wsctl list; return 1; }
 }
 expired() { # OPTION...: when its end is kept no longer, the same key is another job
   local first second
@@ -87,8 +87,7 @@ id_and_output() { # ARGUMENT...: of one submit; when the next wsctl asks the job
 }
 briefly() { # from here on ends are kept for a second
   printf '[limits]\nkeep-results = 1s\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
-  kill -HUP "$WSD_PID"
-  wait_until grep -q 'was read again' "$WSD_LOG"
+  reload_config
 }
 limits() {
   local key
@@ -98,8 +97,8 @@ limits() {
 
 export WSD_SOCKET=$WORK/wsd.sock
 serve || exit 1
-check "a job with a key is one job" same
-check "a durable one too" same --durable
+check "a job with a key is one job" same_job
+check "a durable one too" same_job --durable
 check "other keys are other jobs" other_keys
 check "while it runs" while_it_runs
 check "while a durable one runs" while_it_runs --durable

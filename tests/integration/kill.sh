@@ -51,16 +51,12 @@ kill_and_serve() {
   expect_output 6765 wsctl submit fib 20
 }
 
-listed() { # PATTERN
-  wsctl --json list | grep -q "$1"
-}
-
 stage_accepted() { # its input has not come to its end
   mkfifo "$WORK/input"
   client "$WSCTL" submit --input "$WORK/input" echo
   exec 9>"$WORK/input"
   head -c 400000 /dev/zero >&9
-  wait_until listed '"held"' || return 1
+  wait_until some_job_is held || return 1
   kill_and_serve
   exec 9>&-
   client_is_told 125
@@ -72,12 +68,12 @@ stage_queued() {
 }
 stage_running() {
   client "$WSCTL" submit spin:deaf
-  wait_until listed '"running"' || return 1
+  wait_until some_job_is running || return 1
   kill_and_serve && client_is_told 125
 }
 stage_streaming() { # a reader that stands still: the job is in the middle of its output
   client sh -c '"$0" submit bigoutput 2000000000 | { head -c 1000000 >/dev/null; sleep 600; }' "$WSCTL"
-  wait_until listed '"running"' && wait_until reader_stands || return 1
+  wait_until some_job_is running && wait_until reader_stands || return 1
   kill_and_serve || return 1
   kill -KILL "$READER"
   wait_until gone "$CLIENT"
@@ -103,7 +99,7 @@ stage_executor_starting() {
 stage_draining() {
   : >"$WSD_LOG"
   client "$WSCTL" submit sleep:sleep 600000
-  wait_until listed '"running"' || return 1
+  wait_until some_job_is running || return 1
   kill -TERM "$WSD_PID"
   wait_until grep -q draining "$WSD_LOG" || return 1
   expect_exit 75 wsctl submit fib 20

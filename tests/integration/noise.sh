@@ -9,21 +9,13 @@ SECONDS_EACH=6
 [ -z "${WSD_THOROUGH:-}" ] || SECONDS_EACH=600
 SECONDS_EACH=${WSD_SECONDS:-$SECONDS_EACH}
 
-descriptors() {
-    local all=(/proc/"$WSD_PID"/fd/*)
-    echo ${#all[@]}
-}
-
 all_is_gone() {
-    local name
     wsctl --json list | grep -E '"(held|queued|running)"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
         xargs -r -n 200 wsctl cancel
     # one that somebody wanted kept beyond his connection
     wsctl trace --stop -q -o "$WORK/kept.json" 2>/dev/null
-    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged traces executors; do
-        [ "$(counter $name)" = 0 ] || { echo "$name is $(counter $name)"; return 1; }
-    done
-    [ "$(descriptors)" -le "$before" ] || { echo "$before descriptors before, $(descriptors) now"; return 1; }
+    holds_nothing traces executors || return 1
+    [ "$(n_descriptors)" -le "$before" ] || { echo "$before descriptors before, $(n_descriptors) now"; return 1; }
 }
 
 no_executors() {
@@ -62,7 +54,7 @@ start_wsd --workers 2 --plugin-dir "$WORK/plugins" || exit 1
 wsctl submit --durable echo first >/dev/null || fail "a durable job" "it did not go well" # its files are open from then on
 wait_until no_executors
 wsctl plugin list >/dev/null # its watch stays open
-before=$(descriptors)
+before=$(n_descriptors)
 check "noise costs who makes it, others are answered right" everybody
 show "$WORK/check.out" 3
 check "nothing is left of it" nothing_is_left

@@ -32,16 +32,9 @@ assert all(w["cpu"] in os.sched_getaffinity(0) for w in workers), workers
 assert len({w["cpu"] for w in workers}) == min(len(workers), len(os.sched_getaffinity(0))), workers' "$1"
 }
 
-bad() { # LINE WORDS
-    printf '[pool]\n%s\n' "$1" >"$WORK/bad.conf"
-    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config >"$WORK/says" 2>&1
-    cat "$WORK/says"
-    grep -q "bad.conf:2: .*$2" "$WORK/says"
-}
-
-check "a bad pin: file and line" bad "pin = perhaps" "yes or no"
-check "a stack too small: file and line" bad "stack = 255K" "from 256K to 1G"
-check "a stack too large: file and line" bad "stack = 1025M" "from 256K to 1G"
+check "a bad pin: file and line" bad_config '[pool]\npin = perhaps\n' "2: .*yes or no"
+check "a stack too small: file and line" bad_config '[pool]\nstack = 255K\n' "2: .*from 256K to 1G"
+check "a stack too large: file and line" bad_config '[pool]\nstack = 1025M\n' "2: .*from 256K to 1G"
 printf '[pool]\npin = yes\nstack = 16M\n' >"$WSD_CONFIG"
 check "--print-config has both" sh -c 'wsd --config "$WSD_CONFIG" --print-config >"$WORK/printed" &&
     grep -q "^pin = yes" "$WORK/printed" && grep -q "^stack = 16777216" "$WORK/printed" &&

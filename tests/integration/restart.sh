@@ -40,9 +40,6 @@ stop() {
   kill -TERM "$MANAGER"
   wait_for_exit "$MANAGER"
 }
-shows() { # STATE N: as many jobs
-  [ "$(wsctl --json list | grep -c "\"state\":\"$1\"")" = "$2" ]
-}
 ended() { # PID STATUS [TEXT]: a client of ours
   local status=0
   wait_for_exit "$1" || status=$?
@@ -85,7 +82,7 @@ durable() {
     client wsctl submit --durable checksum md5 "$WSD_CONFIG"
     clients+=("$CLIENT")
   done
-  wait_until shows queued 8 || return 1
+  wait_until jobs_are queued 8 || return 1
   id=$(wsctl --json list | sed -n '1s/.*"id":"\([0-9a-f]*\)".*/\1/p')
   client wsctl await "$id"
   await=$CLIENT
@@ -105,13 +102,13 @@ by_kind() {
   rm -f "$WORK/gate"
   client wsctl submit --durable ledger:gate-once "$WORK/gate"
   once=$CLIENT
-  wait_until shows running 1 || return 1
+  wait_until jobs_are running 1 || return 1
   client wsctl submit ledger:gate "$WORK/gate"
   plain=$CLIENT
-  wait_until shows running 2 || return 1
+  wait_until jobs_are running 2 || return 1
   client wsctl submit --durable ledger:gate "$WORK/gate"
   again_=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   again USR1 || return 1
   stayed "$once" 125 || return 1
   stayed "$plain" 125 || return 1
@@ -126,7 +123,7 @@ quiet() {
   wsctl pause || return 1
   client wsctl submit --durable ledger:gate "$WORK/gate"
   waits=$CLIENT
-  wait_until shows queued 1 && again USR1 && wait_until shows running 1 || return 1
+  wait_until jobs_are queued 1 && again USR1 && wait_until jobs_are running 1 || return 1
   # the time is up of one that has come later
   expect_exit 0 python3 -c 'import os, socket
 s = socket.socket(socket.AF_UNIX)
@@ -145,13 +142,13 @@ cancelled() {
   kept=$CLIENT
   client wsctl submit ledger:gate "$WORK/gate"
   plain=$CLIENT
-  wait_until shows running 1 && wait_until shows queued 1 || return 1
+  wait_until jobs_are running 1 && wait_until jobs_are queued 1 || return 1
   printf '[daemon]\ndrain-timeout = 60s\n' >"$WSD_CONFIG"
   kill -HUP "$(wsd_pid)"
   wait_until grep -q 'was read again' "$WORK/log" || return 1
   kill -USR1 "$MANAGER"
   wait_until grep -q 'notified STOPPING' "$SAYS" || return 1
-  wait_until shows queued 0 || return 1 # it has left
+  wait_until jobs_are queued 0 || return 1 # it has left
   # bash gives a background child SIGINT ignored, wsctl takes SIGTERM alike; the answer to a ping comes behind the cancel
   kill -TERM "$kept"
   wait_until has_heeded "$kept" 15 && wsctl ping || return 1
@@ -262,11 +259,11 @@ damaged() { # ROUNDS
     wsctl pause || return 1
     client wsctl submit --durable echo damaged "$i"
     waits=$CLIENT
-    wait_until shows queued 1 || return 1
+    wait_until jobs_are queued 1 || return 1
     again USR2 || return 1
     expect_output 6765 wsctl submit fib 20 || return 1
     # whether its connection could be taken or not; a changed tag leaves it without an answer
-    wait_until shows queued 0 || return 1
+    wait_until jobs_are queued 0 || return 1
     kill -KILL "$waits"
     wait_for_exit "$waits"
     wait_until connections 1 || return 1 # who asks
@@ -280,7 +277,7 @@ stopped() {
   wsctl pause || return 1
   client wsctl submit --durable echo stopped
   waits=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   stop || return 1
   wait_until grep -q 'wsd is gone; the job is durable' "$WORK/err.$waits" || return 1
   kill -TERM "$waits"
@@ -297,7 +294,7 @@ own() {
   wsctl pause || return 1
   client wsctl submit --durable echo own
   waits=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   again USR1 || return 1
   stayed "$waits" 0 own || return 1
   expect_output 6765 wsctl submit fib 20 && expect_output "$inode" stat -c %i "$WSD_SOCKET" && stop
@@ -325,7 +322,7 @@ few() {
   wsctl pause || return 1
   client wsctl submit --durable echo few
   waits=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   again USR1 || return 1
   came_back "$waits" 0 few || return 1
   stop
@@ -351,7 +348,7 @@ remote() {
   client env -u WSD_SOCKET WSD_HOST="localhost:$PORT" WSD_TLS_CERT="$WORK/ca/far.pem" WSD_TLS_KEY="$WORK/ca/far.key" \
     WSD_TLS_CA="$WORK/ca/ca.pem" "$WSCTL" submit --durable echo far
   far=$CLIENT
-  if ! wait_until shows queued 2 || ! wait_until connections 3; then
+  if ! wait_until jobs_are queued 2 || ! wait_until connections 3; then
     cat "$WORK/err.$near" "$WORK/err.$far"
     return 1
   fi

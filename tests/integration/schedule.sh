@@ -9,7 +9,7 @@
 on_disk() { # the store does one thing after the other: what was before this is there, too
   wsctl submit --durable echo x >/dev/null
 }
-n_lines() { # FILE N: at least
+n_lines_at_least() { # FILE N
   [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
 apart() { # COMMAND...: with a wsd of its own, beside the others
@@ -27,17 +27,11 @@ number_of() { # NAME KEY
 passed() { # SECONDS: since now, by the clock
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + $1 * 1000000000)) ]"
 }
-reload() {
-  local n
-  n=$(grep -c 'configuration was read\|configuration stays' "$WSD_LOG")
-  kill -HUP "$WSD_PID"
-  wait_until sh -c "[ \$(grep -c 'configuration was read\\|configuration stays' '$WSD_LOG') -gt $n ]"
-}
 
 comes_again() { # OPTION...
   rm -f "$WORK/ledger"
   wsctl schedule add often --on '*:*:*' "$@" ledger:once "$WORK/ledger" x || return 1
-  wait_until n_lines "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || { wsctl --json schedule list; return 1; }
+  wait_until n_lines_at_least "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || { wsctl --json schedule list; return 1; }
   [ "$(number_of often runs)" -ge 3 ] || return 1
   wsctl schedule remove often && expect_exit 66 wsctl schedule remove often && [ -z "$(wsctl --json schedule list)" ]
 }
@@ -66,7 +60,7 @@ one_at_a_time() { # what comes due meanwhile is skipped, and counted
   wsctl schedule add slow --on '*:*:*' ledger:gate "$WORK/gate" || return 1
   wait_until of slow '"skipped":[1-9].*"last":"running"' || { wsctl --json schedule list; return 1; }
   expect_exit 75 wsctl schedule run slow 2>"$WORK/err" && grep -q 'not done' "$WORK/err" || return 1
-  [ "$(number_of slow runs)" = 1 ] && [ "$(wsctl --json list | grep -c '"state":"running"')" = 1 ] || return 1
+  [ "$(number_of slow runs)" = 1 ] && jobs_are running 1 || return 1
   : >"$WORK/gate"
   wait_until of slow '"runs":2' && wsctl schedule remove slow
 }
@@ -110,25 +104,25 @@ refusals() {
 }
 limited() { # below, at, above
   printf '[limits]\nmax-schedules-per-user = 2\n' >"$WSD_CONFIG"
-  reload || return 1
+  reload_config || return 1
   wsctl schedule add a --on daily fib && wsctl schedule add b --on daily fib || return 1
   expect_exit 75 wsctl schedule add c --on daily fib 2>"$WORK/err" && grep -q max-schedules-per-user "$WORK/err" || return 1
   wsctl schedule remove a && wsctl schedule add c --on daily fib && wsctl schedule remove b && wsctl schedule remove c || return 1
   : >"$WSD_CONFIG"
-  reload
+  reload_config
 }
 within_limits_of_jobs() { # a run that the limits refuse is told
   printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG"
-  reload || return 1
+  reload_config || return 1
   wsctl schedule add x --on yearly fib 1 || return 1
   rm -f "$WORK/gate"
   background wsctl submit ledger:gate "$WORK/gate" >/dev/null
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
+  wait_until some_job_is running || return 1
   expect_exit 75 wsctl schedule run x 2>/dev/null && of x '"last":"refused","exit":75' || return 1
   : >"$WORK/gate"
   wsctl schedule remove x
   : >"$WSD_CONFIG"
-  reload
+  reload_config
 }
 
 survives() { # kill -9: what was told is there, and what was removed is not
@@ -159,9 +153,9 @@ stays_away() { # killed while the disk stands still: whoever was not told that i
 }
 goes_on() { # after a restart
   rm -f "$WORK/ledger"
-  wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines "$WORK/ledger" 1 || return 1
+  wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines_at_least "$WORK/ledger" 1 || return 1
   kill_wsd && serve || return 1
-  wait_until n_lines "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
+  wait_until n_lines_at_least "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
 }
 soon() { # FIRST LAST: each second from so many on, all of them in this minute
   local now
@@ -187,7 +181,7 @@ missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
   local n=$1
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = %s\njob = ledger:once %s x\npersistent = %s\n' "$(soon 4 5)" "$WORK/ledger" "$2" >"$WSD_CONFIG"
-  reload && on_disk && runs_of tick 0 && kill_wsd && are_over 5 && serve || return 1
+  reload_config && on_disk && runs_of tick 0 && kill_wsd && are_over 5 && serve || return 1
   [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
   on_disk && runs_of tick "$n" && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
@@ -212,7 +206,7 @@ due_on_its_way() { # its time comes while the disk has not answered yet
   : >"$WORK/hold"
   background wsctl schedule add once --on "$(soon 3 3)" ledger:once "$WORK/ledger" x
   are_over 4
-  [ ! -e "$WORK/ledger" ] && rm "$WORK/hold" && wait_for_exit "$BACKGROUND_PID" && wait_until n_lines "$WORK/ledger" 1 && runs_of once 1 &&
+  [ ! -e "$WORK/ledger" ] && rm "$WORK/hold" && wait_for_exit "$BACKGROUND_PID" && wait_until n_lines_at_least "$WORK/ledger" 1 && runs_of once 1 &&
     wsctl schedule remove once
 }
 though_killed() { # durable runs, killed again and again: it goes on
@@ -220,10 +214,10 @@ though_killed() { # durable runs, killed again and again: it goes on
   rm -f "$WORK/ledger"
   wsctl schedule add kills --on '*:*:*' --durable --persistent ledger:once "$WORK/ledger" x || return 1
   for i in 1 2 3 4 5; do
-    wait_until n_lines "$WORK/ledger" "$i" || return 1
+    wait_until n_lines_at_least "$WORK/ledger" "$i" || return 1
     kill_wsd && serve || return 1
   done
-  wait_until n_lines "$WORK/ledger" 8 && wsctl schedule remove kills
+  wait_until n_lines_at_least "$WORK/ledger" 8 && wsctl schedule remove kills
 }
 still_followed() { # a durable run goes on in the next wsd, and is the one run still
   rm -f "$WORK/gate"
@@ -238,19 +232,19 @@ still_followed() { # a durable run goes on in the next wsd, and is the one run s
 configured() {
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = *:*:*\njob = ledger:once %s "two words"\n' "$WORK/ledger" >"$WSD_CONFIG"
-  reload && wait_until n_lines "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WSD_LOG"; return 1; }
+  reload_config && wait_until n_lines_at_least "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WSD_LOG"; return 1; }
   of tick '"configured":true' && expect_exit 77 wsctl schedule remove tick && on_disk || return 1
   kill_wsd && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
   [ "$(number_of tick runs)" -ge 2 ] || { wsctl --json schedule list; return 1; }
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
-  reload && of tick '"on":"yearly","plugin":"fib"' || return 1
+  reload_config && of tick '"on":"yearly","plugin":"fib"' || return 1
   : >"$WSD_CONFIG"
-  reload && [ -z "$(wsctl --json schedule list)" ] || return 1
+  reload_config && [ -z "$(wsctl --json schedule list)" ] || return 1
   kill_wsd && serve && [ -z "$(wsctl --json schedule list)" ]
 }
 gone_meanwhile() { # from the file, while wsd was not there
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
-  reload && of tick yearly || return 1
+  reload_config && of tick yearly || return 1
   kill_wsd
   : >"$WSD_CONFIG"
   serve && [ -z "$(wsctl --json schedule list)" ]

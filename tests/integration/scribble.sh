@@ -37,11 +37,6 @@ install_for_all() {
     chmod 1777 "$WORK/tmp"
 }
 
-descriptors() {
-    local all=(/proc/"$WSD_PID"/fd/*)
-    echo ${#all[@]}
-}
-
 enough() {
     gone "$WSD_PID" || { [ "$(counter executors_started)" -ge "$ROUNDS" ] && [ "$SECONDS" -ge "$end" ]; }
 }
@@ -112,13 +107,10 @@ liars_were_replaced() {
 }
 
 all_is_gone() {
-    local name
     victim "$WSCTL" --json list | grep -E '"(held|queued|running)"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
         xargs -r -n 200 "$WSCTL" cancel
-    for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged executors; do
-        [ "$(counter $name)" = 0 ] || { echo "$name is $(counter $name)"; return 1; }
-    done
-    [ "$(descriptors)" -le "$before" ] || { echo "$before descriptors before, $(descriptors) now"; return 1; }
+    holds_nothing executors || return 1
+    [ "$(n_descriptors)" -le "$before" ] || { echo "$before descriptors before, $(n_descriptors) now"; return 1; }
 }
 
 nothing_is_left() {
@@ -138,7 +130,7 @@ chmod 666 "$WSD_SOCKET"
 # Its watch stays open. Not by root, whose executor is to be asked for `innocent` first.
 victim "$WSCTL" plugin list >/dev/null 2>&1
 wait_until counter_is executors 0
-before=$(descriptors)
+before=$(n_descriptors)
 end=$((SECONDS + SECONDS_MIN))
 clients_of_the_scribbler &
 started+=("$!")

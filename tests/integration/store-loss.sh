@@ -8,7 +8,6 @@
 
 STATE=$WORK/jobs
 start_here() { start_wsd --workers 1 --state-dir "$STATE"; }
-logged() { grep -q -- "$1" "$WSD_LOG" || { show "$WSD_LOG"; return 1; }; }
 submits() { wsctl submit --durable --delay 1h --detach fib 5 >"$WORK/id"; }
 known() { wsctl --json status "$(cat "$1")" | grep -q '"state":"delayed"'; }
 durable_refused() { # CODE WORDS: a durable job is, with these words, which stand in the log too

@@ -17,15 +17,6 @@ apart() { # COMMAND...: with a wsd of its own, beside the others
 passed() { # SECONDS: since now, by the clock
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + $1 * 1000000000)) ]"
 }
-has() { # ID PATTERN
-  wsctl --json status "$1" | grep -q "$2"
-}
-read_again() {
-  local n
-  n=$(grep -c 'configuration was read' "$WSD_LOG")
-  kill -HUP "$WSD_PID"
-  wait_until sh -c "[ \$(grep -c 'configuration was read' '$WSD_LOG') -gt $n ]"
-}
 usec() { # since the epoch
   echo $(($(date +%s%N) / 1000))
 }
@@ -46,7 +37,7 @@ not_before() { # OPTION...: it begins when it is due, not before
 is_shown() { # OPTION...
   local id left
   id=$(wsctl submit --detach "$@" echo later) || return 1
-  has "$id" '"state":"delayed"' && wsctl status "$id" | grep -q '^due in' || { wsctl --json status "$id"; return 1; }
+  job_has "$id" '"state":"delayed"' && wsctl status "$id" | grep -q '^due in' || { wsctl --json status "$id"; return 1; }
   left=$(wsctl --json status "$id" | sed 's/.*"due_usec":\([0-9]*\).*/\1/')
   [ "$left" -gt 3500000000 ] && [ "$left" -le 3600000000 ] || { echo "$left"; return 1; }
   wsctl --json list | grep "$id" | grep -q '"state":"delayed"' || return 1
@@ -122,19 +113,19 @@ spans() { # ten years, below, at and above
 counts_for_limits() {
   local id
   printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG"
-  read_again || return 1
+  reload_config || return 1
   id=$(wsctl submit --detach --delay 1h echo x) || return 1
   expect_exit 75 wsctl submit echo y || return 1
   wsctl cancel "$id" && wait_until expect_output y wsctl submit echo y || return 1
   : >"$WSD_CONFIG"
-  read_again
+  reload_config
 }
 with_key_and_retries() { # OPTION...
   local id
   rm -f "$WORK/ledger"
   id=$(wsctl submit --detach --delay 200ms --key "late $*" --retries 3 --retry-delay 5ms "$@" ledger:nth "$WORK/ledger" x 3) || return 1
   [ "$(wsctl submit --detach --key "late $*" "$@" echo other)" = "$id" ] || return 1
-  expect_output "try 3" wsctl await "$id" && has "$id" '"attempts":3'
+  expect_output "try 3" wsctl await "$id" && job_has "$id" '"attempts":3'
 }
 survives() { # OPTION...: what is left after kill -9 is waited for, and no more than that
   local id before
@@ -147,7 +138,7 @@ still_waits() { # OPTION...: after a restart, killed or in order
   local id left
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
   kill_wsd && serve || return 1
-  has "$id" '"state":"delayed"' || return 1
+  job_has "$id" '"state":"delayed"' || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && serve || return 1
   left=$(wsctl --json status "$id" | sed 's/.*"due_usec":\([0-9]*\).*/\1/')
@@ -157,7 +148,7 @@ still_waits() { # OPTION...: after a restart, killed or in order
 overdue() { # OPTION...: at once; beside the others: it is killed before the time has come, however slow it all is
   local id
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
-  has "$id" '"state":"delayed"' || return 1
+  job_has "$id" '"state":"delayed"' || return 1
   kill_wsd
   passed 4 || return 1
   serve || return 1
@@ -170,7 +161,7 @@ drained() { # one that is not durable and not due holds no drain, and says so
   local client status=0
   background wsctl submit --delay 1h echo later 2>"$WORK/err"
   client=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"delayed\""' || return 1
+  wait_until some_job_is delayed || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$client" || status=$?
   [ "$status" = 125 ] && grep -q 'before it was due' "$WORK/err" || { echo "exit $status"; cat "$WORK/err"; return 1; }
@@ -180,7 +171,7 @@ drained() { # one that is not durable and not due holds no drain, and says so
 blocked() { # the only worker is held until $WORK/gate is there; see freed()
   rm -f "$WORK/gate"
   background wsctl submit ledger:gate "$WORK/gate" >/dev/null
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""'
+  wait_until some_job_is running
 }
 freed() { # and not before it has seen that
   : >"$WORK/gate"
@@ -199,15 +190,15 @@ is_said() { # state, exit and attempts
   local id
   blocked || return 1
   id=$(wsctl submit --detach --max-wait 1ms "$@" echo x) || return 1
-  wait_until has "$id" '"state":"timed-out","exit":124.*"attempts":0' || { wsctl --json status "$id"; return 1; }
+  wait_until job_has "$id" '"state":"timed-out","exit":124.*"attempts":0' || { wsctl --json status "$id"; return 1; }
   freed
 }
 one_that_runs() { # is not stopped by it; beside the others: it begins in time, however slow it all is
   local id
   rm -f "$WORK/gate"
   id=$(wsctl submit --detach --max-wait 3s ledger:gate "$WORK/gate") || return 1
-  wait_until has "$id" '"state":"running"' || return 1
-  passed 4 && has "$id" '"state":"running"' || return 1
+  wait_until job_has "$id" '"state":"running"' || return 1
+  passed 4 && job_has "$id" '"state":"running"' || return 1
   : >"$WORK/gate"
   expect_output open wsctl await "$id"
 }
@@ -220,7 +211,7 @@ at_a_gate() { # paused: it is in the queue all the same
 configured() {
   blocked || return 1 # before: it is not to wait for too long itself
   printf '[limits]\nmax-wait = 250ms\n' >"$WSD_CONFIG"
-  read_again || return 1
+  reload_config || return 1
   expect_exit 124 wsctl submit echo x 2>"$WORK/err"
   cat "$WORK/err"
   grep -q 'longer than max-wait = 250ms of \[limits\] in wsd.conf' "$WORK/err" || return 1
@@ -228,7 +219,7 @@ configured() {
   expect_exit 124 wsctl submit --max-wait 1ms echo x 2>"$WORK/err" && grep -q -e '--max-wait = 1ms' "$WORK/err" || return 1
   : >"$WORK/gate"
   : >"$WSD_CONFIG"
-  read_again
+  reload_config
 }
 waits_on_after_a_restart() { # the time in the queue counts from the submit on
   local id
@@ -237,7 +228,7 @@ waits_on_after_a_restart() { # the time in the queue counts from the submit on
   kill_wsd && serve || return 1
   wsctl pause echo # what has gone by meanwhile counts
   wsctl await "$id" >/dev/null 2>&1
-  has "$id" '"state":"timed-out"\|"state":"succeeded"' || return 1
+  job_has "$id" '"state":"timed-out"\|"state":"succeeded"' || return 1
   wsctl resume echo
 }
 

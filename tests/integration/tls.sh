@@ -90,15 +90,6 @@ waiting_ends() { # CODE WORDS: it ends with them
 n_connections() { # N, beside the one that asks
     [ "$(counter connections)" = $(($1 + 1)) ]
 }
-logged() { # WORDS
-    grep -qE -e "$1" "$WSD_LOG"
-}
-read_again() {
-    local before
-    before=$(grep -c 'the configuration was read again' "$WSD_LOG")
-    kill -HUP "$WSD_PID"
-    wait_until eval '[ "$(grep -c "the configuration was read again" "$WSD_LOG")" -gt '"$before"' ]'
-}
 uid_of_job() { # ID
     "$WSCTL" --json status "$1" | grep -o '"uid":[0-9]*' | cut -d: -f2
 }
@@ -216,12 +207,12 @@ by_rule() { # it runs again, as hers
     local n dead
     n=$(counter jobs_failed)
     dead=$(cat "$WORK/dead")
-    configure '[access]\nsee = backup\ncancel = backup\n[tls]\n' && read_again && as bob --json dead list | grep "$dead" &&
+    configure '[access]\nsee = backup\ncancel = backup\n[tls]\n' && reload_config && as bob --json dead list | grep "$dead" &&
         refused 66 'no such job' as carol dead requeue "$dead" && as bob dead requeue "$dead" &&
         wait_until eval '[ "$(counter jobs_failed)" = '$((n + 1))' ]' && [ "$(uid_of_job "$dead")" = "$(id -u games)" ] &&
         as bob dead drop "$dead" && refused 66 'no such job' as alice status "$dead"
     local r=$?
-    configure '' && read_again && return $r
+    configure '' && reload_config && return $r
 }
 check "a dead job is not another's to queue again or drop" dead_one
 check "but his whom [access] cancel names, from another machine, too" by_rule
@@ -349,15 +340,15 @@ start_listening 'max-handshakes = 3\nhandshake-timeout = 2s\n[tls]\n'
 # --- what changes ----------------------------------------------------------------------------------------------------------
 
 revoked() {
-    waits carol && ca_revoke good carol && read_again && waiting_ends 76 'the certificate CN:carol is refused: certificate revoked' &&
+    waits carol && ca_revoke good carol && reload_config && waiting_ends 76 'the certificate CN:carol is refused: certificate revoked' &&
         refused 77 'certificate revoked' as carol ping
 }
 unmapped() {
-    waits bob && sed -i '/bob/d; /particular/d' "$MAP" && read_again && waiting_ends 76 'is no user here any more' &&
+    waits bob && sed -i '/bob/d; /particular/d' "$MAP" && reload_config && waiting_ends 76 'is no user here any more' &&
         refused 77 'user-map' as bob ping
 }
 stays() {
-    waits alice && read_again && as alice ping && [ "$(counter jobs_open)" = 1 ] && kill -KILL "$waiting" &&
+    waits alice && reload_config && as alice ping && [ "$(counter jobs_open)" = 1 ] && kill -KILL "$waiting" &&
         wait_until eval '[ "$(counter jobs_open)" = 0 ]'
 }
 check "revoked: an open connection ends when the list is read again" revoked

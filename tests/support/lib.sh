@@ -127,10 +127,23 @@ says() { # CODE WORDS COMMAND...
 # The same for an error as each of ours has to be: one line, which begins with the program's name, and nothing on stdout.
 refused() { # CODE WORDS COMMAND...
   says "$@" || return 1
-  [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qE '^(wsctl|wsd): ' "$WORK/err" && [ ! -s "$WORK/out" ] || {
+  if [ "$(wc -l <"$WORK/err")" != 1 ] || ! grep -qE '^(wsctl|wsd): ' "$WORK/err" || [ -s "$WORK/out" ]; then
     echo "not one line of wsctl or wsd, or something on stdout"
     return 1
-  }
+  fi
+}
+
+# Two texts are the same.
+same() { # WANTED GOT
+  [ "$1" = "$2" ] && return 0
+  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
+  return 1
+}
+
+# wsd --check-config refuses a configuration, with WORDS (grep -E) behind the file's name.
+bad_config() { # TEXT WORDS
+  printf '%b' "$1" >"$WORK/bad.conf"
+  refused 64 "^wsd: $WORK/bad.conf:$2" wsd --config "$WORK/bad.conf" --check-config
 }
 
 run_apart() { # DIRECTORY COMMAND...: in a subshell
@@ -271,6 +284,36 @@ kill_wsd() {
   wait "$WSD_PID" 2>/dev/null || :
 }
 
+# wsd's log has a line like this.
+logged() { # PATTERN: of grep -E
+  grep -qE -e "$1" "$WSD_LOG"
+}
+
+n_logged() { # PATTERN: in how many lines
+  grep -cE -e "$1" "$WSD_LOG"
+}
+
+# SIGHUP, and succeeds when the configuration was read again since.
+reload_config() {
+  local before
+  before=$(n_logged 'the configuration was read again')
+  kill -HUP "$WSD_PID" && wait_until read_since "$before"
+}
+read_since() { # N
+  [ "$(n_logged 'the configuration was read again')" -gt "$1" ]
+}
+
+# Those of our wsd.
+n_descriptors() {
+  local all=("/proc/$WSD_PID/fd"/*)
+  echo ${#all[@]}
+}
+
+# What faults.so, preloaded with FAULTS_FILE=$WORK/faults, does from now on.
+set_faults() { # 1: fail; 0: not
+  printf '%s' "$1" | dd of="$WORK/faults" conv=notrunc status=none
+}
+
 # Gives a port of this machine that nobody listens at, below those that the kernel gives to whoever asks for any.
 free_port() {
   local i port
@@ -287,6 +330,37 @@ counter() { # NAME: one of wsd's
 
 counter_is() { # NAME VALUE
   [ "$(counter "$1")" = "$2" ]
+}
+
+# Succeeds when nothing of a job, a result or a byte of anybody is left in wsd.
+holds_nothing() { # [COUNTER...]: nor of these
+  local name
+  for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged "$@"; do
+    counter_is "$name" 0 || {
+      echo "$name is $(counter "$name")"
+      return 1
+    }
+  done
+}
+
+job_has() { # ID PATTERN: what wsd says of the job
+  wsctl --json status "$1" | grep -q -e "$2"
+}
+
+job_is() { # STATE ID
+  job_has "$2" "\"state\":\"$1\""
+}
+
+n_jobs() { # STATE: of those that we may see
+  wsctl --json list | grep -c "\"state\":\"$1\""
+}
+
+jobs_are() { # STATE N
+  [ "$(n_jobs "$1")" = "$2" ]
+}
+
+some_job_is() { # STATE
+  [ "$(n_jobs "$1")" -gt 0 ]
 }
 
 # kill -9 for the executor of our wsd; returns when wsd has counted that, and with it what was done.
