@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# noise.sh: clients that send random bytes and damaged frames, in pieces, and vanish anywhere (support/clients/noise.c): each costs
+# noise.sh: clients that send random bytes and damaged frames, in pieces, and vanish anywhere (support/clients/chaos-noise.c): each costs
 # itself only. Others are answered right meanwhile, and nothing is left of it.
 . "$(dirname "$0")/../support/lib.sh"
 
@@ -27,7 +27,7 @@ nothing_is_left() {
 }
 
 noise() {
-    "$BUILD/tests/support/clients/noise" -s "$SECONDS_EACH" -c 12 -r "${WSD_SEED:-$((RANDOM + 1))}"
+    "$BUILD/tests/support/clients/chaos" -n -s "$SECONDS_EACH" -c 12 -r "${WSD_SEED:-$((RANDOM + 1))}"
 }
 
 innocent_clients() {

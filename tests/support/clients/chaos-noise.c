@@ -1,70 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * noise.c: clients that send noise: random bytes, right frames with random contents, and right frames that were damaged
- * (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where none
+ * chaos-noise.c: clients that send noise: random bytes, right frames with random contents, and right frames that were
+ * damaged (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where none
  * belong; each vanishes after any byte, or half, or goes on without reading.
  *
- *     noise [-s SECONDS] [-c CONNECTIONS] [-r SEED]
- *
  * Whatever was sent, what comes back must be right: frames that can be decoded, nothing behind an ERROR about the
- * connection, which has words; and a connection on which nothing was damaged is never closed. Prints one line of
- * counts; exits 0 where that was so and wsd was always there. */
+ * connection, which has words; and a connection on which nothing was damaged is never closed. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
-#include <poll.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "proto/codec.h"
-#include "proto/frame.h"
+#include "chaos.h"
 
-#define OUT_MAX (4 * FRAME_MAX)
-
-struct conn {
-    int fd;
-    bool deaf, noisy, told; /* noisy: some of it was not right; told: wsd has said why it closes */
-    size_t left;            /* bytes until it vanishes */
-    uint8_t in[2 * FRAME_MAX], out[OUT_MAX];
-    size_t in_size, out_size;
+struct span_of_life {
+    size_t left; /* bytes until it vanishes */
+    bool told;   /* wsd has said why it closes */
 };
 
-static uint64_t seed = 1;
-static struct codec *codec;
-static struct conn *conns;
-static size_t n_conns = 8;
-static int null_fd;
 static struct {
     uint64_t connections, frames, damaged, random_bytes, sent, answers, errors, vanished;
 } counts;
 
-static uint64_t dice(uint64_t n)
+static struct span_of_life *life(struct conn *c)
 {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (seed >> 11) % n;
-}
-
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
-{
-    va_list args;
-
-    printf("noise: ");
-    va_start(args, format);
-    vprintf(format, args);
-    va_end(args);
-    putchar('\n');
-    exit(1);
+    return c->state;
 }
 
 /* --- what is sent ------------------------------------------------------------------------------------------------- */
@@ -190,7 +153,7 @@ static void put_frame(struct conn *c, const struct msg *m, uint32_t tag)
     memset(p + size, 'x', body);
     size += body;
     counts.frames++;
-    if (c->noisy && !dice(6)) {
+    if (c->unruly && !dice(6)) {
         for (uint64_t n = 1 + dice(3); n > 0 && size > 0; n--)
             size = damage(p, size, OUT_MAX - c->out_size);
         counts.damaged++;
@@ -210,7 +173,7 @@ static void put_random(struct conn *c)
     counts.random_bytes += n;
 }
 
-/* Right but for what only a noisy one does: such a connection wsd must not close. */
+/* Right but for what only an unruly one does: such a connection wsd must not close. */
 static void put_right(struct conn *c)
 {
     static uint32_t tag = 1;
@@ -222,31 +185,24 @@ static void put_right(struct conn *c)
 
 static void begin(struct conn *c)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
     struct msg hello = {.type = FRAME_HELLO,
                         .hello = {.version_min = 1, .version_max = 1, .directory = {"/", 1}, .window = 65536}};
 
-    c->noisy = c->deaf = c->told = false;
-    c->in_size = c->out_size = 0;
-    snprintf(a.sun_path, sizeof(a.sun_path), "%s", getenv("WSD_SOCKET"));
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-        fail("wsd is not there: %s", strerror(errno));
     counts.connections++;
-    c->left = (size_t)(dice(4) ? dice(dice(2) ? 200 : 5000) : 1000000);
+    life(c)->left = (size_t)(dice(4) ? dice(dice(2) ? 200 : 5000) : 1000000);
     if (dice(10))
         put_frame(c, &hello, 0);
     else
-        c->noisy = true;
-    c->noisy = c->noisy || dice(5);
-    c->deaf = c->noisy && !dice(8);
+        c->unruly = true;
+    c->unruly = c->unruly || dice(5);
+    c->deaf = c->unruly && !dice(8);
 }
 
 static void more(struct conn *c)
 {
     struct msg m;
 
-    if (!c->noisy) {
+    if (!c->unruly) {
         put_right(c);
     } else if (dice(30)) {
         m = any_message();
@@ -258,12 +214,6 @@ static void more(struct conn *c)
 
 /* --- the connection ----------------------------------------------------------------------------------------------- */
 
-static void again(struct conn *c)
-{
-    close(c->fd);
-    begin(c);
-}
-
 static ssize_t send_piece(struct conn *c, size_t n)
 {
     union {
@@ -272,8 +222,11 @@ static ssize_t send_piece(struct conn *c, size_t n)
     } ancillary = {0};
     struct iovec iov = {.iov_base = c->out, .iov_len = n};
     struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
-    size_t fds = c->noisy && !dice(50) ? 1 + (size_t)dice(3) : 0;
+    static int null_fd = -1;
+    size_t fds = c->unruly && !dice(50) ? 1 + (size_t)dice(3) : 0;
 
+    if (null_fd < 0 && (null_fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+        fail("/dev/null: %s", strerror(errno));
     if (fds) {
         h.msg_control = &ancillary;
         h.msg_controllen = CMSG_SPACE(fds * sizeof(int));
@@ -289,29 +242,28 @@ static ssize_t send_piece(struct conn *c, size_t n)
 static void push(struct conn *c)
 {
     size_t n = 1 + (size_t)dice(dice(2) ? 20 : dice(2) ? 2000 : OUT_MAX);
-    ssize_t sent;
+    ssize_t n_sent;
 
-    n = MIN(n, MIN(c->out_size, c->left));
-    sent = n ? send_piece(c, n) : 0;
-    if (sent < 0 && errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS) {
+    n = MIN(n, MIN(c->out_size, life(c)->left));
+    n_sent = n ? send_piece(c, n) : 0;
+    if (n_sent < 0 && errno != EAGAIN && errno != EINTR && errno != ETOOMANYREFS) {
         c->out_size = 0; /* closed on us: what it said is read first */
-        if (!c->noisy)
+        if (!c->unruly)
             fail("send: %s", strerror(errno));
         c->deaf = false;
         return;
     }
-    if (sent > 0) {
-        memmove(c->out, c->out + sent, c->out_size - (size_t)sent);
-        c->out_size -= (size_t)sent;
-        c->left -= (size_t)sent;
-        counts.sent += (uint64_t)sent;
+    if (n_sent > 0) {
+        sent(c, (size_t)n_sent);
+        life(c)->left -= (size_t)n_sent;
+        counts.sent += (uint64_t)n_sent;
     }
-    if (c->left == 0) {
+    if (life(c)->left == 0) {
         counts.vanished++;
         if (dice(4) == 0 && shutdown(c->fd, SHUT_WR) == 0) { /* half: it still reads what comes */
-            c->left = SIZE_MAX;
+            life(c)->left = SIZE_MAX;
             c->out_size = 0;
-            c->noisy = true;
+            c->unruly = true;
             c->deaf = false;
         } else {
             again(c);
@@ -319,85 +271,33 @@ static void push(struct conn *c)
     }
 }
 
-static void take(struct conn *c)
+static void turn(struct conn *c)
 {
-    ssize_t n = recv(c->fd, c->in + c->in_size, sizeof(c->in) - c->in_size, MSG_DONTWAIT);
-    struct frame f;
-    struct msg m;
-    size_t used, at = 0;
-    int r;
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        /* one that was damaged may find the end in the middle of a frame: wsd does not wait until it has read */
-        if (!c->noisy)
-            fail("wsd hung up on one that did nothing wrong");
-        again(c);
-        return;
-    }
-    c->in_size += (size_t)n;
-    while ((r = frame_parse(c->in + at, c->in_size - at, &f, &used)) == 0) {
-        if (codec_decode(codec, &f, &m) != 0)
-            fail("a frame that cannot be decoded: %s", codec_strerror(codec));
-        if (c->told)
-            fail("%s behind the error that closes", codec_type_name(m.type));
-        c->told = m.type == FRAME_ERROR && f.tag == 0;
-        if (c->told && (!c->noisy || !m.error.text.size))
-            fail("wsd closes: %s", m.error.text.data);
-        counts.errors += m.type == FRAME_ERROR;
-        counts.answers++;
-        at += used;
-    }
-    if (r != FRAME_MORE)
-        fail("bytes that are no frame");
-    memmove(c->in, c->in + at, c->in_size - at);
-    c->in_size -= at;
+    if (c->out_size < FRAME_MAX && life(c)->left != SIZE_MAX && !life(c)->told)
+        for (uint64_t n = dice(6); n; n--)
+            more(c);
+    push(c);
 }
 
-static uint64_t now_msec(void)
+static void check(struct conn *c, const struct frame *f, const struct msg *m)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    if (life(c)->told)
+        fail("%s behind the error that closes", codec_type_name(m->type));
+    life(c)->told = m->type == FRAME_ERROR && f->tag == 0;
+    if (life(c)->told && (!c->unruly || !m->error.text.size))
+        fail("wsd closes: %s", m->error.text.data);
+    counts.errors += m->type == FRAME_ERROR;
+    counts.answers++;
 }
 
-int main(int argc, char **argv)
+static void print(void)
 {
-    uint64_t seconds = 5;
-
-    for (int o; (o = getopt(argc, argv, "s:c:r:")) != -1;) {
-        uint64_t value = o == '?' ? 0 : strtoull(optarg, NULL, 10);
-
-        if (value == 0)
-            return 64;
-        *(o == 's' ? &seconds : o == 'c' ? &n_conns : &seed) = value;
-    }
-    conns = calloc(n_conns, sizeof(*conns));
-    null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (!conns || null_fd < 0 || codec_new(&codec) < 0)
-        return 70;
-    printf("noise: seed %llu\n", (unsigned long long)seed);
-    for (size_t i = 0; i < n_conns; i++)
-        begin(&conns[i]);
-    for (uint64_t end = now_msec() + seconds * 1000; now_msec() < end;) {
-        struct conn *c = &conns[dice(n_conns)];
-
-        if (c->out_size < FRAME_MAX && c->left != SIZE_MAX && !c->told)
-            for (uint64_t n = dice(6); n; n--)
-                more(c);
-        push(c);
-        for (size_t i = 0; i < n_conns; i++)
-            if (!conns[i].deaf)
-                take(&conns[i]);
-        if (dice(50) == 0)
-            poll(NULL, 0, 1);
-    }
     printf("connections %llu frames %llu damaged %llu random bytes %llu sent %llu answers %llu errors %llu vanished "
            "%llu\n",
            (unsigned long long)counts.connections, (unsigned long long)counts.frames,
            (unsigned long long)counts.damaged, (unsigned long long)counts.random_bytes, (unsigned long long)counts.sent,
            (unsigned long long)counts.answers, (unsigned long long)counts.errors, (unsigned long long)counts.vanished);
-    return 0;
 }
+
+const struct manner noise = {
+    .state_size = sizeof(struct span_of_life), .begin = begin, .turn = turn, .check = check, .print = print};
