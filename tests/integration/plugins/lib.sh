@@ -77,11 +77,11 @@ input() {
 
 # tree FOLDER MIBIBYTES LIMIT [ARG…]: the same of so many files below that size, 150 at once, with the arguments before them.
 tree() {
-  local files
+  local batch
   files_of "$1" "$2" "$3" >"$work/list"
   xargs -0 -n 150 "${TOOL[@]}" "${@:4}" <"$work/list" >"$work.want" 2>/dev/null || true
-  while mapfile -d '' -t -n 150 files && [ ${#files[@]} -gt 0 ]; do
-    plugin "$PLUGIN" "${@:4}" "${files[@]}" 2>/dev/null || true
+  while mapfile -d '' -t -n 150 batch && [ ${#batch[@]} -gt 0 ]; do
+    plugin "$PLUGIN" "${@:4}" "${batch[@]}" 2>/dev/null || true
   done <"$work/list" >"$work.got"
   echo 0 | tee "$work.want.status" >"$work.got.status"
   verdict "${4:+$4 in }every file of $1"
