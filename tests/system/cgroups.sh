@@ -29,8 +29,8 @@ mkdir -p "$WORK/dest/etc/ld.so.conf.d"
 echo /usr/lib/wsd-libraries >"$WORK/dest/etc/ld.so.conf.d/zz-wsd.conf"
 inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
   --copy "$SRC/packaging/apparmor/usr.sbin.wsd:/box/usr.sbin.wsd")
-for part in cgroups apparmor; do
-  inputs+=(--copy "$SRC/tests/system/inside-$part.sh:/box/system/inside-$part.sh")
+for part in inside inside-cgroups inside-apparmor; do
+  inputs+=(--copy "$SRC/tests/system/$part.sh:/box/system/$part.sh")
 done
 for plugin in sleep self hostile; do
   inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so")

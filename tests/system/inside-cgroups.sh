@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/inside.sh"
 chmod 755 "$WORK"
 etc=/etc/wsd
 [ "$PREFIX" = /usr ] || etc=$PREFIX/etc/wsd
@@ -31,14 +32,6 @@ executor-tasks = 10
 EOT
 systemctl daemon-reload
 
-as() { # USER COMMAND...
-  local user=$1
-  shift
-  runuser -u "$user" -- "$@"
-}
-main_pid() {
-  systemctl show --value -p MainPID wsd.service
-}
 executor_of() { # USER
   as "$1" wsctl submit hostile:whoami
 }
@@ -60,9 +53,6 @@ uid_of() { # PID
 
 check "wsd.socket starts" systemctl start wsd-spawn.socket wsd.socket
 check "the first submit starts wsd" wait_until expect_output 6765 as alice wsctl submit fib 20
-spawner() {
-  systemctl show --value -p MainPID wsd-spawn.service
-}
 unit=/system.slice/wsd-spawn.service
 check "wsd is in a leaf" expect_output /system.slice/wsd.service/daemon cgroup_of "$(main_pid)"
 check "and so is wsd-spawn, of its own unit" expect_output "$unit/daemon" cgroup_of "$(spawner)"
@@ -157,10 +147,10 @@ names_it() {
   grep -F "TasksMax= of the service is $tasks (pids.max of /system.slice/few.service)" "$WORK/err"
 }
 check "TasksMax= is reached: the refusal names it" names_it
-logged() {
+journal_names_it() {
   journalctl -u few --no-pager | grep -F "cannot start an executor: no more processes or threads: TasksMax= of the service is $tasks"
 }
-check "and so does the log" logged
+check "and so does the log" journal_names_it
 systemctl set-property --runtime few.service TasksMax=infinity
 serves() {
   [ "$(few submit fib 20)" = 6765 ]

@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=/usr/sbin/wsd WSCTL=/usr/bin/wsctl EXECUTOR=/usr/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/inside.sh"
 set +o pipefail # grep -q ends before journalctl does
 chmod 755 "$WORK"
 
@@ -20,14 +21,6 @@ is() { # PROPERTY VALUE [UNIT]
     echo "$1 is \`$value\`, not \`$2\`"
     return 1
   }
-}
-main_pid() {
-  show_property MainPID
-}
-as() { # USER COMMAND...: with that user's groups
-  local user=$1
-  shift
-  runuser -u "$user" -- env HOME="/home/$user" "$@"
 }
 said() { # PRIORITY PATTERN: wsd itself has written such a line to the journal
   journalctl --sync
@@ -454,9 +447,6 @@ check "each under his own uid, in the unit of wsd-spawn" each_his_own
 check "while wsd is the user wsd" expect_output wsd ps -o user= -p "$(main_pid)"
 check "without a capability" kernel_says CapPrm 0000000000000000
 check "an executor has none either" grep -qx 'CapPrm:	0000000000000000' "/proc/$(executor_of alice)/status"
-spawner() {
-  show_property MainPID wsd-spawn.service
-}
 three_capabilities() {
   grep -qx 'CapPrm:	00000000000000e0' "/proc/$(spawner)/status" && grep -qx 'CapBnd:	00000000000000e0' "/proc/$(spawner)/status" &&
     [ "$(stat -c %U "/proc/$(spawner)/cgroup")" = root ] && runuser -u wsd -- sh -c "! cat /proc/$(spawner)/environ" # not dumpable

@@ -75,7 +75,7 @@ certificates() {
 }
 check "certificates" certificates
 inputs=(--copy "$debs:/box/debs-new" --copy "$WORK/tls:/box/tls" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
-  --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
+  --copy "$SRC/tests/system/inside.sh:/box/system/inside.sh" --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
   --copy "$SRC/packaging/debian/tests:/box/autopkgtest")
 for plugin in sleep ledger echo crash hostile; do inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so"); done
 for deb in "$old"/wsd_*.deb "$old"/libwsclient0_*.deb; do inputs+=(--deb "$deb"); done
