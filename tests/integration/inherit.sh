@@ -75,7 +75,7 @@ STATES
 
 # --- wsd: what does not suffice -----------------------------------------------------------------------------------------
 
-run_wsd() { # STATE... -- OPTION...: until it ends, at most for 20 s
+run_limited() { # STATE... -- OPTION...: until it ends, at most for 20 s
   local states=()
   while [ "$1" != -- ]; do
     states+=("$1")
@@ -90,7 +90,7 @@ run_wsd() { # STATE... -- OPTION...: until it ends, at most for 20 s
 refuses() { # NAME VALUE [STATE...]
   local name=$1 value=$2 wanted
   shift 2
-  expect_exit 74 run_wsd "$@" "limit=$name:$value" -- 2>&1 | cat >"$WORK/refused.log" || { cat "$WORK/refused.log"; return 1; }
+  expect_exit 74 run_limited "$@" "limit=$name:$value" -- 2>&1 | cat >"$WORK/refused.log" || { cat "$WORK/refused.log"; return 1; }
   wanted=$(sed -n "s/^wsd: cannot start: RLIMIT_$name is [0-9]*, and at least \([0-9]*\) .* wanted.*/\1/p" "$WORK/refused.log")
   [ -n "$wanted" ] || { cat "$WORK/refused.log"; return 1; }
   [ -n "$sanitized" ] || serves "$@" "limit=$name:$wanted"
@@ -181,7 +181,7 @@ a_store_at_the_limit_of_files() {
 check "the limit of files at jobs.db is a full disk" a_store_at_the_limit_of_files
 
 lacks() { # DIRECTORY TEXT
-  expect_exit 74 run_wsd "hide=$1" -- 2>"$WORK/words"
+  expect_exit 74 run_limited "hide=$1" -- 2>"$WORK/words"
   cat "$WORK/words"
   grep -q "^wsd: cannot start: $2: " "$WORK/words"
 }
@@ -349,5 +349,5 @@ if [ -n "$is_root" ] && command -v setpriv >/dev/null; then
   }
   check "wsd refuses RLIMIT_NPROC 4" refuses_threads
 elif [ -z "$is_root" ]; then
-  check "wsd refuses RLIMIT_NPROC 4" expect_exit 74 run_wsd limit=NPROC:4 --
+  check "wsd refuses RLIMIT_NPROC 4" expect_exit 74 run_limited limit=NPROC:4 --
 fi

@@ -44,7 +44,7 @@ orderly() {
 }
 check "an orderly stop of wsd leaves none" orderly
 
-kill_wsd() { # [STOPPED]
+wsd_dies() { # [STOPPED]
   local executor
   executor=$(executor_of "$WSD_PID")
   [ -z "${1:-}" ] || stop_process "$executor"
@@ -54,10 +54,10 @@ kill_wsd() { # [STOPPED]
 }
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 plant wsctl submit
-check "kill -9 of wsd leaves none" kill_wsd
+check "kill -9 of wsd leaves none" wsd_dies
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 plant wsctl submit
-check "... also where the executor is stopped" kill_wsd stopped
+check "... also where the executor is stopped" wsd_dies stopped
 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 zombie() {

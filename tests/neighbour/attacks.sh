@@ -15,14 +15,10 @@ command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 
 
 NEIGHBOUR=$BUILD/tests/support/clients/neighbour
 
-counters_are_zero() { # NAME...
-  local name
-  for name; do counter_is "$name" 0 || return 1; done
-}
 neighbours_executor() { # is the first one
   wsctl --json workers | grep -q '"executor":1,' && counter_is executors_died 0
 }
-beside() { # ATTACK CALLS
+calls_beside() { # ATTACK CALLS
   "$NEIGHBOUR" "$1" 0 "$2" || return 1
   ! gone "$WSD_PID" && neighbours_executor || return 1
   wait_until -t 5 counter_is connections 1 && wait_until -t 5 counters_are_zero jobs_open connections_closing
@@ -55,6 +51,6 @@ check "the neighbour has an executor" expect_output 1 as $BOB "$CTL" submit fib 
 attacks=("$@")
 [ $# -gt 0 ] || mapfile -t attacks < <("$NEIGHBOUR" --list)
 for attack in "${attacks[@]}"; do
-  check "$attack: the neighbour's answers are all there and right" beside "$attack" 50
+  check "$attack: the neighbour's answers are all there and right" calls_beside "$attack" 50
 done
 stop_wsd

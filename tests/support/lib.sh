@@ -332,15 +332,19 @@ counter_is() { # NAME VALUE
   [ "$(counter "$1")" = "$2" ]
 }
 
-# Succeeds when nothing of a job, a result or a byte of anybody is left in wsd.
-holds_nothing() { # [COUNTER...]: nor of these
+counters_are_zero() { # NAME...
   local name
-  for name in jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged "$@"; do
+  for name in "$@"; do
     counter_is "$name" 0 || {
       echo "$name is $(counter "$name")"
       return 1
     }
   done
+}
+
+# Succeeds when nothing of a job, a result or a byte of anybody is left in wsd.
+holds_nothing() { # [COUNTER...]: and these are zero, too
+  counters_are_zero jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged "$@"
 }
 
 job_has() { # ID PATTERN: what wsd says of the job
