@@ -240,7 +240,7 @@ static void send_call(struct calls *c, size_t i)
 /* Of this many that come: how many of them share a slot. */
 static uint32_t bundle_most(const struct function *f, size_t n)
 {
-    return brief_together(&f->brief, (uint32_t)MIN((n + SHARES - 1) / SHARES, (size_t)LANE_ITEMS));
+    return cost_together(&f->cost, (uint32_t)MIN((n + SHARES - 1) / SHARES, (size_t)LANE_ITEMS));
 }
 
 static void take_back(struct calls *c, struct flight *f, uint32_t n)
@@ -288,7 +288,7 @@ static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
         return r.run_usec;
     default: /* REFUSED, UNTOUCHED, AGAIN */
         send_call(c, i);
-        return BRIEF_USEC;
+        return COST_USEC;
     }
     result.output_size = MIN(r.output_size, q->output_room);
     if (result.output_size)
@@ -326,7 +326,7 @@ static void take_flight(struct calls *c, struct flight *f)
         set_result(c, f->first + i, &result);
     }
     usec += take_last(c, f, f->first + last);
-    brief_learn(&f->function->brief, last + 1, usec);
+    cost_learn(&f->function->cost, last + 1, usec);
 }
 
 static void flight_free(struct calls *c, uint32_t i)
@@ -361,7 +361,7 @@ static void let_go(struct calls *c)
         if (!f->late)
             take_back(c, f, lane_client_close(&c->lane->ring, f->slot) + 1);
         f->late = true;
-        f->function->brief.shown = 0;
+        f->function->cost.shown = 0;
     }
     lane_client_press(&c->lane->ring);
 }
@@ -375,8 +375,8 @@ static bool alike(const struct wsd_call_request *a, const struct wsd_call_reques
 /* RING_WORTH_USEC: that or more, or unknown. */
 static uint32_t expected_usec(const struct function *f, uint32_t n)
 {
-    return brief_is_known(&f->brief) ? (uint32_t)MIN(brief_nsec(&f->brief, n) / 1000, (uint64_t)RING_WORTH_USEC)
-                                     : RING_WORTH_USEC;
+    return cost_is_known(&f->cost) ? (uint32_t)MIN(cost_nsec(&f->cost, n) / 1000, (uint64_t)RING_WORTH_USEC)
+                                   : RING_WORTH_USEC;
 }
 
 /* All that is under way is over before another worker would be awake. */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/brief.h"
+#include "base/cost.h"
 #include "client.h"
 #include "ring/lane.h"
 
@@ -23,8 +23,8 @@ struct function {
     char *plugin, *name;
     enum lane_progress progress;
     uint32_t number;
-    uint64_t next;      /* not asked for before this many calls */
-    struct brief brief; /* calls.c: going by that several of its calls share a slot */
+    uint64_t next;    /* not asked for before this many calls */
+    struct cost cost; /* calls.c: going by that several of its calls share a slot */
 };
 
 /* Words of results, until the next call. */

@@ -11,7 +11,7 @@
 
 #include "progress.h"
 
-static int attach(struct batch *batch, const char *text, uint64_t index)
+static int attach(struct submission *batch, const char *text, uint64_t index)
 {
     struct batch_item *item = batch_add(batch, text, index);
     struct wsd_callbacks callbacks;
@@ -26,7 +26,7 @@ static int attach(struct batch *batch, const char *text, uint64_t index)
     return 0;
 }
 
-static int wait_all(struct batch *batch)
+static int wait_all(struct submission *batch)
 {
     while (!list_empty(&batch->items) && !batch->output.failed) {
         struct pollfd fds[] = {
@@ -81,7 +81,7 @@ static int await_batch(const struct ctl *ctl, struct wsd_client *client, const c
 int verb_await(struct ctl *ctl, int argc, char **argv)
 {
     struct wsd_client *client = NULL;
-    struct batch batch;
+    struct submission batch;
     struct wsd_id id;
     int r, end, exit;
     uint64_t first = UINT64_MAX;

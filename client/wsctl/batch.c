@@ -14,15 +14,15 @@
 
 #define GATHER_MAX (8u * 1024u * 1024u) /* an item that does not own stdout is held above this */
 
-void batch_init(struct batch *batch, const struct ctl *ctl, struct wsd_client *client)
+void batch_init(struct submission *batch, const struct ctl *ctl, struct wsd_client *client)
 {
-    *batch = (struct batch){.ctl = ctl, .client = client, .first_failed = UINT64_MAX, .noticed = UINT64_MAX};
+    *batch = (struct submission){.ctl = ctl, .client = client, .first_failed = UINT64_MAX, .noticed = UINT64_MAX};
     list_init(&batch->items);
 }
 
 static struct batch_item *item_free(struct batch_item *item)
 {
-    struct batch *batch = item->batch;
+    struct submission *batch = item->batch;
 
     if (batch->owner == item)
         batch->owner = NULL;
@@ -40,7 +40,7 @@ static struct batch_item *item_free(struct batch_item *item)
     return NULL;
 }
 
-struct batch_item *batch_add(struct batch *batch, const char *name, uint64_t index)
+struct batch_item *batch_add(struct submission *batch, const char *name, uint64_t index)
 {
     struct batch_item *item = calloc(1, sizeof(*item));
 
@@ -70,7 +70,7 @@ static void flush_item(struct batch_item *item)
 static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
 {
     struct batch_item *item = userdata;
-    struct batch *batch = item->batch;
+    struct submission *batch = item->batch;
 
     if (item->ignored)
         return 0;
@@ -98,7 +98,7 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
 
 void batch_item_fail(struct batch_item *item, int exit, const char *text)
 {
-    struct batch *batch = item->batch;
+    struct submission *batch = item->batch;
     char hint[160] = "", words[sizeof(item->error)];
 
     item->done = true;
@@ -130,7 +130,7 @@ static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *us
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
     struct batch_item *item = userdata;
-    struct batch *batch = item->batch;
+    struct submission *batch = item->batch;
     char words[128];
 
     is_sure(item, !error); /* where the end came first */
@@ -193,7 +193,7 @@ void batch_began(struct batch_item *item)
 /* Its turn has come and it has ended: the rest of what it said, then it goes. */
 static void item_end(struct batch_item *item)
 {
-    struct batch *batch = item->batch;
+    struct submission *batch = item->batch;
 
     flush_item(item);
     if (buffer_size(&item->json.out) > 0 && !item->ignored && json_end(&item->json) != 0)
@@ -221,7 +221,7 @@ static void own(struct batch_item *item)
     }
 }
 
-static void settle_ordered(struct batch *batch)
+static void settle_ordered(struct submission *batch)
 {
     while (!list_empty(&batch->items)) {
         struct batch_item *first = container_of(batch->items.next, struct batch_item, link);
@@ -236,7 +236,7 @@ static void settle_ordered(struct batch *batch)
     }
 }
 
-static void settle_unordered(struct batch *batch)
+static void settle_unordered(struct submission *batch)
 {
     list_for_each_entry_safe (struct batch_item, item, after_item, &batch->items, link) {
         if (item->held && !batch->owner)
@@ -246,7 +246,7 @@ static void settle_unordered(struct batch *batch)
     }
 }
 
-void batch_settle(struct batch *batch)
+void batch_settle(struct submission *batch)
 {
     if (batch->unordered)
         settle_unordered(batch);
@@ -271,7 +271,7 @@ void batch_ignore(struct batch_item *item)
     item->held = item->refused = false;
 }
 
-void batch_cancel(struct batch *batch, uint64_t from)
+void batch_cancel(struct submission *batch, uint64_t from)
 {
     list_for_each_entry (struct batch_item, item, &batch->items, link) {
         if (item->index >= from && !item->ignored)
@@ -279,7 +279,7 @@ void batch_cancel(struct batch *batch, uint64_t from)
     }
 }
 
-void batch_deinit(struct batch *batch)
+void batch_deinit(struct submission *batch)
 {
     while (!list_empty(&batch->items))
         item_free(container_of(batch->items.next, struct batch_item, link));

@@ -16,7 +16,7 @@
 
 struct batch_item;
 
-struct batch {
+struct submission {
     const struct ctl *ctl;
     struct wsd_client *client;
     struct output output;
@@ -43,7 +43,7 @@ struct batch {
 
 struct batch_item {
     struct list link;
-    struct batch *batch;
+    struct submission *batch;
     uint64_t index;
     char *name;
     struct wsd_call *call;
@@ -62,9 +62,9 @@ struct batch_item {
     char error[512]; /* said when its turn comes */
 };
 
-void batch_init(struct batch *batch, const struct ctl *ctl, struct wsd_client *client);
+void batch_init(struct submission *batch, const struct ctl *ctl, struct wsd_client *client);
 /* Adds an item behind all others; name is copied. NULL: no memory. */
-struct batch_item *batch_add(struct batch *batch, const char *name, uint64_t index);
+struct batch_item *batch_add(struct submission *batch, const char *name, uint64_t index);
 /* The callbacks with which its call is to be made; then item->call is set by the caller, and batch_began() called. */
 struct wsd_callbacks batch_callbacks(struct batch_item *item);
 void batch_began(struct batch_item *item);
@@ -72,9 +72,9 @@ void batch_began(struct batch_item *item);
 void batch_item_fail(struct batch_item *item, int exit, const char *text);
 /* After each turn of the loop: puts out what can be, frees what has ended. Items that were refused for now stay, with
  * `refused` set and not done. */
-void batch_settle(struct batch *batch);
+void batch_settle(struct submission *batch);
 /* Cancels one, and forgets how it ends. */
 void batch_ignore(struct batch_item *item);
 /* Cancels what runs, from this index on, and forgets how it ends. */
-void batch_cancel(struct batch *batch, uint64_t from);
-void batch_deinit(struct batch *batch);
+void batch_cancel(struct submission *batch, uint64_t from);
+void batch_deinit(struct submission *batch);

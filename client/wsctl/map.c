@@ -18,7 +18,7 @@
 #include "room.h"
 
 struct map {
-    struct batch batch;
+    struct submission batch;
     struct wsd_batch *group;
     struct ctl *ctl;
     char *plugin;

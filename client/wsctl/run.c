@@ -23,7 +23,7 @@
 #include "progress.h"
 
 struct run {
-    struct batch batch;
+    struct submission batch;
     struct graph graph;
     const char *output_dir, *dot_to;
     bool keep_going, stopping, interrupted, dot;

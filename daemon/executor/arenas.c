@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 
-void arenas_init(struct arenas *a)
+void arenas_init(struct arena_table *a)
 {
     pthread_mutex_init(&a->lock, NULL);
 }
@@ -35,32 +35,32 @@ static void *map(int fd, uint64_t *ret_size)
     return base;
 }
 
-int arenas_put(struct arenas *a, uint32_t number, int fd)
+int arenas_put(struct arena_table *a, uint32_t number, int fd)
 {
     _cleanup_(close_fdp) int mine = fd;
-    struct arena *arena = &a->at[ring_arena_place(number)];
+    struct mapped_arena *arena = &a->at[ring_arena_place(number)];
     uint64_t size = 0;
     void *base = map(mine, &size);
 
     pthread_mutex_lock(&a->lock);
     bool there = arena->there;
     if (!there)
-        *arena = (struct arena){.there = true, .number = number, .base = base, .size = size};
+        *arena = (struct mapped_arena){.there = true, .number = number, .base = base, .size = size};
     pthread_mutex_unlock(&a->lock);
     if (there && base)
         munmap(base, size);
     return there ? -EBADMSG : 0;
 }
 
-int arenas_drop(struct arenas *a, uint32_t number)
+int arenas_drop(struct arena_table *a, uint32_t number)
 {
-    struct arena *arena = &a->at[ring_arena_place(number)], gone = {.there = false};
+    struct mapped_arena *arena = &a->at[ring_arena_place(number)], gone = {.there = false};
     int r = -EBADMSG;
 
     pthread_mutex_lock(&a->lock);
     if (arena->there && arena->number == number && arena->n_users == 0) {
         gone = *arena;
-        *arena = (struct arena){.there = false};
+        *arena = (struct mapped_arena){.there = false};
         r = 0;
     }
     pthread_mutex_unlock(&a->lock);
@@ -70,9 +70,9 @@ int arenas_drop(struct arenas *a, uint32_t number)
     return r;
 }
 
-struct arena *arenas_use(struct arenas *a, uint32_t number)
+struct mapped_arena *arenas_use(struct arena_table *a, uint32_t number)
 {
-    struct arena *arena = &a->at[ring_arena_place(number)];
+    struct mapped_arena *arena = &a->at[ring_arena_place(number)];
 
     pthread_mutex_lock(&a->lock);
     if (arena->there && arena->number == number)
@@ -83,14 +83,14 @@ struct arena *arenas_use(struct arenas *a, uint32_t number)
     return arena;
 }
 
-void arenas_leave(struct arenas *a, struct arena *arena)
+void arenas_leave(struct arena_table *a, struct mapped_arena *arena)
 {
     pthread_mutex_lock(&a->lock);
     arena->n_users--;
     pthread_mutex_unlock(&a->lock);
 }
 
-void *arena_part(const struct arena *arena, uint64_t at, uint64_t size)
+void *arena_part(const struct mapped_arena *arena, uint64_t at, uint64_t size)
 {
     if (!arena->base || at > arena->size || size > arena->size - at)
         return NULL;

@@ -10,7 +10,7 @@
 
 #include "ring/layout.h"
 
-struct arena {
+struct mapped_arena {
     bool there;
     uint32_t number;
     void *base; /* it could not be mapped */
@@ -18,23 +18,24 @@ struct arena {
     uint32_t n_users; /* jobs */
 };
 
-struct arenas {
+struct arena_table {
     pthread_mutex_t lock;
-    struct arena at[RING_ARENAS]; /* [lock]; by ring_arena_place(); base and size are const while there are users */
+    struct mapped_arena
+        at[RING_ARENAS]; /* [lock]; by ring_arena_place(); base and size are const while there are users */
 };
 
-void arenas_init(struct arenas *a);
+void arenas_init(struct arena_table *a);
 
 /* Maps an arena; takes over fd. 0; -EBADMSG: its place is in use, by it or by another. [control thread] */
-int arenas_put(struct arenas *a, uint32_t number, int fd);
+int arenas_put(struct arena_table *a, uint32_t number, int fd);
 
 /* Unmaps it. 0; -EBADMSG: there is none, or a job uses it. [control thread] */
-int arenas_drop(struct arenas *a, uint32_t number);
+int arenas_drop(struct arena_table *a, uint32_t number);
 
 /* The arena of that number, which stays mapped until arenas_leave(). NULL: it has not come yet, though an older one may
  * be in its place. [worker] */
-struct arena *arenas_use(struct arenas *a, uint32_t number);
-void arenas_leave(struct arenas *a, struct arena *arena);
+struct mapped_arena *arenas_use(struct arena_table *a, uint32_t number);
+void arenas_leave(struct arena_table *a, struct mapped_arena *arena);
 
 /* The address of `size` bytes at offset `at`. NULL: they are not inside. [the user of the arena] */
-void *arena_part(const struct arena *arena, uint64_t at, uint64_t size);
+void *arena_part(const struct mapped_arena *arena, uint64_t at, uint64_t size);

@@ -35,7 +35,7 @@
 #define SLOT_USEC 1000u /* no call of a slot begins later than this after the first */
 
 /* This worker's last job was a direct call: the next one may come at once. */
-static _Thread_local bool lively;
+static _Thread_local bool spins;
 /* This worker was woken, and has run nothing since. */
 static _Thread_local bool was_asleep;
 static _Thread_local uint32_t n_calm; /* yields still to be left out */
@@ -121,7 +121,7 @@ static bool is_cared_for(struct lane *l)
     if (!lane_back_yield(&l->back))
         return false;
     looks_at = NULL;
-    lively = false;
+    spins = false;
     lane_put(l); /* the caller still has a use of it */
     return true;
 }
@@ -218,14 +218,14 @@ int lanes_control(struct work *w, const struct control *c, int fd)
 
 /* --- the transport of a call -------------------------------------------------------------------------------------- */
 
-static struct direct *from_job(struct host_job *job)
+static struct direct_call *from_job(struct host_job *job)
 {
-    return container_of(job, struct direct, job);
+    return container_of(job, struct direct_call, job);
 }
 
 static void *direct_reserve(struct host_job *job, size_t min, size_t *ret_size)
 {
-    struct direct *d = from_job(job);
+    struct direct_call *d = from_job(job);
 
     if (d->overflow)
         return NULL;
@@ -242,7 +242,7 @@ static void *direct_reserve(struct host_job *job, size_t min, size_t *ret_size)
 
 static void direct_commit(struct host_job *job, size_t size)
 {
-    struct direct *d = from_job(job);
+    struct direct_call *d = from_job(job);
 
     /* a part of the output must never pass for all of it */
     if (size > d->request.call.room - d->used) {
@@ -266,7 +266,7 @@ static int64_t direct_read(struct host_job *job, void *data, size_t size)
 
 static int direct_open(struct host_job *job, const char *path)
 {
-    struct direct *d = from_job(job);
+    struct direct_call *d = from_job(job);
 
     if (!d->lane->same_user)
         return -ENOTCONN; /* a function that asks for files says so, and is called by the socket */
@@ -277,7 +277,7 @@ static int direct_open(struct host_job *job, const char *path)
 
 static const char *direct_directory(struct host_job *job)
 {
-    struct direct *d = from_job(job);
+    struct direct_call *d = from_job(job);
 
     return !d->lane->same_user ? NULL : d->lane->directory ? d->lane->directory : "";
 }
@@ -297,12 +297,12 @@ static void direct_progress(struct host_job *job, uint64_t done, uint64_t total)
 }
 
 /* Whether it has used up its time, whatever it returns. */
-static bool is_late(const struct direct *d)
+static bool is_late(const struct direct_call *d)
 {
     return d->deadline_usec && d->job.ended_usec >= d->deadline_usec;
 }
 
-static enum lane_outcome outcome_of(const struct direct *d)
+static enum lane_outcome outcome_of(const struct direct_call *d)
 {
     const struct host_job *job = &d->job;
 
@@ -313,7 +313,7 @@ static enum lane_outcome outcome_of(const struct direct *d)
     return atomic_load_explicit(job->cancel, memory_order_relaxed) ? LANE_CANCELLED : LANE_ENDED;
 }
 
-static void begin_call(struct direct *d)
+static void begin_call(struct direct_call *d)
 {
     struct up_direct *u = &d->lane->up->calls[d->number];
 
@@ -346,14 +346,14 @@ static void unmark(struct lane *l, uint32_t slot, uint32_t generation)
 }
 
 /* Whether this slot must stop: others have their turn now, or wsd allows no more of its calls. */
-static bool is_over(const struct direct *d)
+static bool is_over(const struct direct_call *d)
 {
     return d->job.ended_usec - d->begun_usec >= SLOT_USEC || !lane_back_allowed(&d->lane->back, d->request.bind) ||
            lane_back_credit(&d->lane->back) == 0;
 }
 
 /* If the call has succeeded and gave nothing but output, gives the next one of its slot its turn. */
-static bool turn_over(struct direct *d)
+static bool turn_over(struct direct_call *d)
 {
     const struct host_job *job = &d->job;
     uint64_t run_usec = job->ended_usec - job->started_usec, cpu_usec = host_job_cpu_usec(job);
@@ -390,7 +390,7 @@ static void give_back(bool told)
 
 static void direct_finished(struct host_job *job, struct wsd_worker *self)
 {
-    struct direct *d = from_job(job);
+    struct direct_call *d = from_job(job);
     struct lane *l = d->lane;
 
     goes_on = turn_over(d);
@@ -423,7 +423,7 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
      * again. */
     atomic_store_explicit(&d->busy, false, memory_order_release);
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
-    lively = true;
+    spins = true;
     lane_get(l); /* the client may shut it after the answer */
     look_on(l);
     bool told = lane_back_answer(&l->back, number, generation, output_at, &a);
@@ -449,7 +449,7 @@ bool lanes_place(const struct host_job *job, uint32_t *ret_slot, uint32_t *ret_g
 {
     if (job->transport != &transport)
         return false;
-    const struct direct *d = container_of(job, struct direct, job);
+    const struct direct_call *d = container_of(job, struct direct_call, job);
     *ret_slot = ring_lane_slot(d->lane->number, d->number);
     *ret_generation = d->generation;
     return true;
@@ -464,7 +464,7 @@ static const struct plugin_function *find_function(struct lane *l, uint32_t bind
                : NULL;
 }
 
-static void run_call(struct direct *d, struct wsd_worker *self)
+static void run_call(struct direct_call *d, struct wsd_worker *self)
 {
     static const uint8_t no_id[16];
     const uint8_t *bytes = d->request.bytes;
@@ -489,7 +489,7 @@ static void run_call(struct direct *d, struct wsd_worker *self)
 
 static void run_direct(struct pool_node *node, struct wsd_worker *self)
 {
-    struct direct *d = from_job(container_of(node, struct host_job, node));
+    struct direct_call *d = from_job(container_of(node, struct host_job, node));
 
     work_begun();
     do {
@@ -499,7 +499,7 @@ static void run_direct(struct pool_node *node, struct wsd_worker *self)
 }
 
 /* Frees it before the answer, since the client may use the slot again after that. */
-static void refuse(struct lane *l, struct direct *d, uint32_t slot, uint32_t generation)
+static void refuse(struct lane *l, struct direct_call *d, uint32_t slot, uint32_t generation)
 {
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
     atomic_store_explicit(&d->busy, false, memory_order_release);
@@ -519,7 +519,7 @@ static void announce(struct work *w)
 }
 
 /* Prepares the calls of a claimed slot. False: it is malformed, or may not be called. */
-static bool prepare(struct lane *l, struct direct *d)
+static bool prepare(struct lane *l, struct direct_call *d)
 {
     uint64_t limit;
 
@@ -555,7 +555,7 @@ static struct pool_node *take_from(struct lane *l, uint32_t *ret_usec)
         slot = lane_back_take(&l->back, &generation);
         if (slot == RING_NONE)
             return NULL;
-        struct direct *d = &l->calls[slot];
+        struct direct_call *d = &l->calls[slot];
         /* acquire: partner is the release in direct_finished(). Busy only where a client pushes a slot twice. */
         if (atomic_exchange_explicit(&d->busy, true, memory_order_acquire))
             continue;
@@ -658,15 +658,15 @@ void lanes_done(void *work, struct eventcount_set *set)
     }
 }
 
-bool lanes_lively(void *work)
+bool lanes_may_spin(void *work)
 {
     struct work *w = work;
 
-    return lively && !w->lanes.lone_cpu && atomic_load_explicit(&w->lanes.open, memory_order_relaxed) != 0;
+    return spins && !w->lanes.lone_cpu && atomic_load_explicit(&w->lanes.open, memory_order_relaxed) != 0;
 }
 
 void lanes_cool(void)
 {
-    lively = false;
+    spins = false;
     was_asleep = false;
 }

@@ -18,7 +18,7 @@ struct work;
 struct lane;
 
 /* One slot under way, and the call in it that has its turn. [the worker that claimed it, and its tasks] */
-struct direct {
+struct direct_call {
     struct host_job job; /* first */
     struct lane *lane;
     bool initialised;
@@ -51,7 +51,7 @@ struct lane {
         _Atomic uint64_t target; /* plugin << 32 | function [atomic: relaxed; before wsd allows the number] */
         _Atomic uint64_t max_run_usec;
     } binds[LANE_BINDS];
-    struct direct *calls;
+    struct direct_call *calls;
 };
 
 struct lanes {
@@ -72,7 +72,7 @@ struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is 
 bool lanes_ready(struct work *w);
 void lanes_prepare(void *work, struct eventcount_set *set);
 void lanes_done(void *work, struct eventcount_set *set);
-bool lanes_lively(void *work);
+bool lanes_may_spin(void *work);
 /* This worker stops looking, at least for now. Call before its last look. */
 void lanes_leave(void *work);
 /* This worker has begun something other than a direct call. */

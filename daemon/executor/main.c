@@ -23,7 +23,7 @@
 #include "base/descendants.h"
 #include "base/inherit.h"
 #include "base/log.h"
-#include "executor/ask.h"
+#include "executor/query.h"
 #include "host/backtrace.h"
 #include "executor/fault.h"
 #include "executor/guard.h"
@@ -114,13 +114,13 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .stack_size = a->stack_size,
         .event = &work.back.up->doorbell,
         .event_shared = true,
-        .seek = &work.back.up->seek,
+        .searchers = &work.back.up->searchers,
         .source = {.take = work_take,
                    .ready = work_ready,
-                   .worth = work_worth,
+                   .worth_waking = work_worth_waking,
                    .prepare = work_prepare,
                    .done = lanes_done,
-                   .lively = lanes_lively,
+                   .may_spin = lanes_may_spin,
                    .leave = work_leave,
                    .context = &work},
         .worker_start = worker_start,
@@ -158,7 +158,7 @@ static int send_failure(uint32_t number, int error, const char *text)
     return control_send(work.control_fd, &c, -1);
 }
 
-static int send_plugin(uint32_t number, const struct plugin *p)
+static int send_plugin(uint32_t number, const struct host_plugin *p)
 {
     struct control c = {.kind = CONTROL_LOADED,
                         .number = number,
@@ -187,7 +187,7 @@ static int send_plugin(uint32_t number, const struct plugin *p)
 static int on_load(struct loader *loader, const struct control *c)
 {
     char error[LOADER_ERROR] = "";
-    struct plugin *p;
+    struct host_plugin *p;
 
     if (c->number >= WORK_PLUGINS || c->text_size == 0)
         return send_failure(c->number, -EINVAL, "wsd asked for nonsense");

@@ -26,7 +26,7 @@
 #include "ring/control.h"
 
 #define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE)
-_Static_assert(RING_RUNG == PARK_RUNG, "the pool's word");
+_Static_assert(RING_WAKE_PENDING == PARK_WAKE_PENDING, "the pool's word");
 #define PIPE_LOOK_MSEC 20 /* how often a wait for streamed input looks at the cancel flag */
 
 static struct slot *from_job(struct host_job *job)
@@ -358,7 +358,7 @@ const struct plugin_function *work_function(struct work *w, uint64_t target)
 {
     uint32_t number = (uint32_t)(target >> 32), function = (uint32_t)target;
     /* acquire: partner is the release store where the plugin was loaded */
-    const struct plugin *p =
+    const struct host_plugin *p =
         number < WORK_PLUGINS ? atomic_load_explicit(&w->plugins[number], memory_order_acquire) : NULL;
 
     return p && function < p->n_functions ? &p->functions[function] : NULL;
@@ -441,11 +441,11 @@ void work_begun(void)
 
 /* If both what this worker has taken and what is left will be over before another worker would be awake, it does all of
  * it. */
-bool work_worth(void *context)
+bool work_worth_waking(void *context)
 {
     struct work *w = context;
 
-    return (brief ? back_worth(&w->back) : back_ready(&w->back)) || lanes_ready(w);
+    return (brief ? back_worth_waking(&w->back) : back_ready(&w->back)) || lanes_ready(w);
 }
 
 static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
@@ -508,7 +508,7 @@ struct pool_node *work_take(void *context, bool *ret_more)
     }
     guard_look(false);
     brief = usec < RING_WORTH_USEC;
-    *ret_more = work_worth(context);
+    *ret_more = work_worth_waking(context);
     return node;
 }
 

@@ -32,12 +32,12 @@ struct slot {
     _Atomic bool busy; /* [atomic: acquire by the taker, release at the end: the memory is free for the next job] */
     uint32_t number, generation;
     struct back_request request;
-    struct output output;      /* [job's output_lock] */
-    struct map map;            /* of the input, where it came by descriptor */
-    struct arena *arena;       /* where its input or output lies; NULL */
-    int input_pipe;            /* -1: none */
-    _Atomic bool progress;     /* this job has told some [atomic: relaxed; likewise] */
-    _Atomic uint32_t messages; /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
+    struct output output;       /* [job's output_lock] */
+    struct map map;             /* of the input, where it came by descriptor */
+    struct mapped_arena *arena; /* where its input or output lies; NULL */
+    int input_pipe;             /* -1: none */
+    _Atomic bool progress;      /* this job has told some [atomic: relaxed; likewise] */
+    _Atomic uint32_t messages;  /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };
 
 struct work {
@@ -45,8 +45,9 @@ struct work {
     int control_fd;
     struct inputs inputs;
     struct opens opens;
-    struct arenas arenas;
-    _Atomic(struct plugin *) plugins[WORK_PLUGINS]; /* [atomic: release by the control thread, acquire by workers] */
+    struct arena_table arenas;
+    _Atomic(struct host_plugin *)
+        plugins[WORK_PLUGINS]; /* [atomic: release by the control thread, acquire by workers] */
     struct lanes lanes;
     struct slot slots[RING_SLOTS]; /* zero until first used, so that idle executors stay small */
 };
@@ -59,7 +60,7 @@ struct pool_node *work_take(void *work, bool *ret_more);
 void work_leave(void *work);
 void work_prepare(void *work, struct eventcount_set *set);
 bool work_ready(void *work);
-bool work_worth(void *work);
+bool work_worth_waking(void *work);
 /* What was taken is being run. [worker] */
 void work_begun(void);
 

@@ -5,6 +5,8 @@
  * Keeps: a socket is only removed by the wsd that made it, or when no process answers there; of several that start at
  * the same place one gets it. The file is told by device and inode, which no other one can have as long as the socket
  * is open. Does not accept (listener.c). */
+#include "frontend/address.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -21,7 +23,6 @@
 #include "base/cleanup.h"
 #include "base/socket.h"
 #include "base/trust.h"
-#include "frontend/frontend.h"
 
 #define LOCK_TRIES 200 /* of 5 ms each */
 

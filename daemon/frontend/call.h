@@ -1,132 +1,145 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * call.h: a call: an open request on a connection. For the files that serve requests. [loop]
+ * call.h: calls: the open requests of a connection. [loop]
+ *
+ * Each kind of call has its operations and its part of the union, in the file that serves it.
  */
 #pragma once
 
+#include <string.h>
+
+#include "base/code.h"
 #include "frontend/peer.h"
 
-enum call_kind {
-    CALL_SUBMIT,
-    CALL_AWAIT,
-    CALL_LIST,
-    CALL_PLUGINS,
-    CALL_RELOAD,
-    CALL_WORKERS,
-    CALL_TRACE,
-    CALL_DEAD,
-    CALL_LANE,
-    CALL_BIND,
-    CALL_CANCEL,
-    CALL_SCHEDULE,
-    CALL_ARRAY,
-    CALL_BATCH,
-    CALL_ARENA
+struct call;
+
+/* A request that was decoded and may be served. */
+struct request {
+    struct peer *peer;
+    uint32_t tag;
+    const struct msg *msg;
+    struct span body;
+    int *fd; /* the descriptor that came with it, or -1; whoever takes it leaves -1 */
+};
+
+/* What a kind of call does. A NULL: it never has to. */
+struct call_ops {
+    void (*forget)(struct call *c);                             /* the call goes: frees what only its kind has */
+    void (*room)(struct call *c);                               /* after call_stall(): the output has room again */
+    void (*later)(struct call *c);                              /* after call_later(): its user has a share again */
+    void (*cancel)(struct call *c, uint32_t item);              /* CANCEL of the call; may free it */
+    void (*credit)(struct call *c, const struct msg_credit *m); /* may free it */
+    struct watch *(*opener)(struct call *c, uint32_t item); /* whose job has asked for a file; NULL: there is none */
+    uint32_t (*weight)(const struct call *c);               /* what it costs to forget, beyond one */
+    bool leaves;                                            /* FORGET ends it */
+};
+
+/* SUBMIT, AWAIT: a job and its watch. job-watch.c */
+struct call_job {
+    struct watch watch;
+    /* bytes of output for this call, which start at 0 even where it joins a job late */
+    uint64_t out_sent, out_allowed;
+    uint64_t in_sent, in_allowed; /* bytes of input */
+    uint8_t id[16];               /* of the deferred job */
+    bool submits;                 /* else AWAIT */
+    bool quiet;                   /* the client wants no ACCEPTED */
+    bool accepted;                /* the job exists */
+    bool left;                    /* nothing is wanted after ACCEPTED */
+    bool deferred;                /* it waits for a durable job that only the next wsd will have */
+    bool cancel;                  /* deferred: the next wsd is to cancel the job */
+};
+
+/* LIST, LIST_WHERE, CANCEL_WHERE. serve-list.c */
+struct call_list {
+    struct selection *selection;
+    bool cancels;
+    uint64_t n_cancelled;
+};
+
+/* PLUGINS. serve-plugins.c */
+struct call_plugins {
+    struct plugin_query query;
+    char *names;         /* the names to come, each with its NUL */
+    size_t at, n, asked; /* bytes of names: the next one, all of them, and the last one that was asked for */
+    bool one;            /* only one name was requested */
+};
+
+/* RELOAD. serve-plugins.c */
+struct call_reload {
+    struct plugin_query query;
+    char *name;
+    uint64_t *owners; /* of the executors to come */
+    size_t at, n;
+};
+
+/* SCHEDULE. serve-schedule.c */
+struct call_schedule {
+    struct schedule_query query;
+    uint32_t action; /* enum schedule_action */
+};
+
+/* WORKERS, TRACE. serve-executors.c */
+struct call_executors {
+    struct executor_query query;
+    struct list answers; /* TRACE: of executors, which were not sent yet */
+    bool starts;         /* TRACE: it begins one */
+    bool answered;       /* TRACE: no more answers will come */
 };
 
 struct call {
-    struct watch watch; /* SUBMIT, AWAIT */
     struct hash_link by_tag;
     struct list link, stalled;
     struct peer *peer;
-    enum call_kind kind;
+    const struct call_ops *ops;
     uint32_t tag;
-    /* bytes of output for this call, which start at 0 even where it joins a job late */
-    uint64_t out_sent, out_allowed;
-    uint64_t in_sent, in_allowed;      /* bytes of input */
-    struct plugin_query query;         /* PLUGINS, RELOAD */
-    char *names;                       /* PLUGINS: the names to come, each with its NUL; RELOAD: the one name */
-    uint64_t *owners;                  /* RELOAD: owners of the executors to come */
-    struct dead_query dead;            /* DEAD */
-    struct selection *selection;       /* LIST, CANCEL */
-    uint64_t n_cancelled;              /* CANCEL */
-    size_t at, n;                      /* position. PLUGINS: in bytes of names; RELOAD: in owners */
-    struct schedule_query schedule;    /* SCHEDULE */
-    size_t asked;                      /* PLUGINS: position of the last name that was asked for */
-    bool one;                          /* PLUGINS: only one name was requested */
-    struct executor_question question; /* WORKERS, TRACE */
-    struct list answers;               /* TRACE: answers of executors that were not sent yet */
-    uint32_t action;                   /* TRACE: enum trace_action; SCHEDULE: enum schedule_action */
-    bool answered;                     /* TRACE: no more answers will come */
-    bool quiet;                        /* the client wants no ACCEPTED */
-    bool accepted;                     /* SUBMIT, AWAIT: its job exists */
-    bool left, over;                   /* SUBMIT. left: nothing is wanted after ACCEPTED; over: ACCEPTED was sent */
-    struct call_lane *lane;            /* LANE, BIND */
-    struct arena *arena;               /* ARENA */
-    struct call_array *array;          /* ARRAY */
-    struct call_batch *batch;          /* BATCH */
-    uint8_t id[16];                    /* of the deferred job */
-    bool deferred;                     /* it waits for a durable job that only the next wsd will have */
-    bool cancel;                       /* deferred: the next wsd is to cancel the job */
+    bool over; /* it has had its last frame, and goes at the next occasion */
+    union {
+        struct call_job job;
+        struct call_list list;
+        struct call_plugins plugins;
+        struct call_reload reload;
+        struct call_schedule schedule;
+        struct call_executors executors;
+        struct dead_query dead;   /* DEAD. serve-dead.c */
+        struct call_array *array; /* ARRAY. serve-array.c */
+        struct call_batch *batch; /* BATCH. serve-batch.c */
+        struct call_lane *lane;   /* LANE_OPEN, LANE_BIND. serve-lane.c */
+        struct arena *arena;      /* ARENA_OPEN. serve-arena.c */
+    };
 };
 
-/* Fields that only few calls need. */
-struct call_lane {
-    struct call *call;
-    struct lane_user user; /* LANE */
-    struct lane_bind bind; /* BIND */
-};
-
-/* NULL: the request was answered already. */
-struct call *call_new(struct peer *p, uint32_t tag, enum call_kind kind);
-/* The jobs must not use its watch, if any, at this point. */
+/* Opens a call; its part of the union is 0. NULL: the request was answered already. */
+struct call *call_new(const struct request *r, const struct call_ops *ops);
+struct call *call_open(struct peer *p, uint32_t tag, const struct call_ops *ops); /* the same, without a request */
+/* The job table must not use its watch, if any, at this point. */
 void call_free(struct call *c);
-/* The call continues when there is room in the output. */
-void call_stall(struct call *c);
-/* The call continues when its user has a share again. */
-void call_later(struct call *c);
-/* Sends END and frees the call. */
-void call_end(struct call *c);
-
 struct call *call_find(const struct peer *p, uint32_t tag); /* NULL: none is open */
 
-/* lane.c */
-void lane_open(struct peer *p, uint32_t tag);
-void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m);
-void lane_waits(struct peer *p, uint32_t tag);
-void lane_close(struct peer *p, uint32_t tag);
-void lane_forget(struct call *c); /* the call goes */
+void call_stall(struct call *c); /* ops->room() when there is room in the output */
+void call_later(struct call *c); /* ops->later() when its user has a share again */
+/* Each sends the last frame and frees the call: END, or ERROR. */
+void call_end(struct call *c);
+void call_refuse(struct call *c, uint32_t code, const char *text);
 
-/* dispatch.c, for array.c too. call_request(): what a SUBMIT says of its job, without the input. */
-struct job_request call_request(const struct peer *p, const struct msg_submit *m);
-/* Answers a CANCEL by id. r: 0, -EALREADY where the target had ended, or another error, for which `none` has the
- * words. */
-void call_cancelled(struct peer *p, uint32_t tag, int r, const char *none);
-/* The cost of such a job without its frame, in units of share.h. */
-uint32_t call_cost(const struct job_request *r);
-int call_send_open(struct call *c, uint32_t serial, const char *path, uint32_t item);
+void send_end(const struct request *r); /* END to a request that made no call */
 
-/* array.c */
-/* limit of an ARRAY's items times the jobs that each runs after: together they are one request */
-#define ARRAY_AFTER_MAX 65536u
-void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame);
-struct watch *array_watch(struct call *c, uint32_t item); /* NULL: there is no such item */
-void array_cancel(struct call *c, uint32_t item);
-void array_credit(struct call *c, uint32_t item, uint64_t bytes);
-void array_room(struct call *c);            /* the output has room again; the call may go */
-void array_forget(struct call *c);          /* the call goes */
-uint32_t array_items(const struct call *c); /* 0: it is no array */
-void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m);
-/* Puts the job into the open BATCH with this tag. Returns NULL, or why not, with its code. */
-const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r, uint32_t *ret_code);
-void call_batch_cancel(struct call *c);
-void call_batch_forget(struct call *c); /* the call goes */
+/* For dispatch.c: as struct peer_ops. */
+void calls_room(struct peer *p);
+void calls_later(struct peer *p);
+bool calls_forget(struct peer *p, uint32_t *budget);
 
-/* arena.c */
-void arena_open(struct peer *p, uint32_t tag, int *fd); /* takes the descriptor if it becomes an arena */
-void arena_close(struct peer *p, uint32_t tag);
-struct arena *arena_find(struct peer *p, uint32_t tag); /* NULL: there is none */
-void arena_forget(struct call *c);                      /* the call goes */
+static inline struct span span(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
 
-/* list.c: jobs by their properties */
-void list_jobs(struct peer *p, uint32_t tag, const struct jobs_filter *filter);
-void list_where(struct peer *p, uint32_t tag, const struct msg_filter *m);
-void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m);
-void list_pump(struct call *c);
-void call_send_job(const struct job_info *info, void *call); /* sends a JOB */
+static inline struct span span_within(const char *text, size_t max)
+{
+    return (struct span){text, strnlen(text, max - 1)};
+}
 
-/* ask.c */
-void ask_workers(struct peer *p, uint32_t tag, const struct msg_workers *m);
-void ask_trace(struct peer *p, uint32_t tag, const struct msg_trace *m);
-void ask_pump(struct call *c);
-void ask_forget(struct call *c); /* the call goes */
+/* One line for people: what is longer than a message holds is cut off. */
+static inline struct span line(const char *text)
+{
+    return span_within(text, CODEC_TEXT_MAX);
+}

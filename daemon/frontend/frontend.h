@@ -72,27 +72,9 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
 /* Closes every connection; their jobs are cancelled unless detached. NULL is fine. Returns NULL. */
 struct frontend *frontend_free(struct frontend *f);
 
-/* Accepts connections on a listening socket; takes its descriptor. remote: clients of other machines, by TLS. Returns 0
- * or a negative errno. */
-int frontend_listen(struct frontend *f, int fd, bool remote);
-/* Returns the descriptor of the only listening socket for clients of this machine; -1 where there are several, or
- * none. */
-int frontend_listener(const struct frontend *f);
-/* The file of a Unix socket. */
-struct frontend_address {
-    uint64_t device, inode;
-};
-
-/* Makes a Unix socket at the path, mode 0660; replaces a dead one. group: its owner group, or (gid_t)-1. Returns
- * -EADDRINUSE where another wsd answers there; -EPERM where root listens and others could write to the path's directory
- * or one above it. In a sticky directory, files of root's are safe. */
-int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend_address *ret_address);
-/* Finds whether the file of a listening socket that the last wsd has bound is still at the path. Returns 0 or a
- * negative errno. */
-int frontend_find(const char *path, int listener, struct frontend_address *ret_address);
-/* Removes the file, if it still is the same one. Call it before the listening socket is closed: after that another file
- * may get its inode. */
-void frontend_unbind(const char *path, const struct frontend_address *address);
+/* Uses r from now on, and takes it. Ends each connection with a certificate that r refuses, or that r maps to another
+ * user. */
+void frontend_set_remote(struct frontend *f, struct remote *r);
 
 /* Once a turn, before jobs_poll(): handles what clients have sent, the users in turn. True: there is more, and the loop
  * must not sleep. */
@@ -105,13 +87,6 @@ bool frontend_flush(struct frontend *f);
 bool frontend_read_on(struct frontend *f);
 /* Tells every client that wsd is draining. */
 void frontend_goodbye(struct frontend *f);
-/* At the end, if options.keeps: answers what only this wsd can answer. Then makes the state that the next wsd needs for
- * the connections. *ret_state is a sealed memory file, which the caller owns. *ret_fds are the connections'
- * descriptors, which stay the frontend's; the caller frees the array. */
-int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
-/* The counterpart in the next wsd, after jobs_start(): takes all descriptors. Returns 0 or a negative errno;
- * connections that it could not understand are closed. */
-int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken);
 /* Whether all output has been written. */
 bool frontend_quiet(const struct frontend *f);
 /* Sets the limits; present connections stay. */

@@ -21,7 +21,9 @@
 #include "base/async-close.h"
 #include "base/code.h"
 #include "base/log.h"
-#include "frontend/call.h"
+#include "frontend/job-watch.h"
+#include "frontend/serve-await.h"
+#include "frontend/serve-session.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -34,23 +36,26 @@ static uint64_t inode_of(int fd)
 
 /* --- leaving ------------------------------------------------------------------------------------------------------ */
 
+static bool is_deferred(const struct call *c)
+{
+    return call_has_job(c) && c->job.deferred;
+}
+
 /* What the next wsd cannot answer is answered now. */
 static void answer(struct peer *p)
 {
     list_for_each_entry_safe (struct call, c, after_c, &p->calls, link) {
-        if (c->deferred)
+        if (is_deferred(c))
             continue;
         if (c->over) { /* it has had its last frame */
-            jobs_unwatch(&c->watch);
             call_free(c);
             continue;
         }
-        if (c->watch.job) { /* its client has not read what there is */
+        if (call_has_job(c) && c->job.watch.job) { /* its client has not read what there is */
             p->failed = true;
             return;
         }
-        peer_error(p, c->tag, CODE_BUSY, "wsd is being restarted: ask again");
-        call_free(c);
+        call_refuse(c, CODE_BUSY, "wsd is being restarted: ask again");
     }
 }
 
@@ -59,7 +64,7 @@ static bool can_stay(const struct peer *p)
     if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
         return false; /* what TLS knows of a connection stays in this process */
     list_for_each_entry (struct call, call, &p->calls, link)
-        if (!call->deferred)
+        if (!is_deferred(call))
             return false;
     return true;
 }
@@ -83,12 +88,12 @@ static int put_peer(struct buffer *b, const struct peer *p)
     r |= buffer_put(b, buffer_size(&p->in) ? buffer_data(&p->in) : NULL, buffer_size(&p->in));
     list_for_each_entry (const struct call, c, &p->calls, link) {
         struct handover_call kc = {.tag = c->tag,
-                                   .out_allowed = c->out_allowed,
-                                   .flags = (c->kind == CALL_SUBMIT ? HANDOVER_SUBMIT : 0u) |
-                                            (c->watch.wants_progress ? HANDOVER_PROGRESS : 0u) |
-                                            (c->cancel ? HANDOVER_CANCEL : 0u)};
+                                   .out_allowed = c->job.out_allowed,
+                                   .flags = (c->job.submits ? HANDOVER_SUBMIT : 0u) |
+                                            (c->job.watch.wants_progress ? HANDOVER_PROGRESS : 0u) |
+                                            (c->job.cancel ? HANDOVER_CANCEL : 0u)};
 
-        memcpy(kc.id, c->id, sizeof(kc.id));
+        memcpy(kc.id, c->job.id, sizeof(kc.id));
         r |= buffer_put(b, &kc, sizeof(kc));
     }
     return r < 0 ? -ENOMEM : 0;
@@ -210,18 +215,18 @@ static bool take_peer(struct frontend *f, struct cursor *c, struct found *found,
             p = NULL;
     }
     if (p && !p->failed)
-        (void)dispatch_take(p, &k, directory);
+        (void)session_take(p, &k, directory);
     for (uint32_t i = 0; i < k.n_calls; i++) {
         if (!take_copy(c, &kc, sizeof(kc)))
             return false;
         if (p && !p->failed)
-            dispatch_take_call(p, &kc);
+            await_take(p, &kc);
     }
     if (p && !p->failed) {
         peer_take_input(p, in, k.in_size);
         (*taken)++;
     } else if (p) {
-        peer_mark(p); /* it goes */
+        share_mark(p); /* it goes */
     }
     return true;
 }

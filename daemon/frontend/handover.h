@@ -6,7 +6,10 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+
+struct frontend;
 
 #define HANDOVER_MAGIC   0x7470656b64737731ull
 #define HANDOVER_VERSION 1u
@@ -40,3 +43,11 @@ struct handover_call {
     uint64_t out_allowed;
     uint32_t tag, flags;
 };
+
+/* At the end, if options.keeps: answers what only this wsd can answer. Then makes the state that the next wsd needs for
+ * the connections. *ret_state is a sealed memory file, which the caller owns. *ret_fds are the connections'
+ * descriptors, which stay the frontend's; the caller frees the array. */
+int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
+/* The counterpart in the next wsd, after jobs_start(): takes all descriptors. Returns 0 or a negative errno;
+ * connections that it could not understand are closed. */
+int frontend_take(struct frontend *f, int state, int *fds, size_t n, size_t *ret_taken);

@@ -4,8 +4,14 @@
  * Owns their descriptors and events. [loop]
  * Keeps: running out of descriptors delays new connections and nothing else.
  * Does not read, or know the user that connects. */
+#include "frontend/listener.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,6 +23,8 @@
 
 #define ACCEPT_BATCH      16 /* a turn: each costs others some 15 us */
 #define ACCEPT_PAUSE_USEC 100000
+#define KEEPALIVE_SEC     60     /* a machine that went without a word is noticed after this, and a minute more */
+#define UNACKED_MSEC      120000 /* so is one that has stopped taking data */
 
 struct listener {
     struct list link;
@@ -131,4 +139,79 @@ void listeners_close(struct frontend *f)
     if (f->accept_timer)
         event_free(f->accept_timer);
     f->accept_timer = NULL;
+}
+
+/* --- clients of other machines --------------------------------------------------------------------------------------- */
+
+static int bind_one(const struct addrinfo *a)
+{
+    _cleanup_(close_fdp) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1, idle = KEEPALIVE_SEC, count = 4, between = KEEPALIVE_SEC / 4, unacked = UNACKED_MSEC;
+
+    /* connections have these from it */
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        (a->ai_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof(between)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof(unacked)) < 0 ||
+        bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* HOST:PORT in two; the brackets of an address go. NULL: it is none. */
+static char *split_port(char *where, char **ret_port)
+{
+    char *colon = strrchr(where, ':');
+    size_t n;
+
+    if (!colon || !colon[1])
+        return NULL;
+    *colon = 0;
+    *ret_port = colon + 1;
+    n = strlen(where);
+    if (*where == '[' && where[n - 1] == ']') {
+        where[n - 1] = 0;
+        return where + 1;
+    }
+    return strchr(where, ':') ? NULL : where;
+}
+
+static int refuse_address(char error[REMOTE_ERROR], const char *where, const char *why)
+{
+    snprintf(error, REMOTE_ERROR, "[tls] listen: %.200s%s%s", where, *why == ' ' ? "" : ": ", why);
+    return -EINVAL;
+}
+
+int frontend_listen_remote(struct frontend *f, const char *where, char error[REMOTE_ERROR])
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *all;
+    _cleanup_(freep) char *copy = strdup(where);
+    char *port, *host = copy ? split_port(copy, &port) : NULL;
+    bool any = false;
+    int r;
+
+    if (!host)
+        return refuse_address(error, where, " is no HOST:PORT, [ADDRESS]:PORT or :PORT");
+    r = getaddrinfo(*host ? host : NULL, port, &hints, &all);
+    if (r != 0)
+        return refuse_address(error, where, gai_strerror(r));
+    r = 0;
+    for (const struct addrinfo *a = all; a && r >= 0; a = a->ai_next) {
+        int fd = bind_one(a);
+
+        if (fd == -EAFNOSUPPORT)
+            continue; /* a machine without IPv6 */
+        r = fd < 0 ? fd : frontend_listen(f, fd, true);
+        any |= r >= 0;
+    }
+    freeaddrinfo(all);
+    if (r >= 0 && !any) {
+        refuse_address(error, where, "no network is allowed here: wsd(8) has the drop-in for the service");
+        return -EAFNOSUPPORT;
+    }
+    return r < 0 ? refuse_address(error, where, strerror(-r)), r : 0;
 }

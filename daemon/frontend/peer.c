@@ -9,19 +9,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/async-close.h"
 #include "base/log.h"
+#include "frontend/access.h"
+#include "frontend/quota.h"
 
 #define READ_SIZE   (PEER_IN_MAX - FRAME_MAX) /* at most, each time; */
 #define READ_SHARED (16u * 1024u)             /* where another connection of its user waits */
@@ -36,21 +35,8 @@
 #define COST_HANDSHAKE   500000u /* a message of it: a signature is made or checked */
 #define COST_CERTIFICATE 900u    /* a byte of it: certificates are parsed, with their keys */
 #define COST_REKEY       20000u  /* a message behind it, by which the client changes its key */
-/* Refusals take a bounded share of the loop, and of the CPU on both sides, so that other clients do not notice. After
- * more than REFUSALS_AHEAD of them, a connection is not read from until its refusals are within one each REFUSAL_USEC.
- * Then it is read from in small pieces. */
-#define REFUSAL_USEC   32u
-#define REFUSALS_AHEAD 64u
-#define READ_REFUSED   4096u
-#define READ_ON        4096u   /* of a client that waited for nothing but the answer it has just had, */
-#define CALM_MAX       127u    /* and so many answers are left out at most where it had not sent anything by then */
-#define PAUSE_USEC     1000u   /* is looked after so often */
-#define PAUSE_MAX_USEC 100000u /* what its client asks besides should not wait for long; an array has thousands */
-#define CLOSES_LEAST   8u      /* of each of them, in a turn: a connection with few does not wait for one with many */
-/* calls and items of arrays of connections that have gone: some 0.2 ms where they are in no cache */
-#define CLOSES_A_TURN 32u
-/* descriptors that connections leave free: for one message, and for an executor to start */
-#define FDS_SPARED (PEER_FDS_AT_ONCE + 32)
+#define READ_REFUSED     4096u   /* at most, each time, from a connection that had too many refusals lately */
+#define READ_ON          4096u   /* at most, from a client that waited for nothing but the answer it has just had */
 
 /* Where its user leaves too much unread, a connection that does read still goes on, a frame at a time. */
 bool peer_full(const struct peer *p)
@@ -58,11 +44,6 @@ bool peer_full(const struct peer *p)
     size_t size = buffer_size(&p->out);
 
     return p->closed || size >= FRONTEND_OUT_HIGH || (size && quota_unread(p));
-}
-
-void peer_mark(struct peer *p)
-{
-    share_mark(p);
 }
 
 static void take_spare(struct peer *p)
@@ -89,11 +70,11 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
     if (p->closed)
         return;
     if (msg->type != FRAME_ENDS)
-        arrays_flush(p); /* the client must not learn that a job is gone before it gets the job's end */
+        p->frontend->ops->gathered(p); /* the client must not learn that a job is gone before it gets the job's end */
     take_spare(p);
     uint8_t *at = size && !p->failed ? buffer_reserve(&p->out, size + body_size) : NULL;
 
-    peer_mark(p);
+    share_mark(p);
     if (p->failed)
         return;
     size = at ? codec_encode(msg, tag, body_size, at, size) : 0;
@@ -122,7 +103,7 @@ bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const in
         close_fd(s.fds[1]);
         return false;
     }
-    arrays_flush(p);
+    p->frontend->ops->gathered(p);
     s.at = p->sent + buffer_size(&p->out);
     p->sending[p->n_sending++] = s;
     peer_send(p, msg, tag, NULL, 0);
@@ -220,7 +201,7 @@ static void add(struct peer *p, struct event *event, const struct timeval *timeo
         return;
     log_warning("no memory to wait for a client: it is disconnected");
     p->failed = true;
-    peer_mark(p);
+    share_mark(p);
 }
 
 /* Handles what TLS has already read from the socket, since the socket does not report that. */
@@ -252,59 +233,6 @@ static void want_reading(struct peer *p, bool on)
     watch(p);
 }
 
-static void pauses_wait(struct frontend *f);
-
-static bool is_ahead(const struct peer *p, uint64_t now_usec)
-{
-    return p->refused_usec > now_usec + REFUSALS_AHEAD * REFUSAL_USEC;
-}
-
-static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
-{
-    struct frontend *f = userdata;
-    uint64_t now = clock_monotonic_usec();
-
-    for (struct list *l = f->paused.next, *next; l != &f->paused; l = next) {
-        struct peer *p = container_of(l, struct peer, paused);
-
-        next = l->next;
-        if (is_ahead(p, now))
-            continue;
-        list_remove(l);
-        peer_mark(p);
-    }
-    pauses_wait(f);
-}
-
-static void pauses_wait(struct frontend *f)
-{
-    const struct timeval t = {.tv_usec = PAUSE_USEC};
-
-    if (list_empty(&f->paused) || evtimer_pending(f->pause_timer, NULL) || evtimer_add(f->pause_timer, &t) == 0)
-        return;
-    for (struct list *l; (l = list_pop_front(&f->paused));) /* no memory for a pause */
-        peer_mark(container_of(l, struct peer, paused));
-}
-
-/* After each read. */
-static void count_refusals(struct peer *p)
-{
-    uint64_t now;
-
-    if (!p->n_refused && !p->refused_usec)
-        return;
-    now = clock_monotonic_usec();
-    if (p->n_refused)
-        p->refused_usec = MIN(MAX(p->refused_usec, now) + p->n_refused * REFUSAL_USEC, now + PAUSE_MAX_USEC);
-    else if (p->refused_usec <= now)
-        p->refused_usec = 0;
-    p->n_refused = 0;
-    if (!is_ahead(p, now) || p->failed || !list_empty(&p->paused))
-        return;
-    list_push_back(&p->frontend->paused, &p->paused);
-    pauses_wait(p->frontend);
-}
-
 /* Writes what the socket takes, in this turn. */
 static void send_some(struct peer *p)
 {
@@ -327,9 +255,9 @@ static void send_some(struct peer *p)
 }
 
 /* Writes what there is, unless it waits for the socket already; then what waited for room goes on. */
-static void flush(struct peer *p)
+void peer_flush(struct peer *p)
 {
-    arrays_flush(p);
+    p->frontend->ops->gathered(p);
     if (!p->blocked || p->failed)
         send_some(p);
     quota_output(p);
@@ -343,7 +271,7 @@ static void flush(struct peer *p)
     }
     bool low = buffer_size(&p->out) <= FRONTEND_OUT_LOW;
     if (low)
-        dispatch_room(p);
+        p->frontend->ops->room(p);
     if (peer_full(p) || !list_empty(&p->paused) || (p->held && !low))
         want_reading(p, false);
     else if (low)
@@ -367,7 +295,7 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
     struct peer *p = userdata;
 
     p->timed = false;
-    peer_mark(p);
+    share_mark(p);
     if (p->remote && !p->remote->user) {
         log_event(LOG_KIND_CONNECTION, LOG_INFO, NULL,
                   "connection of %s is closed: no handshake in time (handshake-timeout in wsd.conf)",
@@ -445,8 +373,8 @@ static size_t handle(struct peer *p, const uint8_t *data, size_t size)
             peer_fail(p, "%s", frame_strerror(r));
             break;
         }
-        share_charge(p, dispatch_cost(frame.type) + (uint32_t)used / COST_BYTES);
-        dispatch(p, &frame);
+        share_charge(p, p->frontend->ops->cost(frame.type) + (uint32_t)used / COST_BYTES);
+        p->frontend->ops->request(p, &frame);
         half_watch(p, false); /* the time is that of one frame, however many a busy client has under way */
         done += used;
     }
@@ -538,7 +466,7 @@ static bool read_once(struct peer *p, size_t most)
     size_t half = buffer_size(&p->in);
 
     if (p->remote)
-        peer_mark(p);
+        share_mark(p);
     ssize_t n = p->remote ? receive_remote(p, scratch + half, most) : receive(p, scratch + half, most);
     if (p->failed)
         return true;
@@ -546,7 +474,7 @@ static bool read_once(struct peer *p, size_t most)
     p->readable = n == (ssize_t)most;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    peer_mark(p);
+    share_mark(p);
     if (n <= 0) {
         share_charge(p, COST_CLOSE);
         p->drained = n == 0;
@@ -577,32 +505,50 @@ static void serve_requests(struct peer *p)
         resume(p);
     else if (p->readable)
         (void)read_once(p, p->refused_usec ? READ_REFUSED : p->ready.next == p->ready.prev ? READ_SIZE : READ_SHARED);
-    peer_mark(p);
-    count_refusals(p);
+    share_mark(p);
+    refusals_count(p);
 }
 
-bool peer_serve(struct peer *p)
+/* True: there is more. */
+static bool serve_some(struct peer *p)
 {
     if (p->failed)
         return false;
     if (p->writable) {
         p->writable = p->blocked = false;
-        flush(p);
+        peer_flush(p);
         if (p->failed)
-            peer_mark(p);
+            share_mark(p);
     } else {
-        dispatch_later(p);
+        p->frontend->ops->later(p);
         if (may_go_on(p))
             serve_requests(p);
     }
     return !p->failed && (!list_empty(&p->later) || (may_go_on(p) && (p->held || p->readable)));
 }
 
-void peer_served(struct peer *p)
+bool peer_serve(struct peer *p)
 {
-    p->readable = p->parked = false;
-    if (!p->failed)
-        watch(p);
+    bool more = serve_some(p);
+
+    if (!more) {
+        share_drop(p);
+        p->readable = p->parked = false;
+        if (!p->failed)
+            watch(p);
+    }
+    return more;
+}
+
+bool peer_read_on(struct peer *p)
+{
+    share_alone(p);
+    bool hit = read_once(p, READ_ON);
+    refusals_count(p);
+    p->readable = false; /* the kernel says it again */
+    if (p->held)
+        share_want(p);
+    return hit;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
@@ -715,7 +661,7 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
 
 void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
 {
-    peer_mark(p);
+    share_mark(p);
     if (size > PEER_IN_MAX) {
         peer_fail(p, "more than is read at once, and not handled");
         return;
@@ -769,171 +715,20 @@ static void bury(struct peer *p)
     free(p);
 }
 
+bool peer_close(struct peer *p, uint32_t *budget)
+{
+    disconnect(p);
+    if (!p->frontend->ops->forget(p, budget))
+        return false;
+    bury(p);
+    return true;
+}
+
 struct peer *peer_free(struct peer *p)
 {
     uint32_t all = UINT32_MAX;
 
-    if (!p)
-        return NULL;
-    disconnect(p);
-    while (!dispatch_closed(p, &all))
+    while (p && !peer_close(p, &all))
         all = UINT32_MAX;
-    bury(p);
     return NULL;
-}
-
-void peer_close(struct peer *p)
-{
-    disconnect(p);
-    if (dispatch_closed(p, &p->frontend->closes))
-        bury(p);
-}
-
-/* True: some have calls left. */
-static bool go_on_closing(struct frontend *f)
-{
-    uint32_t share = (uint32_t)MAX(CLOSES_A_TURN / (f->n_closing + 1), CLOSES_LEAST);
-
-    f->closes = CLOSES_A_TURN;
-    list_for_each_entry_safe (struct peer, p, after_p, &f->closing, link) {
-        uint32_t budget = MIN(share, f->closes), left = budget;
-
-        if (dispatch_closed(p, &left))
-            bury(p);
-        f->closes -= budget - left;
-    }
-    return !list_empty(&f->closing);
-}
-
-/* The highest that a connection may have. */
-static int connection_fds(int limit)
-{
-    return limit - MIN((int)FDS_SPARED, limit / 2);
-}
-
-int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options)
-{
-    struct frontend *f = calloc(1, sizeof(*f));
-    struct rlimit l;
-
-    if (!f)
-        return -ENOMEM;
-    f->options = *options;
-    f->n_rules = 1;
-    f->max_fd = getrlimit(RLIMIT_NOFILE, &l) == 0 ? connection_fds((int)MIN(l.rlim_cur, (rlim_t)1 << 30)) : INT_MAX;
-    list_init(&f->peers);
-    list_init(&f->closing);
-    shares_init(&f->shares);
-    handshakes_init(&f->handshakes);
-    list_init(&f->paused);
-    list_init(&f->listeners);
-    f->scratch = malloc(PEER_IN_MAX);
-    f->pause_timer = evtimer_new(options->base, on_pause_over, f);
-    if (!f->scratch || !f->pause_timer || codec_new(&f->codec) < 0) {
-        frontend_free(f);
-        return -ENOMEM;
-    }
-    *ret_frontend = f;
-    return 0;
-}
-
-struct frontend *frontend_free(struct frontend *f)
-{
-    if (!f)
-        return NULL;
-    listeners_close(f);
-    while (!list_empty(&f->peers))
-        peer_free(container_of(f->peers.next, struct peer, link));
-    while (!list_empty(&f->closing))
-        peer_free(container_of(f->closing.next, struct peer, link));
-    remote_free(f->remote);
-    handshakes_deinit(&f->handshakes);
-    calls_deinit(f);
-    hash_deinit(&f->users);
-    codec_free(f->codec);
-    if (f->pause_timer)
-        event_free(f->pause_timer);
-    buffer_deinit(&f->spare);
-    free(f->scratch);
-    free(f);
-    return NULL;
-}
-
-bool frontend_flush(struct frontend *f)
-{
-    struct shares *all = &f->shares;
-    bool more = go_on_closing(f), alone = all->n_marked == 1;
-
-    f->answered = NULL;
-    /* what is marked meanwhile has its own turn */
-    for (uint64_t n = MIN(all->n_marked, (uint64_t)SHARE_MARKED); n; n--) {
-        struct peer *p = shares_next_marked(all);
-        uint64_t sent;
-
-        if (!p)
-            break;
-        sent = p->sent;
-        flush(p);
-        if (p->failed)
-            peer_close(p);
-        else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->held &&
-                 !p->remote)
-            f->answered = p;
-    }
-    return more || all->n_marked || !list_empty(&f->closing) || !list_empty(&all->waiting);
-}
-
-bool frontend_serve(struct frontend *f)
-{
-    return shares_serve(f);
-}
-
-/* A client that waited for the answer, on this CPU, has often sent its next request by now: then the kernel need not be
- * asked which client has sent something. Where that does not pay, it is attempted ever more rarely. */
-bool frontend_read_on(struct frontend *f)
-{
-    struct peer *p = TAKE(f->answered);
-
-    if (!p || !list_empty(&f->shares.waiting) || (f->n_calm && f->n_calm--))
-        return false;
-    share_alone(p);
-    bool hit = read_once(p, READ_ON);
-    count_refusals(p);
-    p->readable = false; /* the kernel says it again */
-    if (p->held)
-        share_want(p);
-    f->calm = hit ? 0 : MIN(2 * f->calm + 1, CALM_MAX);
-    f->n_calm = f->calm;
-    return hit;
-}
-
-void frontend_goodbye(struct frontend *f)
-{
-    static const char text[] = "wsd is draining: open calls will end, new ones are refused";
-    struct msg m = {.type = FRAME_GOODBYE, .error = {.code = CODE_BUSY, .text = {text, sizeof(text) - 1}}};
-
-    list_for_each_entry (struct peer, p, &f->peers, link) {
-        if (p->greeted)
-            peer_send(p, &m, 0, NULL, 0);
-    }
-}
-
-bool frontend_quiet(const struct frontend *f)
-{
-    list_for_each_entry (const struct peer, p, &f->peers, link) {
-        if (buffer_size(&p->out))
-            return false;
-    }
-    return !f->shares.n_marked;
-}
-
-void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits)
-{
-    f->options.limits = *limits;
-}
-
-void frontend_set_rules(struct frontend *f, const struct access_rules *rules)
-{
-    f->options.rules = rules;
-    f->n_rules++;
 }

@@ -10,7 +10,7 @@
 #include "base/freelist.h"
 #include "frontend/frontend.h"
 #include "frontend/handshakes.h"
-#include "frontend/handover.h"
+#include "frontend/refusals.h"
 #include "frontend/share.h"
 #include "proto/codec.h"
 #include "proto/frame.h"
@@ -23,17 +23,27 @@
 /* SCM_MAX_FD: the most that come with one message; the kernel would close those beyond on the loop */
 #define PEER_FDS_AT_ONCE 253u
 
+/* What connections do not know: requests. */
+struct peer_ops {
+    uint32_t (*cost)(uint16_t type); /* least cost in units of share.h, without that of its bytes and of the answer */
+    void (*request)(struct peer *p, const struct frame *frame);
+    void (*gathered)(struct peer *p); /* puts what was gathered into the output */
+    void (*room)(struct peer *p);     /* the output has room again */
+    void (*later)(struct peer *p);    /* does a piece of a request that has much to do, if there is one */
+    bool (*forget)(struct peer *p, uint32_t *budget); /* frees at most *budget of its requests. True: none is left */
+};
+
 struct frontend {
     struct frontend_options options;
+    const struct peer_ops *ops;
     struct codec *codec;
     struct list peers, listeners;
     struct list closing; /* peers whose connection has gone while some of their calls are open */
     uint64_t n_closing;
-    uint32_t closes; /* calls, or items of arrays, that may still be closed in this turn */
     /* the only peer that was written to, completely, and that has nothing open; NULL: none since */
     struct peer *answered;
-    /* frontend_read_on(). calm: calls to skip after the last miss; n_calm: those still to skip */
-    uint32_t calm, n_calm;
+    /* frontend_read_on(). backoff: answers to skip after the last miss; n_backoff: those still to skip */
+    uint32_t backoff, n_backoff;
     uint32_t n_peers;
     struct shares shares; /* share.c: the shares of this turn */
     struct hash users;    /* quota.c: users that have a connection */
@@ -42,8 +52,7 @@ struct frontend {
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
     struct freelist free_calls;
-    struct list paused;           /* peers that had too many refusals lately */
-    struct event *pause_timer;    /* until those are looked at */
+    struct refusals refusals;
     struct event *accept_timer;   /* no descriptors left: a pause before accepting again */
     struct buffer spare;          /* for the next connection that writes; an idle one has no buffer */
     uint8_t *scratch;             /* reads go here first; a connection keeps only half frames */
@@ -97,12 +106,12 @@ struct peer {
     uint64_t n_unread;    /* bytes of `out`, as counted for the user */
     struct list stalled;  /* calls that wait for room in out */
     struct list later;    /* calls that continue with their user's next share */
-    struct list gathered; /* array.c: output for the next write */
+    struct list gathered; /* serve-array.c: output for the next write */
     int fds[PEER_FDS];
     uint32_t trace;          /* number of a trace that ends with the connection; 0: none */
     uint32_t n_refused;      /* requests refused since it was last read from */
     uint64_t refused_usec;   /* when earlier refusals are paid off, at one each REFUSAL_USEC; 0: long ago */
-    struct list paused;      /* in frontend->paused: nothing is read for a moment */
+    struct list paused;      /* in refusals.paused: nothing is read for a moment */
     uint32_t n_fds, n_opens; /* n_opens: OPEN sent and not answered */
     uint32_t n_arenas;
     /* tags of the last batches that a cancel ended: SUBMITs may still come for them */
@@ -112,14 +121,18 @@ struct peer {
 /* Makes a connection. Takes the descriptor, on failure too. remote: of another machine. ret_peer may be NULL. */
 int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer);
 struct peer *peer_free(struct peer *p);
-/* Ends the connection now. The peer and its calls are freed in this turn of the loop and the next ones. */
-void peer_close(struct peer *p);
+/* Ends the connection now, and frees it with at most *budget of its calls. False: that was not enough, and calling it
+ * again goes on. */
+bool peer_close(struct peer *p, uint32_t *budget);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
-void peer_mark(struct peer *p); /* it is looked at before the end of the turn */
-/* Does the next piece of work: a write, or the frames of one read. True: there is more. */
+/* Does the next piece of work: a write, or the frames of one read. True: there is more. False: nothing, until the
+ * kernel reports something. */
 bool peer_serve(struct peer *p);
-void peer_served(struct peer *p); /* it has nothing more to do, until the kernel reports something */
+/* Writes what there is, unless it waits for the socket already; then what waited for room goes on. */
+void peer_flush(struct peer *p);
+/* Reads outside of its turn. False: there was nothing. */
+bool peer_read_on(struct peer *p);
 /* As peer_send(), with two descriptors, which are copied. False: there is no room for them now, and nothing was
  * sent. */
 bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2]);
@@ -133,29 +146,3 @@ __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char 
 bool peer_full(const struct peer *p);
 /* Adds what another wsd had read of an incomplete frame. */
 void peer_take_input(struct peer *p, const uint8_t *data, size_t size);
-
-void listeners_close(struct frontend *f); /* listener.c */
-
-/* quota.c. Counts the connection, or gives the words of a refusal. Returns 0 or -ENOMEM. */
-int quota_take(struct peer *p, const char **ret_refusal);
-void quota_give_back(struct peer *p);
-/* Counts an open request of a counted connection. Returns NULL, or the words of a refusal. */
-const char *quota_request(struct peer *p);
-void quota_request_ended(struct peer *p);
-void quota_output(struct peer *p);       /* its output has changed */
-bool quota_unread(const struct peer *p); /* its user has as many unread bytes as allowed */
-
-void arrays_flush(struct peer *p); /* array.c: moves the gathered output into the output buffer */
-
-/* dispatch.c */
-uint32_t dispatch_cost(uint16_t type); /* least cost in units of share.h, without that of its bytes and of the answer */
-void dispatch(struct peer *p, const struct frame *frame);
-void dispatch_room(struct peer *p);    /* the output has room again */
-void calls_deinit(struct frontend *f); /* no call may be open */
-/* Frees at most *budget of its calls. True: none is left. */
-bool dispatch_closed(struct peer *p, uint32_t *budget);
-void dispatch_later(struct peer *p); /* does a piece of a call that has much to do, if there is one */
-/* Takes over a connection that another wsd has greeted. False: it cannot go on, and is closed. dispatch_take_call()
- * takes over one of its open requests. */
-bool dispatch_take(struct peer *p, const struct handover_peer *k, const char *directory);
-void dispatch_take_call(struct peer *p, const struct handover_call *k);

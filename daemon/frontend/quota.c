@@ -4,6 +4,8 @@
  * Owns the table of users that have a connection. [loop]
  * Keeps: one user alone cannot take what others need to get in. What was counted is given back once.
  * Does not know what a connection does. */
+#include "frontend/quota.h"
+
 #include <errno.h>
 #include <stdlib.h>
 

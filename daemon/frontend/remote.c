@@ -28,8 +28,6 @@
 #include "frontend/peer.h"
 
 #define LINE_MAX_BYTES 1024u
-#define KEEPALIVE_SEC  60     /* a machine that went without a word is noticed after this, and a minute more */
-#define UNACKED_MSEC   120000 /* so is one that has stopped taking data */
 
 struct remote_user {
     char certificate[TLS_NAME_MAX]; /* a name as tls_ops.names() gives it */
@@ -226,7 +224,7 @@ bool remote_has_room(struct frontend *f, const struct sockaddr_storage *from)
     log_debug("too many handshakes (max-handshakes in wsd.conf): that of %s is closed", one->peer->remote->address);
     handshake_end(&f->handshakes, one);
     one->peer->failed = true;
-    peer_mark(one->peer);
+    share_mark(one->peer);
     return true;
 }
 
@@ -352,106 +350,27 @@ bool remote_expired(const struct peer *p)
     return clock_realtime_usec() / 1000000 > (uint64_t)p->remote->expires;
 }
 
-/* By the files that hold from now on. */
-static void recheck(struct peer *p, const struct remote *r)
+bool remote_stays(struct peer *p, const struct remote *r, char why[static REMOTE_WHY])
 {
     struct remote_peer *q = p->remote;
+    const struct remote_user *u = NULL;
     char error[TLS_ERROR] = "";
 
+    if (!q || !q->user)
+        return true;
     if (q->ops->recheck(q->tls, r->context, error) < 0) {
-        peer_fail(p, "the certificate %s is refused: %s", q->name, error);
-        return;
+        snprintf(why, REMOTE_WHY, "%s is refused: %s", q->name, error);
+    } else {
+        u = user_of(q, r);
+        if (!u || u->uid != p->uid)
+            snprintf(why, REMOTE_WHY, "%s is %s here any more", q->name, u ? "not this user" : "no user");
     }
-    const struct remote_user *u = user_of(q, r);
     if (!u || u->uid != p->uid) {
-        peer_fail(p, "the certificate %s is %s here any more", q->name, u ? "not this user" : "no user");
-        return;
+        q->user = &nobody; /* what it points to goes now */
+        return false;
     }
     q->user = u;
     p->gid = u->gid;
     p->rights_of = 0; /* its groups may be others */
-}
-
-void frontend_set_remote(struct frontend *f, struct remote *r)
-{
-    list_for_each_entry (struct peer, p, &f->peers, link) {
-        if (!p->remote || !p->remote->user)
-            continue; /* a handshake that goes on is by the old files, and is looked up in the new map */
-        if (!p->failed)
-            recheck(p, r);
-        if (p->failed)
-            p->remote->user = &nobody; /* what it points to goes now */
-    }
-    remote_free(f->remote);
-    f->remote = r;
-}
-
-/* --- listening ---------------------------------------------------------------------------------------------------- */
-
-static int bind_one(const struct addrinfo *a)
-{
-    _cleanup_(close_fdp) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1, idle = KEEPALIVE_SEC, count = 4, between = KEEPALIVE_SEC / 4, unacked = UNACKED_MSEC;
-
-    /* connections have these from it */
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
-        (a->ai_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)) < 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof(between)) < 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count)) < 0 ||
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof(unacked)) < 0 ||
-        bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, SOMAXCONN) < 0)
-        return -errno;
-    return TAKE_FD(fd);
-}
-
-/* HOST:PORT in two; the brackets of an address go. NULL: it is none. */
-static char *split(char *where, char **ret_port)
-{
-    char *colon = strrchr(where, ':');
-    size_t n;
-
-    if (!colon || !colon[1])
-        return NULL;
-    *colon = 0;
-    *ret_port = colon + 1;
-    n = strlen(where);
-    if (*where == '[' && where[n - 1] == ']') {
-        where[n - 1] = 0;
-        return where + 1;
-    }
-    return strchr(where, ':') ? NULL : where;
-}
-
-int frontend_listen_remote(struct frontend *f, const char *where, char error[REMOTE_ERROR])
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *all;
-    _cleanup_(freep) char *copy = strdup(where);
-    char *port, *host = copy ? split(copy, &port) : NULL;
-    bool any = false;
-    int r;
-
-    if (!host)
-        return refuse(error, "[tls] listen", 0, "%.200s is no HOST:PORT, [ADDRESS]:PORT or :PORT", where);
-    r = getaddrinfo(*host ? host : NULL, port, &hints, &all);
-    if (r != 0)
-        return refuse(error, "[tls] listen", 0, "%.200s: %s", where, gai_strerror(r));
-    r = 0;
-    for (const struct addrinfo *a = all; a && r >= 0; a = a->ai_next) {
-        int fd = bind_one(a);
-
-        if (fd == -EAFNOSUPPORT)
-            continue; /* a machine without IPv6 */
-        r = fd < 0 ? fd : frontend_listen(f, fd, true);
-        any |= r >= 0;
-    }
-    freeaddrinfo(all);
-    if (r >= 0 && !any) {
-        refuse(error, "[tls] listen", 0, "%.200s: no network is allowed here: wsd(8) has the drop-in for the service",
-               where);
-        return -EAFNOSUPPORT;
-    }
-    return r < 0 ? refuse(error, "[tls] listen", 0, "%.200s: %s", where, strerror(-r)), r : 0;
+    return true;
 }

@@ -12,6 +12,7 @@
 #include "tls/tls.h"
 
 #define REMOTE_ERROR      512u
+#define REMOTE_WHY        1024u
 #define REMOTE_USERS_MAX  4096u /* lines of a user map */
 #define REMOTE_GROUPS_MAX 1024u /* groups of a user */
 
@@ -31,14 +32,7 @@ struct remote;
 int remote_load(struct remote **ret, const struct remote_options *o, char error[REMOTE_ERROR]);
 struct remote *remote_free(struct remote *r); /* NULL is fine */
 
-/* Uses r from now on, and takes it. Ends each connection with a certificate that r refuses, or that r maps to another
- * user. */
-void frontend_set_remote(struct frontend *f, struct remote *r);
-/* Listens at HOST:PORT, [ADDRESS]:PORT or :PORT (all addresses). Called after frontend_set_remote(). Returns 0, or a
- * negative errno with the words. */
-int frontend_listen_remote(struct frontend *f, const char *where, char error[REMOTE_ERROR]);
-
-/* --- for peer.c and access.c -------------------------------------------------------------------------------------- */
+/* --- for the frontend --------------------------------------------------------------------------------------------- */
 
 /* Fields of connections from other machines only. */
 struct remote_peer {
@@ -64,3 +58,5 @@ ssize_t remote_send(struct peer *p, const void *data, size_t size);
 const char *remote_identify(struct peer *p);
 uint32_t remote_groups(const struct peer *p, const uint32_t **ret); /* all groups of its user */
 bool remote_expired(const struct peer *p);
+/* Looks the client up again, in the files that hold from now on. False: why not, behind the words "the certificate". */
+bool remote_stays(struct peer *p, const struct remote *r, char why[static REMOTE_WHY]);

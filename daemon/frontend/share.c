@@ -119,32 +119,27 @@ void share_alone(struct peer *p)
 }
 
 /* Serves until the user's units, those of the turn, or the user's connections are used up. */
-static void serve(struct shares *all, struct share *s)
+static void serve(struct shares *all, struct share *s, bool (*one)(struct peer *p))
 {
     while (!list_empty(&s->ready) && s->left > 0 && all->left > 0) {
         struct peer *p = container_of(s->ready.next, struct peer, ready);
 
-        if (!peer_serve(p)) {
-            share_drop(p);
-            peer_served(p);
-        } else if (!p->held) { /* one that was stopped between two frames goes on first */
+        if (one(p) && !p->held) { /* one that was stopped between two frames goes on first */
             list_remove(&p->ready);
             list_push_back(&s->ready, &p->ready);
         }
     }
 }
 
-bool shares_serve(struct frontend *f)
+bool shares_serve(struct shares *all, bool (*one)(struct peer *p))
 {
-    struct shares *all = &f->shares;
-
     all->left = SHARE_TURN;
     while (all->left > 0 && !list_empty(&all->waiting)) {
         struct share *s = container_of(all->waiting.next, struct share, turn);
 
         if (s->left <= 0)
             s->left += SHARE_QUANTUM;
-        serve(all, s);
+        serve(all, s, one);
         if (s->left <= 0 && !list_empty(&s->ready)) {
             list_remove(&s->turn);
             list_push_back(&all->waiting, &s->turn);

@@ -12,7 +12,6 @@
 
 #include "base/list.h"
 
-struct frontend;
 struct peer;
 
 #define SHARE_TURN    200000            /* units of a turn, all users together */
@@ -60,5 +59,6 @@ void share_mark(struct peer *p);
 void share_unmark(struct peer *p);
 /* Returns the next marked connection and removes its mark: one of each user in turn. NULL: none. */
 struct peer *shares_next_marked(struct shares *s);
-/* Serves connections until the turn's units are used up. True: some still wait. */
-bool shares_serve(struct frontend *f);
+/* Serves connections until the turn's units are used up. True: some still wait. one() does the next piece of work of a
+ * connection; where that was all, it calls share_drop(), and returns false. */
+bool shares_serve(struct shares *all, bool (*one)(struct peer *p));

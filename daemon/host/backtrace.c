@@ -25,7 +25,7 @@
 #define LINE_LEAST  96u /* room that a line wants */
 
 /* [atomic: release by the control thread, acquire in handlers: entries below n_modules are there] */
-static const struct plugin *modules[MODULES_MAX];
+static const struct host_plugin *modules[MODULES_MAX];
 static _Atomic uint32_t n_modules;
 
 struct text {
@@ -37,7 +37,7 @@ struct walk {
     uintptr_t fault; /* where the handler was called from; 0: every frame is told */
     bool found;      /* the frames of the handler are behind us */
     uint32_t n;
-    const struct plugin *plugin; /* of the first frame that lies in one */
+    const struct host_plugin *plugin; /* of the first frame that lies in one */
 };
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
@@ -72,12 +72,12 @@ static void put_newline(struct text *t)
 /* --- the plugin's file -------------------------------------------------------------------------------------------- */
 
 /* n bytes at this offset of the file, or NULL. */
-static const void *image_at(const struct plugin *p, uint64_t offset, uint64_t n)
+static const void *image_at(const struct host_plugin *p, uint64_t offset, uint64_t n)
 {
     return offset <= p->image_size && n <= p->image_size - offset ? (const char *)p->image + offset : NULL;
 }
 
-static const ElfW(Shdr) * sections(const struct plugin *p, size_t *ret_n)
+static const ElfW(Shdr) * sections(const struct host_plugin *p, size_t *ret_n)
 {
     const ElfW(Ehdr) *e = image_at(p, 0, sizeof(*e));
 
@@ -88,7 +88,7 @@ static const ElfW(Shdr) * sections(const struct plugin *p, size_t *ret_n)
 }
 
 /* The function of that kind of table that this offset lies in: its name, of at most *ret_max bytes, or NULL. */
-static const char *symbol_in(const struct plugin *p, uint32_t kind, uintptr_t offset, uintptr_t *ret_into,
+static const char *symbol_in(const struct host_plugin *p, uint32_t kind, uintptr_t offset, uintptr_t *ret_into,
                              size_t *ret_max)
 {
     size_t n_sections;
@@ -115,7 +115,7 @@ static const char *symbol_in(const struct plugin *p, uint32_t kind, uintptr_t of
     return NULL;
 }
 
-static void put_build_id(struct text *t, const struct plugin *p)
+static void put_build_id(struct text *t, const struct host_plugin *p)
 {
     size_t n_sections;
     const ElfW(Shdr) *s = sections(p, &n_sections);
@@ -141,7 +141,7 @@ static void put_build_id(struct text *t, const struct plugin *p)
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
 
-static const struct plugin *plugin_at(uintptr_t base)
+static const struct host_plugin *plugin_at(uintptr_t base)
 {
     uint32_t n = atomic_load_explicit(&n_modules, memory_order_acquire);
 
@@ -167,7 +167,7 @@ static void put_frame(struct walk *w, uintptr_t pc, bool is_return)
         return;
     }
     uintptr_t base = o.dlfo_link_map->l_addr;
-    const struct plugin *p = plugin_at(base);
+    const struct host_plugin *p = plugin_at(base);
     if (p) {
         const char *name = symbol_in(p, SHT_SYMTAB, look - base, &into, &max);
 
@@ -246,7 +246,7 @@ void backtrace_init(void)
     _Unwind_Backtrace(on_first, NULL); /* the unwinder sets itself up once */
 }
 
-void backtrace_plugin(const struct plugin *p)
+void backtrace_plugin(const struct host_plugin *p)
 {
     uint32_t n = atomic_load_explicit(&n_modules, memory_order_relaxed);
 

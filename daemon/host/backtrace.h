@@ -12,7 +12,7 @@
 void backtrace_init(void);
 
 /* A plugin's code is loaded: backtraces give its name and its functions' names from now on. [control thread] */
-void backtrace_plugin(const struct plugin *p);
+void backtrace_plugin(const struct host_plugin *p);
 
 /* Writes the calling thread's frames, one per line, into `room` bytes, with NUL. context: that of the handler with
  * SA_SIGINFO, to leave out the handler's own frames; NULL: none. Async-signal-safe. A destroyed stack may make it

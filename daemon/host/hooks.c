@@ -11,12 +11,12 @@
 
 /* A process has a few thousand plugins at most, and a worker mostly one after the other of the same. */
 static _Thread_local struct {
-    const struct plugin **started;
+    const struct host_plugin **started;
     uint32_t n, room;
-    const struct plugin *last;
+    const struct host_plugin *last;
 } mine __attribute__((tls_model("initial-exec")));
 
-static bool is_started(const struct plugin *plugin)
+static bool is_started(const struct host_plugin *plugin)
 {
     for (uint32_t i = 0; i < mine.n; i++)
         if (mine.started[i] == plugin)
@@ -24,14 +24,14 @@ static bool is_started(const struct plugin *plugin)
     return false;
 }
 
-void hooks_start(const struct plugin *plugin, uint32_t worker)
+void hooks_start(const struct host_plugin *plugin, uint32_t worker)
 {
     if (mine.last == plugin)
         return;
     if (!is_started(plugin)) {
         if (mine.n == mine.room) {
             uint32_t room = mine.room ? 2 * mine.room : 8;
-            const struct plugin **started = realloc(mine.started, room * sizeof(*started));
+            const struct host_plugin **started = realloc(mine.started, room * sizeof(*started));
 
             if (!started)
                 abort(); /* without its start the plugin's code must not run; the job that is named crashes */
@@ -48,7 +48,7 @@ void hooks_start(const struct plugin *plugin, uint32_t worker)
 void hooks_stop(uint32_t worker)
 {
     while (mine.n > 0) {
-        const struct plugin *plugin = mine.started[--mine.n];
+        const struct host_plugin *plugin = mine.started[--mine.n];
 
         if (plugin->worker_stop)
             plugin->worker_stop(worker);

@@ -8,7 +8,7 @@
 
 /* This thread, worker `worker`, is about to run something of the plugin's, on behalf of the job that host_current()
  * names. Only where the plugin has hooks. [worker] */
-void hooks_start(const struct plugin *plugin, uint32_t worker);
+void hooks_start(const struct host_plugin *plugin, uint32_t worker);
 
 /* This thread ends: worker_stop for each plugin that was started on it, the last started first. [worker] */
 void hooks_stop(uint32_t worker);

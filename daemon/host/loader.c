@@ -32,7 +32,7 @@
 
 struct loaded {
     struct loaded *next; /* newest first */
-    struct plugin *plugin;
+    struct host_plugin *plugin;
     int memfd;
     const void *bytes; /* the memfd, mapped */
     size_t size;
@@ -366,7 +366,7 @@ static int check_file(const struct loader *l, int fd, const struct error *e)
 
 /* --- loading ------------------------------------------------------------------------------------------------------ */
 
-static struct plugin *find_same(const struct loader *l, const struct loaded *d)
+static struct host_plugin *find_same(const struct loader *l, const struct loaded *d)
 {
     for (const struct loaded *o = l->loaded; o; o = o->next)
         if (o->size == d->size && memcmp(o->bytes, d->bytes, d->size) == 0)
@@ -436,7 +436,8 @@ static int load_code(const struct loader *l, struct loaded *d, const char *path,
     return 0;
 }
 
-int loader_load(struct loader *loader, const char *name, struct plugin **ret_plugin, char *ret_error, size_t error_size)
+int loader_load(struct loader *loader, const char *name, struct host_plugin **ret_plugin, char *ret_error,
+                size_t error_size)
 {
     const struct error e = {ret_error, error_size};
     _cleanup_(loaded_freep) struct loaded *d = NULL;
@@ -455,7 +456,7 @@ int loader_load(struct loader *loader, const char *name, struct plugin **ret_plu
         r = copy_sealed(fd, path, &d, &e);
     if (r < 0)
         return r;
-    struct plugin *same = find_same(loader, d);
+    struct host_plugin *same = find_same(loader, d);
     if (same) {
         *ret_plugin = same;
         return 0;

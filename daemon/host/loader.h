@@ -46,7 +46,7 @@ int loader_new(struct loader **ret_loader, const struct loader_options *options)
  *     -ENOMEM, -EMFILE, ..
  *
  * Runs the plugin's constructors and init: those may hang or crash the process. */
-int loader_load(struct loader *loader, const char *name, struct plugin **ret_plugin, char *ret_error,
+int loader_load(struct loader *loader, const char *name, struct host_plugin **ret_plugin, char *ret_error,
                 size_t error_size);
 
 /* Calls every plugin's fini, last loaded first. Call once, at an orderly end, when no job is left. */

@@ -417,7 +417,7 @@ static int local_load(struct local *l, const struct plugin_function **ret_functi
         .flags = LOADER_ANY_PATH | LOADER_REAL_PATH,
         .directory = ".",
     };
-    struct plugin *plugin;
+    struct host_plugin *plugin;
     int r = loader_new(&l->loader, &options);
 
     if (r < 0) {

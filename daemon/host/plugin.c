@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * plugin.c: a plugin's descriptor, checked and copied.
- * Owns struct plugin. [any thread; const after plugin_new()]
+ * Owns struct host_plugin. [any thread; const after plugin_new()]
  * Keeps: what the rest of the host reads has passed every promise of wsd/plugin.h; the plugin's own memory is read
  * once.
  * Does not load anything, and calls nothing in the plugin. */
@@ -54,7 +54,7 @@ static bool text_ok(const char *text, size_t room)
     return true;
 }
 
-static int copy_function(struct plugin *p, const struct wsd_plugin *d, uint32_t index, char *ret_error,
+static int copy_function(struct host_plugin *p, const struct wsd_plugin *d, uint32_t index, char *ret_error,
                          size_t error_size)
 {
     struct plugin_function *to = &p->functions[index];
@@ -103,9 +103,9 @@ static int check_descriptor(const struct wsd_plugin *d, char *ret_error, size_t 
     return 0;
 }
 
-int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size)
+int plugin_new(struct host_plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size)
 {
-    _cleanup_(plugin_freep) struct plugin *p = NULL;
+    _cleanup_(plugin_freep) struct host_plugin *p = NULL;
     struct wsd_plugin d = {0};
     uint32_t size = descriptor->size;
 
@@ -142,7 +142,7 @@ int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, 
     return 0;
 }
 
-struct plugin *plugin_free(struct plugin *plugin)
+struct host_plugin *plugin_free(struct host_plugin *plugin)
 {
     if (plugin)
         free(plugin->functions);
@@ -150,7 +150,7 @@ struct plugin *plugin_free(struct plugin *plugin)
     return NULL;
 }
 
-const struct plugin_function *plugin_find(const struct plugin *plugin, const char *name, uint32_t *ret_index)
+const struct plugin_function *plugin_find(const struct host_plugin *plugin, const char *name, uint32_t *ret_index)
 {
     bool by_default = !name || !*name;
     uint32_t i;

@@ -16,11 +16,11 @@
 #define PLUGIN_PATH_MAX      3072u /* with NUL: fits a control packet beside the rest */
 #define PLUGIN_FUNCTIONS_MAX 64u
 
-struct plugin;
+struct host_plugin;
 
 struct plugin_function {
-    const struct plugin *plugin; /* the plugin that it belongs to */
-    bool has_hooks;              /* that plugin has worker_start or worker_stop */
+    const struct host_plugin *plugin; /* the plugin that it belongs to */
+    bool has_hooks;                   /* that plugin has worker_start or worker_stop */
     char name[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
     uint64_t flags; /* enum wsd_function_flags */
@@ -28,7 +28,7 @@ struct plugin_function {
 };
 
 /* [const after load, any thread] */
-struct plugin {
+struct host_plugin {
     char name[PLUGIN_NAME_MAX];
     char version[PLUGIN_NAME_MAX];
     char help[WSD_TEXT_MAX];
@@ -46,14 +46,15 @@ struct plugin {
 
 /* Checks each promise of a descriptor, and copies it. 0; -ENOEXEC (another ABI) or -ELIBBAD (a promise is broken) with
  * one line in ret_error; -ENOMEM. A descriptor with invalid pointers can still crash the process. */
-int plugin_new(struct plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size);
+int plugin_new(struct host_plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error,
+               size_t error_size);
 /* NULL is fine; returns NULL. Does not call fini. */
-struct plugin *plugin_free(struct plugin *plugin);
-DEFINE_CLEANUP(struct plugin, plugin_free)
+struct host_plugin *plugin_free(struct host_plugin *plugin);
+DEFINE_CLEANUP(struct host_plugin, plugin_free)
 
 /* The function of that name; name NULL or "": the one with the plugin's name, else the first. NULL: none. *ret_index
  * may be NULL. [any] */
-const struct plugin_function *plugin_find(const struct plugin *plugin, const char *name, uint32_t *ret_index);
+const struct plugin_function *plugin_find(const struct host_plugin *plugin, const char *name, uint32_t *ret_index);
 
 /* Whether plugins of this ABI can be loaded. */
 bool plugin_abi_known(uint32_t abi);

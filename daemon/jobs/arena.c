@@ -76,7 +76,7 @@ static struct arena_shown *shown_free(struct arena_shown *s)
 {
     uint32_t place = ring_arena_place(s->number);
 
-    s->domain->arenas_used[place / 64] &= ~(UINT64_C(1) << place % 64);
+    s->domain->arenas.used[place / 64] &= ~(UINT64_C(1) << place % 64);
     list_remove(&s->link);
     list_remove(&s->of_domain);
     free(s);
@@ -205,15 +205,15 @@ int arena_hold(struct job *job, const struct job_parts *p)
 
 void arenas_init(struct domain *d)
 {
-    list_init(&d->arenas);
+    list_init(&d->arenas.all);
 }
 
 /* RING_ARENAS: there is none. */
 static uint32_t free_place(const struct domain *d)
 {
-    for (uint32_t i = 0; i < ARRAY_SIZE(d->arenas_used); i++)
-        if (~d->arenas_used[i])
-            return i * 64 + (uint32_t)__builtin_ctzll(~d->arenas_used[i]);
+    for (uint32_t i = 0; i < ARRAY_SIZE(d->arenas.used); i++)
+        if (~d->arenas.used[i])
+            return i * 64 + (uint32_t)__builtin_ctzll(~d->arenas.used[i]);
     return RING_ARENAS;
 }
 
@@ -221,7 +221,7 @@ static uint32_t free_place(const struct domain *d)
  * of RING_SLOTS jobs. */
 static void make_room(struct domain *d)
 {
-    list_for_each_entry (struct arena_shown, s, &d->arenas, of_domain) {
+    list_for_each_entry (struct arena_shown, s, &d->arenas.all, of_domain) {
         if (s->n_handed == 0) {
             withdraw(s);
             return;
@@ -251,7 +251,7 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
     struct arena_shown *s = malloc(sizeof(*s));
     if (!s)
         return -ENOMEM;
-    c.number = d->n_arenas_shown++ * RING_ARENAS + place;
+    c.number = d->arenas.n_shown++ * RING_ARENAS + place;
     r = executor_send(d->executor, &c, a->fd);
     if (r < 0) {
         free(s);
@@ -261,8 +261,8 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
     list_init(&s->link);
     list_init(&s->of_domain);
     list_push_back(&a->shown, &s->link);
-    list_push_back(&d->arenas, &s->of_domain);
-    d->arenas_used[place / 64] |= UINT64_C(1) << place % 64;
+    list_push_back(&d->arenas.all, &s->of_domain);
+    d->arenas.used[place / 64] |= UINT64_C(1) << place % 64;
     *ret = s;
     return 0;
 }
@@ -280,7 +280,7 @@ int arena_describe(struct domain *d, const struct job *job, struct front_job *re
     u->shown = s;
     s->n_handed++;
     list_remove(&s->of_domain);
-    list_push_back(&d->arenas, &s->of_domain);
+    list_push_back(&d->arenas.all, &s->of_domain);
     ret->arena = s->number;
     if (u->input.size) {
         ret->flags |= DOWN_INPUT_PART | (job_function(job)->flags & WSD_FN_SHARED ? 0 : DOWN_INPUT_COPY);
@@ -307,20 +307,20 @@ void arena_returned(struct job *job)
 
 void arenas_swap(struct domain *d, struct domain *fresh)
 {
-    while (!list_empty(&d->arenas)) {
-        struct arena_shown *s = container_of(list_pop_front(&d->arenas), struct arena_shown, of_domain);
+    while (!list_empty(&d->arenas.all)) {
+        struct arena_shown *s = container_of(list_pop_front(&d->arenas.all), struct arena_shown, of_domain);
 
         s->domain = fresh;
-        list_push_back(&fresh->arenas, &s->of_domain);
+        list_push_back(&fresh->arenas.all, &s->of_domain);
     }
-    memcpy(fresh->arenas_used, d->arenas_used, sizeof(d->arenas_used));
-    memset(d->arenas_used, 0, sizeof(d->arenas_used));
+    memcpy(fresh->arenas.used, d->arenas.used, sizeof(d->arenas.used));
+    memset(d->arenas.used, 0, sizeof(d->arenas.used));
 }
 
 void arenas_gone(struct domain *d)
 {
-    while (!list_empty(&d->arenas)) {
-        struct arena_shown *s = container_of(d->arenas.next, struct arena_shown, of_domain);
+    while (!list_empty(&d->arenas.all)) {
+        struct arena_shown *s = container_of(d->arenas.all.next, struct arena_shown, of_domain);
 
         list_for_each_entry (struct arena_use, u, &s->arena->uses, link) {
             u->shown = u->shown == s ? NULL : u->shown;

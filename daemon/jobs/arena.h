@@ -4,7 +4,23 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "ring/layout.h"
+
+struct domain;
+struct front_job;
+struct job;
+struct job_parts;
+
+/* The arenas that a domain's executor has. */
+struct arenas {
+    struct list all;                 /* the last used at the end */
+    uint64_t used[RING_ARENAS / 64]; /* their places in the executor */
+    uint32_t n_shown;                /* so far: the source of numbers that are unique in an executor */
+};
 
 const char *arena_refuses(const struct job_parts *parts, int *ret_code); /* NULL: accepted; else why not */
 int arena_hold(struct job *job, const struct job_parts *parts);          /* 0 or -ENOMEM */
@@ -21,17 +37,3 @@ bool arena_writes(const struct job *job);          /* its output goes to an aren
 void arena_died(struct job *job);                  /* its executor died while the job ran */
 bool arena_placed(struct job *job, uint64_t size); /* so much output is in the arena; false: impossible */
 uint64_t arena_output(const struct job *job);
-
-/* Whether descriptors of the job's input go to the executor. */
-static inline bool job_by_descriptor(const struct job *job)
-{
-    return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
-}
-
-/* The input that goes through the ring; NULL: none. */
-static inline const void *job_input(const struct job *job)
-{
-    if (job->more && !(job->flags & JOB_PIPE) && buffer_size(&job->more->early))
-        return buffer_data(&job->more->early);
-    return job->input_size ? job_given(job) + job->args_size : NULL;
-}

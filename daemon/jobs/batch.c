@@ -22,8 +22,8 @@
 
 struct batch {
     struct hash_link by_id;
-    struct list due;  /* jobs->batches_due */
-    struct list kept; /* jobs->batches_kept */
+    struct list due;  /* jobs->batches.due */
+    struct list kept; /* jobs->batches.kept */
     struct jobs *jobs;
     struct user *user;
     struct list open, doomed; /* items that are not final: and of those, what is to be stopped */
@@ -60,7 +60,7 @@ static void batch_unref(struct batch *b)
 
 static void drop(struct batch *b)
 {
-    hash_remove(&b->jobs->batches, &b->by_id);
+    hash_remove(&b->jobs->batches.by_id, &b->by_id);
     list_remove(&b->kept);
     b->user->n_batches--;
     b->gone = true;
@@ -72,8 +72,8 @@ static void expire(struct jobs *jobs)
 {
     uint64_t now = clock_monotonic_usec();
 
-    while (!list_empty(&jobs->batches_kept)) {
-        struct batch *b = container_of(jobs->batches_kept.next, struct batch, kept);
+    while (!list_empty(&jobs->batches.kept)) {
+        struct batch *b = container_of(jobs->batches.kept.next, struct batch, kept);
 
         if (now - b->ended_usec < jobs->options.limits.keep_usec)
             return;
@@ -84,7 +84,7 @@ static void expire(struct jobs *jobs)
 static void due(struct batch *b)
 {
     if (list_empty(&b->due))
-        list_push_back(&b->jobs->batches_due, &b->due);
+        list_push_back(&b->jobs->batches.due, &b->due);
 }
 
 static bool has_ended(const struct batch *b)
@@ -95,7 +95,7 @@ static bool has_ended(const struct batch *b)
 struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
     expire(jobs);
-    for (struct hash_link *l = hash_first(&jobs->batches, id_key(id)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(&jobs->batches.by_id, id_key(id)); l; l = hash_next(l)) {
         struct batch *b = container_of(l, struct batch, by_id);
 
         if (memcmp(b->id, id, sizeof(b->id)) == 0)
@@ -309,15 +309,15 @@ static void end(struct batch *b)
         w->tell(w, &info);
     }
     if (b->detached)
-        list_push_back(&b->jobs->batches_kept, &b->kept);
+        list_push_back(&b->jobs->batches.kept, &b->kept);
     else
         drop(b);
 }
 
 void batches_turn(struct jobs *jobs)
 {
-    for (uint32_t left = STOPS_A_TURN; left && !list_empty(&jobs->batches_due); left--) {
-        struct batch *b = container_of(jobs->batches_due.next, struct batch, due);
+    for (uint32_t left = STOPS_A_TURN; left && !list_empty(&jobs->batches.due); left--) {
+        struct batch *b = container_of(jobs->batches.due.next, struct batch, due);
 
         if (!list_empty(&b->doomed)) { /* its end may be that of the batch */
             struct batch_item *item = container_of(b->doomed.next, struct batch_item, link);
@@ -339,7 +339,7 @@ void batches_turn(struct jobs *jobs)
 
 void batches_progress(struct jobs *jobs)
 {
-    list_for_each_entry_safe (struct batch_watch, w, after_w, &jobs->batch_progress, progress) {
+    list_for_each_entry_safe (struct batch_watch, w, after_w, &jobs->batches.progress, progress) {
         struct batch_info info;
 
         if (w->told == w->batch->total + w->batch->done)
@@ -352,15 +352,15 @@ void batches_progress(struct jobs *jobs)
 
 void batches_free(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->batches.n_buckets; i++)
-        while (jobs->batches.buckets[i]) {
-            struct batch *b = container_of(jobs->batches.buckets[i], struct batch, by_id);
+    for (size_t i = 0; i < jobs->batches.by_id.n_buckets; i++)
+        while (jobs->batches.by_id.buckets[i]) {
+            struct batch *b = container_of(jobs->batches.by_id.buckets[i], struct batch, by_id);
 
             while (!list_empty(&b->watches))
                 watch_remove(container_of(b->watches.next, struct batch_watch, link));
             drop(b);
         }
-    hash_deinit(&jobs->batches);
+    hash_deinit(&jobs->batches.by_id);
 }
 
 /* --- the door ----------------------------------------------------------------------------------------------------- */
@@ -376,9 +376,9 @@ static void watch_add(struct batch *b, bool progress, struct batch_watch *w)
     list_push_back(&b->watches, &w->link);
     if (!progress)
         return;
-    list_push_back(&jobs->batch_progress, &w->progress);
-    if (!evtimer_pending(jobs->progress_timer, NULL))
-        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
+    list_push_back(&jobs->batches.progress, &w->progress);
+    if (!evtimer_pending(jobs->progress.timer, NULL))
+        jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
 }
 
 /* The oldest that has ended gives way. */
@@ -386,7 +386,7 @@ static bool make_room(struct jobs *jobs, const struct user *user)
 {
     if (user->n_batches < JOBS_BATCHES_PER_USER)
         return true;
-    list_for_each_entry (struct batch, b, &jobs->batches_kept, kept) {
+    list_for_each_entry (struct batch, b, &jobs->batches.kept, kept) {
         if (b->user != user)
             continue;
         drop(b);
@@ -419,7 +419,7 @@ int jobs_batch_open(struct jobs *jobs, uint32_t uid, bool keep_going, bool detac
     list_init(&b->doomed);
     list_init(&b->watches);
     id_make(jobs, b->submitted_usec, b->id);
-    if (hash_insert(&jobs->batches, &b->by_id, id_key(b->id)) < 0) {
+    if (hash_insert(&jobs->batches.by_id, &b->by_id, id_key(b->id)) < 0) {
         free(b);
         return -ENOMEM;
     }

@@ -4,7 +4,19 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "jobs/jobs.h"
+
+struct batch;
+struct job;
+
+struct batches {
+    struct hash by_id;    /* by the second half of the id */
+    struct list due;      /* batches that batches_turn() has to serve */
+    struct list kept;     /* batches that have ended, the oldest end first */
+    struct list progress; /* batch watches that want progress */
+};
 
 const char *batch_refuses(const struct batch_watch *owner); /* why no job can be added; NULL: one can */
 void batch_add(struct batch_watch *owner, struct job *job); /* NEW */

@@ -5,7 +5,7 @@
  * Owns the bundles, and the statistics of how long a function takes. [loop]
  * Keeps: bundling is invisible: code that addresses, counts or stops one member calls bundle_split() first. A member
  * that takes longer than expected keeps those behind it from other workers for twice BUNDLE_USEC at most.
- * The size of a bundle follows the last jobs: it holds no more than runs in BRIEF_USEC and fits its output into one
+ * The size of a bundle follows the last jobs: it holds no more than runs in COST_USEC and fits its output into one
  * slot. Where there is enough work to wake other workers, there are two bundles for each worker.
  * Does not choose the order (queue.c). */
 #include "jobs/bundle.h"
@@ -36,8 +36,8 @@
 void bundle_ran(struct plugin_function *f, uint32_t n, uint64_t usec, uint64_t output)
 {
     /* the executor's word: nothing but speed hangs on it */
-    brief_learn(&f->brief, n, usec);
-    f->output = brief_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
+    cost_learn(&f->cost, n, usec);
+    f->output = cost_largest(f->output, (uint32_t)MIN(output, (uint64_t)RING_SMALL) * 64, n);
 }
 
 /* Whether the running jobs of this user are counted, or code looks at each job. */
@@ -45,8 +45,8 @@ static bool is_counted(const struct domain *d, const struct user *user)
 {
     const struct jobs *jobs = d->jobs;
 
-    return jobs->gates.n || user->gate || jobs->options.limits.running || user_limits(jobs, user)->running_per_user ||
-           d->traced;
+    return jobs->gates.by_name.n || user->gate || jobs->options.limits.running ||
+           user_limits(jobs, user)->running_per_user || d->trace.number;
 }
 
 bool bundle_counts(const struct domain *d, const struct job *job)
@@ -63,19 +63,19 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
     const struct jobs *jobs = d->jobs;
     const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
 
-    if (!brief_is_known(&f->brief) || place->wants_more || r->detached || r->file || r->parts || jobs->draining ||
-        jobs->drained || (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user ||
+    if (!cost_is_known(&f->cost) || place->wants_more || r->detached || r->file || r->parts || jobs->draining ||
+        jobs->gates.drained || (r->batch && batch_refuses(r->batch)) || all->rate || own->rate_per_user ||
         is_counted(d, place->user) || job_breaker_knows(place->plugin, f) ||
         place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
         jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY ||
-        jobs->n_bundled + RING_BUNDLE > BUNDLED_MAX || jobs->counters.n_open + RING_BUNDLE > all->jobs ||
+        jobs->bundles.n + RING_BUNDLE > BUNDLED_MAX || jobs->counters.n_open + RING_BUNDLE > all->jobs ||
         place->user->n_jobs + RING_BUNDLE > own->jobs_per_user)
         return 0;
-    uint64_t parts = MIN(brief_nsec(&f->brief, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
+    uint64_t parts = MIN(cost_nsec(&f->cost, n) / BUNDLE_NSEC + 1, 2ull * domain_workers(d));
     uint32_t share = (n + (uint32_t)parts - 1) / (uint32_t)parts,
              room = (RING_SMALL - SLACK) / (uint32_t)ring_aligned(MAX((f->output + 63) / 64, 1u));
 
-    return brief_together(&f->brief, MIN(MIN(share, room), RING_BUNDLE));
+    return cost_together(&f->cost, MIN(MIN(share, room), RING_BUNDLE));
 }
 
 /* --- a new one ---------------------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
     jobs->counters.submitted += head.n;
     jobs->counters.bundled += head.n;
     jobs->counters.n_open += head.n;
-    jobs->n_bundled += head.n;
+    jobs->bundles.n += head.n;
     if (r->batch)
         batch_add(r->batch, job);
     batch_accepted(job);
@@ -206,7 +206,7 @@ static void forget(struct job *job)
 
     list_remove(&job->link);
     list_remove(&b->link);
-    job->domain->jobs->n_bundled -= b->n;
+    job->domain->jobs->bundles.n -= b->n;
     batch_forget(job);
     job_unmake(job);
 }
@@ -276,8 +276,8 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
     list_remove(&job->link);
     job_move(job, JOB_SUCCEEDED);
     job_describe_end(job, 0, NULL, c, worker, &info);
-    if (d->successor) /* its own does not last */
-        job->domain = d->successor;
+    if (d->recycling.successor) /* its own does not last */
+        job->domain = d->recycling.successor;
     d->jobs->counters.succeeded += n;
     for (uint32_t i = 0; i < n; i++) {
         if (i + 1 == n) {
@@ -289,7 +289,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
                                      .cpu_usec = (uint32_t)MIN(c->cpu_usec, (uint64_t)UINT32_MAX),
                                      .started_usec = c->started_usec};
         } else if (front_ended(&d->executor->front, c->slot, i, &one) != 0) {
-            liar(d, "output of a bundle that is nowhere");
+            domain_distrust(d, "output of a bundle that is nowhere");
             one = (struct front_end){.data = NULL};
         }
         ends[i] = (struct array_end){
@@ -299,7 +299,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
             .output = one.data,
             .size = one.size};
         if (output + one.size > RING_SMALL) { /* they lie over each other */
-            liar(d, "more output of a bundle than there is room for");
+            domain_distrust(d, "more output of a bundle than there is room for");
             ends[i].size = one.size = 0;
         }
         usec += one.run_usec;
@@ -354,12 +354,12 @@ static void told(struct domain *d, struct job *job, uint32_t slot, uint32_t item
     d->n_handed--;
     d->jobs->counters.n_handed--;
     d->useful = true;
-    d->n_ended++;
+    d->recycling.n_ended++;
     if (front_ended_whole(&d->executor->front, slot, item, &ended) == 0) {
         domain_done(job, &ended);
         return;
     }
-    liar(d, "output of a bundle that is nowhere");
+    domain_distrust(d, "output of a bundle that is nowhere");
     job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", NULL);
 }
 
@@ -414,9 +414,9 @@ void bundle_split(struct job *job)
 
 void bundles_split(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->bundles.n_buckets && jobs->bundles.n; i++)
-        while (jobs->bundles.buckets[i])
-            bundle_split(container_of(jobs->bundles.buckets[i], struct job, by_id));
+    for (size_t i = 0; i < jobs->bundles.by_first.n_buckets && jobs->bundles.by_first.n; i++)
+        while (jobs->bundles.by_first.buckets[i])
+            bundle_split(container_of(jobs->bundles.by_first.buckets[i], struct job, by_id));
 }
 
 bool bundles_find(struct jobs *jobs, const uint8_t id[16])
@@ -425,7 +425,8 @@ bool bundles_find(struct jobs *jobs, const uint8_t id[16])
 
     memcpy(&number, id + 8, sizeof(number));
     for (uint32_t i = 0; i < RING_BUNDLE; i++)
-        for (struct hash_link *l = hash_first(&jobs->bundles, htole64(le64toh(number) - i)); l; l = hash_next(l)) {
+        for (struct hash_link *l = hash_first(&jobs->bundles.by_first, htole64(le64toh(number) - i)); l;
+             l = hash_next(l)) {
             struct job *job = container_of(l, struct job, by_id);
 
             if (memcmp(job->id, id, 8) == 0 && i < job_count(job)) {
@@ -449,7 +450,7 @@ void jobs_array_split(struct array_watch *w, uint32_t item)
 struct job *bundle_alone(struct domain *d, uint32_t slot)
 {
     if (d->slots[slot]->bundled) {
-        job_function(d->slots[slot])->brief.shown = 0;
+        job_function(d->slots[slot])->cost.shown = 0;
         bundle_split(d->slots[slot]);
     }
     return d->slots[slot];
@@ -465,7 +466,7 @@ struct job *bundle_settled(struct domain *d, const struct front_completion *c)
 /* It is expected to take so long. */
 static uint64_t bundle_nsec(const struct job *job)
 {
-    return brief_nsec(&job_function(job)->brief, job_count(job));
+    return cost_nsec(&job_function(job)->cost, job_count(job));
 }
 
 uint32_t bundle_usec(const struct job *job)
@@ -503,7 +504,7 @@ static struct job *held_up(struct domain *d, uint64_t now, bool *ret_any)
         if (front_running_bundle(f, job->slot, &started) && started <= now && now - started >= BUNDLE_USEC)
             return job;
         /* what is known now may be more than when it was made */
-        bool trusted = job_function(job)->brief.shown && bundle_nsec(job) < BUNDLE_USEC * UINT64_C(1000);
+        bool trusted = job_function(job)->cost.shown && bundle_nsec(job) < BUNDLE_USEC * UINT64_C(1000);
         if (!trusted && front_waiting(f, job->slot))
             return job;
     }
@@ -524,7 +525,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
         struct plugin_function *f = job_function(job);
 
         bundle_split(job);
-        f->brief.shown = 0; /* whatever is told now of those before it */
+        f->cost.shown = 0; /* whatever is told now of those before it */
     }
     if (any)
         bundles_watch(d);

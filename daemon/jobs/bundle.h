@@ -6,7 +6,20 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include "base/hash.h"
+#include "jobs/jobs.h"
+
+struct domain;
+struct front_completion;
+struct front_job;
+struct job;
+struct job_place;
+struct plugin_function;
+
+struct bundles {
+    struct hash by_first; /* by the id of the bundle's first job */
+    uint32_t n;           /* jobs in bundles */
+};
 
 int bundle_init(struct domain *d);
 /* Bundles the i-th of n jobs of an array, which is in *r, and some jobs behind it. Returns how many it took; *r then

@@ -17,10 +17,11 @@
 #include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
 #include "jobs/durable.h"
+#include "jobs/input.h"
 #include "jobs/gate.h"
 #include "jobs/job-breaker.h"
 #include "jobs/lane.h"
@@ -58,9 +59,9 @@ static void on_ready(struct executor *e, void *context)
 {
     struct domain *d = context;
 
-    free(d->failed);
-    d->failed = NULL;
-    if (d->standby_of) {
+    free(d->start_error);
+    d->start_error = NULL;
+    if (d->recycling.standby_of) {
         recycle_ready(d);
         return;
     }
@@ -137,12 +138,12 @@ static void message(struct domain *d, const struct control *c)
             w->ops->message(w, (int)(c->number & 7), text);
 }
 
-void liar(struct domain *d, const char *what)
+void domain_distrust(struct domain *d, const char *what)
 {
     if (d->distrusted)
         return; /* said once, and it is ending */
     log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u: %s: it is replaced", d->executor->number, what);
-    d->jobs->counters.liars++;
+    d->jobs->counters.executors_distrusted++;
     d->distrusted = true;
     executor_kill(d->executor);
 }
@@ -153,18 +154,18 @@ static void unsafe(struct domain *d, const char *why)
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
               "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
               d->executor->number, why);
-    free(d->unsafe);
-    if (asprintf(&d->unsafe, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf", why) <
-        0)
-        d->unsafe = NULL;
+    free(d->unconfined);
+    if (asprintf(&d->unconfined, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
+                 why) < 0)
+        d->unconfined = NULL;
     executor_kill(d->executor);
 }
 
 static void start_failed(struct domain *d, const char *why)
 {
-    free(d->failed);
-    if (asprintf(&d->failed, "no executor can be started: %.200s", why) < 0)
-        d->failed = NULL;
+    free(d->start_error);
+    if (asprintf(&d->start_error, "no executor can be started: %.200s", why) < 0)
+        d->start_error = NULL;
 }
 
 void domain_fruitless(struct domain *d, const struct executor *e)
@@ -176,7 +177,7 @@ void domain_fruitless(struct domain *d, const struct executor *e)
 
 const char *domain_failure(const struct domain *d)
 {
-    return d->failed ? d->failed : "no executor can be started: see wsd's log";
+    return d->start_error ? d->start_error : "no executor can be started: see wsd's log";
 }
 
 static void on_control(struct executor *e, const struct control *c, void *context)
@@ -189,7 +190,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     switch (c->kind) {
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
-        if (d->standby_of)
+        if (d->recycling.standby_of)
             recycle_control(d, c);
         else
             plugin_control(d, c);
@@ -201,7 +202,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         message(d, c);
         return;
     case CONTROL_ASKED:
-        ask_answered(d, c);
+        query_answered(d, c);
         return;
     case CONTROL_UNSAFE:
         unsafe(d, words);
@@ -216,7 +217,7 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         recycle_spoilt(d, words);
         return;
     default:
-        liar(d, "a packet of unknown kind");
+        domain_distrust(d, "a packet of unknown kind");
     }
 }
 
@@ -282,7 +283,7 @@ static const struct jobs_domain *settings_of(const struct jobs *jobs, uint64_t o
 static void settings_take(struct domain *d)
 {
     const struct jobs_options *o = &d->jobs->options;
-    const char *own = d->standby_of ? d->standby_of->own : d->own;
+    const char *own = d->recycling.standby_of ? d->recycling.standby_of->own : d->own;
 
     d->settings = *settings_of(d->jobs, d->key);
     if (!own || !o->plugin_share)
@@ -315,10 +316,10 @@ static void start_now(struct domain *d)
     int r = executor_new(&d->executor, &o);
 
     d->distrusted = d->finishing = d->useful = false;
-    d->alone = 0;
-    d->n_ended = d->resident_first = 0;
-    d->spoilt = d->starved = false;
-    d->started_usec = clock_monotonic_usec();
+    d->only_function = 0;
+    d->recycling.n_ended = d->recycling.resident_first = 0;
+    d->recycling.spoilt = d->recycling.starved = false;
+    d->recycling.started_usec = clock_monotonic_usec();
     if (r < 0) {
         char words[INHERIT_ERROR], limits[JOB_TEXT], why[INHERIT_ERROR + JOB_TEXT];
 
@@ -334,7 +335,7 @@ static void start_now(struct domain *d)
     jobs->counters.executors_started++;
     jobs->counters.n_executors++;
     health_started(d);
-    ask_started(d);
+    query_started(d);
 }
 
 void domain_start_executor(struct domain *d)
@@ -346,7 +347,7 @@ bool domain_wanted(struct domain *d)
 {
     if (d->queue.n)
         return true;
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (plugin_wanted(p))
             return true;
     }
@@ -356,7 +357,7 @@ bool domain_wanted(struct domain *d)
 /* Loads all plugins of the last executor, and those wanted now, so that no job waits for dlopen. */
 static void preload(struct domain *d)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (!p->stale && ((p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
             plugin_load(p);
     }
@@ -364,7 +365,7 @@ static void preload(struct domain *d)
 
 static void give_up(struct domain *d)
 {
-    _cleanup_(freep) char *unsafe = TAKE(d->unsafe);
+    _cleanup_(freep) char *unsafe = TAKE(d->unconfined);
     const char *why = unsafe ? unsafe : domain_failure(d);
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
@@ -399,9 +400,9 @@ int domain_start(struct domain *d)
     if (d->executor || evtimer_pending(d->pause_timer, NULL))
         return 0;
     const char *missing = misses_uid(d);
-    if (missing && !d->unsafe)
-        d->unsafe = strdup(missing);
-    if (d->n_deaths >= DEATHS_MAX || d->unsafe || missing) {
+    if (missing && !d->unconfined)
+        d->unconfined = strdup(missing);
+    if (d->n_deaths >= DEATHS_MAX || d->unconfined || missing) {
         give_up(d);
         return -EAGAIN;
     }
@@ -443,7 +444,7 @@ static void on_idle(evutil_socket_t fd, short what, void *userdata)
         executor_kill(d->executor);
         return;
     }
-    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->traced || d->direct_armed || d->has_ended) {
+    if (d->n_handed || domain_wanted(d) || plugin_loading(d) || d->trace.number || d->lanes.armed || d->has_ended) {
         d->idle_since_usec = clock_monotonic_usec();
         idle_timer_set(d, limit);
     } else if (idle >= limit) {
@@ -471,9 +472,9 @@ void domain_rest(struct domain *d)
 
 void domain_rearm(struct domain *d)
 {
-    bool there = d->executor && d->executor->ready && !d->standby_of && !d->successor;
+    bool there = d->executor && d->executor->ready && !d->recycling.standby_of && !d->recycling.successor;
 
-    if (!d->executor && !d->standby_of && domain_wanted(d))
+    if (!d->executor && !d->recycling.standby_of && domain_wanted(d))
         (void)domain_start(d);
     else if (d->executor && d->finishing && !evtimer_pending(d->idle_timer, NULL))
         idle_timer_set(d, FINISH_USEC);
@@ -526,11 +527,11 @@ static struct domain *unmake(struct domain *d)
     recall_deinit(d);
     if (d->bundle_timer)
         event_free(d->bundle_timer);
-    if (d->direct_timer)
-        event_free(d->direct_timer);
+    if (d->lanes.timer)
+        event_free(d->lanes.timer);
     free(d->own);
-    free(d->unsafe);
-    free(d->failed);
+    free(d->unconfined);
+    free(d->start_error);
     reload_probe_free(d->probe);
     free(d);
     return NULL;
@@ -545,13 +546,13 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     d->jobs = jobs;
     d->key = owner;
     settings_take(d);
-    list_init(&d->plugins);
+    list_init(&d->plugins.all);
     list_init(&d->handed);
-    list_init(&d->waiting);
+    list_init(&d->run_slot.waiting);
     list_init(&d->link);
     arenas_init(d);
-    ask_init(d);
-    queue_init(&d->queue, &jobs->lanes, &jobs->counters.n_queued);
+    query_init(d);
+    queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
     if (!d->pause_timer || !d->idle_timer || health_init(d) < 0 || recall_init(d) < 0 || bundle_init(d) < 0 ||
@@ -612,10 +613,10 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
         return shared;
     d = find_or_make(jobs, owner, request);
     if (!d && apart == PLUGIN_APART_CRASHED)
-        return shared;                     /* better than nowhere */
-    if (d && !d->executor && !d->traced) { /* a trace of this user covers all of the user's domains */
-        d->traced = shared->traced;
-        d->traced_by = shared->traced_by;
+        return shared;                           /* better than nowhere */
+    if (d && !d->executor && !d->trace.number) { /* a trace of this user covers all of the user's domains */
+        d->trace.number = shared->trace.number;
+        d->trace.by = shared->trace.by;
     }
     return d;
 }
@@ -674,7 +675,7 @@ static int hand_over(struct domain *d, struct job *job)
         .input = job_input(job),
         .input_size = job->input_size,
     };
-    uint64_t alone = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
+    uint64_t function = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     uint32_t slot, generation, n = job_count(job);
     int r;
 
@@ -710,7 +711,7 @@ static int hand_over(struct domain *d, struct job *job)
     job->slot = slot;
     job->generation = generation;
     d->slots[slot] = job;
-    d->alone = !d->alone || d->alone == alone ? alone : DOMAIN_MIXED;
+    d->only_function = !d->only_function || d->only_function == function ? function : DOMAIN_MIXED;
     list_push_back(&d->handed, &job->link);
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
@@ -729,8 +730,8 @@ void domain_requeue(struct job *job)
     if (job->more && job->more->timer)
         evtimer_del(job->more->timer);
     job_move(job, JOB_QUEUED);
-    if (job->domain->successor)
-        job->domain = job->domain->successor;
+    if (job->domain->recycling.successor)
+        job->domain = job->domain->recycling.successor;
     queue_put(&job->domain->queue, job, true);
 }
 
@@ -805,7 +806,7 @@ void domain_pump(struct domain *d)
     uint32_t n = 0, n_moved = 0, n_stopped = 0;
 
     d->unpumped = false;
-    for (struct job *job; !d->jobs->paused && (job = next_of(d));) {
+    for (struct job *job; !d->jobs->gates.paused && (job = next_of(d));) {
         if (n + n_stopped >= HAND_BATCH) {
             d->unpumped = true;
             break;
@@ -837,7 +838,7 @@ void domain_pump(struct domain *d)
         if (!run_slots_let(d))
             break;
         enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
-        if (step == STEP_ASIDE)
+        if (step == STEP_AWAITS)
             continue;
         uint32_t n_jobs = job_count(job);
         int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
@@ -883,7 +884,7 @@ void domain_done(struct job *job, const struct front_completion *c)
     if (!rest)
         output_add(job, c->data, c->size);
     if (!(job->flags & JOB_TRUNCATED) && !output_adds_up(job, c, rest ? c->size : 0)) {
-        liar(job->domain, "output that does not add up");
+        domain_distrust(job->domain, "output that does not add up");
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);
@@ -929,7 +930,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (c->kind == COMPLETION_DONE)
         front_go_on(&d->executor->front, c->slot);
     front_retire(&d->executor->front, c->slot);
-    if (d->successor && !d->n_handed && !lanes_running(d))
+    if (d->recycling.successor && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
         d->has_ended = true;
@@ -945,7 +946,7 @@ bool domain_poll(struct domain *d)
         int r = front_next(&d->executor->front, &c);
 
         if (r == FRONT_E_LIES) {
-            liar(d, "nonsense in its ring");
+            domain_distrust(d, "nonsense in its ring");
             return false;
         }
         if (r == FRONT_NONE) {
@@ -965,14 +966,14 @@ bool domain_poll(struct domain *d)
 void domain_free(struct domain *d)
 {
     list_remove(&d->link);
-    list_remove(&d->waiting);
+    list_remove(&d->run_slot.waiting);
     if (d->jobs->by_key.n_buckets)
         hash_remove(&d->jobs->by_key, &d->by_key);
-    ask_executor_gone(d);
+    query_executor_gone(d);
     lanes_gone(d, &(struct lanes_death){.how = "wsd was ended before it was done"});
     arenas_gone(d);
     d->executor = executor_free(d->executor);
-    while (!list_empty(&d->plugins))
-        plugin_free(container_of(d->plugins.next, struct plugin, link));
+    while (!list_empty(&d->plugins.all))
+        plugin_free(container_of(d->plugins.all.next, struct plugin, link));
     unmake(d);
 }

@@ -34,7 +34,7 @@ void domain_free(struct domain *d);
 struct domain *domain_new(struct jobs *jobs, uint64_t owner); /* in no table; NULL: no memory */
 void domain_start_executor(struct domain *d);                 /* at once; d->executor stays NULL on failure */
 /* Starts the idle time if the executor has no work. Checked from time to time while there is an executor, from its
- * readiness on: it may have been started for a question only, or its job may have been cancelled. */
+ * readiness on: it may have been started for a query only, or its job may have been cancelled. */
 void domain_rest(struct domain *d);
 /* The same after the last job has ended. Called before wsd sleeps, since by then a client may have sent the next job,
  * so that no timer has to be moved. */
@@ -45,4 +45,4 @@ void domain_complete(struct domain *d, const struct front_completion *c);
 void domain_done(struct job *job, const struct front_completion *c); /* the job has no slot now */
 bool domain_wanted(struct domain *d);                                /* something waits for its executor */
 void domain_forget_opens(struct job *job);
-void liar(struct domain *d, const char *what); /* the executor sent invalid data: distrusts and ends it */
+void domain_distrust(struct domain *d, const char *what); /* the executor sent invalid data: distrusts and ends it */

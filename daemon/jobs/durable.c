@@ -211,7 +211,7 @@ bool durable_stop(struct job *job, enum job_stop why)
 {
     struct policy *p = job_policy(job);
 
-    if (!p || !p->durable || job_final(job) || (p->acknowledged && !p->aside))
+    if (!p || !p->durable || job_final(job) || (p->acknowledged && !p->awaiting_store))
         return false;
     if (list_empty(&p->requests))
         return false; /* not on its way yet: refused, or as ever */
@@ -245,8 +245,8 @@ static void started(struct store_request *r)
         close_fd(fd);
         return;
     }
-    p->aside = false;
-    job->domain->n_aside--;
+    p->awaiting_store = false;
+    job->domain->n_awaiting_store--;
     if (fd >= 0) {
         input_back(job, fd);
         p->input_away = false;
@@ -283,21 +283,21 @@ enum disk_step durable_before(struct domain *d, struct job *job)
         return STEP_ON;
     /* a marked job that has not begun would be lost with wsd, so only as many are marked as begin at once. The jobs
      * counted here end, or come back, and then the queue goes on. */
-    if (marks && d->n_handed + d->n_aside >= 2 * d->jobs->options.workers)
+    if (marks && d->n_handed + d->n_awaiting_store >= 2 * d->jobs->options.workers)
         return STEP_WAIT;
-    if (d->n_aside >= STORE_READS)
+    if (d->n_awaiting_store >= STORE_READS)
         return STEP_WAIT;
     /* it waits, where the disk does not take it */
     q = time_make(job) ? disk_request_new(job, STORE_START, started) : NULL;
     if (!q)
         return STEP_WAIT;
     queue_take(&d->queue, job);
-    p->aside = true;
-    d->n_aside++;
+    p->awaiting_store = true;
+    d->n_awaiting_store++;
     q->r.row.started = marks;
     q->r.want_input = p->input_away;
     store_post(d->jobs->store, &q->r);
-    return STEP_ASIDE;
+    return STEP_AWAITS;
 }
 
 /* --- after it has run --------------------------------------------------------------------------------------------- */
@@ -471,7 +471,7 @@ bool durable_defer(struct job *job, bool running)
     struct policy *p = job_policy(job);
     struct domain *d = job->domain;
 
-    if (!p || !p->durable || !p->acknowledged || job_final(job) || p->aside)
+    if (!p || !p->durable || !p->acknowledged || job_final(job) || p->awaiting_store)
         return false;
     switch ((enum job_state)job->state) {
     case JOB_QUEUED:

@@ -18,8 +18,8 @@ bool durable_add(struct job *job);
 bool durable_unacknowledged(const struct job *job);
 /* Stops the job. True: it is stopped, or will be when the store has answered. */
 bool durable_stop(struct job *job, enum job_stop why);
-enum disk_step { STEP_ON, STEP_ASIDE, STEP_WAIT };
-/* Called before the hand-over of the first job of a queue. STEP_ON: it may go; STEP_ASIDE: it was taken out of the
+enum disk_step { STEP_ON, STEP_AWAITS, STEP_WAIT };
+/* Called before the hand-over of the first job of a queue. STEP_ON: it may go; STEP_AWAITS: it was taken out of the
  * queue and comes back; STEP_WAIT: nothing can go now. */
 enum disk_step durable_before(struct domain *d, struct job *job);
 void durable_retry(struct job *job);   /* DELAYED */

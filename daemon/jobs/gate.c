@@ -3,7 +3,7 @@
  * gate.c: gates, which pause or limit functions, plugins, tags and users; and the drain.
  * Owns the gates and the jobs that wait at them. [loop]
  * A gate stands between a domain's queue and its executor. A job that comes to a closed one waits there, in a queue
- * like that of the domain, and goes back to the head of its lane when it may go on. So the jobs behind it do not wait
+ * like that of the domain, and goes back to the head of its flow when it may go on. So the jobs behind it do not wait
  * for it.
  * Keeps: a gate exists while it is paused or has a limit, and counts hand-overs from its first moment on; no more are
  * handed over than its limit. Jobs that wait here are QUEUED.
@@ -33,7 +33,7 @@ struct gate {
     char *tag;               /* not "": of all jobs that have it, and the others are "" */
     /* in place of the names: a gate of this user, which exists while jobs exceed max-running-per-user */
     struct user *user;
-    struct list link; /* jobs->user_gates */
+    struct list link; /* jobs->gates.of_users */
     bool paused;
     uint32_t limit;    /* 0: any number */
     uint32_t n_inside; /* handed over */
@@ -74,7 +74,7 @@ static bool is_named(const struct gate *g, struct name n)
 
 static struct gate *find(const struct jobs *jobs, struct name n)
 {
-    for (struct hash_link *l = hash_first(&jobs->gates, key_of(n)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(&jobs->gates.by_name, key_of(n)); l; l = hash_next(l)) {
         struct gate *g = container_of(l, struct gate, by_name);
 
         if (is_named(g, n))
@@ -103,7 +103,7 @@ static void names_of(const struct job *job, struct name ret[static JOB_GATES])
 /* Whether there may be gates for the job; mostly there are none at all. */
 static bool has_gates(const struct job *job)
 {
-    return job->domain->jobs->gates.n || job->user->gate;
+    return job->domain->jobs->gates.by_name.n || job->user->gate;
 }
 
 /* Those that are there; the user's is at hand. */
@@ -114,7 +114,7 @@ static void gates_of(const struct job *job, struct gate *ret[static JOB_GATES])
 
     memset(ret, 0, JOB_GATES * sizeof(*ret));
     ret[GATE_OF_USER] = job->user->gate;
-    if (jobs->gates.n == 0)
+    if (jobs->gates.by_name.n == 0)
         return;
     names_of(job, names);
     for (int i = 0; i < GATE_OF_USER; i++) {
@@ -138,7 +138,7 @@ static bool is_open_for(const struct gate *g, const struct job *job, unsigned ou
 
 bool gate_known(const struct jobs *jobs, const char *plugin, const char *function)
 {
-    return jobs->gates.n && (find(jobs, name_of(plugin, "")) || find(jobs, name_of(plugin, function)));
+    return jobs->gates.by_name.n && (find(jobs, name_of(plugin, "")) || find(jobs, name_of(plugin, function)));
 }
 
 static void forget_out(struct job *job, struct gate *gates[static JOB_GATES])
@@ -155,7 +155,7 @@ static void wait_at(struct job *job, struct gate *gates[static JOB_GATES], int i
     forget_out(job, gates);
     job->gate = (unsigned)(i + 1) & GATE_AT;
     queue_put(&gates[i]->queue, job, false);
-    job->domain->jobs->gates_due = true;
+    job->domain->jobs->gates.due = true;
 }
 
 static uint32_t user_limit(const struct jobs *jobs, const struct user *user)
@@ -173,8 +173,8 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
     g->user = user;
     g->limit = user_limit(jobs, user);
     g->n_inside = user->n_running;
-    queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
-    list_push_back(&jobs->user_gates, &g->link);
+    queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
+    list_push_back(&jobs->gates.of_users, &g->link);
     user->gate = g;
     return g;
 }
@@ -214,7 +214,7 @@ static void leave_gates(struct job *job)
         return;
     }
     queue_take(&job->domain->queue, job);
-    job->domain->jobs->gates_due = true;
+    job->domain->jobs->gates.due = true;
     forget_out(job, gates);
 }
 
@@ -234,14 +234,14 @@ static void count_inside(struct job *job, int by)
     for (int i = 0; i < JOB_GATES; i++)
         if (gates[i]) {
             gates[i]->n_inside = (uint32_t)((int)gates[i]->n_inside + by);
-            job->domain->jobs->gates_due |= by < 0;
+            job->domain->jobs->gates.due |= by < 0;
         }
 }
 
 void gate_entered(struct job *job)
 {
     job->user->n_running += job_count(job);
-    job->domain->jobs->n_running += job_count(job);
+    job->domain->jobs->run_slots.n_running += job_count(job);
     if (has_gates(job))
         count_inside(job, (int)job_count(job));
 }
@@ -249,7 +249,7 @@ void gate_entered(struct job *job)
 void gate_left(struct job *job)
 {
     job->user->n_running -= job_count(job);
-    job->domain->jobs->n_running -= job_count(job);
+    job->domain->jobs->run_slots.n_running -= job_count(job);
     run_slots_left(job->domain->jobs);
     if (has_gates(job))
         count_inside(job, -(int)job_count(job));
@@ -312,7 +312,7 @@ static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
         g->n_out++;
         list_push_front(&out, &job->link);
     }
-    /* from the last to the first, each to the head of its lane: so their order stays */
+    /* from the last to the first, each to the head of its flow: so their order stays */
     for (struct list *l; (l = list_pop_front(&out));)
         queue_put(&container_of(l, struct job, link)->domain->queue, container_of(l, struct job, link), true);
     return n;
@@ -323,31 +323,31 @@ void gates_turn(struct jobs *jobs)
     uint64_t now, ageing = jobs->options.limits.ageing_usec, before_usec;
     uint32_t left = MOVES_A_TURN;
 
-    if (!jobs->gates_due)
+    if (!jobs->gates.due)
         return;
     now = clock_monotonic_usec();
     before_usec = now > ageing ? now - ageing : 0; /* jobs accepted before this have waited for long */
-    jobs->gates_due = false;
-    for (size_t i = 0; i < jobs->gates.n_buckets; i++)
-        for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {
+    jobs->gates.due = false;
+    for (size_t i = 0; i < jobs->gates.by_name.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.by_name.buckets[i], *next; l; l = next) {
             struct gate *g = container_of(l, struct gate, by_name);
 
             next = l->next;
             left -= let_go_on(g, left, before_usec);
             if (g->queue.n && is_open(g))
-                jobs->gates_due = true;
+                jobs->gates.due = true;
             if (!is_needed(g)) {
-                hash_remove(&jobs->gates, &g->by_name);
+                hash_remove(&jobs->gates.by_name, &g->by_name);
                 gate_free(g);
             }
         }
-    list_for_each_safe (l, n, &jobs->user_gates) {
+    list_for_each_safe (l, n, &jobs->gates.of_users) {
         struct gate *g = container_of(l, struct gate, link);
 
         g->limit = user_limit(jobs, g->user);
         left -= let_go_on(g, left, before_usec);
         if (g->queue.n && is_open(g))
-            jobs->gates_due = true;
+            jobs->gates.due = true;
         if (!is_needed(g))
             user_gate_free(g);
     }
@@ -357,14 +357,14 @@ void gates_turn(struct jobs *jobs)
 
 void gates_free(struct jobs *jobs)
 {
-    list_for_each_safe (l, n, &jobs->user_gates)
+    list_for_each_safe (l, n, &jobs->gates.of_users)
         user_gate_free(container_of(l, struct gate, link));
-    for (size_t i = 0; i < jobs->gates.n_buckets; i++)
-        for (struct hash_link *l = jobs->gates.buckets[i], *next; l; l = next) {
+    for (size_t i = 0; i < jobs->gates.by_name.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.by_name.buckets[i], *next; l; l = next) {
             next = l->next;
             gate_free(container_of(l, struct gate, by_name));
         }
-    hash_deinit(&jobs->gates);
+    hash_deinit(&jobs->gates.by_name);
 }
 
 /* --- what is asked for -------------------------------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ static struct gate *make(struct jobs *jobs, struct name n)
 {
     struct gate *g = find(jobs, n);
 
-    if (g || jobs->gates.n >= JOBS_GATES)
+    if (g || jobs->gates.by_name.n >= JOBS_GATES)
         return g;
     g = calloc(1, sizeof(*g));
     if (!g)
@@ -392,8 +392,8 @@ static struct gate *make(struct jobs *jobs, struct name n)
     g->plugin = strndup(n.plugin, n.n_plugin);
     g->function = strdup(n.function);
     g->tag = strndup(n.tag, n.n_tag);
-    queue_init(&g->queue, &jobs->lanes, &jobs->counters.n_queued);
-    if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates, &g->by_name, key_of(n)) < 0)
+    queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
+    if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates.by_name, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
     list_for_each_entry (const struct domain, d, &jobs->domains, link) {
         list_for_each_entry (const struct job, job, &d->handed, link) {
@@ -410,7 +410,7 @@ static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
     struct gate *g = opens ? find(jobs, n) : make(jobs, n);
 
     if (!g)
-        return opens ? -ENOENT : jobs->gates.n >= JOBS_GATES ? -ENOSPC : -ENOMEM;
+        return opens ? -ENOENT : jobs->gates.by_name.n >= JOBS_GATES ? -ENOSPC : -ENOMEM;
     if (r->action == JOBS_GATE_LIMIT)
         g->limit = r->limit;
     else
@@ -448,16 +448,16 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
     } else if (!of_all || r->action == JOBS_GATE_LIMIT) {
         return -EINVAL;
     } else if (r->action == JOBS_GATE_DRAIN) {
-        jobs->drained = true;
+        jobs->gates.drained = true;
     } else {
-        jobs->paused = r->action == JOBS_GATE_PAUSE;
-        jobs->drained &= jobs->paused;
+        jobs->gates.paused = r->action == JOBS_GATE_PAUSE;
+        jobs->gates.drained &= jobs->gates.paused;
     }
     if (n < 0)
         return n;
     log_gate(r);
     lanes_review(jobs);
-    jobs->gates_due = true; /* also where there is none: all domains look at their queues */
+    jobs->gates.due = true; /* also where there is none: all domains look at their queues */
     return 0;
 }
 
@@ -469,15 +469,15 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
     const struct jobs_gate_info all = {.plugin = "",
                                        .function = "",
                                        .tag = "",
-                                       .paused = jobs->paused,
-                                       .drained = jobs->drained || jobs->draining,
+                                       .paused = jobs->gates.paused,
+                                       .drained = jobs->gates.drained || jobs->draining,
                                        .limit = (uint32_t)MIN(jobs->options.limits.running, (uint64_t)UINT32_MAX),
                                        .running = n.n_handed + n.direct_running,
                                        .waiting = n.n_open - n.n_handed};
 
     each(&all, userdata);
-    for (size_t i = 0; i < jobs->gates.n_buckets; i++)
-        for (struct hash_link *l = jobs->gates.buckets[i]; l; l = l->next) {
+    for (size_t i = 0; i < jobs->gates.by_name.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.by_name.buckets[i]; l; l = l->next) {
             const struct gate *g = container_of(l, struct gate, by_name);
             const struct jobs_gate_info info = {.plugin = g->plugin,
                                                 .function = g->function,

@@ -4,7 +4,21 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+
+struct job;
+struct jobs;
+
+struct gates {
+    struct hash by_name;
+    struct list of_users;
+    bool due;             /* some job may leave a gate */
+    bool drained, paused; /* by an administrator. drained: no new jobs; paused: no hand-over */
+};
 
 bool gate_lets(struct job *job);    /* job: the first of its domain's queue; false: it now waits at a gate */
 void job_unqueue(struct job *job);  /* QUEUED: removes it from its queue or gate */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/domain.h"
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
@@ -95,7 +95,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec(), limit = d->jobs->options.limits.hang_usec;
 
     d->health.armed = false;
-    if (d->standby_of && d->executor && !d->executor->killed) {
+    if (d->recycling.standby_of && d->executor && !d->executor->killed) {
         if (now - d->health.usec < limit)
             arm(d);
         else
@@ -120,7 +120,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         hangs(d, "took none of its jobs");
     } else if (d->health.asked && now - d->health.usec >= limit) {
         hangs(d, "did not answer");
-    } else if (!d->health.asked && ask_health(d) == 0) {
+    } else if (!d->health.asked && query_health(d) == 0) {
         d->health.asked = true;
         d->health.usec = now;
     }

@@ -20,3 +20,17 @@ int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec);
 void input_words(const struct job *job, int error, char text[static JOB_TEXT]);
 int input_take(struct job *job, const void *data, size_t size, bool last);
 void input_free(struct job *job);
+
+/* Whether descriptors of the job's input go to the executor. */
+static inline bool job_by_descriptor(const struct job *job)
+{
+    return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
+}
+
+/* The input that goes through the ring; NULL: none. */
+static inline const void *job_input(const struct job *job)
+{
+    if (job->more && !(job->flags & JOB_PIPE) && buffer_size(&job->more->early))
+        return buffer_data(&job->more->early);
+    return job->input_size ? job_given(job) + job->args_size : NULL;
+}

@@ -203,7 +203,7 @@ void job_unmake(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
 
-    hash_remove(job->bundled ? &jobs->bundles : &jobs->by_id, &job->by_id);
+    hash_remove(job->bundled ? &jobs->bundles.by_first : &jobs->by_id, &job->by_id);
     job->plugin->n_jobs--;
     directory_unref(job->directory);
     job_drop_given(job);
@@ -423,7 +423,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     const struct jobs_options *o = &jobs->options;
     bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(p->name, o->context);
     if (alike && !restricted)
-        f->plain = jobs->n_configured;
+        f->cacheable = jobs->n_configured;
     job_accept(job);
     return alike ? f : NULL;
 }
@@ -721,8 +721,8 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
     job_describe_end(job, exit, error, c, worker, &info);
     info.done = done;
     info.total = total;
-    if (job->domain->successor) /* its own does not last */
-        job->domain = job->domain->successor;
+    if (job->domain->recycling.successor) /* its own does not last */
+        job->domain = job->domain->recycling.successor;
     if (job->more) {
         input_free(job);
         if (job->more->timer)
@@ -907,8 +907,8 @@ void jobs_rearm(struct jobs *jobs)
 
     jobs->untimed = false; /* until it fails again */
     jobs->was_untimed = true;
-    if (!list_empty(&jobs->progress) && !evtimer_pending(jobs->progress_timer, NULL))
-        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
+    if (!list_empty(&jobs->progress.all) && !evtimer_pending(jobs->progress.timer, NULL))
+        jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
     list_for_each_entry (struct domain, domain, &jobs->domains, link)
         domain_rearm(domain);
     for (size_t i = 0; i < jobs->by_id.n_buckets; i++)
@@ -940,7 +940,7 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
             job_free(job);
     } else if (job->state == JOB_RUNNING && job->more->sealed != STOP_NONE) {
         job->more->stop = job->more->sealed;
-        liar(job->domain, "an answer that does not come");
+        domain_distrust(job->domain, "an answer that does not come");
     } else if (job->state == JOB_RUNNING && job->more->stop == STOP_NONE) {
         check_deadline(job);
     } else if (job->state == JOB_RUNNING) {

@@ -12,18 +12,30 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/brief.h"
+#include "base/cost.h"
 #include "base/buffer.h"
 #include "base/freelist.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "jobs/arena.h"
+#include "jobs/query.h"
+#include "jobs/batch.h"
 #include "jobs/breaker.h"
+#include "jobs/bundle.h"
 #include "jobs/due.h"
+#include "jobs/gate.h"
 #include "jobs/health.h"
 #include "jobs/jobs.h"
+#include "jobs/lane.h"
+#include "jobs/names.h"
+#include "jobs/plugins.h"
 #include "jobs/recall.h"
+#include "jobs/recycle.h"
+#include "jobs/results.h"
 #include "jobs/retry-after.h"
+#include "jobs/run-slots.h"
+#include "jobs/schedule.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
 #include "supervisor/orphans.h"
@@ -35,8 +47,7 @@ struct store_row;
 #define JOB_ID_FORMAT      "%016llx%016llx" /* for the log */
 #define JOB_ID_ARGS(id)    (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
 #define JOBS_KEPT_PER_USER 10000u
-#define TRACE_ENDED        16u /* numbers that are kept of executors that ended while they were traced */
-#define WSD_STATUS_LAST    63  /* WSD_STATUS_MAX of <wsd/plugin.h>: the exit code where wsd itself refuses */
+#define WSD_STATUS_LAST    63 /* WSD_STATUS_MAX of <wsd/plugin.h>: the exit code where wsd itself refuses */
 
 static inline uint64_t job_id_half(const uint8_t *bytes)
 {
@@ -83,9 +94,9 @@ struct plugin_function {
     uint64_t innocent; /* job-breaker.c: breakers.n_added when this function was last looked up and not found */
     /* job_resolve(): equals jobs->n_configured where every job that has nothing but arguments and input can skip the
      * checks */
-    uint64_t plain;
+    uint64_t cacheable;
     /* bundle.c: how long recent jobs took, and the most that they wrote (bytes, in 1/64) */
-    struct brief brief;
+    struct cost cost;
     uint32_t output;
 };
 
@@ -93,14 +104,14 @@ enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED 
 
 /* A plugin as one domain's executor has it. */
 struct plugin {
-    struct list link; /* domain->plugins */
+    struct list link; /* domain->plugins.all */
     struct domain *domain;
     uint32_t number; /* the same in each executor of the domain */
     enum plugin_state state;
     bool stale; /* the file has changed: new jobs use a newer entry */
     /* only questions have asked for it so far: it is dropped first, and no executor preloads it */
     bool looked;
-    uint64_t used; /* domain->n_used at its last use */
+    uint64_t used; /* domain->plugins.n_used at its last use */
     char *request; /* name or path, as submitted */
     char *title;   /* its own name, as an earlier wsd had learnt it; NULL: not known */
     char *name, *version, *help, *path;
@@ -342,18 +353,18 @@ uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
 #define PRIORITIES 201
 
 /* The jobs of one user at one priority that wait in one queue. */
-struct lane {
+struct flow {
     struct list link; /* queue->lists, while it has jobs */
     struct list jobs;
     struct user *user; /* NULL: unused */
 };
 
 struct queue {
-    struct list lists[PRIORITIES];        /* lanes with jobs; the one that has its turn is first */
-    struct lane lanes[PRIORITIES];        /* the lane of a priority with only one user */
+    struct list lists[PRIORITIES];        /* flows with jobs; the one that has its turn is first */
+    struct flow flows[PRIORITIES];        /* the flow of a priority with only one user */
     uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
     uint32_t first;                       /* the first list that is not empty; PRIORITIES: all are empty */
-    struct hash *others;                  /* lanes of further users, of all queues */
+    struct hash *others;                  /* flows of further users, of all queues */
     uint64_t n, *n_all;                   /* jobs here, and in all queues */
     uint32_t turns;                       /* turns so far, modulo AGEING_TURNS */
     uint32_t aged;                        /* the list at which the search for aged jobs begins */
@@ -376,74 +387,60 @@ struct domain {
     struct event *idle_timer;    /* until an executor without work is ended */
     uint64_t idle_since_usec;
     bool has_ended; /* its last job has ended; cleared by domain_settle() */
-    struct list plugins;
-    uint64_t n_used;  /* plugins.c: counts uses */
-    uint64_t n_loads; /* loads sent so far */
+    struct plugins plugins;
     struct queue queue;
-    struct list handed;  /* in the order of their hand-over */
-    struct list waiting; /* jobs->waiting */
-    uint64_t placed;     /* jobs.n_placed at its last hand-over */
-    bool has_turn;       /* it may hand over one job before the others that wait for a run slot */
+    struct list handed; /* in the order of their hand-over */
+    struct run_slot run_slot;
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
-    uint32_t n_aside; /* jobs that wait for the store before their hand-over */
+    uint32_t n_awaiting_store; /* jobs that wait for the store before their hand-over */
     struct recall recall;
     uint32_t n_aged;   /* aged jobs among those handed over */
     uint32_t n_deaths; /* successive executors that ended before they were `useful` */
-    /* jobs have left the executor in a state that later jobs should not inherit (recycle.c) */
-    bool spoilt;
-    bool starved;               /* being spoilt, it could not load a plugin: the next executor loads it */
-    uint64_t started_usec;      /* when the executor was started, or the one that replaces a spoilt one */
+    struct recycling recycling;
     bool distrusted;            /* the executor sent invalid data and is being ended */
     bool unpumped;              /* more can be handed over in the next turn of the loop */
     uint32_t n_unrung;          /* jobs handed over since the executor's doorbell was last rung */
     struct event *bundle_timer; /* while there are bundles */
     bool finishing;             /* the executor was told to end and gets no more jobs */
-    char *unsafe;               /* why the executor cannot confine itself; NULL: it can */
-    char *failed;               /* why the last executor could not be started; NULL: it could, or that is not known */
-    uint64_t alone;           /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
-    bool useful;              /* the executor has ended a job, or is suspected because of a plugin */
-    struct domain *successor; /* while retiring: requeued jobs go here */
-    struct domain *standby;   /* the domain in which the next executor gets ready */
-    struct domain *standby_of; /* this is the standby of that domain */
-    uint32_t n_expected;       /* plugins that the standby still has to load */
-    struct probe *probe;       /* the executor only tries a file for a reload; else NULL */
-    /* of this executor: ended jobs; its first resident bytes; when its memory was last looked at */
-    uint64_t n_ended, resident_first, looked_usec;
+    char *unconfined;           /* why the executor cannot confine itself; NULL: it can */
+    char *start_error;          /* why the last executor could not be started; NULL: it could, or that is not known */
+    uint64_t only_function; /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
+    bool useful;            /* the executor has ended a job, or is suspected because of a plugin */
+    struct probe *probe;    /* the executor only tries a file for a reload; else NULL */
     struct health health;
-    struct list asks; /* unanswered parts of questions, the oldest first */
-    uint32_t n_asks;
-    uint32_t traced, traced_by;             /* number of the trace, 0: none; uid of the user that started it */
-    uint32_t n_trace_ended;                 /* executors that ended while traced */
-    uint32_t trace_ended[TRACE_ENDED];      /* numbers of the first of those */
-    uint32_t n_reports;                     /* reports of a trace that were not read yet */
-    struct list arenas;                     /* arenas that the executor has (arena.c), the last used at the end */
-    uint64_t arenas_used[RING_ARENAS / 64]; /* their places in the executor */
-    /* arenas sent so far: the source of numbers that are unique in an executor */
-    uint32_t n_arenas_shown;
-    struct list directs;        /* direct lanes into the executor */
-    struct event *direct_timer; /* armed while a direct call runs */
-    bool direct_armed;
-    uint64_t direct_waited_usec; /* when a client last reported that it waits */
+    struct queries queries;
+    struct domain_trace trace;
+    struct arenas arenas;
+    struct lanes lanes;
 };
 
 #define JOBS_FREELISTS 25u
 
-/* names.c: the names of plugins, each with its NUL. */
-struct names {
-    char *names;
-    size_t size;
-    uint64_t read_usec;     /* 0: never */
-    int fd;                 /* inotify, if watching */
-    bool watching, watched; /* watched: every directory is watched */
+/* Makes ids of jobs and batches: a time, and what nobody guesses. */
+struct id_maker {
+    uint64_t seed[2], n;
+};
+
+/* See jobs_realtime(). */
+struct realtime {
+    uint64_t offset_usec; /* CLOCK_REALTIME minus CLOCK_MONOTONIC at at_usec */
+    uint64_t at_usec;     /* CLOCK_MONOTONIC; 0: never looked at */
+};
+
+/* Watches that want progress. */
+struct progress {
+    struct list all;
+    struct list due; /* of those, the ones still to be looked at in this round */
+    struct event *timer;
 };
 
 struct jobs {
     struct jobs_options options;
-    struct hash by_id, users, by_key, lanes, gates;
-    struct hash bundles; /* by the id of the bundle's first job */
-    uint32_t n_bundled;  /* jobs in bundles */
-    struct list user_gates;
+    struct hash by_id, users, by_key;
+    struct hash flows; /* struct flow: of all queues */
+    struct gates gates;
+    struct bundles bundles;
     struct freelist free_requests;                     /* requests to the store */
     struct freelist free_jobs[JOBS_FREELISTS];         /* jobs, by size in malloc()'s steps of 16 bytes */
     uint64_t rate_nsec;                                /* for all users: see rate_wait() */
@@ -451,17 +448,11 @@ struct jobs {
     struct names names;
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
-    struct list waiting; /* domains that wait for a run slot (run-slots.c) */
-    uint64_t n_running;  /* jobs handed over */
-    /* hand-overs so far while there was a limit; run_slot_turns: turns of run slots, modulo AGEING_TURNS */
-    uint64_t n_placed;
-    uint32_t run_slot_turns;
-    struct list after_due;    /* struct awaited: ended, and the waiting jobs were not told yet */
-    struct list progress;     /* watches that want progress */
-    struct list progress_due; /* of those, the ones still to be looked at in this round */
-    struct list moved;        /* jobs of which the slowest reader has read or gone: see output_turn() */
-    struct list ends_due;     /* ended jobs that have watches that were not told yet: see ends_turn() */
-    struct event *progress_timer;
+    struct run_slots run_slots;
+    struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
+    struct progress progress;
+    struct list moved;            /* jobs of which the slowest reader has read or gone: see output_turn() */
+    struct list ends_due;         /* ended jobs that have watches that were not told yet: see ends_turn() */
     struct child_program program; /* the program of the executors */
     struct helper *helper;        /* NULL: executors run under wsd's uid */
     struct cgroups *cgroups;      /* NULL: executors run in wsd's cgroup */
@@ -471,32 +462,23 @@ struct jobs {
     struct event *store_event;
     struct hash keys;            /* struct policy by_key */
     struct due_clock boot, wall; /* dues after a span; dues at a time of day */
-    struct hash schedules;
-    uint32_t n_selections;      /* select.c: selections that walk over by_id */
-    struct hash batches;        /* by the second half of the id */
-    struct list batches_due;    /* batches that batches_turn() has to serve */
-    struct list batches_kept;   /* batches that have ended, the oldest end first */
-    struct list batch_progress; /* batch watches that want progress */
-    uint64_t last_schedule;     /* number on disk */
-    struct list stored, dead;   /* policies of ended durable jobs, in the order in which they go */
-    struct event *expiry_timer, *save_timer;
-    uint64_t n_configured;     /* number of times that the configuration was read */
-    uint64_t last_number;      /* the last number given to a job on disk */
-    uint64_t seed[2], n_ids;   /* for new ids */
-    uint64_t realtime_usec;    /* CLOCK_REALTIME minus CLOCK_MONOTONIC at realtime_at_usec */
-    uint64_t realtime_at_usec; /* CLOCK_MONOTONIC; 0: never looked at. See jobs_realtime() */
-    uint32_t next_executor, next_ask, next_trace;
-    uint32_t traced, traced_by; /* a trace of all domains, future ones too: its number, 0: none; uid */
-    struct orphans *orphans;    /* NULL: wsd gets no orphans */
-    uint32_t max_fd;            /* the highest descriptor that an input may have */
+    struct schedules schedules;
+    uint32_t n_selections; /* select.c: selections that walk over by_id */
+    struct batches batches;
+    struct results results;
+    uint64_t n_configured; /* number of times that the configuration was read */
+    uint64_t last_number;  /* the last number given to a job on disk */
+    struct id_maker ids;
+    struct realtime realtime;
+    uint32_t next_executor, next_query;
+    struct jobs_trace trace;
+    struct orphans *orphans; /* NULL: wsd gets no orphans */
+    uint32_t max_fd;         /* the highest descriptor that an input may have */
     bool draining;
-    bool drained, paused; /* by an administrator. drained: no new jobs; paused: no hand-over */
-    bool gates_due;       /* some job may leave a gate */
-    bool arriving;        /* many jobs are arriving: hand-over waits until all are there */
-    bool run_slots_due;   /* a waiting domain may get a run slot */
-    bool has_deferred;    /* some job is only on disk, for the next wsd */
-    bool untimed;         /* a needed timer could not be set for want of memory */
-    bool was_untimed;     /* that was logged */
+    bool arriving;     /* many jobs are arriving: hand-over waits until all are there */
+    bool has_deferred; /* some job is only on disk, for the next wsd */
+    bool untimed;      /* a needed timer could not be set for want of memory */
+    bool was_untimed;  /* that was logged */
 };
 
 /* job.c */

@@ -20,7 +20,7 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"
@@ -56,11 +56,11 @@ static uint64_t id_key(const uint8_t id[16])
 
 uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
 {
-    if (now_usec - jobs->realtime_at_usec >= REALTIME_USEC) {
-        jobs->realtime_at_usec = now_usec;
-        jobs->realtime_usec = clock_realtime_usec() - clock_monotonic_usec();
+    if (now_usec - jobs->realtime.at_usec >= REALTIME_USEC) {
+        jobs->realtime.at_usec = now_usec;
+        jobs->realtime.offset_usec = clock_realtime_usec() - clock_monotonic_usec();
     }
-    return now_usec + jobs->realtime_usec;
+    return now_usec + jobs->realtime.offset_usec;
 }
 
 /* 58 bits of time, so that ids sort by age, and 70 random bits, so that machines need not agree (as UUID version 7).
@@ -68,10 +68,10 @@ uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
  * successive jobs then are neighbours in the table, which saves most of them a cache miss. */
 void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
 {
-    uint64_t ms = now_usec / 1000, number = jobs->seed[0] + jobs->n_ids;
-    uint16_t usec = (uint16_t)(now_usec % 1000 << 6 | (hash_mix(jobs->seed[1] + jobs->n_ids) & 63));
+    uint64_t ms = now_usec / 1000, number = jobs->ids.seed[0] + jobs->ids.n;
+    uint16_t usec = (uint16_t)(now_usec % 1000 << 6 | (hash_mix(jobs->ids.seed[1] + jobs->ids.n) & 63));
 
-    jobs->n_ids++;
+    jobs->ids.n++;
     for (int i = 0; i < ID_TIME; i++)
         ret[i] = (uint8_t)(ms >> (40 - 8 * i));
     ret[6] = (uint8_t)(usec >> 8);
@@ -105,7 +105,7 @@ bool job_shown_to(const struct job *job, uint32_t uid)
 
 int job_name(struct jobs *jobs, struct job *job)
 {
-    return hash_insert(job->bundled ? &jobs->bundles : &jobs->by_id, &job->by_id, id_key(job->id));
+    return hash_insert(job->bundled ? &jobs->bundles.by_first : &jobs->by_id, &job->by_id, id_key(job->id));
 }
 
 struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
@@ -118,7 +118,7 @@ struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid
         if (memcmp(job->id, id, 16) == 0)
             return job_shown_to(job, uid) ? job : NULL;
     }
-    return jobs->bundles.n && bundles_find(jobs, id) ? job_find_shown(jobs, id, uid) : NULL;
+    return jobs->bundles.by_first.n && bundles_find(jobs, id) ? job_find_shown(jobs, id, uid) : NULL;
 }
 
 struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
@@ -133,13 +133,13 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
     struct jobs *jobs = userdata;
     struct list *l;
 
-    if (list_empty(&jobs->progress_due))
-        list_move_all(&jobs->progress_due, &jobs->progress);
-    for (uint32_t i = 0; i < PROGRESS_LOOKS && (l = list_pop_front(&jobs->progress_due)); i++) {
+    if (list_empty(&jobs->progress.due))
+        list_move_all(&jobs->progress.due, &jobs->progress.all);
+    for (uint32_t i = 0; i < PROGRESS_LOOKS && (l = list_pop_front(&jobs->progress.due)); i++) {
         struct watch *w = container_of(l, struct watch, progress);
         uint64_t done, total;
 
-        list_push_back(&jobs->progress, l);
+        list_push_back(&jobs->progress.all, l);
         if (w->job->state != JOB_RUNNING)
             continue;
         front_progress(&w->job->domain->executor->front, w->job->slot, &done, &total);
@@ -148,13 +148,13 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
             w->ops->progress(w, done, total);
         }
     }
-    if (!list_empty(&jobs->progress_due)) {
-        jobs_timer(jobs, jobs->progress_timer, 0);
+    if (!list_empty(&jobs->progress.due)) {
+        jobs_timer(jobs, jobs->progress.timer, 0);
         return;
     }
     batches_progress(jobs);
-    if (!list_empty(&jobs->progress) || !list_empty(&jobs->batch_progress))
-        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
+    if (!list_empty(&jobs->progress.all) || !list_empty(&jobs->batches.progress))
+        jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
 }
 
 void job_add_watch(struct job *job, struct watch *w)
@@ -170,9 +170,9 @@ void job_add_watch(struct job *job, struct watch *w)
     list_init(&w->progress);
     if (!w->wants_progress)
         return;
-    list_push_back(&jobs->progress, &w->progress);
-    if (!evtimer_pending(jobs->progress_timer, NULL))
-        jobs_timer(jobs, jobs->progress_timer, PROGRESS_USEC);
+    list_push_back(&jobs->progress.all, &w->progress);
+    if (!evtimer_pending(jobs->progress.timer, NULL))
+        jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
 }
 
 /* The highest descriptor that inputs may have: three quarters of what wsd may open. */
@@ -273,26 +273,26 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
         return -ENOMEM;
     jobs->options = *options;
     jobs->n_configured = 1;
-    if (getrandom(jobs->seed, sizeof(jobs->seed), 0) != (ssize_t)sizeof(jobs->seed)) {
+    if (getrandom(jobs->ids.seed, sizeof(jobs->ids.seed), 0) != (ssize_t)sizeof(jobs->ids.seed)) {
         free(jobs);
         return -EIO;
     }
     jobs->max_fd = max_fd();
     list_init(&jobs->domains);
-    list_init(&jobs->waiting);
-    list_init(&jobs->progress);
-    list_init(&jobs->progress_due);
+    list_init(&jobs->run_slots.waiting);
+    list_init(&jobs->progress.all);
+    list_init(&jobs->progress.due);
     list_init(&jobs->moved);
     list_init(&jobs->ends_due);
-    list_init(&jobs->user_gates);
+    list_init(&jobs->gates.of_users);
     list_init(&jobs->after_due);
-    list_init(&jobs->batches_due);
-    list_init(&jobs->batches_kept);
-    list_init(&jobs->batch_progress);
-    jobs->progress_timer = evtimer_new(options->base, on_progress, jobs);
+    list_init(&jobs->batches.due);
+    list_init(&jobs->batches.kept);
+    list_init(&jobs->batches.progress);
+    jobs->progress.timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = program_of(options);
     jobs->boot.fd = jobs->wall.fd = -1;
-    int r = kept_init(jobs) == 0 && jobs->progress_timer ? start_clocks(jobs) : -ENOMEM;
+    int r = kept_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
     if (r == 0)
         r = start_cgroups(options->cgroups, &jobs->cgroups);
     if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
@@ -305,8 +305,8 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
         helper_free(jobs->helper);
         orphans_free(jobs->orphans);
         kept_deinit(jobs);
-        if (jobs->progress_timer)
-            event_free(jobs->progress_timer);
+        if (jobs->progress.timer)
+            event_free(jobs->progress.timer);
         due_deinit(&jobs->boot);
         due_deinit(&jobs->wall);
         cgroups_unref(jobs->cgroups);
@@ -399,14 +399,14 @@ struct jobs *jobs_free(struct jobs *jobs)
     breaker_deinit(&jobs->breakers);
     names_deinit(&jobs->names);
     hash_deinit(&jobs->by_id);
-    hash_deinit(&jobs->bundles);
+    hash_deinit(&jobs->bundles.by_first);
     hash_deinit(&jobs->by_key);
-    hash_deinit(&jobs->lanes);
+    hash_deinit(&jobs->flows);
     hash_deinit(&jobs->keys);
     kept_deinit(jobs);
     due_deinit(&jobs->boot);
     due_deinit(&jobs->wall);
-    event_free(jobs->progress_timer);
+    event_free(jobs->progress.timer);
     remains_wait();
     freelist_deinit(&jobs->free_requests);
     for (size_t i = 0; i < JOBS_FREELISTS; i++)
@@ -458,7 +458,7 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
     *ret_code = CODE_BUSY;
     if (jobs->draining)
         return "wsd is draining and takes no new jobs";
-    if (jobs->drained)
+    if (jobs->gates.drained)
         return "wsd was drained by `wsctl drain` and takes no new jobs until `wsctl resume`";
     if (r->batch && batch_refuses(r->batch)) {
         *ret_code = CODE_CANCELLED;
@@ -616,7 +616,7 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
     struct plugin_function *f =
         plain && place->plugin->state == PLUGIN_READY ? plugin_find_function(place->plugin, r->function) : NULL;
 
-    return f && f->plain == jobs->n_configured ? f : NULL;
+    return f && f->cacheable == jobs->n_configured ? f : NULL;
 }
 
 /* Finds the domain, plugin and function, if all are known; makes nothing, since the jobs may be refused. */
@@ -743,7 +743,7 @@ uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n,
     uint32_t i = 0, n_pumped = 0;
 
     id_make(jobs, jobs_realtime(jobs, place.now_usec), id);
-    jobs->n_ids += n - 1;
+    jobs->ids.n += n - 1;
     memcpy(ret_id, id, sizeof(id));
     r->id = id;
     list_init(&w->bundles);
@@ -932,8 +932,8 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->untimed || jobs->gates_due || jobs->run_slots_due || !list_empty(&jobs->after_due) ||
-        !list_empty(&jobs->batches_due) || !list_empty(&jobs->moved) || !list_empty(&jobs->ends_due) ||
+    if (jobs->untimed || jobs->gates.due || jobs->run_slots.due || !list_empty(&jobs->after_due) ||
+        !list_empty(&jobs->batches.due) || !list_empty(&jobs->moved) || !list_empty(&jobs->ends_due) ||
         (jobs->store && store_posted(jobs->store)))
         return false;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
@@ -958,7 +958,7 @@ bool jobs_have_told(const struct jobs *jobs)
 uint64_t jobs_weight(const struct jobs *jobs)
 {
     return (jobs->by_id.n + jobs->counters.n_open) * JOB_WEIGHT + jobs->counters.n_bytes +
-           jobs->schedules.n * SCHEDULE_WEIGHT;
+           jobs->schedules.by_name.n * SCHEDULE_WEIGHT;
 }
 
 bool jobs_shrink(struct jobs *jobs)
@@ -968,8 +968,8 @@ bool jobs_shrink(struct jobs *jobs)
     for (size_t i = 0; i < JOBS_FREELISTS; i++)
         freelist_deinit(&jobs->free_jobs[i]);
     freelist_deinit(&jobs->free_requests);
-    return hash_shrink(&jobs->by_id, SHRINK_BUCKETS) || hash_shrink(&jobs->bundles, SHRINK_BUCKETS) ||
-           hash_shrink(&jobs->keys, SHRINK_BUCKETS) || hash_shrink(&jobs->lanes, SHRINK_BUCKETS);
+    return hash_shrink(&jobs->by_id, SHRINK_BUCKETS) || hash_shrink(&jobs->bundles.by_first, SHRINK_BUCKETS) ||
+           hash_shrink(&jobs->keys, SHRINK_BUCKETS) || hash_shrink(&jobs->flows, SHRINK_BUCKETS);
 }
 
 void jobs_awake(struct jobs *jobs)
@@ -1012,8 +1012,8 @@ void jobs_set_limits(struct jobs *jobs, const struct jobs_limits *limits)
         forget_rates(jobs);
     jobs->options.limits = *limits;
     jobs->n_configured++;
-    jobs->gates_due = true; /* all domains look at their queues */
-    jobs->run_slots_due = true;
+    jobs->gates.due = true; /* all domains look at their queues */
+    jobs->run_slots.due = true;
     lanes_review(jobs);
 }
 
@@ -1030,7 +1030,7 @@ int jobs_set_user_limits(struct jobs *jobs, uint32_t uid, const struct jobs_limi
         user->rate_nsec = 0;
     free(user->own_limits);
     user->own_limits = own;
-    jobs->gates_due = true;
+    jobs->gates.due = true;
     lanes_review(jobs);
     return 0;
 }
@@ -1057,6 +1057,6 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
 {
     *ret = jobs->counters;
-    ret->n_traces = ask_traces(jobs);
+    ret->n_traces = query_traces(jobs);
     lanes_count(jobs, ret);
 }

@@ -160,7 +160,7 @@ struct jobs_options {
 
 struct jobs_counters {
     uint64_t submitted, bundled, refused, succeeded, failed, cancelled, timed_out, crashed, interrupted, rerun;
-    uint64_t executors_started, executors_died, liars;
+    uint64_t executors_started, executors_died, executors_distrusted;
     uint64_t n_open; /* now, not in a final state */
     uint64_t n_queued, n_handed, n_kept, n_executors;
     uint64_t n_bytes;          /* bytes charged to all users */
@@ -506,7 +506,7 @@ static inline bool jobs_schedule_is_name(const char *name)
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
 void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by); /* the same for the followed job */
 
-/* A question about plugins, embedded in the asker's object. Each answer is a call; the last has info NULL. */
+/* A query about plugins, embedded in the asker's object. Each answer is a call; the last has info NULL. */
 struct plugin_info {
     const char *name, *version, *help, *path, *error;
     const struct plugin_function_info {
@@ -594,7 +594,7 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
 #define JOBS_ASK_USEC 10000000u /* an executor that has not answered by then is skipped */
 #define JOBS_ASKS     64u       /* unanswered questions of one executor */
 
-enum jobs_ask {
+enum jobs_query {
     JOBS_WORKERS = 1, /* the counters of each worker */
     /* sets the number of workers to `argument`, in new executors too; the caller checks for an administrator */
     JOBS_SET_WORKERS = 2,
@@ -629,23 +629,23 @@ struct executor_answer {
     struct trace_report *report; /* NULL, or owned by the receiver, which frees it */
 };
 
-/* A question, embedded in the asker's object, zeroed except for the calls. */
-struct executor_question {
+/* A query, embedded in the asker's object, zeroed except for the calls. */
+struct executor_query {
     struct list parts;
     struct event *timer;
     bool asking;    /* done has not been called */
     uint32_t trace; /* TRACE_START: number of the trace, for jobs_trace_drop() */
-    void (*worker)(struct executor_question *q, uint32_t executor, const struct worker_info *info); /* WORKERS */
+    void (*worker)(struct executor_query *q, uint32_t executor, const struct worker_info *info); /* WORKERS */
     /* after the calls of worker for this executor */
-    void (*answer)(struct executor_question *q, const struct executor_answer *a);
-    void (*done)(struct executor_question *q); /* the last call, perhaps from jobs_ask() itself */
+    void (*answer)(struct executor_query *q, const struct executor_answer *a);
+    void (*done)(struct executor_query *q); /* the last call, perhaps from jobs_query() itself */
 };
 
 /* Returns 0: done will be called; -EACCES; -EBUSY (another trace is under way, or not read yet); -ENOENT (this user has
  * no trace); -EINVAL; -ENOMEM. */
-int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argument, struct executor_question *q);
-/* Forgets the question: no more calls. */
-void jobs_ask_forget(struct executor_question *q);
+int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t argument, struct executor_query *q);
+/* Forgets the query: no more calls. */
+void jobs_query_forget(struct executor_query *q);
 /* Ends this trace, if it is still under way, and discards it. */
 void jobs_trace_drop(struct jobs *jobs, uint32_t number);
 /* For the configuration: as JOBS_SET_WORKERS, without an answer. */
@@ -653,13 +653,13 @@ void jobs_set_workers(struct jobs *jobs, uint32_t workers);
 
 /* --- direct lanes ------------------------------------------------------------------------------------------------ */
 
-struct direct;
+struct lane;
 
 /* The user of a direct lane, embedded in the caller's object. The caller zeroes it and sets ops before it hands it
  * in. */
 struct lane_user {
     const struct lane_ops *ops;
-    struct direct *lane; /* NULL: none */
+    struct lane *lane; /* NULL: none */
 };
 
 struct lane_ops {
@@ -671,7 +671,7 @@ struct lane_ops {
     void (*gone)(struct lane_user *u, int code, const char *text);
 };
 
-/* A question for the number of a function; embedded in the asker's object. */
+/* A query for the number of a function; embedded in the asker's object. */
 struct lane_bind {
     struct plugin_query query; /* private, like all fields except answer, number and idempotent */
     struct list link;

@@ -40,8 +40,8 @@ struct bound {
     bool idempotent; /* also of what was bound last: calls of it may still run */
 };
 
-struct direct {
-    struct list link; /* domain->directs */
+struct lane {
+    struct list link; /* domain->lanes.all */
     struct domain *domain;
     struct user *user;
     struct lane_user *holder; /* NULL: closed; the executor has not let go of it yet */
@@ -56,19 +56,19 @@ struct direct {
     struct bound bounds[LANE_BINDS];
 };
 
-static struct up_lane *up_of(const struct direct *l)
+static struct up_lane *up_of(const struct lane *l)
 {
     return &l->domain->executor->front.up->lanes[l->number];
 }
 
-static bool is_running(const struct direct *l)
+static bool is_running(const struct lane *l)
 {
     return atomic_load_explicit(&up_of(l)->running, memory_order_seq_cst) != 0;
 }
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
 
-static void unbind(struct direct *l, uint32_t number)
+static void unbind(struct lane *l, uint32_t number)
 {
     struct bound *b = &l->bounds[number];
 
@@ -86,7 +86,7 @@ static void answer_bind(struct lane_bind *b, int code, const char *text)
     b->answer(b, code, text);
 }
 
-static void revoke_all(struct direct *l)
+static void revoke_all(struct lane *l)
 {
     for (uint32_t i = 0; i < LANE_BINDS; i++)
         unbind(l, i);
@@ -95,16 +95,16 @@ static void revoke_all(struct direct *l)
 }
 
 /* Every lane of the jobs; each may free the one that it is given. */
-#define for_each_direct(l, d)                                                                                          \
-    list_for_each_safe (link_, next_, &(d)->directs)                                                                   \
-        for (struct direct *l = container_of(link_, struct direct, link); l; l = NULL)
+#define for_each_lane(l, d)                                                                                            \
+    list_for_each_safe (link_, next_, &(d)->lanes.all)                                                                 \
+        for (struct lane *l = container_of(link_, struct lane, link); l; l = NULL)
 #define for_each_domain(d, jobs)                                                                                       \
     list_for_each_entry (struct domain, entry, &(jobs)->domains, link)                                                 \
         for (struct domain *d = entry; d; d = NULL)
 
 void lanes_stale(const struct plugin *p)
 {
-    for_each_direct(l, p->domain)
+    for_each_lane(l, p->domain)
     {
         for (uint32_t i = 0; i < LANE_BINDS; i++)
             if (l->bounds[i].plugin == p)
@@ -126,12 +126,12 @@ static uint32_t credit_of(const struct jobs *jobs, const struct user *user)
 {
     uint64_t limit = user_limits(jobs, user)->jobs_per_user;
 
-    if (counted(jobs, user) || jobs->draining || jobs->drained || jobs->paused || user->n_direct >= limit)
+    if (counted(jobs, user) || jobs->draining || jobs->gates.drained || jobs->gates.paused || user->n_direct >= limit)
         return 0;
     return (uint32_t)MIN(limit - user->n_direct, (uint64_t)LANE_SLOTS);
 }
 
-static void set_credit(struct direct *l, uint32_t credit)
+static void set_credit(struct lane *l, uint32_t credit)
 {
     l->user->n_direct += credit - l->credit;
     l->credit = credit;
@@ -140,7 +140,7 @@ static void set_credit(struct direct *l, uint32_t credit)
 
 /* --- the end of a lane -------------------------------------------------------------------------------------------- */
 
-static void free_direct(struct direct *l)
+static void free_lane(struct lane *l)
 {
     struct jobs *jobs = l->domain->jobs;
 
@@ -159,7 +159,7 @@ static void free_direct(struct direct *l)
     free(l);
 }
 
-static void tell_gone(struct direct *l, int code, const char *text)
+static void tell_gone(struct lane *l, int code, const char *text)
 {
     struct lane_user *u = TAKE(l->holder);
 
@@ -170,7 +170,7 @@ static void tell_gone(struct direct *l, int code, const char *text)
 }
 
 /* Closes a lane of which the client has gone. */
-static void close_direct(struct direct *l)
+static void close_lane(struct lane *l)
 {
     struct control c = {.kind = CONTROL_LANE_CLOSE, .number = l->number};
 
@@ -184,12 +184,12 @@ static void close_direct(struct direct *l)
 
 void jobs_lane_close(struct lane_user *u)
 {
-    struct direct *l = TAKE(u->lane);
+    struct lane *l = TAKE(u->lane);
 
     if (!l)
         return;
     l->holder = NULL;
-    close_direct(l);
+    close_lane(l);
 }
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
@@ -204,7 +204,7 @@ static uint32_t number_take(struct domain *d, const struct user *user)
     uint64_t used = 0;
     uint32_t n = 0;
 
-    for_each_direct(l, d)
+    for_each_lane(l, d)
     {
         used |= UINT64_C(1) << l->number;
         n += l->user == user;
@@ -215,7 +215,7 @@ static uint32_t number_take(struct domain *d, const struct user *user)
 /* NULL, or why not now. */
 static const char *refusal(const struct jobs *jobs, struct domain *d, const struct user *user, uint32_t number)
 {
-    if (jobs->draining || jobs->drained || jobs->paused)
+    if (jobs->draining || jobs->gates.drained || jobs->gates.paused)
         return "wsd is draining, or paused";
     if (!d->executor || d->finishing || d->distrusted || d->executor->killed)
         return "no executor";
@@ -228,7 +228,7 @@ static const char *refusal(const struct jobs *jobs, struct domain *d, const stru
 }
 
 /* To the executor. -ENAMETOOLONG, or it is dying. */
-static int hand_over(struct direct *l)
+static int hand_over(struct lane *l)
 {
     bool same_user = l->user->uid == l->domain->jobs->options.own_uid;
     struct control grant = {.kind = CONTROL_LANE_GRANT, .number = l->number};
@@ -261,7 +261,7 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
     const char *why = refusal(jobs, d, user, number);
     if (why)
         return why;
-    struct direct *l = calloc(1, sizeof(*l));
+    struct lane *l = calloc(1, sizeof(*l));
     if (!l)
         return "out of memory";
     if (lane_front_init(&l->front) < 0) {
@@ -273,12 +273,12 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
     l->number = number;
     l->directory = directory_ref(directory);
     list_init(&l->binding);
-    list_push_back(&d->directs, &l->link);
+    list_push_back(&d->lanes.all, &l->link);
     jobs->counters.n_lanes++;
     set_credit(l, credit_of(jobs, user));
     int r = hand_over(l);
     if (r < 0) {
-        free_direct(l);
+        free_lane(l);
         return r == -ENAMETOOLONG ? "the working directory's path is too long for a lane" : "no executor";
     }
     l->holder = u;
@@ -289,7 +289,7 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
 /* --- binding ------------------------------------------------------------------------------------------------------ */
 
 /* RING_NONE: too many, or no memory. */
-static uint32_t bind_take(struct direct *l, const struct plugin *p, const struct plugin_function *f)
+static uint32_t bind_take(struct lane *l, const struct plugin *p, const struct plugin_function *f)
 {
     _cleanup_(freep) char *name = NULL;
 
@@ -305,7 +305,7 @@ static uint32_t bind_take(struct direct *l, const struct plugin *p, const struct
 }
 
 /* NULL, or why it cannot be called so. */
-static const char *unfit(const struct jobs *jobs, const struct direct *l, const struct plugin *p,
+static const char *unfit(const struct jobs *jobs, const struct lane *l, const struct plugin *p,
                          const struct plugin_function *f, int *ret_code)
 {
     const struct breaker *s;
@@ -330,7 +330,7 @@ static const char *unfit(const struct jobs *jobs, const struct direct *l, const 
 
 static void bind_found(struct lane_bind *b, struct plugin *p)
 {
-    struct direct *l = b->user->lane;
+    struct lane *l = b->user->lane;
     struct jobs *jobs = l->domain->jobs;
     const struct jobs_options *o = &jobs->options;
     struct plugin_function *f = plugin_find_function(p, b->function);
@@ -373,7 +373,7 @@ static void bind_found(struct lane_bind *b, struct plugin *p)
 static void on_plugin(struct plugin_query *q, const struct plugin_info *info, int error)
 {
     struct lane_bind *b = container_of(q, struct lane_bind, query);
-    struct direct *l = b->user->lane; /* its end would have answered */
+    struct lane *l = b->user->lane; /* its end would have answered */
     struct plugin *p = plugin_find(l->domain, b->request);
 
     if (error)
@@ -387,7 +387,7 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
 
 int jobs_lane_bind(struct lane_user *u, const char *plugin, const char *function, struct lane_bind *b)
 {
-    struct direct *l = u->lane;
+    struct lane *l = u->lane;
 
     list_init(&b->link);
     list_init(&b->query.link);
@@ -417,22 +417,22 @@ void jobs_lane_forget(struct lane_bind *b)
 
 /* --- the executor's word ------------------------------------------------------------------------------------------ */
 
-static struct direct *find(struct domain *d, uint32_t number)
+static struct lane *find(struct domain *d, uint32_t number)
 {
-    for_each_direct(l, d) if (l->number == number) return l;
+    for_each_lane(l, d) if (l->number == number) return l;
     return NULL;
 }
 
-static void was_opened(struct direct *l, uint32_t error)
+static void was_opened(struct lane *l, uint32_t error)
 {
     if (error && l->open) { /* its client has broken a rule */
         log_event(LOG_KIND_CONNECTION, LOG_INFO, &(struct log_about){.uid = &l->user->uid},
                   "direct lane of uid %u is closed: its client rings without a call", l->user->uid);
         tell_gone(l, CODE_BUSY, "rings without a call");
-        close_direct(l);
+        close_lane(l);
     } else if (error) {
         tell_gone(l, CODE_BUSY, "the executor cannot have direct lanes");
-        free_direct(l);
+        free_lane(l);
     } else if (!l->open) {
         l->open = true;
         if (l->holder)
@@ -441,7 +441,7 @@ static void was_opened(struct direct *l, uint32_t error)
     }
 }
 
-static void was_bound(struct direct *l, uint32_t number, uint32_t error)
+static void was_bound(struct lane *l, uint32_t number, uint32_t error)
 {
     list_for_each_entry_safe (struct lane_bind, b, after_b, &l->binding, link) {
         if (!b->told || b->number != number)
@@ -449,24 +449,24 @@ static void was_bound(struct direct *l, uint32_t number, uint32_t error)
         if (!error && l->bounds[number].plugin)
             lane_front_allow(&l->front, number, true);
         answer_bind(b, error || !l->bounds[number].plugin ? CODE_BUSY : 0, "not now");
-        return; /* one answer a question */
+        return; /* one answer a query */
     }
 }
 
 void lanes_control(struct domain *d, const struct control *c)
 {
-    struct direct *l = find(d, c->number);
+    struct lane *l = find(d, c->number);
 
     if (!l)
-        liar(d, "nonsense about a direct lane");
+        domain_distrust(d, "nonsense about a direct lane");
     else if (c->functions == LANED_OPEN)
         was_opened(l, c->error);
     else if (c->functions == LANED_CLOSED && !l->holder)
-        free_direct(l);
+        free_lane(l);
     else if (c->functions < LANE_BINDS)
         was_bound(l, c->functions, c->error);
     else
-        liar(d, "nonsense about a direct lane");
+        domain_distrust(d, "nonsense about a direct lane");
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------------ */
@@ -475,30 +475,30 @@ static void arm(struct domain *d)
 {
     struct timeval t = {.tv_usec = TICK_USEC};
 
-    d->direct_armed = evtimer_add(d->direct_timer, &t) == 0;
+    d->lanes.armed = evtimer_add(d->lanes.timer, &t) == 0;
 }
 
 void lanes_watch(struct domain *d)
 {
     atomic_store_explicit(&d->executor->front.up->lanes_watched, 1, memory_order_seq_cst);
-    if (!d->direct_armed)
+    if (!d->lanes.armed)
         arm(d);
 }
 
 void lanes_belled(struct domain *d)
 {
-    if (d->executor && !d->direct_armed && !list_empty(&d->directs) &&
+    if (d->executor && !d->lanes.armed && !list_empty(&d->lanes.all) &&
         atomic_load_explicit(&d->executor->front.up->lanes_watched, memory_order_relaxed))
         arm(d);
 }
 
 void jobs_lane_waits(struct lane_user *u)
 {
-    struct direct *l = u->lane;
+    struct lane *l = u->lane;
 
     if (!l || !l->open)
         return;
-    l->domain->direct_waited_usec = clock_monotonic_usec();
+    l->domain->lanes.waited_usec = clock_monotonic_usec();
     lanes_watch(l->domain);
     health_busy(l->domain);
 }
@@ -508,18 +508,18 @@ bool lanes_running(const struct domain *d)
     bool running = false;
 
     if (d->executor)
-        for_each_direct(l, d) running |= is_running(l);
+        for_each_lane(l, d) running |= is_running(l);
     return running;
 }
 
 bool lanes_wait(const struct domain *d)
 {
-    return d->direct_armed ||
-           (!list_empty(&d->directs) && clock_monotonic_usec() - d->direct_waited_usec < WAITED_USEC);
+    return d->lanes.armed ||
+           (!list_empty(&d->lanes.all) && clock_monotonic_usec() - d->lanes.waited_usec < WAITED_USEC);
 }
 
 /* Calls that have run so far beyond their time that they evidently ignore it. */
-static uint64_t overdue(const struct direct *l, uint64_t now)
+static uint64_t overdue(const struct lane *l, uint64_t now)
 {
     uint64_t grace = l->domain->jobs->options.limits.grace_usec, late = 0;
 
@@ -537,7 +537,7 @@ static uint64_t overdue(const struct direct *l, uint64_t now)
 }
 
 /* A rebuilt plugin is noticed as by a submit. */
-static void look_at_files(struct direct *l)
+static void look_at_files(struct lane *l)
 {
     for (uint32_t i = 0; i < LANE_BINDS; i++)
         if (l->bounds[i].plugin)
@@ -545,15 +545,15 @@ static void look_at_files(struct direct *l)
 }
 
 /* Whether something runs, or did since the last look. */
-static bool look(struct direct *l, uint64_t now)
+static bool look(struct lane *l, uint64_t now)
 {
     uint64_t begun = atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
     bool moved = begun != l->begun, running = is_running(l);
 
-    l->domain->n_ended += begun - l->begun;
+    l->domain->recycling.n_ended += begun - l->begun;
     if (moved)
         /* a death without a note may then not be blamed on a function as one that ran alone */
-        l->domain->alone = DOMAIN_MIXED;
+        l->domain->only_function = DOMAIN_MIXED;
     l->begun = begun;
     if (moved)
         look_at_files(l);
@@ -572,17 +572,17 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec();
     bool any = false;
 
-    d->direct_armed = false;
+    d->lanes.armed = false;
     if (!d->executor)
         return;
-    for_each_direct(l, d) any |= look(l, now);
+    for_each_lane(l, d) any |= look(l, now);
     any |= lanes_wait(d);
     if (!any) {
         /* seq_cst store before the look: partner is announce() in executor/lane.c */
         atomic_store_explicit(&d->executor->front.up->lanes_watched, 0, memory_order_seq_cst);
         if (lanes_running(d))
             lanes_watch(d);
-        else if (d->successor && !d->n_handed)
+        else if (d->recycling.successor && !d->n_handed)
             domain_finish(d);
         else
             domain_rest(d);
@@ -595,16 +595,16 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
 
 int lanes_init(struct domain *d)
 {
-    list_init(&d->directs);
-    d->direct_timer = evtimer_new(d->jobs->options.base, on_tick, d);
-    return d->direct_timer ? 0 : -ENOMEM;
+    list_init(&d->lanes.all);
+    d->lanes.timer = evtimer_new(d->jobs->options.base, on_tick, d);
+    return d->lanes.timer ? 0 : -ENOMEM;
 }
 
 /* --- when everything changes -------------------------------------------------------------------------------------- */
 
 void lanes_revoke(struct domain *d)
 {
-    for_each_direct(l, d)
+    for_each_lane(l, d)
     {
         revoke_all(l);
         set_credit(l, 0);
@@ -617,11 +617,11 @@ void lanes_review(struct jobs *jobs)
         return;
     for_each_domain(d, jobs)
     {
-        for_each_direct(l, d)
+        for_each_lane(l, d)
         {
             revoke_all(l);
             set_credit(l, 0);
-            if (l->holder && !d->finishing && !d->successor)
+            if (l->holder && !d->finishing && !d->recycling.successor)
                 set_credit(l, credit_of(jobs, l->user));
         }
     }
@@ -629,15 +629,15 @@ void lanes_review(struct jobs *jobs)
 
 void lanes_swap(struct domain *d, struct domain *n)
 {
-    for_each_direct(l, d)
+    for_each_lane(l, d)
     {
         revoke_all(l);
         set_credit(l, 0);
         list_remove(&l->link);
         l->domain = n;
-        list_push_back(&n->directs, &l->link);
+        list_push_back(&n->lanes.all, &l->link);
     }
-    if (!list_empty(&n->directs))
+    if (!list_empty(&n->lanes.all))
         lanes_watch(n);
 }
 
@@ -647,7 +647,7 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
     {
         if (!d->executor)
             continue;
-        for_each_direct(l, d)
+        for_each_lane(l, d)
         {
             ret->direct_calls += atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
             ret->direct_cpu_usec += atomic_load_explicit(&up_of(l)->cpu_usec, memory_order_relaxed);
@@ -659,7 +659,7 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
 /* --- death -------------------------------------------------------------------------------------------------------- */
 
 /* The function of this call, as the executor reports it; NULL: unknown. */
-static const struct bound *bound_of(const struct direct *l, uint32_t slot, uint32_t generation)
+static const struct bound *bound_of(const struct lane *l, uint32_t slot, uint32_t generation)
 {
     const struct up_direct *u = &up_of(l)->calls[slot];
     uint32_t bind = atomic_load_explicit(&u->bind, memory_order_relaxed);
@@ -669,7 +669,7 @@ static const struct bound *bound_of(const struct direct *l, uint32_t slot, uint3
     return &l->bounds[bind];
 }
 
-static enum lane_outcome verdict(struct direct *l, uint32_t slot, uint32_t generation, const struct lanes_death *death,
+static enum lane_outcome verdict(struct lane *l, uint32_t slot, uint32_t generation, const struct lanes_death *death,
                                  const char **ret_text)
 {
     const struct bound *b = bound_of(l, slot, generation);
@@ -684,7 +684,7 @@ static enum lane_outcome verdict(struct direct *l, uint32_t slot, uint32_t gener
     return b && b->idempotent ? LANE_AGAIN : LANE_INTERRUPTED;
 }
 
-static void judge(struct direct *l, uint32_t slot, const struct lanes_death *death)
+static void judge(struct lane *l, uint32_t slot, const struct lanes_death *death)
 {
     struct jobs_counters *n = &l->domain->jobs->counters;
     uint32_t generation;
@@ -709,7 +709,7 @@ static void judge(struct direct *l, uint32_t slot, const struct lanes_death *dea
 }
 
 /* Counts the crash of the call that the fault note names against its function, whatever its client reports now. */
-static void blame(struct direct *l, const struct lanes_death *death)
+static void blame(struct lane *l, const struct lanes_death *death)
 {
     uint32_t first = ring_lane_slot(l->number, 0);
     const struct fault_note *n = death->note;
@@ -731,7 +731,7 @@ bool lanes_gone(struct domain *d, const struct lanes_death *death)
 {
     bool explained = false;
 
-    for_each_direct(l, d)
+    for_each_lane(l, d)
     {
         explained |= l->overdue != 0;
         blame(l, death);
@@ -739,10 +739,10 @@ bool lanes_gone(struct domain *d, const struct lanes_death *death)
         for (uint32_t i = 0; i < LANE_SLOTS; i++)
             judge(l, i, death);
         tell_gone(l, 0, death->how);
-        free_direct(l);
+        free_lane(l);
     }
-    if (d->direct_armed)
-        evtimer_del(d->direct_timer);
-    d->direct_armed = false;
+    if (d->lanes.armed)
+        evtimer_del(d->lanes.timer);
+    d->lanes.armed = false;
     return explained;
 }

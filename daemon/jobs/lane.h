@@ -5,7 +5,27 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct control;
+struct domain;
+struct fault_note;
+struct jobs;
+struct jobs_counters;
+struct plugin;
+
+struct event;
+
+/* Direct lanes into the executor of a domain. */
+struct lanes {
+    struct list all;
+    struct event *timer; /* armed while a direct call runs */
+    bool armed;
+    uint64_t waited_usec; /* when a client last reported that it waits */
+};
 
 struct lanes_death {
     const struct fault_note *note; /* NULL: none */

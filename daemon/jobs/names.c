@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "jobs/job.h"
 
 /* for which the list is good where the kernel says what changes: it does not see other machines' doings */
 #define WATCHED_USEC   1000000u

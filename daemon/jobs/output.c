@@ -140,7 +140,7 @@ void output_add_chunk(struct job *job, const struct front_completion *c)
                 (buffered(job) >= JOBS_OUTPUT_WINDOW || (m && !list_empty(&m->held)));
 
     if (slow && m->held_chunks + c->run > RING_JOB_CHUNKS) { /* more than it may have: the same again and again */
-        liar(job->domain, "more output than a job may have on its way");
+        domain_distrust(job->domain, "more output than a job may have on its way");
         return;
     }
     struct held *h = slow ? malloc(sizeof(*h)) : NULL;

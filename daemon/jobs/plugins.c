@@ -144,7 +144,7 @@ struct plugin *plugin_loading(struct domain *d)
 {
     struct plugin *first = NULL;
 
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (p->state == PLUGIN_LOADING && (!first || p->load_order < first->load_order))
             first = p;
     }
@@ -272,13 +272,13 @@ bool plugin_forgettable(const struct plugin *p)
 static bool is_unused(const struct plugin *p)
 {
     return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload &&
-           !reload_tries(p) && !p->domain->standby && !p->domain->standby_of && list_empty(&p->waiting) &&
-           list_empty(&p->queries);
+           !reload_tries(p) && !p->domain->recycling.standby && !p->domain->recycling.standby_of &&
+           list_empty(&p->waiting) && list_empty(&p->queries);
 }
 
 void plugins_forget_looked(struct domain *d)
 {
-    list_for_each_entry_safe (struct plugin, p, after_p, &d->plugins, link) {
+    list_for_each_entry_safe (struct plugin, p, after_p, &d->plugins.all, link) {
         if (p->looked && is_unused(p))
             plugin_free(p);
     }
@@ -288,7 +288,7 @@ static void forget_least_used(struct domain *d)
 {
     struct plugin *least = NULL;
 
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (is_unused(p) && (!least || p->used < least->used))
             least = p;
     }
@@ -298,7 +298,7 @@ static void forget_least_used(struct domain *d)
 /* Entries of older files are dropped with the executor that has them, so an idle executor is ended now. */
 static void forget_stale_loads(struct domain *d)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (p->stale && p->state == PLUGIN_READY && !p->n_jobs && !d->n_handed && !plugin_loading(d)) {
             domain_finish(d);
             return;
@@ -312,7 +312,7 @@ static uint32_t number_take(struct domain *d)
 {
     bool used[JOBS_PLUGINS] = {false};
 
-    list_for_each_entry (struct plugin, plugin, &d->plugins, link)
+    list_for_each_entry (struct plugin, plugin, &d->plugins.all, link)
         used[plugin->number] = true;
     for (uint32_t i = 0; i < JOBS_PLUGINS; i++)
         if (!used[i])
@@ -325,7 +325,7 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     uint32_t number = number_take(d);
 
     if (number == RING_NONE) {
-        list_for_each_safe (l, n, &d->plugins)
+        list_for_each_safe (l, n, &d->plugins.all)
             if (plugin_forgettable(container_of(l, struct plugin, link)))
                 plugin_free(container_of(l, struct plugin, link));
         plugins_forget_looked(d);
@@ -355,13 +355,13 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     }
     p->domain = d;
     p->number = number;
-    list_push_back(&d->plugins, &p->link);
+    list_push_back(&d->plugins.all, &p->link);
     return p;
 }
 
 struct plugin *plugin_find(struct domain *d, const char *request)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (!p->stale && !p->reload && strcmp(p->request, request) == 0)
             return p;
     }
@@ -396,12 +396,12 @@ struct plugin *plugin_get(struct domain *d, const char *request)
 
     if (p) {
         p->looked = false;
-        p->used = ++d->n_used;
+        p->used = ++d->plugins.n_used;
     }
     return p;
 }
 
-/* For a question only. */
+/* For a query only. */
 static struct plugin *look(struct domain *d, const char *request)
 {
     struct plugin *known = plugin_find(d, request), *p;
@@ -418,7 +418,7 @@ void plugin_load(struct plugin *p)
     struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
     struct domain *d = p->domain;
 
-    if (p->state != PLUGIN_UNKNOWN || d->starved)
+    if (p->state != PLUGIN_UNKNOWN || d->recycling.starved)
         return;
     if (domain_start(d) < 0) {
         plugin_failed(p, EAGAIN, domain_failure(d));
@@ -430,7 +430,7 @@ void plugin_load(struct plugin *p)
     memcpy(c.text, p->request, c.text_size);
     p->state = PLUGIN_LOADING;
     p->n_announced = 0;
-    p->load_order = ++d->n_loads;
+    p->load_order = ++d->plugins.n_loads;
     load_timer_set(d);
     log_debug("plugin %s: executor %u is to load it", p->request, d->executor->number);
     executor_send(d->executor, &c, -1); /* a failure means that it is dying: plugin_executor_gone follows */
@@ -494,7 +494,7 @@ static void described(struct plugin *p)
 
 void plugin_load_wanted(struct domain *d)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (!p->stale && plugin_wanted(p))
             plugin_load(p);
     }
@@ -511,13 +511,13 @@ static bool is_starved(struct plugin *p, const struct control *c)
     p->state = PLUGIN_UNKNOWN;
     evtimer_del(p->timer);
     load_timer_set(d);
-    d->starved = true;
+    d->recycling.starved = true;
     p->settling = true; /* it stays, though nothing may use it: to begin a next executor forgets such */
     bool replaced = recycle_starved(d, c->text);
     p->settling = false;
     if (replaced)
         return true;
-    d->starved = false;
+    d->recycling.starved = false;
     /* a file that says that it needs more memory than there is does not get better by waiting */
     plugin_failed(p, c->error == ENOMEM ? ENOMEM : EAGAIN, c->text_size ? c->text : strerror((int)c->error));
     return true;
@@ -589,21 +589,21 @@ static bool function_take(struct plugin *p, const struct control *c)
 
 void plugin_control(struct domain *d, const struct control *c)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (p->number != c->number)
             continue;
         if (p->state == PLUGIN_LOADING && (c->kind == CONTROL_LOADED ? loaded(p, c) : function_take(p, c)))
             return;
         break;
     }
-    liar(d, "nonsense about a plugin");
+    domain_distrust(d, "nonsense about a plugin");
 }
 
 void plugin_executor_gone(struct domain *d, bool blame)
 {
     struct plugin *suspect = blame ? plugin_loading(d) : NULL;
 
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         evtimer_del(p->timer);
         if (p->state != PLUGIN_FAILED)
             p->state = PLUGIN_UNKNOWN;
@@ -619,7 +619,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
 
 void plugin_fail_waiting(struct domain *d, int error, const char *text)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (plugin_wanted(p))
             plugin_failed(p, error, text);
     }

@@ -4,7 +4,26 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct control;
+struct directory;
+struct domain;
+struct job;
+struct jobs;
+struct plugin;
+struct plugin_function;
+
+/* The plugins of a domain. */
+struct plugins {
+    struct list all;
+    uint64_t n_used;  /* counts uses */
+    uint64_t n_loads; /* loads sent so far */
+};
 
 /* Makes the request by which a plugin is looked up. A relative path begins at the submitter's working directory (NULL:
  * not known). Returns 0, -EACCES (a path, and this is not this user's own wsd), -ENOMEM, or -ENAMETOOLONG (too long for

@@ -126,8 +126,8 @@ bool retry_again(struct job *job, enum job_state state, int exit, const char *er
     job_words_free(m->error);
     m->error = words;
     free(TAKE(m->backtrace));
-    if (job->domain->successor) /* its own does not last */
-        job->domain = job->domain->successor;
+    if (job->domain->recycling.successor) /* its own does not last */
+        job->domain = job->domain->recycling.successor;
     job->flags &= (uint8_t) ~(JOB_KILLED | JOB_TRUNCATED | JOB_DELIVERED);
     p->attempts_before += job->attempts;
     job->attempts = 0;

@@ -30,23 +30,23 @@ struct policy {
     /* The rest is for a durable job. */
     struct job *job;
     struct list requests; /* struct disk_request under way */
-    struct list stored;   /* in jobs->stored or jobs->dead: ended, and on disk */
-    struct list by_user;  /* in user->stored, if in jobs->stored */
+    struct list stored;   /* in jobs->results.stored or jobs->results.dead: ended, and on disk */
+    struct list by_user;  /* in user->stored, if in jobs->results.stored */
     uint64_t number;      /* on disk */
     /* the newest number on disk when this dead job was queued again: jobs up to it have seen its end; 0: never */
     uint64_t requeued;
     uint64_t bytes;        /* bytes on disk, as counted */
     uint64_t expires_usec; /* CLOCK_MONOTONIC */
     bool durable;
-    bool acknowledged; /* on disk, and its submitter knows; until then it can be refused */
-    bool marked;       /* marked on disk as begun: it must not run again after a restart */
-    bool aside;        /* QUEUED but in no queue: it waits for the store before its hand-over */
-    bool input_away;   /* the input is only on disk */
-    bool ending;       /* it has its final state, which is being written; until then it is shown as running */
-    bool away;         /* the output is only on disk */
-    bool reading;      /* the output is being read back */
-    bool unsaved;      /* the end could not be written, and will be written again */
-    bool dead;         /* out of retries: kept until a user decides */
+    bool acknowledged;   /* on disk, and its submitter knows; until then it can be refused */
+    bool marked;         /* marked on disk as begun: it must not run again after a restart */
+    bool awaiting_store; /* QUEUED but in no queue: it waits for the store before its hand-over */
+    bool input_away;     /* the input is only on disk */
+    bool ending;         /* it has its final state, which is being written; until then it is shown as running */
+    bool away;           /* the output is only on disk */
+    bool reading;        /* the output is being read back */
+    bool unsaved;        /* the end could not be written, and will be written again */
+    bool dead;           /* out of retries: kept until a user decides */
 };
 
 struct disk_request {

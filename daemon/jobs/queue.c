@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * queue.c: what waits, in the order in which it goes on: priority, then the users in turn, then first in, first out.
- * Owns the lanes: the jobs of one user at one priority. [loop]
+ * Owns the flows: the jobs of one user at one priority. [loop]
  * Keeps: put and take are O(1), with a look at four words where the first list has become empty; a user's turn comes
  * after at most one job of each other user, however many those have queued; no priority waits for ever behind a higher
  * one: queue_aged(). */
@@ -18,9 +18,9 @@ struct list *queue_of(struct queue *q, int priority)
     return &q->lists[QUEUE_OF(priority)];
 }
 
-/* The lane of a further user at a priority. */
-struct other_lane {
-    struct lane lane; /* first */
+/* The flow of a further user at a priority. */
+struct other_flow {
+    struct flow flow; /* first */
     struct hash_link by_key;
     const struct queue *queue;
     int8_t priority;
@@ -31,8 +31,8 @@ void queue_init(struct queue *q, struct hash *others, uint64_t *n_all)
     *q = (struct queue){.others = others, .n_all = n_all, .first = PRIORITIES};
     for (uint32_t i = 0; i < PRIORITIES; i++) {
         list_init(&q->lists[i]);
-        list_init(&q->lanes[i].link);
-        list_init(&q->lanes[i].jobs);
+        list_init(&q->flows[i].link);
+        list_init(&q->flows[i].jobs);
     }
 }
 
@@ -41,62 +41,62 @@ static uint64_t key_of(const struct queue *q, const struct job *job)
     return hash_number((uint64_t)(uintptr_t)q ^ hash_number((uint64_t)job->user->uid << 8 | QUEUE_OF(job->priority)));
 }
 
-static struct lane *find(struct queue *q, const struct job *job)
+static struct flow *find(struct queue *q, const struct job *job)
 {
-    struct lane *own = &q->lanes[QUEUE_OF(job->priority)];
+    struct flow *own = &q->flows[QUEUE_OF(job->priority)];
 
     if (own->user == job->user)
         return own;
     if (q->others->n == 0)
         return NULL;
     for (struct hash_link *l = hash_first(q->others, key_of(q, job)); l; l = hash_next(l)) {
-        struct other_lane *other = container_of(l, struct other_lane, by_key);
+        struct other_flow *other = container_of(l, struct other_flow, by_key);
 
-        if (other->queue == q && other->lane.user == job->user && other->priority == job->priority)
-            return &other->lane;
+        if (other->queue == q && other->flow.user == job->user && other->priority == job->priority)
+            return &other->flow;
     }
     return NULL;
 }
 
-/* The first user of a priority gets the queue's own lane, so that most users need no other. */
-static struct lane *find_or_make(struct queue *q, const struct job *job)
+/* The first user of a priority gets the queue's own flow, so that most users need no other. */
+static struct flow *find_or_make(struct queue *q, const struct job *job)
 {
-    struct lane *own = &q->lanes[QUEUE_OF(job->priority)], *lane = find(q, job);
+    struct flow *own = &q->flows[QUEUE_OF(job->priority)], *flow = find(q, job);
 
-    if (lane)
-        return lane;
+    if (flow)
+        return flow;
     if (list_empty(&own->jobs)) {
         own->user = job->user;
         return own;
     }
-    struct other_lane *other = malloc(sizeof(*other));
+    struct other_flow *other = malloc(sizeof(*other));
     if (!other)
         return own; /* then they share a turn */
-    *other = (struct other_lane){.lane = {.user = job->user}, .queue = q, .priority = job->priority};
-    list_init(&other->lane.link);
-    list_init(&other->lane.jobs);
+    *other = (struct other_flow){.flow = {.user = job->user}, .queue = q, .priority = job->priority};
+    list_init(&other->flow.link);
+    list_init(&other->flow.jobs);
     if (hash_insert(q->others, &other->by_key, key_of(q, job)) < 0) {
         free(other);
         return own;
     }
-    return &other->lane;
+    return &other->flow;
 }
 
 void queue_put(struct queue *q, struct job *job, bool front)
 {
     uint32_t p = QUEUE_OF(job->priority);
-    struct lane *lane = find_or_make(q, job);
+    struct flow *flow = find_or_make(q, job);
 
-    if (list_empty(&lane->jobs)) {
+    if (list_empty(&flow->jobs)) {
         if (front)
-            list_push_front(&q->lists[p], &lane->link);
+            list_push_front(&q->lists[p], &flow->link);
         else
-            list_push_back(&q->lists[p], &lane->link);
+            list_push_back(&q->lists[p], &flow->link);
     }
     if (front)
-        list_push_front(&lane->jobs, &job->link);
+        list_push_front(&flow->jobs, &job->link);
     else
-        list_push_back(&lane->jobs, &job->link);
+        list_push_back(&flow->jobs, &job->link);
     q->map[p / 64] |= 1ull << (p % 64);
     q->first = MIN(q->first, p);
     q->n += job_count(job);
@@ -120,23 +120,23 @@ static uint32_t list_from(const struct queue *q, uint32_t from)
 void queue_take(struct queue *q, struct job *job)
 {
     uint32_t p = QUEUE_OF(job->priority);
-    struct list *around = job->link.next; /* its lane's list, where it is the last one there */
+    struct list *around = job->link.next; /* its flow's list, where it is the last one there */
 
     list_remove(&job->link);
     q->n -= job_count(job);
     *q->n_all -= job_count(job);
     if (!list_empty(around))
         return;
-    struct lane *lane = container_of(around, struct lane, jobs);
-    list_remove(&lane->link);
+    struct flow *flow = container_of(around, struct flow, jobs);
+    list_remove(&flow->link);
     if (list_empty(&q->lists[p])) {
         q->map[p / 64] &= ~(1ull << (p % 64));
         if (p == q->first)
             q->first = q->n ? list_from(q, p) : PRIORITIES;
     }
-    lane->user = NULL;
-    if (lane != &q->lanes[p]) {
-        struct other_lane *other = (struct other_lane *)(void *)lane;
+    flow->user = NULL;
+    if (flow != &q->flows[p]) {
+        struct other_flow *other = (struct other_flow *)(void *)flow;
         hash_remove(q->others, &other->by_key);
         free(other);
     }
@@ -146,8 +146,8 @@ struct job *queue_first(struct queue *q)
 {
     if (q->first == PRIORITIES)
         return NULL;
-    struct lane *lane = container_of(q->lists[q->first].next, struct lane, link);
-    return container_of(lane->jobs.next, struct job, link);
+    struct flow *flow = container_of(q->lists[q->first].next, struct flow, link);
+    return container_of(flow->jobs.next, struct job, link);
 }
 
 struct job *queue_aged(struct queue *q, uint64_t before_usec)
@@ -158,8 +158,8 @@ struct job *queue_aged(struct queue *q, uint64_t before_usec)
         uint32_t end = part == 0 ? PRIORITIES : q->aged;
 
         for (uint32_t p = list_from(q, part == 0 ? q->aged : 0); p < end; p = list_from(q, p + 1)) {
-            struct lane *lane = container_of(q->lists[p].next, struct lane, link);
-            struct job *job = container_of(lane->jobs.next, struct job, link);
+            struct flow *flow = container_of(q->lists[p].next, struct flow, link);
+            struct job *job = container_of(flow->jobs.next, struct job, link);
 
             if (p != q->first && job->accepted_usec <= before_usec)
                 return job;

@@ -15,7 +15,7 @@ struct job *queue_first(struct queue *q);
  * priorities take turns. NULL: there is none, or it is not such a turn. */
 #define AGEING_TURNS 16u
 struct job *queue_aged(struct queue *q, uint64_t before_usec);
-struct list *queue_of(struct queue *q, int priority); /* the lanes of that priority */
+struct list *queue_of(struct queue *q, int priority); /* the flows of that priority */
 /* job: the first, about to be taken; the next user then has its turn */
 void queue_turn(struct queue *q, const struct job *job);
 

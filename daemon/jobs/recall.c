@@ -7,7 +7,7 @@
  * job came, those handed over that have not begun are checked. If the queue's order would now be another one, they go
  * back to the queue.
  * Keeps: a job stays with the executor if it has begun, if it got its turn by age (queue_aged()), or if its input went
- * by descriptor. Each other one keeps its place in its lane.
+ * by descriptor. Each other one keeps its place in its flow.
  * Does not choose the order (queue.c). */
 #include "jobs/recall.h"
 
@@ -17,10 +17,11 @@
 #include "base/log.h"
 #include "jobs/arena.h"
 #include "jobs/domain.h"
+#include "jobs/input.h"
 #include "jobs/queue.h"
 
 #define RECALL_USEC 20000u /* what one may wait because others were there before */
-#define LANES_SEEN  32u    /* more of them are fair enough to each other */
+#define FLOWS_SEEN  32u    /* more of them are fair enough to each other */
 
 struct seen {
     const struct user *user;
@@ -29,31 +30,31 @@ struct seen {
 };
 
 struct ahead {
-    struct seen lanes[LANES_SEEN];
-    uint32_t n_lanes;
+    struct seen flows[FLOWS_SEEN];
+    uint32_t n_flows;
 };
 
 static struct seen *seen_of(struct ahead *a, const struct user *user, int priority, bool add)
 {
-    for (uint32_t i = 0; i < a->n_lanes; i++)
-        if (a->lanes[i].user == user && a->lanes[i].priority == priority)
-            return &a->lanes[i];
-    if (!add || a->n_lanes == LANES_SEEN)
+    for (uint32_t i = 0; i < a->n_flows; i++)
+        if (a->flows[i].user == user && a->flows[i].priority == priority)
+            return &a->flows[i];
+    if (!add || a->n_flows == FLOWS_SEEN)
         return NULL;
-    a->lanes[a->n_lanes] = (struct seen){.user = user, .priority = priority};
-    return &a->lanes[a->n_lanes++];
+    a->flows[a->n_flows] = (struct seen){.user = user, .priority = priority};
+    return &a->flows[a->n_flows++];
 }
 
-/* Counts the lanes of this priority or lower ones, and the jobs in them. */
-static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_lanes)
+/* Counts the flows of this priority or lower ones, and the jobs in them. */
+static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_flows)
 {
     uint32_t n = 0;
 
-    *ret_lanes = 0;
-    for (uint32_t i = 0; i < a->n_lanes; i++)
-        if (a->lanes[i].priority <= priority) {
-            n += a->lanes[i].n;
-            *ret_lanes += a->lanes[i].priority == priority;
+    *ret_flows = 0;
+    for (uint32_t i = 0; i < a->n_flows; i++)
+        if (a->flows[i].priority <= priority) {
+            n += a->flows[i].n;
+            *ret_flows += a->flows[i].priority == priority;
         }
     return n;
 }
@@ -68,7 +69,7 @@ static bool waits(struct domain *d, const struct job *job)
  * meanwhile. */
 static bool is_unfair(struct domain *d)
 {
-    uint32_t slack = domain_workers(d), lanes;
+    uint32_t slack = domain_workers(d), flows;
     struct ahead all = {0}, ahead = {0};
 
     list_for_each_entry (const struct job, job, &d->handed, link) {
@@ -81,21 +82,21 @@ static bool is_unfair(struct domain *d)
         if (!s)
             continue;
         s->n += job_count(job);
-        count(&all, job->priority, &lanes);
+        count(&all, job->priority, &flows);
         uint32_t n = count(&ahead, job->priority, &(uint32_t){0});
-        if (n > s->n * lanes + slack)
+        if (n > s->n * flows + slack)
             return true;
     }
     /* The users at the queue's highest priority that have no job in the executor. */
     const struct job *first = queue_first(&d->queue);
-    if (!first || count(&ahead, first->priority, &lanes) <= slack)
+    if (!first || count(&ahead, first->priority, &flows) <= slack)
         return false;
     const struct list *queue = queue_of(&d->queue, first->priority);
     uint32_t looked = 0;
     list_for_each (l, queue) {
-        const struct lane *lane = container_of(l, const struct lane, link);
+        const struct flow *flow = container_of(l, const struct flow, link);
 
-        if (looked++ < LANES_SEEN && !seen_of(&ahead, lane->user, first->priority, false))
+        if (looked++ < FLOWS_SEEN && !seen_of(&ahead, flow->user, first->priority, false))
             return true;
     }
     return false;
@@ -115,7 +116,7 @@ static bool hogs_places(struct domain *d)
     }
     if (n == 0 || d->n_handed <= domain_workers(d))
         return false;
-    list_for_each_entry (struct domain, other, &d->jobs->waiting, waiting) {
+    list_for_each_entry (struct domain, other, &d->jobs->run_slots.waiting, run_slot.waiting) {
         const struct job *first = queue_first(&other->queue);
 
         if (other != d && first && first->priority >= least && other->n_handed < domain_workers(other))
@@ -170,7 +171,8 @@ static bool is_alike(const struct domain *d, const struct job *job)
 
 void recall_waits(struct domain *d, const struct domain *other)
 {
-    if (d != other && d->n_handed > domain_workers(d) && !d->successor && !evtimer_pending(d->recall.timer, NULL))
+    if (d != other && d->n_handed > domain_workers(d) && !d->recycling.successor &&
+        !evtimer_pending(d->recall.timer, NULL))
         jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
 }
 

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"
 #include "jobs/job-breaker.h"
@@ -321,7 +321,7 @@ static void suspect(struct domain *d, const struct death *death)
         one = job;
     }
     if (one)
-        job_breaker_silent(one, d->alone != DOMAIN_MIXED, death->how);
+        job_breaker_silent(one, d->only_function != DOMAIN_MIXED, death->how);
 }
 
 /* True: the executor was killed for one of its direct calls. */
@@ -366,7 +366,7 @@ void recover(struct domain *d, int code, int status)
     struct executor *e = d->executor;
     struct death death = {.noted = front_fault(&e->front, &death.note)};
     /* an executor that was not told to end has died, whatever its exit code: a plugin may have called _exit() */
-    bool unwanted = d->standby_of && d->standby_of->standby != d;
+    bool unwanted = d->recycling.standby_of && d->recycling.standby_of->recycling.standby != d;
     bool orderly = (d->finishing && code == CLD_EXITED && status == 0 && !d->n_handed) || unwanted, blame;
     char how[JOB_TEXT];
 
@@ -377,11 +377,11 @@ void recover(struct domain *d, int code, int status)
         d->jobs->counters.executors_died++;
     }
     /* an executor that did not get ready has loaded nothing yet */
-    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted && !d->unsafe &&
-            !e->orphan;
+    blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->distrusted &&
+            !d->unconfined && !e->orphan;
     finished_answers(d);
     split_bundles(d);
-    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unsafe && !e->killed && !e->orphan) {
+    if (!orderly && e->ready && !death.noted && !d->distrusted && !d->unconfined && !e->killed && !e->orphan) {
         if (is_fault(code, status) && (death.alone = only_job(d)))
             death.signal = status;
         else
@@ -398,10 +398,10 @@ void recover(struct domain *d, int code, int status)
     d->jobs->counters.n_handed -= d->n_handed;
     d->n_handed = 0;
     memset(d->slots, 0, sizeof(d->slots));
-    ask_executor_gone(d);
+    query_executor_gone(d);
     arenas_gone(d);
     d->executor = NULL;
-    d->starved = false; /* the next one is a fresh one */
+    d->recycling.starved = false; /* the next one is a fresh one */
     d->jobs->counters.n_executors--;
     /* successive deaths without any progress need pauses, and an end. The suspicion of a plugin is progress: it is
      * counted, too. */

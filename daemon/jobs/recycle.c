@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/arena.h"
-#include "jobs/ask.h"
+#include "jobs/query.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"
 #include "jobs/lane.h"
@@ -53,13 +53,13 @@ static bool has_grown(struct domain *d, uint64_t limit)
 {
     uint64_t now = clock_monotonic_usec();
 
-    if (d->resident_first && now - d->looked_usec < LOOK_USEC)
+    if (d->recycling.resident_first && now - d->recycling.looked_usec < LOOK_USEC)
         return false;
     uint64_t bytes = resident(d->executor);
-    d->looked_usec = now;
-    if (!d->resident_first)
-        d->resident_first = bytes;
-    return bytes > d->resident_first && bytes - d->resident_first > limit;
+    d->recycling.looked_usec = now;
+    if (!d->recycling.resident_first)
+        d->recycling.resident_first = bytes;
+    return bytes > d->recycling.resident_first && bytes - d->recycling.resident_first > limit;
 }
 
 static uint32_t count_old(const struct domain *d)
@@ -67,7 +67,7 @@ static uint32_t count_old(const struct domain *d)
     uint32_t n = 0;
 
     list_for_each_entry (struct domain, domain, &d->jobs->domains, link)
-        n += domain->successor == d;
+        n += domain->recycling.successor == d;
     return n;
 }
 
@@ -75,7 +75,7 @@ static uint32_t count_old(const struct domain *d)
 static bool is_settled(struct domain *d)
 {
     return d->executor && d->executor->ready && !d->finishing && !d->distrusted && !d->executor->killed &&
-           !d->executor->dying && !plugin_loading(d) && !d->traced && !d->n_reports;
+           !d->executor->dying && !plugin_loading(d) && !d->trace.number && !d->trace.n_reports;
 }
 
 static void begin(struct domain *d);
@@ -83,53 +83,53 @@ static void begin(struct domain *d);
 void recycle_look(struct domain *d, uint32_t n)
 {
     const struct jobs_limits *l = &d->jobs->options.limits;
-    bool full = l->recycle_jobs && (d->n_ended += n) >= l->recycle_jobs;
-    bool spoilt = d->spoilt && clock_monotonic_usec() - d->started_usec >= SPOILT_USEC;
+    bool full = l->recycle_jobs && (d->recycling.n_ended += n) >= l->recycle_jobs;
+    bool spoilt = d->recycling.spoilt && clock_monotonic_usec() - d->recycling.started_usec >= SPOILT_USEC;
 
-    if (d->successor || d->standby || d->standby_of || d->jobs->draining)
+    if (d->recycling.successor || d->recycling.standby || d->recycling.standby_of || d->jobs->draining)
         return;
     if (!full && !spoilt && !(l->recycle_growth && d->executor && has_grown(d, l->recycle_growth)))
         return;
     if (!is_settled(d) || count_old(d) >= OLD_MAX)
         return;
-    d->n_ended = 0; /* where it fails, not again at once */
-    d->resident_first = 0;
-    d->started_usec = clock_monotonic_usec();
+    d->recycling.n_ended = 0; /* where it fails, not again at once */
+    d->recycling.resident_first = 0;
+    d->recycling.started_usec = clock_monotonic_usec();
     begin(d);
 }
 
 static void spoilt(struct domain *d, const char *reason)
 {
-    if (!d->spoilt)
+    if (!d->recycling.spoilt)
         log_event(LOG_KIND_EXECUTOR_SPOILT, LOG_WARNING, NULL, "executor %u: %s: a fresh one takes its place",
                   d->executor->number, reason);
-    d->spoilt = true;
+    d->recycling.spoilt = true;
 }
 
 bool recycle_starved(struct domain *d, const char *reason)
 {
     /* jobs cannot have spoilt an executor that has done nothing: another one would be no better */
-    if (!d->useful || d->standby_of || d->successor || d->probe)
+    if (!d->useful || d->recycling.standby_of || d->recycling.successor || d->probe)
         return false;
     spoilt(d, reason);
-    d->started_usec = 0; /* there is something that waits for it */
+    d->recycling.started_usec = 0; /* there is something that waits for it */
     recycle_look(d, 0);
-    return d->standby != NULL;
+    return d->recycling.standby != NULL;
 }
 
 /* None takes the place of the spoilt one. */
 static void not_replaced(struct domain *d)
 {
-    if (!d->starved)
+    if (!d->recycling.starved)
         return;
-    d->starved = false;
+    d->recycling.starved = false;
     plugin_fail_waiting(
         d, EAGAIN, "its executor has not what it takes to load it, and no other one can be started: see wsd's log");
 }
 
 void recycle_spoilt(struct domain *d, const char *reason)
 {
-    if (d->standby_of || d->successor || !*reason)
+    if (d->recycling.standby_of || d->recycling.successor || !*reason)
         return;
     spoilt(d, reason);
     recycle_look(d, 0);
@@ -139,20 +139,20 @@ void recycle_spoilt(struct domain *d, const char *reason)
 
 static struct domain *drop(struct domain *n)
 {
-    if (n->standby_of && n->standby_of->standby == n)
-        n->standby_of->standby = NULL;
+    if (n->recycling.standby_of && n->recycling.standby_of->recycling.standby == n)
+        n->recycling.standby_of->recycling.standby = NULL;
     domain_free(n);
     return NULL;
 }
 
 void recycle_abandon(struct domain *d)
 {
-    if (!d->standby)
+    if (!d->recycling.standby)
         return;
-    log_debug("executor %u will not be needed", d->standby->executor->number);
-    d->standby->distrusted = true;
-    executor_kill(d->standby->executor); /* its death frees the rest: recycle_gone() */
-    d->standby = NULL;
+    log_debug("executor %u will not be needed", d->recycling.standby->executor->number);
+    d->recycling.standby->distrusted = true;
+    executor_kill(d->recycling.standby->executor); /* its death frees the rest: recycle_gone() */
+    d->recycling.standby = NULL;
     not_replaced(d);
 }
 
@@ -163,13 +163,13 @@ static void begin(struct domain *d)
 
     if (!n)
         return;
-    n->standby_of = d;
+    n->recycling.standby_of = d;
     domain_start_executor(n);
     if (!n->executor) {
         drop(n);
         return;
     }
-    d->standby = n;
+    d->recycling.standby = n;
     log_debug("executor %u gets ready in the place of executor %u", n->executor->number, d->executor->number);
 }
 
@@ -177,9 +177,9 @@ static void take_over(struct domain *d, struct domain *n);
 
 static void loaded_one(struct domain *n)
 {
-    struct domain *d = n->standby_of;
+    struct domain *d = n->recycling.standby_of;
 
-    if (n->n_expected > 0 && --n->n_expected > 0)
+    if (n->recycling.n_expected > 0 && --n->recycling.n_expected > 0)
         return;
     if (is_settled(d))
         take_over(d, n);
@@ -189,11 +189,11 @@ static void loaded_one(struct domain *n)
 
 void recycle_ready(struct domain *n)
 {
-    struct domain *d = n->standby_of;
+    struct domain *d = n->recycling.standby_of;
 
-    if (d->standby != n)
+    if (d->recycling.standby != n)
         return;
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         struct control c = {.kind = CONTROL_LOAD, .number = p->number, .text_size = (uint32_t)strlen(p->request) + 1};
 
         p->in_next = 0;
@@ -201,10 +201,10 @@ void recycle_ready(struct domain *n)
             continue;
         memcpy(c.text, p->request, c.text_size);
         p->in_next = 1;
-        n->n_expected++;
+        n->recycling.n_expected++;
         executor_send(n->executor, &c, -1);
     }
-    if (n->n_expected == 0)
+    if (n->recycling.n_expected == 0)
         loaded_one(n);
 }
 
@@ -219,12 +219,12 @@ static bool is_same(const struct plugin *p, const struct control *c)
 
 void recycle_control(struct domain *n, const struct control *c)
 {
-    struct domain *d = n->standby_of;
+    struct domain *d = n->recycling.standby_of;
     struct plugin *p = NULL;
 
-    if (d->standby != n)
+    if (d->recycling.standby != n)
         return;
-    list_for_each_entry (struct plugin, q, &d->plugins, link) {
+    list_for_each_entry (struct plugin, q, &d->plugins.all, link) {
         if (q->number == c->number && q->in_next == 1)
             p = q;
     }
@@ -257,9 +257,9 @@ static void take_over(struct domain *d, struct domain *n)
     log_info("executor %u takes the place of executor %u, which finishes %u jobs", n->executor->number,
              d->executor->number, d->n_handed);
     domain_ring(d); /* while the executor is d's */
-    d->standby = NULL;
-    n->standby_of = NULL;
-    n->successor = d;
+    d->recycling.standby = NULL;
+    n->recycling.standby_of = NULL;
+    n->recycling.successor = d;
     SWAP(d->executor, n->executor);
     d->executor->context = d;
     n->executor->context = n;
@@ -275,16 +275,16 @@ static void take_over(struct domain *d, struct domain *n)
     SWAP(d->settings, n->settings);
     SWAP(d->n_handed, n->n_handed);
     SWAP(d->n_aged, n->n_aged);
-    ask_swap(d, n);
-    SWAP(d->alone, n->alone);
+    query_swap(d, n);
+    SWAP(d->only_function, n->only_function);
     lanes_swap(d, n);
     arenas_swap(d, n);
     n->useful = d->useful;
-    d->useful = d->spoilt = d->starved = false;
-    d->started_usec = n->started_usec;
-    d->n_ended = 0;
-    d->resident_first = 0;
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    d->useful = d->recycling.spoilt = d->recycling.starved = false;
+    d->recycling.started_usec = n->recycling.started_usec;
+    d->recycling.n_ended = 0;
+    d->recycling.resident_first = 0;
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (p->state == PLUGIN_READY && p->in_next != 2)
             p->state = PLUGIN_UNKNOWN; /* loaded when it is wanted */
     }
@@ -299,10 +299,12 @@ static void take_over(struct domain *d, struct domain *n)
 
 bool recycle_gone(struct domain *d)
 {
-    struct domain *successor = d->successor,
-                  *next_of = d->standby_of && d->standby_of->standby == d ? d->standby_of : NULL;
+    struct domain *successor = d->recycling.successor,
+                  *next_of = d->recycling.standby_of && d->recycling.standby_of->recycling.standby == d
+                                 ? d->recycling.standby_of
+                                 : NULL;
 
-    if (!successor && !d->standby_of)
+    if (!successor && !d->recycling.standby_of)
         return false;
     drop(d);
     if (next_of)

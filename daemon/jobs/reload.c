@@ -118,7 +118,7 @@ static int probe_begin(struct plugin *candidate)
     struct probe *t = p ? calloc(1, sizeof(*t)) : NULL;
 
     if (t) {
-        d->traced = 0; /* see trace_start() */
+        d->trace.number = 0; /* see trace_start() */
         d->probe = t;
         t->domain = d;
         t->timer = evtimer_new(jobs->options.base, on_over, t);
@@ -146,7 +146,7 @@ static bool is_under_way(const struct plugin *p)
 
 bool reload_under_way(struct domain *d, const char *request)
 {
-    list_for_each_entry (struct plugin, p, &d->plugins, link) {
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         if (is_under_way(p) && strcmp(p->request, request) == 0)
             return true;
     }
@@ -157,7 +157,7 @@ static uint32_t count_under_way(struct domain *d)
 {
     uint32_t n = 0;
 
-    list_for_each_entry (struct plugin, plugin, &d->plugins, link)
+    list_for_each_entry (struct plugin, plugin, &d->plugins.all, link)
         n += is_under_way(plugin);
     return n;
 }
@@ -229,7 +229,7 @@ static struct plugin *try_new(struct domain *d, const char *request)
             return NULL;
     }
     /* those of earlier reloads */
-    list_for_each_safe (l, n, &d->plugins) {
+    list_for_each_safe (l, n, &d->plugins.all) {
         p = container_of(l, struct plugin, link);
         if (p->stale && plugin_forgettable(p))
             plugin_free(p);
@@ -292,8 +292,9 @@ int jobs_plugin_users(struct jobs *jobs, uint32_t uid, bool all, const char *plu
     if (!owners)
         return -ENOMEM;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
-        struct plugin *p =
-            d->successor || d->standby_of || d->probe || !(all || d->key == own) ? NULL : plugin_find(d, request);
+        struct plugin *p = d->recycling.successor || d->recycling.standby_of || d->probe || !(all || d->key == own)
+                               ? NULL
+                               : plugin_find(d, request);
         bool known = false;
 
         for (size_t i = 0; i < n; i++)

@@ -115,10 +115,10 @@ bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
 static void expiry_arm(struct jobs *jobs)
 {
     uint64_t now = clock_monotonic_usec();
-    struct policy *p = container_of(jobs->stored.next, struct policy, stored);
+    struct policy *p = container_of(jobs->results.stored.next, struct policy, stored);
 
-    if (!list_empty(&jobs->stored) && !evtimer_pending(jobs->expiry_timer, NULL))
-        jobs_timer(jobs, jobs->expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
+    if (!list_empty(&jobs->results.stored) && !evtimer_pending(jobs->results.expiry_timer, NULL))
+        jobs_timer(jobs, jobs->results.expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
 }
 
 static void on_expiry(evutil_socket_t fd, short what, void *userdata)
@@ -126,7 +126,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
     struct jobs *jobs = userdata;
     uint64_t now = clock_monotonic_usec();
 
-    list_for_each_safe (l, n, &jobs->stored) {
+    list_for_each_safe (l, n, &jobs->results.stored) {
         struct job *job = job_at(l);
 
         if (job_policy(job)->expires_usec > now)
@@ -145,15 +145,16 @@ void kept_insert(struct job *job, uint64_t left_usec)
     struct jobs *jobs = job->domain->jobs;
     struct policy *p = job_policy(job);
     struct user *user = job->user;
-    struct list *at = &jobs->stored;
+    struct list *at = &jobs->results.stored;
 
     if (p->dead) {
-        list_push_back(&jobs->dead, &p->stored);
+        list_push_back(&jobs->results.dead, &p->stored);
         jobs->counters.n_dead++;
         return;
     }
     p->expires_usec = clock_monotonic_usec() + left_usec;
-    while (at->prev != &jobs->stored && container_of(at->prev, struct policy, stored)->expires_usec > p->expires_usec)
+    while (at->prev != &jobs->results.stored &&
+           container_of(at->prev, struct policy, stored)->expires_usec > p->expires_usec)
         at = at->prev;
     list_insert_before(at, &p->stored);
     at = &user->stored;
@@ -164,8 +165,8 @@ void kept_insert(struct job *job, uint64_t left_usec)
     user->n_stored++;
     if (!is_share(jobs, user->n_stored, jobs->counters.n_stored, STORE_RECORDS) && jobs->store)
         expire_oldest(user);
-    if (jobs->stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
-        evtimer_del(jobs->expiry_timer);
+    if (jobs->results.stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
+        evtimer_del(jobs->results.expiry_timer);
     expiry_arm(jobs);
 }
 
@@ -189,8 +190,8 @@ void durable_unsaved(struct job *job)
 {
     struct jobs *jobs = job->domain->jobs;
 
-    if (!evtimer_pending(jobs->save_timer, NULL))
-        jobs_timer(jobs, jobs->save_timer, STORE_AGAIN_USEC);
+    if (!evtimer_pending(jobs->results.save_timer, NULL))
+        jobs_timer(jobs, jobs->results.save_timer, STORE_AGAIN_USEC);
 }
 
 static void save_all(struct list *jobs)
@@ -207,14 +208,14 @@ static void on_save(evutil_socket_t fd, short what, void *userdata)
 {
     struct jobs *jobs = userdata;
 
-    save_all(&jobs->stored);
-    save_all(&jobs->dead);
+    save_all(&jobs->results.stored);
+    save_all(&jobs->results.dead);
 }
 
 void kept_rearm(struct jobs *jobs)
 {
     expiry_arm(jobs);
-    if (!evtimer_pending(jobs->save_timer, NULL))
+    if (!evtimer_pending(jobs->results.save_timer, NULL))
         on_save(-1, 0, jobs);
 }
 
@@ -392,17 +393,17 @@ void jobs_dead_forget(struct dead_query *query)
 
 int kept_init(struct jobs *jobs)
 {
-    list_init(&jobs->stored);
-    list_init(&jobs->dead);
-    jobs->expiry_timer = evtimer_new(jobs->options.base, on_expiry, jobs);
-    jobs->save_timer = evtimer_new(jobs->options.base, on_save, jobs);
-    return jobs->expiry_timer && jobs->save_timer ? 0 : -ENOMEM;
+    list_init(&jobs->results.stored);
+    list_init(&jobs->results.dead);
+    jobs->results.expiry_timer = evtimer_new(jobs->options.base, on_expiry, jobs);
+    jobs->results.save_timer = evtimer_new(jobs->options.base, on_save, jobs);
+    return jobs->results.expiry_timer && jobs->results.save_timer ? 0 : -ENOMEM;
 }
 
 void kept_deinit(struct jobs *jobs)
 {
-    if (jobs->expiry_timer)
-        event_free(jobs->expiry_timer);
-    if (jobs->save_timer)
-        event_free(jobs->save_timer);
+    if (jobs->results.expiry_timer)
+        event_free(jobs->results.expiry_timer);
+    if (jobs->results.save_timer)
+        event_free(jobs->results.save_timer);
 }

@@ -4,7 +4,20 @@
  */
 #pragma once
 
-#include "jobs/policy.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct event;
+struct job;
+struct jobs;
+struct user;
+
+struct results {
+    struct list stored, dead; /* policies of ended durable jobs, in the order in which they go */
+    struct event *expiry_timer, *save_timer;
+};
 
 bool durable_keep(struct job *job);  /* ended and told; true: the store keeps it */
 void durable_rest(struct job *job);  /* it has no watches: frees from memory what is on disk */

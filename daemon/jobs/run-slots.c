@@ -20,17 +20,17 @@
 
 static bool is_free(const struct jobs *jobs)
 {
-    return !jobs->options.limits.running || jobs->n_running < jobs->options.limits.running;
+    return !jobs->options.limits.running || jobs->run_slots.n_running < jobs->options.limits.running;
 }
 
 static void wait(struct domain *d)
 {
     struct jobs *jobs = d->jobs;
 
-    jobs->run_slots_due |= is_free(jobs);
-    if (!list_empty(&d->waiting))
+    jobs->run_slots.due |= is_free(jobs);
+    if (!list_empty(&d->run_slot.waiting))
         return;
-    list_push_back(&jobs->waiting, &d->waiting);
+    list_push_back(&jobs->run_slots.waiting, &d->run_slot.waiting);
     if (d->n_handed < domain_workers(d))
         list_for_each_entry (struct domain, domain, &jobs->domains, link)
             recall_waits(domain, d);
@@ -38,10 +38,10 @@ static void wait(struct domain *d)
 
 bool run_slots_let(struct domain *d)
 {
-    bool turn = d->has_turn;
+    bool turn = d->run_slot.has_turn;
 
-    d->has_turn = false;
-    if (!d->jobs->options.limits.running || (is_free(d->jobs) && (turn || list_empty(&d->jobs->waiting))))
+    d->run_slot.has_turn = false;
+    if (!d->jobs->options.limits.running || (is_free(d->jobs) && (turn || list_empty(&d->jobs->run_slots.waiting))))
         return true;
     wait(d);
     return false;
@@ -53,13 +53,13 @@ void run_slots_taken(struct domain *d, struct user *user)
 
     if (!jobs->options.limits.running)
         return;
-    d->placed = user->placed = ++jobs->n_placed;
-    jobs->run_slot_turns = (jobs->run_slot_turns + 1) % AGEING_TURNS;
+    d->run_slot.placed = user->placed = ++jobs->run_slots.n_taken;
+    jobs->run_slots.turns = (jobs->run_slots.turns + 1) % AGEING_TURNS;
 }
 
 void run_slots_left(struct jobs *jobs)
 {
-    jobs->run_slots_due |= !list_empty(&jobs->waiting);
+    jobs->run_slots.due |= !list_empty(&jobs->run_slots.waiting);
 }
 
 /* Whether a has its turn before b, at the same priority. */
@@ -67,18 +67,19 @@ static bool was_earlier(struct domain *a, struct domain *b)
 {
     const struct user *of_a = queue_first(&a->queue)->user, *of_b = queue_first(&b->queue)->user;
 
-    return of_a != of_b && of_a->placed != of_b->placed ? of_a->placed < of_b->placed : a->placed < b->placed;
+    return of_a != of_b && of_a->placed != of_b->placed ? of_a->placed < of_b->placed
+                                                        : a->run_slot.placed < b->run_slot.placed;
 }
 
 struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
 {
     struct domain *best = NULL, *aged = NULL;
 
-    list_for_each_entry_safe (struct domain, d, after_d, &jobs->waiting, waiting) {
+    list_for_each_entry_safe (struct domain, d, after_d, &jobs->run_slots.waiting, run_slot.waiting) {
         int priority, top;
 
         if (!queue_first(&d->queue)) { /* what waited was cancelled, or is at a gate now */
-            list_remove(&d->waiting);
+            list_remove(&d->run_slot.waiting);
             continue;
         }
         priority = queue_first(&d->queue)->priority;
@@ -86,8 +87,8 @@ struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
         if (priority > top || (priority == top && was_earlier(d, best)))
             best = d;
     }
-    if (best && jobs->run_slot_turns == AGEING_TURNS - 1)
-        list_for_each_entry (struct domain, d, &jobs->waiting, waiting) {
+    if (best && jobs->run_slots.turns == AGEING_TURNS - 1)
+        list_for_each_entry (struct domain, d, &jobs->run_slots.waiting, run_slot.waiting) {
             const struct job *first = queue_first(&d->queue);
 
             if (first->priority < queue_first(&best->queue)->priority && first->accepted_usec <= before_usec &&
@@ -96,7 +97,7 @@ struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec)
         }
     best = aged ? aged : best;
     if (best)
-        list_remove(&best->waiting);
+        list_remove(&best->run_slot.waiting);
     return best;
 }
 
@@ -105,14 +106,14 @@ void run_slots_turn(struct jobs *jobs)
     uint64_t now, ageing = jobs->options.limits.ageing_usec;
     struct domain *d;
 
-    if (!jobs->run_slots_due)
+    if (!jobs->run_slots.due)
         return;
     now = clock_monotonic_usec();
     for (uint32_t i = 0;
          i < RUN_SLOTS_A_TURN && is_free(jobs) && (d = run_slots_next(jobs, now > ageing ? now - ageing : 0)); i++) {
-        d->has_turn = true;
+        d->run_slot.has_turn = true;
         domain_pump(d);
-        d->has_turn = false;
+        d->run_slot.has_turn = false;
     }
-    jobs->run_slots_due = is_free(jobs) && !list_empty(&jobs->waiting);
+    jobs->run_slots.due = is_free(jobs) && !list_empty(&jobs->run_slots.waiting);
 }

@@ -5,7 +5,29 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct domain;
+struct jobs;
+struct user;
+
+struct run_slots {
+    struct list waiting; /* domains that wait for a run slot */
+    uint64_t n_running;  /* jobs handed over */
+    uint64_t n_taken;    /* hand-overs so far while there was a limit */
+    uint32_t turns;      /* modulo AGEING_TURNS */
+    bool due;            /* a waiting domain may get a run slot */
+};
+
+/* What a domain has of them. */
+struct run_slot {
+    struct list waiting; /* run_slots.waiting */
+    uint64_t placed;     /* run_slots.n_taken at its last hand-over */
+    bool has_turn;       /* it may hand over one job before the others that wait */
+};
 
 /* Whether the domain may hand over the first job of its queue, which is ready. False: the domain waits for its turn. */
 bool run_slots_let(struct domain *d);

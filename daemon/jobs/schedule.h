@@ -4,7 +4,19 @@
  */
 #pragma once
 
-#include "jobs/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+
+struct jobs;
+struct schedule;
+struct store_row;
+
+struct schedules {
+    struct hash by_name;
+    uint64_t last_number; /* on disk */
+};
 
 /* makes a schedule of a row; userdata is the jobs; 0 or -ENOMEM */
 int schedule_restore(const struct store_row *row, void *userdata);

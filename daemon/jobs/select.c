@@ -142,13 +142,13 @@ static struct place place_of(const struct selection *s, const uint8_t id[16])
     struct place p = {.time = job_id_half(id)};
 
     memcpy(&p.number, id + 8, sizeof(p.number));
-    p.number = le64toh(p.number) - s->jobs->seed[0];
+    p.number = le64toh(p.number) - s->jobs->ids.seed[0];
     return p;
 }
 
 static void id_at(const struct selection *s, const struct place *p, uint8_t ret_id[16])
 {
-    uint64_t time = htobe64(p->time), number = htole64(p->number + s->jobs->seed[0]);
+    uint64_t time = htobe64(p->time), number = htole64(p->number + s->jobs->ids.seed[0]);
 
     memcpy(ret_id, &time, sizeof(time));
     memcpy(ret_id + 8, &number, sizeof(number));

@@ -149,7 +149,7 @@ void worker_wake_if_left(struct worker *w)
         pool_tell_task(pool);
         return;
     }
-    if (has_roots(pool, s->worth ? s->worth : s->ready))
+    if (has_roots(pool, s->worth_waking ? s->worth_waking : s->ready))
         pool_tell_root(pool);
 }
 
@@ -297,7 +297,7 @@ bool worker_look(struct worker *w, struct worker *only)
 static struct pool_node *take_left_behind(struct worker *w, uint32_t n, bool *ret_more)
 {
     struct pool *pool = w->pool;
-    struct batch *b = &pool->all[w->watched]->batch;
+    struct injector_batch *b = &pool->all[w->watched]->batch;
 
     if (batch_stands_any(b, &w->watched_word)) {
         struct pool_node *node = batch_take_any(b, ret_more);
@@ -428,11 +428,11 @@ void worker_run(struct worker *w, const struct found *f)
 }
 
 /* Whether a worker keeps looking though no other runs. */
-static bool is_lively(const struct pool *pool)
+static bool may_spin(const struct pool *pool)
 {
     const struct pool_source *s = &pool->options.source;
 
-    return s->lively && !atomic_load_explicit(&pool->crowded, memory_order_relaxed) && s->lively(s->context);
+    return s->may_spin && !atomic_load_explicit(&pool->crowded, memory_order_relaxed) && s->may_spin(s->context);
 }
 
 /* How long to go on searching, in microseconds; 0: not at all. At most one worker spins. Relaxed: only a guess. */
@@ -440,28 +440,28 @@ static uint64_t search_usec(struct worker *w)
 {
     struct pool *pool = w->pool;
 
-    if (atomic_load_explicit(pool->park.seek, memory_order_relaxed) != 1)
+    if (atomic_load_explicit(pool->park.searchers, memory_order_relaxed) != 1)
         return 0;
-    if (is_lively(pool))
-        return w->linger_usec;
+    if (may_spin(pool))
+        return w->spin_usec;
     return atomic_load_explicit(&pool->busy, memory_order_relaxed) > 1 ? SEARCH_SPIN_USEC : 0;
 }
 
 static void lingered(struct worker *w, bool hit)
 {
     if (hit)
-        w->linger_usec = MIN(w->linger_usec * 2, WORKER_LINGER_USEC);
+        w->spin_usec = MIN(w->spin_usec * 2, WORKER_LINGER_USEC);
     else
-        w->linger_usec = ++w->n_misses % LINGER_PROBE ? MAX(w->linger_usec / 2, LINGER_MIN_USEC) : WORKER_LINGER_USEC;
+        w->spin_usec = ++w->n_misses % LINGER_PROBE ? MAX(w->spin_usec / 2, LINGER_MIN_USEC) : WORKER_LINGER_USEC;
 }
 
 /* Looks for work as a counted searcher. Continues for a moment while others run tasks, which may spawn, or if the
- * source is lively. */
+ * source may spin. */
 bool worker_search(struct worker *w, struct found *f)
 {
     struct pool *pool = w->pool;
     uint64_t deadline = 0, look_usec = 0;
-    bool found, lively = false;
+    bool found, spins = false;
 
     park_search_begin(&pool->park);
     while (!(found = worker_find(w, f))) {
@@ -479,7 +479,7 @@ bool worker_search(struct worker *w, struct found *f)
         if (deadline == 0) {
             deadline = now + usec;
             look_usec = now + SEARCH_LOOK_USEC;
-            lively = is_lively(pool);
+            spins = may_spin(pool);
         }
         if (now >= look_usec) {
             look_usec = UINT64_MAX;
@@ -488,10 +488,10 @@ bool worker_search(struct worker *w, struct found *f)
         }
         if (now >= deadline)
             break;
-        for (int i = lively ? 15 : 0; i < 16; i++)
+        for (int i = spins ? 15 : 0; i < 16; i++)
             worker_relax();
     }
-    if (lively)
+    if (spins)
         lingered(w, found);
     if (!found)
         return false;

@@ -157,12 +157,12 @@ static uint32_t batch_end(uint64_t word)
     return (uint32_t)word & 0xffffu;
 }
 
-void batch_init(struct batch *b)
+void batch_init(struct injector_batch *b)
 {
     atomic_init(&b->word, 0);
 }
 
-void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t n)
+void batch_fill_owner(struct injector_batch *b, struct pool_node *const *nodes, uint32_t n)
 {
     /* Relaxed: no other thread changes an empty word. */
     uint64_t word = atomic_load_explicit(&b->word, memory_order_relaxed);
@@ -173,7 +173,7 @@ void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t 
     atomic_store_explicit(&b->word, batch_word((word >> 32) + 1, 0, n), memory_order_seq_cst);
 }
 
-struct pool_node *batch_take_any(struct batch *b, bool *ret_more)
+struct pool_node *batch_take_any(struct injector_batch *b, bool *ret_more)
 {
     /* Acquire: partner is the fill. */
     uint64_t word = atomic_load_explicit(&b->word, memory_order_acquire);
@@ -191,7 +191,7 @@ struct pool_node *batch_take_any(struct batch *b, bool *ret_more)
     return NULL;
 }
 
-bool batch_stands_any(const struct batch *b, uint64_t *seen)
+bool batch_stands_any(const struct injector_batch *b, uint64_t *seen)
 {
     /* Relaxed: what is taken on this answer is taken by batch_take_any(). The generation is part of the comparison. */
     uint64_t word = atomic_load_explicit(&b->word, memory_order_relaxed), before = *seen;
@@ -200,7 +200,7 @@ bool batch_stands_any(const struct batch *b, uint64_t *seen)
     return word == before && batch_next(word) < batch_end(word);
 }
 
-bool batch_has_any(const struct batch *b)
+bool batch_has_any(const struct injector_batch *b)
 {
     uint64_t word = atomic_load_explicit(&b->word, memory_order_seq_cst);
 

@@ -39,7 +39,7 @@ struct injector {
     struct pool_node stub;
 };
 
-struct batch {
+struct injector_batch {
     /* generation << 32 | next << 16 | end. [atomic: the owner's release makes the nodes visible, CAS by takers] */
     _Alignas(64) _Atomic uint64_t word;
     /* relaxed: the word's generation says whether a node that was read counts */
@@ -64,11 +64,11 @@ uint32_t injector_take(struct injector *i, struct pool_node **nodes, uint32_t ma
 bool injector_any(const struct injector *i);
 void injector_close(struct injector *i);
 
-void batch_init(struct batch *b);
+void batch_init(struct injector_batch *b);
 /* Puts n nodes into an empty batch. [owner of the batch] */
-void batch_fill_owner(struct batch *b, struct pool_node *const *nodes, uint32_t n);
+void batch_fill_owner(struct injector_batch *b, struct pool_node *const *nodes, uint32_t n);
 /* Takes the oldest node, or NULL. */
-struct pool_node *batch_take_any(struct batch *b, bool *ret_more);
-bool batch_has_any(const struct batch *b);
+struct pool_node *batch_take_any(struct injector_batch *b, bool *ret_more);
+bool batch_has_any(const struct injector_batch *b);
 /* Whether the batch has nodes and none was taken since *seen was stored here. Stores *seen. */
-bool batch_stands_any(const struct batch *b, uint64_t *seen);
+bool batch_stands_any(const struct injector_batch *b, uint64_t *seen);

@@ -13,12 +13,12 @@
 #define WAKING (1u << 31)
 #define RELIED (1u << 30) /* with WAKING: a waker for a task relies on it, and joins may be asleep */
 #define FLAGS  (WAKING | RELIED)
-_Static_assert((FLAGS | PARK_RUNG) == ~PARK_SEARCHERS, "all of it");
+_Static_assert((FLAGS | PARK_WAKE_PENDING) == ~PARK_SEARCHERS, "all of it");
 
-void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *seek)
+void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *searchers)
 {
-    atomic_init(&p->own_seek, 0);
-    p->seek = seek ? seek : &p->own_seek;
+    atomic_init(&p->own_searchers, 0);
+    p->searchers = searchers ? searchers : &p->own_searchers;
     p->event = event;
     p->shared = shared;
     pthread_mutex_init(&p->lock, NULL);
@@ -37,17 +37,17 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
     *ret_left = false;
     for (;;) {
         /* An RMW of zero, not a load: it has its place before or after the RMW of each searcher. */
-        uint32_t seek = atomic_fetch_add_explicit(p->seek, 0, memory_order_acq_rel);
-        bool waking = seek & WAKING;
+        uint32_t searchers = atomic_fetch_add_explicit(p->searchers, 0, memory_order_acq_rel);
+        bool waking = searchers & WAKING;
         uint32_t flags = waking && (task || *ret_left) ? WAKING | RELIED : WAKING;
-        if (seek & PARK_SEARCHERS || (seek & flags) == flags)
+        if (searchers & PARK_SEARCHERS || (searchers & flags) == flags)
             return true;
-        if (!atomic_compare_exchange_strong_explicit(p->seek, &seek, seek | flags, memory_order_acq_rel,
+        if (!atomic_compare_exchange_strong_explicit(p->searchers, &searchers, searchers | flags, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
         if (waking || eventcount_notify(p->event, 1, p->shared))
             return true;
-        *ret_left |= (atomic_fetch_and_explicit(p->seek, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
+        *ret_left |= (atomic_fetch_and_explicit(p->searchers, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
         /* Did a worker go to sleep after the notify, over work whose waker relied on the bit? */
         if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
             return false;
@@ -90,23 +90,23 @@ bool park_wake_task(struct park *p)
 
 bool park_has_sleepers(const struct park *p)
 {
-    /* seq_cst: after the caller's trap or RMW on seek; partners are the RMWs of eventcount_prepare() and joiner_add. */
+    /* seq_cst: after the caller's trap or RMW on searchers; partners are the RMWs of eventcount_prepare() and joiner_add. */
     return atomic_load_explicit(&p->event->waiters, memory_order_seq_cst) ||
            atomic_load_explicit(&p->n_joiners, memory_order_seq_cst);
 }
 
 void park_search_begin(struct park *p)
 {
-    uint32_t seek = atomic_load_explicit(p->seek, memory_order_relaxed);
+    uint32_t searchers = atomic_load_explicit(p->searchers, memory_order_relaxed);
 
-    while (!atomic_compare_exchange_weak_explicit(p->seek, &seek, (seek & PARK_SEARCHERS) + 1, memory_order_acq_rel,
-                                                  memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(p->searchers, &searchers, (searchers & PARK_SEARCHERS) + 1,
+                                                  memory_order_acq_rel, memory_order_relaxed))
         ;
 }
 
 bool park_search_end(struct park *p)
 {
-    return (atomic_fetch_sub_explicit(p->seek, 1, memory_order_acq_rel) & PARK_SEARCHERS) == 1;
+    return (atomic_fetch_sub_explicit(p->searchers, 1, memory_order_acq_rel) & PARK_SEARCHERS) == 1;
 }
 
 void park_joiner_add(struct park *p, struct joiner *j)

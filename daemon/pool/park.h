@@ -6,11 +6,11 @@
  * in memory shared with another process. A worker in a join may take tasks but no roots. Each of these sleeps on an
  * eventcount of its own, and is in a list while it would take any task.
  *
- * The word `seek` counts the idle workers that search, and has a bit that says "one is being woken". A thread that
- * makes work visible wakes no worker while `seek` (without PARK_RUNG) is not 0: the searching or woken worker will find
+ * The word `searchers` counts the idle workers that search, and has a bit that says "one is being woken". A thread that
+ * makes work visible wakes no worker while `searchers` (without PARK_WAKE_PENDING) is not 0: the searching or woken worker will find
  * the work. A worker that is the last to stop searching, and sees that more is left, wakes the next. Why no work is
  * lost:
- *   - A waker makes work visible, then does an RMW on seek. A worker stops searching by an RMW on seek, then looks
+ *   - A waker makes work visible, then does an RMW on searchers. A worker stops searching by an RMW on searchers, then looks
  *     everywhere. If the waker saw the searcher, the waker's RMW came first, and the look sees the work.
  *   - If the waker saw no searcher, it notifies the eventcount. The same argument holds there (base/eventcount.h).
  *   - A worker that begins to search clears the bit. So does a waker that found no sleeper. That waker then looks once
@@ -40,13 +40,13 @@ struct joiner {
     struct eventcount event; /* also notified by the thread that finishes the awaited task */
 };
 
-#define PARK_SEARCHERS 0x1fffffffu /* in seek: the number of workers that search */
-/* Bit of seek: the process that publishes roots has woken a worker, which has not begun to search yet. */
-#define PARK_RUNG (1u << 29)
+#define PARK_SEARCHERS 0x1fffffffu /* in searchers: the number of workers that search */
+/* Bit of searchers: the process that publishes roots has woken a worker, which has not begun to search yet. */
+#define PARK_WAKE_PENDING (1u << 29)
 
 struct park {
-    _Atomic uint32_t *seek; /* [atomic: RMWs only, acq_rel, partners are each other] */
-    _Atomic uint32_t own_seek;
+    _Atomic uint32_t *searchers; /* [atomic: RMWs only, acq_rel, partners are each other] */
+    _Atomic uint32_t own_searchers;
     struct eventcount *event; /* [const] */
     bool shared;              /* [const] */
     pthread_mutex_t lock;
@@ -56,11 +56,11 @@ struct park {
     _Atomic uint32_t n_joiners;
 };
 
-/* seek: the word to use, which holds 0; NULL: the park uses one of its own. A process that publishes roots may share
+/* searchers: the word to use, which holds 0; NULL: the park uses one of its own. A process that publishes roots may share
  * the word. It need not notify the event while the word is not 0 (RMW of zero, acq_rel). If the word is 0, it sets
- * PARK_RUNG, then notifies. No thread of this process relies on that bit, so misuse of it harms only the roots of that
+ * PARK_WAKE_PENDING, then notifies. No thread of this process relies on that bit, so misuse of it harms only the roots of that
  * process. */
-void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *seek);
+void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *searchers);
 void park_deinit(struct park *p);
 
 /* Call after a root, or a task, has become visible. Wakes at most one worker. False: no worker was woken, and none

@@ -68,7 +68,7 @@ int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index)
 
     if (!w)
         return -ENOMEM;
-    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1, .linger_usec = WORKER_LINGER_USEC};
+    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1, .spin_usec = WORKER_LINGER_USEC};
     w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = &worker_ops};
     list_init(&w->joiner.link);
     eventcount_init(&w->joiner.event);
@@ -125,7 +125,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     eventcount_init(&pool->own_event);
     injector_init(&pool->injector);
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared,
-              options->seek);
+              options->searchers);
     pthread_mutex_init(&pool->close_lock, NULL);
     pthread_mutex_init(&pool->crew_lock, NULL);
     pthread_cond_init(&pool->tickets_came, NULL);

@@ -35,7 +35,7 @@ struct pool_source {
     bool (*ready)(void *context);
     /* Whether what is left is worth another worker, given what the calling worker has at hand and takes first. NULL:
      * always. */
-    bool (*worth)(void *context);
+    bool (*worth_waking)(void *context);
     /* Eventcounts that publishers of roots notify instead of options.event. prepare, called before the last look, adds
      * them to what a worker is about to sleep on. done gets the same set when the worker sleeps no more. When the set
      * of eventcounts changes, options.event is notified for all. Both may be NULL. */
@@ -43,7 +43,7 @@ struct pool_source {
     void (*done)(void *context, struct eventcount_set *set);
     /* Whether more roots may come so soon, judging by what the calling worker ran last, that looking for them awake
      * pays. May be NULL. */
-    bool (*lively)(void *context);
+    bool (*may_spin)(void *context);
     /* The calling worker stops taking for now: it is about to sleep or to block, runs something else, or is one too
      * many. Called before its last look. May be NULL. */
     void (*leave)(void *context);
@@ -61,7 +61,7 @@ struct pool_options {
     bool event_shared;
     /* With event_shared, in the same memory: the count of searching workers, and a bit that the other side sets when it
      * has woken one (park.h). NULL: no other process reads it. */
-    _Atomic uint32_t *seek;
+    _Atomic uint32_t *searchers;
     struct pool_source source; /* take NULL: none */
     /* Called on each worker before its first and after its last task; may be NULL. */
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);

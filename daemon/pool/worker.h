@@ -53,22 +53,22 @@ struct worker {
     uint32_t n_levels, levels_room;
     /* a slot for one of those results */
     _Alignas(OVERFLOW_ALIGN) unsigned char scratch[DEQUE_SLOT_MAX + OVERFLOW_ALIGN];
-    uint32_t tiny;        /* consecutive stolen tasks that were too short */
-    uint64_t not_before;  /* in ticks: no stealing until then */
-    uint32_t n_misses;    /* lookings awake that found nothing */
-    uint32_t linger_usec; /* how long looking awake pays if the source is lively */
-    bool for_task;        /* its join was woken for a task: it must look whether more is left */
-    bool guest;           /* an outside thread's [const] */
-    bool lent;            /* of a guest: in use. [crew_lock] */
-    bool has_thread;      /* [crew_lock] */
-    uint32_t away;        /* depth of crew_leave() without crew_return() [owner] */
-    uint64_t origins;     /* how many there were [owner] */
+    uint32_t tiny;       /* consecutive stolen tasks that were too short */
+    uint64_t not_before; /* in ticks: no stealing until then */
+    uint32_t n_misses;   /* lookings awake that found nothing */
+    uint32_t spin_usec;  /* how long looking awake pays if the source may spin */
+    bool for_task;       /* its join was woken for a task: it must look whether more is left */
+    bool guest;          /* an outside thread's [const] */
+    bool lent;           /* of a guest: in use. [crew_lock] */
+    bool has_thread;     /* [crew_lock] */
+    uint32_t away;       /* depth of crew_leave() without crew_return() [owner] */
+    uint64_t origins;    /* how many there were [owner] */
     struct trace_worker trace;
     _Atomic int cpu;                           /* CPU that it is pinned to, plus 1 [atomic: relaxed; owner's] */
     _Atomic clockid_t clock;                   /* of its thread's CPU time; 0: none [atomic: relaxed; owner's] */
     _Atomic bool retired;                      /* sleeps until there are too few [atomic: relaxed; owner's] */
     _Alignas(CACHE_LINE) struct joiner joiner; /* [park] */
-    struct batch batch;                        /* roots that it took at once; all workers take from it */
+    struct injector_batch batch;               /* roots that it took at once; all workers take from it */
     struct ready_list ready;                   /* pieces that any worker may run */
     _Alignas(CACHE_LINE) struct deque deque;
     /* [owner stores, any loads; relaxed] */

@@ -115,7 +115,7 @@ bool back_ready(struct back *b)
     return waiting(b, atomic_load_explicit(&b->head, memory_order_relaxed)) > 0;
 }
 
-bool back_worth(struct back *b)
+bool back_worth_waking(struct back *b)
 {
     uint64_t head = atomic_load_explicit(&b->head, memory_order_relaxed), n = waiting(b, head);
     uint32_t usec = 0;

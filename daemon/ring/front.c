@@ -50,7 +50,7 @@ int front_init(struct front *f)
     f->down->size = down_arena + RING_ARENA_SIZE;
     f->up->size = up_arena + RING_ARENA_SIZE;
     eventcount_init(&f->up->doorbell);
-    atomic_init(&f->up->seek, 0);
+    atomic_init(&f->up->searchers, 0);
     atomic_init(&f->up->hold, 0);
     eventcount_init(&f->up->space);
     f->n_free = RING_SLOTS;
@@ -186,8 +186,8 @@ bool front_ring(struct front *f)
     /* acq_rel, an RMW of zero: partner is the RMW by which a worker stops searching, after which it looks at the ring
      * once more. Either that worker sees the tail then, or we see that it has stopped. A worker that is being woken, or
      * has begun to search since, has that look still ahead. */
-    if (atomic_fetch_add_explicit(&f->up->seek, 0, memory_order_acq_rel) != 0 ||
-        !atomic_compare_exchange_strong_explicit(&f->up->seek, &nobody, RING_RUNG, memory_order_acq_rel,
+    if (atomic_fetch_add_explicit(&f->up->searchers, 0, memory_order_acq_rel) != 0 ||
+        !atomic_compare_exchange_strong_explicit(&f->up->searchers, &nobody, RING_WAKE_PENDING, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return false;
     /* Wakes one sleeper, which wakes the next itself while there is more. If there is no sleeper, each worker will

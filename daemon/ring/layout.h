@@ -57,9 +57,10 @@
 #define RING_TEXT        256u          /* error, status */
 /* Chunks that one job may hold. So a reader that stalls delays no other job. */
 #define RING_JOB_CHUNKS 64u
-#define RING_BUNDLE     128u       /* jobs in one slot */
-#define RING_WORTH_USEC 100u       /* expected work for which waking another worker pays */
-#define RING_RUNG       (1u << 29) /* bit of up->seek: wsd has woken a worker, which has not begun to search yet */
+#define RING_BUNDLE     128u /* jobs in one slot */
+#define RING_WORTH_USEC 100u /* expected work for which waking another worker pays */
+#define RING_WAKE_PENDING                                                                                              \
+    (1u << 29) /* bit of up->searchers: wsd has woken a worker, which has not begun to search yet */
 #define RING_NONE       UINT32_MAX
 #define RING_LANES      64u        /* direct lanes of one executor (lane.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS 64u        /* calls under way in one of them */
@@ -295,7 +296,7 @@ struct up {
     uint64_t arena; /* offset of small[RING_SLOTS], followed by chunk[RING_CHUNKS] */
     struct eventcount doorbell __attribute__((aligned(64))); /* workers sleep on it; wsd notifies after submitting */
     /* count of searching workers, and wake-up bits: pool/park.h. [atomic: RMWs of both sides, acq_rel] */
-    _Atomic uint32_t seek __attribute__((aligned(64)));
+    _Atomic uint32_t searchers __attribute__((aligned(64)));
     /* 0: workers take from the ring. [atomic: release by both sides, acquire by the taker] */
     _Atomic uint32_t hold __attribute__((aligned(64)));
     /* Jobs wait here for free chunks; wsd notifies after releasing some. */

@@ -191,7 +191,7 @@ void back_deinit(struct back *b);
 uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec);
 bool back_ready(struct back *b); /* [any worker] */
 /* Whether what is left is worth another worker, if the calling one also works on it. [any worker] */
-bool back_worth(struct back *b);
+bool back_worth_waking(struct back *b);
 /* QUEUED -> RUNNING, stamped with the time (CLOCK_MONOTONIC). False: it was recalled (the RECALLED completion has been
  * pushed). [the worker that took it] */
 bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now_usec);

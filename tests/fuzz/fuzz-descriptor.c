@@ -52,7 +52,7 @@ static int run(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
-static void check_plugin(const struct plugin *p)
+static void check_plugin(const struct host_plugin *p)
 {
     const struct plugin_function *f;
     uint32_t index;
@@ -89,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t stride = whole.function_size <= 8192 ? whole.function_size : 8192;
     uint32_t n = whole.n_functions <= 2 * PLUGIN_FUNCTIONS_MAX ? whole.n_functions : 0, n_texts = 3;
     char error[LOADER_ERROR] = "", *texts[3 + 4 * PLUGIN_FUNCTIONS_MAX];
-    struct plugin *p = NULL;
+    struct host_plugin *p = NULL;
 
     whole.name = texts[0] = text(&in);
     whole.version = texts[1] = text(&in);

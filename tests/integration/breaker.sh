@@ -121,7 +121,7 @@ others_meanwhile() {
 }
 
 # The worst of it: two connections whose thousands of open requests are all refused. However fast the machine, they get no more of
-# the loop than REFUSAL_USEC of daemon/frontend/peer.c has for each, and others are served meanwhile.
+# the loop than REFUSAL_USEC of daemon/frontend/refusals.c has for each, and others are served meanwhile.
 REFUSAL_USEC=32
 many_refused() { # JOBS
     [ "$(counter jobs_refused)" -ge "$1" ]

@@ -45,7 +45,7 @@ byte tasks[PAIRS], roots = 0, done_roots = 0;
 byte leaves = 0; /* workers that run what they run while anything is left to take */
 
 /* idle workers */
-byte seek = 0;
+byte searchers = 0;
 bool waking = false, relied = false;
 byte epoch = 0, waiters = 0;
 
@@ -63,8 +63,8 @@ inline wake_idle(for_task, woken, left) {
     do
     :: atomic {
            if
-           :: seek > 0 -> woken = true; break
-           :: seek == 0 && waking ->
+           :: searchers > 0 -> woken = true; break
+           :: searchers == 0 && waking ->
                if
                :: for_task || left -> relied = true
                :: else -> skip
@@ -281,7 +281,7 @@ proctype worker(byte child) {
     fi;
 
 search:
-    atomic { waking = false; relied = false; seek++ } /* one CAS */
+    atomic { waking = false; relied = false; searchers++ } /* one CAS */
     steal();
     if
     :: got == 0 ->
@@ -299,7 +299,7 @@ search:
     fi;
     if
     :: got != 0 ->
-        atomic { seek--; last = (seek == 0) }
+        atomic { searchers--; last = (searchers == 0) }
         if
         :: last -> wake_if_left()
         :: else -> skip
@@ -315,7 +315,7 @@ search:
     fi;
     /* park() */
     atomic { waiters++; seen = epoch }
-    seek--;
+    searchers--;
     if
     :: ANY_TASKS || roots > 0 -> waiters--; seen = 0; goto search
     :: else -> skip

@@ -33,7 +33,7 @@
 byte roots = 0;    /* in the injector */
 byte spawning = 0; /* of them, such as spawn a task */
 byte tasks = 0;    /* public */
-byte seek = 0;     /* searching workers */
+byte searchers = 0;     /* searching workers */
 bool waking = false;
 bool rung = false; /* by the other process */
 bool ringing = false;
@@ -49,9 +49,9 @@ byte total_tasks = 0;
 inline wake() {
     do
     :: atomic {
-           /* RMW of zero on seek, then the CAS to WAKING: when it fails, round again; so as one step */
+           /* RMW of zero on searchers, then the CAS to WAKING: when it fails, round again; so as one step */
            if
-           :: (seek > 0 || waking) -> break
+           :: (searchers > 0 || waking) -> break
            :: else -> waking = true
            fi
        }
@@ -88,7 +88,7 @@ inline ring() {
     atomic { !ringing -> ringing = true }
     atomic {
         if
-        :: seek > 0 || waking || rung -> goes = false
+        :: searchers > 0 || waking || rung -> goes = false
         :: else -> rung = true; goes = true
         fi
     }
@@ -130,7 +130,7 @@ search:
 #ifndef BUG_RUNG_STAYS
         rung = false;
 #endif
-        seek++
+        searchers++
     }
 find:
     got = 0;
@@ -168,7 +168,7 @@ find:
     fi;
     if
     :: got != 0 ->
-        atomic { seek--; last = (seek == 0) }
+        atomic { searchers--; last = (searchers == 0) }
 #ifndef BUG_NO_NEXT
         if
         :: last && (tasks > 0 || roots > 0) -> wake_if_sleepers()
@@ -202,7 +202,7 @@ find:
     fi;
     /* park() */
     atomic { waiters++; seen = epoch } /* prepare: RMW, then the load; a bump between them only lets him return early */
-    atomic { seek-- }
+    atomic { searchers-- }
 #ifndef BUG_NO_LOOK
     if
     :: (roots > 0 || tasks > 0) ->

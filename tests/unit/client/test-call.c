@@ -857,7 +857,7 @@ struct nested {
     unsigned depth, deepest, calls;
 };
 
-/* Asks a question while the data is in its hands; the answer comes behind more output and the end of this very call. */
+/* Asks a query while the data is in its hands; the answer comes behind more output and the end of this very call. */
 static int ask_in_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
 {
     struct nested *n = userdata;

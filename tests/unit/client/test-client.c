@@ -472,7 +472,7 @@ static int ask_each(const struct wsd_job_info *info, void *userdata)
     struct wsd_id id = {{77}};
     int *n = userdata;
 
-    /* A question inside the answer to another: what is being shown stays as it is. */
+    /* A query inside the answer to another: what is being shown stays as it is. */
     ck_assert_int_eq(wsd_client_job(client, &id, &other), 0);
     ck_assert_uint_eq(other.id.bytes[0], 77);
     ck_assert_str_eq(info->plugin, "sort");

@@ -13,7 +13,7 @@
 
 #define SIZE 10000 /* no whole number of pages */
 
-static struct arenas arenas;
+static struct arena_table arenas;
 
 static void setup(void)
 {
@@ -45,7 +45,7 @@ START_TEST(an_arena_is_there_until_it_is_dropped)
     ck_assert_int_eq(arenas_put(&arenas, 5, fd), 0);
     ck_assert(is_closed(fd));
     ck_assert_ptr_null(arenas_use(&arenas, 4));
-    struct arena *a = arenas_use(&arenas, 5);
+    struct mapped_arena *a = arenas_use(&arenas, 5);
     ck_assert_ptr_nonnull(a);
     strcpy(arena_part(a, 1234, 6), "hello");
     char text[6];
@@ -68,7 +68,7 @@ END_TEST
 START_TEST(a_number_is_that_of_one_arena)
 {
     static const uint32_t numbers[] = {0, RING_ARENAS - 1, UINT32_MAX - 5};
-    struct arena *a;
+    struct mapped_arena *a;
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         uint32_t number = numbers[i], next = number + RING_ARENAS;
@@ -104,7 +104,7 @@ START_TEST(a_part_lies_in_its_arena)
                  {UINT64_MAX, 1, false}, {1, UINT64_MAX, false}, {UINT64_MAX - 1, 2, false}};
 
     ck_assert_int_eq(arenas_put(&arenas, 1, memory(SIZE, true)), 0);
-    struct arena *a = arenas_use(&arenas, 1);
+    struct mapped_arena *a = arenas_use(&arenas, 1);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         ck_assert_ptr_eq(arena_part(a, parts[i].at, parts[i].size),
                          parts[i].lies ? (char *)a->base + parts[i].at : NULL);
@@ -118,7 +118,7 @@ START_TEST(what_cannot_be_mapped_is_there_and_has_no_parts)
 
     for (uint32_t i = 0; i < 4; i++) {
         ck_assert_int_eq(arenas_put(&arenas, i, fds[i]), 0);
-        struct arena *a = arenas_use(&arenas, i);
+        struct mapped_arena *a = arenas_use(&arenas, i);
         ck_assert_ptr_nonnull(a);
         ck_assert_ptr_null(arena_part(a, 0, 0));
         arenas_leave(&arenas, a);

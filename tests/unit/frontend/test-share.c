@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test-share.c: users take turns, however many connections they have. The connections here have no descriptor: what one
- * of them does when it is served is at peer_serve(). */
+ * of them does when it is served is at serve_one(). */
 #include <check.h>
 #include <stdlib.h>
 
@@ -16,15 +16,11 @@ static struct peer peers[MANY + 3], *served[2 * MANY];
 static size_t n_served;
 static uint32_t cost; /* of each request, without end */
 
-bool peer_serve(struct peer *p)
+static bool serve_one(struct peer *p)
 {
     served[n_served++ % (2 * MANY)] = p;
     share_charge(p, cost);
     return true;
-}
-
-void peer_served(struct peer *p)
-{
 }
 
 static void make(struct peer *p, struct share *s)
@@ -95,7 +91,7 @@ START_TEST(requests_go_by_user)
     for (size_t i = 0; i < MANY + 2; i++)
         share_want(&peers[i]);
     while (n_served < MANY)
-        ck_assert(shares_serve(&frontend));
+        ck_assert(shares_serve(&frontend.shares, serve_one));
     for (size_t i = 0; i < n_served; i++)
         n[served[i]->share - users]++;
     for (size_t i = 1; i < 3; i++) /* but for a quantum that is not at its end */
@@ -108,12 +104,12 @@ START_TEST(what_costs_more_than_a_turn_is_paid_back)
 {
     cost = SHARE_TURN;
     share_want(&peers[0]);
-    ck_assert(shares_serve(&frontend));
+    ck_assert(shares_serve(&frontend.shares, serve_one));
     ck_assert_uint_eq(n_served, 1);
     cost = SHARE_QUANTUM;
     share_want(&peers[MANY]);
     while (n_served < 5)
-        ck_assert(shares_serve(&frontend));
+        ck_assert(shares_serve(&frontend.shares, serve_one));
     for (size_t i = 1; i < SHARE_TURN / SHARE_QUANTUM - 1; i++)
         ck_assert_ptr_eq(served[i], &peers[MANY]);
 }

@@ -73,9 +73,9 @@ static void make(unsigned flags, const char *directory)
         0);
 }
 
-static struct plugin *loads(const char *name)
+static struct host_plugin *loads(const char *name)
 {
-    struct plugin *p = NULL;
+    struct host_plugin *p = NULL;
     int r = loader_load(loader, name, &p, error, sizeof(error));
 
     ck_assert_msg(r == 0, "%s: %s", name, error);
@@ -84,7 +84,7 @@ static struct plugin *loads(const char *name)
 
 static void refuses(const char *name, int errnum, const char *words)
 {
-    struct plugin *p = NULL;
+    struct host_plugin *p = NULL;
 
     error[0] = 0;
     ck_assert_int_eq(loader_load(loader, name, &p, error, sizeof(error)), -errnum);
@@ -97,7 +97,7 @@ START_TEST(name_is_looked_up_in_the_directories_in_order)
 {
     copy("echo", "b/echo.so");
     make(0, NULL);
-    struct plugin *p = loads("echo");
+    struct host_plugin *p = loads("echo");
     ck_assert_str_eq(p->name, "echo");
     ck_assert_ptr_eq(strstr(p->path, "/b/echo.so"), p->path + strlen(top));
     copy("upper", "a/echo.so");
@@ -120,9 +120,9 @@ START_TEST(plugin_changed_on_disk_is_another_plugin)
 {
     copy("echo", "a/x.so");
     make(0, NULL);
-    struct plugin *before = loads("x");
+    struct host_plugin *before = loads("x");
     copy("upper", "a/x.so");
-    struct plugin *after = loads("x");
+    struct host_plugin *after = loads("x");
     ck_assert_str_eq(before->name, "echo");
     ck_assert_str_eq(after->name, "upper");
     ck_assert_ptr_ne((void *)before->functions[0].run, (void *)after->functions[0].run);
@@ -135,7 +135,7 @@ START_TEST(loaded_code_is_a_sealed_copy)
 
     copy("echo", "a/echo.so");
     make(0, NULL);
-    struct plugin *p = loads("echo");
+    struct host_plugin *p = loads("echo");
     ck_assert_int_ne(dladdr((void *)p->functions[0].run, &info), 0);
     ck_assert_msg(strncmp(info.dli_fname, "/proc/self/fd/", 14) == 0, "%s", info.dli_fname);
     int fd = atoi(info.dli_fname + 14);
@@ -150,7 +150,7 @@ START_TEST(local_loads_the_file_itself)
 
     copy("echo", "echo.so");
     make(LOADER_ANY_PATH | LOADER_REAL_PATH, ".");
-    struct plugin *p = loads("./echo.so");
+    struct host_plugin *p = loads("./echo.so");
     ck_assert_int_ne(dladdr((void *)p->functions[0].run, &info), 0);
     ck_assert_msg(strncmp(info.dli_fname, top, strlen(top)) == 0, "%s", info.dli_fname);
 }

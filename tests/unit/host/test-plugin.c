@@ -41,7 +41,7 @@ static void setup(void)
 
 static int load(void)
 {
-    struct plugin *p = NULL;
+    struct host_plugin *p = NULL;
     int r = plugin_new(&p, &good, error, sizeof(error));
 
     ck_assert(r == 0 ? p && !*error : !p && *error);
@@ -57,7 +57,7 @@ static int load(void)
 
 START_TEST(good_descriptor_is_copied)
 {
-    struct plugin *p;
+    struct host_plugin *p;
 
     ck_assert_int_eq(plugin_new(&p, &good, error, sizeof(error)), 0);
     ck_assert_str_eq(p->name, "good");
@@ -106,7 +106,7 @@ static void hook(uint32_t worker)
 
 START_TEST(hooks_are_read_where_the_size_covers_them)
 {
-    struct plugin *p;
+    struct host_plugin *p;
 
     good.worker_start = hook;
     good.worker_stop = hook;
@@ -190,7 +190,7 @@ START_TEST(longer_structures_of_newer_headers_are_strided)
         struct wsd_function f;
         uint64_t more[3];
     } newer[2] = {{.f = functions[5]}, {.f = functions[6]}};
-    struct plugin *p;
+    struct host_plugin *p;
 
     good.functions = &newer[0].f;
     good.n_functions = 2;
@@ -203,7 +203,7 @@ END_TEST
 
 START_TEST(function_is_found_by_name_or_default)
 {
-    struct plugin *p;
+    struct host_plugin *p;
     uint32_t index = 99;
 
     ck_assert_int_eq(plugin_new(&p, &good, error, sizeof(error)), 0);

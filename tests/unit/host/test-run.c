@@ -115,7 +115,7 @@ static void setup(void)
     eventcount_init(&t.event);
     host_job_init(&t.job);
     t.job.node.run = run_node;
-    static struct plugin plugin = {.name = "plugin"};
+    static struct host_plugin plugin = {.name = "plugin"};
 
     function = (struct plugin_function){.name = "fn", .plugin = &plugin};
     request = (struct host_request){.function = &function, .cancel = &t.cancel, .transport = &transport};

@@ -34,15 +34,15 @@ static void set_up(void)
 {
     jobs = (struct jobs){.options.own_uid = 7};
     list_init(&jobs.domains);
-    list_init(&jobs.user_gates);
-    list_init(&jobs.waiting);
+    list_init(&jobs.gates.of_users);
+    list_init(&jobs.run_slots.waiting);
     d = calloc(1, sizeof(*d));
     ck_assert_ptr_nonnull(d);
     d->jobs = &jobs;
     list_init(&d->handed);
-    list_init(&d->waiting);
+    list_init(&d->run_slot.waiting);
     list_init(&d->link);
-    queue_init(&d->queue, &jobs.lanes, &jobs.counters.n_queued);
+    queue_init(&d->queue, &jobs.flows, &jobs.counters.n_queued);
     for (uint32_t i = 0; i < JOBS; i++) {
         all[i] = (struct job){.user = &users[0], .plugin = &plugins[0], .function = 0, .domain = d};
         list_init(&all[i].link);
@@ -53,7 +53,7 @@ static void tear_down(void)
 {
     ck_assert_uint_eq(jobs.counters.n_queued, 0);
     gates_free(&jobs);
-    hash_deinit(&jobs.lanes);
+    hash_deinit(&jobs.flows);
     free(d);
 }
 
@@ -97,7 +97,7 @@ static void end(struct job *job)
 
 static void turn(void)
 {
-    while (jobs.gates_due)
+    while (jobs.gates.due)
         gates_turn(&jobs);
 }
 
@@ -122,7 +122,7 @@ START_TEST(what_is_paused_waits_and_others_pass)
     for (uint32_t i = 0; i < 4; i++)
         end(&all[i]);
     turn();
-    ck_assert_uint_eq(jobs.gates.n, 0); /* nothing stays */
+    ck_assert_uint_eq(jobs.gates.by_name.n, 0); /* nothing stays */
 }
 END_TEST
 
@@ -208,7 +208,7 @@ START_TEST(a_tag_is_a_gate_like_the_others)
     end(&all[3]);
     ck_assert_int_eq(act_tag(JOBS_GATE_LIMIT, "x", 0), 0);
     turn();
-    ck_assert_uint_eq(jobs.gates.n, 0);
+    ck_assert_uint_eq(jobs.gates.by_name.n, 0);
 }
 END_TEST
 
@@ -220,11 +220,11 @@ START_TEST(only_what_makes_sense)
     ck_assert_int_eq(act(JOBS_GATE_DRAIN, "a", "", 0), -EINVAL);
     ck_assert_int_eq(act(JOBS_GATE_RESUME, "a", "", 0), -ENOENT);
     ck_assert_int_eq(jobs_gate(&jobs, &r), 0);
-    ck_assert(jobs.paused);
+    ck_assert(jobs.gates.paused);
     ck_assert_int_eq(act(JOBS_GATE_DRAIN, "", "", 0), 0);
-    ck_assert(jobs.paused && jobs.drained);
+    ck_assert(jobs.gates.paused && jobs.gates.drained);
     ck_assert_int_eq(act(JOBS_GATE_RESUME, "", "", 0), 0);
-    ck_assert(!jobs.paused && !jobs.drained);
+    ck_assert(!jobs.gates.paused && !jobs.gates.drained);
 }
 END_TEST
 
@@ -294,7 +294,7 @@ START_TEST(limits_hold_in_any_order_of_events)
             break;
         case 12:
             jobs.options.limits.running_per_user = dice(4);
-            jobs.gates_due = true;
+            jobs.gates.due = true;
             break;
         case 2:
             if (job->state == JOB_QUEUED) {
@@ -315,7 +315,7 @@ START_TEST(limits_hold_in_any_order_of_events)
                 end(job);
             break;
         case 6:
-            if (jobs.gates_due)
+            if (jobs.gates.due)
                 gates_turn(&jobs);
             break;
         case 7:
@@ -338,7 +338,7 @@ START_TEST(limits_hold_in_any_order_of_events)
         }
     }
     jobs.options.limits.running_per_user = 0;
-    jobs.gates_due = true;
+    jobs.gates.due = true;
     for (uint32_t i = 0; i < 3; i++)
         if (paused[i])
             ck_assert_int_eq(act(JOBS_GATE_RESUME, of[i][0], of[i][1], 0), 0);

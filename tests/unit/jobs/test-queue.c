@@ -21,7 +21,7 @@ static void set_up(void)
     jobs = (struct jobs){0};
     q = calloc(1, sizeof(*q));
     ck_assert_ptr_nonnull(q);
-    queue_init(q, &jobs.lanes, &jobs.counters.n_queued);
+    queue_init(q, &jobs.flows, &jobs.counters.n_queued);
     for (uint32_t u = 0; u < USERS; u++)
         users[u] = (struct user){.uid = u + 1};
     for (uint32_t i = 0; i < USERS * EACH; i++) {
@@ -34,9 +34,9 @@ static void tear_down(void)
 {
     ck_assert_uint_eq(q->n, 0);
     ck_assert_uint_eq(jobs.counters.n_queued, 0);
-    ck_assert_uint_eq(jobs.lanes.n, 0); /* nothing stays of who has nothing there */
+    ck_assert_uint_eq(jobs.flows.n, 0); /* nothing stays of who has nothing there */
     ck_assert_ptr_null(queue_first(q));
-    hash_deinit(&jobs.lanes);
+    hash_deinit(&jobs.flows);
     free(q);
 }
 

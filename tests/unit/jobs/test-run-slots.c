@@ -37,17 +37,17 @@ static void set_up(void)
 {
     jobs = (struct jobs){.options.workers = JOBS, .options.limits = JOBS_LIMITS_DEFAULT};
     list_init(&jobs.domains);
-    list_init(&jobs.waiting);
-    list_init(&jobs.user_gates);
+    list_init(&jobs.run_slots.waiting);
+    list_init(&jobs.gates.of_users);
     for (uint32_t i = 0; i < DOMAINS; i++) {
         struct domain *d = domains[i] = calloc(1, sizeof(*d));
 
         ck_assert_ptr_nonnull(d);
         d->jobs = &jobs;
         list_init(&d->handed);
-        list_init(&d->waiting);
+        list_init(&d->run_slot.waiting);
         list_init(&d->link);
-        queue_init(&d->queue, &jobs.lanes, &jobs.counters.n_queued);
+        queue_init(&d->queue, &jobs.flows, &jobs.counters.n_queued);
         users[i] = (struct user){.uid = i + 1};
         list_init(&users[i].kept);
     }
@@ -58,8 +58,8 @@ static void tear_down(void)
 {
     for (uint32_t i = 0; i < DOMAINS; i++)
         free(domains[i]);
-    hash_deinit(&jobs.lanes);
-    hash_deinit(&jobs.gates);
+    hash_deinit(&jobs.flows);
+    hash_deinit(&jobs.gates.by_name);
 }
 
 static struct job *queued(struct domain *d, struct user *user, int priority)
@@ -98,12 +98,13 @@ static void pump(struct domain *d)
 /* One turn of run slots; the domain whose it was, or NULL. */
 static struct domain *turn(uint64_t before_usec)
 {
-    struct domain *d = jobs.n_running < jobs.options.limits.running ? run_slots_next(&jobs, before_usec) : NULL;
+    struct domain *d =
+        jobs.run_slots.n_running < jobs.options.limits.running ? run_slots_next(&jobs, before_usec) : NULL;
 
     if (d) {
-        d->has_turn = true;
+        d->run_slot.has_turn = true;
         pump(d);
-        d->has_turn = false;
+        d->run_slot.has_turn = false;
     }
     return d;
 }
@@ -126,19 +127,19 @@ START_TEST(as_many_as_the_limit_and_the_next_when_one_ends)
     for (uint32_t i = 0; i < 5; i++)
         queued(domains[i % 2], &users[i % 2], 0);
     pump(domains[0]);
-    ck_assert_uint_eq(jobs.n_running, 3);
-    ck_assert(!jobs.run_slots_due);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 3);
+    ck_assert(!jobs.run_slots.due);
     pump(domains[1]);
-    ck_assert_uint_eq(jobs.n_running, 3);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 3);
     ck_assert_uint_eq(jobs.counters.n_queued, 2);
-    ck_assert(!list_empty(&domains[1]->waiting));
+    ck_assert(!list_empty(&domains[1]->run_slot.waiting));
     end(&all[0]);
-    ck_assert(jobs.run_slots_due);
+    ck_assert(jobs.run_slots.due);
     ck_assert_ptr_eq(turn(0), domains[1]);
-    ck_assert_uint_eq(jobs.n_running, 3);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 3);
     jobs.options.limits.running = 0; /* no limit any more: he waits for nothing */
     pump(domains[1]);
-    ck_assert_uint_eq(jobs.n_running, 4);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 4);
 }
 END_TEST
 
@@ -152,10 +153,10 @@ START_TEST(nobody_goes_past_those_that_wait)
     pump(domains[1]);
     end(first);
     pump(domains[0]); /* whose completion it was */
-    ck_assert_uint_eq(jobs.n_running, 0);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 0);
     queued(domains[2], &users[2], 0); /* a newcomer is there as soon as anybody who has had no turn */
     pump(domains[2]);
-    ck_assert_uint_eq(jobs.n_running, 0);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 0);
     ck_assert_ptr_eq(turn(0), domains[1]);
     end(running_of(domains[1]));
     ck_assert_ptr_eq(turn(0), domains[2]);
@@ -183,7 +184,7 @@ START_TEST(users_take_turns_and_the_domains_of_each)
         struct domain *d = turn(0);
         for (uint32_t k = 0; k < DOMAINS; k++)
             n[k] += d == domains[k];
-        ck_assert_uint_eq(jobs.n_running, 2);
+        ck_assert_uint_eq(jobs.run_slots.n_running, 2);
     }
     ck_assert_uint_ge(n[3], 12);
     for (uint32_t k = 0; k < 3; k++)
@@ -229,7 +230,7 @@ START_TEST(who_cannot_go_on_holds_no_place)
     job_unqueue(cancelled);
     job_move(cancelled, JOB_CANCELLED);
     ck_assert_ptr_eq(turn(0), domains[2]);
-    ck_assert_uint_eq(jobs.n_running, 1);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 1);
     end(running_of(domains[2]));
     queued(domains[3], &users[3], 0);
     queued(domains[2], &users[2], 0);
@@ -242,7 +243,7 @@ START_TEST(who_cannot_go_on_holds_no_place)
     end(first);
     ck_assert_ptr_eq(run_slots_next(&jobs, 0), domains[3]); /* and it is not pumped: it cannot */
     ck_assert_ptr_eq(turn(0), domains[2]);
-    ck_assert_uint_eq(jobs.n_running, 1);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 1);
 }
 END_TEST
 
@@ -253,7 +254,7 @@ START_TEST(the_limit_holds_in_any_order_of_events)
         queued(domains[dice(DOMAINS)], &users[dice(DOMAINS)], (int)dice(3));
     for (uint32_t step = 0; step < 2000; step++) {
         struct job *job = &all[dice(JOBS)];
-        uint64_t before = jobs.n_running, n = 0;
+        uint64_t before = jobs.run_slots.n_running, n = 0;
 
         switch (dice(7)) {
         case 0:
@@ -292,7 +293,7 @@ START_TEST(the_limit_holds_in_any_order_of_events)
         }
         for (uint32_t i = 0; i < JOBS; i++)
             n += all[i].state == JOB_RUNNING;
-        ck_assert_uint_eq(n, jobs.n_running);
+        ck_assert_uint_eq(n, jobs.run_slots.n_running);
         ck_assert(n <= before || !jobs.options.limits.running || n <= jobs.options.limits.running);
     }
     jobs.options.limits.running = 1; /* one after the other, all of them, by nothing but turns */
@@ -305,7 +306,7 @@ START_TEST(the_limit_holds_in_any_order_of_events)
         (void)turn(0);
     }
     ck_assert_uint_eq(jobs.counters.n_queued, 0);
-    ck_assert_uint_eq(jobs.n_running, 0);
+    ck_assert_uint_eq(jobs.run_slots.n_running, 0);
 }
 END_TEST
 
@@ -356,7 +357,7 @@ END_TEST
 START_TEST(nobody_sleeps_over_what_is_due)
 {
     list_init(&jobs.after_due);
-    list_init(&jobs.batches_due);
+    list_init(&jobs.batches.due);
     list_init(&jobs.moved);
     list_init(&jobs.ends_due);
     ck_assert(jobs_asleep(&jobs) && jobs_have_told(&jobs));
@@ -364,12 +365,12 @@ START_TEST(nobody_sleeps_over_what_is_due)
     list_push_back(&jobs.ends_due, &untold);
     ck_assert(!jobs_asleep(&jobs) && !jobs_have_told(&jobs));
     list_remove(&untold);
-    jobs.run_slots_due = true;
+    jobs.run_slots.due = true;
     ck_assert(!jobs_asleep(&jobs));
-    jobs.run_slots_due = false;
-    jobs.gates_due = true;
+    jobs.run_slots.due = false;
+    jobs.gates.due = true;
     ck_assert(!jobs_asleep(&jobs));
-    jobs.gates_due = false;
+    jobs.gates.due = false;
     jobs.untimed = true;
     ck_assert(!jobs_asleep(&jobs));
     jobs.untimed = false;

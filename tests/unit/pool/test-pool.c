@@ -337,7 +337,7 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     struct pool_options o = {.workers = 2,
                              .event = &pair.event,
                              .event_shared = true,
-                             .source = {.take = pair_take, .ready = pair_ready, .worth = pair_worth}};
+                             .source = {.take = pair_take, .ready = pair_ready, .worth_waking = pair_worth}};
     struct pool *pool;
     bool asleep = false;
 

@@ -195,23 +195,23 @@ START_TEST(what_is_soon_over_is_worth_nobody)
 {
     uint32_t generation, usec;
 
-    ck_assert(!back_worth(back));
+    ck_assert(!back_worth_waking(back));
     submit_brief(0, 1, RING_WORTH_USEC - 1);
-    ck_assert(!back_worth(back));
+    ck_assert(!back_worth_waking(back));
     submit_brief(1, 1, 1); /* together they are */
-    ck_assert(back_worth(back));
+    ck_assert(back_worth_waking(back));
     ck_assert_uint_eq(back_take(back, &generation, &usec), 0);
     ck_assert_uint_eq(usec, RING_WORTH_USEC - 1);
-    ck_assert(!back_worth(back));
+    ck_assert(!back_worth_waking(back));
     ck_assert(back_ready(back));
     submit(2, 1); /* nobody knows */
-    ck_assert(back_worth(back));
+    ck_assert(back_worth_waking(back));
     ck_assert_uint_eq(back_take(back, &generation, &usec), 1);
     ck_assert_uint_eq(usec, 1);
-    ck_assert(back_worth(back));
+    ck_assert(back_worth_waking(back));
     ck_assert_uint_eq(back_take(back, &generation, &usec), 2);
     ck_assert_uint_eq(usec, RING_WORTH_USEC);
-    ck_assert(!back_worth(back));
+    ck_assert(!back_worth_waking(back));
 }
 END_TEST
 

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * array.c: many jobs in one frame (ARRAY), their ends gathered into few (ENDS), and batches (BATCH).
+ * serve-array.c: many jobs in one frame (ARRAY), and their ends gathered into few (ENDS).
  * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
  * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next
  * write, and before the end of a batch is told.
  * Does not know how many jobs a user may have: one record refuses all items that wsd does not take for the same
  * reason. */
+#include "frontend/serve-array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/code.h"
-#include "frontend/call.h"
+#include "frontend/access.h"
+#include "frontend/job-watch.h"
+#include "frontend/serve-batch.h"
+#include "frontend/serve-submit.h"
 
 #define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
 #define COST_ITEM     100u          /* units of share.h */
@@ -42,13 +46,9 @@ struct call_array {
     struct msg_end refusal;  /* the last one, which may be that of all behind it: */
     char refusal_text[CODEC_TEXT_MAX];
     bool submitting;
+    bool quiet; /* the client wants no ACCEPTED */
     uint32_t n;
     struct array_item *items; /* n of them; NULL as long as no job has a watch of its own */
-};
-
-struct call_batch {
-    struct call *call;
-    struct batch_watch watch;
 };
 
 static struct array_item *item_of(struct watch *w)
@@ -56,9 +56,10 @@ static struct array_item *item_of(struct watch *w)
     return container_of(w, struct array_item, watch);
 }
 
+/* The words of a record; most have none. */
 static struct span text(const char *s, size_t max)
 {
-    return (struct span){s, *s ? strnlen(s, max - 1) : 0};
+    return *s ? span_within(s, max) : (struct span){s, 0};
 }
 
 /* --- what is told of items ---------------------------------------------------------------------------------------- */
@@ -100,7 +101,7 @@ static void array_due(struct call_array *a)
     if (!list_empty(&a->gathered))
         return;
     list_push_back(&a->call->peer->gathered, &a->gathered);
-    peer_mark(a->call->peer);
+    share_mark(a->call->peer);
 }
 
 /* Returns where the record goes, without output that `end` does not have. NULL: no memory, and the connection is
@@ -182,7 +183,7 @@ static void array_release(struct call_array *a)
 /* They are accepted, or will not be. */
 static void array_sure(struct call_array *a, uint32_t n)
 {
-    bool tells = a->n_accepted && !a->call->quiet, held = holds(a);
+    bool tells = a->n_accepted && !a->quiet, held = holds(a);
 
     if (held && a->n_unsure == n)
         refusal_send(a);
@@ -286,7 +287,7 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
 {
     const struct array_item *item = item_of(w);
 
-    return call_send_open(item->array->call, serial, path, index_of(item));
+    return send_open(item->array->call, serial, path, index_of(item));
 }
 
 /* An end without the item's number, its times and its output. */
@@ -471,39 +472,7 @@ static struct call_array *array_new(struct call *c, uint32_t n)
     return a;
 }
 
-void array_submit(struct peer *p, uint32_t tag, const struct msg_submit *m, const struct frame *frame)
-{
-    struct call *c = call_new(p, tag, CALL_ARRAY);
-    struct job_request r = call_request(p, m);
-    const char *problem = array_problem(m);
-    uint32_t taken, code = CODE_USAGE;
-
-    if (!c)
-        return;
-    if (!problem && m->batch)
-        problem = call_in_batch(p, m->batch, &r, &code);
-    if (!problem)
-        c->array = array_new(c, m->items);
-    if (!c->array) {
-        peer_error(p, tag, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
-        call_free(c);
-        return;
-    }
-    c->quiet = m->flags & SUBMIT_QUIET;
-    struct call_array *a = c->array;
-    a->body = (struct span){(const char *)frame->body, frame->body_size};
-    a->submitting = true;
-    share_charge(p, m->items * (COST_ITEM + call_cost(&r)));
-    taken = jobs_submit_array(p->frontend->options.jobs, &r, m->items, a->id, &a->watch);
-    if (taken < a->n) /* the later ones are refused for the same reason as the last one */
-        a->refusal.n += a->n - taken;
-    a->submitting = false;
-    refusal_send(a);
-    array_sure(a, a->n - taken);
-    array_ended(a, a->n - taken + 1);
-}
-
-struct watch *array_watch(struct call *c, uint32_t item)
+static struct watch *array_watch(struct call *c, uint32_t item)
 {
     struct call_array *a = c->array;
 
@@ -516,7 +485,7 @@ struct watch *array_watch(struct call *c, uint32_t item)
     return w;
 }
 
-void array_cancel(struct call *c, uint32_t item)
+static void array_cancel(struct call *c, uint32_t item)
 {
     struct peer *p = c->peer;
     struct watch *w = array_watch(c, item);
@@ -525,17 +494,17 @@ void array_cancel(struct call *c, uint32_t item)
         jobs_cancel_watched(w, access_cancels(p), p->uid);
 }
 
-void array_credit(struct call *c, uint32_t index, uint64_t bytes)
+static void array_credit(struct call *c, const struct msg_credit *m)
 {
     struct call_array *a = c->array;
 
-    if (index >= a->n || (!a->items && !on_item(&a->watch, index, true)))
+    if (m->item >= a->n || (!a->items && !on_item(&a->watch, m->item, true)))
         return;
-    grant(&a->items[index], bytes);
-    jobs_output_ready(&a->items[index].watch);
+    grant(&a->items[m->item], m->bytes);
+    jobs_output_ready(&a->items[m->item].watch); /* the last item may end by it, and the call with it */
 }
 
-void array_room(struct call *c)
+static void array_room(struct call *c)
 {
     struct call_array *a = c->array;
 
@@ -548,12 +517,12 @@ void array_room(struct call *c)
     array_ended(a, 1);
 }
 
-uint32_t array_items(const struct call *c)
+static uint32_t array_weight(const struct call *c)
 {
-    return c->array ? c->array->n : 0;
+    return c->array->n;
 }
 
-void array_forget(struct call *c)
+static void array_forget(struct call *c)
 {
     struct call_array *a = c->array;
 
@@ -569,159 +538,45 @@ void array_forget(struct call *c)
     free(a->plugin);
     free(a->function);
     free(a);
-    c->array = NULL;
 }
 
-/* --- BATCH -------------------------------------------------------------------------------------------------------- */
+static const struct call_ops ops = {.forget = array_forget,
+                                    .room = array_room,
+                                    .cancel = array_cancel,
+                                    .credit = array_credit,
+                                    .opener = array_watch,
+                                    .weight = array_weight,
+                                    .leaves = true};
 
-static void send_state(struct peer *p, uint32_t tag, const struct batch_info *info)
+void serve_array(struct request *r)
 {
-    struct msg m = {.type = FRAME_BATCH_STATE,
-                    .batch_state = {.uid = info->uid,
-                                    .flags = (info->closed ? BATCH_CLOSED : 0u) | (info->ended ? BATCH_ENDED : 0u) |
-                                             (info->stopped ? BATCH_STOPPED : 0u),
-                                    .exit = (uint32_t)info->exit,
-                                    .total = info->total,
-                                    .queued = info->queued,
-                                    .running = info->running,
-                                    .done = info->done,
-                                    .failed = info->failed,
-                                    .submitted_usec = info->submitted_usec}};
-
-    memcpy(m.batch_state.id, info->id, sizeof(m.batch_state.id));
-    peer_send(p, &m, tag, NULL, 0);
-}
-
-static void on_batch(struct batch_watch *w, const struct batch_info *info)
-{
-    struct call *c = container_of(w, struct call_batch, watch)->call;
-
-    if (info->ended && info->cancelled && w->owner)
-        c->peer->cancelled[c->peer->n_cancelled++ % ARRAY_SIZE(c->peer->cancelled)] = c->tag;
-    if (info->ended || !peer_full(c->peer))
-        send_state(c->peer, c->tag, info);
-    if (info->ended)
-        call_free(c);
-}
-
-static struct call *batch_call(struct peer *p, uint32_t tag)
-{
-    struct call *c = call_new(p, tag, CALL_BATCH);
-
-    if (!c)
-        return NULL;
-    c->batch = calloc(1, sizeof(*c->batch));
-    if (!c->batch) {
-        peer_error(p, tag, CODE_BUSY, "out of memory");
-        call_free(c);
-        return NULL;
-    }
-    c->batch->call = c;
-    c->batch->watch.tell = on_batch;
-    c->batch->watch.cancel_closes = p->features & FEATURE_ENDS;
-    list_init(&c->batch->watch.link);
-    list_init(&c->batch->watch.progress);
-    return c;
-}
-
-static void batch_open(struct peer *p, uint32_t tag, uint32_t flags)
-{
-    const char *refusal = access_submit(p);
-    struct call *c = refusal ? NULL : batch_call(p, tag);
-    struct batch_info info;
-
-    if (refusal)
-        peer_error(p, tag, CODE_DENIED, refusal);
-    if (!c)
-        return;
-    int r = jobs_batch_open(p->frontend->options.jobs, p->uid, flags & BATCH_KEEP_GOING, flags & BATCH_DETACH,
-                            flags & BATCH_PROGRESS, &c->batch->watch);
-    if (r < 0) {
-        peer_error(p, tag, CODE_BUSY,
-                   r == -EDQUOT ? "too many batches of this user are open: try again later" : strerror(-r));
-        call_free(c);
-        return;
-    }
-    jobs_batch_look(&c->batch->watch, &info);
-    send_state(p, tag, &info);
-}
-
-static void batch_await(struct peer *p, uint32_t tag, const struct msg_batch *m)
-{
-    struct call *c = batch_call(p, tag);
+    const struct msg_submit *m = &r->msg->submit;
+    struct peer *p = r->peer;
+    struct call *c = call_new(r, &ops);
+    struct job_request job = submit_job(r);
+    const char *problem = array_problem(m);
+    uint32_t taken, code = CODE_USAGE;
 
     if (!c)
         return;
-    if (jobs_batch_watch(p->frontend->options.jobs, m->id.id, access_sees(p), m->flags & BATCH_PROGRESS,
-                         &c->batch->watch) == 0)
+    if (!problem && m->batch)
+        problem = batch_join(p, m->batch, &job, &code);
+    if (!problem)
+        c->array = array_new(c, m->items);
+    if (!c->array) {
+        call_refuse(c, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
         return;
-    peer_error(p, tag, CODE_NOT_FOUND, "no such batch");
-    call_free(c);
-}
-
-void call_batch(struct peer *p, uint32_t tag, const struct msg_batch *m)
-{
-    struct jobs *jobs = p->frontend->options.jobs;
-    struct call *c = m->action == BATCH_CLOSE ? call_find(p, tag) : NULL;
-    struct batch_info info;
-
-    switch (m->action) {
-    case BATCH_OPEN:
-        batch_open(p, tag, m->flags);
-        break;
-    case BATCH_CLOSE:
-        if (c && c->kind == CALL_BATCH && jobs_batch_is_open(&c->batch->watch))
-            jobs_batch_close(&c->batch->watch);
-        break;
-    case BATCH_AWAIT:
-        batch_await(p, tag, m);
-        break;
-    case BATCH_STATUS:
-        if (jobs_batch_info(jobs, m->id.id, access_sees(p), &info) == 0)
-            send_state(p, tag, &info);
-        else
-            peer_error(p, tag, CODE_NOT_FOUND, "no such batch");
-        break;
-    default:
-        call_cancelled(p, tag, jobs_batch_cancel(jobs, m->id.id, access_cancels(p), p->uid), "no such batch");
     }
-}
-
-static bool was_cancelled(const struct peer *p, uint32_t tag)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(p->cancelled); i++)
-        if (p->cancelled[i] == tag)
-            return true;
-    return false;
-}
-
-const char *call_in_batch(struct peer *p, uint32_t tag, struct job_request *r, uint32_t *ret_code)
-{
-    struct call *c = call_find(p, tag);
-    const struct batch_watch *w = c && c->kind == CALL_BATCH ? &c->batch->watch : NULL;
-
-    *ret_code = CODE_USAGE;
-    if (!c && was_cancelled(p, tag)) { /* it crossed the end of the batch */
-        *ret_code = CODE_CANCELLED;
-        return "its batch was cancelled";
-    }
-    if (!w || !(jobs_batch_is_open(w) || jobs_batch_is_cancelled(w)))
-        return "no such batch is open";
-    if (p->features & FEATURE_ENDS && jobs_batch_is_detached(w) && !r->detached)
-        return "a job of a detached batch has the flag 1, too";
-    r->batch = &c->batch->watch;
-    return NULL;
-}
-
-void call_batch_cancel(struct call *c)
-{
-    jobs_batch_cancel_watched(&c->batch->watch, access_cancels(c->peer), c->peer->uid);
-}
-
-void call_batch_forget(struct call *c)
-{
-    if (c->batch)
-        jobs_batch_unwatch(&c->batch->watch);
-    free(c->batch);
-    c->batch = NULL;
+    struct call_array *a = c->array;
+    a->quiet = m->flags & SUBMIT_QUIET;
+    a->body = r->body;
+    a->submitting = true;
+    share_charge(p, m->items * (COST_ITEM + submit_cost(&job)));
+    taken = jobs_submit_array(p->frontend->options.jobs, &job, m->items, a->id, &a->watch);
+    if (taken < a->n) /* the later ones are refused for the same reason as the last one */
+        a->refusal.n += a->n - taken;
+    a->submitting = false;
+    refusal_send(a);
+    array_sure(a, a->n - taken);
+    array_ended(a, a->n - taken + 1);
 }

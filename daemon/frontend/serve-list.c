@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * list.c: jobs by their properties: LIST, LIST_WHERE, CANCEL_WHERE, and the list of DEAD.
+ * serve-list.c: jobs by their properties: LIST, LIST_WHERE, CANCEL_WHERE, and the list of DEAD.
  * Owns the selection of a call. [loop]
  * Keeps: the user's share of a turn bounds how many jobs are looked at, however many there are. A list waits for a
  * client that does not read.
  * Does not know what matches. */
-#include <errno.h>
-#include <string.h>
+#include "frontend/serve-list.h"
 
-#include "base/code.h"
+#include <errno.h>
+
+#include "base/cleanup.h"
 #include "frontend/access.h"
-#include "frontend/call.h"
+#include "frontend/job-watch.h"
 
 #define LOOKS       256u  /* at jobs, before what else its connection wants has its turn */
 #define LOOK_COST   400u  /* in units of share.h: among a million jobs it is in no cache */
 #define CANCEL_COST 4000u /* to cancel one */
 
-void list_pump(struct call *c)
+static void look(struct call *c)
 {
     struct peer *p = c->peer;
     uint32_t looks = LOOKS;
@@ -26,11 +27,11 @@ void list_pump(struct call *c)
     for (;;) {
         uint32_t left = looks;
 
-        if (c->kind == CALL_LIST && peer_full(p)) {
+        if (!c->list.cancels && peer_full(p)) {
             call_stall(c);
             return;
         }
-        r = jobs_select_next(c->selection, &looks, id);
+        r = jobs_select_next(c->list.selection, &looks, id);
         share_charge(p, (left - looks) * LOOK_COST);
         if (r == JOBS_SELECTED_LATER) {
             call_later(c);
@@ -38,10 +39,10 @@ void list_pump(struct call *c)
         }
         if (r != JOBS_SELECTED_ONE)
             break;
-        if (c->kind == CALL_LIST) {
-            jobs_select_info(c->selection, id, call_send_job, c);
+        if (!c->list.cancels) {
+            jobs_select_info(c->list.selection, id, send_job, c);
         } else {
-            c->n_cancelled += jobs_select_cancel(c->selection, id);
+            c->list.n_cancelled += jobs_select_cancel(c->list.selection, id);
             share_charge(p, CANCEL_COST);
         }
         looks = share_spent(p) ? 0 : looks;
@@ -49,26 +50,36 @@ void list_pump(struct call *c)
     if (r < 0)
         peer_error(p, c->tag, CODE_BUSY,
                    r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
-    else if (c->kind == CALL_CANCEL)
-        peer_send(p, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->n_cancelled}}, c->tag, NULL, 0);
+    else if (c->list.cancels)
+        peer_send(p, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->list.n_cancelled}}, c->tag, NULL, 0);
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, c->tag, NULL, 0);
     call_free(c);
 }
 
-static void begin(struct peer *p, uint32_t tag, enum call_kind kind, const struct jobs_filter *filter)
+static void forget(struct call *c)
 {
-    struct call *c = call_new(p, tag, kind);
+    if (!c->list.selection)
+        return;
+    c->peer->listing = false;
+    jobs_select_free(c->list.selection);
+}
+
+static const struct call_ops ops = {.forget = forget, .room = call_later, .later = look};
+
+static void begin(const struct request *r, bool cancels, const struct jobs_filter *filter)
+{
+    struct peer *p = r->peer;
+    struct call *c = call_new(r, &ops);
 
     if (!c)
         return;
-    bool cancels = kind == CALL_CANCEL;
     uint32_t reach = cancels ? access_cancels(p) : access_sees(p);
-    if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, reach, filter, cancels, &c->selection) < 0) {
-        peer_error(p, tag, CODE_BUSY, p->listing ? "another LIST of this connection is under way" : "out of memory");
-        call_free(c);
+    if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, reach, filter, cancels, &c->list.selection) < 0) {
+        call_refuse(c, CODE_BUSY, p->listing ? "another LIST of this connection is under way" : "out of memory");
         return;
     }
+    c->list.cancels = cancels;
     p->listing = true;
     call_later(c);
 }
@@ -86,25 +97,31 @@ static struct jobs_filter filter_of(const struct msg_filter *m)
                                 .batch = m->batch.size ? (const uint8_t *)m->batch.data : NULL};
 }
 
-void list_jobs(struct peer *p, uint32_t tag, const struct jobs_filter *filter)
+void list_jobs(struct request *r, const struct jobs_filter *filter)
 {
-    begin(p, tag, CALL_LIST, filter);
+    begin(r, false, filter);
 }
 
-void list_where(struct peer *p, uint32_t tag, const struct msg_filter *m)
+void serve_list(struct request *r)
 {
-    struct jobs_filter filter = filter_of(m);
-
-    begin(p, tag, CALL_LIST, &filter);
+    begin(r, false, &(struct jobs_filter){.limit = 0});
 }
 
-void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m)
+void serve_list_where(struct request *r)
 {
+    struct jobs_filter filter = filter_of(&r->msg->filter);
+
+    begin(r, false, &filter);
+}
+
+void serve_cancel_where(struct request *r)
+{
+    const struct msg_filter *m = &r->msg->filter;
     struct jobs_filter filter = filter_of(m);
 
     if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec &&
         !m->batch.size) {
-        peer_error(p, tag, CODE_USAGE,
+        peer_error(r->peer, r->tag, CODE_USAGE,
                    "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
         return;
     }
@@ -112,8 +129,8 @@ void list_cancel(struct peer *p, uint32_t tag, const struct msg_filter *m)
         filter.states = JOBS_STATES_OPEN;
     filter.states &= JOBS_STATES_OPEN;
     if (!filter.states) { /* they have ended */
-        peer_send(p, &(struct msg){.type = FRAME_COUNT}, tag, NULL, 0);
+        peer_send(r->peer, &(struct msg){.type = FRAME_COUNT}, r->tag, NULL, 0);
         return;
     }
-    begin(p, tag, CALL_CANCEL, &filter);
+    begin(r, true, &filter);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ask.c: answers wsd's questions about the pool: counters, number of workers, traces.
+ * query.c: answers wsd's questions about the pool: counters, number of workers, traces.
  * Owns nothing. [control thread]
  * Keeps: one answer a question, after what it asked for has been done; nothing is written beyond the descriptor's size.
  * Does not judge who asks: wsd does. */
-#include "executor/ask.h"
+#include "executor/query.h"
 
 #include <errno.h>
 #include <pthread.h>

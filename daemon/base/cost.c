@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * brief.c: how long calls took of late.
+ * cost.c: how long calls took of late.
  * Owns nothing. Believes what it is told: nothing but speed hangs on it. */
-#include "base/brief.h"
+#include "base/cost.h"
 
 #include "base/cleanup.h"
 
@@ -12,14 +12,14 @@
 #define DECAY        6u     /* 1/64 */
 #define BETWEEN_NSEC 50u    /* of which a worker needs so many to go from one to the next */
 
-uint32_t brief_largest(uint32_t was, uint32_t now, uint32_t n)
+uint32_t cost_largest(uint32_t was, uint32_t now, uint32_t n)
 {
     return MAX(now, was - (was >> DECAY) * MIN(n, 1u << (DECAY - 1)));
 }
 
-void brief_learn(struct brief *b, uint32_t n, uint64_t usec)
+void cost_learn(struct cost *b, uint32_t n, uint64_t usec)
 {
-    uint64_t most = b->shown ? LONG_USEC : BRIEF_USEC; /* the first pay for what all of them need */
+    uint64_t most = b->shown ? LONG_USEC : COST_USEC; /* the first pay for what all of them need */
     int64_t mean = (int64_t)(MIN(usec, n * most) * 1000 * 64 / n);
     uint32_t weight = MIN(n, SHOWN_MAX);
 
@@ -27,19 +27,19 @@ void brief_learn(struct brief *b, uint32_t n, uint64_t usec)
     b->mean = (uint32_t)(b->mean + (mean - b->mean) * weight / b->shown);
 }
 
-bool brief_is_known(const struct brief *b)
+bool cost_is_known(const struct cost *b)
 {
     return b->shown >= 2 * STEP;
 }
 
-uint32_t brief_together(const struct brief *b, uint32_t max)
+uint32_t cost_together(const struct cost *b, uint32_t max)
 {
-    uint32_t run = (uint32_t)(BRIEF_USEC * 1000 / brief_nsec(b, 1));
+    uint32_t run = (uint32_t)(COST_USEC * 1000 / cost_nsec(b, 1));
 
     return MAX(MIN(MIN(run, b->shown / STEP), max), 1u);
 }
 
-uint64_t brief_nsec(const struct brief *b, uint32_t n)
+uint64_t cost_nsec(const struct cost *b, uint32_t n)
 {
     return (uint64_t)n * (b->mean / 64 + BETWEEN_NSEC);
 }

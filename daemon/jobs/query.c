@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ask.c: questions to executors: counters, number of workers, traces.
+ * query.c: questions to executors: counters, number of workers, traces.
  * Owns the parts of questions, one an executor that was asked, and the reports of traces. [loop]
- * Keeps: each question ends once, whatever becomes of the executors; an executor's answer is checked word by word, and
- * one without a question is invalid.
+ * Keeps: each query ends once, whatever becomes of the executors; an executor's answer is checked word by word, and
+ * one without a query is invalid.
  * Does not wait: an executor that does not answer in time is skipped. */
-#include "jobs/ask.h"
+#include "jobs/query.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 struct part {
     struct list of_question, of_domain;
-    struct executor_question *question; /* NULL: the answer is not needed now */
+    struct executor_query *query; /* NULL: the answer is not needed now */
     struct domain *domain;
     uint32_t serial, executor;
     enum control_ask what;
@@ -62,7 +62,7 @@ struct trace_report *trace_report_free(struct trace_report *r)
 {
     if (!r)
         return NULL;
-    r->domain->n_reports--;
+    r->domain->trace.n_reports--;
     close_fd(r->fd);
     free(r);
     return NULL;
@@ -75,7 +75,7 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
     if (!r)
         return NULL;
     *r = (struct trace_report){.domain = p->domain, .size = size, .fd = TAKE_FD(p->fd)};
-    p->domain->n_reports++;
+    p->domain->trace.n_reports++;
     return r;
 }
 
@@ -96,31 +96,30 @@ static struct part *part_free(struct part *p)
 {
     list_remove(&p->of_question);
     list_remove(&p->of_domain);
-    p->domain->n_asks--;
+    p->domain->queries.n--;
     close_fd(p->fd);
     free(p);
     return NULL;
 }
 
 /* Asks the domain's executor, which is there. */
-static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, struct executor_question *q)
+static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, struct executor_query *q)
 {
     uint64_t room = what == ASK_WORKERS      ? CONTROL_WORKERS_MAX * sizeof(struct control_worker)
                     : what == ASK_TRACE_STOP ? CONTROL_TRACE_MAX
                                              : 0;
     struct control c = {.kind = CONTROL_ASK, .functions = what, .flags = argument};
 
-    if (d->n_asks >= JOBS_ASKS)
+    if (d->queries.n >= JOBS_ASKS)
         return -EAGAIN; /* it does not answer, or is asked too much */
     struct part *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
-    *p = (struct part){
-        .question = q, .domain = d, .executor = d->executor->number, .what = what, .room = room, .fd = -1};
+    *p = (struct part){.query = q, .domain = d, .executor = d->executor->number, .what = what, .room = room, .fd = -1};
     list_init(&p->of_question);
-    list_push_back(&d->asks, &p->of_domain);
-    d->n_asks++;
-    c.number = p->serial = ++d->jobs->next_ask;
+    list_push_back(&d->queries.parts, &p->of_domain);
+    d->queries.n++;
+    c.number = p->serial = ++d->jobs->next_query;
     int r = room ? sealed_memory(room) : 0;
     if (room && r >= 0)
         p->fd = r;
@@ -135,7 +134,7 @@ static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, 
     return 0;
 }
 
-static void ended(struct executor_question *q)
+static void ended(struct executor_query *q)
 {
     if (!q->asking || !list_empty(&q->parts))
         return;
@@ -145,7 +144,7 @@ static void ended(struct executor_question *q)
     q->done(q);
 }
 
-static void tell(struct executor_question *q, const struct domain *d, uint32_t executor, int error)
+static void tell(struct executor_query *q, const struct domain *d, uint32_t executor, int error)
 {
     struct executor_answer a = {.executor = executor, .uid = uid_of(d), .error = error};
 
@@ -155,10 +154,10 @@ static void tell(struct executor_question *q, const struct domain *d, uint32_t e
 /* The executor will not answer this one. */
 static void part_fail(struct part *p, int error)
 {
-    struct executor_question *q = p->question;
+    struct executor_query *q = p->query;
 
     if (q) {
-        p->question = NULL;
+        p->query = NULL;
         list_remove(&p->of_question);
         tell(q, p->domain, p->executor, error);
         ended(q);
@@ -167,7 +166,7 @@ static void part_fail(struct part *p, int error)
 
 static void on_timeout(evutil_socket_t fd, short what, void *userdata)
 {
-    struct executor_question *q = userdata;
+    struct executor_query *q = userdata;
 
     while (!list_empty(&q->parts)) {
         struct part *p = container_of(q->parts.next, struct part, of_question);
@@ -175,7 +174,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *userdata)
 
         part_fail(p, ETIMEDOUT); /* it stays in the domain: the answer may still come */
         if (last)
-            return; /* the question may be gone */
+            return; /* the query may be gone */
     }
 }
 
@@ -199,7 +198,7 @@ static bool tell_workers(struct part *p, uint64_t size)
                                    .cpu = workers[i].cpu,
                                    .counters = workers[i].counters};
 
-        p->question->worker(p->question, p->executor, &info);
+        p->query->worker(p->query, p->executor, &info);
     }
     return true;
 }
@@ -213,15 +212,15 @@ static bool is_sane(const struct part *p, const struct control *c)
     return c->functions <= CONTROL_WORKERS_MAX && c->flags % sizeof(struct control_worker) == 0;
 }
 
-void ask_answered(struct domain *d, const struct control *c)
+void query_answered(struct domain *d, const struct control *c)
 {
-    struct part *p = list_empty(&d->asks) ? NULL : container_of(d->asks.next, struct part, of_domain);
+    struct part *p = list_empty(&d->queries.parts) ? NULL : container_of(d->queries.parts.next, struct part, of_domain);
 
     if (!p || p->serial != c->number || !is_sane(p, c)) {
-        liar(d, "an answer to nothing that it was asked");
+        domain_distrust(d, "an answer to nothing that it was asked");
         return;
     }
-    struct executor_question *q = p->question;
+    struct executor_query *q = p->query;
     struct executor_answer a = {.executor = p->executor, .uid = uid_of(d), .error = (int)c->error};
     health_heard(d);
     if (!q) {
@@ -237,7 +236,7 @@ void ask_answered(struct domain *d, const struct control *c)
         a.workers = c->functions;
         if (p->what == ASK_WORKERS && !a.error && !tell_workers(p, c->flags)) {
             a.error = EBADMSG;
-            liar(d, "workers that cannot be");
+            domain_distrust(d, "workers that cannot be");
         }
     }
     part_free(p);
@@ -245,13 +244,13 @@ void ask_answered(struct domain *d, const struct control *c)
     ended(q);
 }
 
-void ask_executor_gone(struct domain *d)
+void query_executor_gone(struct domain *d)
 {
-    if (d->traced && d->executor && d->n_trace_ended < TRACE_ENDED)
-        d->trace_ended[d->n_trace_ended] = d->executor->number;
-    d->n_trace_ended += d->traced != 0;
-    while (!list_empty(&d->asks)) {
-        struct part *p = container_of(d->asks.next, struct part, of_domain);
+    if (d->trace.number && d->executor && d->trace.n_ended < TRACE_ENDED)
+        d->trace.ended[d->trace.n_ended] = d->executor->number;
+    d->trace.n_ended += d->trace.number != 0;
+    while (!list_empty(&d->queries.parts)) {
+        struct part *p = container_of(d->queries.parts.next, struct part, of_domain);
 
         part_fail(p, ESRCH);
         part_free(p);
@@ -260,16 +259,16 @@ void ask_executor_gone(struct domain *d)
 
 /* --- asking ----------------------------------------------------------------------------------------------------- */
 
-void ask_init(struct domain *d)
+void query_init(struct domain *d)
 {
-    list_init(&d->asks);
-    d->traced = d->jobs->traced;
-    d->traced_by = d->jobs->traced_by;
+    list_init(&d->queries.parts);
+    d->trace.number = d->jobs->trace.number;
+    d->trace.by = d->jobs->trace.by;
 }
 
-void ask_started(struct domain *d)
+void query_started(struct domain *d)
 {
-    if (d->traced && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
+    if (d->trace.number && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
         log_debug("executor %u cannot be traced", d->executor->number);
 }
 
@@ -279,31 +278,31 @@ static void move_parts(struct list *from, struct domain *to)
         struct part *p = container_of(list_pop_front(from), struct part, of_domain);
 
         p->domain = to;
-        list_push_back(&to->asks, &p->of_domain);
+        list_push_back(&to->queries.parts, &p->of_domain);
     }
 }
 
-void ask_swap(struct domain *a, struct domain *b)
+void query_swap(struct domain *a, struct domain *b)
 {
     struct list between;
-    uint32_t n = a->n_asks;
+    uint32_t n = a->queries.n;
 
     list_init(&between);
-    while (!list_empty(&a->asks))
-        list_push_back(&between, list_pop_front(&a->asks));
-    move_parts(&b->asks, a);
+    while (!list_empty(&a->queries.parts))
+        list_push_back(&between, list_pop_front(&a->queries.parts));
+    move_parts(&b->queries.parts, a);
     move_parts(&between, b);
-    a->n_asks = b->n_asks;
-    b->n_asks = n;
+    a->queries.n = b->queries.n;
+    b->queries.n = n;
 }
 
-int ask_health(struct domain *d)
+int query_health(struct domain *d)
 {
     return part_ask(d, ASK_HEALTH, 0, NULL);
 }
 
 /* One executor of many, where there is one. */
-static void ask_one(struct domain *d, enum control_ask what, uint64_t argument, struct executor_question *q)
+static void query_one(struct domain *d, enum control_ask what, uint64_t argument, struct executor_query *q)
 {
     if (!d->executor)
         return;
@@ -314,22 +313,22 @@ static void ask_one(struct domain *d, enum control_ask what, uint64_t argument, 
 
 static bool trace_is_free(const struct domain *d)
 {
-    return !d->traced && d->n_reports == 0;
+    return !d->trace.number && d->trace.n_reports == 0;
 }
 
-static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question *q)
+static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_query *q)
 {
-    uint32_t number = ++jobs->next_trace ? jobs->next_trace : ++jobs->next_trace;
+    uint32_t number = ++jobs->trace.next ? jobs->trace.next : ++jobs->trace.next;
     struct domain *d;
 
     if (uid == 0) {
         list_for_each_entry (struct domain, domain, &jobs->domains, link)
             if (!trace_is_free(domain))
                 return -EBUSY;
-        if (jobs->traced)
+        if (jobs->trace.number)
             return -EBUSY;
-        jobs->traced = number;
-        jobs->traced_by = uid;
+        jobs->trace.number = number;
+        jobs->trace.by = uid;
     } else {
         if (jobs_owner_uid(jobs, domain_owner(jobs, uid)) != uid)
             return -EACCES; /* this user may not see the jobs of others */
@@ -341,12 +340,12 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_question
     }
     list_for_each (l, &jobs->domains) {
         d = container_of(l, struct domain, link);
-        if (!is_own(d, uid) || d->successor || d->standby_of || d->probe)
+        if (!is_own(d, uid) || d->recycling.successor || d->recycling.standby_of || d->probe)
             continue; /* domains in no table do not last, and a report must not outlive its domain */
-        d->traced = number;
-        d->traced_by = uid;
-        d->n_trace_ended = 0;
-        ask_one(d, ASK_TRACE_START, 0, q);
+        d->trace.number = number;
+        d->trace.by = uid;
+        d->trace.n_ended = 0;
+        query_one(d, ASK_TRACE_START, 0, q);
     }
     q->trace = number;
     return 0;
@@ -358,22 +357,22 @@ static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t uid, uint32_t
     return traced && (number ? traced == number : uid == 0 || traced_by == uid);
 }
 
-static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct executor_question *q)
+static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct executor_query *q)
 {
-    bool any = is_meant(jobs->traced, jobs->traced_by, uid, number);
+    bool any = is_meant(jobs->trace.number, jobs->trace.by, uid, number);
 
     if (any)
-        jobs->traced = 0;
+        jobs->trace.number = 0;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
-        if (!is_meant(d->traced, d->traced_by, uid, number))
+        if (!is_meant(d->trace.number, d->trace.by, uid, number))
             continue;
         any = true;
-        d->traced = 0;
-        for (uint32_t i = 0; q && i < d->n_trace_ended; i++)
-            tell(q, d, i < TRACE_ENDED ? d->trace_ended[i] : 0, ESRCH);
-        d->n_trace_ended = 0;
+        d->trace.number = 0;
+        for (uint32_t i = 0; q && i < d->trace.n_ended; i++)
+            tell(q, d, i < TRACE_ENDED ? d->trace.ended[i] : 0, ESRCH);
+        d->trace.n_ended = 0;
         if (d->executor)
-            ask_one(d, q ? ASK_TRACE_STOP : ASK_TRACE_DROP, d->executor->number, q);
+            query_one(d, q ? ASK_TRACE_STOP : ASK_TRACE_DROP, d->executor->number, q);
     }
     return any ? 0 : -ENOENT;
 }
@@ -384,23 +383,23 @@ void jobs_trace_drop(struct jobs *jobs, uint32_t number)
         (void)trace_stop(jobs, 0, number, NULL);
 }
 
-uint64_t ask_traces(const struct jobs *jobs)
+uint64_t query_traces(const struct jobs *jobs)
 {
     uint64_t n = 0;
 
-    if (jobs->traced)
+    if (jobs->trace.number)
         return 1;
     list_for_each_entry (struct domain, domain, &jobs->domains, link)
-        n += domain->traced != 0;
+        n += domain->trace.number != 0;
     return n;
 }
 
-static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_question *q)
+static void set_workers(struct jobs *jobs, uint32_t workers, struct executor_query *q)
 {
     jobs->options.workers = workers;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (!d->settings.workers)
-            ask_one(d, ASK_SET_WORKERS, workers, q);
+            query_one(d, ASK_SET_WORKERS, workers, q);
     }
 }
 
@@ -409,13 +408,13 @@ void jobs_set_workers(struct jobs *jobs, uint32_t workers)
     set_workers(jobs, workers, NULL);
 }
 
-static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argument, struct executor_question *q)
+static int query_all(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t argument, struct executor_query *q)
 {
     switch (what) {
     case JOBS_WORKERS:
         list_for_each_entry (struct domain, d, &jobs->domains, link) {
             if (is_own(d, uid) || d->key == domain_owner(jobs, uid))
-                ask_one(d, ASK_WORKERS, 0, q);
+                query_one(d, ASK_WORKERS, 0, q);
         }
         return 0;
     case JOBS_SET_WORKERS:
@@ -433,7 +432,7 @@ static int ask_all(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t
     return -EINVAL;
 }
 
-int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argument, struct executor_question *q)
+int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t argument, struct executor_query *q)
 {
     struct timeval t = {.tv_sec = JOBS_ASK_USEC / 1000000};
 
@@ -441,7 +440,7 @@ int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argum
     q->timer = evtimer_new(jobs->options.base, on_timeout, q);
     if (!q->timer)
         return -ENOMEM;
-    int r = evtimer_add(q->timer, &t) == 0 ? ask_all(jobs, uid, what, argument, q) : -ENOMEM;
+    int r = evtimer_add(q->timer, &t) == 0 ? query_all(jobs, uid, what, argument, q) : -ENOMEM;
     if (r < 0) {
         event_free(TAKE(q->timer));
         return r;
@@ -451,7 +450,7 @@ int jobs_ask(struct jobs *jobs, uint32_t uid, enum jobs_ask what, uint32_t argum
     return 0;
 }
 
-void jobs_ask_forget(struct executor_question *q)
+void jobs_query_forget(struct executor_query *q)
 {
     if (!q->asking)
         return;
@@ -460,7 +459,7 @@ void jobs_ask_forget(struct executor_question *q)
     while (!list_empty(&q->parts)) {
         struct part *p = container_of(q->parts.next, struct part, of_question);
 
-        p->question = NULL;
+        p->query = NULL;
         list_remove(&p->of_question);
     }
 }

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.c: requests about direct lanes: a lane is a call that stays open as long as the lane does.
+ * serve-lane.c: direct lanes: LANE_OPEN, LANE_BIND, LANE_WAITS, LANE_CLOSE: a lane is a call that stays open as long as the lane does.
  * Owns nothing beyond the calls. [loop]
  * Keeps: descriptors go with the frame that speaks of them; a lane ends with its connection.
  * Does not see what goes through a lane. */
+#include "frontend/serve-lane.h"
+
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
-#include "base/code.h"
-#include "frontend/call.h"
+#include "frontend/access.h"
+
+struct call_lane {
+    struct call *call;
+    struct lane_user user; /* LANE_OPEN */
+    struct lane_bind bind; /* LANE_BIND */
+};
 
 static void on_opened(struct lane_user *u, int memory_fd, int grant_fd)
 {
@@ -19,14 +25,13 @@ static void on_opened(struct lane_user *u, int memory_fd, int grant_fd)
 
     if (peer_send_fds(c->peer, &(struct msg){.type = FRAME_LANE}, c->tag, fds))
         return;
-    peer_error(c->peer, c->tag, CODE_BUSY, "no descriptors left");
-    call_free(c);
+    call_refuse(c, CODE_BUSY, "no descriptors left");
 }
 
 static void on_gone(struct lane_user *u, int code, const char *text)
 {
     struct call *c = container_of(u, struct call_lane, user)->call;
-    struct msg m = {.type = FRAME_LANE_LOST, .error = {.text = {text, strnlen(text, CODEC_TEXT_MAX - 1)}}};
+    struct msg m = {.type = FRAME_LANE_LOST, .error = {.text = line(text)}};
 
     if (code)
         peer_error(c->peer, c->tag, (uint32_t)code, text);
@@ -40,19 +45,29 @@ static bool on_may_use(struct lane_user *u, const char *plugin)
     return access_plugin(container_of(u, struct call_lane, user)->call->peer, plugin);
 }
 
-static const struct lane_ops ops = {.opened = on_opened, .may_use = on_may_use, .gone = on_gone};
+static const struct lane_ops user_ops = {.opened = on_opened, .may_use = on_may_use, .gone = on_gone};
+
+static void forget(struct call *c)
+{
+    if (!c->lane)
+        return;
+    jobs_lane_close(&c->lane->user);
+    jobs_lane_forget(&c->lane->bind);
+    free(c->lane);
+}
+
+static const struct call_ops lane_call_ops = {.forget = forget}, bind_call_ops = {.forget = forget};
 
 /* NULL: it was answered. */
-static struct call *make(struct peer *p, uint32_t tag, enum call_kind kind)
+static struct call *begin(const struct request *r, const struct call_ops *ops)
 {
-    struct call *c = call_new(p, tag, kind);
+    struct call *c = call_new(r, ops);
 
     if (!c)
         return NULL;
     c->lane = calloc(1, sizeof(*c->lane));
     if (!c->lane) {
-        peer_error(p, tag, CODE_BUSY, "out of memory");
-        call_free(c);
+        call_refuse(c, CODE_BUSY, "out of memory");
         return NULL;
     }
     c->lane->call = c;
@@ -61,20 +76,19 @@ static struct call *make(struct peer *p, uint32_t tag, enum call_kind kind)
     return c;
 }
 
-void lane_open(struct peer *p, uint32_t tag)
+void serve_lane_open(struct request *r)
 {
-    struct call *c = make(p, tag, CALL_LANE);
+    struct peer *p = r->peer;
+    struct call *c = begin(r, &lane_call_ops);
     bool agreed = p->features & FEATURE_LANE;
 
     if (!c)
         return;
-    c->lane->user.ops = &ops;
+    c->lane->user.ops = &user_ops;
     const char *why = agreed ? jobs_lane_open(p->frontend->options.jobs, p->uid, p->directory, &c->lane->user)
                              : "direct lanes were not agreed upon";
-    if (!why)
-        return;
-    peer_error(p, tag, agreed ? CODE_BUSY : CODE_USAGE, why);
-    call_free(c);
+    if (why)
+        call_refuse(c, agreed ? CODE_BUSY : CODE_USAGE, why);
 }
 
 static void on_bound(struct lane_bind *b, int code, const char *text)
@@ -90,53 +104,42 @@ static void on_bound(struct lane_bind *b, int code, const char *text)
     call_free(c);
 }
 
-static struct call *find_lane(struct peer *p, uint32_t tag)
+static struct call *find_lane(const struct peer *p, uint32_t tag)
 {
     struct call *c = call_find(p, tag);
 
-    return c && c->kind == CALL_LANE ? c : NULL;
+    return c && c->ops == &lane_call_ops ? c : NULL;
 }
 
-void lane_bind(struct peer *p, uint32_t tag, const struct msg_lane_bind *m)
+void serve_lane_bind(struct request *r)
 {
-    struct call *c = make(p, tag, CALL_BIND), *lane = find_lane(p, m->lane);
+    const struct msg_lane_bind *m = &r->msg->lane_bind;
+    struct call *c = begin(r, &bind_call_ops), *lane = find_lane(r->peer, m->lane);
 
     if (!c)
         return;
     c->lane->bind.answer = on_bound;
-    int r = lane ? jobs_lane_bind(&lane->lane->user, m->plugin.data, m->function.data, &c->lane->bind) : -ENOENT;
-    if (r == 0)
-        return;
-    peer_error(p, tag,
-               r == -EACCES         ? CODE_DENIED
-               : r == -ENAMETOOLONG ? CODE_NOT_FOUND
-                                    : CODE_BUSY,
-               "no such lane, or not now");
-    call_free(c);
+    int result = lane ? jobs_lane_bind(&lane->lane->user, m->plugin.data, m->function.data, &c->lane->bind) : -ENOENT;
+    if (result < 0)
+        call_refuse(c,
+                    result == -EACCES         ? CODE_DENIED
+                    : result == -ENAMETOOLONG ? CODE_NOT_FOUND
+                                              : CODE_BUSY,
+                    "no such lane, or not now");
 }
 
-void lane_waits(struct peer *p, uint32_t tag)
+void serve_lane_waits(struct request *r)
 {
-    struct call *c = find_lane(p, tag);
+    struct call *c = find_lane(r->peer, r->tag);
 
     if (c)
         jobs_lane_waits(&c->lane->user);
 }
 
-void lane_close(struct peer *p, uint32_t tag)
+void serve_lane_close(struct request *r)
 {
-    struct call *c = find_lane(p, tag);
+    struct call *c = find_lane(r->peer, r->tag);
 
     if (c)
         call_end(c);
-}
-
-void lane_forget(struct call *c)
-{
-    if (!c->lane)
-        return;
-    jobs_lane_close(&c->lane->user);
-    jobs_lane_forget(&c->lane->bind);
-    free(c->lane);
-    c->lane = NULL;
 }

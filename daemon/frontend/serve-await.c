@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * serve-await.c: what is open, or was: AWAIT, STATUS, CANCEL; FORGET, CREDIT and OPENED of a call.
+ * Owns nothing beyond the calls. [loop]
+ * Keeps: a job of another user is one that does not exist, unless a right says more. */
+#include "frontend/serve-await.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "frontend/access.h"
+#include "frontend/job-watch.h"
+
+/* It may be one of those on disk, where these cannot be read. */
+static void no_such_job(const struct request *r, const uint8_t id[16])
+{
+    struct peer *p = r->peer;
+    struct jobs *jobs = p->frontend->options.jobs;
+    const char *why = jobs_unreadable(jobs);
+    char text[256];
+    struct batch_info batch;
+
+    if (!why || jobs_batch_info(jobs, id, access_sees(p), &batch) == 0) {
+        peer_error(p, r->tag, CODE_NOT_FOUND, "no such job");
+        return;
+    }
+    snprintf(text, sizeof(text), "it is not one of those since wsd began, and the durable ones cannot be read: %.160s",
+             why);
+    peer_error(p, r->tag, CODE_IO, text);
+}
+
+void serve_status(struct request *r)
+{
+    struct call c = {.peer = r->peer, .tag = r->tag};
+
+    if (jobs_info(r->peer->frontend->options.jobs, r->msg->id.id, access_sees(r->peer), send_job, &c) < 0)
+        no_such_job(r, r->msg->id.id);
+}
+
+void serve_await(struct request *r)
+{
+    const struct msg_id *m = &r->msg->id;
+    struct peer *p = r->peer;
+    struct jobs *jobs = p->frontend->options.jobs;
+    struct call *c = job_call_new(p, r->tag, false, m->flags & SUBMIT_PROGRESS);
+
+    if (!c)
+        return;
+    c->job.accepted = jobs_accepted(jobs, m->id, access_sees(p));
+    c->job.quiet = true; /* where it is accepted only then */
+    int result = jobs_watch(jobs, m->id, access_sees(p), &c->job.watch);
+    if (result == -EAGAIN && job_call_defer(c, m->id))
+        return; /* the next wsd checks its owner */
+    if (result == -EAGAIN) {
+        call_refuse(c, CODE_BUSY, "wsd is ending: ask the next one");
+    } else if (result < 0) {
+        no_such_job(r, m->id);
+        call_free(c);
+    }
+}
+
+void send_cancelled(const struct request *r, int result, const char *none)
+{
+    if (result == -EALREADY && r->peer->features & FEATURE_ENDS)
+        peer_error(r->peer, r->tag, CODE_NOT_FOUND, "it has ended: there is nothing to cancel");
+    else if (result < 0 && result != -EALREADY)
+        peer_error(r->peer, r->tag, CODE_NOT_FOUND, none);
+    else
+        send_end(r);
+}
+
+void serve_cancel(struct request *r)
+{
+    const struct msg_id *m = &r->msg->id;
+    struct peer *p = r->peer;
+
+    if (!m->has_id) {
+        struct call *c = call_find(p, r->tag);
+
+        if (c && c->ops->cancel)
+            c->ops->cancel(c, m->item);
+        return;
+    }
+    int result = jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid);
+    if (result == -ENOENT)
+        no_such_job(r, m->id);
+    else
+        send_cancelled(r, result, "no such job");
+}
+
+void serve_forget(struct request *r)
+{
+    struct call *c = call_find(r->peer, r->tag);
+
+    if (c && c->ops->leaves)
+        call_end(c);
+}
+
+void serve_credit(struct request *r)
+{
+    struct call *c = call_find(r->peer, r->tag);
+
+    if (c && c->ops->credit)
+        c->ops->credit(c, &r->msg->credit);
+}
+
+void serve_opened(struct request *r)
+{
+    const struct msg_opened *m = &r->msg->opened;
+    struct peer *p = r->peer;
+    struct call *c = call_find(p, r->tag);
+
+    if (p->n_opens == 0 || m->error > 4095) {
+        peer_fail(p, "OPENED that was not asked for");
+        return;
+    }
+    p->n_opens--;
+    struct watch *w = c && c->ops->opener ? c->ops->opener(c, m->item) : NULL;
+    if (w)
+        jobs_opened(w, m->serial, (int)m->error, *r->fd);
+}
+
+void await_take(struct peer *p, const struct handover_call *k)
+{
+    bool submits = k->flags & HANDOVER_SUBMIT;
+    struct call *c = p->greeted ? job_call_new(p, k->tag, submits, k->flags & HANDOVER_PROGRESS) : NULL;
+
+    if (!c)
+        return;
+    c->job.out_allowed = k->out_allowed;
+    c->job.accepted = true;
+    c->job.watch.owner = submits; /* the job asks this client for its files */
+    int r = jobs_watch(p->frontend->options.jobs, k->id, submits ? p->uid : access_sees(p), &c->job.watch);
+    if (r < 0) {
+        const struct msg m = {
+            .type = FRAME_ERROR,
+            .error = {.code = CODE_INTERRUPTED,
+                      .text = span("the job is not in the store any more: it is not known how it ended"),
+                      .accepted = p->features & FEATURE_ENDS}};
+
+        peer_send(p, &m, k->tag, NULL, 0);
+        call_free(c);
+        return;
+    }
+    c = call_find(p, k->tag); /* NULL: it had ended */
+    if (c && k->flags & HANDOVER_CANCEL)
+        c->ops->cancel(c, 0);
+}

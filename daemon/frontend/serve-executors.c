@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * serve-executors.c: executors: their workers and traces: WORKERS and TRACE.
+ * Owns the answers of executors that a connection has not had room for. [loop]
+ * Keeps: each PIECE comes behind the EXECUTOR that it is from; a connection that does not read holds up itself only.
+ * Holds no policy. */
+#include "frontend/serve-executors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "frontend/access.h"
+
+/* What one executor said of its trace. */
+struct answer {
+    struct list link;
+    struct msg_executor msg;
+    struct trace_report *report;
+    uint64_t sent;
+    bool told;
+};
+
+static struct call *call_of(struct executor_query *q)
+{
+    return container_of(q, struct call, executors.query);
+}
+
+static struct msg_executor executor_msg(const struct executor_answer *a)
+{
+    return (struct msg_executor){
+        .executor = a->executor, .uid = a->uid, .workers = a->workers, .error = (uint32_t)a->error, .lost = a->lost};
+}
+
+static void on_worker(struct executor_query *q, uint32_t executor, const struct worker_info *info)
+{
+    struct msg_counter counters[CODEC_COUNTERS];
+    struct msg m = {.type = FRAME_WORKER,
+                    .worker = {.executor = executor,
+                               .worker = info->worker,
+                               .kind = info->kind,
+                               .cpu = info->cpu,
+                               .counters = counters,
+                               .n_counters = MIN(jobs_n_counters, (size_t)CODEC_COUNTERS)}};
+
+    for (size_t i = 0; i < m.worker.n_counters; i++)
+        counters[i] = (struct msg_counter){.name = span(jobs_counter_names[i]), .value = info->counters[i]};
+    peer_send(call_of(q)->peer, &m, call_of(q)->tag, NULL, 0);
+}
+
+static void on_answer(struct executor_query *q, const struct executor_answer *a)
+{
+    struct msg m = {.type = FRAME_EXECUTOR, .executor = executor_msg(a)};
+
+    peer_send(call_of(q)->peer, &m, call_of(q)->tag, NULL, 0);
+}
+
+static void on_done(struct executor_query *q)
+{
+    call_end(call_of(q));
+}
+
+/* --- traces ----------------------------------------------------------------------------------------------------- */
+
+static void answer_free(struct answer *a)
+{
+    list_remove(&a->link);
+    trace_report_free(a->report);
+    free(a);
+}
+
+static void send_answers(struct call *c);
+
+static void on_trace(struct executor_query *q, const struct executor_answer *executor)
+{
+    struct answer *a = calloc(1, sizeof(*a));
+
+    if (!a) {
+        trace_report_free(executor->report);
+        return;
+    }
+    a->msg = executor_msg(executor);
+    a->report = executor->report;
+    list_push_back(&call_of(q)->executors.answers, &a->link);
+    if (q->asking)
+        send_answers(call_of(q));
+}
+
+static void on_traced(struct executor_query *q)
+{
+    call_of(q)->executors.answered = true;
+    send_answers(call_of(q));
+}
+
+/* True: all of it has gone. */
+static bool send_answer(struct call *c, struct answer *a)
+{
+    static uint8_t piece[FRAME_BODY_CHUNK];
+    struct msg m = {.type = FRAME_EXECUTOR, .executor = a->msg};
+
+    if (!a->told)
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+    a->told = true;
+    while (!peer_full(c->peer)) {
+        size_t n = a->report ? trace_report_read(a->report, a->sent, piece, sizeof(piece)) : 0;
+
+        if (n == 0)
+            return true;
+        m = (struct msg){.type = FRAME_PIECE, .chunk = {.offset = a->sent}};
+        peer_send(c->peer, &m, c->tag, piece, n);
+        a->sent += n;
+    }
+    return false;
+}
+
+static void send_answers(struct call *c)
+{
+    while (!list_empty(&c->executors.answers) && !c->peer->failed) {
+        struct answer *a = container_of(c->executors.answers.next, struct answer, link);
+
+        if (peer_full(c->peer) || !send_answer(c, a)) {
+            call_stall(c);
+            return;
+        }
+        answer_free(a);
+    }
+    if (c->executors.answered)
+        call_end(c);
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void forget(struct call *c)
+{
+    struct call_executors *own = &c->executors;
+
+    /* A trace ends with the connection, also where that goes before the executors have answered. */
+    if (own->starts && own->query.trace)
+        c->peer->trace = own->query.trace;
+    jobs_query_forget(&own->query);
+    while (!list_empty(&own->answers))
+        answer_free(container_of(own->answers.next, struct answer, link));
+}
+
+static const struct call_ops ops = {.forget = forget, .room = send_answers};
+
+static struct call *begin(const struct request *r)
+{
+    struct call *c = call_new(r, &ops);
+
+    if (!c)
+        return NULL;
+    list_init(&c->executors.answers);
+    c->executors.query = (struct executor_query){.worker = on_worker, .answer = on_answer, .done = on_done};
+    return c;
+}
+
+static void ask(struct call *c, enum jobs_query what, uint32_t argument)
+{
+    struct peer *p = c->peer;
+    const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
+    int r = refusal ? -EACCES
+                    : jobs_query(p->frontend->options.jobs, access_watches(p), what, argument, &c->executors.query);
+
+    switch (r) {
+    case 0:
+        break;
+    case -EACCES:
+        call_refuse(c, CODE_DENIED,
+                    refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
+        break;
+    case -EBUSY:
+        call_refuse(c, CODE_BUSY, "a trace is under way already, or is still being read");
+        break;
+    case -ENOENT:
+        call_refuse(c, CODE_NOT_FOUND, "no trace is under way that you have started");
+        break;
+    default:
+        call_refuse(c, r == -EINVAL ? CODE_USAGE : CODE_BUSY, strerror(-r));
+    }
+}
+
+void serve_workers(struct request *r)
+{
+    uint32_t set = r->msg->workers.set;
+    struct call *c = begin(r);
+
+    if (c)
+        ask(c, set ? JOBS_SET_WORKERS : JOBS_WORKERS, set);
+}
+
+void serve_trace(struct request *r)
+{
+    struct call *c = begin(r);
+
+    if (!c)
+        return;
+    c->executors.starts = r->msg->trace.action == TRACE_ACTION_START;
+    if (r->msg->trace.action != TRACE_ACTION_STOP) {
+        ask(c, JOBS_TRACE_START, 0);
+        return;
+    }
+    c->executors.query.answer = on_trace;
+    c->executors.query.done = on_traced;
+    ask(c, JOBS_TRACE_STOP, 0);
+}

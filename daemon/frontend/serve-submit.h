@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * serve-submit.h: SUBMIT and INPUT. [loop]
+ */
+#pragma once
+
+#include "frontend/call.h"
+
+void serve_submit(struct request *r);
+void serve_input(struct request *r);
+/* What a SUBMIT, or an ARRAY, says of its job, without the input. */
+struct job_request submit_job(const struct request *r);
+/* The cost of such a job without its frame, in units of share.h. */
+uint32_t submit_cost(const struct job_request *job);
