@@ -25,7 +25,10 @@ faulty() { # KIND COMMAND...: with each such call failing
 }
 unknown() { # TEXT WORDS: temporary, and said
   printf '%b' "$1" >"$FILE"
-  expect_exit 75 faulty accounts "$WSD" --config "$FILE" --check-config 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 75 faulty accounts "$WSD" --config "$FILE" --check-config 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qF "$2: the user database could not be asked (Input/output error): try again when" "$WORK/err"
 }
@@ -81,7 +84,10 @@ reloads() {
   kill -HUP "$WSD_PID"
   for verb in ping list stats 'schedule list'; do
     # shellcheck disable=SC2086 # a verb of two words
-    "$WSCTL" $verb >/dev/null || { echo "$verb"; return 1; }
+    "$WSCTL" $verb >/dev/null || {
+      echo "$verb"
+      return 1
+    }
   done
   expect_output 6765 "$WSCTL" submit fib 20 || return 1
   kill -HUP "$WSD_PID" # before that one is done
@@ -104,8 +110,14 @@ start_with silence || exit 1
 check "a reload while the user database does not answer" reloads
 check "and wsd ends meanwhile" ends_meanwhile
 
-[ "$(id -u)" = 0 ] || { skip "groups of other users" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "groups of other users" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "groups of other users" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "groups of other users" "no setpriv here"
+  exit 0
+}
 install_for_all
 NOBODY=65534
 

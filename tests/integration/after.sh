@@ -123,12 +123,18 @@ after_batch() { # when all of its jobs have ended, and well
   expect_output d wsctl await "$d" || return 1
   for e in "$b" "$c"; do # the second may have come when the first had ended
     expect_exit 130 wsctl await "$e" 2>"$WORK/err"
-    grep -qE "not run: it was to run after (batch $a, of which a job failed|job $b, which was cancelled)\$" "$WORK/err" || { cat "$WORK/err"; return 1; }
+    grep -qE "not run: it was to run after (batch $a, of which a job failed|job $b, which was cancelled)\$" "$WORK/err" || {
+      cat "$WORK/err"
+      return 1
+    }
   done
   rm -f "$WORK/batch"
   a=$(wsctl map --detach ledger:gate "$WORK/batch" ::: a b) && b=$(later --after "$a" echo:echo b) && wsctl cancel "$a" || return 1
   expect_exit 130 wsctl await "$b" 2>"$WORK/err"
-  grep -q "batch $a, of which a job was cancelled" "$WORK/err" || { cat "$WORK/err"; return 1; }
+  grep -q "batch $a, of which a job was cancelled" "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   expect_exit 64 wsctl submit --durable --after "$a" echo:echo x 2>"$WORK/err" && grep -q 'no batch is on disk' "$WORK/err"
 }
 with_input() { # in one piece, in many, and as it comes

@@ -54,7 +54,10 @@ detach() { # OUTPUT ARG...: its id is kept
   local id wanted=$1
   shift
   id=$(timeout $((20 * TIME_SCALE)) "$WSCTL" submit --detach "$@" 2>"$WORK/err") && accepted+=("$id $wanted")
-  [ -n "$id" ] || [ -s "$WORK/err" ] || { echo "--detach $*: neither an id nor words"; return 1; }
+  [ -n "$id" ] || [ -s "$WORK/err" ] || {
+    echo "--detach $*: neither an id nor words"
+    return 1
+  }
 }
 verbs() {
   accepted=()
@@ -67,7 +70,10 @@ verbs() {
 }
 nobody_else_is_served() {
   [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null || ! as $BOB timeout 20 "$CTL" submit fib 20 >/dev/null 2>&1 ||
-    { echo "somebody without a right has had a job run"; return 1; }
+    {
+      echo "somebody without a right has had a job run"
+      return 1
+    }
 }
 kept() { # what was accepted is there, and ends as it should; or says why not
   local one id got status
@@ -90,7 +96,11 @@ each() { # SPAN STRIDE
     [ "$(seen)" -le "$most" ] || most=$(seen)
     set_faults 0
     kept || bad=$((bad + 1))
-    gone "$WSD_PID" && { echo "wsd has ended with N=$n"; show "$WSD_LOG"; return 1; }
+    gone "$WSD_PID" && {
+      echo "wsd has ended with N=$n"
+      show "$WSD_LOG"
+      return 1
+    }
     [ "$bad" -lt 5 ] || break
     [ "$bad" = "$was" ] || echo "(N=$n, and $((span - 1)) behind it)"
     tried=$((tried + 1))

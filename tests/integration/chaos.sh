@@ -10,50 +10,50 @@ LIAR=$BUILD/tests/support/shims/liar
 SECONDS_EACH=6
 [ -z "${WSD_THOROUGH:-}" ] || SECONDS_EACH=60
 HONEST=(echo echo:echo=hello echo:stream echo:status=3 bigoutput=300000 bigoutput=6000000 bigoutput:written=100000
-    sleep:sleep=50 sleep:again=50 spin:spin spin:again crash:segv crash:exit fib=15 echo:cat=/etc/hostname nothing)
+  sleep:sleep=50 sleep:again=50 spin:spin spin:again crash:segv crash:exit fib=15 echo:cat=/etc/hostname nothing)
 
 as_before() {
-    holds_nothing traces && [ "$(counter executors)" = 0 ] && [ "$(n_descriptors)" -le "$before" ]
+  holds_nothing traces && [ "$(counter executors)" = 0 ] && [ "$(n_descriptors)" -le "$before" ]
 }
 
 # Detached jobs go on without their clients, some for ever.
 cancel_all() {
-    wsctl --json list | grep -v '"cancelled"\|"succeeded"\|"failed"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
-        xargs -r -n 200 wsctl cancel
+  wsctl --json list | grep -v '"cancelled"\|"succeeded"\|"failed"' | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4 |
+    xargs -r -n 200 wsctl cancel
 }
 
 nothing_is_left() {
-    cancel_all >"$WORK/cancelled" 2>&1
-    wait_until as_before && return 0
-    wsctl --json stats
-    echo "descriptors: $before before, $(n_descriptors) now"
-    ls -l /proc/"$WSD_PID"/fd
-    return 1
+  cancel_all >"$WORK/cancelled" 2>&1
+  wait_until as_before && return 0
+  wsctl --json stats
+  echo "descriptors: $before before, $(n_descriptors) now"
+  ls -l /proc/"$WSD_PID"/fd
+  return 1
 }
 
 # Kills executors now and then while the command runs.
 while_executors_die() { # COMMAND...
-    local command
-    "$@" &
-    command=$!
-    started+=("$command")
-    while ! gone "$command"; do
-        sleep 0.3
-        pkill -KILL -P "$WSD_PID"
-    done
-    wait "$command"
+  local command
+  "$@" &
+  command=$!
+  started+=("$command")
+  while ! gone "$command"; do
+    sleep 0.3
+    pkill -KILL -P "$WSD_PID"
+  done
+  wait "$command"
 }
 
 reload_and_run() { # COMMAND...
-    local command
-    "$@" &
-    command=$!
-    started+=("$command")
-    while ! gone "$command"; do
-        sleep 0.05
-        kill -HUP "$WSD_PID"
-    done
-    wait "$command"
+  local command
+  "$@" &
+  command=$!
+  started+=("$command")
+  while ! gone "$command"; do
+    sleep 0.05
+    kill -HUP "$WSD_PID"
+  done
+  wait "$command"
 }
 
 printf '[limits]\nexecutor-idle = 300ms\ncancel-grace = 200ms\nkeep-results = 700ms\nmax-result = 2M\nmax-bytes-per-user = 40M\n' >"$WSD_CONFIG"

@@ -11,7 +11,10 @@
 FILE=$WORK/bad.conf
 
 file_says() { # CODE WORDS: --check-config of $FILE
-  expect_exit "$1" timeout 20 wsd --config "$FILE" --check-config >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit "$1" timeout 20 wsd --config "$FILE" --check-config >"$WORK/out" 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   [ ! -s "$WORK/out" ] && grep -qF -- "$2" "$WORK/err" && [ "$(grep -c '' "$WORK/err")" = 1 ]
 }
@@ -25,7 +28,10 @@ warned() { # TEXT WORDS
 }
 quiet() { # TEXT
   printf '%b' "$1" >"$FILE"
-  wsd --config "$FILE" --check-config >"$WORK/out" 2>&1 && [ ! -s "$WORK/out" ] || { cat "$WORK/out"; return 1; }
+  wsd --config "$FILE" --check-config >"$WORK/out" 2>&1 && [ ! -s "$WORK/out" ] || {
+    cat "$WORK/out"
+    return 1
+  }
 }
 long=/$(printf 'x%.0s' $(seq 107))
 
@@ -75,7 +81,10 @@ as_the_service() {
   chmod 644 "$WORK/passwd"
   conf_dir=$conf_dir unshare -m bash -c 'mount --bind "$WORK/passwd" /etc/passwd && mount -t tmpfs -o mode=755 none "${conf_dir%/*}" &&
     mkdir "$conf_dir" && printf "[sandbox]\nwritable = %s/closed/in\n" "$WORK" >"$conf_dir/wsd.conf" && "$WSD" --check-config &&
-    exec "$WSD" --config "$conf_dir/wsd.conf" --check-config' 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+    exec "$WSD" --config "$conf_dir/wsd.conf" --check-config' 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -q "^wsd: warning: $conf_dir/wsd.conf:2: .sandbox. writable: .*closed/in: Permission denied" "$WORK/err" &&
     [ "$(grep -c '' "$WORK/err")" = 1 ] # a file that is named is looked at as root
@@ -151,14 +160,20 @@ END
   local section='' line key
   while read -r line; do
     case $line in
-    '[domain d]') key='[domain NAME]' ;;
-    '['*) section=$line && continue ;;
-    users*) continue ;;
-    *) key="$section ${line%% *}" ;;
+      '[domain d]') key='[domain NAME]' ;;
+      '['*) section=$line && continue ;;
+      users*) continue ;;
+      *) key="$section ${line%% *}" ;;
     esac
-    grep -qF "$key changes with the next start" "$WSD_LOG" || { echo "$key: not said"; return 1; }
+    grep -qF "$key changes with the next start" "$WSD_LOG" || {
+      echo "$key: not said"
+      return 1
+    }
   done <"$WORK/start.conf"
-  [ "$(grep -c 'changes with the next start' "$WSD_LOG")" = 16 ] || { grep 'next start' "$WSD_LOG"; return 1; }
+  [ "$(grep -c 'changes with the next start' "$WSD_LOG")" = 16 ] || {
+    grep 'next start' "$WSD_LOG"
+    return 1
+  }
 }
 check "a reload names each key that needs a start" at_start
 again() { # they differ from what is in force, still; and back

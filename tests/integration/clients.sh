@@ -26,7 +26,10 @@ hold() { # N [COMMAND...]
   shift
   background "$@" "$LOAD" -c "$n" >"$WORK/held" 2>"$WORK/held.err"
   HOLDER=$BACKGROUND_PID
-  wait_until grep -q held "$WORK/held" || { cat "$WORK/held.err"; return 1; }
+  wait_until grep -q held "$WORK/held" || {
+    cat "$WORK/held.err"
+    return 1
+  }
 }
 let_go() {
   kill -KILL "$HOLDER"
@@ -70,8 +73,8 @@ requests() {
     background wsctl run "$WORK/more"
     wait_until counter_is jobs_open $((4 + n)) || return 1
     case $n in
-    6) refused_by max-requests-per-user wsctl --json list || return 1 ;;
-    *) wsctl list >"$WORK/output" || return 1 ;; # below, at
+      6) refused_by max-requests-per-user wsctl --json list || return 1 ;;
+      *) wsctl list >"$WORK/output" || return 1 ;; # below, at
     esac
     kill "$HOLDER" "$BACKGROUND_PID"
     wait "$HOLDER" "$BACKGROUND_PID"
@@ -89,7 +92,7 @@ no_sleepers() {
   rm -f "$WORK/ids"
 }
 
-jobs() { # KEY: it is 3
+jobs() {                                    # KEY: it is 3
   sleeper && sleeper && sleeper || return 1 # below, at
   refused_by "$1" wsctl submit fib 20 || return 1
   wsctl cancel "$(head -n 1 "$WORK/ids")" && wait_until expect_output 6765 wsctl submit fib 20 && no_sleepers

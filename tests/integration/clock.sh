@@ -67,7 +67,10 @@ schedule_back() { # its next time is one of the new day
   wsctl schedule add daily --on '*-*-* 12:00:00 UTC' fib 5 && before=$(next daily) || return 1
   clocks -864000 0
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"next_usec\":\([0-9]*\)......,.*/\1/') = $((before - 864000)) ]" ||
-    { next daily; return 1; }
+    {
+      next daily
+      return 1
+    }
   [ "$(runs daily)" = 0 ] && wsctl schedule remove daily || return 1
   clocks 0 0
 }
@@ -76,8 +79,14 @@ schedule_forward() { # over ten of its times: one run, and the next is ahead
   wsctl schedule add daily --on '*-*-* 12:00:00 UTC' fib 5 && before=$(next daily) || return 1
   clocks 864000 0
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"next_usec\":\([0-9]*\)......,.*/\1/') = $((before + 864000)) ]" ||
-    { wsctl --json schedule list; return 1; }
-  [ "$(runs daily)" = 1 ] || { wsctl --json schedule list; return 1; }
+    {
+      wsctl --json schedule list
+      return 1
+    }
+  [ "$(runs daily)" = 1 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks 0 0
   wsctl schedule remove daily
 }
@@ -88,7 +97,10 @@ a_little_back() { # a run does not come again where the clock is put right by se
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + 1500000000)) ]"
   runs=$(runs often)
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + 2500000000)) ]"
-  [ "$(runs often)" = "$runs" ] || { wsctl --json schedule list; return 1; }
+  [ "$(runs often)" = "$runs" ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks 0 0
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"runs\":\([0-9]*\).*/\1/') -gt $runs ]" && wsctl schedule remove often
 }
@@ -98,15 +110,30 @@ repeated() { # 02:30 comes at 00:30 and at 01:30 of UTC, and runs at the first: 
   first=$(date -u +%s --date='2027-10-31T00:30:00Z') && after=$(date -u +%s --date='2027-11-01T01:30:00Z') || return 1
   clocks $((first - 2 - $(date +%s))) 0
   wsctl schedule add night --on '02:30 Europe/Berlin' fib 5 && wait_until eval '[ "$(runs night)" = 1 ]' || return 1
-  [ "$(next night)" = "$after" ] || { next night; return 1; }
+  [ "$(next night)" = "$after" ] || {
+    next night
+    return 1
+  }
   clocks $((first + 1800 + 600 - $(date +%s))) 0
-  wait_until eval '[ "$(next night)" = '"$after"' ]' || { next night; return 1; }
-  wsctl ping >/dev/null && [ "$(next night)" = "$after" ] || { next night; return 1; }
+  wait_until eval '[ "$(next night)" = '"$after"' ]' || {
+    next night
+    return 1
+  }
+  wsctl ping >/dev/null && [ "$(next night)" = "$after" ] || {
+    next night
+    return 1
+  }
   kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && start || return 1
-  [ "$(next night)" = "$after" ] && [ "$(runs night)" = 1 ] || { wsctl --json schedule list; return 1; }
+  [ "$(next night)" = "$after" ] && [ "$(runs night)" = 1 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks $((first + 3600 + 5 - $(date +%s))) 0
   wsctl schedule add later --on '*:*:*' fib 5 && wait_until eval '[ "$(runs later)" -gt 1 ]' || return 1
-  [ "$(runs night)" = 1 ] || { wsctl --json schedule list; return 1; }
+  [ "$(runs night)" = 1 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks 0 0
   wsctl schedule remove later && wsctl schedule remove night
 }

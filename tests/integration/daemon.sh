@@ -21,17 +21,17 @@ check "no executor: says which" refused 74 "no-such-executor" wsd --socket "$WOR
 check "no directory for the socket: says so" refused 74 "make its directory" wsd --socket "$WORK/no/x.sock" --executor "$EXECUTOR"
 
 for workers in 1 2 16; do
-    start_wsd --workers "$workers" || exit 1
-    check "fib.so 32, $workers workers" expect_output 2178309 wsctl submit fib.so 32
-    check "nqueens.so 12, $workers workers" expect_output 14200 wsctl submit nqueens.so 12
-    stop_wsd
+  start_wsd --workers "$workers" || exit 1
+  check "fib.so 32, $workers workers" expect_output 2178309 wsctl submit fib.so 32
+  check "nqueens.so 12, $workers workers" expect_output 14200 wsctl submit nqueens.so 12
+  stop_wsd
 done
 
 start_wsd
 first=$WSD_PID
 check "the socket's mode is 0660" expect_output 660 stat -c %a "$WSD_SOCKET"
 check "a second wsd on the same socket: says so" refused 69 "another wsd answers there" \
-    wsd --socket "$WSD_SOCKET" --executor "$EXECUTOR"
+  wsd --socket "$WSD_SOCKET" --executor "$EXECUTOR"
 check "and the first goes on" expect_output 6765 wsctl submit fib 20
 
 check "exec is off" expect_exit 77 wsctl submit exec true

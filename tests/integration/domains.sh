@@ -7,8 +7,14 @@
 . "$(dirname "$0")/../support/inject.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "trust domains" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "trust domains" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "trust domains" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "trust domains" "no setpriv here"
+  exit 0
+}
 
 SPAWNING=$BUILD/tests/support/shims/spawning
 CAROL=1003 # whom the user database does not know
@@ -108,7 +114,10 @@ as $ALICE rm -f "$WORK/open/alices"
 closed() { # UID PID
   local what
   for what in mem maps environ fd/6 stack; do
-    ! as "$1" dd if="/proc/$2/$what" of=/dev/null bs=1 count=1 2>/dev/null || { echo "$what is open"; return 1; }
+    ! as "$1" dd if="/proc/$2/$what" of=/dev/null bs=1 count=1 2>/dev/null || {
+      echo "$what is open"
+      return 1
+    }
   done
   ! as "$1" ls "/proc/$2/fd"
 }
@@ -119,7 +128,7 @@ check "bob does not kill it" expect_exit 1 as $BOB kill -KILL "$alices"
 # --- groups ---------------------------------------------------------------------------------------------------------------
 
 GROUPS_MAX=4096 # SPAWN_GROUPS_MAX
-in_groups() { # N: bob, his own among them
+in_groups() {   # N: bob, his own among them
   sed -i '/^many[0-9]*:/d' "$WORK/group.all" && cp "$WORK/group.all" "$WORK/group.now" &&
     seq 10001 $((10000 + $1 - 1)) | sed 's|.*|many&:x:&:bob|' >>"$WORK/group.now" && cat "$WORK/group.now" >"$WORK/group"
 }
@@ -127,7 +136,10 @@ all_groups() { # N: he is in all of them
   in_groups "$1" && kill -KILL "$(executor_of $BOB)" || return 1
   local pid n
   pid=$(executor_of $BOB) && n=$(field "$pid" Groups | wc -w)
-  [ "$n" = "$1" ] || { echo "$n groups"; return 1; }
+  [ "$n" = "$1" ] || {
+    echo "$n groups"
+    return 1
+  }
 }
 too_many_groups() {
   in_groups $((GROUPS_MAX + 1)) && kill -KILL "$(executor_of $BOB)" || return 1

@@ -52,16 +52,36 @@ killed() { # NAME ROUNDS
         "$WORK/$1.acks.$i.$c" 2>>"$WORK/promised.err"
       pids+=("$BACKGROUND_PID")
     done
-    wait_until at_least_lines "$goal" "${acks[@]}" || { echo "round $i: too slow"; return 1; }
+    wait_until at_least_lines "$goal" "${acks[@]}" || {
+      echo "round $i: too slow"
+      return 1
+    }
     kill_wsd
     for pid in "${pids[@]}"; do
-      wait_for_exit "$pid" || { cat "$WORK/promised.err"; return 1; }
+      wait_for_exit "$pid" || {
+        cat "$WORK/promised.err"
+        return 1
+      }
     done
-    is_sound || { echo "round $i: damaged"; return 1; }
+    is_sound || {
+      echo "round $i: damaged"
+      return 1
+    }
     WSD_PREFIX=("${WSD_PREFIX[@]/#POWERLOSS_SEED=*/POWERLOSS_SEED=$((SEED + i))}")
-    serve || { echo "round $i: no restart"; show "$WSD_LOG"; return 1; }
-    "$PROMISED" check "${acks[@]}" 3>"$WORK/ends" || { echo "round $i"; show "$WSD_LOG"; return 1; }
-    compare "$WORK/$1.ledger" "$WORK/ends" || { echo "round $i"; return 1; }
+    serve || {
+      echo "round $i: no restart"
+      show "$WSD_LOG"
+      return 1
+    }
+    "$PROMISED" check "${acks[@]}" 3>"$WORK/ends" || {
+      echo "round $i"
+      show "$WSD_LOG"
+      return 1
+    }
+    compare "$WORK/$1.ledger" "$WORK/ends" || {
+      echo "round $i"
+      return 1
+    }
   done
   # and all of them are still there
   if ! "$PROMISED" check "$WORK/$1".acks.* 3>"$WORK/ends" || ! compare "$WORK/$1.ledger" "$WORK/ends"; then
@@ -85,18 +105,30 @@ drained() {
   done
   background wsctl submit --durable echo waits >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
-  wait_until jobs_are queued 21 || { wsctl list; return 1; }
+  wait_until jobs_are queued 21 || {
+    wsctl list
+    return 1
+  }
   : >"$WSD_LOG"
   kill -TERM "$WSD_PID"
   wait_until grep -q draining "$WSD_LOG" || return 1
   : >"$WORK/gate"
-  wait_for_exit "$WSD_PID" || { echo "no end in order"; return 1; }
-  [ ! -s "$WORK/drained.ledger" ] || { echo "jobs that could wait were run"; return 1; }
+  wait_for_exit "$WSD_PID" || {
+    echo "no end in order"
+    return 1
+  }
+  [ ! -s "$WORK/drained.ledger" ] || {
+    echo "jobs that could wait were run"
+    return 1
+  }
   serve || return 1
   xargs "$WSCTL" await <"$WORK/waiting" >"$WORK/out" || return 1
   [ "$(sort -n "$WORK/out")" = "$(seq 20)" ] && [ "$(sort -n "$WORK/drained.ledger")" = "$(seq 20)" ] || return 1
   expect_output open wsctl await "$(cat "$WORK/id.1")" || return 1
-  wait_for_exit "$client" || { cat "$WORK/waits.err"; return 1; }
+  wait_for_exit "$client" || {
+    cat "$WORK/waits.err"
+    return 1
+  }
   [ "$(cat "$WORK/waits.out")" = waits ]
 }
 
@@ -107,15 +139,27 @@ connects_again() { # killed while the client's durable job runs; it tries until 
   serve || return 1
   background "$BUILD/tests/support/clients/reconnect" "$WORK/gate" >"$WORK/again"
   pid=$BACKGROUND_PID
-  wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
+  wait_until grep -q accepted "$WORK/again" || {
+    cat "$WORK/again"
+    return 1
+  }
   kill_wsd
   : >"$WORK/gate"
   serve || return 1
-  wait_until grep -q mapping "$WORK/again" || { cat "$WORK/again"; return 1; }
-  wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id' || { cat "$WORK/again"; return 1; }
+  wait_until grep -q mapping "$WORK/again" || {
+    cat "$WORK/again"
+    return 1
+  }
+  wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id' || {
+    cat "$WORK/again"
+    return 1
+  }
   kill_wsd
   serve || return 1
-  wait_for_exit "$pid" || { cat "$WORK/again"; return 1; }
+  wait_for_exit "$pid" || {
+    cat "$WORK/again"
+    return 1
+  }
   grep -q ok "$WORK/again"
 }
 
@@ -128,7 +172,10 @@ followed() {
   kill_wsd
   serve || return 1
   : >"$WORK/gate"
-  wait_for_exit "$client" || { cat "$WORK/waits.err"; return 1; }
+  wait_for_exit "$client" || {
+    cat "$WORK/waits.err"
+    return 1
+  }
   [ "$(cat "$WORK/waits.out")" = open ]
 }
 
@@ -218,10 +265,17 @@ limited() {
   done
   while read -r id; do
     wsctl await "$id" >/dev/null 2>&1
-    case $? in 0 | 130) ;; *) wsctl status "$id"; return 1 ;; esac
+    case $? in 0 | 130) ;; *)
+      wsctl status "$id"
+      return 1
+      ;;
+    esac
   done <"$WORK/limited"
   wait_until sh -c 'wsctl --json limit | grep "\"plugin\":\"ledger\"" | grep -q "\"running\":0,\"waiting\":0"' ||
-    { wsctl --json limit; return 1; }
+    {
+      wsctl --json limit
+      return 1
+    }
   expect_output free wsctl submit --durable ledger:once "$WORK/limited.ledger" free && wsctl limit ledger none
 }
 
@@ -233,7 +287,10 @@ expired() {
   a_new_store expired
   serve || return 1
   first=$(wsctl --json submit --durable echo first | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/') && [ ${#first} = 32 ] || return 1
-  wait_until expect_exit 66 wsctl status "$first" || { echo "nothing expires"; return 1; }
+  wait_until expect_exit 66 wsctl status "$first" || {
+    echo "nothing expires"
+    return 1
+  }
   printf '[store]\nmax-size = 300K\n' >"$WSD_CONFIG"
   reload_config || return 1
   first=$(wsctl submit --durable --detach bigoutput 200000) && wsctl await "$first" >/dev/null || return 1
@@ -259,14 +316,20 @@ restored_whole() {
     at=$(od -An -t u8 -j 8 -N 8 "$WORK/faults" | tr -d " ")
     tail -n +$((lines + 1)) "$WSD_LOG" >"$WORK/said"
     if gone "$WSD_PID"; then
-      [ -s "$WORK/said" ] || { echo "copy $n: it ends without a word"; return 1; }
+      [ -s "$WORK/said" ] || {
+        echo "copy $n: it ends without a word"
+        return 1
+      }
       continue
     fi
     [ "$at" != 0 ] || break
     got=$(wsctl --json list)
     grep -q 'stays on disk: Cannot allocate memory' "$WORK/said" ||
       { grep -q '"state":"delayed".*"tags":\["red"\]' <<<"$got" && grep -q '"state":"failed".*"error":"[^"]' <<<"$got"; } ||
-      { echo "copy $n: what is left is $got"; return 1; }
+      {
+        echo "copy $n: what is left is $got"
+        return 1
+      }
   done
   echo "$n copies"
   [ "$at" = 0 ] && got=$(wsctl --json list) && grep -q '"tags":\["red"\]' <<<"$got"
@@ -278,7 +341,10 @@ nowhere() {
   WSD_STORE=/proc/nowhere serve || return 1
   expect_output 6765 wsctl submit fib 20 || return 1
   expect_exit 74 wsctl submit --durable fib 20 2>"$WORK/err" || return 1
-  grep -q '^wsctl: fib: .*/proc/nowhere' "$WORK/err" || { cat "$WORK/err"; return 1; }
+  grep -q '^wsctl: fib: .*/proc/nowhere' "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
 }
 
 # Two do not share a store, and the second one says so.
@@ -288,7 +354,10 @@ shared() {
   local first=$WSD_PID
   WSD_SOCKET=$WORK/other.sock serve || return 1
   expect_exit 74 wsctl --socket "$WORK/other.sock" submit --durable fib 20 2>"$WORK/err" || return 1
-  grep -q 'another wsd' "$WORK/err" || { cat "$WORK/err"; return 1; }
+  grep -q 'another wsd' "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   kill_wsd
   WSD_PID=$first
   expect_output 6765 wsctl submit --durable fib 20

@@ -8,7 +8,10 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ -z "${WSD_SANITIZE:-}" ] || { skip "each fault" "a sanitizer has to be the first library of a process"; exit 0; }
+[ -z "${WSD_SANITIZE:-}" ] || {
+  skip "each fault" "a sanitizer has to be the first library of a process"
+  exit 0
+}
 SHIM=$BUILD/tests/support/shims/faults.so
 RUNS=15
 [ -z "${WSD_THOROUGH:-}" ] || RUNS=100000

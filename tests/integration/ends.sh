@@ -27,10 +27,26 @@ text() { # KEY FILE: of a JSON object
 }
 is_told() { # DIRECTORY EXIT STATE OUTPUT ERROR: what the way has left there
   local dir=$1
-  [ "$(cat "$dir/exit")" = "$2" ] || { echo "exit $(cat "$dir/exit") where it is $2"; tail "$dir/json" "$dir/err"; return 1; }
-  [ -z "$3" ] || [ "$(text state "$dir/json")" = "$3" ] || { echo "not $3"; cat "$dir/json"; return 1; }
-  [ -z "$3" ] || [ "$(text output "$dir/json" | base64 -d)" = "$4" ] || { echo "not the output '$4'"; cat "$dir/json"; return 1; }
-  [ -z "$5" ] || grep -q -- "$5" "$dir/err" || { echo "it does not say '$5'"; cat "$dir/err"; return 1; }
+  [ "$(cat "$dir/exit")" = "$2" ] || {
+    echo "exit $(cat "$dir/exit") where it is $2"
+    tail "$dir/json" "$dir/err"
+    return 1
+  }
+  [ -z "$3" ] || [ "$(text state "$dir/json")" = "$3" ] || {
+    echo "not $3"
+    cat "$dir/json"
+    return 1
+  }
+  [ -z "$3" ] || [ "$(text output "$dir/json" | base64 -d)" = "$4" ] || {
+    echo "not the output '$4'"
+    cat "$dir/json"
+    return 1
+  }
+  [ -z "$5" ] || grep -q -- "$5" "$dir/err" || {
+    echo "it does not say '$5'"
+    cat "$dir/err"
+    return 1
+  }
 }
 
 # Each way runs JOB..., and leaves exit, json (with the output) and err in the directory.
@@ -83,7 +99,10 @@ by_id() { # DIRECTORY TIMEOUT OPTION...: from afar
     wait_until some_job_is running
     id=$(wsctl --json list --state running | grep -o '"id":"[^"]*"' | cut -d'"' -f4)
     ;;
-  *) id=$(wsctl submit --detach "$@" 2>"$dir/err") || { echo $? >"$dir/exit"; return 0; } ;;
+  *) id=$(wsctl submit --detach "$@" 2>"$dir/err") || {
+    echo $? >"$dir/exit"
+    return 0
+  } ;;
   esac
   if [ "$timeout" = cancel ]; then
     wait_until some_job_is running
@@ -139,7 +158,10 @@ done
 
 tried_again() {
   wsctl --json submit --timeout 50ms --retries 2 --retry-delay 1ms ends:heed >"$WORK/retried" 2>/dev/null
-  [ $? = 124 ] && grep -q '"attempts":3' "$WORK/retried" || { cat "$WORK/retried"; return 1; }
+  [ $? = 124 ] && grep -q '"attempts":3' "$WORK/retried" || {
+    cat "$WORK/retried"
+    return 1
+  }
 }
 holds_up() {
   local a b
@@ -152,9 +174,15 @@ check "and what was to run after it does not" holds_up
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$(timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/clients/direct" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/clients/direct" "$@") || {
+    echo "exit $?: $said"
+    return 1
+  }
   for word in $words; do
-    grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word: $said"; return 1; }
+    grep -qF " $word " <<<" ${said//$'\n'/ } " || {
+      echo "not there: $word: $said"
+      return 1
+    }
   done
 }
 if "$BUILD/tests/support/clients/direct" -x >/dev/null; then

@@ -6,7 +6,7 @@
 # none begins before the last one's processes are gone.
 . "$(dirname "$0")/../support/lib.sh"
 
-mark=3600.$$ # what all the processes of this script that stay are called by
+mark=3600.$$                            # what all the processes of this script that stay are called by
 on_exit pkill -KILL -f "^sleep $mark\$" # where something is left
 cd "$WORK" || exit
 printf '[daemon]\ndrain-timeout = 300ms\n[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"

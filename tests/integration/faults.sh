@@ -48,14 +48,20 @@ under_faults() {
       timeout 5 wsctl submit --detach bigoutput 200000 >/dev/null 2>&1
       sleep 0.05
     done
-    wait "$pid" || { status=1; echo "exit $?"; }
+    wait "$pid" || {
+      status=1
+      echo "exit $?"
+    }
   done
   cat "$WORK/small" "$WORK/large" "$WORK/streams"
   # Arenas, with nothing beside them that would have wsd look again. Each may be refused, or lose its connection: none waits for ever.
   head -c 10000 /dev/zero >"$WORK/input"
   for ((i = 0; i < 60; i++)); do
     timeout $((20 * TIME_SCALE)) "$PAYLOAD" arena "$WORK/input" echo:shared 2 >/dev/null 2>&1
-    [ $? != 124 ] || { echo "a job in an arena waits for ever"; return 1; }
+    [ $? != 124 ] || {
+      echo "a job in an arena waits for ever"
+      return 1
+    }
   done
   # Direct lanes: a connection has one after some brief calls, and the next one when its executor has died.
   for ((i = 0; i < 8; i++)); do
@@ -64,7 +70,10 @@ under_faults() {
     pkill -KILL -P "$WSD_PID"
     status_of=0
     wait "$pid" || status_of=$?
-    [ "$status_of" != 124 ] || { echo "a direct call waits for ever"; return 1; }
+    [ "$status_of" != 124 ] || {
+      echo "a direct call waits for ever"
+      return 1
+    }
     ! grep -E '(strange|wrong)=[1-9]' "$WORK/direct" || return 1
   done
   return $status
@@ -86,9 +95,17 @@ round() { # KIND RATE SEED
     show "$WSD_LOG"
     return 1
   fi
-  wait_until timeout 10 wsctl submit fib 20 || { echo "wsd does not serve any more"; status=1; }
+  wait_until timeout 10 wsctl submit fib 20 || {
+    echo "wsd does not serve any more"
+    status=1
+  }
   timeout $((60 * TIME_SCALE)) "$LOAD" -p 4 -n 2000 echo || status=1
-  wait_until nothing_is_left || { echo "something is left"; wsctl --json stats; wsctl list; status=1; }
+  wait_until nothing_is_left || {
+    echo "something is left"
+    wsctl --json stats
+    wsctl list
+    status=1
+  }
   if [ "$status" != 0 ]; then
     kill -KILL "$WSD_PID"
     show "$WSD_LOG"
@@ -100,7 +117,10 @@ round() { # KIND RATE SEED
 rounds() { # KIND RATE
   local i n=0 drawn
   for ((i = 0; n < ROUNDS; i++)); do
-    [ "$i" -lt $((ROUNDS * 5)) ] || { echo "hardly any call has failed: this tests nothing"; return 1; }
+    [ "$i" -lt $((ROUNDS * 5)) ] || {
+      echo "hardly any call has failed: this tests nothing"
+      return 1
+    }
     round "$1" "$2" $((SEED + i)) || return 1
     n=$((n + (drawn > 0))) # where few calls could fail, none may be drawn: the next seed
   done
@@ -236,7 +256,10 @@ starts() { # KIND
       exec_wsd --socket "$WORK/start.sock" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" >"$WORK/log" 2>&1 </dev/null &
     pid=$!
     started+=("$pid")
-    wait_until ended_or_ready "$pid" || { echo "neither ready nor ended"; return 1; }
+    wait_until ended_or_ready "$pid" || {
+      echo "neither ready nor ended"
+      return 1
+    }
     set_faults 0
     if gone "$pid"; then
       status=0
@@ -255,7 +278,10 @@ starts() { # KIND
     }
     served=$((served + 1))
     kill -TERM "$pid"
-    wait_for_exit "$pid" || { echo "seed $((SEED + i)): it does not end in order"; return 1; }
+    wait_for_exit "$pid" || {
+      echo "seed $((SEED + i)): it does not end in order"
+      return 1
+    }
   done
   echo "$told could not start, $served served"
 }

@@ -218,7 +218,10 @@ backpressure() { # one who does not read makes the job wait, and its memory stay
   wait_until standstill || return 1
   local left
   left=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*' | cut -d : -f 2)
-  [ "$left" -gt $((67108864 - 16777216)) ] || { echo "$left bytes were left when it stood still"; return 1; }
+  [ "$left" -gt $((67108864 - 16777216)) ] || {
+    echo "$left bytes were left when it stood still"
+    return 1
+  }
   head -c 67108864 <&7 | md5sum >"$WORK/sum"
   expect_exit 0 wait "$pid" && same "$(head -c 67108864 /dev/zero | tr '\0' x | md5sum)" "$(cat "$WORK/sum")"
 }

@@ -18,8 +18,14 @@ fill() {
   [ "$(df --output=avail "$STATE" | tail -n 1)" -eq 0 ]
 }
 refused_for_room() {
-  expect_exit 75 wsctl submit --durable echo "$1" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-  grep -q '^wsctl: echo: .*the file system is full' "$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 75 wsctl submit --durable echo "$1" >"$WORK/out" 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
+  grep -q '^wsctl: echo: .*the file system is full' "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
 }
 # The disk as it is at one moment: files that are copied one after the other while wsd writes are of several.
 copy() {
@@ -41,7 +47,10 @@ refuses_and_recovers() {
   local id _
   id=$(wsctl submit --durable --detach ledger:gate "$WORK/gate") || return 1
   wait_until job_is running "$id" || return 1
-  fill || { echo "it is not full"; return 1; }
+  fill || {
+    echo "it is not full"
+    return 1
+  }
   # what lies in the log's file already is room: a few more may fit
   for _ in {1..500}; do
     wsctl submit --durable --detach --input "$WORK/piece" echo >/dev/null 2>&1 || break
@@ -50,11 +59,17 @@ refuses_and_recovers() {
   expect_output 6765 wsctl submit fib 20 || return 1
   expect_output there wsctl submit echo there || return 1
   : >"$WORK/gate"
-  expect_output open wsctl await "$id" || { echo "one that ran does not end"; return 1; }
+  expect_output open wsctl await "$id" || {
+    echo "one that ran does not end"
+    return 1
+  }
   rm "$STATE/filler"
   expect_output after wsctl submit --durable echo after || return 1
   # an end that could not be written is, now
-  wait_until saved "$id" || { echo "its end is never written"; return 1; }
+  wait_until saved "$id" || {
+    echo "its end is never written"
+    return 1
+  }
   is_sound
 }
 # By what another wsd reads from a copy of the disk.

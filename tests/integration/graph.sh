@@ -36,7 +36,10 @@ n = 300
 print(json.dumps({"nodes": [{"name": "n%d" % i, "plugin": "echo", "args": [str(i)], "after": ["n%d" % (i + 1)] if i < n - 1 else []}
                             for i in range(n)] + [{"name": "fan", "plugin": "echo", "args": ["fan"], "after": ["n%d" % i for i in range(n)]}]}))
 PYTHON
-  run | cmp - <(seq 0 299; echo fan)
+  run | cmp - <(
+    seq 0 299
+    echo fan
+  )
 }
 options() { # what submit has
   local n
@@ -80,7 +83,10 @@ dot() {
 }
 wrong() { # PATTERN JSON: one line with the place, and nothing runs
   write "$2"
-  expect_exit 64 run 2>"$WORK/err" || { echo "not 64: $2"; return 1; }
+  expect_exit 64 run 2>"$WORK/err" || {
+    echo "not 64: $2"
+    return 1
+  }
   [ "$(wc -l <"$WORK/err")" = 1 ] && grep -q "^wsctl: $WORK/graph.json:$1" "$WORK/err"
 }
 all_wrong() {
@@ -102,7 +108,7 @@ all_wrong() {
   printf '{"nodes": [{"name":"a","plugin":"echo"}]} x' >"$WORK/graph.json"
   expect_exit 64 run 2>"$WORK/err" && grep -q ':1:43: something behind the end' "$WORK/err" && expect_exit 64 wsctl run 2>"$WORK/err" && expect_exit 66 wsctl run "$WORK/none" 2>"$WORK/err"
 }
-limits() { # GRAPH_NODES_MAX, VALUE_DEPTH_MAX
+limits() {  # GRAPH_NODES_MAX, VALUE_DEPTH_MAX
   nodes() { # N AFTER: so many nodes, the last after so many of them
     python3 -c 'import json, sys
 n, after = map(int, sys.argv[1:])

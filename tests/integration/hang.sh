@@ -5,70 +5,70 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 executor_of() { # the pid of wsd's only executor
-    pgrep -P "$WSD_PID" -f wsd-executor
+  pgrep -P "$WSD_PID" -f wsd-executor
 }
 
 cancel_of_the_deaf() {
-    local id
-    id=$(wsctl submit --detach spin:deaf) || return 1
-    wait_until some_job_is running || return 1
-    wsctl cancel "$id" || return 1
-    expect_exit 130 wsctl await "$id" && expect_output 6765 wsctl submit fib 20
+  local id
+  id=$(wsctl submit --detach spin:deaf) || return 1
+  wait_until some_job_is running || return 1
+  wsctl cancel "$id" || return 1
+  expect_exit 130 wsctl await "$id" && expect_output 6765 wsctl submit fib 20
 }
 
 # A process that is stopped does not die: it is noticed because it does not answer. Its job ends only on the next one.
 stopped_executor() {
-    local status=0 job executor
-    executor=$(executor_of) || return 1
-    wsctl --json submit ledger:gate "$WORK/gate" >"$WORK/again" 2>&1 &
-    job=$!
-    wait_until some_job_is running || return 1
-    stop_process "$executor" && wait_until gone "$executor" || return 1
-    : >"$WORK/gate"
-    wait "$job" || status=$?
-    cat "$WORK/again" "$WSD_LOG"
-    [ "$status" = 0 ] && grep -q '"attempts":2' "$WORK/again" && grep -q "hangs: it did not answer for $answer" "$WSD_LOG"
+  local status=0 job executor
+  executor=$(executor_of) || return 1
+  wsctl --json submit ledger:gate "$WORK/gate" >"$WORK/again" 2>&1 &
+  job=$!
+  wait_until some_job_is running || return 1
+  stop_process "$executor" && wait_until gone "$executor" || return 1
+  : >"$WORK/gate"
+  wait "$job" || status=$?
+  cat "$WORK/again" "$WSD_LOG"
+  [ "$status" = 0 ] && grep -q '"attempts":2' "$WORK/again" && grep -q "hangs: it did not answer for $answer" "$WSD_LOG"
 }
 
 # Stopped before it gets any: what is handed over then is not lost.
 stopped_before() {
-    local executor
-    # there is one: on a slow machine the last one may not have answered in time
-    expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
-    stop_process "$executor"
-    expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor" && return
-    ps -o pid,ppid,stat,args "$executor"
-    cat "$WSD_LOG"
-    return 1
+  local executor
+  # there is one: on a slow machine the last one may not have answered in time
+  expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
+  stop_process "$executor"
+  expect_output 6765 wsctl submit fib 20 && wait_until gone "$executor" && return
+  ps -o pid,ppid,stat,args "$executor"
+  cat "$WSD_LOG"
+  return 1
 }
 
 interrupted_tells_why() {
-    local status=0 job
-    wsctl submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
-    job=$!
-    wait_until some_job_is running || return 1
-    stop_process "$(executor_of)"
-    wait "$job" || status=$?
-    cat "$WORK/once"
-    [ "$status" = 125 ] && grep -q "it did not answer for $answer" "$WORK/once"
+  local status=0 job
+  wsctl submit sleep:sleep 20000 >"$WORK/once" 2>&1 &
+  job=$!
+  wait_until some_job_is running || return 1
+  stop_process "$(executor_of)"
+  wait "$job" || status=$?
+  cat "$WORK/once"
+  [ "$status" = 125 ] && grep -q "it did not answer for $answer" "$WORK/once"
 }
 
 # Longer than executor-answer, and answering all the time.
 long_is_no_hang() {
-    wsctl --json submit sleep:sleep 2500 >"$WORK/long"
-    cat "$WORK/long"
-    grep -q '"attempts":1' "$WORK/long"
+  wsctl --json submit sleep:sleep 2500 >"$WORK/long"
+  cat "$WORK/long"
+  grep -q '"attempts":1' "$WORK/long"
 }
 
 drains_in_spite_of() { # FUNCTION
-    local status=0 job
-    wsctl submit "spin:$1" >"$WORK/out" 2>&1 &
-    job=$!
-    wait_until some_job_is running || return 1
-    stop_wsd || return 1
-    wait "$job" || status=$?
-    cat "$WORK/out"
-    [ "$status" = 125 ]
+  local status=0 job
+  wsctl submit "spin:$1" >"$WORK/out" 2>&1 &
+  job=$!
+  wait_until some_job_is running || return 1
+  stop_wsd || return 1
+  wait "$job" || status=$?
+  cat "$WORK/out"
+  [ "$status" = 125 ]
 }
 
 cat >"$WSD_CONFIG" <<'CONF'

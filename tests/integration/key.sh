@@ -16,7 +16,10 @@ same_job() { # OPTION...
   rm -f "$WORK/ledger"
   first=$(wsctl submit "$@" --detach --key "same $*" ledger:once "$WORK/ledger" one) || return 1
   second=$(wsctl submit "$@" --detach --key "same $*" ledger:once "$WORK/ledger" two) || return 1
-  [ "$first" = "$second" ] || { echo "$first is not $second"; return 1; }
+  [ "$first" = "$second" ] || {
+    echo "$first is not $second"
+    return 1
+  }
   expect_output one wsctl submit "$@" --key "same $*" ledger:once "$WORK/ledger" three || return 1
   expect_output one wsctl await "$first" && n_lines "$WORK/ledger" 1
 }
@@ -72,7 +75,10 @@ after_a_restart() {
   serve || return 1
   second=$(wsctl submit --durable --detach --key restart echo second) || return 1
   [ "$first" = "$second" ] && expect_output first wsctl submit --key restart echo third || return 1
-  [ "$(n_known)" = "$n" ] || { wsctl list; return 1; }
+  [ "$(n_known)" = "$n" ] || {
+    wsctl list
+    return 1
+  }
 }
 expired() { # OPTION...: when its end is kept no longer, the same key is another job
   local first second

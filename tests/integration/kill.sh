@@ -34,9 +34,15 @@ client() { # COMMAND...: it goes on in the background, and what it says and exit
 
 # The client has been told in one line: 69, no daemon there; 125 where its job had been accepted and may have run.
 client_is_told() { # EXIT
-  wait_until gone "$CLIENT" || { echo "the client waits on"; return 1; }
+  wait_until gone "$CLIENT" || {
+    echo "the client waits on"
+    return 1
+  }
   cat "$WORK/client.err"
-  [ "$(cat "$WORK/client.exit")" = "$1" ] || { echo "exit $(cat "$WORK/client.exit") where $1 was expected"; return 1; }
+  [ "$(cat "$WORK/client.exit")" = "$1" ] || {
+    echo "exit $(cat "$WORK/client.exit") where $1 was expected"
+    return 1
+  }
   [ "$(wc -l <"$WORK/client.err")" = 1 ] && grep -q '^wsctl: ' "$WORK/client.err"
 }
 
@@ -46,8 +52,15 @@ kill_and_serve() {
   pids=$(children)
   kill_wsd
   # shellcheck disable=SC2086
-  wait_until all_gone $pids || { echo "left: $pids"; return 1; }
-  serve || { echo "no restart"; show "$WSD_LOG"; return 1; }
+  wait_until all_gone $pids || {
+    echo "left: $pids"
+    return 1
+  }
+  serve || {
+    echo "no restart"
+    show "$WSD_LOG"
+    return 1
+  }
   expect_output 6765 wsctl submit fib 20
 }
 
@@ -122,13 +135,22 @@ at_random() {
     pids=$(children)
     kill_wsd
     for pid in "${loads[@]}"; do
-      wait_until gone "$pid" || { echo "round $i: a client waits on"; return 1; }
+      wait_until gone "$pid" || {
+        echo "round $i: a client waits on"
+        return 1
+      }
     done
     # shellcheck disable=SC2086
-    wait_until all_gone $pids || { echo "round $i: executors are left: $pids"; return 1; }
+    wait_until all_gone $pids || {
+      echo "round $i: executors are left: $pids"
+      return 1
+    }
     for f in small large; do
       cat "$WORK/$f"
-      grep -q 'wrong 0 doubled 0 .* strange 0 ' "$WORK/$f" || { echo "round $i: see above"; return 1; }
+      grep -q 'wrong 0 doubled 0 .* strange 0 ' "$WORK/$f" || {
+        echo "round $i: see above"
+        return 1
+      }
     done
     if ! serve || ! expect_output 6765 wsctl submit fib 20 || ! counter_is connections 1; then
       echo "round $i: not as before"

@@ -20,7 +20,10 @@ none_left() {
 # In the background: a job that runs beside its four processes.
 plant() {
   background "$@" leaves:family "$mark" stay
-  wait_until begun || { fail "plant" "no family"; pgrep -ax "$mark"; }
+  wait_until begun || {
+    fail "plant" "no family"
+    pgrep -ax "$mark"
+  }
 }
 
 printf '[executor]\ncgroups = no\n[daemon]\ndrain-timeout = 300ms\n[limits]\ncancel-grace = 200ms\n' >"$WSD_CONFIG"

@@ -37,7 +37,10 @@ replaced() {
   local before n
   before=$(wc -l <"$WSD_LOG")
   expect_exit 0 wsctl submit "leaves:$1" || return 1
-  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+  wait_until state_is_new || {
+    cat "$WORK/state.now"
+    return 1
+  }
   tail -n "+$((before + 1))" "$WSD_LOG" >"$WORK/since"
   cat "$WORK/since"
   n=$(grep -c "executor [0-9]*: .*$2.*: a fresh one takes its place" "$WORK/since")
@@ -47,7 +50,10 @@ replaced() {
 # FUNCTION: put back on the thread.
 put_back() {
   expect_exit 0 wsctl submit "leaves:$1" || return 1
-  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+  wait_until state_is_new || {
+    cat "$WORK/state.now"
+    return 1
+  }
 }
 
 # FUNCTION: a plugin that was not there before is loaded all the same: in the next executor.

@@ -4,7 +4,10 @@
 # memory.sh: what a burst of jobs needed is given back within a minute, and then wsd is as idle as before.
 . "$(dirname "$0")/../support/lib.sh"
 
-[ -z "${WSD_SANITIZE:-}" ] || { skip "memory after a burst" "a sanitizer keeps what was freed"; exit 0; }
+[ -z "${WSD_SANITIZE:-}" ] || {
+  skip "memory after a burst" "a sanitizer keeps what was freed"
+  exit 0
+}
 
 ROOM=24576 # KiB above what there was before: kept results, and what the allocator cannot give back
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$WSD_PID/status"; }

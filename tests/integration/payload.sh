@@ -7,7 +7,6 @@
 PAYLOAD=$BUILD/tests/support/clients/payload
 MIB=1048576
 
-
 sum() { sha256sum | cut -d' ' -f1; }
 
 same_by_each_way() { # SIZE
@@ -15,14 +14,29 @@ same_by_each_way() { # SIZE
   head -c "$1" "$WORK/big" >"$file"
   wanted=$(sum <"$file")
   for f in echo echo:stream; do
-    [ "$(wsctl submit --input "$file" $f | sum)" = "$wanted" ] || { echo "$f by file"; return 1; }
-    [ "$(wsctl submit --input - $f <"$file" | sum)" = "$wanted" ] || { echo "$f by stdin"; return 1; }
-    [ "$(wsctl submit --input - $f < <(cat "$file") | sum)" = "$wanted" ] || { echo "$f by pipe"; return 1; }
+    [ "$(wsctl submit --input "$file" $f | sum)" = "$wanted" ] || {
+      echo "$f by file"
+      return 1
+    }
+    [ "$(wsctl submit --input - $f <"$file" | sum)" = "$wanted" ] || {
+      echo "$f by stdin"
+      return 1
+    }
+    [ "$(wsctl submit --input - $f < <(cat "$file") | sum)" = "$wanted" ] || {
+      echo "$f by pipe"
+      return 1
+    }
   done
   [ "$(wsctl submit --input "$file" checksum | cut -d' ' -f1)" = "$wanted" ] || return 1
-  [ "$("$PAYLOAD" file "$file" 0 "$1" echo | sum)" = "$wanted" ] || { echo "by library"; return 1; }
+  [ "$("$PAYLOAD" file "$file" 0 "$1" echo | sum)" = "$wanted" ] || {
+    echo "by library"
+    return 1
+  }
   for f in echo echo:stream echo:shared; do
-    [ "$("$PAYLOAD" arena "$file" $f 2 | sum)" = "$wanted" ] || { echo "$f by arena"; return 1; }
+    [ "$("$PAYLOAD" arena "$file" $f 2 | sum)" = "$wanted" ] || {
+      echo "$f by arena"
+      return 1
+    }
   done
   rm "$file"
 }

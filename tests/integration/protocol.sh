@@ -11,7 +11,11 @@ P=$SRC/tests/support/clients/protocol.py
 numbers() {
   grep -o '\[P[0-9]*\]' "$SRC/proto/PROTOCOL.md" | tr -d '[]' | sort -V >"$WORK/said" || return 1
   uniq -d "$WORK/said" >"$WORK/twice"
-  [ ! -s "$WORK/twice" ] || { echo "twice:"; cat "$WORK/twice"; return 1; }
+  [ ! -s "$WORK/twice" ] || {
+    echo "twice:"
+    cat "$WORK/twice"
+    return 1
+  }
   python3 "$P" numbers | sort -V | diff "$WORK/said" -
 }
 check "each number of PROTOCOL.md has a case, and each case a number" numbers

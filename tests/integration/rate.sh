@@ -6,7 +6,10 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 configure() { # LINE...
-  { echo '[limits]'; printf '%s\n' "$@"; } >"$WSD_CONFIG"
+  {
+    echo '[limits]'
+    printf '%s\n' "$@"
+  } >"$WSD_CONFIG"
 }
 
 count() { # STATE PLUGIN
@@ -210,7 +213,10 @@ fills() { # what is free is filled at once, also where no end of its own tells i
   pid=$BACKGROUND_PID
   wait_until sh -c "wsctl --json stats | grep -q '\"jobs_refused\":[1-9]'" || return 1
   wsctl cancel "$batch" || return 1
-  wait_until -t 15 n_open 600 || { wsctl stats; return 1; }
+  wait_until -t 15 n_open 600 || {
+    wsctl stats
+    return 1
+  }
   : >"$WORK/gate"
   expect_exit 0 wait "$pid" && same "$(seq 700)" "$(cat "$WORK/out")" && same "$(seq 700)" "$(sort -n "$WORK/entered")"
 }

@@ -235,7 +235,10 @@ frames() {
   echo >&5
   again USR1 || return 1
   echo >&5
-  wait_for_exit "$pid" || { cat "$WORK/from"; return 1; }
+  wait_for_exit "$pid" || {
+    cat "$WORK/from"
+    return 1
+  }
   exec 5>&-
 }
 in_this_shell "a frame may be cut in two by the restart" frames
@@ -308,7 +311,10 @@ manager_is_told() { # the time of a drain of 50 s, with what comes behind it
   kill -HUP "$(wsd_pid)"
   wait_until grep -qE 'notified RELOADING=1 MONOTONIC_USEC=[1-9][0-9]{6,}$' "$SAYS" && wait_until lives_are 2 || return 1
   n=$(grep -nE 'RELOADING=1|READY=1' "$SAYS" | sed 's/.* \([A-Z]*\)=1.*/\1/' | tr '\n' ' ')
-  [[ $n == "READY RELOADING READY "* ]] || { cat "$SAYS"; return 1; }
+  [[ $n == "READY RELOADING READY "* ]] || {
+    cat "$SAYS"
+    return 1
+  }
   kill -TERM "$MANAGER"
   wait_for_exit "$MANAGER" && n=$(sed -nE 's/^notified STOPPING=1 EXTEND_TIMEOUT_USEC=([0-9]+) STATUS=draining.*/\1/p' "$SAYS") || return 1
   echo "a drain of 50 s: $n us"

@@ -49,7 +49,10 @@ input_comes_again() { # also where it is large, or the function reads it as it c
 waits() { # a long pause: delayed, and can be cancelled
   local id
   id=$(wsctl submit --detach --retries 1 --retry-delay 1h "$@" echo:status 3) || return 1
-  wait_until job_has "$id" '"state":"delayed".*"attempts":1.*"due_usec":[0-9]*' || { wsctl --json status "$id"; return 1; }
+  wait_until job_has "$id" '"state":"delayed".*"attempts":1.*"due_usec":[0-9]*' || {
+    wsctl --json status "$id"
+    return 1
+  }
   wsctl status "$id" | grep -q '^due in' || return 1
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
@@ -98,7 +101,10 @@ a_pause_survives() { # beside the others: the pause is long enough for a slow di
   wait_until job_has "$id" '"state":"delayed"' || return 1
   # it can be seen before it is on disk; the store keeps the order, so it is there when what comes after it has been taken on
   wsctl submit --durable --detach echo || return 1
-  job_has "$id" '"state":"delayed".*"attempts":1' || { wsctl --json status "$id"; return 1; }
+  job_has "$id" '"state":"delayed".*"attempts":1' || {
+    wsctl --json status "$id"
+    return 1
+  }
   kill_wsd
   serve || return 1
   expect_output "try 2" wsctl await "$id" && job_has "$id" '"attempts":2' || return 1
@@ -152,7 +158,10 @@ drains() { # what waits for its next try holds no drain: durable ones stay, othe
   wait_until jobs_are delayed 2 || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$client" || status=$?
-  [ "$status" = 5 ] || { echo "exit $status"; return 1; }
+  [ "$status" = 5 ] || {
+    echo "exit $status"
+    return 1
+  }
   wait_for_exit "$WSD_PID" || return 1
   serve || return 1
   job_has "$durable" '"state":"delayed"'

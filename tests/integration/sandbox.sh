@@ -131,7 +131,10 @@ start '[limits]\nexecutor-memory = 64M\n[plugin exec]\nenabled = yes\n' || exit 
 ends() { # CODE WORDS COMMAND...
   local code=$1 words=$2
   shift 2
-  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -qE "$words" "$WORK/err"
 }

@@ -14,7 +14,10 @@ n_lines_at_least() { # FILE N
 }
 apart() { # COMMAND...: with a wsd of its own, beside the others
   serve || return 1
-  "$@" || { show "$WSD_LOG"; return 1; }
+  "$@" || {
+    show "$WSD_LOG"
+    return 1
+  }
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
@@ -31,7 +34,10 @@ passed() { # SECONDS: since now, by the clock
 comes_again() { # OPTION...
   rm -f "$WORK/ledger"
   wsctl schedule add often --on '*:*:*' "$@" ledger:once "$WORK/ledger" x || return 1
-  wait_until n_lines_at_least "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || { wsctl --json schedule list; return 1; }
+  wait_until n_lines_at_least "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || {
+    wsctl --json schedule list
+    return 1
+  }
   [ "$(number_of often runs)" -ge 3 ] || return 1
   wsctl schedule remove often && expect_exit 66 wsctl schedule remove often && [ -z "$(wsctl --json schedule list)" ]
 }
@@ -41,24 +47,39 @@ is_listed() {
   next=$(($(date -u -d "$(LC_ALL=C TZ=UTC systemd-analyze calendar '*-*-* 12:34:56 UTC' 2>/dev/null | sed -n 's/.*Next elapse: //p')" +%s) * 1000000))
   if command -v systemd-analyze >/dev/null; then
     of daily "\"on\":\"\*-\*-\* 12:34:56 UTC\",\"plugin\":\"fib\",\"function\":\"\",\"uid\":$(id -u),\"persistent\":true,\"configured\":false,\"next_usec\":$next,\"runs\":0,\"skipped\":0,\"last\":\"-\"" ||
-      { wsctl --json schedule list; return 1; }
+      {
+        wsctl --json schedule list
+        return 1
+      }
   fi
-  wsctl schedule list | grep -q '^daily .* 0 *0 *fib  \*-\*-\* 12:34:56 UTC$' || { wsctl schedule list; return 1; }
+  wsctl schedule list | grep -q '^daily .* 0 *0 *fib  \*-\*-\* 12:34:56 UTC$' || {
+    wsctl schedule list
+    return 1
+  }
   wsctl schedule remove daily
 }
 runs_now() {
   local id
   wsctl schedule add later --on yearly fib 20 || return 1
   id=$(wsctl schedule run later) && expect_output 6765 wsctl await "$id" || return 1
-  wsctl --json status "$id" | grep -q '"key"' && { wsctl --json status "$id"; return 1; } # only what is durable has one
-  of later "\"runs\":1.*\"last\":\"succeeded\",\"exit\":0.*\"id\":\"$id\"" || { wsctl --json schedule list; return 1; }
+  wsctl --json status "$id" | grep -q '"key"' && {
+    wsctl --json status "$id"
+    return 1
+  } # only what is durable has one
+  of later "\"runs\":1.*\"last\":\"succeeded\",\"exit\":0.*\"id\":\"$id\"" || {
+    wsctl --json schedule list
+    return 1
+  }
   [ "$(wsctl --json schedule run later | grep -o '"id":"[0-9a-f]\{32\}"' | wc -l)" = 1 ] || return 1
   wsctl schedule remove later && expect_exit 66 wsctl schedule run later
 }
 one_at_a_time() { # what comes due meanwhile is skipped, and counted
   rm -f "$WORK/gate"
   wsctl schedule add slow --on '*:*:*' ledger:gate "$WORK/gate" || return 1
-  wait_until of slow '"skipped":[1-9].*"last":"running"' || { wsctl --json schedule list; return 1; }
+  wait_until of slow '"skipped":[1-9].*"last":"running"' || {
+    wsctl --json schedule list
+    return 1
+  }
   expect_exit 75 wsctl schedule run slow 2>"$WORK/err" && grep -q 'not done' "$WORK/err" || return 1
   [ "$(number_of slow runs)" = 1 ] && jobs_are running 1 || return 1
   : >"$WORK/gate"
@@ -68,14 +89,23 @@ ends_badly() {
   wsctl schedule add bad --on yearly echo:status 7 && wsctl schedule run bad >/dev/null && wait_until of bad '"last":"failed","exit":7' || return 1
   wsctl schedule remove bad
   wsctl schedule add none --on yearly no-such-plugin && expect_exit 66 wsctl schedule run none || return 1
-  of none '"runs":0.*"last":"refused","exit":66,"error":"not found in' || { wsctl --json schedule list; return 1; }
+  of none '"runs":0.*"last":"refused","exit":66,"error":"not found in' || {
+    wsctl --json schedule list
+    return 1
+  }
   wsctl schedule remove none
 }
 options() { # of submit: each has its effect on the job
   wsctl schedule add full --on yearly --timeout 50ms --retries 1 --retry-delay 1ms --retry-on timed-out --durable --priority 5 sleep:sleep 60000 || return 1
   wsctl schedule run full >"$WORK/id" && expect_exit 124 wsctl await "$(cat "$WORK/id")" 2>/dev/null || return 1
-  wsctl --json status "$(cat "$WORK/id")" | grep -q '"attempts":2.*"durable":true.*"retries":1' || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
-  wsctl --json status "$(cat "$WORK/id")" | grep -qE "\"key\":\"wsd-schedule full [0-9]{16}\"" || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
+  wsctl --json status "$(cat "$WORK/id")" | grep -q '"attempts":2.*"durable":true.*"retries":1' || {
+    wsctl --json status "$(cat "$WORK/id")"
+    return 1
+  }
+  wsctl --json status "$(cat "$WORK/id")" | grep -qE "\"key\":\"wsd-schedule full [0-9]{16}\"" || {
+    wsctl --json status "$(cat "$WORK/id")"
+    return 1
+  }
   wsctl dead drop "$(cat "$WORK/id")"
   wsctl schedule remove full
 }
@@ -89,11 +119,18 @@ removed_while_it_runs() {
 refusals() {
   local text
   for text in '' x 'Mon..' 25:00 '*-13-01' '12:00 Nowhere/City' "$(printf '1,%.0s' {1..200})1:00"; do
-    expect_exit 64 wsctl schedule add x --on "$text" fib 2>"$WORK/err" || { echo "[$text]"; cat "$WORK/err"; return 1; }
+    expect_exit 64 wsctl schedule add x --on "$text" fib 2>"$WORK/err" || {
+      echo "[$text]"
+      cat "$WORK/err"
+      return 1
+    }
   done
   expect_exit 64 wsctl schedule add x --on '2001-01-01' fib 2>"$WORK/err" && grep -q 'never comes' "$WORK/err" || return 1
   for text in '' 'a b' 'ä' "$(printf 'n%.0s' {1..64})" 'a/b'; do
-    expect_exit 64 wsctl schedule add "$text" --on daily fib || { echo "[$text]"; return 1; }
+    expect_exit 64 wsctl schedule add "$text" --on daily fib || {
+      echo "[$text]"
+      return 1
+    }
   done
   text=$(printf 'n%.0s' {1..63})
   wsctl schedule add "$text" --on daily fib && wsctl schedule remove "$text" || return 1
@@ -128,7 +165,10 @@ within_limits_of_jobs() { # a run that the limits refuse is told
 survives() { # kill -9: what was told is there, and what was removed is not
   wsctl schedule add stays --on yearly --persistent ledger:once "$WORK/ledger" 'b c' && wsctl schedule add goes --on yearly fib && wsctl schedule remove goes || return 1
   wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" || return 1
-  wait_until of stays '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  wait_until of stays '"last":"succeeded"' || {
+    wsctl --json schedule list
+    return 1
+  }
   wsctl --json schedule list >"$WORK/before"
   on_disk || return 1
   kill_wsd && serve || return 1
@@ -167,14 +207,20 @@ are_over() { # N: so many seconds from now
   wait_until sh -c "[ \$(date +%s) -gt $(($(date +%s) + $1)) ]"
 }
 runs_of() { # NAME N
-  [ "$(number_of "$1" runs)" = "$2" ] || { wsctl --json schedule list; return 1; }
+  [ "$(number_of "$1" runs)" = "$2" ] || {
+    wsctl --json schedule list
+    return 1
+  }
 }
 missed() { # N OPTION...: at the start there are N runs for all that was missed; it does not matter that no more will come
   local n=$1
   shift
   rm -f "$WORK/ledger"
   wsctl schedule add rare --on "$(soon 4 5)" "$@" ledger:once "$WORK/ledger" x && kill_wsd && are_over 5 && serve || return 1
-  [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || {
+    wsctl --json schedule list
+    return 1
+  }
   on_disk && runs_of rare "$n" && wsctl schedule remove rare && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
 missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
@@ -182,7 +228,10 @@ missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = %s\njob = ledger:once %s x\npersistent = %s\n' "$(soon 4 5)" "$WORK/ledger" "$2" >"$WSD_CONFIG"
   reload_config && on_disk && runs_of tick 0 && kill_wsd && are_over 5 && serve || return 1
-  [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || {
+    wsctl --json schedule list
+    return 1
+  }
   on_disk && runs_of tick "$n" && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
 not_twice() { # wsd dies with the run on disk, when the schedule does not know of it
@@ -224,7 +273,10 @@ still_followed() { # a durable run goes on in the next wsd, and is the one run s
   wsctl schedule add long --on yearly --durable --retries 3 --retry-delay 5ms ledger:gate "$WORK/gate" && wsctl schedule run long >"$WORK/id" || return 1
   wait_until sh -c 'wsctl --json status "$(cat "$1")" | grep -q running' - "$WORK/id" || return 1
   kill_wsd && serve || return 1
-  wait_until of long '"last":"running"' && expect_exit 75 wsctl schedule run long || { wsctl --json schedule list; return 1; }
+  wait_until of long '"last":"running"' && expect_exit 75 wsctl schedule run long || {
+    wsctl --json schedule list
+    return 1
+  }
   : >"$WORK/gate"
   wait_until of long '"last":"succeeded"' && wsctl schedule remove long
 }
@@ -232,10 +284,16 @@ still_followed() { # a durable run goes on in the next wsd, and is the one run s
 configured() {
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = *:*:*\njob = ledger:once %s "two words"\n' "$WORK/ledger" >"$WSD_CONFIG"
-  reload_config && wait_until n_lines_at_least "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WSD_LOG"; return 1; }
+  reload_config && wait_until n_lines_at_least "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || {
+    cat "$WSD_LOG"
+    return 1
+  }
   of tick '"configured":true' && expect_exit 77 wsctl schedule remove tick && on_disk || return 1
   kill_wsd && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
-  [ "$(number_of tick runs)" -ge 2 ] || { wsctl --json schedule list; return 1; }
+  [ "$(number_of tick runs)" -ge 2 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
   reload_config && of tick '"on":"yearly","plugin":"fib"' || return 1
   : >"$WSD_CONFIG"
@@ -253,7 +311,10 @@ misconfigured() {
   local line
   for line in 'on = never' 'on =' 'job = "a' 'persistent = perhaps' 'user = nobody-knows-him' 'frob = 1'; do
     printf '[schedule x]\n%s\n' "$line" >"$WORK/bad.conf"
-    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config || { echo "$line"; return 1; }
+    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config || {
+      echo "$line"
+      return 1
+    }
   done
   printf '[schedule x]\non = daily\n' >"$WORK/bad.conf"
   expect_exit 64 wsd --config "$WORK/bad.conf" --check-config 2>"$WORK/err" && grep -q 'has no .job' "$WORK/err" || return 1

@@ -5,8 +5,14 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "a wsd-spawn that is stopped" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "a wsd-spawn that is stopped" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "a wsd-spawn that is stopped" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "a wsd-spawn that is stopped" "no setpriv here"
+  exit 0
+}
 
 spawn_pid() { pgrep -P "$WSD_PID" -x wsd-spawn; }
 
@@ -20,7 +26,10 @@ waits_are_bounded() {
   local waiter=$! timed timed_status=0 wait_status=0
   as $BOB "$CTL" submit -t 1200ms fib 20 >/dev/null 2>"$WORK/timed.err" &
   timed=$!
-  wait_until listed $BOB queued || { echo "a job that waits for an executor is not listed"; return 1; }
+  wait_until listed $BOB queued || {
+    echo "a job that waits for an executor is not listed"
+    return 1
+  }
   wait "$waiter" || wait_status=$?
   wait "$timed" || timed_status=$?
   cat "$WORK/wait.err" "$WORK/timed.err"
@@ -44,7 +53,10 @@ others_are_served() {
   local verb
   for verb in ping list stats workers version 'schedule list'; do
     # shellcheck disable=SC2086 # a verb of two words
-    timeout $((20 * TIME_SCALE)) "$CTL" $verb >/dev/null || [ "$verb $?" = "workers 75" ] || { echo "$verb"; return 1; }
+    timeout $((20 * TIME_SCALE)) "$CTL" $verb >/dev/null || [ "$verb $?" = "workers 75" ] || {
+      echo "$verb"
+      return 1
+    }
   done
   expect_output 6765 as $ALICE timeout 20 "$CTL" submit fib 20
 }

@@ -71,7 +71,10 @@ grows() { # SIZE
   [ "$(stat -c %s "$STATE/jobs.db-wal" 2>/dev/null || echo 0)" -gt "$1" ]
 }
 n_jobs_are() { # N
-  [ "$(wsctl --json list | wc -l)" = "$1" ] || { wsctl --json list; return 1; }
+  [ "$(wsctl --json list | wc -l)" = "$1" ] || {
+    wsctl --json list
+    return 1
+  }
 }
 refused_on_its_way() { # the disk takes its time, and the files go meanwhile: what is refused then is not there later
   local size status=0

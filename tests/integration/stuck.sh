@@ -6,15 +6,24 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "a file system that never answers" "only root can mount one"; exit 0; }
-command -v setpriv >/dev/null || { skip "a file system that never answers" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "a file system that never answers" "only root can mount one"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "a file system that never answers" "no setpriv here"
+  exit 0
+}
 
 STUCK=$WORK/stuck
 mkdir "$STUCK"
 background "$SRC/tests/support/boxes/never.py" "$STUCK" wsctl bash setpriv env python3 >"$WORK/mounted"
 fs=$BACKGROUND_PID
 wait_until test -s "$WORK/mounted"
-grep -q mounted "$WORK/mounted" || { skip "a file system that never answers" "$(cat "$WORK/mounted")"; exit 0; }
+grep -q mounted "$WORK/mounted" || {
+  skip "a file system that never answers" "$(cat "$WORK/mounted")"
+  exit 0
+}
 on_exit umount -l "$STUCK"
 on_exit kill -KILL "$fs"
 

@@ -10,7 +10,10 @@ WSD_OPTIONS=(--workers 1)
 
 apart() { # COMMAND...: with a wsd of its own, beside the others
   serve || return 1
-  "$@" || { show "$WSD_LOG"; return 1; }
+  "$@" || {
+    show "$WSD_LOG"
+    return 1
+  }
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
@@ -32,14 +35,23 @@ not_before() { # OPTION...: it begins when it is due, not before
   before=$(usec)
   id=$(wsctl submit --detach "$@" echo later) || return 1
   expect_output later wsctl await "$id" || return 1
-  [ "$(began "$id")" -ge $((before + 300000)) ] || { wsctl --json status "$id"; return 1; }
+  [ "$(began "$id")" -ge $((before + 300000)) ] || {
+    wsctl --json status "$id"
+    return 1
+  }
 }
 is_shown() { # OPTION...
   local id left
   id=$(wsctl submit --detach "$@" echo later) || return 1
-  job_has "$id" '"state":"delayed"' && wsctl status "$id" | grep -q '^due in' || { wsctl --json status "$id"; return 1; }
+  job_has "$id" '"state":"delayed"' && wsctl status "$id" | grep -q '^due in' || {
+    wsctl --json status "$id"
+    return 1
+  }
   left=$(wsctl --json status "$id" | sed 's/.*"due_usec":\([0-9]*\).*/\1/')
-  [ "$left" -gt 3500000000 ] && [ "$left" -le 3600000000 ] || { echo "$left"; return 1; }
+  [ "$left" -gt 3500000000 ] && [ "$left" -le 3600000000 ] || {
+    echo "$left"
+    return 1
+  }
   wsctl --json list | grep "$id" | grep -q '"state":"delayed"' || return 1
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
@@ -71,7 +83,10 @@ due_at() { # WHEN: in seconds since the epoch, as wsctl reads it
 as_date_reads_it() { # ZONE WHEN [AS]
   local got wanted
   got=$(due_at "$1" "$2") && wanted=$(TZ=$1 date +%s --date="${3:-$2}") || return 1
-  [ $((got - wanted)) -ge -2 ] && [ $((got - wanted)) -le 2 ] || { echo "$1 $2: $got where $wanted was expected"; return 1; }
+  [ $((got - wanted)) -ge -2 ] && [ $((got - wanted)) -le 2 ] || {
+    echo "$1 $2: $got where $wanted was expected"
+    return 1
+  }
 }
 times() {
   local zone
@@ -89,14 +104,20 @@ as_systemd_reads_it() {
     wanted=$(TZ=Europe/Berlin systemd-analyze timestamp -- "$text" | sed -n 's/.*UNIX seconds: @\([0-9]*\).*/\1/p') && [ -n "$wanted" ] || return 1
     if [ "$text" = now ]; then expect_output x wsctl submit --at now echo x && continue; fi
     got=$(due_at Europe/Berlin "$text") && [ $((got - wanted)) -ge -5 ] && [ $((got - wanted)) -le 5 ] ||
-      { echo "$text: $got where $wanted was expected"; return 1; }
+      {
+        echo "$text: $got where $wanted was expected"
+        return 1
+      }
   done
 }
 no_times() {
   local text
   for text in '' x 24:00 12:60 1:00 12:00:60 12 2031-02-30 2031-13-01 2031-00-01 2031-01-00 '2031-05-17 25:00' '2031-05-17 08:00 CET' @ @x \
     @253402300800 -1 'tomorrow 8' tomorrow08:00 today '12:00 ' '2031-05-17 08:00+1:00'; do
-    expect_exit 64 wsctl submit --at "$text" echo x 2>"$WORK/err" || { echo "[$text]"; return 1; }
+    expect_exit 64 wsctl submit --at "$text" echo x 2>"$WORK/err" || {
+      echo "[$text]"
+      return 1
+    }
     grep -q 'not a time; write' "$WORK/err" || return 1
   done
   expect_exit 64 wsctl submit --at @1 --delay 1s echo x && expect_exit 64 wsctl submit --local --delay 1s echo x &&
@@ -142,7 +163,10 @@ still_waits() { # OPTION...: after a restart, killed or in order
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && serve || return 1
   left=$(wsctl --json status "$id" | sed 's/.*"due_usec":\([0-9]*\).*/\1/')
-  [ "$left" -gt 3400000000 ] && [ "$left" -le 3600000000 ] || { wsctl --json status "$id"; return 1; }
+  [ "$left" -gt 3400000000 ] && [ "$left" -le 3600000000 ] || {
+    wsctl --json status "$id"
+    return 1
+  }
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
 overdue() { # OPTION...: at once; beside the others: it is killed before the time has come, however slow it all is
@@ -164,7 +188,11 @@ drained() { # one that is not durable and not due holds no drain, and says so
   wait_until some_job_is delayed || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$client" || status=$?
-  [ "$status" = 125 ] && grep -q 'before it was due' "$WORK/err" || { echo "exit $status"; cat "$WORK/err"; return 1; }
+  [ "$status" = 125 ] && grep -q 'before it was due' "$WORK/err" || {
+    echo "exit $status"
+    cat "$WORK/err"
+    return 1
+  }
   wait_for_exit "$WSD_PID" && serve
 }
 
@@ -190,7 +218,10 @@ is_said() { # state, exit and attempts
   local id
   blocked || return 1
   id=$(wsctl submit --detach --max-wait 1ms "$@" echo x) || return 1
-  wait_until job_has "$id" '"state":"timed-out","exit":124.*"attempts":0' || { wsctl --json status "$id"; return 1; }
+  wait_until job_has "$id" '"state":"timed-out","exit":124.*"attempts":0' || {
+    wsctl --json status "$id"
+    return 1
+  }
   freed
 }
 one_that_runs() { # is not stopped by it; beside the others: it begins in time, however slow it all is

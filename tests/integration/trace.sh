@@ -48,22 +48,22 @@ for wanted in sys.argv[2:]:
         assert not jobs
 EOF
 look() { # [WANTED...]
-    python3 "$WORK/look.py" "$FILE" "$@"
+  python3 "$WORK/look.py" "$FILE" "$@"
 }
 
 # Which worker does what is chance: until there is a steal.
 until_stolen() {
-    for _ in $(seq 100); do
-        wsctl trace --start || return 1
-        wsctl submit fib 30 >/dev/null && wsctl submit fib 30 >/dev/null || return 1
-        wsctl trace --stop -q -o "$FILE" && look fib || return 1
-        look fib steals 2>/dev/null && return 0
-    done
-    return 1
+  for _ in $(seq 100); do
+    wsctl trace --start || return 1
+    wsctl submit fib 30 >/dev/null && wsctl submit fib 30 >/dev/null || return 1
+    wsctl trace --stop -q -o "$FILE" && look fib || return 1
+    look fib steals 2>/dev/null && return 0
+  done
+  return 1
 }
 
 traces() { # N: so many are under way
-    [[ $(wsctl --json stats) == *'"traces":'"$1",* ]]
+  [[ $(wsctl --json stats) == *'"traces":'"$1",* ]]
 }
 
 cd "$WORK" || exit 1

@@ -5,17 +5,17 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 busy_client() { # longer than frame-timeout, with half a frame at the end of most reads
-    "$BUILD/tests/support/clients/load" -p 1 -w 64 -b 40000 -n $((60000 / TIME_SCALE)) echo
+  "$BUILD/tests/support/clients/load" -p 1 -w 64 -b 40000 -n $((60000 / TIME_SCALE)) echo
 }
 
 cut_at_every_byte() {
-    local frame=$WORK/frame n
-    # HELLO and SUBMIT of a real client, as they go over the wire
-    "$BUILD/tests/support/clients/capture" >"$frame" || return 1
-    for ((n = 1; n < $(wc -c <"$frame"); n += 1)); do
-        head -c "$n" "$frame" | "$BUILD/tests/support/clients/capture" "$WSD_SOCKET" || return 1
-    done
-    wsctl ping && wait_until sh -c "wsctl --json stats | grep -q '\"jobs_open\":0'"
+  local frame=$WORK/frame n
+  # HELLO and SUBMIT of a real client, as they go over the wire
+  "$BUILD/tests/support/clients/capture" >"$frame" || return 1
+  for ((n = 1; n < $(wc -c <"$frame"); n += 1)); do
+    head -c "$n" "$frame" | "$BUILD/tests/support/clients/capture" "$WSD_SOCKET" || return 1
+  done
+  wsctl ping && wait_until sh -c "wsctl --json stats | grep -q '\"jobs_open\":0'"
 }
 
 printf '[limits]\nframe-timeout = %ss\n' "$TIME_SCALE" >"$WSD_CONFIG"

@@ -10,8 +10,14 @@
 . "$(dirname "$0")/../support/users.sh"
 . "$(dirname "$0")/../support/ca.sh"
 
-[ "$(id -u)" = 0 ] || { skip "several users" "only root can act as them"; exit 0; }
-command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "several users" "only root can act as them"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "several users" "no setpriv here"
+  exit 0
+}
 
 NEIGHBOUR=$BUILD/tests/support/clients/neighbour
 

@@ -28,7 +28,10 @@ mode_is() { # MODE
   grep -x "wsd ($1)" /sys/kernel/security/apparmor/profiles
 }
 confined() { # PID MODE
-  [ "$(cat "/proc/$1/attr/current")" = "wsd ($2)" ] || { cat "/proc/$1/attr/current"; return 1; }
+  [ "$(cat "/proc/$1/attr/current")" = "wsd ($2)" ] || {
+    cat "/proc/$1/attr/current"
+    return 1
+  }
 }
 work() { # all that an administrator has it do
   local id

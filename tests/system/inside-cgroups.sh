@@ -46,7 +46,7 @@ is_limited() { # PID FILE VALUE
     return 1
   }
 }
-uid_of() { # PID
+uid_of() {              # PID
   stat -c %U "/proc/$1" # root's, where it cannot be looked into
   sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$1/status"
 }
@@ -90,7 +90,10 @@ bob_runs() {
 check "bob has work" wait_until bob_runs
 pid=$(main_pid)
 out_of_memory() {
-  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -F 'out of memory: [limits] executor-memory in wsd.conf is 64 MiB' "$WORK/err"
 }
@@ -103,7 +106,10 @@ check "the journal has it" grep -q 'out of memory: \[limits\] executor-memory' <
 no_cgroup_is_left() { # that nobody is in
   local c
   for c in /sys/fs/cgroup"$unit"/executor-*; do
-    grep -q 'populated 1' "$c/cgroup.events" || { echo "$c"; return 1; }
+    grep -q 'populated 1' "$c/cgroup.events" || {
+      echo "$c"
+      return 1
+    }
   done
 }
 check "her old cgroup is gone" wait_until no_cgroup_is_left

@@ -213,7 +213,10 @@ in_force() { # the level is that of the file when the command returns
       journalctl --sync
       wsctl ping && journalctl --sync
       [ "$(journalctl -u wsd.service --no-pager -o cat | grep -E 'connection of uid|was read again' | tail -n 1 |
-        grep -c 'connection of uid')" = "$([ "$level" = debug ] && echo 1 || echo 0)" ] || { echo "$i: not $level"; return 1; }
+        grep -c 'connection of uid')" = "$([ "$level" = debug ] && echo 1 || echo 0)" ] || {
+        echo "$i: not $level"
+        return 1
+      }
     done
   done
 }
@@ -355,7 +358,10 @@ answered_by_the_next() {
     fi
   done
   wait_for_exit "$sleeper"
-  [ $? = 125 ] || { cat "$durable/sleep.err"; return 1; }
+  [ $? = 125 ] || {
+    cat "$durable/sleep.err"
+    return 1
+  }
 }
 kept_over() { # NAME COMMAND...: clients wait, the command restarts wsd
   local name=$1

@@ -17,7 +17,12 @@ head -c 1048577 "$work/big" >"$work/piece+1"
 head -c 3145728 /dev/zero | tr '\0' x >"$work/word"
 head -c 3145728 /dev/zero | tr '\0' '\001' >"$work/unprintable"
 head -c 3145728 /dev/zero | tr '\0' '\v' >"$work/separators"
-(head -c 1048576 /dev/zero; printf ' a'; head -c 1048574 /dev/zero; printf ' b ') >"$work/zeroes"
+(
+  head -c 1048576 /dev/zero
+  printf ' a'
+  head -c 1048574 /dev/zero
+  printf ' b '
+) >"$work/zeroes"
 : >"$work/none"
 
 cuts() {

@@ -13,11 +13,28 @@ odd_names "$work/odd"
 big "$work/big" 9
 : >"$work/none"
 # Text before the first NUL is printed as far as whole reads of 96 KiB go.
-(head -c 700000 "$work/big"; printf 'a\0 fox\n'; head -c 300000 "$work/big") >"$work/late-nul"
-(head -c 4000000 "$work/big"; printf 'a\0 fox\n'; head -c 300000 "$work/big") >"$work/later-nul"
-(printf 'fox\0'; head -c 300000 "$work/big") >"$work/early-nul"
-(head -c 300000 "$work/big"; printf 'fox') >"$work/no-newline"
-(head -c 5000000 /dev/zero | tr '\0' x; printf ' fox\nfox\n') >"$work/long-line"
+(
+  head -c 700000 "$work/big"
+  printf 'a\0 fox\n'
+  head -c 300000 "$work/big"
+) >"$work/late-nul"
+(
+  head -c 4000000 "$work/big"
+  printf 'a\0 fox\n'
+  head -c 300000 "$work/big"
+) >"$work/later-nul"
+(
+  printf 'fox\0'
+  head -c 300000 "$work/big"
+) >"$work/early-nul"
+(
+  head -c 300000 "$work/big"
+  printf 'fox'
+) >"$work/no-newline"
+(
+  head -c 5000000 /dev/zero | tr '\0' x
+  printf ' fox\nfox\n'
+) >"$work/long-line"
 head -c 200000 "$work/big" >"$work/holes"
 truncate -s 1M "$work/holes"
 
