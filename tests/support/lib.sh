@@ -110,8 +110,8 @@ expect_output() { # TEXT COMMAND...
   return 1
 }
 
-# Succeeds when the command exits with CODE and says WORDS (a pattern of grep -E) on stderr. Its stdout is in $WORK/out, its
-# stderr in $WORK/err, which is shown.
+# Succeeds when the command exits with CODE and says WORDS (a pattern of grep -E) on stderr. Its stdout is in $WORK/out,
+# its stderr in $WORK/err, which is shown.
 says() { # CODE WORDS COMMAND...
   local code=$1 words=$2 status=0
   shift 2
@@ -124,7 +124,7 @@ says() { # CODE WORDS COMMAND...
   }
 }
 
-# The same for an error as each of ours has to be: one line, which begins with the program's name, and nothing on stdout.
+# The same for an error as each of ours has to be: one line, which begins with the program's name, and no stdout.
 refused() { # CODE WORDS COMMAND...
   says "$@" || return 1
   if [ "$(wc -l <"$WORK/err")" != 1 ] || ! grep -qE '^(wsctl|wsd): ' "$WORK/err" || [ -s "$WORK/out" ]; then
@@ -240,8 +240,8 @@ answers() { # PID SOCKET
   gone "$1" || "$WSCTL" --socket "$2" ping
 }
 
-# Starts wsd on $WSD_SOCKET with the options beside the usual ones, and $WSD_LOG behind what is there. Succeeds when it is
-# ready. A prefix such as `strace -f` goes into the array WSD_PREFIX.
+# Starts wsd on $WSD_SOCKET with the options beside the usual ones; what it says is added to $WSD_LOG. Succeeds when it
+# is ready. A prefix such as `strace -f` goes into the array WSD_PREFIX.
 run_wsd() { # OPTION...
   "${WSD_PREFIX[@]}" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
     --spawner "$SPAWNER" --plugin-dir "$PLUGINS" "$@" >>"$WSD_LOG" 2>&1 </dev/null &
@@ -267,8 +267,8 @@ start_wsd() { # [OPTION...]
 }
 
 # For scripts in which one wsd follows another: on the same $WSD_SOCKET, which the script has set, with the same store
-# ($WSD_STORE, or $WORK/store) and log ($WORK/log), whatever became of the one before it. It has the test plugins, and two
-# workers, or what else is in the array WSD_OPTIONS.
+# ($WSD_STORE, or $WORK/store) and log ($WORK/log), whatever became of the one before it. It has the test plugins, and
+# two workers, or what else is in the array WSD_OPTIONS.
 serve() {
   WSD_LOG=$WORK/log
   run_wsd --state-dir "${WSD_STORE:-$WORK/store}" --plugin-dir "$TEST_PLUGINS" "${WSD_OPTIONS[@]}"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * chaos-noise.c: clients that send noise: random bytes, right frames with random contents, and right frames that were
- * damaged (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where none
- * belong; each vanishes after any byte, or half, or goes on without reading.
+ * damaged (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where
+ * none belong; each vanishes after any byte, or half, or goes on without reading.
  *
  * Whatever was sent, what comes back must be right: frames that can be decoded, nothing behind an ERROR about the
  * connection, which has words; and a connection on which nothing was damaged is never closed. */

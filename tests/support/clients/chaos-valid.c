@@ -73,7 +73,7 @@ static void hang_up(struct conn *c)
     again(c);
 }
 
-/* --- what wsd says -------------------------------------------------------------------------------------------------- */
+/* --- what wsd says ------------------------------------------------------------------------------------------------ */
 
 static void end_call(struct conn *c, uint32_t tag)
 {
@@ -147,7 +147,7 @@ static void check(struct conn *c, const struct frame *f, const struct msg *m)
     }
 }
 
-/* --- what it is asked ---------------------------------------------------------------------------------------------- */
+/* --- what it is asked --------------------------------------------------------------------------------------------- */
 
 static uint32_t tag_new(struct conn *c, enum kind kind)
 {
