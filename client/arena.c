@@ -5,8 +5,7 @@
  * Keeps: the memory stays until wsd_arena_free(), whatever becomes of wsd and of the handle. All of it is allocated
  * from the beginning, and charged to this process: no page of it is charged to the process that touches it first.
  * Does not know which parts are in use: wsd refuses parts that overlap. */
-#include "base/code.h"
-#include "client.h"
+#include "arena.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,30 +13,36 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/code.h"
+#include "client.h"
+#include "text.h"
+
 static void arena_gone(struct wsd_client *client, struct wsd_arena *a, int error)
 {
-    client_request_close(client, &a->request);
+    request_close(&client->connection, &a->request);
     a->client = NULL;
     a->error = error;
 }
 
-static void arena_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                        const struct msg *msg)
+static void arena_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct wsd_arena *a = container_of(request, struct wsd_arena, request);
+    struct wsd_client *client = client_of(c);
 
     if (msg->type == FRAME_ARENA && !a->there)
         a->there = true;
     else if (msg->type == FRAME_ERROR)
-        arena_gone(client, a, client_remote_error(client, &msg->error));
+        arena_gone(client, a, failure_remote(&client->failure, &msg->error));
     else
-        client_break_protocol(client, "unexpected for an arena:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for an arena:", msg->type);
 }
 
-static void arena_broken(struct wsd_client *client, struct request *request)
+static void arena_broken(struct connection *c, struct request *request)
 {
-    arena_gone(client, container_of(request, struct wsd_arena, request), client->broken);
+    arena_gone(client_of(c), container_of(request, struct wsd_arena, request), c->broken);
 }
+
+static const struct request_ops arena_ops = {.frame = arena_frame, .broken = arena_broken};
 
 /* The memory, sealed as wsd wants it. A descriptor or a negative errno. */
 static int make_memory(struct wsd_arena *a)
@@ -58,19 +63,19 @@ static int make_memory(struct wsd_arena *a)
 /* Asks wsd, and waits for what it says. */
 static int set_up(struct wsd_client *client, struct wsd_arena *a, int fd)
 {
-    uint64_t deadline = client_deadline(QUERY_TIMEOUT_USEC);
-    int r = client_request_open(client, &a->request);
+    uint64_t deadline = connection_deadline(ANSWER_TIMEOUT_USEC);
+    int r = request_open(&client->connection, &a->request);
 
     if (r < 0) {
         close_fd(fd);
-        return client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+        return failure_set(&client->failure, r, exit_of_error(r), "%s", strerror(-r));
     }
     a->client = client;
-    r = client_send_fd(client, &(struct msg){.type = FRAME_ARENA_OPEN}, a->request.tag, fd);
+    r = connection_send_fd(&client->connection, &(struct msg){.type = FRAME_ARENA_OPEN}, a->request.tag, fd);
     if (r < 0)
-        return client_error(client, r, exit_of_error(r), "%s", strerror(-r));
+        return failure_set(&client->failure, r, exit_of_error(r), "%s", strerror(-r));
     while (r == 0 && a->client && !a->there)
-        r = client_step(client, deadline);
+        r = connection_step(&client->connection, deadline);
     return a->error ? a->error : r;
 }
 
@@ -79,23 +84,23 @@ int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret
     struct wsd_arena *a;
     int r;
 
-    if (client->broken)
-        return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+    if (client->connection.broken)
+        return failure_set(&client->failure, client->connection.broken, client->connection.broken_exit, "%s",
+                           client->connection.reason);
     if (size == 0 || size > INT64_MAX)
-        return client_error(client, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
-    if (!wsd_client_takes_files(client))
-        return client_error(client, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection",
-                            client->daemon_version);
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
+    if (!connection_takes_files(&client->connection))
+        return failure_set(&client->failure, -EOPNOTSUPP, CODE_PROTOCOL, "%s has no arenas for this connection",
+                           client->connection.daemon_version);
     a = calloc(1, sizeof(*a));
     if (!a)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     a->size = size;
     list_init(&a->request.open);
-    a->request.frame = arena_frame;
-    a->request.broken = arena_broken;
+    a->request.ops = &arena_ops;
     r = make_memory(a);
     if (r < 0)
-        client_error(client, r, CODE_IO, "memory for an arena: %s", strerror(-r));
+        failure_set(&client->failure, r, CODE_IO, "memory for an arena: %s", strerror(-r));
     else
         r = set_up(client, a, r);
     if (r < 0) {
@@ -122,8 +127,9 @@ struct wsd_arena *wsd_arena_free(struct wsd_arena *a)
         return NULL;
     if (a->client) {
         /* no request waits for its END; without memory for the frame wsd keeps the arena until the connection ends */
-        (void)client_send(a->client, &(struct msg){.type = FRAME_ARENA_CLOSE}, a->request.tag, NULL, 0);
-        client_request_close(a->client, &a->request);
+        (void)connection_send(&a->client->connection, &(struct msg){.type = FRAME_ARENA_CLOSE}, a->request.tag, NULL,
+                              0);
+        request_close(&a->client->connection, &a->request);
     }
     if (a->data)
         munmap(a->data, a->size);

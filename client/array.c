@@ -4,12 +4,16 @@
  * Owns the arrays, one for each frame, until the last of its items has ended. One thread a handle.
  * Keeps: what was gathered leaves before anything that is sent after it was submitted; each item is told its end once.
  * An item of wsd_map() is a struct wsd_call only when there is more to be said of it than that it went well. */
-#include "base/code.h"
-#include "client.h"
+#include "array.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/code.h"
+#include "client.h"
+#include "submit.h"
+#include "text.h"
 
 /* the next array has the room of one that is over, where it is no more than this */
 #define SPARE_BODY     (16u * 1024u)
@@ -36,10 +40,11 @@ struct records {
 /* The items of one frame. */
 struct array {
     struct request request;
-    struct list unsent; /* client->unsent, until it is */
+    struct call_unit unit; /* of those of its items that are calls */
+    struct list unsent;    /* connection->gathered, until it is */
     struct wsd_client *client;
     struct gathering *gathering; /* that it is the last of; NULL when it was sent */
-    struct wsd_batch *batch;     /* as long as an item is open; NULL: of none */
+    struct call_unit *batch;     /* as long as an item is open; NULL: of none */
     uint32_t n, n_open;
     uint32_t n_refused;
     uint32_t n_doubtful;     /* of those that are not refused yet: so many will be, after ACCEPTED */
@@ -50,26 +55,26 @@ struct array {
     bool leaves; /* its calls are done when they are accepted; ends that come after that are dropped */
     bool quiet;  /* no callback needs ACCEPTED */
     struct buffer body;
-    struct map *map; /* the map that its items belong to; NULL: each is a call */
+    struct item_owner *owner; /* of items that are no calls; NULL: each is a call */
     /* n of each, not zeroed: */
     struct wsd_call *calls[BARE_ITEMS]; /* NULL: it has ended, or is none */
-    size_t places[BARE_ITEMS];          /* in the map; NOWHERE: it has ended, or has become a call */
+    size_t places[BARE_ITEMS];          /* with their owner; NOWHERE: it has ended, or has become a call */
 };
 
 static bool is_full(const struct array *a)
 {
-    return a->n == (a->map ? BARE_ITEMS : ARRAY_ITEMS);
+    return a->n == (a->owner ? BARE_ITEMS : ARRAY_ITEMS);
 }
 
 static bool is_bare(const struct array *a, uint32_t i)
 {
-    return a->map && a->places[i] != NOWHERE;
+    return a->owner && a->places[i] != NOWHERE;
 }
 
 static void item_done(struct array *a)
 {
     a->n_open--;
-    batch_item_done(a->batch);
+    a->batch->ops->item_done(a->batch);
 }
 
 /* An item that is no call: it has failed, as the words of the client say. */
@@ -79,7 +84,7 @@ static void bare_failed(struct array *a, uint32_t i, int error)
 
     a->places[i] = NOWHERE;
     item_done(a);
-    map_failed(a->map, place, error);
+    a->owner->ops->failed(a->owner, place, error);
 }
 
 /* --- sending ------------------------------------------------------------------------------------------------------ */
@@ -110,7 +115,7 @@ static void array_free(struct array *a)
     struct wsd_client *client = a->client;
 
     list_remove(&a->unsent);
-    client_request_close(client, &a->request);
+    request_close(&client->connection, &a->request);
     body_drop(a);
     if (client->spare_array || FREELIST_MAX == 0)
         array_destroy(a);
@@ -120,15 +125,16 @@ static void array_free(struct array *a)
 
 static void array_settle(struct array *a)
 {
-    if (!a->busy && !a->n_open && (a->over || a->client->broken))
+    if (!a->busy && !a->n_open && (a->over || a->client->connection.broken))
         array_free(a);
 }
 
-static void array_broken(struct wsd_client *client, struct request *request)
+static void array_broken(struct connection *c, struct request *request)
 {
     struct array *a = container_of(request, struct array, request);
+    struct wsd_client *client = client_of(c);
 
-    client_request_close(client, request);
+    request_close(c, request);
     if (a->gathering)
         a->gathering->pending = NULL;
     a->gathering = NULL;
@@ -158,7 +164,7 @@ static int send_alone(struct array *a)
     struct wsd_call *call = a->calls[0];
     struct msg msg = a->gathering->submit;
     size_t head = CODEC_ITEM_SIZE + call->args_size;
-    int r = client_request_open(client, &call->request);
+    int r = request_open(&client->connection, &call->request);
 
     if (r < 0)
         return r;
@@ -168,9 +174,10 @@ static int send_alone(struct array *a)
     call->left = call->leaves;
     msg.submit.args = (struct span){call->args, call->args_size};
     msg.submit.argc = call->argc;
-    r = client_put(client, &msg, call->request.tag, buffer_data(&a->body) + head, buffer_size(&a->body) - head);
+    r = connection_put(&client->connection, &msg, call->request.tag, buffer_data(&a->body) + head,
+                       buffer_size(&a->body) - head);
     if (r < 0) {
-        client_request_close(client, &call->request);
+        request_close(&client->connection, &call->request);
         return r;
     }
     array_sent(a);
@@ -188,7 +195,7 @@ static int array_send(struct array *a)
         return send_alone(a);
     msg.submit.items = a->n;
     msg.submit.flags |= a->quiet ? SUBMIT_QUIET : 0u;
-    r = client_put(a->client, &msg, a->request.tag, buffer_data(&a->body), buffer_size(&a->body));
+    r = connection_put(&a->client->connection, &msg, a->request.tag, buffer_data(&a->body), buffer_size(&a->body));
     if (r == 0)
         array_sent(a);
     return r;
@@ -196,30 +203,37 @@ static int array_send(struct array *a)
 
 int arrays_send(struct wsd_client *client)
 {
-    int r = client->broken;
+    int r = client->connection.broken;
 
-    while (r == 0 && !list_empty(&client->unsent))
-        r = array_send(container_of(client->unsent.next, struct array, unsent));
+    while (r == 0 && !list_empty(&client->connection.gathered))
+        r = array_send(container_of(client->connection.gathered.next, struct array, unsent));
     return r;
 }
 
-uint32_t array_tag(struct wsd_call *call)
+static struct array *array_of(const struct wsd_call *call)
 {
-    arrays_send(call->client); /* where that fails so does what is sent next */
-    return call->array ? call->array->request.tag : call->request.tag;
+    return container_of(call->array, struct array, unit);
 }
 
-void array_call_done(struct wsd_call *call)
+static uint32_t array_tag(struct wsd_call *call)
 {
-    struct array *a = call->array;
+    arrays_send(call->client); /* where that fails so does what is sent next */
+    return call->array ? array_of(call)->request.tag : call->request.tag;
+}
+
+static void array_call_done(struct wsd_call *call, int error)
+{
+    struct array *a = array_of(call);
 
     a->calls[call->index] = NULL;
     a->n_open--;
     call->array = NULL;
     if (a->leaves && !a->n_open && !a->over && !a->gathering) /* their output gets no credit */
-        client_send(a->client, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
+        connection_send(&a->client->connection, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
     array_settle(a);
 }
+
+static const struct call_unit_ops unit_ops = {.tag = array_tag, .done = array_call_done};
 
 static void item_accepted(struct wsd_client *client, struct array *a, uint32_t i)
 {
@@ -254,13 +268,13 @@ static void array_accepted(struct wsd_client *client, struct array *a, const str
 
 static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
 {
-    call->array = a;
+    call->array = &a->unit;
     call->index = i;
     call->input_ended = true;
     call->batch = a->batch;
     a->calls[i] = call;
     a->places[i] = NOWHERE;
-    list_push_back(&a->client->calls, &call->link);
+    list_push_back(&a->client->calls.open, &call->link);
 }
 
 /* That of an item that is open, from now on; NULL: it is not, or there is no memory, which ends the connection. */
@@ -270,8 +284,8 @@ static struct wsd_call *call_at(struct array *a, uint32_t i)
 
     if (i >= a->n || !is_bare(a, i))
         return i < a->n ? a->calls[i] : NULL;
-    if (map_call(a->map, a->places[i], &call) < 0) {
-        client_break(a->client, -ECONNRESET, CODE_IO, "out of memory");
+    if (a->owner->ops->call(a->owner, a->places[i], &call) < 0) {
+        connection_break(&a->client->connection, -ECONNRESET, CODE_IO, "out of memory");
         return NULL;
     }
     a->places[i] = NOWHERE;
@@ -293,16 +307,16 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
     const struct msg_error error = {
         .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
 
-    for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->broken; i++)
+    for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->connection.broken; i++)
         if (a->calls[i])
             call_is_refused(client, a->calls[i], &error);
         else if (is_bare(a, i))
-            bare_failed(a, i, client_remote_error(client, &error));
+            bare_failed(a, i, failure_remote(&client->failure, &error));
     a->n_refused += MIN(end->n, a->n - a->n_refused);
     if (!a->n_doubtful)
         return;
     a->n_doubtful -= MIN(end->n, a->n_doubtful);
-    if (!a->n_doubtful && !client->broken)
+    if (!a->n_doubtful && !client->connection.broken)
         items_accepted(client, a);
 }
 
@@ -337,7 +351,7 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
     job.done = call->progress_done;
     job.total = call->progress_total;
     if (call->batch)
-        batch_describe(call->batch, &job);
+        call->batch->ops->describe(call->batch, &job);
     id_of(ends, call->index, job.id);
     call_has_ended(client, call, &job);
 }
@@ -359,7 +373,7 @@ static void describe_bare(const struct array *a, const struct msg_ends *ends, st
                           .submitted_usec = ends->submitted_usec};
 
     if (a->n_open) /* else its batch may be gone */
-        batch_describe(a->batch, &job);
+        a->batch->ops->describe(a->batch, &job);
     job_info_view(&job, ret);
 }
 
@@ -383,7 +397,7 @@ static void bare_ended(struct array *a, const struct msg_ends *ends, const struc
     info->cpu_usec = end->cpu_usec;
     a->places[end->index] = NOWHERE;
     item_done(a);
-    map_ended(a->map, place, info, end->output.data, end->output.size);
+    a->owner->ops->ended(a->owner, place, info, end->output.data, end->output.size);
 }
 
 static bool is_plain_end(const struct msg_end *end)
@@ -404,15 +418,15 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
         item_accepted(client, a, end->index);
         call = a->calls[end->index]; /* it may have left */
     }
-    if (!call && (a->leaves || client->broken))
+    if (!call && (a->leaves || client->connection.broken))
         return;
     if (!call || call->has_job || call->ending) {
-        client_break_protocol(client, "an item that is not open in", FRAME_ENDS);
+        connection_break_protocol(&client->connection, "an item that is not open in", FRAME_ENDS);
         return;
     }
     call->ending = end->state >= CODEC_STATE_FINAL; /* a callback may bring us to the last frame */
     call_has_output(client, call, end->output.data, end->output.size);
-    if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->broken)
+    if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->connection.broken)
         array_end(client, call, &r->ends, end);
 }
 
@@ -425,7 +439,7 @@ static void take_several(struct wsd_client *client, struct array *a, struct reco
 
     describe_end(&end, worker, &info);
     end.n = 1;
-    while (!client->broken && r->n_ones) {
+    while (!client->connection.broken && r->n_ones) {
         end.index = r->several.index + r->several.n - r->n_ones--;
         codec_next_one(&r->ones, &one);
         end.queued_usec = r->several.queued_usec + one.later_usec;
@@ -444,7 +458,7 @@ static void take_records(struct wsd_client *client, struct array *a, struct reco
 
     if (r->n_ones)
         take_several(client, a, r);
-    while (!client->broken && codec_next_end(&r->left, &end)) {
+    while (!client->connection.broken && codec_next_end(&r->left, &end)) {
         if (end.state == 0) {
             array_refused(client, a, &end);
         } else if (end.n > 1) {
@@ -473,7 +487,7 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
 
     r.ends.plugin = copied(ends->plugin, plugin);
     r.ends.function = copied(ends->function, function);
-    if (a->map)
+    if (a->owner)
         describe_bare(a, &r.ends, &r.info);
     while (*last)
         last = &(*last)->next;
@@ -481,21 +495,21 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
     for (struct records *i = a->records; i; i = i->next)
         take_records(client, a, i);
     *last = NULL;
-    if (!r.ends.last || client->broken)
+    if (!r.ends.last || client->connection.broken)
         return;
     for (uint32_t i = 0; a->n_open && !a->leaves && i < a->n; i++)
         if (is_open(a, i)) {
-            client_break_protocol(client, "the last, but not of all items,", FRAME_ENDS);
+            connection_break_protocol(&client->connection, "the last, but not of all items,", FRAME_ENDS);
             return;
         }
     a->over = true;
-    client_request_unlist(client, &a->request);
+    request_unlist(&client->connection, &a->request);
 }
 
-static void array_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                        const struct msg *msg)
+static void array_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
+    struct wsd_client *client = client_of(c);
     uint32_t item = msg->type == FRAME_OPEN       ? msg->open.item
                     : msg->type == FRAME_MESSAGE  ? msg->message.item
                     : msg->type == FRAME_PROGRESS ? msg->progress.item
@@ -503,10 +517,10 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     struct wsd_call *call;
 
     a->busy++;
-    client->depth++;
+    client->connection.depth++;
     if (msg->type == FRAME_END && a->leaves) {
         a->over = true;
-        client_request_unlist(client, &a->request);
+        request_unlist(&client->connection, &a->request);
     } else if (msg->type == FRAME_ENDS) {
         array_ends(client, a, frame, &msg->ends);
     } else if (msg->type == FRAME_ACCEPTED) {
@@ -516,9 +530,9 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
             .n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
 
         if (a->batch && a->n_open) /* else the batch may be gone */
-            batch_refusal(a->batch, &refusal);
+            a->batch->ops->refusal(a->batch, &refusal);
         a->over = true;
-        client_request_unlist(client, &a->request);
+        request_unlist(&client->connection, &a->request);
         array_refused(client, a, &refusal);
     } else if ((call = call_at(a, item)) && msg->type == FRAME_PROGRESS) { /* its last, before its end */
         call->progress_done = msg->progress.done;
@@ -526,12 +540,14 @@ static void array_frame(struct wsd_client *client, struct request *request, cons
     } else if (call) {
         call_told(client, call, msg);
     } else if (item == CODEC_ITEMS_MAX) {
-        client_break_protocol(client, "unexpected for an array:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for an array:", msg->type);
     }
-    client->depth--;
+    client->connection.depth--;
     a->busy--;
     array_settle(a);
 }
+
+static const struct request_ops array_ops = {.frame = array_frame, .broken = array_broken};
 
 static struct array *array_new(struct wsd_client *client, struct gathering *g)
 {
@@ -551,17 +567,17 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     a->leaves = g->leaves;
     list_init(&a->unsent);
     list_init(&a->request.open);
-    a->request.frame = array_frame;
-    a->request.broken = array_broken;
-    if (client_request_open(client, &a->request) < 0) {
+    a->request.ops = &array_ops;
+    a->unit.ops = &unit_ops;
+    if (request_open(&client->connection, &a->request) < 0) {
         array_free(a);
         return NULL;
     }
     a->gathering = g;
     a->batch = g->batch;
-    a->map = g->map;
+    a->owner = g->owner;
     g->pending = a;
-    list_push_back(&client->unsent, &a->unsent);
+    list_push_back(&client->connection.gathered, &a->unsent);
     return a;
 }
 
@@ -600,7 +616,7 @@ static struct array *array_place(struct wsd_client *client, struct gathering *g,
         int r = arrays_send(client);
 
         if (r < 0) {
-            client_failed(client, r);
+            connection_failed(&client->connection, r);
             return NULL;
         }
         a = NULL;
@@ -614,7 +630,7 @@ static struct array *array_place(struct wsd_client *client, struct gathering *g,
         g->pending = NULL;
         array_free(a);
     }
-    client_failed(client, -ENOMEM);
+    connection_failed(&client->connection, -ENOMEM);
     return NULL;
 }
 
@@ -625,7 +641,7 @@ static void array_add(struct array *a, size_t size)
     a->n++;
     a->n_open++;
     if (is_full(a))
-        client_send_early(a->client);
+        connection_send_early(&a->client->connection);
 }
 
 int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
@@ -636,8 +652,8 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     int r;
 
     if (args_size(submit->args, submit->n_args) == SIZE_MAX)
-        return client_problem(client, "size of the arguments");
-    r = call_new(client, submit, callbacks, &call);
+        return failure_problem(&client->failure, "size of the arguments");
+    r = submit_prepare(client, submit, callbacks, &call);
     if (r < 0)
         return r;
     const struct msg_item item = {
@@ -646,7 +662,7 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
     struct array *a = array_place(client, g, size, &at);
     if (!a) {
         call_destroy(call);
-        return client->broken ? client->broken : -ENOMEM;
+        return client->connection.broken ? client->connection.broken : -ENOMEM;
     }
     codec_put_item(&item, at);
     memcpy(at + CODEC_ITEM_SIZE, call->args, call->args_size);
@@ -669,7 +685,7 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
         return 1;
     struct array *a = array_place(client, g, size, &at);
     if (!a)
-        return client->broken ? client->broken : -ENOMEM;
+        return client->connection.broken ? client->connection.broken : -ENOMEM;
     codec_put_item(&(struct msg_item){.args = {.size = args},
                                       .argc = (uint32_t)given->n_args,
                                       .input = {.size = given->input_size}},
@@ -692,78 +708,11 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
                             .args = "",
                             .detached = common->flags & WSD_SUBMIT_DETACH,
                             .leaves = common->flags & WSD_SUBMIT_LEAVE};
-    int r = call_make_submit(common, &like, tags, &g->submit);
+    int r = submit_message(common, &like, tags, &g->submit);
 
     g->leaves = like.leaves;
     g->submit.type = FRAME_ARRAY;
     g->submit.submit.items = CODEC_ITEMS_MAX;
     g->body_max = FRAME_MAX - MIN(codec_room(&g->submit), FRAME_MAX);
     return r;
-}
-
-/* --- calls that are gathered because nothing else came between them ----------------------------------------------- */
-
-static bool same_text(const char *text, struct span span)
-{
-    return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
-}
-
-/* Whether the description has only what a plain call may have. */
-static bool is_plain(const struct wsd_submit *s)
-{
-    bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
-    bool promised = (s->key && s->key[0]) || s->retries || s->retry_on || s->retry_usec;
-    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
-
-    return s->plugin && s->plugin[0] && !placed && !promised && !timed && !s->n_after && !s->n_after_any && !s->n_tags;
-}
-
-static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
-{
-    struct gathering *g = &client->plain;
-    struct wsd_submit common = {.plugin = submit->plugin,
-                                .function = submit->function,
-                                .timeout_usec = submit->timeout_usec,
-                                .priority = submit->priority,
-                                .flags = submit->flags};
-    bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
-    const struct msg_submit *m = &g->submit.submit;
-    char tags[CODEC_TAGS_MAX], *texts;
-    int r;
-
-    if (client->plain_texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
-        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
-        !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
-        return 0;
-    r = arrays_send(client);
-    if (r < 0)
-        return client_failed(client, r);
-    free(TAKE(client->plain_texts));
-    r = gathering_describe(g, client, &common, tags);
-    if (r < 0)
-        return r;
-    texts = malloc(m->plugin.size + m->function.size + 1);
-    if (!texts)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
-    memcpy(texts, m->plugin.data, m->plugin.size);
-    if (m->function.size)
-        memcpy(texts + m->plugin.size, m->function.data, m->function.size);
-    g->submit.submit.plugin.data = client->plain_texts = texts;
-    g->submit.submit.function.data = texts + m->plugin.size;
-    g->submit.submit.tags.data = "";
-    return 0;
-}
-
-int array_submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
-                       const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
-{
-    int r;
-
-    if (client->broken || (client->features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
-        !is_plain(submit))
-        return 1;
-    r = describe_plain(client, submit);
-    if (r < 0)
-        return r;
-    return array_holds(&client->plain, submit) ? array_submit(client, &client->plain, submit, callbacks, ret_call) : 1;
 }

@@ -4,7 +4,7 @@
  * Owns struct wsd_batch from open until the user has freed it and its last call is done. One thread a handle.
  * Where wsd knows no batches, or what is submitted is durable, each job goes by itself, and a failure stops the rest
  * from here. */
-#include "client.h"
+#include "batch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,18 +12,21 @@
 
 #include "base/clock.h"
 #include "base/code.h"
+#include "client.h"
 #include "query.h"
+#include "submit.h"
 
 struct wsd_batch {
     struct request request;
-    struct list link; /* client->batches */
+    struct call_unit unit; /* of its calls, and of arrays */
+    struct list link;      /* client->batches */
     struct wsd_client *client;
     struct wsd_submit common;
     struct gathering gathering;
     char tags[CODEC_TAGS_MAX];
     char *texts; /* of common */
     uint32_t flags;
-    uint64_t n_lost; /* client->n_lost, when it was opened */
+    uint64_t n_lost; /* client->connection.n_lost, when it was opened */
     bool native;     /* wsd knows it */
     bool closed, ended, freed, stopped;
     uint64_t n_calls, n_open, n_refused;
@@ -35,31 +38,11 @@ struct wsd_batch {
     struct wsd_batch_info info;
 };
 
-void batch_refusal(const struct wsd_batch *batch, struct msg_end *refusal)
-{
-    if (!batch->error)
-        return;
-    refusal->exit = (uint32_t)batch->exit;
-    refusal->error = (struct span){batch->text, strnlen(batch->text, CODEC_TEXT_MAX - 1)};
-    refusal->queued_usec = batch->retry_usec;
-}
-
-void batch_describe(const struct wsd_batch *batch, struct msg_job *ret)
-{
-    ret->tags = (struct span){batch->tags, strlen(batch->tags)};
-    ret->batch = (struct span){(const char *)batch->info.id.bytes, sizeof(batch->info.id)};
-}
-
-uint32_t batch_tag(const struct wsd_batch *batch)
-{
-    return batch->native ? batch->request.tag : 0;
-}
-
 /* --- the batch ---------------------------------------------------------------------------------------------------- */
 
 static void batch_destroy(struct wsd_batch *b)
 {
-    client_request_close(b->client, &b->request);
+    request_close(&b->client->connection, &b->request);
     list_remove(&b->link);
     list_remove(&b->stoppable);
     free(b->text);
@@ -70,7 +53,7 @@ static void batch_destroy(struct wsd_batch *b)
 /* wsd_client_reconnect() was called since: nothing of it is on this connection. */
 static bool is_gone(const struct wsd_batch *b)
 {
-    return b->n_lost != b->client->n_lost;
+    return b->n_lost != b->client->connection.n_lost;
 }
 
 /* All of it is known, whatever becomes of the connection. */
@@ -81,13 +64,13 @@ static bool is_known(const struct wsd_batch *b)
 
 static bool is_over(const struct wsd_batch *b)
 {
-    return is_known(b) || (b->closed && !b->n_open && b->client->broken) || is_gone(b);
+    return is_known(b) || (b->closed && !b->n_open && b->client->connection.broken) || is_gone(b);
 }
 
 static int say_gone(const struct wsd_batch *b)
 {
-    return client_error(b->client, -ECONNRESET, CODE_NO_DAEMON,
-                        "the batch went with the connection that it was opened on: open another one");
+    return failure_set(&b->client->failure, -ECONNRESET, CODE_NO_DAEMON,
+                       "the batch went with the connection that it was opened on: open another one");
 }
 
 static void batch_settle(struct wsd_batch *b)
@@ -96,11 +79,11 @@ static void batch_settle(struct wsd_batch *b)
         batch_destroy(b);
 }
 
-static void batch_broken(struct wsd_client *client, struct request *request)
+static void batch_broken(struct connection *c, struct request *request)
 {
     struct wsd_batch *b = container_of(request, struct wsd_batch, request);
 
-    client_request_close(client, request);
+    request_close(c, request);
     batch_settle(b);
 }
 
@@ -131,29 +114,31 @@ static void info_give(const struct wsd_batch_info *info, struct wsd_batch_info *
     ret->size = size;
 }
 
-static void batch_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                        const struct msg *msg)
+static void batch_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct wsd_batch *b = container_of(request, struct wsd_batch, request);
+    struct wsd_client *client = client_of(c);
 
     if (msg->type == FRAME_BATCH_STATE) {
         info_of(&msg->batch_state, &b->info);
         b->ended = b->info.ended;
     } else if (msg->type == FRAME_ERROR) {
-        b->error = client_remote_error(client, &msg->error);
-        b->exit = client->exit;
-        b->retry_usec = client->retry_usec;
-        b->text = strdup(client->error);
+        b->error = failure_remote(&client->failure, &msg->error);
+        b->exit = client->failure.exit;
+        b->retry_usec = client->failure.retry_usec;
+        b->text = strdup(client->failure.text);
         if (!b->text)
-            client_break(client, -ECONNRESET, CODE_IO, "out of memory");
+            connection_break(&client->connection, -ECONNRESET, CODE_IO, "out of memory");
     } else {
-        client_break_protocol(client, "unexpected for a batch:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for a batch:", msg->type);
     }
-    if (client->broken || !(b->ended || b->error))
+    if (client->connection.broken || !(b->ended || b->error))
         return;
-    client_request_close(client, &b->request);
+    request_close(&client->connection, &b->request);
     batch_settle(b);
 }
+
+static const struct request_ops batch_ops = {.frame = batch_frame, .broken = batch_broken};
 
 /* Cancels the calls from `first` on: each once, whatever the order in which others fail. 0 or a negative errno,
  * said. */
@@ -185,26 +170,55 @@ static void count_end(struct wsd_batch *b, const struct wsd_call *call, int erro
         b->first_failed = call->order;
         b->info.exit = error ? call->exit : call->info.exit;
     }
-    if (!(b->flags & WSD_BATCH_KEEP_GOING) && !b->client->broken)
+    if (!(b->flags & WSD_BATCH_KEEP_GOING) && !b->client->connection.broken)
         stop_from(b, call->order + 1);
 }
 
-void batch_call_done(struct wsd_call *call, int error)
+static struct wsd_batch *batch_of(const struct call_unit *unit)
 {
-    struct wsd_batch *b = call->batch;
+    return container_of(unit, struct wsd_batch, unit);
+}
+
+static void item_done(struct call_unit *unit)
+{
+    struct wsd_batch *b = batch_of(unit);
+
+    b->n_open--;
+    batch_settle(b);
+}
+
+static void call_done(struct wsd_call *call, int error)
+{
+    struct wsd_batch *b = batch_of(call->batch);
 
     if (!b->native)
         count_end(b, call, error);
     call->batch = NULL;
     list_remove(&call->stoppable);
-    batch_item_done(b);
+    item_done(&b->unit);
 }
 
-void batch_item_done(struct wsd_batch *b)
+static void describe(const struct call_unit *unit, struct msg_job *ret)
 {
-    b->n_open--;
-    batch_settle(b);
+    const struct wsd_batch *b = batch_of(unit);
+
+    ret->tags = (struct span){b->tags, strlen(b->tags)};
+    ret->batch = (struct span){(const char *)b->info.id.bytes, sizeof(b->info.id)};
 }
+
+static void refusal(const struct call_unit *unit, struct msg_end *ret)
+{
+    const struct wsd_batch *b = batch_of(unit);
+
+    if (!b->error)
+        return;
+    ret->exit = (uint32_t)b->exit;
+    ret->error = (struct span){b->text, strnlen(b->text, CODEC_TEXT_MAX - 1)};
+    ret->queued_usec = b->retry_usec;
+}
+
+static const struct call_unit_ops unit_ops = {
+    .done = call_done, .item_done = item_done, .describe = describe, .refusal = refusal};
 
 void batches_free(struct wsd_client *client)
 {
@@ -249,26 +263,26 @@ static int batch_prepare(struct wsd_batch *b)
 
     if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) ||
         (b->common.key && b->common.key[0]) || b->common.arena)
-        return client_error(client, -EINVAL, CODE_USAGE,
-                            "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE,
+                           "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
     if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
-        return client_error(client, -EINVAL, CODE_USAGE, "unknown flags");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown flags");
     if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))
-        return client_error(client, -EINVAL, CODE_USAGE, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "WSD_BATCH_DETACH goes with WSD_SUBMIT_DETACH");
     if (copy_common(b) < 0)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
-    b->gathering.batch = b;
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    b->gathering.batch = &b->unit;
     r = gathering_describe(&b->gathering, client, &b->common, b->tags);
-    b->native = client->features & FEATURE_ARRAY && !(b->common.flags & WSD_SUBMIT_DURABLE);
+    b->native = client->connection.features & FEATURE_ARRAY && !(b->common.flags & WSD_SUBMIT_DURABLE);
     if (r < 0 || !b->native)
         return r;
     open.batch.flags = BATCH_PROGRESS | (b->flags & WSD_BATCH_DETACH ? BATCH_DETACH : 0u) |
                        (b->flags & WSD_BATCH_KEEP_GOING ? BATCH_KEEP_GOING : 0u);
-    r = client_request_open(client, &b->request);
+    r = request_open(&client->connection, &b->request);
     if (r == 0)
-        r = client_send(client, &open, b->request.tag, NULL, 0);
+        r = connection_send(&client->connection, &open, b->request.tag, NULL, 0);
     b->gathering.submit.submit.batch = b->request.tag;
-    return r < 0 ? client_failed(client, r) : 0;
+    return r < 0 ? connection_failed(&client->connection, r) : 0;
 }
 
 int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
@@ -278,21 +292,22 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     int r;
 
     if (!b)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     memcpy(&b->common, common, MIN(common->size, sizeof(b->common)));
     b->common.args = NULL;
     b->common.input = NULL;
     b->common.n_args = b->common.input_size = 0;
     b->client = client;
-    b->n_lost = client->n_lost;
+    b->n_lost = client->connection.n_lost;
     b->flags = flags;
     b->info.size = sizeof(b->info);
     list_init(&b->link);
     list_init(&b->stoppable);
     list_init(&b->request.open);
-    b->request.frame = batch_frame;
-    b->request.broken = batch_broken;
-    r = client->broken ? client_failed(client, client->broken) : batch_prepare(b);
+    b->request.ops = &batch_ops;
+    b->unit.ops = &unit_ops;
+    r = client->connection.broken ? connection_failed(&client->connection, client->connection.broken)
+                                  : batch_prepare(b);
     if (r < 0) {
         batch_destroy(b);
         return r;
@@ -308,23 +323,24 @@ static int batch_takes(const struct wsd_batch *b)
     if (is_gone(b))
         return say_gone(b);
     if (b->closed || b->stopped)
-        return client_error(b->client, b->closed ? -EPIPE : -ECANCELED, b->closed ? CODE_IO : CODE_CANCELLED,
-                            b->closed ? "the batch was closed" : "the batch was stopped");
-    return b->client->broken ? client_failed(b->client, b->client->broken) : 0;
+        return failure_set(&b->client->failure, b->closed ? -EPIPE : -ECANCELED, b->closed ? CODE_IO : CODE_CANCELLED,
+                           b->closed ? "the batch was closed" : "the batch was stopped");
+    return b->client->connection.broken ? connection_failed(&b->client->connection, b->client->connection.broken) : 0;
 }
 
-void batch_set_map(struct wsd_batch *b, struct map *map)
+void batch_set_owner(struct wsd_batch *b, struct item_owner *owner)
 {
     /* Of others there is more to be told than their ends. */
-    if (b->native && b->client->features & FEATURE_BRIEF && !(b->common.flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE)))
-        b->gathering.map = map;
+    if (b->native && b->client->connection.features & FEATURE_BRIEF &&
+        !(b->common.flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE)))
+        b->gathering.owner = owner;
 }
 
 int batch_submit_bare(struct wsd_batch *b, const struct wsd_item *given, size_t place)
 {
     int r = batch_takes(b);
 
-    if (r < 0 || !b->gathering.map || given->size < sizeof(*given))
+    if (r < 0 || !b->gathering.owner || given->size < sizeof(*given))
         return r < 0 ? r : 1;
     r = array_submit_bare(b->client, &b->gathering, given, place);
     if (r == 0) {
@@ -352,7 +368,7 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     submit.input_size = item.input_size;
     r = b->native && array_holds(&b->gathering, &submit)
             ? array_submit(client, &b->gathering, &submit, callbacks, &call)
-            : call_submit(client, &submit, callbacks, b, &call);
+            : submit_alone(client, &submit, callbacks, &b->unit, b->native ? b->request.tag : 0, &call);
     if (r < 0)
         return r;
     call->order = b->n_calls++;
@@ -366,11 +382,11 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
 
 static int batch_say(struct wsd_batch *b, const struct msg *msg)
 {
-    int r = b->native && b->client->broken && !is_known(b) ? b->client->broken : 0;
+    int r = b->native && b->client->connection.broken && !is_known(b) ? b->client->connection.broken : 0;
 
     if (r == 0 && b->native && b->request.listed)
-        r = client_send(b->client, msg, b->request.tag, NULL, 0);
-    return r < 0 ? client_failed(b->client, r) : 0;
+        r = connection_send(&b->client->connection, msg, b->request.tag, NULL, 0);
+    return r < 0 ? connection_failed(&b->client->connection, r) : 0;
 }
 
 int wsd_batch_close(struct wsd_batch *b)
@@ -411,16 +427,16 @@ int wsd_batch_look(const struct wsd_batch *b, struct wsd_batch_info *ret_info)
 int wsd_batch_wait(struct wsd_batch *b, uint64_t timeout_usec, struct wsd_batch_info *ret_info)
 {
     struct wsd_client *client = b->client;
-    uint64_t deadline = client_deadline(timeout_usec);
+    uint64_t deadline = connection_deadline(timeout_usec);
     int r = wsd_batch_close(b);
 
     while (r == 0 && !is_over(b))
-        r = client_step(client, deadline);
+        r = connection_step(&client->connection, deadline);
     if (r == 0 && b->native && !b->ended && !b->error)
-        r = client_failed(client, client->broken);
+        r = connection_failed(&client->connection, client->connection.broken);
     if (r == 0 && b->error) {
-        r = client_error(client, b->error, b->exit, "%s", b->text);
-        client->retry_usec = b->retry_usec;
+        r = failure_set(&client->failure, b->error, b->exit, "%s", b->text);
+        client->failure.retry_usec = b->retry_usec;
     }
     if (r == 0)
         wsd_batch_look(b, ret_info);
@@ -432,7 +448,7 @@ struct wsd_batch *wsd_batch_free(struct wsd_batch *b)
     if (!b || b->freed)
         return NULL;
     b->freed = true;
-    if (!b->client->broken && !is_over(b)) {
+    if (!b->client->connection.broken && !is_over(b)) {
         wsd_batch_close(b);
         if (!(b->flags & WSD_BATCH_DETACH) && !(b->common.flags & WSD_SUBMIT_DETACH))
             wsd_batch_cancel(b);
@@ -466,12 +482,12 @@ static int ask(struct wsd_client *client, const struct wsd_id *id, uint32_t acti
     struct msg msg = {
         .type = FRAME_BATCH,
         .batch = {.action = action, .flags = action == BATCH_AWAIT ? BATCH_PROGRESS : 0, .id = {.has_id = true}}};
-    int r = client_wants_batches(client);
+    int r = connection_wants(&client->connection, FEATURE_ARRAY);
 
     memcpy(msg.batch.id.id, id->bytes, sizeof(msg.batch.id.id));
     r = r < 0 ? r : query_run(client, &msg, query);
-    if (r == -ETIMEDOUT && action == BATCH_AWAIT && !client->broken)
-        client_send(client, &(struct msg){.type = FRAME_FORGET}, query->request.tag, NULL, 0);
+    if (r == -ETIMEDOUT && action == BATCH_AWAIT && !client->connection.broken)
+        connection_send(&client->connection, &(struct msg){.type = FRAME_FORGET}, query->request.tag, NULL, 0);
     return r > 0 ? 0 : r;
 }
 

@@ -9,13 +9,15 @@
  * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each
  * time, and the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed
  * none. */
-#include "base/code.h"
-#include "client.h"
+#include "call.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/code.h"
+#include "client.h"
+#include "open.h"
+#include "text.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h> /* is to see what is used after its end */
@@ -24,9 +26,12 @@
 #define ASAN_UNPOISON_MEMORY_REGION(data, size) ((void)(data), (void)(size))
 #endif
 
+#define OUTPUT_CREDIT (OUTPUT_WINDOW / 4) /* granted in pieces of at least this */
+#define OUT_HIGH      (1024u * 1024u)     /* bytes waiting to be sent above which no input is taken */
+
 static uint32_t call_tag(struct wsd_call *call)
 {
-    return call->array ? array_tag(call) : call->request.tag;
+    return call->array ? call->array->ops->tag(call) : call->request.tag;
 }
 
 static struct wsd_call *call_of(struct request *request)
@@ -34,21 +39,20 @@ static struct wsd_call *call_of(struct request *request)
     return container_of(request, struct wsd_call, request);
 }
 
-/* --- room of large outputs -------------------------------------------------------------------------------------------
- */
+/* --- room of large outputs ---------------------------------------------------------------------------------------- */
 
 static struct buffer spare_take(struct wsd_client *client)
 {
-    struct buffer spare = client->spare_output;
+    struct buffer spare = client->calls.spare;
 
-    client->spare_output = (struct buffer){0};
+    client->calls.spare = (struct buffer){0};
     ASAN_UNPOISON_MEMORY_REGION(spare.data, spare.room);
     return spare;
 }
 
-void call_drop_spare(struct wsd_client *client)
+void calls_drop_spare(struct wsd_client *client)
 {
-    if (!client->spare_output.room)
+    if (!client->calls.spare.room)
         return;
     struct buffer spare = spare_take(client);
     buffer_deinit(&spare);
@@ -59,14 +63,14 @@ static void room_give(struct wsd_call *call, struct buffer *b)
 {
     struct wsd_client *client = call->client;
 
-    if (!call->large || b->room < LARGE_OUTPUT || b->room > SPARE_OUTPUT_MAX || b->room <= client->spare_output.room) {
+    if (!call->large || b->room < LARGE_OUTPUT || b->room > SPARE_OUTPUT_MAX || b->room <= client->calls.spare.room) {
         buffer_deinit(b);
         return;
     }
-    call_drop_spare(client);
-    client->spare_output = (struct buffer){.data = b->data, .room = b->room};
+    calls_drop_spare(client);
+    client->calls.spare = (struct buffer){.data = b->data, .room = b->room};
     *b = (struct buffer){0};
-    ASAN_POISON_MEMORY_REGION(client->spare_output.data, client->spare_output.room);
+    ASAN_POISON_MEMORY_REGION(client->calls.spare.data, client->calls.spare.room);
 }
 
 /* The output has become a large one. */
@@ -82,29 +86,34 @@ static void room_take(struct wsd_call *call)
     call->output = room;
 }
 
-/* --- the end of a call ----------------------------------------------------------------------------------------------
- */
+/* --- the end of a call -------------------------------------------------------------------------------------------- */
 
 void call_destroy(struct wsd_call *call)
 {
     list_remove(&call->link);
     list_remove(&call->feeding);
-    client_request_close(call->client, &call->request);
+    request_close(&call->client->connection, &call->request);
     room_give(call, &call->output);
     if (!call->large)
-        call_drop_spare(call->client);
+        calls_drop_spare(call->client);
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
     free(call->info_texts);
     free(call->text);
-    freelist_give(&call->client->free_calls, call);
+    freelist_give(&call->client->calls.free, call);
+}
+
+void calls_reap(struct wsd_client *client)
+{
+    for (struct list *l; (l = list_pop_front(&client->calls.graveyard));)
+        call_destroy(container_of(l, struct wsd_call, link));
 }
 
 static void call_bury(struct wsd_call *call)
 {
     list_remove(&call->link);
-    list_push_back(&call->client->graveyard, &call->link);
-    client_reap(call->client);
+    list_push_back(&call->client->calls.graveyard, &call->link);
+    connection_reap(&call->client->connection);
 }
 
 /* error 0: info is set. Otherwise words and exit code are the client's. */
@@ -117,39 +126,40 @@ static void call_finish(struct wsd_call *call, int error)
     call->done = true;
     call->error = error;
     if (error) {
-        call->text = strdup(client->error);
-        call->exit = client->exit;
-        call->retry_usec = client->retry_usec;
+        call->text = strdup(client->failure.text);
+        call->exit = client->failure.exit;
+        call->retry_usec = client->failure.retry_usec;
     }
-    client_request_close(client, &call->request);
+    request_close(&client->connection, &call->request);
     list_remove(&call->feeding);
     call->input_size = 0;
     if (call->array)
-        array_call_done(call);
+        call->array->ops->done(call, error);
     if (call->batch)
-        batch_call_done(call, error);
+        call->batch->ops->done(call, error);
     if (call->freed) {
         call_bury(call);
         return;
     }
-    client->depth++;
+    client->connection.depth++;
     if (call->callbacks.done)
         call->callbacks.done(call, error, error || !call->has_job ? NULL : &call->info, call->text ? call->text : "",
                              call->callbacks.userdata);
-    client->depth--;
+    client->connection.depth--;
 }
 
 int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
 {
     /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not
      * lost. */
-    if (accepted && durable && client->leaving && client->broken_exit == CODE_NO_DAEMON)
-        client_error(client, client->broken, CODE_INTERRUPTED,
-                     "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
+    if (accepted && durable && client->connection.leaving && client->connection.broken_exit == CODE_NO_DAEMON)
+        failure_set(&client->failure, client->connection.broken, CODE_INTERRUPTED,
+                    "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        client_error(client, client->broken,
-                     accepted && client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit, "%s",
-                     client->reason);
+        failure_set(&client->failure, client->connection.broken,
+                    accepted && client->connection.broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED
+                                                                                 : client->connection.broken_exit,
+                    "%s", client->connection.reason);
     return -ECONNRESET;
 }
 
@@ -158,9 +168,9 @@ void call_lost(struct wsd_client *client, struct wsd_call *call)
     call_finish(call, call_say_lost(client, call->accepted, call->durable));
 }
 
-static void call_broken(struct wsd_client *client, struct request *request)
+static void call_broken(struct connection *c, struct request *request)
 {
-    call_lost(client, call_of(request));
+    call_lost(client_of(c), call_of(request));
 }
 
 /* Its job goes on without us, and takes no room in wsd's table of open requests. */
@@ -168,8 +178,8 @@ static void call_forget(struct wsd_call *call)
 {
     struct msg msg = {.type = FRAME_FORGET};
 
-    if (call->client->features & FEATURE_FORGET && !call->array)
-        call->forgotten = client_send(call->client, &msg, call->request.tag, NULL, 0) == 0;
+    if (call->client->connection.features & FEATURE_FORGET && !call->array)
+        call->forgotten = connection_send(&call->client->connection, &msg, call->request.tag, NULL, 0) == 0;
 }
 
 /* The end of one that was only to be accepted, when wsd has all of its input. */
@@ -182,8 +192,7 @@ static void call_leave(struct wsd_call *call)
     call_finish(call, 0);
 }
 
-/* --- output ---------------------------------------------------------------------------------------------------------
- */
+/* --- output ------------------------------------------------------------------------------------------------------- */
 
 static void call_grant(struct wsd_call *call)
 {
@@ -191,8 +200,9 @@ static void call_grant(struct wsd_call *call)
 
     if (bytes < OUTPUT_CREDIT || call->done || call->has_job)
         return;
-    if (client_send(call->client, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}},
-                    call_tag(call), NULL, 0) == 0)
+    if (connection_send(&call->client->connection,
+                        &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = bytes, .item = call->index}},
+                        call_tag(call), NULL, 0) == 0)
         call->output_granted += bytes;
 }
 
@@ -230,10 +240,10 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
     struct wsd_client *client = call->client;
 
     call->delivering = true;
-    client->depth++;
+    client->connection.depth++;
     if (call->callbacks.output(call, data, size, call->callbacks.userdata) != 0)
         call->held = true;
-    client->depth--;
+    client->connection.depth--;
     call->delivering = false;
     call->output_taken += size;
 }
@@ -266,7 +276,7 @@ static void call_drain(struct wsd_call *call)
 void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size)
 {
     if (size > call->output_granted - call->output_received) {
-        client_break_protocol(client, "too many bytes of", FRAME_OUTPUT);
+        connection_break_protocol(&client->connection, "too many bytes of", FRAME_OUTPUT);
         return;
     }
     call->output_received += size;
@@ -277,7 +287,7 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
     } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
     } else if (waiting_put(call, data, size) < 0) {
-        client_break(client, -ECONNRESET, CODE_IO, "out of memory for output");
+        connection_break(&client->connection, -ECONNRESET, CODE_IO, "out of memory for output");
         return;
     } else if (!call->callbacks.output) {
         call->output_taken += size;
@@ -289,7 +299,7 @@ static void handle_output(struct wsd_client *client, struct wsd_call *call, cons
                           const struct msg_chunk *chunk)
 {
     if (chunk->offset != call->output_received)
-        client_break_protocol(client, "wrong offset of", FRAME_OUTPUT);
+        connection_break_protocol(&client->connection, "wrong offset of", FRAME_OUTPUT);
     else
         call_has_output(client, call, frame->body, frame->body_size);
 }
@@ -301,10 +311,10 @@ int wsd_call_resume(struct wsd_call *call)
     if (call->delivering || !call->held)
         return 0;
     call->held = false;
-    client->depth++;
+    client->connection.depth++;
     call_drain(call);
-    client->depth--;
-    client_reap(client);
+    client->connection.depth--;
+    connection_reap(&client->connection);
     return 0;
 }
 
@@ -316,13 +326,12 @@ const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
     return !gathered ? "" : call->small_output ? call->output_room : (const void *)buffer_data(&call->output);
 }
 
-/* --- frames ----------------------------------------------------------------------------------------------------------
- */
+/* --- frames ------------------------------------------------------------------------------------------------------- */
 
 void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id)
 {
     if (call->accepted || call->attached) {
-        client_break_protocol(client, "a second", FRAME_ACCEPTED);
+        connection_break_protocol(&client->connection, "a second", FRAME_ACCEPTED);
         return;
     }
     struct wsd_id copy;
@@ -330,21 +339,21 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
     call->accepted = true;
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
     call->info.id = copy;
-    client->depth++;
+    client->connection.depth++;
     if (!call->freed && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
     call_leave(call);
-    client->depth--;
+    client->connection.depth--;
 }
 
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
 {
     if (job_info_copy(job, &call->info, call->texts_room, sizeof(call->texts_room), &call->info_texts) < 0) {
-        client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
         call_finish(call, -ENOMEM);
         return;
     }
-    client_request_unlist(client, &call->request);
+    request_unlist(&client->connection, &call->request);
     call->has_job = true;
     call_drain(call);
 }
@@ -375,7 +384,7 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
     memcpy(job.id, m->id, sizeof(job.id));
     if (frame->body_size)
         handle_output(client, call, frame, &rest);
-    if (!client->broken && !call->done)
+    if (!client->connection.broken && !call->done)
         call_has_ended(client, call, &job);
 }
 
@@ -383,7 +392,7 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
 {
     const struct wsd_callbacks *callbacks = &call->callbacks;
 
-    client->depth++;
+    client->connection.depth++;
     switch (msg->type) {
     case FRAME_MESSAGE:
         if (callbacks->message && !call->freed)
@@ -394,29 +403,29 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
             callbacks->progress(call, msg->progress.done, msg->progress.total, callbacks->userdata);
         break;
     case FRAME_OPEN:
-        open_answer(client, call, call_tag(call), &msg->open);
+        open_answer(&client->connection, (struct span){call->args, call->args_size}, call_tag(call), &msg->open);
         break;
     default:
-        client_break_protocol(client, "unexpected for a call:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for a call:", msg->type);
     }
-    client->depth--;
+    client->connection.depth--;
 }
 
 void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error)
 {
-    int r = client_remote_error(client, error);
+    int r = failure_remote(&client->failure, error);
 
     /* the job goes on, or is lost: it is not to be submitted again */
     if (error->accepted && error->code == CODE_INTERRUPTED)
-        r = client_error(client, -ECONNRESET, CODE_INTERRUPTED, "%s",
-                         error->text.size ? error->text.data : "wsd has lost sight of it");
+        r = failure_set(&client->failure, -ECONNRESET, CODE_INTERRUPTED, "%s",
+                        error->text.size ? error->text.data : "wsd has lost sight of it");
     call_finish(call, r);
 }
 
-static void call_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                       const struct msg *msg)
+static void call_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct wsd_call *call = call_of(request);
+    struct wsd_client *client = client_of(c);
 
     switch (msg->type) {
     case FRAME_ACCEPTED:
@@ -448,8 +457,32 @@ static void call_frame(struct wsd_client *client, struct request *request, const
     }
 }
 
-/* --- input -----------------------------------------------------------------------------------------------------------
- */
+static const struct request_ops call_ops = {.frame = call_frame, .broken = call_broken};
+
+int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+{
+    struct wsd_call *call;
+
+    if (callbacks && callbacks->size == 0)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
+    *ret_call = call = freelist_take(&client->calls.free, sizeof(*call));
+    if (!call)
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    memset(call, 0, offsetof(struct wsd_call, args_room));
+    call->client = client;
+    list_init(&call->link);
+    list_init(&call->feeding);
+    list_init(&call->stoppable);
+    list_init(&call->request.open);
+    call->request.ops = &call_ops;
+    call->output_granted = OUTPUT_WINDOW;
+    call->input_limit = client->connection.window;
+    if (callbacks)
+        memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
+    return 0;
+}
+
+/* --- input -------------------------------------------------------------------------------------------------------- */
 
 /* Sends as INPUT frames what window and buffer allow; `last` goes with the last byte. Returns the bytes taken, or a
  * negative errno. */
@@ -458,7 +491,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
     struct wsd_client *client = call->client;
     size_t taken = 0;
 
-    while (buffer_size(&client->out) < OUT_HIGH) {
+    while (buffer_size(&client->connection.out) < OUT_HIGH) {
         size_t n = MIN(MIN(size - taken, FRAME_BODY_CHUNK), call->input_limit - call->input_sent);
         struct msg msg = {.type = FRAME_INPUT,
                           .chunk = {.offset = call->input_sent, .last = last && taken + n == size}};
@@ -466,7 +499,7 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
 
         if (n == 0 && !msg.chunk.last)
             break;
-        r = client_send(client, &msg, call->request.tag, n > 0 ? data + taken : NULL, n);
+        r = connection_send(&client->connection, &msg, call->request.tag, n > 0 ? data + taken : NULL, n);
         if (r < 0)
             return r;
         taken += n;
@@ -479,10 +512,10 @@ static int64_t send_input(struct wsd_call *call, const uint8_t *data, size_t siz
     return (int64_t)taken;
 }
 
-void call_pump(struct wsd_client *client)
+void calls_pump(struct wsd_client *client)
 {
 again:
-    list_for_each_entry_safe (struct wsd_call, call, after_call, &client->feeding, feeding) {
+    list_for_each_entry_safe (struct wsd_call, call, after_call, &client->calls.feeding, feeding) {
         int64_t taken = send_input(call, call->input, call->input_size, !call->stream);
 
         if (taken < 0)
@@ -505,312 +538,19 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
     int64_t taken;
 
     if (!call->stream || call->attached)
-        return client_error(client, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
     if (call->done || call->has_job || call->input_ended)
-        return client_error(client, -EPIPE, CODE_IO, "the input of the call has ended");
+        return failure_set(&client->failure, -EPIPE, CODE_IO, "the input of the call has ended");
     if (call->input_size > 0)
         return 0; /* what was given with the submit goes first */
     taken = send_input(call, data, size, last);
     if (taken < 0)
-        client_error(client, (int)taken, exit_of_error((int)taken), "%s",
-                     client->broken ? client->reason : strerror((int)-taken));
+        failure_set(&client->failure, (int)taken, exit_of_error((int)taken), "%s",
+                    client->connection.broken ? client->connection.reason : strerror((int)-taken));
     return taken;
 }
 
-/* --- making calls ----------------------------------------------------------------------------------------------------
- */
-
-static int call_alloc(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
-{
-    struct wsd_call *call;
-
-    if (callbacks && callbacks->size == 0)
-        return client_error(client, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
-    *ret_call = call = freelist_take(&client->free_calls, sizeof(*call));
-    if (!call)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
-    memset(call, 0, offsetof(struct wsd_call, args_room));
-    call->client = client;
-    list_init(&call->link);
-    list_init(&call->feeding);
-    list_init(&call->stoppable);
-    list_init(&call->request.open);
-    call->request.frame = call_frame;
-    call->request.broken = call_broken;
-    call->output_granted = OUTPUT_WINDOW;
-    call->input_limit = client->window;
-    if (callbacks)
-        memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
-    return 0;
-}
-
-/* The arguments one behind the other. */
-static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
-{
-    size_t size = 0, at = 0;
-    char *args;
-
-    for (size_t i = 0; i < submit->n_args; i++)
-        size += strlen(submit->args[i]) + 1;
-    args = size > sizeof(call->args_room) ? malloc(size) : call->args_room;
-    if (!args)
-        return -ENOMEM;
-    for (size_t i = 0; i < submit->n_args; i++) {
-        size_t n = strlen(submit->args[i]) + 1;
-
-        memcpy(args + at, submit->args[i], n);
-        at += n;
-    }
-    call->args = args;
-    call->args_size = size;
-    call->argc = (uint32_t)MIN(submit->n_args, UINT32_MAX);
-    return 0;
-}
-
-/* One behind the other, with commas. 0 or -EINVAL. */
-static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS_MAX])
-{
-    size_t at = 0;
-
-    for (size_t i = 0; i < submit->n_tags; i++) {
-        size_t n = strlen(submit->tags[i]);
-
-        if (i == CODEC_TAGS || !codec_is_tag(submit->tags[i], n))
-            return -EINVAL;
-        if (i)
-            ret[at++] = ',';
-        memcpy(ret + at, submit->tags[i], n);
-        at += n;
-    }
-    ret[at] = 0;
-    return 0;
-}
-
-/* Says which limit is exceeded. */
-int call_make_submit(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
-                     struct msg *ret)
-{
-    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
-                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
-    bool brief = call->client->features & FEATURE_BRIEF;
-    bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
-    bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
-    bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
-    bool by_file = submit->flags & WSD_SUBMIT_FILE;
-    bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
-    const char *problem;
-    int r = 0;
-
-    if (pack_tags(submit, tags) < 0)
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
-                            CODEC_TAG_MAX - 1);
-    if (!submit->plugin || !submit->plugin[0])
-        return client_error(call->client, -EINVAL, CODE_USAGE, "no plugin is named");
-    if (submit->flags & ~flags)
-        return client_error(call->client, -EINVAL, CODE_USAGE, "unknown flags");
-    if (call->leaves && (!call->detached || call->stream))
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
-    if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
-    if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
-        return client_error(call->client, -EINVAL, CODE_USAGE,
-                            "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
-    if (submit->arena && submit->arena->client != call->client)
-        return client_error(call->client, -EAGAIN, CODE_BUSY,
-                            "wsd has this arena no more, or had it from another connection: make a new one");
-    if (by_file && !wsd_client_takes_files(call->client))
-        return client_error(call->client, -EOPNOTSUPP, CODE_PROTOCOL,
-                            "%s takes no files as input over this connection: send the bytes",
-                            call->client->daemon_version);
-    *ret = (struct msg){
-        .type = FRAME_SUBMIT,
-        .submit = {
-            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
-            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
-            .args = {.data = call->args, .size = call->args_size},
-            .argc = call->argc,
-            .timeout_usec = submit->timeout_usec,
-            .priority = submit->priority,
-            .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
-                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
-                     (brief && call->quiet ? SUBMIT_QUIET : 0u),
-            .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
-            .retries = submit->retries,
-            .retry_on = submit->retry_on,
-            .retry_usec = submit->retry_usec,
-            .delay_usec = submit->delay_usec,
-            .at_usec = submit->at_usec,
-            .queue_usec = submit->queue_usec,
-            .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
-            .after_any = {.data = (const char *)submit->after_any,
-                          .size = submit->n_after_any * sizeof(*submit->after_any)},
-            .tags = {.data = tags, .size = strlen(tags)},
-            .batch = call->batch ? batch_tag(call->batch) : 0,
-            .input_from = by_file    ? INPUT_FILE
-                          : in_arena ? INPUT_ARENA
-                                     : INPUT_BODY,
-            .input_offset = part ? submit->input_offset : 0,
-            .input_size = part ? submit->input_size : 0,
-            .arena = submit->arena ? submit->arena->request.tag : 0,
-            .output_offset = submit->arena ? submit->output_offset : 0,
-            .output_size = submit->output_size,
-        }};
-    problem = codec_problem(ret);
-    if (problem)
-        return client_problem(call->client, problem);
-    if (promised)
-        r = client_wants_store(call->client);
-    if (r == 0 && timed)
-        r = client_wants_time(call->client);
-    return r == 0 && ordered ? client_wants_order(call->client) : r;
-}
-
-/* SUBMIT with the descriptor of a file. */
-static int send_file(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
-{
-    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
-
-    call->input_ended = true;
-    if (call->leaves && call->client->features & FEATURE_BRIEF)
-        msg->submit.flags |= SUBMIT_LEFT;
-    call->left = msg->submit.flags & SUBMIT_LEFT;
-    return fd < 0 ? -errno : client_send_fd(call->client, msg, call->request.tag, fd);
-}
-
-/* SUBMIT with as much input as goes into one frame and the window. */
-static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
-{
-    struct wsd_client *client = call->client;
-    size_t size = submit->flags & WSD_SUBMIT_ARENA ? 0 : submit->input_size, body = MIN(size, call->input_limit);
-    int r;
-
-    /* The flag takes a byte or two: count with it. */
-    msg->submit.flags |= SUBMIT_MORE;
-    body = MIN(body, MIN(FRAME_MAX - codec_room(msg), FRAME_BODY_CHUNK));
-    if (!call->stream && body == size)
-        msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
-    if (call->leaves && client->features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
-        msg->submit.flags |= SUBMIT_LEFT;
-    call->left = msg->submit.flags & SUBMIT_LEFT;
-    if (submit->arena && msg->submit.flags & SUBMIT_MORE)
-        return -EMSGSIZE; /* it is to lie in the arena, too */
-    r = client_send(client, msg, call->request.tag, submit->input, body);
-    if (r < 0)
-        return r;
-    call->input_sent = body;
-    call->input_ended = !(msg->submit.flags & SUBMIT_MORE);
-    call->input_size = size - body;
-    if (call->input_size > 0) {
-        call->input = (const uint8_t *)submit->input + body;
-        list_push_back(&client->feeding, &call->feeding);
-    }
-    return 0;
-}
-
-static int call_start(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
-{
-    int r = client_request_open(call->client, &call->request);
-
-    if (r < 0)
-        return r;
-    if (submit)
-        return submit->flags & WSD_SUBMIT_FILE ? send_file(call, submit, msg) : send_submit(call, submit, msg);
-    return client_send(call->client, msg, call->request.tag, NULL, 0);
-}
-
-static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg,
-                     struct wsd_call **ret_call)
-{
-    struct wsd_client *client = call->client;
-    int r = client->broken ? -ECONNRESET : call_start(call, submit, msg);
-
-    if (r < 0) {
-        call_destroy(call);
-        return client_failed(client, r);
-    }
-    list_push_back(&client->calls, &call->link);
-    if (ret_call)
-        *ret_call = call;
-    return 0;
-}
-
-int call_new(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-             struct wsd_call **ret_call)
-{
-    struct wsd_call *call;
-    int r = call_alloc(client, callbacks, &call);
-
-    if (r < 0)
-        return r;
-    if (pack_args(submit, call) < 0) {
-        call_destroy(call);
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
-    }
-    call->durable = submit->flags & WSD_SUBMIT_DURABLE;
-    call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
-    call->stream = submit->flags & WSD_SUBMIT_STREAM;
-    call->leaves = submit->flags & WSD_SUBMIT_LEAVE;
-    call->quiet = !call->callbacks.accepted && !call->detached && client->features & FEATURE_BRIEF;
-    call->accepted = call->quiet; /* for all that is known */
-    *ret_call = call;
-    return 0;
-}
-
-int call_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                struct wsd_batch *batch, struct wsd_call **ret_call)
-{
-    char tags[CODEC_TAGS_MAX];
-    struct wsd_call *call;
-    struct msg msg;
-    int r = call_new(client, submit, callbacks, &call);
-
-    if (r < 0)
-        return r;
-    call->batch = batch;
-    r = call_make_submit(submit, call, tags, &msg);
-    if (r < 0) {
-        call_destroy(call);
-        return r;
-    }
-    return call_make(call, submit, &msg, ret_call);
-}
-
-int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
-{
-    const struct wsd_submit *submit = given;
-    struct wsd_submit whole;
-
-    if (given->size < sizeof(whole)) { /* of a program that was built with less */
-        memset(&whole, 0, sizeof(whole));
-        submit = memcpy(&whole, given, given->size);
-    }
-    int r = array_submit_plain(client, submit, callbacks, ret_call);
-    return r > 0 ? call_submit(client, submit, callbacks, NULL, ret_call) : r;
-}
-
-int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
-{
-    struct msg msg = {.type = FRAME_AWAIT, .id = {.has_id = true}};
-    struct wsd_call *call;
-    int r = call_alloc(client, callbacks, &call);
-
-    if (r < 0)
-        return r;
-    call->attached = call->input_ended = true;
-    call->info.id = *id;
-    memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
-    if (call->callbacks.progress && client->features & FEATURE_WHERE)
-        msg.id.flags = SUBMIT_PROGRESS;
-    return call_make(call, NULL, &msg, ret_call);
-}
-
-/* --- steering them
- * ---------------------------------------------------------------------------------------------------- */
+/* --- steering them ------------------------------------------------------------------------------------------------ */
 
 int wsd_call_cancel(struct wsd_call *call)
 {
@@ -819,9 +559,9 @@ int wsd_call_cancel(struct wsd_call *call)
 
     if (call->done || call->has_job || call->cancelled)
         return 0;
-    r = client_send(call->client, &msg, call_tag(call), NULL, 0);
+    r = connection_send(&call->client->connection, &msg, call_tag(call), NULL, 0);
     if (r < 0)
-        return client_error(call->client, r, exit_of_error(r), "%s", strerror(-r));
+        return failure_set(&call->client->failure, r, exit_of_error(r), "%s", strerror(-r));
     call->cancelled = true;
     return 0;
 }
@@ -829,23 +569,25 @@ int wsd_call_cancel(struct wsd_call *call)
 /* The words of a call that failed, again: others may have failed since. */
 static int call_error(const struct wsd_call *call)
 {
-    client_error(call->client, call->error, call->exit, "%s", call->text ? call->text : strerror(-call->error));
-    call->client->retry_usec = call->retry_usec;
+    failure_set(&call->client->failure, call->error, call->exit, "%s",
+                call->text ? call->text : strerror(-call->error));
+    call->client->failure.retry_usec = call->retry_usec;
     return call->error;
 }
 
 int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info)
 {
     struct wsd_client *client = call->client;
-    uint64_t deadline = client_deadline(timeout_usec);
+    uint64_t deadline = connection_deadline(timeout_usec);
     int r = 0;
 
     if (call->delivering)
-        return client_error(client, -EDEADLK, CODE_USAGE, "a call cannot be waited for in its own output callback");
-    client->depth++; /* the call stays where it is, even if a callback frees it */
+        return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
+                           "a call cannot be waited for in its own output callback");
+    client->connection.depth++; /* the call stays where it is, even if a callback frees it */
     while (r == 0 && !call->done && !call->freed)
-        r = client_step(client, deadline);
-    client->depth--;
+        r = connection_step(&client->connection, deadline);
+    client->connection.depth--;
     if (call->freed) {
         r = call->done ? call->error : -ECANCELED;
     } else if (call->done) {
@@ -853,7 +595,7 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
         if (r == 0 && ret_info)
             *ret_info = &call->info;
     }
-    client_reap(client);
+    connection_reap(&client->connection);
     return r;
 }
 
@@ -880,9 +622,30 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
     if (!call->callbacks.output)
         call->output_taken = call->output_received;
     waiting_drop(call);
-    client->depth++;
+    client->connection.depth++;
     call_drain(call);
-    client->depth--;
-    client_reap(client);
+    client->connection.depth--;
+    connection_reap(&client->connection);
     return NULL;
+}
+
+/* --- all of a handle ---------------------------------------------------------------------------------------------- */
+
+void calls_init(struct wsd_client *client)
+{
+    list_init(&client->calls.open);
+    list_init(&client->calls.feeding);
+    list_init(&client->calls.graveyard);
+}
+
+void calls_free(struct wsd_client *client)
+{
+    while (!list_empty(&client->calls.open))
+        wsd_call_free(container_of(client->calls.open.next, struct wsd_call, link));
+}
+
+void calls_deinit(struct wsd_client *client)
+{
+    calls_drop_spare(client);
+    freelist_deinit(&client->calls.free);
 }

@@ -7,6 +7,8 @@
  * again, once and by the socket. Brief calls of one function share a slot, where one worker runs them one after the
  * other. A call that takes longer than usual keeps those after it from other workers for HELD_USEC.
  * Does not know how a lane comes and goes (lane.c). */
+#include "client.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +117,9 @@ static void set_error(struct calls *c, size_t i, int error)
 
 static void set_too_large(struct calls *c, size_t i)
 {
-    set_error(c, i, client_error(c->client, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
+    set_error(
+        c, i,
+        failure_set(&c->client->failure, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
 }
 
 /* With what has ended since, one more may be under way. */
@@ -221,7 +225,7 @@ static void send_call(struct calls *c, size_t i)
         .size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
 
     if (!s) {
-        set_error(c, i, client_error(c->client, -ENOMEM, CODE_IO, "out of memory"));
+        set_error(c, i, failure_set(&c->client->failure, -ENOMEM, CODE_IO, "out of memory"));
         return;
     }
     *s = (struct sent){.calls = c, .index = i};
@@ -438,10 +442,11 @@ static uint32_t begin_some(struct calls *c, struct part part)
     uint32_t n = 0;
 
     if (!is_sound(q)) {
-        set_error(c, part.first, client_error(c->client, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
+        set_error(c, part.first,
+                  failure_set(&c->client->failure, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
         return 1;
     }
-    if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->broken)
+    if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->connection.broken)
         f = lane_function(c->client, c->lane, q->plugin, q->function ? q->function : "");
     if (f && !lane_client_has_room(&c->lane->ring)) {
         if (c->n_flights && !lane_client_dry(&c->lane->ring) && !lane_client_lost(&c->lane->ring))
@@ -496,10 +501,10 @@ static int look(struct calls *c)
     struct msg waits = {.type = FRAME_LANE_WAITS};
 
     if (c->n_slices++ % WAITS_SLICES == 0 && c->lane->request.listed)
-        client_send(c->client, &waits, c->lane->request.tag, NULL, 0);
-    c->client->depth++;
-    int r = wsd_client_process(c->client);
-    c->client->depth--;
+        connection_send(&c->client->connection, &waits, c->lane->request.tag, NULL, 0);
+    c->client->connection.depth++;
+    int r = connection_process(&c->client->connection);
+    c->client->connection.depth--;
     return r;
 }
 
@@ -523,7 +528,7 @@ static int sleep_until(struct calls *c, uint64_t now, uint64_t due)
     if (c->n_flights)
         due = MIN(due, now + c->slice_usec);
     c->slice_usec = MIN(2 * c->slice_usec, HELD_USEC);
-    int r = client_step(c->client, c->n_flights ? due : UINT64_MAX);
+    int r = connection_step(&c->client->connection, c->n_flights ? due : UINT64_MAX);
     return r == -ETIMEDOUT ? 0 : r;
 }
 
@@ -558,10 +563,11 @@ static void lose_all(struct calls *c)
     struct wsd_client *client = c->client;
 
     collect(c);
-    if (!client->broken)
-        client_break(client, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
-    client_error(client, -ECONNRESET, client->broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->broken_exit,
-                 "%s", client->reason);
+    if (!client->connection.broken)
+        connection_break(&client->connection, -ECONNRESET, CODE_INTERRUPTED, "waiting for wsd failed");
+    failure_set(&client->failure, -ECONNRESET,
+                client->connection.broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED : client->connection.broken_exit,
+                "%s", client->connection.reason);
     for (; c->n_flights; flight_free(c, 0))
         for (uint32_t i = 0; i < c->flights[0].n; i++)
             set_error(c, c->flights[0].first + i, -ECONNRESET);
@@ -592,11 +598,11 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     struct lane *l = lane_of(client);
 
     if (!l)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (n == 0)
         return 0;
     if (requests->size == 0 || results->size == 0)
-        return client_error(client, -EINVAL, CODE_USAGE, "no size of the requests, or of the results");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "no size of the requests, or of the results");
     c.client = client;
     c.lane = l;
     c.requests = (const char *)requests;
@@ -614,17 +620,17 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     c.words = NULL;
     c.error = 0;
     list_init(&c.sent);
-    call_drop_spare(client); /* output goes to the caller's room */
+    calls_drop_spare(client); /* output goes to the caller's room */
     run(&c);
     lane_words_free(l);
     l->words = c.words;
     if (!c.error)
         return 0;
     if (n > 1)
-        client_error(client, c.error, c.exit, "call %zu: %s", c.failed, c.text);
+        failure_set(&client->failure, c.error, c.exit, "call %zu: %s", c.failed, c.text);
     else
-        client_error(client, c.error, c.exit, "%s", c.text);
-    client->retry_usec = c.retry_usec;
+        failure_set(&client->failure, c.error, c.exit, "%s", c.text);
+    client->failure.retry_usec = c.retry_usec;
     return c.error;
 }
 

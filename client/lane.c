@@ -11,14 +11,16 @@
 #include <string.h>
 
 #include "base/cpus.h"
+#include "client.h"
 
 #define OPEN_AFTER 3u /* calls by the socket before a lane is requested: a program with a single call needs none */
 
 /* --- the lane ----------------------------------------------------------------------------------------------------- */
 
-bool lane_awaits(const struct wsd_client *client)
+static void set_progress(struct wsd_client *client, struct lane *l, enum lane_progress progress)
 {
-    return client->lane && client->lane->progress == LANE_ASKED;
+    l->progress = progress;
+    client->connection.awaits_fds = progress == LANE_ASKED; /* those of its memory come with the answer */
 }
 
 static void unmap(struct lane *l)
@@ -32,8 +34,8 @@ static void unmap(struct lane *l)
 /* The lane is gone, and its numbers with it. */
 static void lane_drop(struct wsd_client *client, struct lane *l)
 {
-    client_request_close(client, &l->request);
-    l->progress = LANE_NONE;
+    request_close(&client->connection, &l->request);
+    set_progress(client, l, LANE_NONE);
     for (uint32_t i = 0; i < l->n_functions; i++)
         if (l->functions[i].progress == LANE_THERE)
             l->functions[i].progress = LANE_NONE;
@@ -50,33 +52,34 @@ static void take_lane(struct wsd_client *client, struct lane *l)
 {
     int r = -EBADMSG;
 
-    if (client->n_received == 2 && !l->mapped)
-        r = lane_client_init(&l->ring, client->received[0], client->received[1], cpus_affinity() > 1);
-    while (client->n_received > 0)
-        close_fd(client->received[--client->n_received]);
+    if (client->connection.n_received == 2 && !l->mapped)
+        r = lane_client_init(&l->ring, client->connection.received[0], client->connection.received[1],
+                             cpus_affinity() > 1);
+    while (client->connection.n_received > 0)
+        close_fd(client->connection.received[--client->connection.n_received]);
     if (r == 0) {
         l->mapped = true;
-        l->progress = LANE_THERE;
+        set_progress(client, l, LANE_THERE);
         l->dry = 0;
         l->pause = 0;
         return;
     }
-    client_send(client, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
+    connection_send(&client->connection, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
     not_now(l);
-    l->progress = LANE_NONE; /* its END closes the request */
+    set_progress(client, l, LANE_NONE); /* its END closes the request */
 }
 
-static void lane_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                       const struct msg *msg)
+static void lane_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct lane *l = container_of(request, struct lane, request);
+    struct wsd_client *client = client_of(c);
 
     switch (msg->type) {
     case FRAME_LANE:
         if (l->progress == LANE_ASKED)
             take_lane(client, l);
         else
-            client_break_protocol(client, "a second", msg->type);
+            connection_break_protocol(&client->connection, "a second", msg->type);
         return;
     case FRAME_LANE_LOST:
         l->next = l->n_calls + OPEN_AFTER;
@@ -86,36 +89,38 @@ static void lane_frame(struct wsd_client *client, struct request *request, const
         not_now(l);
         break;
     default:
-        client_break_protocol(client, "unexpected for a lane:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected for a lane:", msg->type);
         return;
     }
     lane_drop(client, l);
 }
 
-static void lane_broken(struct wsd_client *client, struct request *request)
+static void lane_broken(struct connection *c, struct request *request)
 {
-    lane_drop(client, container_of(request, struct lane, request));
+    lane_drop(client_of(c), container_of(request, struct lane, request));
 }
+
+static const struct request_ops lane_ops = {.frame = lane_frame, .broken = lane_broken};
 
 static void lane_ask(struct wsd_client *client, struct lane *l)
 {
     struct msg msg = {.type = FRAME_LANE_OPEN};
 
-    if (!(client->features & FEATURE_LANE) || l->mapped || l->request.listed || l->n_calls < l->next)
+    if (!(client->connection.features & FEATURE_LANE) || l->mapped || l->request.listed || l->n_calls < l->next)
         return;
-    if (client_request_open(client, &l->request) < 0)
+    if (request_open(&client->connection, &l->request) < 0)
         return;
-    l->progress = LANE_ASKED;
-    if (client_send(client, &msg, l->request.tag, NULL, 0) < 0)
+    set_progress(client, l, LANE_ASKED);
+    if (connection_send(&client->connection, &msg, l->request.tag, NULL, 0) < 0)
         lane_drop(client, l);
 }
 
 /* Back to wsd: another one may be better. */
 static void lane_return(struct wsd_client *client, struct lane *l)
 {
-    client_send(client, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
+    connection_send(&client->connection, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
     not_now(l);
-    l->progress = LANE_NONE; /* its END, or LANE_LOST, closes the request */
+    set_progress(client, l, LANE_NONE); /* its END, or LANE_LOST, closes the request */
     for (uint32_t i = 0; i < l->n_functions; i++)
         if (l->functions[i].progress == LANE_THERE)
             l->functions[i].progress = LANE_NONE;
@@ -131,8 +136,7 @@ struct lane *lane_of(struct wsd_client *client)
     if (!l)
         return NULL;
     list_init(&l->request.open);
-    l->request.frame = lane_frame;
-    l->request.broken = lane_broken;
+    l->request.ops = &lane_ops;
     l->next = OPEN_AFTER;
     return l;
 }
@@ -152,20 +156,21 @@ void lane_free(struct wsd_client *client)
     }
     free(l);
     client->lane = NULL;
+    client->connection.awaits_fds = false;
 }
 
 /* --- its functions ------------------------------------------------------------------------------------------------ */
 
-static void function_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
+static void function_frame(struct connection *c, struct request *request, const struct frame *frame,
                            const struct msg *msg)
 {
     struct function *f = container_of(request, struct function, request);
 
     if (msg->type != FRAME_LANE_BOUND && msg->type != FRAME_ERROR) {
-        client_break_protocol(client, "unexpected answer:", msg->type);
+        connection_break_protocol(c, "unexpected answer:", msg->type);
         return;
     }
-    client_request_close(client, request);
+    request_close(c, request);
     f->progress = LANE_NONE;
     if (msg->type == FRAME_ERROR) {
         f->next = f->lane->n_calls + AGAIN_AFTER;
@@ -175,13 +180,15 @@ static void function_frame(struct wsd_client *client, struct request *request, c
     }
 }
 
-static void function_broken(struct wsd_client *client, struct request *request)
+static void function_broken(struct connection *c, struct request *request)
 {
     struct function *f = container_of(request, struct function, request);
 
-    client_request_close(client, request);
+    request_close(c, request);
     f->progress = LANE_NONE;
 }
+
+static const struct request_ops function_ops = {.frame = function_frame, .broken = function_broken};
 
 /* NULL: too many, or no memory. */
 static struct function *function_find(struct lane *l, const char *plugin, const char *name)
@@ -199,8 +206,7 @@ static struct function *function_find(struct lane *l, const char *plugin, const 
         return NULL;
     }
     list_init(&f->request.open);
-    f->request.frame = function_frame;
-    f->request.broken = function_broken;
+    f->request.ops = &function_ops;
     l->n_functions++;
     return f;
 }
@@ -214,11 +220,11 @@ static void function_ask(struct wsd_client *client, struct function *f)
                                     .function = {.data = f->name, .size = strlen(f->name)}}};
 
     if (f->progress != LANE_NONE || l->n_calls < f->next || codec_problem(&msg) ||
-        client_request_open(client, &f->request) < 0)
+        request_open(&client->connection, &f->request) < 0)
         return;
     f->progress = LANE_ASKED;
-    if (client_send(client, &msg, f->request.tag, NULL, 0) < 0)
-        function_broken(client, &f->request);
+    if (connection_send(&client->connection, &msg, f->request.tag, NULL, 0) < 0)
+        function_broken(&client->connection, &f->request);
 }
 
 /* --- for calls ---------------------------------------------------------------------------------------------------- */

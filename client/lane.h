@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/cost.h"
-#include "client.h"
+#include "connection.h"
 #include "ring/lane.h"
 
 #define AGAIN_AFTER 64u /* calls until a lane that was refused is asked for again; doubled up to AGAIN_MAX */
@@ -56,3 +56,4 @@ void lane_is_dry(struct wsd_client *client, struct lane *l);
 void lane_leave(struct lane *l);
 /* Has them forgotten. */
 void lane_words_free(struct lane *l);
+void lane_free(struct wsd_client *client); /* the connection is over; every request has been closed */

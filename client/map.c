@@ -15,6 +15,9 @@
 
 #include "base/clock.h"
 #include "base/code.h"
+#include "batch.h"
+#include "submit.h"
+#include "text.h"
 
 #define AHEAD_MAX  8192u  /* items under way */
 #define PAUSE_USEC 10000u /* the first one where wsd does not say how long; they double */
@@ -30,6 +33,7 @@ struct map_call {
 };
 
 struct map {
+    struct item_owner owner;
     struct wsd_client *client;
     struct wsd_batch *batch;
     const struct wsd_item *given; /* of `stride` bytes each: a program may know fewer fields */
@@ -70,9 +74,9 @@ static void tell(struct map *m, size_t index, int error, int exit, const struct 
     else if (info->state != WSD_JOB_SUCCEEDED)
         fail(m, index, -EREMOTEIO, info->exit, info->state == WSD_JOB_CANCELLED,
              info->error[0] ? info->error : wsd_job_state_name(info->state));
-    m->client->depth++; /* also where no frame is behind it: it is a callback of the handle */
+    m->client->connection.depth++; /* also where no frame is behind it: it is a callback of the handle */
     int stop = m->result ? m->result(index, error, info, output, size, text, m->userdata) : 0;
-    m->client->depth--;
+    m->client->connection.depth--;
     if (stop != 0) {
         fail(m, index, -ECANCELED, 130, true, "the callback has stopped it");
         m->stopped = true;
@@ -115,25 +119,34 @@ static bool is_retried(const struct map *m, int error)
     return error == -EAGAIN && (m->stopped || m->n_under_way || m->flags & WSD_BATCH_WAIT);
 }
 
-void map_ended(struct map *m, size_t index, const struct wsd_job_info *info, const void *output, size_t size)
+static struct map *map_of(struct item_owner *owner)
 {
+    return container_of(owner, struct map, owner);
+}
+
+static void item_ended(struct item_owner *owner, size_t index, const struct wsd_job_info *info, const void *output,
+                       size_t size)
+{
+    struct map *m = map_of(owner);
+
     m->n_under_way--;
-    call_drop_spare(m->client);
+    calls_drop_spare(m->client);
     tell(m, index, 0, 0, info, output, size, "");
     ended(m, true);
 }
 
-void map_failed(struct map *m, size_t index, int error)
+static void item_failed(struct item_owner *owner, size_t index, int error)
 {
-    char text[sizeof(m->client->error)];
+    struct map *m = map_of(owner);
+    char text[sizeof(m->client->failure.text)];
 
     m->n_under_way--;
     if (is_retried(m, error)) {
         refused(m, index);
         return;
     }
-    memcpy(text, m->client->error, sizeof(text)); /* the callback may fail otherwise */
-    tell_failed(m, index, error, m->client->exit, text);
+    memcpy(text, m->client->failure.text, sizeof(text)); /* the callback may fail otherwise */
+    tell_failed(m, index, error, m->client->failure.exit, text);
     ended(m, false);
 }
 
@@ -172,18 +185,21 @@ static const struct wsd_item *item_at(const struct map *m, size_t index)
     return (const void *)((const char *)m->given + index * m->stride);
 }
 
-int map_call(struct map *m, size_t index, struct wsd_call **ret_call)
+static int item_call(struct item_owner *owner, size_t index, struct wsd_call **ret_call)
 {
+    struct map *m = map_of(owner);
     const struct wsd_item *given = item_at(m, index);
     const struct wsd_submit submit = {.args = given->args, .n_args = given->n_args};
     struct wsd_callbacks callbacks;
     struct map_call *item = call_of(m, index, &callbacks);
-    int r = item ? call_new(m->client, &submit, &callbacks, ret_call) : -ENOMEM;
+    int r = item ? submit_prepare(m->client, &submit, &callbacks, ret_call) : -ENOMEM;
 
     if (r < 0)
         free(item);
     return r;
 }
+
+static const struct item_owner_ops item_owner_ops = {.ended = item_ended, .failed = item_failed, .call = item_call};
 
 static int begin(struct map *m, size_t index)
 {
@@ -194,7 +210,7 @@ static int begin(struct map *m, size_t index)
         struct map_call *item = call_of(m, index, &callbacks);
 
         r = item ? wsd_batch_submit(m->batch, item_at(m, index), &callbacks, NULL)
-                 : client_error(m->client, -ENOMEM, CODE_IO, "out of memory");
+                 : failure_set(&m->client->failure, -ENOMEM, CODE_IO, "out of memory");
         if (r < 0)
             free(item);
     }
@@ -233,16 +249,16 @@ static bool wants_more(const struct map *m)
  * sleeping until an answer is faster. */
 static void linger(struct map *m)
 {
-    struct pollfd p = {.fd = m->client->fd, .events = POLLIN};
+    struct pollfd p = {.fd = m->client->connection.fd, .events = POLLIN};
     bool there = false;
 
     if (m->n_calm) {
         m->n_calm--;
         return;
     }
-    wsd_client_flush(m->client);
+    connection_flush(&m->client->connection);
     uint64_t begin = clock_monotonic_usec();
-    for (uint32_t i = 0; i < m->looks && !m->client->broken && !(there = poll(&p, 1, 0) != 0); i++)
+    for (uint32_t i = 0; i < m->looks && !m->client->connection.broken && !(there = poll(&p, 1, 0) != 0); i++)
         sched_yield();
     m->looks = there ? MIN(m->looks * 2, LOOKS_MAX) : MAX(m->looks / 2, 1u);
     if (clock_monotonic_usec() - begin >= TAKEN_USEC)
@@ -262,7 +278,7 @@ static int run(struct map *m)
             continue;
         if (m->n_under_way)
             linger(m);
-        r = client_step(m->client, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
+        r = connection_step(&m->client->connection, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
         if (r == -ETIMEDOUT)
             r = 0;
     }
@@ -273,11 +289,11 @@ static int run(struct map *m)
  * client's words). */
 static void tell_rest(struct map *m, int error)
 {
-    char text[sizeof(m->client->error)] = "not begun: another item has failed";
-    int exit = error ? m->client->exit : exit_of_error(-ECANCELED);
+    char text[sizeof(m->client->failure.text)] = "not begun: another item has failed";
+    int exit = error ? m->client->failure.exit : exit_of_error(-ECANCELED);
 
     if (error)
-        memcpy(text, m->client->error, sizeof(text));
+        memcpy(text, m->client->failure.text, sizeof(text));
     m->stopped = true;
     while (m->n_refused || m->n_begun < m->n)
         tell_failed(m, next_index(m), error ? error : -ECANCELED, exit, text);
@@ -286,7 +302,8 @@ static void tell_rest(struct map *m, int error)
 int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
             size_t n_items, wsd_map_result result, void *userdata)
 {
-    struct map m = {.client = client,
+    struct map m = {.owner = {.ops = &item_owner_ops},
+                    .client = client,
                     .given = items,
                     .stride = n_items ? items->size : 0,
                     .n = n_items,
@@ -299,16 +316,16 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
 
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
     r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
-                  : client_error(client, -ENOMEM, CODE_IO, "out of memory");
+                  : failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (r == 0) {
-        batch_set_map(m.batch, &m);
+        batch_set_owner(m.batch, &m.owner);
         r = run(&m);
         if (m.n_under_way) /* it cannot be waited for */
-            client_break(client, -ECONNRESET, client->exit, "%s", client->error);
+            connection_break(&client->connection, -ECONNRESET, client->failure.exit, "%s", client->failure.text);
         tell_rest(&m, r);
         m.batch = wsd_batch_free(m.batch);
         r = 0;
     }
     free(m.refused);
-    return m.error ? client_error(client, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
+    return m.error ? failure_set(&client->failure, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
 }

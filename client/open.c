@@ -5,12 +5,17 @@
  * Keeps: only what an argument of that very call names is opened. A wsd that another user runs must not be able to read
  * through this process what that user may not.
  * Does not read, and does not open what could block or have effects (fifos, devices, sockets). */
-#include "client.h"
+#include "open.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "text.h"
+
+#define OPENED_ANSWERS_MAX 4096u /* unsent answers to OPEN: a wsd that asks on without reading is broken */
 
 /* Does this argument name the path: is it the path, a directory above it, or an option with it (`--file=PATH`,
  * `-fPATH`,
@@ -33,24 +38,24 @@ static bool argument_names(const char *arg, const char *path)
     return true;
 }
 
-static bool call_names(const struct wsd_client *client, const struct wsd_call *call, const char *path)
+static bool is_named(const struct connection *c, struct span args, const char *path)
 {
-    size_t n = strlen(client->directory);
+    size_t n = strlen(c->directory);
     const char *relative = NULL;
 
     /* wsd may have put our directory before a relative path */
-    if (n > 0 && strncmp(path, client->directory, n) == 0 && path[n] == '/')
+    if (n > 0 && strncmp(path, c->directory, n) == 0 && path[n] == '/')
         relative = path + n + 1;
-    for (const char *arg = call->args; arg && arg < call->args + call->args_size; arg += strlen(arg) + 1)
+    for (const char *arg = args.data; arg && arg < args.data + args.size; arg += strlen(arg) + 1)
         if (argument_names(arg, path) || (relative && *relative && argument_names(arg, relative)))
             return true;
     return false;
 }
 
 /* Returns a descriptor or a negative errno. */
-static int open_file(const struct wsd_client *client, const char *path)
+static int open_file(const struct connection *c, const char *path)
 {
-    int fd = openat(client->directory_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
+    int fd = openat(c->directory_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
     struct stat st;
     int error;
 
@@ -71,28 +76,28 @@ fail:
     return -error;
 }
 
-void open_answer(struct wsd_client *client, const struct wsd_call *call, uint32_t tag, const struct msg_open *open)
+void open_answer(struct connection *c, struct span args, uint32_t tag, const struct msg_open *open)
 {
     struct msg msg = {.type = FRAME_OPENED, .opened = {.serial = open->serial, .item = open->item}};
     int fd;
 
-    if (++client->n_answers > OPENED_ANSWERS_MAX) {
-        client_break_protocol(client, "too many unread answers to", FRAME_OPEN);
+    if (++c->n_answers > OPENED_ANSWERS_MAX) {
+        connection_break_protocol(c, "too many unread answers to", FRAME_OPEN);
         return;
     }
-    if (client->tls)
+    if (c->remote.tls)
         fd = -EREMOTE; /* a descriptor does not go there, and a wsd elsewhere has no business with our files */
-    else if (!call || !call_names(client, call, open->path.data))
+    else if (!is_named(c, args, open->path.data))
         fd = -EPERM;
-    else if (client->n_opened == OPENED_MAX)
+    else if (c->n_opened == OPENED_MAX)
         fd = -ENFILE;
     else
-        fd = open_file(client, open->path.data);
+        fd = open_file(c, open->path.data);
     if (fd < 0)
         msg.opened.error = (uint32_t)-fd;
 
-    int r = fd >= 0 ? client_send_fd(client, &msg, tag, fd) : client_send(client, &msg, tag, NULL, 0);
+    int r = fd >= 0 ? connection_send_fd(c, &msg, tag, fd) : connection_send(c, &msg, tag, NULL, 0);
 
-    if (r < 0 && !client->broken)
-        client_break(client, -ECONNRESET, exit_of_error(r), "%s", strerror(-r));
+    if (r < 0 && !c->broken)
+        connection_break(c, -ECONNRESET, exit_of_error(r), "%s", strerror(-r));
 }

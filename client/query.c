@@ -4,46 +4,47 @@
  * Owns nothing beyond the call; a struct query lives on the stack. One thread a handle.
  * Keeps: whatever happens, no request is left behind that points to the stack.
  * Does not submit. */
-#include "client.h"
+#include "query.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/code.h"
-#include "query.h"
+#include "client.h"
+#include "text.h"
 
 static void query_end(struct wsd_client *client, struct query *query, int result)
 {
     query->done = true;
     query->result = result;
-    client_request_close(client, &query->request);
+    request_close(&client->connection, &query->request);
 }
 
-static void query_frame(struct wsd_client *client, struct request *request, const struct frame *frame,
-                        const struct msg *msg)
+static void query_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct query *query = container_of(request, struct query, request);
+    struct wsd_client *client = client_of(c);
     int r = 0;
 
     if (msg->type == FRAME_ERROR) {
-        query_end(client, query, client_remote_error(client, &msg->error));
+        query_end(client, query, failure_remote(&client->failure, &msg->error));
         return;
     }
     bool each = msg->type == query->each || msg->type == query->also[0] || msg->type == query->also[1];
     if (!each && msg->type != query->end) {
-        client_break_protocol(client, "unexpected answer:", msg->type);
+        connection_break_protocol(&client->connection, "unexpected answer:", msg->type);
         return;
     }
     if (msg->type == query->end)
         query_end(client, query, 0); /* before show, which may process the connection */
     if (msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED || msg->type == FRAME_JOB)
-        query->deadline = client_deadline(QUERY_TIMEOUT_USEC); /* it moves */
+        query->deadline = connection_deadline(ANSWER_TIMEOUT_USEC); /* it moves */
     if (each && query->show) {
-        client->depth++;
+        client->connection.depth++;
         query->current = frame;
         r = query->show(client, query, msg);
-        client->depth--;
+        client->connection.depth--;
     }
     if (r != 0 && !query->done)
         query_end(client, query, r);
@@ -51,38 +52,40 @@ static void query_frame(struct wsd_client *client, struct request *request, cons
         query->result = r;
 }
 
-static void query_broken(struct wsd_client *client, struct request *request)
+static void query_broken(struct connection *c, struct request *request)
 {
-    query_end(client, container_of(request, struct query, request), client->broken);
+    query_end(client_of(c), container_of(request, struct query, request), c->broken);
 }
+
+static const struct request_ops query_ops = {.frame = query_frame, .broken = query_broken};
 
 int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     int r = 0;
 
-    query->deadline = client_deadline(query->timeout_usec ? query->timeout_usec : QUERY_TIMEOUT_USEC);
+    query->deadline = connection_deadline(query->timeout_usec ? query->timeout_usec : ANSWER_TIMEOUT_USEC);
     list_init(&query->request.open);
-    query->request.frame = query_frame;
-    query->request.broken = query_broken;
-    if (!client->broken) {
-        r = client_request_open(client, &query->request);
+    query->request.ops = &query_ops;
+    if (!client->connection.broken) {
+        r = request_open(&client->connection, &query->request);
         if (r == 0)
-            r = client_send(client, msg, query->request.tag, NULL, 0);
+            r = connection_send(&client->connection, msg, query->request.tag, NULL, 0);
         if (r < 0) {
-            client_request_close(client, &query->request);
-            return client_error(client, r, exit_of_error(r), "%s",
-                                r == -EINVAL ? "the question is above a limit" : strerror(-r));
+            request_close(&client->connection, &query->request);
+            return failure_set(&client->failure, r, exit_of_error(r), "%s",
+                               r == -EINVAL ? "the question is above a limit" : strerror(-r));
         }
     } else {
-        return client_error(client, client->broken, client->broken_exit, "%s", client->reason);
+        return failure_set(&client->failure, client->connection.broken, client->connection.broken_exit, "%s",
+                           client->connection.reason);
     }
-    client->depth++;
+    client->connection.depth++;
     while (!query->done && r == 0)
-        r = client_step(client, query->deadline);
-    client->depth--;
+        r = connection_step(&client->connection, query->deadline);
+    client->connection.depth--;
     if (!query->done)
         query_end(client, query, r);
-    client_reap(client);
+    connection_reap(&client->connection);
     return query->result;
 }
 
@@ -94,8 +97,7 @@ static struct msg id_message(uint16_t type, const struct wsd_id *id)
     return msg;
 }
 
-/* --- jobs ------------------------------------------------------------------------------------------------------------
- */
+/* --- jobs --------------------------------------------------------------------------------------------------------- */
 
 static int show_job(struct wsd_client *client, struct query *query, const struct msg *msg)
 {
@@ -104,7 +106,7 @@ static int show_job(struct wsd_client *client, struct query *query, const struct
     char *texts;
 
     if (job_info_copy(&msg->job, &info, NULL, 0, &texts) < 0)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     free(client->job_texts);
     client->job_texts = texts;
     info.size = size;
@@ -157,7 +159,7 @@ static int filter_message(struct wsd_client *client, const struct wsd_filter *gi
 {
     struct wsd_filter f = {0};
     const char *problem;
-    int r = client_wants_where(client);
+    int r = connection_wants(&client->connection, FEATURE_WHERE);
 
     if (r < 0)
         return r;
@@ -172,10 +174,10 @@ static int filter_message(struct wsd_client *client, const struct wsd_filter *gi
                                    .older_usec = f.older_usec,
                                    .limit = f.limit,
                                    .batch = {.data = (const char *)f.batch, .size = f.batch ? sizeof(*f.batch) : 0}}};
-    if (f.batch && (r = client_wants_batches(client)) < 0)
+    if (f.batch && (r = connection_wants(&client->connection, FEATURE_ARRAY)) < 0)
         return r;
     problem = codec_problem(ret);
-    return problem ? client_error(client, -EINVAL, CODE_USAGE, "%s: out of range", problem) : 0;
+    return problem ? failure_set(&client->failure, -EINVAL, CODE_USAGE, "%s: out of range", problem) : 0;
 }
 
 int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
@@ -211,7 +213,7 @@ int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_
     struct msg msg = {.type = FRAME_DEAD, .dead = {.action = DEAD_LIST}};
     struct each_job user = {.each = each, .userdata = userdata};
     struct query query = {.each = FRAME_JOB, .end = FRAME_END, .show = show_each_job, .wanted = &user};
-    int r = client_wants_store(client);
+    int r = connection_wants(&client->connection, FEATURE_STORE);
 
     return r < 0 ? r : query_run(client, &msg, &query);
 }
@@ -220,7 +222,7 @@ static int decide(struct wsd_client *client, const struct wsd_id *id, uint32_t a
 {
     struct msg msg = {.type = FRAME_DEAD, .dead = {.action = action, .id = {.has_id = true}}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
-    int r = client_wants_store(client);
+    int r = connection_wants(&client->connection, FEATURE_STORE);
 
     memcpy(msg.dead.id.id, id->bytes, sizeof(msg.dead.id.id));
     return r < 0 ? r : query_run(client, &msg, &query);
@@ -236,8 +238,7 @@ int wsd_client_dead_drop(struct wsd_client *client, const struct wsd_id *id)
     return decide(client, id, DEAD_DROP);
 }
 
-/* --- plugins
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- plugins ------------------------------------------------------------------------------------------------------ */
 
 struct each_plugin {
     int (*each)(const struct wsd_plugin_info *info, void *userdata);
@@ -331,8 +332,7 @@ int wsd_client_plugin_reload(struct wsd_client *client, const char *plugin,
     return query_run(client, &msg, &query);
 }
 
-/* --- counters, ping
- * ---------------------------------------------------------------------------------------------------- */
+/* --- counters, ping ----------------------------------------------------------------------------------------------- */
 
 struct each_counter {
     int (*each)(const char *name, uint64_t value, void *userdata);
@@ -377,7 +377,7 @@ int wsd_client_gate_tag(struct wsd_client *client, enum wsd_gate_action action, 
     struct msg msg = {.type = FRAME_GATE,
                       .gate = {.action = action, .tag = {.data = tag, .size = strlen(tag)}, .limit = limit}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
-    int r = client_wants_order(client);
+    int r = connection_wants(&client->connection, FEATURE_ORDER);
 
     return r < 0 ? r : query_run(client, &msg, &query);
 }
@@ -440,7 +440,7 @@ int wsd_client_limits(struct wsd_client *client, int (*each)(const struct wsd_li
     struct msg msg = {.type = FRAME_LIMIT};
     struct each_limit user = {.each = each, .userdata = userdata};
     struct query query = {.each = FRAME_LIMIT_STATE, .end = FRAME_END, .show = show_limit, .wanted = &user};
-    int r = client_wants_limits(client);
+    int r = connection_wants(&client->connection, FEATURE_LIMITS);
 
     return r < 0 ? r : query_run(client, &msg, &query);
 }
@@ -453,7 +453,7 @@ int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, c
                                 .key = {.data = key, .size = strlen(key)},
                                 .value = {.data = value, .size = value ? strlen(value) : 0}}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
-    int r = client_wants_limits(client);
+    int r = connection_wants(&client->connection, FEATURE_LIMITS);
 
     return r < 0 ? r : query_run(client, &msg, &query);
 }
@@ -535,7 +535,7 @@ int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
     struct msg msg = {.type = FRAME_WORKERS, .workers = {.set = n}};
 
     if (n < 1 || n > CODEC_WORKERS_MAX)
-        return client_error(client, -EINVAL, CODE_USAGE, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "a number of workers is 1 to %u", CODEC_WORKERS_MAX);
     return ask_executors(client, &msg, &(struct each_worker){.executor = executor, .userdata = userdata});
 }
 

@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "client.h"
+#include "connection.h"
+#include "wsd/client.h"
 
 struct query {
     struct request request;

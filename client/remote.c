@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * remote.c: the way to a wsd on another machine: TCP, and TLS over it.
- * Owns the context; the connection is the handle's. One thread a handle.
+ * Owns the context and the TLS; the descriptor is the connection's. One thread a handle.
  * Keeps: nothing is said in the clear, and nothing before the other side has proved that it is the host that was named.
  * No file of ours is opened for it: see open.c. */
-#include "client.h"
+#include "remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,11 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/code.h"
 
@@ -70,28 +72,27 @@ static int connect_one(const struct addrinfo *a, uint64_t deadline_usec)
     return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* The first address that answers. */
-static int connect_host(struct wsd_client *client, const char *where, const char *host, const char *port,
-                        uint64_t deadline_usec)
+/* The first address that answers: a descriptor, or a negative errno with words. */
+static int connect_host(const char *where, const char *host, const char *port, uint64_t deadline_usec,
+                        struct failure *failure)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all;
     int r = getaddrinfo(host, port, &hints, &all);
 
     if (r != 0)
-        return client_error(client, -EHOSTUNREACH, CODE_NO_DAEMON, "%s: %s", where, gai_strerror(r));
+        return failure_set(failure, -EHOSTUNREACH, CODE_NO_DAEMON, "%s: %s", where, gai_strerror(r));
     r = -EHOSTUNREACH;
-    for (const struct addrinfo *a = all; a && client->fd < 0; a = a->ai_next) {
+    for (const struct addrinfo *a = all; a && r < 0; a = a->ai_next)
         r = connect_one(a, deadline_usec);
-        client->fd = r;
-    }
     freeaddrinfo(all);
-    return client->fd < 0 ? client_error(client, r, CODE_NO_DAEMON, "%s: %s", where, strerror(-r)) : 0;
+    return r < 0 ? failure_set(failure, r, CODE_NO_DAEMON, "%s: %s", where, strerror(-r)) : r;
 }
 
-int remote_keep(struct wsd_client *client, const struct wsd_tls *tls)
+int remote_init(struct remote_wsd *r, const struct wsd_tls *tls)
 {
-    struct wsd_tls *to = &client->tls_place, t = {0};
+    struct wsd_tls *to = &r->place, t = {0};
 
+    r->there = true;
     if (tls)
         memcpy(&t, tls, MIN(tls->size, sizeof(t)));
     const char *from[] = {t.host, t.certificate, t.key, t.ca},
@@ -103,18 +104,17 @@ int remote_keep(struct wsd_client *client, const struct wsd_tls *tls)
     return 0;
 }
 
-void remote_forget(struct wsd_client *client)
+void remote_deinit(struct remote_wsd *r)
 {
-    const char *all[] = {client->tls_place.host, client->tls_place.certificate, client->tls_place.key,
-                         client->tls_place.ca};
+    const char *all[] = {r->place.host, r->place.certificate, r->place.key, r->place.ca};
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         free((char *)(uintptr_t)all[i]);
 }
 
-int remote_connect(struct wsd_client *client, uint64_t deadline_usec)
+int remote_connect(struct remote_wsd *remote, uint64_t deadline_usec, struct failure *failure)
 {
-    const struct wsd_tls t = client->tls_place;
+    const struct wsd_tls t = remote->place;
     char host[256], port[16], error[TLS_ERROR] = "";
 
     const char *where = or_environment(t.host, "WSD_HOST");
@@ -123,35 +123,30 @@ int remote_connect(struct wsd_client *client, uint64_t deadline_usec)
                                   .ca = or_environment(t.ca, "WSD_TLS_CA")};
 
     if (!where || !split(where, host, port))
-        return client_error(client, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
-                            where ? where : "host");
+        return failure_set(failure, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
+                           where ? where : "host");
     if (!o.certificate || !o.key || !o.ca)
-        return client_error(client, -EINVAL, CODE_USAGE,
-                            "%s: a certificate, its key and a CA are wanted: "
-                            "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA",
-                            where);
-    client->tls_ops = tls_load(error);
-    if (!client->tls_ops)
-        return client_error(client, -EOPNOTSUPP, CODE_NO_DAEMON, "%s: %s", where, error);
-    int r = client->tls_ops->context_new(&client->tls_context, &o, error);
+        return failure_set(failure, -EINVAL, CODE_USAGE,
+                           "%s: a certificate, its key and a CA are wanted: "
+                           "--tls-cert, --tls-key and --tls-ca, or WSD_TLS_CERT, WSD_TLS_KEY and WSD_TLS_CA",
+                           where);
+    remote->ops = tls_load(error);
+    if (!remote->ops)
+        return failure_set(failure, -EOPNOTSUPP, CODE_NO_DAEMON, "%s: %s", where, error);
+    int r = remote->ops->context_new(&remote->context, &o, error);
     if (r < 0)
-        return client_error(client, r, r == -ENOMEM ? CODE_IO : CODE_NOT_FOUND, "%s", error);
-    r = connect_host(client, where, host, port, deadline_usec);
-    if (r < 0)
-        return r;
-    r = client->tls_ops->open(&client->tls, client->tls_context, client->fd, host);
-    return r < 0 ? client_error(client, r, CODE_IO, "%s: out of memory", where) : 0;
+        return failure_set(failure, r, r == -ENOMEM ? CODE_IO : CODE_NOT_FOUND, "%s", error);
+    _cleanup_(close_fdp) int fd = connect_host(where, host, port, deadline_usec, failure);
+    if (fd < 0)
+        return fd;
+    r = remote->ops->open(&remote->tls, remote->context, fd, host);
+    return r < 0 ? failure_set(failure, r, CODE_IO, "%s: out of memory", where) : TAKE_FD(fd);
 }
 
-void remote_disconnect(struct wsd_client *client)
+void remote_disconnect(struct remote_wsd *r)
 {
-    if (!client->tls_ops)
+    if (!r->ops)
         return;
-    client->tls_ops->free(TAKE(client->tls));
-    client->tls_ops->context_free(TAKE(client->tls_context));
-}
-
-ssize_t remote_receive(struct wsd_client *client, void *data, size_t size)
-{
-    return client->tls_ops->recv(client->tls, data, size);
+    r->ops->free(TAKE(r->tls));
+    r->ops->context_free(TAKE(r->context));
 }

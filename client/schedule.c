@@ -38,11 +38,11 @@ static char *pack_args(const struct wsd_submit *job, size_t *ret_size)
 static int ask(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     const char *problem = codec_problem(msg);
-    int r = client_wants_time(client);
+    int r = connection_wants(&client->connection, FEATURE_TIME);
 
     if (r < 0)
         return r;
-    return problem ? client_problem(client, problem) : query_run(client, msg, query);
+    return problem ? failure_problem(&client->failure, problem) : query_run(client, msg, query);
 }
 
 int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *given)
@@ -54,14 +54,14 @@ int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule
 
     memcpy(&schedule, given, MIN(given->size, sizeof(schedule)));
     if (!schedule.job || !schedule.job->plugin || !schedule.job->plugin[0])
-        return client_error(client, -EINVAL, CODE_USAGE, "no plugin is named");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
     memcpy(&job, schedule.job, MIN(schedule.job->size, sizeof(job)));
     if (job.flags & ~(uint32_t)WSD_SUBMIT_DURABLE || job.key || job.input_size || job.delay_usec || job.at_usec)
-        return client_error(client, -EINVAL, CODE_USAGE,
-                            "a schedule's job has no key, input, delay, time, or flags but DURABLE");
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE,
+                           "a schedule's job has no key, input, delay, time, or flags but DURABLE");
     _cleanup_(freep) char *args = pack_args(&job, &size);
     if (!args)
-        return client_error(client, -ENOMEM, CODE_IO, "out of memory");
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     struct msg msg = {.type = FRAME_SCHEDULE,
                       .schedule = {.action = SCHEDULE_ADD,
                                    .name = span_of(schedule.name),

@@ -3,11 +3,13 @@
  * text.c: names of states, ids as text, what is known of a job, errno against exit code.
  * Owns nothing. [any]
  * Does not touch a connection. */
-#include "client.h"
+#include "text.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/code.h"
 #include "config.h"
 

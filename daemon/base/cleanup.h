@@ -17,6 +17,13 @@
         take_;                                                                                                         \
     })
 
+#define SWAP(a, b)                                                                                                     \
+    do {                                                                                                               \
+        __typeof__(a) swap_ = (a);                                                                                     \
+        (a) = (b);                                                                                                     \
+        (b) = swap_;                                                                                                   \
+    } while (0)
+
 #define TAKE_FD(fd)                                                                                                    \
     ({                                                                                                                 \
         int take_ = (fd);                                                                                              \

@@ -334,6 +334,14 @@ static inline uint64_t job_charged(const struct job *job)
     return job->args_size + job->input_size + (job->more ? job->more->charged : 0);
 }
 
+/* Why a request, or its job, is refused. */
+struct refusal {
+    int code;
+    uint64_t retry_usec; /* when to try again; 0: that is not known */
+    const char *text;    /* perhaps in words */
+    char words[JOB_TEXT];
+};
+
 /* The user of a request's jobs, their time of arrival and their destination. Looked up once for an array. */
 struct job_place {
     struct user *user;

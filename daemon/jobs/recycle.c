@@ -244,13 +244,6 @@ void recycle_control(struct domain *n, const struct control *c)
 
 /* --- the change --------------------------------------------------------------------------------------------------- */
 
-#define SWAP(a, b)                                                                                                     \
-    do {                                                                                                               \
-        __typeof__(a) swap_ = (a);                                                                                     \
-        (a) = (b);                                                                                                     \
-        (b) = swap_;                                                                                                   \
-    } while (0)
-
 /* Exchanges everything that belongs to one executor; n then has the old one. */
 static void take_over(struct domain *d, struct domain *n)
 {

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "ops/configuration.h"
+#include "configuration/configuration.h"
 
 #define MOVED_MAX 1024u /* limits that may be moved at a time, of all users together */
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ops/configuration.h"
+#include "configuration/configuration.h"
 
 static char path[32];
 static int file = -1;

@@ -26,7 +26,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "frontend/peer.h"
-#include "ops/configuration.h"
+#include "configuration/configuration.h"
+#include "configuration/effects.h"
 
 #define WSD_INPUTS 256
 #define TURNS_MAX  100

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "ops/check.h"
-#include "ops/configuration.h"
+#include "configuration/check.h"
+#include "configuration/configuration.h"
 
 #define ARGS_MAX 64
 #define LINE_CUT (2048u - 1u - ESCAPE_ROOM) /* main.c's tell(): a line that was cut has at least so many bytes */

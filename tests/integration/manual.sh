@@ -193,20 +193,26 @@ def keys():
     names = {k for text in sources('client/wsctl') for k in re.findall(r'json_\w+\([^,;()]*, "([a-z][a-z0-9_]*)"', text)}
     return len(names) > 60 and missing('JSON of wsctl', names, '\n'.join(t for _, t, _ in page('wsctl.1')))
 
+def own_files():
+    """The text of the files beside main.c."""
+    text = ''
+    for name in sorted(os.listdir(SRC + '/daemon')):
+        if name.endswith(('.c', '.h')):
+            with open(SRC + '/daemon/' + name) as f:
+                text += f.read()
+    return text
+
 def ends():
-    """Exit codes of wsd, as main.c has them."""
+    """Exit codes of wsd, as the files of daemon/ itself have them."""
     with open(SRC + '/daemon/base/code.h') as f:
         number = dict(re.findall(r'(CODE_\w+) = (\d+),', f.read()))
-    with open(SRC + '/daemon/main.c') as f:
-        codes = {number[name] for name in re.findall(r'\bCODE_\w+', f.read())}
+    codes = {number[name] for name in re.findall(r'\bCODE_\w+', own_files())}
     return same('exit codes of wsd', codes, set(re.findall(r'\b(\d\d)\b', section('wsd.8', 'EXIT STATUS'))))
 
 def files():
-    """Sockets, configuration, state: where main.c and the units have them."""
+    """Sockets, configuration, state: where the files of daemon/ itself and the units have them."""
     wanted = {'/etc/wsd/wsd.conf', '/etc/wsd/wsd.conf.d/*.conf', '/etc/wsd/NAME.conf'}
-    with open(SRC + '/daemon/main.c') as f:
-        text = f.read()
-    wanted |= {s.rstrip('/') for s in re.findall(r'"(/(?:run|var)/[\w./-]+)"', text)}
+    wanted |= {s.rstrip('/') for s in re.findall(r'"(/(?:run|var)/[\w./-]+)"', own_files())}
     with open(SRC + '/packaging/systemd/wsd.service.in') as f:
         unit = f.read()
     for path in re.findall(r'/run/wsd/@name@\.\w+', unit):

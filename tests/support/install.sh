@@ -241,7 +241,7 @@ for file in {wsd,wsd-spawn}{,@}.{service,socket}; do
   check "installs $file" there "$prefix/lib/systemd/system/$file"
 done
 check "the user's pair too" there "$prefix/lib/systemd/user/wsd.socket"
-time_to_drain() { # what a stop may take is above what a drain does, as wsd asks for it: see daemon/main.c
+time_to_drain() { # what a stop may take is above what a drain does, as wsd asks for it: see daemon/drain.c
   local unit drain stop
   drain=$("$dest$prefix/sbin/wsd" --config /dev/null --print-config | sed -n 's/^drain-timeout = \([0-9]*\)000ms$/\1/p')
   for unit in "$units"/wsd{,@}.service "$dest$prefix/lib/systemd/user/wsd.service"; do

@@ -1138,9 +1138,9 @@ static const struct {
 START_TEST(room_of_a_large_output_is_kept_below_a_limit)
 {
     wsd_call_free(gather(rooms[_i].size, 1));
-    ck_assert_int_eq(client->spare_output.room >= rooms[_i].size, rooms[_i].kept);
-    ck_assert_int_eq(client->spare_output.data != NULL, rooms[_i].kept);
-    ck_assert_uint_eq(buffer_size(&client->spare_output), 0);
+    ck_assert_int_eq(client->calls.spare.room >= rooms[_i].size, rooms[_i].kept);
+    ck_assert_int_eq(client->calls.spare.data != NULL, rooms[_i].kept);
+    ck_assert_uint_eq(buffer_size(&client->calls.spare), 0);
 }
 END_TEST
 
@@ -1151,15 +1151,15 @@ START_TEST(next_large_output_lies_in_the_room_of_the_last)
     size_t size;
 
     wsd_call_free(gather(4 << 20, 1));
-    room = client->spare_output.data;
+    room = client->calls.spare.data;
     for (uint8_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         struct wsd_call *call = gather(sizes[i], (uint8_t)(7 * i));
 
         ck_assert_ptr_eq(wsd_call_output(call, &size), room);
-        ck_assert_uint_eq(client->spare_output.room, 0);
+        ck_assert_uint_eq(client->calls.spare.room, 0);
         wsd_call_free(call);
-        ck_assert_ptr_eq(client->spare_output.data, room);
-        ck_assert_uint_eq(client->spare_output.room, 4 << 20);
+        ck_assert_ptr_eq(client->calls.spare.data, room);
+        ck_assert_uint_eq(client->calls.spare.room, 4 << 20);
     }
 }
 END_TEST
@@ -1168,11 +1168,11 @@ END_TEST
 START_TEST(room_that_is_kept_grows)
 {
     wsd_call_free(gather(LARGE_OUTPUT, 1));
-    ck_assert_uint_eq(client->spare_output.room, LARGE_OUTPUT);
+    ck_assert_uint_eq(client->calls.spare.room, LARGE_OUTPUT);
     wsd_call_free(gather(3 * LARGE_OUTPUT, 2));
-    ck_assert_uint_eq(client->spare_output.room, 4 * LARGE_OUTPUT);
+    ck_assert_uint_eq(client->calls.spare.room, 4 * LARGE_OUTPUT);
     wsd_call_free(gather(LARGE_OUTPUT, 3));
-    ck_assert_uint_eq(client->spare_output.room, 4 * LARGE_OUTPUT);
+    ck_assert_uint_eq(client->calls.spare.room, 4 * LARGE_OUTPUT);
 }
 END_TEST
 
@@ -1184,12 +1184,12 @@ START_TEST(room_goes_with_a_call_that_has_no_use_for_it)
 
     wsd_call_free(gather(1 << 20, 1));
     call = gather(small_sizes[_i], 2);
-    ck_assert_uint_eq(client->spare_output.room, 1 << 20); /* it may still become large, for all that is known */
+    ck_assert_uint_eq(client->calls.spare.room, 1 << 20); /* it may still become large, for all that is known */
     wsd_call_free(call);
-    ck_assert_uint_eq(client->spare_output.room, 0);
-    ck_assert_ptr_null(client->spare_output.data);
+    ck_assert_uint_eq(client->calls.spare.room, 0);
+    ck_assert_ptr_null(client->calls.spare.data);
     wsd_call_free(gather(1 << 20, 3));
-    ck_assert_uint_eq(client->spare_output.room, 1 << 20);
+    ck_assert_uint_eq(client->calls.spare.room, 1 << 20);
 }
 END_TEST
 
@@ -1199,11 +1199,11 @@ START_TEST(small_calls_take_no_room_that_is_in_use)
     const uint8_t *room;
 
     wsd_call_free(gather(1 << 20, 1));
-    room = client->spare_output.data;
+    room = client->calls.spare.data;
     large = gather(1 << 20, 2);
     wsd_call_free(gather(5, 3));
     wsd_call_free(large);
-    ck_assert_ptr_eq(client->spare_output.data, room);
+    ck_assert_ptr_eq(client->calls.spare.data, room);
 }
 END_TEST
 
@@ -1217,7 +1217,7 @@ START_TEST(calls_at_once_share_no_room)
     size_t size;
 
     wsd_call_free(gather(1 << 20, 1));
-    room = client->spare_output.data;
+    room = client->calls.spare.data;
     for (int i = 0; i < 3; i++) {
         calls[i] = submit(&seen[i], false);
         tags[i] = peer.frame.tag;
@@ -1235,9 +1235,9 @@ START_TEST(calls_at_once_share_no_room)
     ck_assert(room && data[0] != data[1] && data[1] != data[2] && data[0] != data[2]);
     for (int i = 0; i < 3; i++) {
         wsd_call_free(calls[i]);
-        ck_assert_ptr_eq(client->spare_output.data, data[0]); /* one of them */
+        ck_assert_ptr_eq(client->calls.spare.data, data[0]); /* one of them */
     }
-    ck_assert_uint_eq(client->spare_output.room, 2 << 20);
+    ck_assert_uint_eq(client->calls.spare.room, 2 << 20);
 }
 END_TEST
 
@@ -1250,13 +1250,13 @@ START_TEST(call_that_is_freed_half_way_leaves_its_room)
     uint32_t tag;
 
     wsd_call_free(gather(1 << 20, 1));
-    room = client->spare_output.data;
+    room = client->calls.spare.data;
     call = submit(&seen, false);
     tag = peer.frame.tag;
     send_until(tag, &at, 500000, 2);
-    ck_assert_uint_eq(client->spare_output.room, 0);
+    ck_assert_uint_eq(client->calls.spare.room, 0);
     wsd_call_free(call);
-    ck_assert_ptr_eq(client->spare_output.data, room);
+    ck_assert_ptr_eq(client->calls.spare.data, room);
     peer_expect(&peer, client, FRAME_CANCEL);
     call = gather(1 << 20, 3); /* while wsd goes on with the other */
     send_until(tag, &at, 900000, 4);
@@ -1264,7 +1264,7 @@ START_TEST(call_that_is_freed_half_way_leaves_its_room)
     ck_assert_int_eq(wsd_client_process(client), 0);
     check_bytes(wsd_call_output(call, &(size_t){0}), 1 << 20, 3);
     wsd_call_free(call);
-    ck_assert_ptr_eq(client->spare_output.data, room);
+    ck_assert_ptr_eq(client->calls.spare.data, room);
 }
 END_TEST
 
@@ -1277,7 +1277,7 @@ START_TEST(held_output_waits_in_the_room)
     uint32_t tag;
 
     wsd_call_free(gather(1 << 20, 1));
-    const uint8_t *room = client->spare_output.data;
+    const uint8_t *room = client->calls.spare.data;
     held = submit(&seen, true);
     tag = peer.frame.tag;
     for (uint64_t until = 600000; until <= 1200000; until += 600000) {
@@ -1287,10 +1287,10 @@ START_TEST(held_output_waits_in_the_room)
         other = gather(1 << 20, 3);
         seen.hold = 0;
         ck_assert_int_eq(wsd_call_resume(held), 0);
-        ck_assert_ptr_eq(client->spare_output.data, room);
+        ck_assert_ptr_eq(client->calls.spare.data, room);
         check_bytes(wsd_call_output(other, &(size_t){0}), 1 << 20, 3);
         wsd_call_free(other);
-        ck_assert_ptr_eq(client->spare_output.data, room);
+        ck_assert_ptr_eq(client->calls.spare.data, room);
     }
     peer_send_done(&peer, tag, 5, 0, "");
     process_until(&seen.done, 1);
@@ -1298,7 +1298,7 @@ START_TEST(held_output_waits_in_the_room)
     check_bytes(buffer_data(&seen.output), 1200000, 2);
     buffer_deinit(&seen.output);
     wsd_call_free(held);
-    ck_assert_ptr_eq(client->spare_output.data, room);
+    ck_assert_ptr_eq(client->calls.spare.data, room);
 }
 END_TEST
 

@@ -148,9 +148,6 @@ int config_each_limit(const struct config *c, void (*each)(const char *key, cons
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
 /* Prints all of it, in the syntax of the file. Returns 0, or -ENOMEM: the output is incomplete. */
 int config_print(const struct config *c, FILE *to);
-/* Returns the settings of each trust domain; the first is for all users in no other. They point into the configuration.
- * The caller frees the array. NULL: no memory. */
-struct jobs_domain *config_domains(const struct config *c, uint32_t *ret_n);
 /* Returns the settings that only a start applies: pairs of key and value, each with its NUL. The caller frees. NULL: no
  * memory. */
 char *config_at_start(const struct config *c);
@@ -159,17 +156,3 @@ void config_each_changed(const char *started, const char *fresh, void (*each)(co
                          void *userdata);
 /* Where that key was last set. */
 struct config_origin config_origin(const struct config *c, const char *section, const char *key);
-/* Returns the description of the executors' sandbox, in the format of ring/control.h, without the memory. The caller
- * frees. NULL: no memory. */
-char *config_sandbox(const struct config *c, bool is_system);
-/* The users of a plugin; NULL: every submitter. */
-const struct access_list *config_plugin_users(const struct config *c, const char *name);
-/* Whether a plugin is on. opt_in: it is off unless the configuration turns it on. */
-bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in);
-/* Whether it has an executor of its own. */
-bool config_plugin_own(const struct config *c, const char *name);
-/* Sets in *settings what the plugin's own executor has other than its user's domain. */
-void config_plugin_share(const struct config *c, const char *name, struct jobs_domain *settings);
-/* The longest run of a job of this plugin; 0: any. *ret_of: the plugin that has it in its section, or NULL:
- * [limits]. */
-uint64_t config_plugin_max_run(const struct config *c, const char *name, const char **ret_of);

@@ -4,7 +4,7 @@
  * Owns nothing that lasts. [any]
  * Keeps: a line is taken whole or refused; what is printed reads back as the same bytes.
  * Does not know sections or keys. */
-#include "ops/syntax.h"
+#include "configuration/syntax.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include "ops/awake.h"
-#include "ops/configuration.h"
+#include "configuration/configuration.h"
+#include "configuration/effects.h"
 #include "tests/unit/suite.h"
 
 static char directory[] = "/tmp/wsd-test-configuration.XXXXXX";
@@ -837,7 +838,7 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("configuration");
-    Suite *s = suite_create("ops");
+    Suite *s = suite_create("configuration");
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_kind_of_value_is_read);

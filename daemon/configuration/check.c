@@ -4,7 +4,7 @@
  * Owns nothing. [before the loop, and in it at a reload]
  * Keeps: waits for nothing; changes nothing.
  * Does not know syntax: what is wrong by itself was refused when it was read. */
-#include "ops/check.h"
+#include "configuration/check.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "ops/configuration.h"
+#include "configuration/configuration.h"
 
 /* Checks with the rights of this process. Reports each fault with its key, and with file and line if it stands in one.
  * Without `warning`, the fault makes the next start or each job fail; with `warning`, the setting has no effect.

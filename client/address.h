@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * address.h: the way to a wsd on this machine: its socket. [any]
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/un.h>
+
+#include "failure.h"
+
+/* The socket, by the rule of wsctl(1), OPTIONS. 0 or -ENAMETOOLONG, with words. */
+int address_find(const char *given, struct sockaddr_un *ret, struct failure *failure);
+/* Returns a descriptor that does not block, or a negative errno with words. */
+int address_connect(const struct sockaddr_un *address, uint64_t deadline_usec, struct failure *failure);

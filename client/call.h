@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * call.h: jobs in flight: input out, output in, one end each. One thread a handle.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/freelist.h"
+#include "base/list.h"
+#include "connection.h"
+#include "wsd/client.h"
+
+#define CALL_ROOM        64u
+#define LARGE_OUTPUT     (256u * 1024u) /* its room is kept for the next output as large, .. */
+#define SPARE_OUTPUT_MAX (64u << 20)    /* .. if it is at most this */
+
+struct call_unit;
+
+/* What calls and arrays do not know of what they are part of. A NULL: it never has to. */
+struct call_unit_ops {
+    /* An array: the tag of the frames about this call, which it is sent for. */
+    uint32_t (*tag)(struct wsd_call *call);
+    /* The call's end is about to be told; error as for done. It is no part from then on. */
+    void (*done)(struct wsd_call *call, int error);
+    /* A batch: the same for an item of an array that is no call. */
+    void (*item_done)(struct call_unit *unit);
+    /* A batch: what the records of its jobs leave out. */
+    void (*describe)(const struct call_unit *unit, struct msg_job *ret);
+    /* A batch: why an array of it was refused, if it was itself the reason. */
+    void (*refusal)(const struct call_unit *unit, struct msg_end *refusal);
+};
+
+/* What a call may be part of: an array, a batch. */
+struct call_unit {
+    const struct call_unit_ops *ops;
+};
+
+struct wsd_call {
+    struct request request;
+    struct list link, feeding;
+    struct list stoppable; /* the list of that name of its batch */
+    struct wsd_client *client;
+    struct wsd_callbacks callbacks;
+    bool attached, detached, durable, stream, accepted, input_ended, cancelled;
+    bool held;       /* the user wants no output now */
+    bool delivering; /* the user's output callback is running */
+    bool has_job;    /* DONE has come; info is set */
+    bool ending;     /* its last output is told, and then its end */
+    bool done, freed;
+    bool large;              /* LARGE_OUTPUT or more was gathered, or waited while held */
+    bool forgotten;          /* wsd was told: END is the last frame */
+    bool quiet;              /* wsd was asked for no ACCEPTED */
+    bool leaves;             /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
+    bool left;               /* wsd knows that */
+    struct call_unit *batch; /* that it belongs to; NULL: none, or it has left it */
+    uint64_t order;          /* in that */
+    struct call_unit *array; /* it is in this one, as item `index`, and has no request of its own; NULL */
+    uint32_t index;
+    const char *args; /* one behind the other, each with its NUL: args_room, or owned */
+    size_t args_size;
+    uint32_t argc;
+    const uint8_t *input; /* the user's; what is left to send */
+    size_t input_size;
+    uint64_t input_sent, input_limit;
+    uint64_t output_received, output_taken, output_granted;
+    struct buffer output; /* gathered, or waiting while held; or: */
+    size_t small_output;  /* bytes in output_room */
+    struct wsd_job_info info;
+    char *info_texts;
+    int error, exit;
+    uint64_t retry_usec;
+    uint64_t progress_done, progress_total; /* of an item, which come before its end */
+    char *text;
+    /* What is small needs no block of its own. Not zeroed. */
+    char args_room[CALL_ROOM], texts_room[CALL_ROOM], output_room[CALL_ROOM];
+};
+
+/* The calls of a handle. */
+struct call_set {
+    struct list open;      /* struct wsd_call: all but the graves */
+    struct list feeding;   /* those with input left that the library sends by itself */
+    struct list graveyard; /* freed ones, destroyed by calls_reap() */
+    struct freelist free;
+    struct buffer spare; /* room of a large output, without bytes, until a call ends that had no use for it */
+};
+
+void calls_init(struct wsd_client *client);
+void calls_free(struct wsd_client *client); /* as the user would, each that is left */
+void calls_deinit(struct wsd_client *client);
+/* Sends input as far as windows and buffer allow. */
+void calls_pump(struct wsd_client *client);
+void calls_reap(struct wsd_client *client); /* destroys freed ones */
+/* Frees the spare room: a call had no use for it. */
+void calls_drop_spare(struct wsd_client *client);
+
+/* One that nothing is sent of yet, and that is in no list. 0, -EINVAL, -ENOMEM: said. */
+int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
+void call_destroy(struct wsd_call *call);
+
+/* What frames say of it, its own or those of its array. */
+void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id);
+void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size);
+void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job);
+void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error);
+/* Any other frame of a call. */
+void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);
+void call_lost(struct wsd_client *client, struct wsd_call *call); /* the connection is over */
+/* The words for that, and what done is told. */
+int call_say_lost(struct wsd_client *client, bool accepted, bool durable);

@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * connection.c: the connection: handshake, bytes in and out, which request a frame belongs to.
+ * Owns the socket, both buffers, descriptors on their way out, and the table of open requests. One thread a handle.
+ * Keeps: every open request is told exactly once that the connection is over. No descriptor that wsd sends stays open.
+ * SIGPIPE never comes. Nothing that wsd sends is trusted before it is checked.
+ * Does not know calls, nor what else has requests: it calls upwards through their ops only. */
+#include "connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "address.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/code.h"
+#include "base/escape.h"
+#include "config.h"
+#include "text.h"
+
+#define PROTOCOL_VERSION_MIN 1u
+#define PROTOCOL_VERSION_MAX 1u
+#define READ_SIZE            (128u * 1024u)
+#define READ_MAX             16 /* receives before the caller gets its turn again */
+#define RECONNECT_MSEC       20 /* between two tries */
+#define FEATURES                                                                                                       \
+    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER |  \
+     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
+
+/* --- what both sides know ----------------------------------------------------------------------------------------- */
+
+static const struct {
+    uint64_t feature;
+    const char *lacks;
+} lacks[] = {
+    {FEATURE_STORE, "has no durable jobs, keys and retries"},
+    {FEATURE_WHERE, "knows no filters: list all, and choose from that"},
+    {FEATURE_ARRAY, "knows no batches"},
+    {FEATURE_TIME, "has no delays, times in the queue and schedules"},
+    {FEATURE_ORDER, "knows neither jobs that run after others nor tags"},
+    {FEATURE_LIMITS, "has no limits that can be shown or moved"},
+};
+
+int connection_wants(struct connection *c, uint64_t feature)
+{
+    const char *words = "is too old for that";
+
+    if (c->features & feature)
+        return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(lacks); i++)
+        if (lacks[i].feature == feature)
+            words = lacks[i].lacks;
+    return failure_set(c->failure, -EOPNOTSUPP, CODE_PROTOCOL, "%s %s", c->daemon_version, words);
+}
+
+bool connection_takes_files(const struct connection *c)
+{
+    return c->features & FEATURE_PAYLOAD && !c->remote.tls;
+}
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+int connection_broken(struct connection *c)
+{
+    return failure_set(c->failure, c->broken, c->broken_exit, "%s", c->reason);
+}
+
+void connection_break(struct connection *c, int error, int exit, const char *format, ...)
+{
+    va_list args;
+
+    if (c->broken)
+        return;
+    char text[sizeof(c->reason)];
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    escape_text(c->reason, sizeof(c->reason), text);
+    c->broken = error;
+    c->broken_exit = exit;
+    connection_broken(c);
+    while (!list_empty(&c->open)) {
+        struct request *request = container_of(c->open.next, struct request, open);
+
+        request->ops->broken(c, request);
+    }
+    connection_broken(c); /* callbacks may have had failures of their own */
+}
+
+void connection_break_protocol(struct connection *c, const char *what, uint16_t type)
+{
+    connection_break(c, c->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd does not keep to the protocol: %s %s",
+                     what, codec_type_name(type));
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static struct request *request_find(struct connection *c, uint32_t tag)
+{
+    struct hash_link *link = hash_first(&c->requests, hash_mix(tag));
+
+    return link ? container_of(link, struct request, link) : NULL; /* the mix is one to one */
+}
+
+int request_open(struct connection *c, struct request *request)
+{
+    do
+        c->next_tag++;
+    while (c->next_tag == 0 || request_find(c, c->next_tag));
+    request->tag = c->next_tag;
+    if (hash_insert(&c->requests, &request->link, hash_mix(request->tag)) < 0)
+        return -ENOMEM;
+    request->listed = true;
+    list_push_back(&c->open, &request->open);
+    return 0;
+}
+
+void request_unlist(struct connection *c, struct request *request)
+{
+    if (request->listed)
+        hash_remove(&c->requests, &request->link);
+    request->listed = false;
+}
+
+void request_close(struct connection *c, struct request *request)
+{
+    request_unlist(c, request);
+    list_remove(&request->open);
+}
+
+/* --- frames in ---------------------------------------------------------------------------------------------------- */
+
+static void handle_welcome(struct connection *c, const struct msg_welcome *welcome)
+{
+    if (welcome->version < PROTOCOL_VERSION_MIN || welcome->version > PROTOCOL_VERSION_MAX) {
+        connection_break(c, -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd speaks protocol version %u, this library %u to %u",
+                         welcome->version, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION_MAX);
+        return;
+    }
+    c->welcomed = true;
+    c->window = welcome->window;
+    c->features = welcome->features & FEATURES;
+    escape_text(c->daemon_version, sizeof(c->daemon_version), (const char *)welcome->program.data);
+}
+
+/* Frames about the connection itself. */
+static void handle_connection(struct connection *c, const struct msg *msg)
+{
+    if (msg->type == FRAME_WELCOME && !c->welcomed) {
+        handle_welcome(c, &msg->welcome);
+    } else if (msg->type == FRAME_ERROR) {
+        int error = error_of_exit(msg->error.code), exit = exit_of_error(error);
+
+        if (error == -EPROTO)
+            error = -EPROTONOSUPPORT; /* in the handshake: nothing in common */
+        connection_break(c, c->welcomed ? -ECONNRESET : error, exit, "%s",
+                         msg->error.text.size ? msg->error.text.data : "wsd closed the connection");
+    } else if (msg->type != FRAME_GOODBYE || !c->welcomed) {
+        connection_break_protocol(c, "unexpected", msg->type);
+    }
+    c->leaving |= msg->type == FRAME_GOODBYE;
+    /* GOODBYE: open calls end as ever, new ones are refused by wsd with its own words. */
+}
+
+static void handle_frame(struct connection *c, const struct frame *frame)
+{
+    struct request *request;
+    struct msg msg;
+
+    if (codec_decode(c->codec, frame, &msg) != 0) {
+        connection_break(c, c->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd does not keep to the protocol: %s",
+                         codec_strerror(c->codec));
+        return;
+    }
+    if (frame->tag == 0 || !c->welcomed) {
+        handle_connection(c, &msg);
+        return;
+    }
+    request = request_find(c, frame->tag);
+    if (request)
+        request->ops->frame(c, request, frame, &msg);
+    else
+        c->ops->stray(c, frame->tag, &msg);
+}
+
+/* We are inside a callback that still looks at a frame: leave its storage alone and go on with a copy of the rest. */
+static int pin_storage(struct connection *c)
+{
+    struct pin *pin = malloc(sizeof(*pin));
+    struct codec *codec = NULL;
+    struct buffer rest = {0};
+
+    if (!pin || codec_new(&codec) < 0 || buffer_put(&rest, c->in.data + c->in.start, buffer_size(&c->in)) < 0) {
+        free(pin);
+        codec_free(codec);
+        buffer_deinit(&rest);
+        connection_break(c, -ECONNRESET, CODE_IO, "out of memory");
+        return c->broken;
+    }
+    *pin = (struct pin){.next = c->pins, .in = c->in, .codec = c->codec};
+    c->pins = pin;
+    c->in = rest;
+    c->codec = codec;
+    c->busy = false;
+    return 0;
+}
+
+static void unpin(struct connection *c, struct pin *until)
+{
+    while (c->pins != until) {
+        struct pin *pin = c->pins;
+
+        c->pins = pin->next;
+        buffer_deinit(&pin->in);
+        codec_free(pin->codec);
+        free(pin);
+    }
+}
+
+static void process_frames(struct connection *c)
+{
+    while (!c->broken && buffer_size(&c->in) > 0) {
+        struct frame frame;
+        size_t size = 0;
+        int r = frame_parse(buffer_data(&c->in), buffer_size(&c->in), &frame, &size);
+
+        if (r == FRAME_MORE)
+            return;
+        if (r == 0) {
+            struct pin *mark = c->pins;
+
+            /* Taken out first, so that a callback that processes the connection finds the next frame. The bytes stay in
+             * place until the next receive, and that pins them. */
+            buffer_drop(&c->in, size);
+            c->busy = true;
+            c->n_frames++;
+            handle_frame(c, &frame);
+            c->busy = false;
+            unpin(c, mark);
+        } else if (r == FRAME_E_VERSION) {
+            connection_break(c, c->welcomed ? -ECONNRESET : -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd: %s",
+                             frame_strerror(r));
+        } else {
+            connection_break(c, c->welcomed ? -ECONNRESET : -EPROTO, CODE_PROTOCOL, "wsd: %s", frame_strerror(r));
+        }
+    }
+}
+
+/* --- bytes in ----------------------------------------------------------------------------------------------------- */
+
+/* Those of a lane that was asked for. */
+static void keep_received(struct connection *c, struct msghdr *header)
+{
+    for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg; cmsg = CMSG_NXTHDR(header, cmsg)) {
+        if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = 0; at + sizeof(int) <= cmsg->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(cmsg) + at, sizeof(fd));
+            if (c->n_received < 2)
+                c->received[c->n_received++] = fd;
+            else
+                close_fd(fd);
+        }
+    }
+}
+
+static ssize_t receive_with_fds(struct connection *c, void *room)
+{
+    union {
+        char bytes[CMSG_SPACE(8 * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {.iov_base = room, .iov_len = READ_SIZE};
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(c->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n > 0)
+        keep_received(c, &header);
+    return n;
+}
+
+/* wsd has no descriptors for us but those of a lane; what comes all the same the kernel closes. */
+static ssize_t receive_bytes(struct connection *c, void *room)
+{
+    if (c->remote.tls)
+        return c->remote.ops->recv(c->remote.tls, room, READ_SIZE);
+    return c->awaits_fds ? receive_with_fds(c, room) : recv(c->fd, room, READ_SIZE, MSG_DONTWAIT);
+}
+
+/* One receive. Returns the bytes, 0 where there are none now; breaks the connection at its end. */
+static size_t receive_once(struct connection *c)
+{
+    uint8_t *room = buffer_reserve(&c->in, READ_SIZE);
+    ssize_t n;
+
+    if (!room) {
+        connection_break(c, -ECONNRESET, CODE_IO, "out of memory");
+        return 0;
+    }
+    n = receive_bytes(c, room);
+    if (n > 0) {
+        buffer_commit(&c->in, (size_t)n);
+        return (size_t)n;
+    }
+    if (n < 0 && (errno == EAGAIN || errno == EINTR) && !c->send_failed)
+        return 0;
+    if (n < 0 && c->remote.tls && (errno == EACCES || errno == EPROTO))
+        connection_break(c, c->welcomed ? -ECONNRESET : -errno, errno == EACCES ? CODE_DENIED : CODE_PROTOCOL,
+                         "connection to wsd: %s", c->remote.ops->error(c->remote.tls));
+    else if (n < 0 && errno != EAGAIN && errno != ECONNRESET && errno != EINTR)
+        connection_break(c, -ECONNRESET, CODE_NO_DAEMON, "connection to wsd: %s", strerror(errno));
+    else
+        connection_break(c, -ECONNRESET, CODE_NO_DAEMON, "wsd closed the connection");
+    return 0;
+}
+
+/* For a call inside a callback: first handles the frames that were received together with the callback's own, since no
+ * event would report them. Returns whether there were any. */
+static bool process_rest(struct connection *c)
+{
+    uint64_t before = c->n_frames;
+
+    if (!c->busy)
+        return false;
+    if (pin_storage(c) == 0)
+        process_frames(c);
+    return c->broken || c->n_frames != before;
+}
+
+static void receive(struct connection *c)
+{
+    for (int i = 0; i < READ_MAX && !c->broken; i++) {
+        size_t n;
+
+        if (c->busy && pin_storage(c) < 0)
+            return;
+        n = receive_once(c);
+        process_frames(c);
+        if (n < READ_SIZE)
+            return;
+    }
+}
+
+/* --- bytes out ---------------------------------------------------------------------------------------------------- */
+
+int connection_failed(struct connection *c, int error)
+{
+    return c->broken ? failure_set(c->failure, -ECONNRESET, c->broken_exit, "%s", c->reason)
+                     : failure_set(c->failure, error, exit_of_error(error), "%s", strerror(-error));
+}
+
+int connection_send(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
+{
+    int r = list_empty(&c->gathered) ? 0 : c->ops->gathered(c);
+
+    return r < 0 ? r : connection_put(c, msg, tag, body, body_size);
+}
+
+int connection_put(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
+{
+    size_t size = codec_room(msg);
+    uint8_t *room;
+
+    if (c->broken)
+        return c->broken;
+    room = buffer_reserve(&c->out, size + body_size);
+    if (!room)
+        return -ENOMEM;
+    size = codec_encode(msg, tag, body_size, room, size);
+    if (size == 0)
+        return -EINVAL;
+    if (body_size > 0)
+        memcpy(room + size, body, body_size);
+    buffer_commit(&c->out, size + body_size);
+    return 0;
+}
+
+static void drop_opened(struct connection *c)
+{
+    close_fd(c->opened[0].fd);
+    c->n_opened--;
+    memmove(c->opened, c->opened + 1, c->n_opened * sizeof(c->opened[0]));
+}
+
+/* With the first of opened. */
+static ssize_t send_with_fd(struct connection *c, const void *data, size_t size)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
+    ssize_t n;
+
+    cmsg->cmsg_level = SOL_SOCKET;
+    cmsg->cmsg_type = SCM_RIGHTS;
+    cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(cmsg), &c->opened[0].fd, sizeof(int));
+    n = sendmsg(c->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0)
+        drop_opened(c);
+    return n;
+}
+
+/* One send: up to the frame of the next descriptor, or beginning with it and up to the one after. */
+static ssize_t send_once(struct connection *c)
+{
+    const uint8_t *data = buffer_data(&c->out);
+    size_t size = buffer_size(&c->out), next;
+    bool attach = c->n_opened > 0 && c->opened[0].at == c->sent;
+
+    if (c->remote.tls)
+        return c->remote.ops->send(c->remote.tls, data, size);
+    next = attach ? 1 : 0;
+    if (next < c->n_opened)
+        size = MIN(size, (size_t)(c->opened[next].at - c->sent));
+    return attach ? send_with_fd(c, data, size) : send(c->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void flush(struct connection *c)
+{
+    while (!c->broken && !c->send_failed && buffer_size(&c->out) > 0) {
+        ssize_t n = send_once(c);
+
+        if (n > 0) {
+            c->sent += (uint64_t)n;
+            buffer_drop(&c->out, (size_t)n);
+        } else if (errno == EAGAIN || errno == ETOOMANYREFS) {
+            return; /* ETOOMANYREFS: descriptors in flight; they get fewer */
+        } else if (errno != EINTR) {
+            /* wsd may have said why before it closed: that is read first, and its end ends the connection. */
+            c->send_failed = true;
+        }
+    }
+    if (buffer_size(&c->out) == 0)
+        c->n_answers = 0;
+}
+
+int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag, int fd)
+{
+    uint64_t at;
+    int r;
+
+    if (c->n_opened == OPENED_MAX)
+        flush(c);
+    if (c->n_opened == OPENED_MAX) {
+        close_fd(fd);
+        return -EAGAIN;
+    }
+    r = c->ops->gathered(c);
+    at = c->sent + buffer_size(&c->out);
+    r = r < 0 ? r : connection_put(c, msg, tag, NULL, 0);
+    if (r < 0)
+        close_fd(fd);
+    else
+        c->opened[c->n_opened++] = (struct opened){.at = at, .fd = fd};
+    return r;
+}
+
+void connection_send_early(struct connection *c)
+{
+    c->ops->gathered(c); /* if either fails, the next turn repeats it, and reports it */
+    flush(c);
+}
+
+static void flush_and_pump(struct connection *c)
+{
+    for (;;) {
+        flush(c);
+        if (buffer_size(&c->out) > 0)
+            return;          /* the socket is full */
+        c->ops->gathered(c); /* no memory now: the next turn repeats it */
+        c->ops->room(c);
+        if (buffer_size(&c->out) == 0)
+            return;
+    }
+}
+
+/* --- the event loop's calls --------------------------------------------------------------------------------------- */
+
+short connection_events(const struct connection *c)
+{
+    bool writes = ((buffer_size(&c->out) > 0 || !list_empty(&c->gathered)) && !c->send_failed) ||
+                  (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls));
+
+    return (short)(POLLIN | (writes ? POLLOUT : 0));
+}
+
+int connection_process(struct connection *c)
+{
+    if (!c->broken) {
+        flush_and_pump(c);
+        receive(c);
+        flush_and_pump(c);
+        if (c->send_failed && !c->broken)
+            receive(c);
+        connection_reap(c);
+    }
+    return c->broken ? connection_broken(c) : 0;
+}
+
+int connection_flush(struct connection *c)
+{
+    if (!c->broken) {
+        flush_and_pump(c); /* where it fails, the descriptor is readable */
+        connection_reap(c);
+    }
+    return c->broken ? connection_broken(c) : 0;
+}
+
+uint64_t connection_deadline(uint64_t timeout_usec)
+{
+    if (timeout_usec == UINT64_MAX)
+        return UINT64_MAX;
+    uint64_t now = clock_monotonic_usec();
+
+    return timeout_usec > UINT64_MAX - now ? UINT64_MAX : now + timeout_usec;
+}
+
+int connection_step(struct connection *c, uint64_t deadline_usec)
+{
+    struct pollfd poll_fd = {.fd = c->fd};
+    struct timespec timeout = {0};
+    int r;
+
+    if (c->broken)
+        return connection_broken(c);
+    if (process_rest(c))
+        return c->broken ? connection_broken(c) : 0;
+    flush_and_pump(c);
+    poll_fd.events = connection_events(c);
+    if (deadline_usec != UINT64_MAX) {
+        uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 0;
+
+        timeout = (struct timespec){.tv_sec = (time_t)(left / 1000000u), .tv_nsec = (long)(left % 1000000u) * 1000};
+    }
+    r = ppoll(&poll_fd, 1, deadline_usec == UINT64_MAX ? NULL : &timeout, NULL);
+    if (r < 0)
+        return errno == EINTR ? 0 : failure_set(c->failure, -errno, CODE_IO, "poll: %s", strerror(errno));
+    if (r == 0)
+        return failure_set(c->failure, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
+    if (poll_fd.revents & ~POLLOUT || (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls)))
+        receive(c);
+    flush_and_pump(c);
+    if (c->send_failed)
+        receive(c);
+    connection_reap(c);
+    return c->broken ? connection_broken(c) : 0;
+}
+
+void connection_reap(struct connection *c)
+{
+    if (c->depth == 0 && !c->busy)
+        c->ops->reap(c);
+}
+
+/* --- beginning and end -------------------------------------------------------------------------------------------- */
+
+static int send_hello(struct connection *c)
+{
+    struct msg msg = {.type = FRAME_HELLO,
+                      .hello = {
+                          .version_min = PROTOCOL_VERSION_MIN,
+                          .version_max = PROTOCOL_VERSION_MAX,
+                          .features = c->remote.tls ? FEATURES & ~(uint64_t)(FEATURE_LANE | FEATURE_PAYLOAD) : FEATURES,
+                          .directory = {.data = c->directory},
+                          .window = OUTPUT_WINDOW,
+                      }};
+    char program[64];
+    int n = snprintf(program, sizeof(program), "%.40s libwsclient/%s", program_invocation_short_name, WSD_VERSION);
+
+    c->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (c->remote.tls) /* nothing here is anything there */
+        c->directory[0] = 0;
+    else if (!getcwd(c->directory, sizeof(c->directory)) || c->directory[0] != '/')
+        c->directory[0] = 0; /* removed, unreachable or too long: wsd gets no name for it, files open all the same */
+    msg.hello.directory.size = strlen(c->directory);
+    msg.hello.program = (struct span){.data = program, .size = (size_t)MIN(n, (int)sizeof(program) - 1)};
+    return connection_send(c, &msg, 0, NULL, 0);
+}
+
+/* No half-open one is ever used. */
+void connection_fail(struct connection *c, int error)
+{
+    c->broken = error;
+    c->broken_exit = c->failure->exit;
+    memcpy(c->reason, c->failure->text, sizeof(c->reason));
+}
+
+/* Where wsd is. 0 or a negative errno, said. */
+static int connect_to(struct connection *c, uint64_t deadline_usec)
+{
+    int r = c->remote.there ? remote_connect(&c->remote, deadline_usec, c->failure)
+                            : address_connect(&c->address, deadline_usec, c->failure);
+
+    if (r < 0)
+        return r;
+    c->fd = r;
+    return 0;
+}
+
+int connection_connect(struct connection *c, uint64_t deadline_usec)
+{
+    int r = connect_to(c, deadline_usec);
+
+    if (r == 0 && (r = send_hello(c)) < 0)
+        failure_set(c->failure, r, CODE_IO, "%s", strerror(-r));
+    while (r == 0 && !c->welcomed)
+        r = connection_step(c, deadline_usec);
+    if (r == -ETIMEDOUT)
+        c->failure->exit = CODE_NO_DAEMON;
+    if (r < 0 && !c->broken)
+        connection_fail(c, r);
+    return r;
+}
+
+/* What is of the handle stays. */
+static void disconnect(struct connection *c)
+{
+    c->ops->gone(c);
+    while (c->n_received > 0)
+        close_fd(c->received[--c->n_received]);
+    while (c->n_opened > 0)
+        drop_opened(c);
+    unpin(c, NULL);
+    buffer_deinit(&c->in);
+    buffer_deinit(&c->out);
+    remote_disconnect(&c->remote);
+    c->directory_fd = close_fd(c->directory_fd);
+    c->fd = close_fd(c->fd);
+}
+
+int connection_reconnect(struct connection *c, uint64_t deadline_usec)
+{
+    int r;
+
+    if (!c->broken)
+        return 0;
+    if (c->depth > 0 || c->busy)
+        return failure_set(c->failure, -EDEADLK, CODE_USAGE,
+                           "a callback of this handle is under way: reconnect when it has returned");
+    for (;;) {
+        disconnect(c);
+        c->n_lost++;
+        c->welcomed = c->send_failed = c->leaving = false;
+        c->broken = 0;
+        c->sent = c->features = 0;
+        c->n_answers = 0;
+        r = connection_connect(c, deadline_usec);
+        if ((r != -ECONNREFUSED && r != -ENOENT && r != -ECONNRESET) || clock_monotonic_usec() >= deadline_usec)
+            return r;
+        poll(NULL, 0, RECONNECT_MSEC); /* wsd is not there again yet */
+    }
+}
+
+int connection_init(struct connection *c, const struct connection_ops *ops, struct failure *failure)
+{
+    c->ops = ops;
+    c->failure = failure;
+    c->fd = c->directory_fd = -1;
+    list_init(&c->open);
+    list_init(&c->gathered);
+    return codec_new(&c->codec);
+}
+
+void connection_close(struct connection *c)
+{
+    if (!c->broken && c->welcomed) /* what was asked for last, such as a cancel */
+        connection_send_early(c);
+    connection_break(c, -ECONNRESET, CODE_NO_DAEMON, "the connection was closed");
+}
+
+void connection_deinit(struct connection *c)
+{
+    disconnect(c);
+    remote_deinit(&c->remote);
+    hash_deinit(&c->requests);
+    codec_free(c->codec);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plain.c: wsd_client_submit(): calls of one description that nothing else comes between are gathered.
+ * Owns that description. One thread a handle.
+ * Keeps: what a plain call may not have, or has too much of, goes by itself. */
+#include "plain.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/code.h"
+#include "client.h"
+#include "submit.h"
+
+void plain_forget(struct wsd_client *client)
+{
+    free(TAKE(client->plain.texts));
+}
+
+static bool same_text(const char *text, struct span span)
+{
+    return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
+}
+
+/* Whether the description has only what a plain call may have. */
+static bool is_plain(const struct wsd_submit *s)
+{
+    bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
+    bool promised = (s->key && s->key[0]) || s->retries || s->retry_on || s->retry_usec;
+    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
+
+    return s->plugin && s->plugin[0] && !placed && !promised && !timed && !s->n_after && !s->n_after_any && !s->n_tags;
+}
+
+static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
+{
+    struct gathering *g = &client->plain.gathering;
+    struct wsd_submit common = {.plugin = submit->plugin,
+                                .function = submit->function,
+                                .timeout_usec = submit->timeout_usec,
+                                .priority = submit->priority,
+                                .flags = submit->flags};
+    bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
+    const struct msg_submit *m = &g->submit.submit;
+    char tags[CODEC_TAGS_MAX], *texts;
+    int r;
+
+    if (client->plain.texts && same_text(submit->plugin, m->plugin) && same_text(submit->function, m->function) &&
+        m->timeout_usec == submit->timeout_usec && m->priority == submit->priority &&
+        !(m->flags & SUBMIT_DETACH) == !detached && g->leaves == leaves)
+        return 0;
+    r = arrays_send(client);
+    if (r < 0)
+        return connection_failed(&client->connection, r);
+    free(TAKE(client->plain.texts));
+    r = gathering_describe(g, client, &common, tags);
+    if (r < 0)
+        return r;
+    texts = malloc(m->plugin.size + m->function.size + 1);
+    if (!texts)
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    memcpy(texts, m->plugin.data, m->plugin.size);
+    if (m->function.size)
+        memcpy(texts + m->plugin.size, m->function.data, m->function.size);
+    g->submit.submit.plugin.data = client->plain.texts = texts;
+    g->submit.submit.function.data = texts + m->plugin.size;
+    g->submit.submit.tags.data = "";
+    return 0;
+}
+
+/* With others, if it is similar enough to them. 1: it is not, or wsd knows no arrays. Else 0 or an error, said. */
+static int submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
+                        const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+{
+    int r;
+
+    if (client->connection.broken ||
+        (client->connection.features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
+        !is_plain(submit))
+        return 1;
+    r = describe_plain(client, submit);
+    if (r < 0)
+        return r;
+    return array_holds(&client->plain.gathering, submit)
+               ? array_submit(client, &client->plain.gathering, submit, callbacks, ret_call)
+               : 1;
+}
+
+int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
+                      struct wsd_call **ret_call)
+{
+    const struct wsd_submit *submit = given;
+    struct wsd_submit whole;
+
+    if (given->size < sizeof(whole)) { /* of a program that was built with less */
+        memset(&whole, 0, sizeof(whole));
+        submit = memcpy(&whole, given, given->size);
+    }
+    int r = submit_plain(client, submit, callbacks, ret_call);
+    return r > 0 ? submit_alone(client, submit, callbacks, NULL, 0, ret_call) : r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plain.h: gathers the calls of wsd_client_submit() that nothing else comes between. One thread a handle.
+ */
+#pragma once
+
+#include "array.h"
+
+struct plain {
+    struct gathering gathering;
+    char *texts; /* that it points to; NULL: nothing was submitted on this connection */
+};
+
+/* The connection is over: nothing is gathered. */
+void plain_forget(struct wsd_client *client);

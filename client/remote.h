@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * remote.h: the way to a wsd on another machine: TCP, and TLS over it. One thread a handle.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "failure.h"
+#include "tls/tls.h"
+#include "wsd/client.h"
+
+struct remote_wsd {
+    bool there;                /* wsd is on another machine */
+    struct wsd_tls place;      /* where; its texts are owned. NULL: by the environment */
+    const struct tls_ops *ops; /* NULL until remote_connect() */
+    struct tls_context *context;
+    struct tls *tls; /* the connection; NULL: there is none */
+};
+
+/* It is the way from now on. Copies the texts. 0 or -ENOMEM. */
+int remote_init(struct remote_wsd *r, const struct wsd_tls *tls);
+void remote_deinit(struct remote_wsd *r);
+/* Returns a descriptor, or a negative errno with words. The handshake comes with the first bytes. */
+int remote_connect(struct remote_wsd *r, uint64_t deadline_usec, struct failure *failure);
+/* The descriptor is the caller's to close. */
+void remote_disconnect(struct remote_wsd *r);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * submit.c: makes calls: SUBMIT of a job by itself, the description of others, and AWAIT.
+ * Owns nothing: a call that was begun is its own (call.c). One thread a handle.
+ * Keeps: what is above a limit, or unknown to this wsd, is refused here, in words. */
+#include "submit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "base/code.h"
+#include "client.h"
+
+/* The arguments one behind the other. */
+static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
+{
+    size_t size = 0, at = 0;
+    char *args;
+
+    for (size_t i = 0; i < submit->n_args; i++)
+        size += strlen(submit->args[i]) + 1;
+    args = size > sizeof(call->args_room) ? malloc(size) : call->args_room;
+    if (!args)
+        return -ENOMEM;
+    for (size_t i = 0; i < submit->n_args; i++) {
+        size_t n = strlen(submit->args[i]) + 1;
+
+        memcpy(args + at, submit->args[i], n);
+        at += n;
+    }
+    call->args = args;
+    call->args_size = size;
+    call->argc = (uint32_t)MIN(submit->n_args, UINT32_MAX);
+    return 0;
+}
+
+/* One behind the other, with commas. 0 or -EINVAL. */
+static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS_MAX])
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < submit->n_tags; i++) {
+        size_t n = strlen(submit->tags[i]);
+
+        if (i == CODEC_TAGS || !codec_is_tag(submit->tags[i], n))
+            return -EINVAL;
+        if (i)
+            ret[at++] = ',';
+        memcpy(ret + at, submit->tags[i], n);
+        at += n;
+    }
+    ret[at] = 0;
+    return 0;
+}
+
+/* Says which limit is exceeded. */
+int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
+                   struct msg *ret)
+{
+    const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
+                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
+    bool brief = call->client->connection.features & FEATURE_BRIEF;
+    bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
+    bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
+    bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
+    bool by_file = submit->flags & WSD_SUBMIT_FILE;
+    bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
+    const char *problem;
+    int r = 0;
+
+    if (pack_tags(submit, tags) < 0)
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "tags: at most %u, each of 1 to %u letters, digits, dots, underscores, hyphens", CODEC_TAGS,
+                           CODEC_TAG_MAX - 1);
+    if (!submit->plugin || !submit->plugin[0])
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
+    if (submit->flags & ~flags)
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "unknown flags");
+    if (call->leaves && (!call->detached || call->stream))
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_LEAVE goes with WSD_SUBMIT_DETACH, and not with STREAM");
+    if (part && (submit->input || submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE)))
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_FILE and ARENA go without input, STREAM and DURABLE");
+    if ((in_arena && !submit->arena) || (by_file && submit->arena) || (submit->output_size && !submit->arena))
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_ARENA and output_size go with an arena, WSD_SUBMIT_FILE does not");
+    if (submit->arena && submit->arena->client != call->client)
+        return failure_set(&call->client->failure, -EAGAIN, CODE_BUSY,
+                           "wsd has this arena no more, or had it from another connection: make a new one");
+    if (by_file && !connection_takes_files(&call->client->connection))
+        return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
+                           "%s takes no files as input over this connection: send the bytes",
+                           call->client->connection.daemon_version);
+    *ret = (struct msg){
+        .type = FRAME_SUBMIT,
+        .submit = {
+            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
+            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
+            .args = {.data = call->args, .size = call->args_size},
+            .argc = call->argc,
+            .timeout_usec = submit->timeout_usec,
+            .priority = submit->priority,
+            .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
+                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
+                     (brief && call->quiet ? SUBMIT_QUIET : 0u),
+            .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
+            .retries = submit->retries,
+            .retry_on = submit->retry_on,
+            .retry_usec = submit->retry_usec,
+            .delay_usec = submit->delay_usec,
+            .at_usec = submit->at_usec,
+            .queue_usec = submit->queue_usec,
+            .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
+            .after_any = {.data = (const char *)submit->after_any,
+                          .size = submit->n_after_any * sizeof(*submit->after_any)},
+            .tags = {.data = tags, .size = strlen(tags)},
+            .input_from = by_file    ? INPUT_FILE
+                          : in_arena ? INPUT_ARENA
+                                     : INPUT_BODY,
+            .input_offset = part ? submit->input_offset : 0,
+            .input_size = part ? submit->input_size : 0,
+            .arena = submit->arena ? submit->arena->request.tag : 0,
+            .output_offset = submit->arena ? submit->output_offset : 0,
+            .output_size = submit->output_size,
+        }};
+    problem = codec_problem(ret);
+    if (problem)
+        return failure_problem(&call->client->failure, problem);
+    if (promised)
+        r = connection_wants(&call->client->connection, FEATURE_STORE);
+    if (r == 0 && timed)
+        r = connection_wants(&call->client->connection, FEATURE_TIME);
+    return r == 0 && ordered ? connection_wants(&call->client->connection, FEATURE_ORDER) : r;
+}
+
+/* SUBMIT with the descriptor of a file. */
+static int send_file(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
+{
+    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
+
+    call->input_ended = true;
+    if (call->leaves && call->client->connection.features & FEATURE_BRIEF)
+        msg->submit.flags |= SUBMIT_LEFT;
+    call->left = msg->submit.flags & SUBMIT_LEFT;
+    return fd < 0 ? -errno : connection_send_fd(&call->client->connection, msg, call->request.tag, fd);
+}
+
+/* SUBMIT with as much input as goes into one frame and the window. */
+static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
+{
+    struct wsd_client *client = call->client;
+    size_t size = submit->flags & WSD_SUBMIT_ARENA ? 0 : submit->input_size, body = MIN(size, call->input_limit);
+    int r;
+
+    /* The flag takes a byte or two: count with it. */
+    msg->submit.flags |= SUBMIT_MORE;
+    body = MIN(body, MIN(FRAME_MAX - codec_room(msg), FRAME_BODY_CHUNK));
+    if (!call->stream && body == size)
+        msg->submit.flags &= ~(uint32_t)SUBMIT_MORE;
+    if (call->leaves && client->connection.features & FEATURE_BRIEF && !(msg->submit.flags & SUBMIT_MORE))
+        msg->submit.flags |= SUBMIT_LEFT;
+    call->left = msg->submit.flags & SUBMIT_LEFT;
+    if (submit->arena && msg->submit.flags & SUBMIT_MORE)
+        return -EMSGSIZE; /* it is to lie in the arena, too */
+    r = connection_send(&client->connection, msg, call->request.tag, submit->input, body);
+    if (r < 0)
+        return r;
+    call->input_sent = body;
+    call->input_ended = !(msg->submit.flags & SUBMIT_MORE);
+    call->input_size = size - body;
+    if (call->input_size > 0) {
+        call->input = (const uint8_t *)submit->input + body;
+        list_push_back(&client->calls.feeding, &call->feeding);
+    }
+    return 0;
+}
+
+static int call_start(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
+{
+    int r = request_open(&call->client->connection, &call->request);
+
+    if (r < 0)
+        return r;
+    if (submit)
+        return submit->flags & WSD_SUBMIT_FILE ? send_file(call, submit, msg) : send_submit(call, submit, msg);
+    return connection_send(&call->client->connection, msg, call->request.tag, NULL, 0);
+}
+
+static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg,
+                     struct wsd_call **ret_call)
+{
+    struct wsd_client *client = call->client;
+    int r = client->connection.broken ? -ECONNRESET : call_start(call, submit, msg);
+
+    if (r < 0) {
+        call_destroy(call);
+        return connection_failed(&client->connection, r);
+    }
+    list_push_back(&client->calls.open, &call->link);
+    if (ret_call)
+        *ret_call = call;
+    return 0;
+}
+
+int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                   struct wsd_call **ret_call)
+{
+    struct wsd_call *call;
+    int r = call_new(client, callbacks, &call);
+
+    if (r < 0)
+        return r;
+    if (pack_args(submit, call) < 0) {
+        call_destroy(call);
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    }
+    call->durable = submit->flags & WSD_SUBMIT_DURABLE;
+    call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
+    call->stream = submit->flags & WSD_SUBMIT_STREAM;
+    call->leaves = submit->flags & WSD_SUBMIT_LEAVE;
+    call->quiet = !call->callbacks.accepted && !call->detached && client->connection.features & FEATURE_BRIEF;
+    call->accepted = call->quiet; /* for all that is known */
+    *ret_call = call;
+    return 0;
+}
+
+int submit_alone(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                 struct call_unit *batch, uint32_t batch_tag, struct wsd_call **ret_call)
+{
+    char tags[CODEC_TAGS_MAX];
+    struct wsd_call *call;
+    struct msg msg;
+    int r = submit_prepare(client, submit, callbacks, &call);
+
+    if (r < 0)
+        return r;
+    call->batch = batch;
+    r = submit_message(submit, call, tags, &msg);
+    if (r < 0) {
+        call_destroy(call);
+        return r;
+    }
+    msg.submit.batch = batch_tag;
+    return call_make(call, submit, &msg, ret_call);
+}
+
+int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
+                      struct wsd_call **ret_call)
+{
+    struct msg msg = {.type = FRAME_AWAIT, .id = {.has_id = true}};
+    struct wsd_call *call;
+    int r = call_new(client, callbacks, &call);
+
+    if (r < 0)
+        return r;
+    call->attached = call->input_ended = true;
+    call->info.id = *id;
+    memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
+    if (call->callbacks.progress && client->connection.features & FEATURE_WHERE)
+        msg.id.flags = SUBMIT_PROGRESS;
+    return call_make(call, NULL, &msg, ret_call);
+}
