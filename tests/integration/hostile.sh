@@ -41,7 +41,7 @@ alive() { # PID...
 ATTACKS=22 # lines of hostile:attack
 OWNERS=5   # lines of hostile:async
 
-refused() { # WHO-PID COMMAND...: an attack on that process, by a job that the command submits
+attack_is_refused() { # WHO-PID COMMAND...: an attack on that process, by a job that the command submits
   local pid=$1 address
   shift
   address=$(address_in "$pid")
@@ -92,10 +92,10 @@ background sleep 1000
 stranger=$BACKGROUND_PID
 check "a client waits" wait_until sh -c "'$WSCTL' --json list | grep -q '\"running\"'"
 
-check "its wsd is out of reach" refused "$WSD_PID" wsctl submit
-check "an executor of another wsd is out of reach" refused "$other_executor" wsctl submit
-check "its client is out of reach" refused "$client" wsctl submit
-check "any process of the user is out of reach" refused "$stranger" wsctl submit
+check "its wsd is out of reach" attack_is_refused "$WSD_PID" wsctl submit
+check "an executor of another wsd is out of reach" attack_is_refused "$other_executor" wsctl submit
+check "its client is out of reach" attack_is_refused "$client" wsctl submit
+check "any process of the user is out of reach" attack_is_refused "$stranger" wsctl submit
 # The leak checker of an executor that was built with AddressSanitizer needs these two.
 excepted='^$'
 [[ ${WSD_SANITIZE:-} != *address* ]] || excepted='^ptrace |^dumpable '
@@ -169,7 +169,7 @@ WSD_PID=$other_wsd WSD_SOCKET=$other_socket WSD_LOG=$WORK/wsd-1/log stop_wsd
 attacked_at() { # VERSION
   local wsd
   wsd=$(pgrep -P "$WSD_PID" -x wsd)
-  refused "$wsd" wsctl submit && calls_refused wsctl submit && WSD_PID=$wsd smuggled wsctl submit
+  attack_is_refused "$wsd" wsctl submit && calls_refused wsctl submit && WSD_PID=$wsd smuggled wsctl submit
 }
 if can_inject; then
   for version in 0 2 3 4 5; do
@@ -231,9 +231,9 @@ client=$(pgrep -n -u $ALICE -x wsctl)
 alices=$(as $ALICE "$CTL" submit hostile:whoami)
 bobs=$(as $BOB "$CTL" submit hostile:whoami)
 check "alice and bob have an executor each" test "$alices" != "$bobs"
-check "bob's jobs do not reach wsd" refused "$WSD_PID" as $BOB "$CTL" submit
-check "bob's jobs do not reach alice's executor" refused "$alices" as $BOB "$CTL" submit
-check "bob's jobs do not reach alice's client" refused "$client" as $BOB "$CTL" submit
+check "bob's jobs do not reach wsd" attack_is_refused "$WSD_PID" as $BOB "$CTL" submit
+check "bob's jobs do not reach alice's executor" attack_is_refused "$alices" as $BOB "$CTL" submit
+check "bob's jobs do not reach alice's client" attack_is_refused "$client" as $BOB "$CTL" submit
 check "calls that are nobody's business are refused there" calls_refused as $BOB "$CTL" submit
 nudges_refused() {
   as $BOB "$CTL" submit hostile:nudge "$WSD_PID" >"$WORK/nudge" || return 1

@@ -38,7 +38,10 @@ replaced() {
   local before n
   before=$(wc -l <"$WSD_LOG")
   expect_exit 0 wsctl submit "leaves:$1" "${@:3}" || return 1
-  wait_until is_replaced "$before" "$2" || { cat "$WORK/since" "$WORK/state.now"; return 1; }
+  wait_until is_replaced "$before" "$2" || {
+    cat "$WORK/since" "$WORK/state.now"
+    return 1
+  }
   cat "$WORK/since"
   n=$(grep -c "executor [0-9]*: .*$2.*: a fresh one takes its place" "$WORK/since")
   [ "$n" = 1 ] && ! grep -q 'executor [0-9]* ended' "$WORK/since"
@@ -53,7 +56,10 @@ is_replaced() { # LINES-BEFORE WORDS
 # FUNCTION: put back on the thread.
 put_back() {
   expect_exit 0 wsctl submit "leaves:$1" || return 1
-  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+  wait_until state_is_new || {
+    cat "$WORK/state.now"
+    return 1
+  }
 }
 
 # FUNCTION: a plugin that was not there before is loaded all the same: in the next executor.

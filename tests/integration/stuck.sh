@@ -1,25 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/never.py). She hands over files of
+# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/boxes/never.py). She hands over files of
 # it, names them and works in it: bob is answered, and wsd looks at none of it where others would wait.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "a file system that never answers" "only root can mount one"; exit 0; }
-command -v setpriv >/dev/null || { skip "a file system that never answers" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "a file system that never answers" "only root can mount one"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "a file system that never answers" "no setpriv here"
+  exit 0
+}
 
 mount_stuck() { # NAME: it is $STUCK, and its process $fs
   STUCK=$WORK/$1
   mkdir "$STUCK"
-  background "$SRC/tests/support/never.py" "$STUCK" wsctl bash setpriv env python3 >"$STUCK.mounted"
+  background "$SRC/tests/support/boxes/never.py" "$STUCK" wsctl bash setpriv env python3 >"$STUCK.mounted"
   fs=$BACKGROUND_PID
   wait_until test -s "$STUCK.mounted"
   grep -q mounted "$STUCK.mounted" || return 1
   on_exit umount -l "$STUCK"
   on_exit kill -KILL "$fs"
 }
-mount_stuck stuck || { skip "a file system that never answers" "$(cat "$STUCK.mounted")"; exit 0; }
+mount_stuck stuck || {
+  skip "a file system that never answers" "$(cat "$STUCK.mounted")"
+  exit 0
+}
 
 answered() { # bob: his calls, his files; and wsd itself
   timeout 60 setpriv --reuid=$BOB --regid=$BOB --clear-groups env LD_LIBRARY_PATH="$WORK/inst" WSD_SOCKET="$WSD_SOCKET" "$CTL" submit fib 20 >"$WORK/out" &&

@@ -13,7 +13,7 @@ if [ -z "${WSD_THOROUGH:-}" ]; then
   skip cgroups "emulates a machine for a minute: with --thorough"
   exit
 fi
-box=$SRC/tests/support/systemd-box
+box=$SRC/tests/support/boxes/systemd-box
 
 check "meson install" env DESTDIR="$WORK/dest" meson install -C "$BUILD" --no-rebuild --quiet || exit
 prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '
@@ -31,8 +31,8 @@ mkdir -p "$WORK/dest/etc/ld.so.conf.d"
 echo /usr/lib/wsd-libraries >"$WORK/dest/etc/ld.so.conf.d/zz-wsd.conf"
 inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
   --copy "$SRC/packaging/apparmor/usr.sbin.wsd:/box/usr.sbin.wsd")
-for part in cgroups apparmor; do
-  inputs+=(--copy "$SRC/tests/system/inside-$part.sh:/box/system/inside-$part.sh")
+for part in inside inside-cgroups inside-apparmor; do
+  inputs+=(--copy "$SRC/tests/system/$part.sh:/box/system/$part.sh")
 done
 for tool in "${tools[@]}"; do
   inputs+=(--copy "$tool:/usr/bin/${tool##*/}")

@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/inside.sh"
 chmod 755 "$WORK"
 etc=/etc/wsd
 [ "$PREFIX" = /usr ] || etc=$PREFIX/etc/wsd
@@ -31,14 +32,6 @@ executor-tasks = 10
 EOT
 systemctl daemon-reload
 
-as() { # USER COMMAND...
-  local user=$1
-  shift
-  runuser -u "$user" -- "$@"
-}
-main_pid() {
-  systemctl show --value -p MainPID wsd.service
-}
 executor_of() { # USER
   as "$1" wsctl submit hostile:whoami
 }
@@ -53,16 +46,13 @@ is_limited() { # PID FILE VALUE
     return 1
   }
 }
-uid_of() { # PID
+uid_of() {              # PID
   stat -c %U "/proc/$1" # root's, where it cannot be looked into
   sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$1/status"
 }
 
 check "wsd.socket starts" systemctl start wsd-spawn.socket wsd.socket
 check "the first submit starts wsd" wait_until expect_output 6765 as alice wsctl submit fib 20
-spawner() {
-  systemctl show --value -p MainPID wsd-spawn.service
-}
 unit=/system.slice/wsd-spawn.service
 check "wsd is in a leaf" expect_output /system.slice/wsd.service/daemon cgroup_of "$(main_pid)"
 check "and so is wsd-spawn, of its own unit" expect_output "$unit/daemon" cgroup_of "$(spawner)"
@@ -100,7 +90,10 @@ bob_runs() {
 check "bob has work" wait_until bob_runs
 pid=$(main_pid)
 out_of_memory() {
-  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -F 'out of memory: [limits] executor-memory in wsd.conf is 64 MiB' "$WORK/err"
 }
@@ -113,7 +106,10 @@ check "the journal has it" grep -q 'out of memory: \[limits\] executor-memory' <
 no_cgroup_is_left() { # that nobody is in
   local c
   for c in /sys/fs/cgroup"$unit"/executor-*; do
-    grep -q 'populated 1' "$c/cgroup.events" || { echo "$c"; return 1; }
+    grep -q 'populated 1' "$c/cgroup.events" || {
+      echo "$c"
+      return 1
+    }
   done
 }
 check "her old cgroup is gone" wait_until no_cgroup_is_left
@@ -157,10 +153,10 @@ names_it() {
   grep -F "TasksMax= of the service is $tasks (pids.max of /system.slice/few.service)" "$WORK/err"
 }
 check "TasksMax= is reached: the refusal names it" names_it
-logged() {
+journal_names_it() {
   journalctl -u few --no-pager | grep -F "cannot start an executor: no more processes or threads: TasksMax= of the service is $tasks"
 }
-check "and so does the log" logged
+check "and so does the log" journal_names_it
 systemctl set-property --runtime few.service TasksMax=infinity
 serves() {
   [ "$(few submit fib 20)" = 6765 ]

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "ring/control.h"
 #include "ring/ring.h"
+#include "tests/unit/suite.h"
 
 #define WAIT_USEC 60000000u /* nothing here takes so long: who waits longer has lost something */
 
@@ -1391,9 +1392,5 @@ int main(void)
     tcase_add_test(t, process_is_settled);
     tcase_add_test(t, wrong_start_is_refused);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "frontend/handshakes.h"
+#include "tests/unit/suite.h"
 
 #define LIMIT 64u
 
@@ -149,7 +150,6 @@ int main(void)
 {
     TCase *tc = tcase_create("handshakes");
     Suite *s = suite_create("frontend");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_origin_takes_the_place_of_its_own);
@@ -161,8 +161,5 @@ int main(void)
     tcase_add_test(tc, one_that_is_over_is_counted_no_more);
     tcase_add_test(tc, addresses_of_one_machine_are_one_origin);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -2,6 +2,7 @@
  *
  * test-cgroup.c: what the kernel says when no more cgroups may be made, and what is told of it. */
 #include "supervisor/cgroup.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -76,16 +77,11 @@ int main(void)
 {
     Suite *suite = suite_create("cgroup");
     TCase *tcase = tcase_create("cgroup");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_limit_on_cgroups_does_not_pass_by_itself);
     tcase_add_test(tcase, other_errors_are_passed_on);
     tcase_add_test(tcase, a_name_that_is_taken_is_passed_over);
     tcase_add_test(tcase, a_limit_that_cannot_be_read_is_not_denied);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }
