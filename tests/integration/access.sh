@@ -268,35 +268,35 @@ swapping=$BACKGROUND_PID
 check "swapped, linked and opened all the time: only the good one ever runs" under_races
 kill -TERM "$swapping"
 there_again() {
-    wait_for_exit "$swapping" && as $ALICE "$CTL" plugin reload file && expect_output one as $ALICE "$CTL" submit file
+  wait_for_exit "$swapping" && as $ALICE "$CTL" plugin reload file && expect_output one as $ALICE "$CTL" submit file
 }
 check "and it is there when that is over" there_again
 
 # In the same way: a directory of bob's, with a file of root's in it, over that of the plugins, and a file of bob's over the plugin.
 mounts() {
-    trap 'over=yes' TERM
-    while [ -z "${over:-}" ] && mount --bind "$WORK/files/bob" "${swapped%/*}" && umount -l "${swapped%/*}" &&
-        mount --bind "$WORK/files/bob/his" "$swapped" && umount -l "$swapped"; do
-        :
-    done
+  trap 'over=yes' TERM
+  while [ -z "${over:-}" ] && mount --bind "$WORK/files/bob" "${swapped%/*}" && umount -l "${swapped%/*}" &&
+    mount --bind "$WORK/files/bob/his" "$swapped" && umount -l "$swapped"; do
+    :
+  done
 }
 over_the_place() {
-    cp "$WORK/files/bob/his" "$WORK/files/bob/file.so" && chmod 644 "$WORK/files/bob/file.so" && chown $BOB:$BOB "$WORK/files/bob" &&
-        mount --bind "$WORK/files/bob" "${swapped%/*}" && says 77 'could write to' as $ALICE "$CTL" plugin reload file && umount -l "${swapped%/*}" &&
-        mount --bind "$WORK/files/bob/his" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file && umount -l "$swapped"
+  cp "$WORK/files/bob/his" "$WORK/files/bob/file.so" && chmod 644 "$WORK/files/bob/file.so" && chown $BOB:$BOB "$WORK/files/bob" &&
+    mount --bind "$WORK/files/bob" "${swapped%/*}" && says 77 'could write to' as $ALICE "$CTL" plugin reload file && umount -l "${swapped%/*}" &&
+    mount --bind "$WORK/files/bob/his" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file && umount -l "$swapped"
 }
 if mount --bind "$WORK/files" "$WORK/files" 2>/dev/null && umount "$WORK/files"; then
-    check "a mount over the plugins, or over one of them, that is another user's" over_the_place
-    on_exit eval "umount -l '$swapped' '${swapped%/*}' 2>/dev/null"
-    background mounts
-    swapping=$BACKGROUND_PID
-    : >"$WORK/reloads"
-    check "mounted over all the time: only the good one ever runs" under_races
-    kill -TERM "$swapping"
-    check "and it is there when nothing is mounted" there_again
-    umount -l "$swapped" "${swapped%/*}" 2>/dev/null
+  check "a mount over the plugins, or over one of them, that is another user's" over_the_place
+  on_exit eval "umount -l '$swapped' '${swapped%/*}' 2>/dev/null"
+  background mounts
+  swapping=$BACKGROUND_PID
+  : >"$WORK/reloads"
+  check "mounted over all the time: only the good one ever runs" under_races
+  kill -TERM "$swapping"
+  check "and it is there when nothing is mounted" there_again
+  umount -l "$swapped" "${swapped%/*}" 2>/dev/null
 else
-    skip "a mount over the plugins" "nothing can be mounted here"
+  skip "a mount over the plugins" "nothing can be mounted here"
 fi
 stop_wsd
 

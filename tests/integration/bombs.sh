@@ -6,8 +6,14 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "bombs" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "bombs" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "bombs" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "bombs" "no setpriv here"
+  exit 0
+}
 
 install_for_all hostile
 start() {
@@ -85,7 +91,7 @@ WSD_PREFIX=(sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$MACHINE")
 start
 helper=$(pgrep -P "$WSD_PID" -x wsd-spawn)
 grown() {
-  answered && "$WSCTL" pause fib && "$BUILD/tests/support/many" 300000 &&
+  answered && "$WSCTL" pause fib && "$BUILD/tests/support/clients/many" 300000 &&
     [ "$(awk '/^VmRSS/ { print $2 }' "/proc/$WSD_PID/status")" -gt 65536 ]
 }
 memory() {

@@ -44,11 +44,11 @@ stopped_before() {
 
 # Stopped before it is to load a plugin, which is not to blame: the next one loads it.
 stopped_before_a_load() {
-    local executor
-    expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
-    stop_process "$executor"
-    expect_output hello wsctl submit echo hello && expect_output "$(printf '1\n1')" wsctl map fib ::: 1 2 &&
-        grep 'hangs: it did not begin to load plugin echo' "$WSD_LOG"
+  local executor
+  expect_output 6765 wsctl submit fib 20 && executor=$(executor_of) || return 1
+  stop_process "$executor"
+  expect_output hello wsctl submit echo hello && expect_output "$(printf '1\n1')" wsctl map fib ::: 1 2 &&
+    grep 'hangs: it did not begin to load plugin echo' "$WSD_LOG"
 }
 
 interrupted_tells_why() {

@@ -245,12 +245,12 @@ goes() {
 check "a job of a client that goes is cancelled" goes
 # A client that takes nothing for two minutes is gone; here that is made a second, on the connection itself.
 takes_nothing() {
-    # shellcheck disable=SC2046,SC2216 # sleep is to take nothing
-    (become alice && exec "$WSCTL" map -j 200 bigoutput ::: $(yes 500000 | head -n 200)) 2>/dev/null | sleep 1000 &
-    note_started $!
-    wait_until eval '[ "$(counter bytes_unread)" -gt 1000000 ]' && wait_until eval '[ "$(counter jobs_handed_over)" = 0 ]' || return 1
-    expect_output 120000 "$SRC/tests/support/user-timeout.py" "$WSD_PID" "$PORT" && "$SRC/tests/support/user-timeout.py" "$WSD_PID" "$PORT" 1000 &&
-        wait_until n_connections 0 && wait_until counter_is results_being_read 0
+  # shellcheck disable=SC2046,SC2216 # sleep is to take nothing
+  (become alice && exec "$WSCTL" map -j 200 bigoutput ::: $(yes 500000 | head -n 200)) 2>/dev/null | sleep 1000 &
+  note_started $!
+  wait_until eval '[ "$(counter bytes_unread)" -gt 1000000 ]' && wait_until eval '[ "$(counter jobs_handed_over)" = 0 ]' || return 1
+  expect_output 120000 "$SRC/tests/support/clients/user-timeout.py" "$WSD_PID" "$PORT" && "$SRC/tests/support/clients/user-timeout.py" "$WSD_PID" "$PORT" 1000 &&
+    wait_until n_connections 0 && wait_until counter_is results_being_read 0
 }
 check "one that takes nothing is closed in time" takes_nothing
 

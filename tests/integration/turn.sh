@@ -5,8 +5,14 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "outputs of many executors" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "outputs of many executors" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "outputs of many executors" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "outputs of many executors" "no setpriv here"
+  exit 0
+}
 
 TURN=$((1024 << 10)) # DOMAINS_TAKE of jobs/domain.h: a KiB counts as a completion
 SIZE=200000          # of each output
@@ -38,10 +44,19 @@ outputs() { # each executor's are there at once, and a file behind them
   done
   wait_until counter_is jobs_handed_over $(((EACH + 1) * ${#USERS[@]})) && stop_process "$WSD_PID" || return 1
   for executor in $(executors); do kill -CONT "$executor"; done
-  for uid in "${USERS[@]}"; do wait_until test -e "$WORK/open/$uid" || { echo "no file of $uid"; return 1; }; done
+  for uid in "${USERS[@]}"; do wait_until test -e "$WORK/open/$uid" || {
+    echo "no file of $uid"
+    return 1
+  }; done
   kill -CONT "$WSD_PID"
-  for executor in "${clients[@]}"; do wait_for_exit "$executor" || { echo "exit $?"; return 1; }; done
-  for uid in "${USERS[@]}"; do [ "$(wc -c <"$WORK/out-$uid")" = $((SIZE * EACH)) ] || { echo "$uid has not all"; return 1; }; done
+  for executor in "${clients[@]}"; do wait_for_exit "$executor" || {
+    echo "exit $?"
+    return 1
+  }; done
+  for uid in "${USERS[@]}"; do [ "$(wc -c <"$WORK/out-$uid")" = $((SIZE * EACH)) ] || {
+    echo "$uid has not all"
+    return 1
+  }; done
 }
 bounded() { # it is one output late, at most
   local most

@@ -2,6 +2,7 @@
  *
  * test-starter.c: what descriptors the thread and what it starts have. */
 #include "supervisor/starter.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -144,9 +145,5 @@ int main(void)
     tcase_add_test(t, what_cannot_be_started_has_its_error);
     tcase_add_test(t, programs_are_the_process_s_own_children);
     suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }
