@@ -49,9 +49,9 @@ static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *
     self->ops->future_begin(self, future);
 }
 
-/* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. It leaves its value, which may be NULL
- * and belongs to the program, and returns 0 or an error of its own. It joins what it spawns before it returns.
- * Once for each future. self: the caller's worker, or NULL from a thread that is none. Since 1. */
+/* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. The function sets value, which may be
+ * NULL and belongs to the program. It joins what it spawns, and returns 0 or an error of its own. Call this once for
+ * each future. `self` is the caller's worker, or NULL from a thread that is none. Since 1. */
 static inline void wsd_future_start(struct wsd_worker *self, struct wsd_future *future, wsd_future_fn *fn, void *arg)
 {
     future->ops->future_start(self, future, fn, arg);
