@@ -299,7 +299,7 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
     bool any = may_take_any(w) && !wait->future, go_on = false, slept = false;
 
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
-    /* First it sleeps as a running worker, then as a blocked one, whose place another takes. */
+    /* First it sleeps as a running worker, then as a blocked one; another takes its place. */
     for (int blocks = 0; blocks < 2 && !go_on; blocks++) {
         if (blocks)
             crew_leave(w);

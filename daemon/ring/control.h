@@ -37,7 +37,7 @@ enum control_kind {
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
     CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
                            memfd of fixed size that the answer is written to -> ASKED */
-    /* number, whose place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
+    /* number, its place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
     CONTROL_ARENA = 6,
     CONTROL_ARENA_DROP = 7,  /* number: of an arena that no job uses or will use */
     CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
