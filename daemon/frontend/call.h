@@ -29,10 +29,9 @@ struct call_ops {
     void (*later)(struct call *c);                              /* after call_later(): its user has a share again */
     void (*cancel)(struct call *c, uint32_t item);              /* CANCEL of the call; may free it */
     void (*credit)(struct call *c, const struct msg_credit *m); /* may free it */
-    struct watch *(*opener)(struct call *c,
-                            uint32_t item);   /* the item with a job that has asked for a file; NULL: there is none */
-    uint32_t (*weight)(const struct call *c); /* what it costs to forget, beyond one */
-    bool leaves;                              /* FORGET ends it */
+    struct watch *(*opener)(struct call *c, uint32_t item);     /* its job asked for a file; NULL: none */
+    uint32_t (*weight)(const struct call *c);                   /* what it costs to forget, beyond one */
+    bool leaves;                                                /* FORGET ends it */
 };
 
 /* SUBMIT, AWAIT: a job and its watch. job-watch.c */

@@ -538,9 +538,9 @@ struct plugin_query {
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                 struct plugin_query *q);
 void jobs_plugin_forget(struct plugin_query *q);
-/* Loads the plugin's file now, for the users whose executor is `owner` (see jobs_plugin_users()). If that succeeds,
- * jobs submitted after the answer use it. Returns as jobs_plugin(), or -EBUSY: another reload of this plugin is under
- * way, or JOBS_RELOADS others are. */
+/* Loads the plugin's file now, for the users that have `owner` as their executor (see jobs_plugin_users()). If that
+ * succeeds, jobs submitted after the answer use it. Returns as jobs_plugin(), or -EBUSY: another reload of this plugin
+ * is under way, or JOBS_RELOADS others are. */
 int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const char *plugin,
                        const struct directory *directory, struct plugin_query *q);
 /* Returns the owners of the executors that a reload by uid affects: those that have the plugin, of this user or (all)
