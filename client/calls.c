@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * calls.c: wsd_call() and wsd_calls(): jobs that are awaited, by a direct lane (ring/lane.h) if there is one, else by
- * the socket. Owns what is under way of one of these calls, on its stack. One thread a handle. Keeps: one answer a
- * call, whichever way it goes. What wsd calls untouched, or idempotent and begun, is submitted again, once and by the
- * socket. Brief calls of one function share a slot, where one worker runs them one after the other. A call that takes
- * longer than usual keeps those after it from other workers for HELD_USEC. Does not know how a lane comes and goes
- * (lane.c). */
+ * the socket.
+ * Owns what is under way of one of these calls, on its stack. One thread a handle.
+ * Keeps: one answer a call, whichever way it goes. What wsd calls untouched, or idempotent and begun, is submitted
+ * again, once and by the socket. Brief calls of one function share a slot, where one worker runs them one after the
+ * other. A call that takes longer than usual keeps those after it from other workers for HELD_USEC.
+ * Does not know how a lane comes and goes (lane.c). */
 #include "client.h"
 
 #include <errno.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * map.c: `wsctl map`: one job an item. Owns the batch, wsd's and ours, and the items of stdin that are not begun yet.
- * One thread, one poll loop. Keeps: at most --jobs in flight; after a failure nothing new is begun (unless
- * --keep-going) and what comes after the failed item is cancelled; what wsd refuses for now is submitted again when
- * another job has ended, or, with --wait-for-room, when wsd has said. Does not read items faster than it needs them. */
+ * map.c: `wsctl map`: one job an item.
+ * Owns the batch, wsd's and ours, and the items of stdin that are not begun yet. One thread, one poll loop.
+ * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
+ * failed item is cancelled; what wsd refuses for now is submitted again when another job has ended, or, with
+ * --wait-for-room, when wsd has said.
+ * Does not read items faster than it needs them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
  * poll loop. Keeps: a node is submitted when wsd has accepted all that it runs after, so that wsd holds the order and a
  * node begins without us (one that runs after more than a job may name, when so many of those have not ended); the
  * whole is cancelled with its first failure (unless --keep-going) or at Ctrl-C. A job that is not detached is forgotten
- * when its end is told: a node is, if its predecessors end while it is on its way, refused, and submitted again with
+ * when its end is told. So a node is refused if its predecessors end while it is on its way; it is submitted again with
  * those that have not ended. */
 #include <errno.h>
 #include <fcntl.h>

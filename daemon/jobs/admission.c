@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * admission.c: users' limits and charges, and the directories that jobs share. Owns the table of users. [loop] Keeps:
- * what was charged is refunded once, by the same amount. Does not decide which user may connect; the frontend does. */
+ * admission.c: users' limits and charges, and the directories that jobs share.
+ * Owns the table of users. [loop]
+ * Keeps: what was charged is refunded once, by the same amount.
+ * Does not decide which user may connect; the frontend does. */
 #include "jobs/admission.h"
 
 #include <errno.h>

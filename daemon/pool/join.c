@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * join.c: the slow paths of wsd/task.h: publishing, waiting for a stolen child, a full task stack. Owns the results of
- * children that found the stack full. Everything here runs on the worker of its `self`. Keeps: a join returns only when
- * its child is done. It takes no new roots. It takes no unrelated task once half of the stack is used, or if another
- * task may wait for what the join belongs to (futures, locks). It sleeps rather than spins. Does not decide which
- * worker is woken (park.c) or how tasks move (deque.c). */
+ * join.c: the slow paths of wsd/task.h: publishing, waiting for a stolen child, a full task stack.
+ * Owns the results of children that found the stack full. Everything here runs on the worker of its `self`. Keeps: a
+ * join returns only when its child is done. It takes no new roots. It takes no unrelated task once half of the stack is
+ * used, or if another task may wait for what the join belongs to (futures, locks). It sleeps rather than spins.
+ * Does not decide which worker is woken (park.c) or how tasks move (deque.c). */
 #include "pool/worker.h"
 
 #include <assert.h>
