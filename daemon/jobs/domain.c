@@ -151,13 +151,15 @@ void domain_distrust(struct domain *d, const char *what)
 /* The executor ends by itself, and no other is started: tells the waiting jobs why. */
 static void unsafe(struct domain *d, const char *why)
 {
+    char text[JOB_TEXT];
+
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
               "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
               d->executor->number, why);
-    free(d->unconfined);
-    if (asprintf(&d->unconfined, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
-                 why) < 0)
-        d->unconfined = NULL;
+    snprintf(text, sizeof(text), "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
+             why);
+    job_words_free(d->unconfined);
+    d->unconfined = job_words(text);
     executor_kill(d->executor);
 }
 
@@ -188,6 +190,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     if (c->kind == CONTROL_UNSAFE || c->kind == CONTROL_FAILED || c->kind == CONTROL_SPOILT)
         escape_text(words, sizeof(words), c->text);
     switch (c->kind) {
+    case CONTROL_LOADING:
+        plugin_begun(d, c);
+        return;
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
         if (d->recycling.standby_of)
@@ -365,7 +370,7 @@ static void preload(struct domain *d)
 
 static void give_up(struct domain *d)
 {
-    _cleanup_(freep) char *unsafe = TAKE(d->unconfined);
+    char *unsafe = TAKE(d->unconfined);
     const char *why = unsafe ? unsafe : domain_failure(d);
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
@@ -377,6 +382,7 @@ static void give_up(struct domain *d)
         job_unqueue(job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
+    job_words_free(unsafe);
     d->n_deaths = DEATHS_FREE;
 }
 
@@ -401,8 +407,8 @@ int domain_start(struct domain *d)
         return 0;
     const char *missing = misses_uid(d);
     if (missing && !d->unconfined)
-        d->unconfined = strdup(missing);
-    if (d->n_deaths >= DEATHS_MAX || d->unconfined || missing) {
+        d->unconfined = job_words(missing);
+    if (d->n_deaths >= DEATHS_MAX || d->unconfined) {
         give_up(d);
         return -EAGAIN;
     }
@@ -530,7 +536,7 @@ static struct domain *unmake(struct domain *d)
     if (d->lanes.timer)
         event_free(d->lanes.timer);
     free(d->own);
-    free(d->unconfined);
+    job_words_free(d->unconfined);
     free(d->start_error);
     reload_probe_free(d->probe);
     free(d);
@@ -797,9 +803,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
-                   p->state == PLUGIN_FAILED && p->error_text ? p->error_text
-                                                              : "the plugin no longer has this function",
-                   NULL);
+                   p->state == PLUGIN_FAILED ? plugin_why(p) : "the plugin no longer has this function", NULL);
     }
     return false;
 }
@@ -997,6 +1001,7 @@ bool domain_poll(struct domain *d)
         uint32_t n = (d->slots[c.slot] ? job_count(d->slots[c.slot]) : 1) + (uint32_t)(c.size / BATCH_BYTES);
         i += n;
         d->jobs->n_taken += n;
+        d->jobs->output += c.size;
         domain_complete(d, &c);
     }
     domain_pump(d);

@@ -364,7 +364,7 @@ static struct plugin_function *find_function(const struct job *job, const char *
     ret->text = ret->words;
     if (p->state == PLUGIN_FAILED) {
         ret->code = p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND;
-        ret->text = p->error_text ? p->error_text : "cannot be loaded";
+        ret->text = plugin_why(p);
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);
@@ -934,7 +934,7 @@ void jobs_rearm(struct jobs *jobs)
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
                 job_timer(job, m->timeout_usec);
         }
-    kept_rearm(jobs);
+    results_rearm(jobs);
     jobs->was_untimed = jobs->untimed;
 }
 

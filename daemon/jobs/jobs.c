@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/admission.h"
 #include "jobs/after.h"
@@ -39,6 +40,7 @@
 #include "jobs/schedule.h"
 #include "jobs/timing.h"
 #include "supervisor/predecessor.h"
+#include "supervisor/starter.h"
 
 static uint64_t id_key(const uint8_t id[16])
 {
@@ -238,6 +240,16 @@ static int start_clocks(struct jobs *jobs)
     return r;
 }
 
+static int start_starter(struct jobs *jobs)
+{
+    char words[INHERIT_ERROR];
+    int r = starter_new(&jobs->program.starter);
+
+    if (r < 0 && r != -ENOMEM)
+        log_error("cannot start the thread that starts executors: %s%s", strerror(-r), inherit_blame(r, words));
+    return r;
+}
+
 static struct child_program program_of(const struct jobs_options *o)
 {
     return (struct child_program){.predecessor_fd = -1,
@@ -292,11 +304,13 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->progress.timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = program_of(options);
     jobs->boot.fd = jobs->wall.fd = -1;
-    int r = kept_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
+    int r = results_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
     if (r == 0)
         r = start_cgroups(options->cgroups, &jobs->cgroups);
     if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
         jobs->program.predecessor_fd = predecessor_open(options->state_dir); /* which the helper has, too */
+    if (r == 0)
+        r = start_starter(jobs);
     if (r == 0)
         r = orphans_new(&jobs->orphans, options->base);
     if (r == 0)
@@ -304,7 +318,8 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (r < 0) {
         helper_free(jobs->helper);
         orphans_free(jobs->orphans);
-        kept_deinit(jobs);
+        starter_free(jobs->program.starter);
+        results_deinit(jobs);
         if (jobs->progress.timer)
             event_free(jobs->progress.timer);
         due_deinit(&jobs->boot);
@@ -403,7 +418,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->flows);
     hash_deinit(&jobs->keys);
-    kept_deinit(jobs);
+    results_deinit(jobs);
     due_deinit(&jobs->boot);
     due_deinit(&jobs->wall);
     event_free(jobs->progress.timer);
@@ -415,6 +430,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     child_forget_remains();
     orphans_end_wait();
     orphans_free(jobs->orphans);
+    starter_free(jobs->program.starter);
     cgroups_unref(jobs->cgroups);
     close_fd(jobs->program.predecessor_fd);
     free(jobs);
@@ -964,6 +980,8 @@ bool jobs_poll(struct jobs *jobs)
         more |= domain_poll(d);
         (void)domain_ring(d);
     }
+    jobs->counters.output_most = MAX(jobs->counters.output_most, jobs->output);
+    jobs->output = 0;
     jobs->n_taken = 0;
     if (jobs->store)
         store_ring(jobs->store);

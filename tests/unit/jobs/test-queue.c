@@ -6,6 +6,7 @@
 
 #include "jobs/job.h"
 #include "jobs/queue.h"
+#include "tests/unit/suite.h"
 
 #define USERS 3u
 #define EACH  4u
@@ -158,9 +159,5 @@ int main(void)
     tcase_add_test(t, one_is_taken_from_anywhere);
     tcase_add_test(t, who_has_waited_gets_some_turns);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

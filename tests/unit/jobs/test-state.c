@@ -9,6 +9,7 @@
 #include "jobs/job.h"
 #include "jobs/queue.h"
 #include "jobs/state.h"
+#include "tests/unit/suite.h"
 
 static struct jobs jobs;
 static struct user user;
@@ -117,7 +118,6 @@ int main(void)
 {
     TCase *tc = tcase_create("state");
     Suite *s = suite_create("jobs");
-    SRunner *r = srunner_create(s);
 
     tcase_add_loop_test_raise_signal(tc, a_final_state_is_never_left, SIGABRT, JOB_SUCCEEDED, JOB_INTERRUPTED + 1);
     tcase_add_loop_test(tc, every_way_to_the_end_is_there, JOB_SUCCEEDED, JOB_INTERRUPTED + 1);
@@ -126,8 +126,5 @@ int main(void)
     tcase_add_test(tc, every_priority_has_its_place);
     tcase_add_test(tc, what_comes_back_goes_to_the_head);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }
