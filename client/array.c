@@ -254,8 +254,8 @@ static void items_accepted(struct wsd_client *client, struct array *a)
         item_accepted(client, a, i);
 }
 
-/* Which items are accepted is unknown while some may still be refused. Accepted are those that are left then, or whose
- * end comes before. */
+/* Which items are accepted is unknown while some may still be refused. Accepted are those that are left then, or end
+ * before. */
 static void array_accepted(struct wsd_client *client, struct array *a, const struct msg_id *id)
 {
     uint32_t left = a->n - a->n_refused;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calls.c: wsd_call() and wsd_calls(): jobs whose end is awaited, by a direct lane (ring/lane.h) if there is one, else
- * by the socket.
+ * calls.c: wsd_call() and wsd_calls(): jobs that are awaited, by a direct lane (ring/lane.h) if there is one, else by
+ * the socket.
  * Owns what is under way of one of these calls, on its stack. One thread a handle.
  * Keeps: one answer a call, whichever way it goes. What wsd calls untouched, or idempotent and begun, is submitted
  * again, once and by the socket. Brief calls of one function share a slot, where one worker runs them one after the

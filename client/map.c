@@ -46,7 +46,7 @@ struct map {
     wsd_map_result result;
     void *userdata;
     bool stopped;
-    size_t first; /* the item whose error is returned */
+    size_t first; /* the item with the error that is returned */
     bool first_is_cancelled;
     int error, exit;
     char text[CODEC_TEXT_MAX];

@@ -20,7 +20,7 @@ struct attach {
     struct ctl *ctl;
     struct wsd_client *client;
     struct output output;
-    struct followed *jobs, *last; /* last: the one whose output came last */
+    struct followed *jobs, *last; /* last: the one with the latest output */
     size_t n, n_open;
     int exit; /* something is broken: nothing more is written */
 };

@@ -40,7 +40,7 @@ static int wait_all(struct submission *batch)
             return CODE_CANCELLED; /* the jobs go on: they are not ours alone */
         wsd_client_process(batch->client);
         list_for_each_entry (struct batch_item, item, &batch->items, link) {
-            if (item->refused) /* nothing is tried again here */
+            if (item->refused) /* nothing is retried here */
                 batch_item_fail(item, CODE_BUSY, item->error);
             item->refused = false;
         }

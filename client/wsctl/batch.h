@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * batch.h: many calls at once whose outputs are written one after the other: what map and await have in common.
+ * batch.h: many calls at once, with outputs that are written one after the other: what map and await have in common.
  *
  * One item owns stdout and streams to it. Others gather their output, and are held once they have gathered much. In
  * order, the oldest item that has not ended owns stdout; otherwise, the first one that ends or overflows.

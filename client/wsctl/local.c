@@ -70,7 +70,7 @@ static void on_cancelling(void *userdata)
         print_message("wsctl", "cancelling; once more to end at once");
 }
 
-/* The limits of wsd, which a job that is tried here is to meet later. Returns 0 or the exit code, said. */
+/* The limits of wsd, which a job that is tested here is to meet later. Returns 0 or the exit code, said. */
 static int check_arguments(const struct submit_options *o)
 {
     size_t size = 0;

@@ -3,7 +3,7 @@
  * map.c: `wsctl map`: one job an item.
  * Owns the batch, wsd's and ours, and the items of stdin that are not begun yet. One thread, one poll loop.
  * Keeps: at most --jobs in flight; after a failure nothing new is begun (unless --keep-going) and what comes after the
- * failed item is cancelled; what wsd refuses for now is tried again when another job has ended, or, with
+ * failed item is cancelled; what wsd refuses for now is submitted again when another job has ended, or, with
  * --wait-for-room, when wsd has said.
  * Does not read items faster than it needs them. */
 #include <errno.h>
@@ -35,7 +35,7 @@ struct map {
     /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
     size_t window;
     size_t places;        /* of ours that have ended, which leave one each */
-    bool taking, taken;   /* those places are being tried; they were not free, so wait until due_usec */
+    bool taking, taken;   /* those places are being asked for; they were not free, so wait until due_usec */
     char id[WSD_ID_TEXT]; /* of the batch, with detach */
     int priority;
     size_t jobs;

@@ -38,7 +38,7 @@ static bool is_failure(int error)
     return false;
 }
 
-/* ASK(room, size): one of the reentrant calls, whose `found` is NULL where there is no entry. 0 or a negative errno. */
+/* ASK(room, size): one of the reentrant calls; its `found` is NULL if there is no entry. 0 or a negative errno. */
 #define LOOK_UP(room, found, ask)                                                                                      \
     ({                                                                                                                 \
         int r_ = ERANGE;                                                                                               \

@@ -28,7 +28,7 @@ void eventcount_init(struct eventcount *e)
 uint32_t eventcount_prepare(struct eventcount *e)
 {
     /* seq_cst: partner is the seq_cst RMW in eventcount_notify(); see eventcount.h. The epoch is read after the
-     * announcement: a notifier that missed us cannot have bumped an epoch that we take for new. */
+     * announcement: a notifier that did not see us cannot have bumped an epoch that we take for new. */
     atomic_fetch_add_explicit(&e->waiters, 1, memory_order_seq_cst);
     return atomic_load_explicit(&e->epoch, memory_order_seq_cst);
 }

@@ -30,10 +30,10 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Keyed hashes, for every table whose keys a client or a plugin chooses. Without the secret of this process, keys that
- * fall into one bucket cannot be found. The hash is SipHash-1-3 (Aumasson and Bernstein 2012, with fewer rounds as in
- * Rust's and Python's tables). hash_seed() draws the secret from the kernel, once, before the first table. Until then
- * it is zero, as in unit tests. Returns 0 or a negative errno. [main, before threads] */
+/* Keyed hashes, for every table with keys that a client or a plugin chooses. Without the secret of this process, keys
+ * that fall into one bucket cannot be found. The hash is SipHash-1-3 (Aumasson and Bernstein 2012, with fewer rounds as
+ * in Rust's and Python's tables). hash_seed() draws the secret from the kernel, once, before the first table. Until
+ * then it is zero, as in unit tests. Returns 0 or a negative errno. [main, before threads] */
 int hash_seed(void);
 /* Hashes the eight bytes of `seed`, lowest first, then n bytes of text. `seed` may be another hash. [any] */
 uint64_t hash_text(uint64_t seed, const char *text, size_t n);

@@ -28,7 +28,7 @@
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
 static struct back *noted_in; /* [const after init] */
-static pid_t owner;           /* [const after init] whose notes they are */
+static pid_t owner;           /* [const after init] the owner of the notes */
 static _Atomic bool orderly;  /* [atomic: relaxed; main sets it before it exits itself] */
 
 static _Thread_local struct {

@@ -212,8 +212,8 @@ static bool lacks_threads(char reason[static 128])
     return true;
 }
 
-/* Whether there is a dead child that was not waited for since the last look: a job's child, or one whose own parent had
- * ended. */
+/* Whether there is a dead child that was not waited for since the last look: a job's child, or one without its own
+ * parent. */
 static bool has_dead_children(uint64_t now)
 {
     siginfo_t info = {0};

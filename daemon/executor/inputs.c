@@ -3,7 +3,7 @@
  * inputs.c: descriptors of inputs between the control socket and their jobs.
  * Owns each descriptor from its arrival until a job takes it. Under one lock, held for moments. [control thread,
  * workers]
- * Keeps: at most one descriptor a slot; one that belongs to no job any more is closed.
+ * Keeps: at most one descriptor a slot; one that belongs to no job is closed.
  * Does not look at what a descriptor is. */
 #include "executor/inputs.h"
 

@@ -14,7 +14,7 @@ struct inputs {
     pthread_mutex_t lock;
     struct {
         uint32_t generation; /* of fd */
-        uint32_t over;       /* the last generation whose job is over */
+        uint32_t over;       /* the last generation with a job that is over */
         int fd;              /* -1: none */
     } at[RING_SLOTS];        /* [lock] */
 };

@@ -68,7 +68,7 @@ int lanes_control(struct work *w, const struct control *c, int fd);
 
 /* For the pool's source. */
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
-/* Whether a call waits in a lane whose looking workers, the calling worker among them, are not enough for it. */
+/* Whether a call waits in a lane, and its looking workers, the calling worker among them, are not enough for it. */
 bool lanes_ready(struct work *w);
 void lanes_prepare(void *work, struct eventcount_set *set);
 void lanes_done(void *work, struct eventcount_set *set);

@@ -44,6 +44,6 @@ struct map_rest {
 bool map_drop(struct map *m, uint32_t slot, struct map_rest *ret_rest);
 bool map_unmap(const struct map_rest *rest); /* false: there was nothing */
 
-/* For SIGBUS. If the address is in a map_file() whose file was truncated or cannot be read, puts zeros there, from that
- * page on. True: done, and the thread can go on. [any thread, in a signal handler] */
+/* For SIGBUS. If the address is in a map_file() of a file that was truncated or cannot be read, puts zeros there, from
+ * that page on. True: done, and the thread can go on. [any thread, in a signal handler] */
 bool map_mend(const void *address);

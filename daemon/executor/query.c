@@ -3,7 +3,7 @@
  * query.c: answers wsd's questions about the pool: counters, number of workers, traces.
  * Owns nothing. [control thread]
  * Keeps: one answer a question, after what it asked for has been done; nothing is written beyond the descriptor's size.
- * Does not judge who asks: wsd does. */
+ * Does not check the right to ask: wsd does. */
 #include "executor/query.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ struct request {
     uint32_t tag;
     const struct msg *msg;
     struct span body;
-    int *fd; /* the descriptor that came with it, or -1; whoever takes it leaves -1 */
+    int *fd; /* the descriptor that came with it, or -1; the code that takes it leaves -1 */
 };
 
 /* What a kind of call does. A NULL: it never has to. */
@@ -29,9 +29,9 @@ struct call_ops {
     void (*later)(struct call *c);                              /* after call_later(): its user has a share again */
     void (*cancel)(struct call *c, uint32_t item);              /* CANCEL of the call; may free it */
     void (*credit)(struct call *c, const struct msg_credit *m); /* may free it */
-    struct watch *(*opener)(struct call *c, uint32_t item); /* whose job has asked for a file; NULL: there is none */
-    uint32_t (*weight)(const struct call *c);               /* what it costs to forget, beyond one */
-    bool leaves;                                            /* FORGET ends it */
+    struct watch *(*opener)(struct call *c, uint32_t item);     /* its job asked for a file; NULL: none */
+    uint32_t (*weight)(const struct call *c);                   /* what it costs to forget, beyond one */
+    bool leaves;                                                /* FORGET ends it */
 };
 
 /* SUBMIT, AWAIT: a job and its watch. job-watch.c */

@@ -38,7 +38,7 @@ struct frontend {
     const struct peer_ops *ops;
     struct codec *codec;
     struct list peers, listeners;
-    struct list closing; /* peers whose connection has gone while some of their calls are open */
+    struct list closing; /* peers that have lost their connection while some of their calls are open */
     uint64_t n_closing;
     /* the only peer that was written to, completely, and that has nothing open; NULL: none since */
     struct peer *answered;
@@ -75,7 +75,7 @@ struct peer {
     struct list link;
     struct list dirty; /* share->marked */
     struct frontend *frontend;
-    struct frontend_user *user; /* the user for whom it is counted; NULL: not counted */
+    struct frontend_user *user; /* the user that it counts for; NULL: not counted */
     struct share *share;        /* the share of that user, or of strangers */
     struct list ready;          /* in share->ready: it has something to handle */
     uint64_t number;

@@ -25,7 +25,7 @@ static const char *contradiction(const struct msg_submit *m, size_t body_size)
 
     if (!m->plugin.size)
         return "no plugin named";
-    /* the client can send no more, and there is none for whom it could be cancelled */
+    /* the client can send no more, and no client is left that could cancel the job */
     if (m->flags & SUBMIT_LEFT && with_left != SUBMIT_DETACH)
         return "flag 32 goes with 1, and not with 4 and 16";
     if (m->input_from != INPUT_BODY && (body_size || m->flags & SUBMIT_MORE))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * backtrace.c: where a thread is, in words, from inside a fault handler.
- * Owns the table of the plugins whose code is mapped; entries stay for the life of the process, as the code does.
- * Keeps: no lock, no allocation and no file in a handler: the unwinder finds its tables through _dl_find_object(),
- * which was made for that, and function names come from the sealed copy of the plugin's file, each offset checked.
+ * Owns the table of the plugins with mapped code; entries stay for the life of the process, as the code does. Keeps: no
+ * lock, no allocation and no file in a handler: the unwinder finds its tables through _dl_find_object(), which was made
+ * for that, and function names come from the sealed copy of the plugin's file, each offset checked.
  * Does not read what lies beyond a destroyed stack safely: the note of the fault is written before. */
 #include "host/backtrace.h"
 

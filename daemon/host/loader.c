@@ -221,7 +221,7 @@ static int open_name(const struct loader *l, const char *name, char *ret_path, c
     return not_found(l, file, e);
 }
 
-/* A path whose directory is spelt exactly like a plugin directory means the plugin of that name there. */
+/* A path with a directory that is spelt exactly like a plugin directory means the plugin of that name there. */
 static const char *name_in_dirs(const struct loader *l, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -250,7 +250,7 @@ static void tell_end(struct command *c, bool left)
     c->told = true;
 }
 
-/* Sends a signal to the command's process group, whose number stays its own until the command is reaped. False: the
+/* Sends a signal to the command's process group; its number stays its own until the command is reaped. False: the
  * handle was closed. */
 static bool take_signal(const struct command *c)
 {

@@ -6,7 +6,7 @@
  *      executor ── reaper ── keeper ── command ── what it starts
  *                       └─── keeper ── command
  *
- * The reaper forks a keeper for each command. Both are child subreapers. A process whose parent has ended becomes a
+ * The reaper forks a keeper for each command. Both are child subreapers. A process that has lost its parent becomes a
  * child of the keeper, or of the reaper if the keeper was killed. So nothing escapes by setsid() or a double fork.
  *
  * A request is one byte on the reaper's socket (SOCK_SEQPACKET) with REAPER_FDS descriptors: the keeper's end of a

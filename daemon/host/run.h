@@ -105,7 +105,8 @@ uint64_t host_job_cpu_usec(const struct host_job *job);
 /* Whether the job should end early: cancelled, or past its deadline. [any] */
 bool host_job_cancelled(struct host_job *job);
 
-/* Takes a lock whose holder may wait for another process, such as a slow reader of output. [worker] */
+/* Takes a lock that may be held by a worker that waits for another process, such as a slow reader of output. [worker]
+ */
 void host_lock(pthread_mutex_t *lock);
 
 /* The job that this thread works for right now, or NULL. Async-signal-safe. [any] */

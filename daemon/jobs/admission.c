@@ -3,7 +3,7 @@
  * admission.c: users' limits and charges, and the directories that jobs share.
  * Owns the table of users. [loop]
  * Keeps: what was charged is refunded once, by the same amount.
- * Does not decide who may connect; the frontend does. */
+ * Does not decide which user may connect; the frontend does. */
 #include "jobs/admission.h"
 
 #include <errno.h>

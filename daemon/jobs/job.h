@@ -62,7 +62,7 @@ struct user {
     struct hash_link by_uid;
     uint32_t uid;
     uint32_t n_jobs;  /* not in a final state */
-    struct list kept; /* jobs in a final state whose result is kept, oldest first */
+    struct list kept; /* jobs in a final state with a kept result, oldest first */
     uint32_t n_kept;
     uint32_t n_fds;       /* descriptors of inputs */
     uint32_t n_schedules; /* schedules, without those of the configuration */
@@ -117,7 +117,7 @@ struct plugin {
     char *name, *version, *help, *path;
     char *build;                  /* build id of the file, or "" */
     uint64_t digest;              /* of the file */
-    struct plugin_reload *reload; /* the file is being tried, and jobs do not find this entry; NULL: no reload */
+    struct plugin_reload *reload; /* the file is on trial, and jobs do not find this entry; NULL: no reload */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
     bool begun;             /* LOADING: the executor has said that it is at it */
@@ -132,7 +132,7 @@ struct plugin {
     char *error_text;       /* of job_words(): why it cannot be loaded */
     uint64_t load_order;    /* LOADING: its place in the order of loads, which the executor does one by one */
     uint32_t n_load_deaths; /* successive executors that died while loading it */
-    uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
+    uint64_t retry_usec;    /* CLOCK_MONOTONIC: no new load before */
     uint64_t checked_usec;  /* when the file was last looked at */
     struct list waiting;    /* jobs (NEW) and plugin queries that wait for the load */
     struct list queries;
@@ -427,7 +427,7 @@ struct domain {
 
 #define JOBS_FREELISTS 25u
 
-/* Makes ids of jobs and batches: a time, and what nobody guesses. */
+/* Makes ids of jobs and batches: a time, and a part that cannot be guessed. */
 struct id_maker {
     uint64_t seed[2], n;
 };

@@ -73,7 +73,7 @@ struct jobs_limits {
         .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
     }
 
-#define JOBS_ATTEMPTS      3u             /* runs of an idempotent job whose executors die */
+#define JOBS_ATTEMPTS      3u             /* runs of an idempotent job, if its executors die */
 #define JOBS_WORKERS_MAX   1024u          /* workers of an executor */
 #define JOBS_STACK_MIN     (256ull << 10) /* bytes of a worker's stack */
 #define JOBS_STACK_MAX     (1ull << 30)
@@ -91,7 +91,7 @@ struct jobs_limits {
 
 /* Settings of one trust domain. */
 struct jobs_domain {
-    const char *name;     /* NULL: the domain of all users who are in no other */
+    const char *name;     /* NULL: the domain of all users that are in no other */
     const uint32_t *uids; /* its users; several share one executor */
     uint32_t n_uids;
     uint32_t workers;    /* of each executor; 0: as in all other domains */
@@ -210,15 +210,15 @@ struct watch {
     uint64_t last_done;
 };
 
-/* Upward calls. The first is accepted or refused, exactly one of them. The last is done; after it the jobs no longer
- * use the watch. Where the end cannot be told, refused replaces done: a durable job goes on after a restart, or its
- * output cannot be read. No call may call back into jobs for this watch, except from the moment that output returns. */
+/* Upward calls. The first is accepted or refused, exactly one of them. The last is done; after it the jobs do not use
+ * the watch. Where the end cannot be told, refused replaces done: a durable job goes on after a restart, or its output
+ * cannot be read. No call may call back into jobs for this watch, except from the moment that output returns. */
 struct watch_ops {
     void (*accepted)(struct watch *w, const uint8_t id[16]);
     /* retry_usec: when to try again; 0: not known */
     void (*refused)(struct watch *w, int code, const char *text, uint64_t retry_usec);
     /* wsd ends, and this durable job goes on in the next wsd. Returns true where the watcher will ask that one for the
-     * job; then the jobs no longer use the watch. Otherwise, or where this is NULL, refused is called. */
+     * job; then the jobs do not use the watch after that. Otherwise, or where this is NULL, refused is called. */
     bool (*deferred)(struct watch *w, const uint8_t id[16]);
     /* Takes as much of the output as it can now; returns how much. jobs_output_ready() says when it can take more. */
     size_t (*output)(struct watch *w, const void *data, size_t size);
@@ -344,8 +344,8 @@ int jobs_arena_new(struct jobs *jobs, uint32_t uid, int *fd, struct arena **ret_
 struct arena *jobs_arena_drop(struct arena *arena);
 /* Adds input, at most JOBS_INPUT_WINDOW ahead of input_taken. Returns 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
-/* Here and below, uid 0 means the jobs of all users; the caller decides who may use it. Follows a job. Returns -ENOENT
- * where this user has no such job; -EAGAIN where wsd is ending and the next one may have the job. */
+/* Here and below, uid 0 means the jobs of all users; the caller decides which user may pass that. Follows a job.
+ * Returns -ENOENT where this user has no such job; -EAGAIN where wsd is ending and the next one may have the job. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 /* Why this wsd does not know the jobs on disk. NULL: it knows them, or there can be none. */
 const char *jobs_unreadable(const struct jobs *jobs);
@@ -425,7 +425,7 @@ struct batch_watch {
     bool owner;
     bool cancel_closes; /* owner: a cancel also closes the batch */
     uint64_t told;      /* at the last tell(): number of accepted jobs plus number of ended ones */
-    /* The call with info->ended is the last; after it the jobs no longer use w. */
+    /* The call with info->ended is the last; after it the jobs do not use w. */
     void (*tell)(struct batch_watch *w, const struct batch_info *info);
 };
 
@@ -539,9 +539,9 @@ struct plugin_query {
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,
                 struct plugin_query *q);
 void jobs_plugin_forget(struct plugin_query *q);
-/* Loads the plugin's file now, for the users whose executor is `owner` (see jobs_plugin_users()). If that succeeds,
- * jobs submitted after the answer use it. Returns as jobs_plugin(), or -EBUSY: another reload of this plugin is under
- * way, or JOBS_RELOADS others are. */
+/* Loads the plugin's file now, for the users that have `owner` as their executor (see jobs_plugin_users()). If that
+ * succeeds, jobs submitted after the answer use it. Returns as jobs_plugin(), or -EBUSY: another reload of this plugin
+ * is under way, or JOBS_RELOADS others are. */
 int jobs_plugin_reload(struct jobs *jobs, uint32_t uid, uint64_t owner, const char *plugin,
                        const struct directory *directory, struct plugin_query *q);
 /* Returns the owners of the executors that a reload by uid affects: those that have the plugin, of this user or (all)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.c: direct lanes (ring/lane.h) on wsd's side: who gets one, which calls are allowed, for how long, and what
- * becomes of them when the executor dies.
+ * lane.c: direct lanes (ring/lane.h) on wsd's side: which users get one, which calls are allowed, for how long, and
+ * what becomes of them when the executor dies.
  * Owns each lane from jobs_lane_open() until the executor has let go of it, or is dead. [loop]
  * Keeps: a lane leads into the executor of its client's own domain. No more calls of a user run than the user may have
  * jobs. Each call of a dead executor has one verdict. While nothing runs in any lane there is no timer.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.h: direct lanes (ring/lane.h) on wsd's side: who gets one, which calls are allowed, for how long, and what
- * becomes of them when the executor dies. [loop]
+ * lane.h: direct lanes (ring/lane.h) on wsd's side: which users get one, which calls are allowed, for how long, and
+ * what becomes of them when the executor dies. [loop]
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * reload.c: `wsctl plugin reload`: loads a plugin's file now, and replaces the one in use if that succeeds.
- * Owns what is remembered of the old file while the new one is tried. Owns the domain of the executor that tries it,
+ * Owns what is remembered of the old file while the new one is on trial. Owns the domain of the executor that tries it,
  * which is in no table, has no jobs and goes afterwards. [loop]
  * Keeps: the executor that runs jobs loads a file only after another executor has. Until then jobs get the old one, and
  * those submitted before end on it. A file that cannot be loaded changes nothing, whether it is refused, crashes or

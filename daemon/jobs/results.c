@@ -87,7 +87,7 @@ static bool expire_oldest(struct user *user)
 }
 
 /* Whether a user may hold `his` bytes where all users together hold `all`: no more than is left for others then. So one
- * user who takes all that is allowed gets half, two get a third each, and a new one finds room: the dynamic thresholds
+ * user that takes all that is allowed gets half, two get a third each, and a new one finds room: the dynamic thresholds
  * of Choudhury and Hahne (1998). In a user's own wsd there are no others. */
 static bool is_share(const struct jobs *jobs, uint64_t his, uint64_t all, uint64_t limit)
 {

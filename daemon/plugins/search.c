@@ -362,7 +362,7 @@ static void print_piece(struct run *run, struct state *state, const struct piece
 
 /* ---- windows ---- */
 
-/* Splits what is in memory. *ret_text bytes are lines of text. From there to *ret_end are binary lines, whose NULs
+/* Splits what is in memory. *ret_text bytes are lines of text. From there to *ret_end are binary lines; their NULs
  * become newlines. The rest is the beginning of an unfinished line. `fresh`: where the bytes of the last read begin. */
 static void split(struct state *state, char *data, size_t size, size_t fresh, bool eof, size_t *ret_text,
                   size_t *ret_end)

@@ -20,7 +20,7 @@
 /* The guard below each stack. More than one page, so that a large array does not reach beyond it. Address space
  * only. */
 #define STACK_GUARD ((size_t)1024 * 1024)
-#define FETCH_MAX   4u /* workers whose cache lines are prefetched */
+#define FETCH_MAX   4u /* workers with cache lines that are prefetched */
 
 static void end(struct pool *pool)
 {

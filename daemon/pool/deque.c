@@ -386,7 +386,7 @@ bool deque_is_empty_any(const struct deque *d)
 {
     /* The owner reaches its base only by way of deque_bounds(), which leaves the trap there, or with the trap still
      * there. So the first push from the base publishes (seq_cst), then looks for sleepers. seq_cst: a caller that this
-     * look has missed, because it announced itself later, sees that publication here, or a later word. So it sees the
+     * look has not seen, because it announced itself later, sees that publication here, or a later word. So it sees the
      * top that was stored before that publication, or a later top. (While a stolen task lies at the base, a pop shows
      * the base for a moment, perhaps with the thief's trap still on its way. The owner may then help with something
      * else and hide tasks above the base before it sees the trap. The thief sees those tasks: it looks for sleepers

@@ -26,7 +26,7 @@
 #define SEARCH_LOOK_USEC 10
 /* The shortest time of lingering. The time doubles after a hit, up to WORKER_LINGER_USEC, and halves after a miss. */
 #define LINGER_MIN_USEC 2u
-#define LINGER_PROBE    256u /* after this many misses the full time is tried again */
+#define LINGER_PROBE    256u /* after this many misses the full time is used again */
 /* After this many takes of its own, a worker checks whether another worker's roots wait behind a long one. */
 #define LEFT_BEHIND 32u
 

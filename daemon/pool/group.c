@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * group.c: task groups, and what all forms share: first error, cancelling, how a range is cut into pieces.
- * Owns nothing: a group lies with its caller. Each call runs on the worker whose `self` it gets.
+ * Owns nothing: a group lies with its caller. Each call runs on the worker of its `self`.
  * Keeps: a group ends after its last child; its first error stays; once it is cancelled no child starts.
  * Does not tell a parent of a child's error: the owner of the child group may do that. */
 #include "pool/forms.h"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * join.c: the slow paths of wsd/task.h: publishing, waiting for a stolen child, a full task stack.
- * Owns the results of children that found the stack full. Everything here runs on the worker whose `self` it gets.
- * Keeps: a join returns only when its child is done. It takes no new roots. It takes no unrelated task once half of the
- * stack is used, or if another task may wait for what the join belongs to (futures, locks). It sleeps rather than
- * spins.
+ * Owns the results of children that found the stack full. Everything here runs on the worker of its `self`. Keeps: a
+ * join returns only when its child is done. It takes no new roots. It takes no unrelated task once half of the stack is
+ * used, or if another task may wait for what the join belongs to (futures, locks). It sleeps rather than spins.
  * Does not decide which worker is woken (park.c) or how tasks move (deque.c). */
 #include "pool/worker.h"
 
@@ -285,7 +284,7 @@ static void wait_sleep(struct worker *w, const struct wait *wait)
     bool any = may_take_any(w) && !wait->future, go_on = false, slept = false;
 
     trace_event(w, TRACE_SLEEP, TRACE_NOBODY);
-    /* First it sleeps as a running worker, then as a blocked one, whose place another takes. */
+    /* First it sleeps as a running worker, then as a blocked one; another takes its place. */
     for (int blocks = 0; blocks < 2 && !go_on; blocks++) {
         if (blocks)
             crew_leave(w);

@@ -7,14 +7,14 @@
  * eventcount of its own, and is in a list while it would take any task.
  *
  * The word `searchers` counts the idle workers that search, and has a bit that says "one is being woken". A thread that
- * makes work visible wakes no worker while `searchers` (without PARK_WAKE_PENDING) is not 0: the searching or woken worker will find
- * the work. A worker that is the last to stop searching, and sees that more is left, wakes the next. Why no work is
- * lost:
- *   - A waker makes work visible, then does an RMW on searchers. A worker stops searching by an RMW on searchers, then looks
- *     everywhere. If the waker saw the searcher, the waker's RMW came first, and the look sees the work.
+ * makes work visible wakes no worker while `searchers` (without PARK_WAKE_PENDING) is not 0: the searching or woken
+ * worker will find the work. A worker that is the last to stop searching, and sees that more is left, wakes the next.
+ * Why no work is lost:
+ *   - A waker makes work visible, then does an RMW on searchers. A worker stops searching by an RMW on searchers, then
+ *     looks everywhere. If the waker saw the searcher, the waker's RMW came first, and the look sees the work.
  *   - If the waker saw no searcher, it notifies the eventcount. The same argument holds there (base/eventcount.h).
  *   - A worker that begins to search clears the bit. So does a waker that found no sleeper. That waker then looks once
- *     more: another worker may have gone to sleep meanwhile, over work whose waker relied on the bit.
+ *     more: another worker may have gone to sleep meanwhile, over work, and the waker of that work relied on the bit.
  *   - A waker for a task that relies on the bit sets a second bit. The waker it relies on may have a root, for which it
  *     wakes no join. If that waker finds no idle sleeper, it wakes a join for the task.
  *   - A join that is woken for a task may find another task, or find its child done. It then looks whether something is
@@ -56,10 +56,10 @@ struct park {
     _Atomic uint32_t n_joiners;
 };
 
-/* searchers: the word to use, which holds 0; NULL: the park uses one of its own. A process that publishes roots may share
- * the word. It need not notify the event while the word is not 0 (RMW of zero, acq_rel). If the word is 0, it sets
- * PARK_WAKE_PENDING, then notifies. No thread of this process relies on that bit, so misuse of it harms only the roots of that
- * process. */
+/* searchers: the word to use, which holds 0; NULL: the park uses one of its own. A process that publishes roots may
+ * share the word. It need not notify the event while the word is not 0 (RMW of zero, acq_rel). If the word is 0, it
+ * sets PARK_WAKE_PENDING, then notifies. No thread of this process relies on that bit, so misuse of it harms only the
+ * roots of that process. */
 void park_init(struct park *p, struct eventcount *event, bool shared, _Atomic uint32_t *searchers);
 void park_deinit(struct park *p);
 

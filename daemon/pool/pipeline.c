@@ -197,7 +197,7 @@ static bool takes_one(const struct pipeline *p, uint32_t stage)
     return p->stages[stage].kind != WSD_STAGE_PARALLEL;
 }
 
-/* Takes t through the stages, from one whose turn, if it has turns, t has. */
+/* Takes t through the stages, from one at which t has its turn, if that stage has turns. */
 static void token_run(struct wsd_worker *self, struct runner *r, struct token *t, uint32_t stage)
 {
     struct pipeline *p = r->p;

@@ -127,7 +127,7 @@ struct pool_counters {
     uint64_t helped;    /* of the stolen: run while waiting in a join */
     uint64_t overflows; /* children that ran inside their spawn because the task stack was full */
     uint64_t revoked;   /* times that this worker published tasks of another, which was in a long leaf */
-    /* of its thread; read from the kernel at each call; 0: a guest's, or one whose thread has ended */
+    /* of its thread; read from the kernel at each call; 0: a guest's, or a worker without a thread */
     uint64_t cpu_usec;
 };
 void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_counters *ret);

@@ -111,7 +111,7 @@ WSD_TASK_5(bool, scan_ahead, struct scan *, s, uint64_t, lo, uint64_t, hi, void 
     return !atomic_load_explicit(late, memory_order_relaxed) && WSD_CALL(scan_sum, s, lo, hi, sum);
 }
 
-/* Scans blocks whose nodes have been summed up. sum: as for scan_block(). */
+/* Scans blocks after their nodes have been summed up. sum: as for scan_block(). */
 WSD_VOID_TASK_4(scan_summed, struct scan *, s, uint64_t, lo, uint64_t, hi, void *, sum)
 {
     if (wsd_group_cancelled(&s->group))

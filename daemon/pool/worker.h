@@ -43,9 +43,9 @@ struct worker {
     /* [owner] */
     char *stack_floor; /* a join takes no unrelated work once the stack is below it */
     uint32_t random, last_victim;
-    uint32_t n_roots;                                 /* takes from its batch or the injector, counted */
-    uint32_t watched;                                 /* the worker whose batch is watched for standing still .. */
-    uint64_t watched_word;                            /* .. and that batch's word at the last look */
+    uint32_t n_roots;      /* takes from its batch or the injector, counted */
+    uint32_t watched;      /* the worker with the batch that is watched for standing still .. */
+    uint64_t watched_word; /* .. and that batch's word at the last look */
     struct overflow_chunk *overflow, *overflow_spare; /* results of children that ran inside their spawn */
     /* Where on the stack those children belong. public.level and public.done describe the youngest; the outer ones are
      * here. */

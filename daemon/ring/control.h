@@ -37,7 +37,7 @@ enum control_kind {
     CONTROL_FINISH = 4, /* no more work will come: run fini and exit 0 */
     CONTROL_ASK = 5,    /* number: serial; functions: enum control_ask; flags: its argument; perhaps a descriptor, a
                            memfd of fixed size that the answer is written to -> ASKED */
-    /* number, whose place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
+    /* number: its place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
     CONTROL_ARENA = 6,
     CONTROL_ARENA_DROP = 7,  /* number: of an arena that no job uses or will use */
     CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
@@ -127,8 +127,8 @@ struct control {
  * [any] */
 int control_send(int socket, const struct control *c, int fd);
 
-/* Receives one packet into *ret, whose text is "" if the packet has none. *ret_fd is -1 or a descriptor (close-on-exec)
+/* Receives one packet into *ret. Its text is "" if the packet has none. *ret_fd is -1 or a descriptor (close-on-exec)
  * that the caller owns. owner: of descriptors that are not handed out, as for async_close(). 0; -EAGAIN; -ECONNRESET at
- * the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two descriptors). [any, one at a
- * time] */
+ * the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two descriptors). [any, one at a time]
+ */
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

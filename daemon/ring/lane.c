@@ -21,7 +21,7 @@
 
 #define SPIN_MAX_NSEC 50000u
 #define SPIN_MIN_NSEC 2000u  /* a worker that is awake has answered a small call by then */
-#define SPIN_PROBE    256u   /* after this many misses the full time is tried again */
+#define SPIN_PROBE    256u   /* after this many misses the full time is used again */
 #define BURST_NSEC    50000u /* a call this soon after the end of the last is one of many */
 #define SPIN_LOOKS    32     /* between looks at the clock */
 

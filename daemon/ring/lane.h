@@ -129,7 +129,7 @@ struct lane_memory {
     struct lane_slot slots[LANE_SLOTS];
 };
 
-/* What became of a call whose executor is dead. [wsd writes before it makes the slot LOST] */
+/* What became of a call after its executor's death. [wsd writes before it makes the slot LOST] */
 struct lane_verdict {
     uint32_t generation;
     uint32_t outcome; /* enum lane_outcome */

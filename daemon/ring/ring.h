@@ -106,9 +106,9 @@ void front_submitted(struct front *f);
 /* Recalls a slot. True: recalled before it started, with all its jobs; its completion RECALLED will still come. False:
  * it runs or is done, or was seen so at an earlier look. */
 bool front_recall(struct front *f, uint32_t slot);
-/* Closes a bundle: no further job of it begins, and it can no longer be recalled. Returns which job has its turn, or
- * had it last; 0 if the slot is no bundle. Jobs before that one have ended and are not reported again. Jobs after it
- * are not the slot's any longer: the slot is that one job's alone. */
+/* Closes a bundle: no further job of it begins, and it cannot be recalled. Returns which job has its turn, or had it
+ * last; 0 if the slot is no bundle. Jobs before that one have ended and are not reported again. Jobs after it are not
+ * the slot's any longer: the slot is that one job's alone. */
 uint32_t front_close(struct front *f, uint32_t slot);
 /* Call after the DONE of a bundle that ended before its last job, once the jobs after it are queued again. Workers may
  * go on. */

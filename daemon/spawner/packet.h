@@ -48,7 +48,7 @@ enum spawn_kind {
 };
 
 enum spawn_flag {
-    /* the child goes into the cgroup whose cgroup.procs, open for writing, is the last descriptor */
+    /* the child goes into the cgroup; its cgroup.procs, open for writing, is the last descriptor */
     SPAWN_CGROUP = 1u << 0,
 };
 

@@ -74,8 +74,7 @@ enum store_op {
     STORE_RETRY, /* number, state, due_usec, retried, attempts, error; removes the mark */
     STORE_END,   /* number, and what is known at the end. Removes the input, unless the job is dead */
     STORE_READ,  /* number; reads the output into reply */
-    /* number, state; makes the job one that was never tried. reply: arguments and, up to STORE_INLINE, input; sizes in
-     * row */
+    /* number, state; makes the job one without tries. reply: arguments and, up to STORE_INLINE, input; sizes in row */
     STORE_REQUEUE,
     STORE_DROP,          /* number; removes everything of the job */
     STORE_SCHEDULE_ADD,  /* writes all of a schedule's row */

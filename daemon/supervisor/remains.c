@@ -16,7 +16,7 @@
 #include "base/async-close.h"
 #include "base/log.h"
 
-#define LIVES_MAX 8u /* of one executor at a time: reapers that were killed, whose keepers go on */
+#define LIVES_MAX 8u /* of one executor at a time: reapers that were killed; their keepers go on */
 #define DEADLINE_SEC                                                                                                   \
     10 /* for processes that are killed; only one that the kernel does not end, or that was stopped, takes longer */
 

@@ -88,7 +88,7 @@ struct wsd_job_info {
     bool durable;
     bool dead;          /* durable, ended badly, and out of retries: see wsd_client_dead() */
     uint32_t retries;   /* as submitted */
-    uint64_t due_usec;  /* delayed: time until it goes on, or is tried again */
+    uint64_t due_usec;  /* delayed: time until it goes on, or runs again */
     uint32_t waits_for; /* held: number of jobs it runs after that have not ended */
     const char *tags;   /* of wsd_submit, with commas between; "" */
     bool in_batch;      /* it belongs to the batch `batch` */
@@ -120,16 +120,17 @@ struct wsd_tls {
     const char *ca;          /* file in PEM: the CAs that may sign the server's certificate. WSD_TLS_CA */
 };
 
-/* Connects to a wsd on another machine, as wsd_client_open() does on this one. tls NULL: all from the environment.
- * wsd_client_open() itself does this if socket is NULL and WSD_HOST is set. Looking up HOST may block for longer than
- * timeout_usec.
+/* Connects to a wsd on another machine, as wsd_client_open() does on this one. If tls is NULL, all comes from the
+ * environment. A plain wsd_client_open() does the same if socket is NULL and WSD_HOST is set. Looking up HOST may block
+ * for longer than timeout_usec.
  *
  * Two things differ on such a connection. There are no direct lanes: wsd_call() goes by the socket. No file that an
  * argument names is opened, neither here nor there: give it as input.
  *
- * Returns as wsd_client_open(). Also -EACCES: one side refuses the other's certificate, or the certificate belongs to
- * no user there; -EOPNOTSUPP: the library was built or installed without TLS; -EINVAL: a field is missing, or a file
- * has no certificate, key or CA; -EHOSTUNREACH. Since 0.1. */
+ * Returns as wsd_client_open(). Also returns -EACCES if one side refuses the other's certificate, or if the certificate
+ * belongs to no user there. Returns -EOPNOTSUPP if the library was built or installed without TLS. Returns -EINVAL if a
+ * field is missing, or if a file has no certificate, key or CA. Returns -EHOSTUNREACH if there is no way to the host.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
 /* Connects again, to the same place, after the connection has ended: a call on the handle returned -ECONNRESET, or
@@ -211,28 +212,30 @@ struct wsd_submit {
     uint64_t timeout_usec; /* of its run time; 0: none */
     int priority;          /* -100 to 100 */
     uint32_t flags;
-    /* NULL: none. At most 255 bytes. While wsd knows a job of this user's with the key, another submit with it
-     * stands for that job: it gets the job's id, output and end, whatever else it says. A job with a key goes on
-     * when this connection ends. Its result is kept as that of a detached job, or of a durable one if it is durable.
-     * Since 0.1. */
+    /* NULL: none. At most 255 bytes. As long as wsd knows a job of this user with this key, another submit with the key
+     * stands for that job. It then gets the id, output and end of that job, whatever else it says. A job with a key
+     * goes on when this connection ends. Its result is kept as that of a detached job, or of a durable one if it is
+     * durable. Since 0.1. */
     const char *key;
-    /* How often a job that ends badly is tried again (0 to 1000). The pauses begin with retry_usec (0: one second; at
-     * most a day). They double up to five minutes; if the first is longer, all are as long. Each is shortened by up to
-     * a half, at random. retry_on has the ends that count as bad, as bits 1u << state. 0 means all of WSD_JOB_FAILED,
-     * WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the output of the last try is delivered, when it
-     * has ended. Since 0.1. */
+    /* How often a job that ends badly runs again (0 to 1000). The pauses begin with retry_usec (0: one second; at most
+     * a day). They double up to five minutes; if the first is longer, all are as long. Each is shortened by up to a
+     * half, at random. The ends that count as bad are the bits 1u << state of retry_on. If it is 0, they are
+     * WSD_JOB_FAILED, WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the output of the last try is
+     * delivered, when it has ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
     /* When the job goes on, at the earliest; until then it is WSD_JOB_DELAYED. Set at most one of the two.
      *
-     * delay_usec: this long after it was accepted, at most ten years. Time that the machine sleeps counts, and setting
-     * its clock changes nothing. at_usec: at that time by the machine's clock, in microseconds since the epoch, even if
-     * the clock is set meanwhile; a time in the past means at once.
+     * With delay_usec: this long after it was accepted, at most ten years. Time that the machine sleeps counts. Setting
+     * its clock changes nothing.
+     *
+     * With at_usec: at that time by the machine's clock, in microseconds since the epoch, even if the clock is set
+     * meanwhile. A time in the past means at once.
      *
      * A durable job goes on waiting after the end of wsd. A delayed job counts for its user's limits. Since 0.1. */
     uint64_t delay_usec, at_usec;
     /* The longest time in the queue once the job may go on, for each try anew; 0: any. Beyond it the job ends as
-     * WSD_JOB_TIMED_OUT without having run, and is not tried again. -EOPNOTSUPP: wsd is too old for one of delay_usec,
+     * WSD_JOB_TIMED_OUT without having run, and is not retried. -EOPNOTSUPP: wsd is too old for one of delay_usec,
      * at_usec and queue_usec. Since 0.1. */
     uint64_t queue_usec;
     /* Ids of this user's jobs that the job runs after; at most 1024 in all. The id of a batch stands for all of its
@@ -261,9 +264,9 @@ struct wsd_submit {
      * Input by file counts in full for the user's quota, and for max-input unless the function streams. Since 0.1. */
     int input_fd;
     uint64_t input_offset;
-    /* NULL: none. If output_size is not 0, the output goes to that part of the arena, from output_offset on, and not
-     * through the connection. wsd_job_info.placed is the number of bytes that came, also for a job that failed. Output
-     * that is larger fails the job.
+    /* NULL: none. If output_size is not 0, the output goes to that part of the arena, from output_offset on. None of it
+     * goes through the connection. The field placed of wsd_job_info is the number of bytes that came, also for a job
+     * that failed. Output that is larger fails the job.
      *
      * With an arena, the input comes with WSD_SUBMIT_ARENA, or is small enough for one frame (-EMSGSIZE). The job has
      * no key and no retries, and is not detached. Since 0.1. */
@@ -333,7 +336,7 @@ WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
 /* Processes the connection until this call is done. Callbacks of this call and of others run meanwhile. Returns 0, and
  * sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns -ETIMEDOUT after
  * timeout_usec (UINT64_MAX: never), -EDEADLK in the call's own output callback, or the error that done was given. A
- * call whose output is held does not end. Since 0.1. */
+ * call does not end while its output is held. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
 /* Returns the output gathered so far; valid until the next call on the handle or wsd_call_free(). When a call with 256
@@ -342,10 +345,10 @@ WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const
  * call is made, or with itself. Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
-/* Forgets a call: no more callbacks come. A call that is not done is cancelled; but an attached job goes on, and so
- * does a detached one whose input has been sent. NULL is allowed; returns NULL. Allowed in any callback, also the
- * call's own. wsd_client_free() frees the remaining calls. For the memory of a large output see wsd_call_output().
- * Since 0.1. */
+/* Forgets a call: no more callbacks come. A call that is not done is cancelled. But an attached job goes on, and so
+ * does a detached one after its input was sent. NULL is allowed; returns NULL. Allowed in any callback, also the call's
+ * own. wsd_client_free() frees the remaining calls. For the memory of a large output see wsd_call_output(). Since 0.1.
+ */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
 /* --- arenas: memory shared with jobs ----------------------------------------------------------------------------- */
@@ -356,8 +359,8 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  *
  * A job owns its parts until it has ended. It may or may not see bytes that are written there meanwhile. The bytes of
  * the output mean nothing before the end, nor after an end without success. Parts may begin anywhere; begin them at
- * multiples of 4096. wsd refuses (-EAGAIN) a job whose output overlaps with a part of a job that has not ended. It also
- * refuses a job whose input overlaps with the output of such a job. Inputs may overlap.
+ * multiples of 4096. wsd refuses a job (-EAGAIN) if its output overlaps with a part of a job that has not ended. It
+ * also refuses a job if its input overlaps with the output of such a job. Inputs may overlap.
  *
  * If an executor dies while a job writes to an arena, that job is not run again, and its part may still change for a
  * moment. No job may write to that arena after that (-EAGAIN): make a new one.
@@ -410,8 +413,8 @@ struct wsd_call_result {
     const char *error, *status;
     uint64_t run_usec, cpu_usec;
     bool direct; /* it went by a direct lane */
-    /* 0 if there is a result, else the error that wsd_call() returned for this call, or would have returned. exit and
-     * error are then those of wsd_client_exit() and wsd_client_error(), and the rest is zero. Since 0.1. */
+    /* 0 if there is a result, else the error that wsd_call() returned for this call, or would have returned. Then exit
+     * and error are those of wsd_client_exit() and wsd_client_error(), and the rest is zero. Since 0.1. */
     int code;
 };
 
@@ -448,9 +451,9 @@ WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request
  * most 64. So calls may wait for each other, but are not fast then.
  *
  * Returns 0: each call has ended, as its result says, also with a failure. Otherwise returns the code of the first
- * call, in the order of the requests, that has no result. Its code, exit and error say why; all other calls have been
- * made nevertheless. -EINVAL and -ENOMEM may also come before any call, with no result touched. n 0 does nothing. Since
- * 0.1. */
+ * call, in the order of the requests, that has no result. Its code, exit and error say why. All other calls have been
+ * made nevertheless. Also returns -EINVAL or -ENOMEM before any call; no result is touched then. With n 0 it does
+ * nothing. Since 0.1. */
 WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests,
                          struct wsd_call_result *results, size_t n);
 
@@ -493,9 +496,9 @@ struct wsd_item {
     size_t input_size;
 };
 
-/* Begins a batch of jobs that are all like `common`, except for arguments and input, which are ignored there. `common`
- * may not have WSD_SUBMIT_STREAM, WSD_SUBMIT_PROGRESS, WSD_SUBMIT_FILE or a key. flags: enum wsd_batch_flags.
- * Everything is copied. Does not block.
+/* Begins a batch of jobs that are all like `common`, except for arguments and input. Those of `common` are ignored. It
+ * may not have WSD_SUBMIT_STREAM, WSD_SUBMIT_PROGRESS, WSD_SUBMIT_FILE or a key. The flags are those of enum
+ * wsd_batch_flags. Everything is copied. Does not block.
  *
  * Many jobs go to wsd in one message, and so do their ends back, so that many small jobs cost little. Each is a job
  * like any other: it has its own id and end, its own charge to its user's limits, and its own place in recovery. If a
@@ -541,9 +544,9 @@ typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info
  * and flags, and the calls after it. This is the cheapest way to run many small jobs. Each item has the size of the
  * first. The items stay until the end.
  *
- * Returns 0: each job has succeeded. Otherwise returns the error of the first item, in the order of the items, whose
- * job has not. That is -EREMOTEIO if the job failed, was cancelled or the like; or what wsd_batch_submit() and done
- * give. wsd_client_exit() is what `wsctl map` would exit with. Since 0.1. */
+ * Returns 0: each job has succeeded. Otherwise returns the error of the first item without success, in the order of the
+ * items. That is -EREMOTEIO if the job failed, was cancelled or the like; or what wsd_batch_submit() and done give.
+ * wsd_client_exit() is what `wsctl map` would exit with. Since 0.1. */
 WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                        const struct wsd_item *items, size_t n_items, wsd_map_result result, void *userdata);
 
@@ -598,10 +601,12 @@ WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd
  * Since 0.1. */
 WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n);
 
-/* Lists, requeues or drops durable jobs that have ended badly and are out of retries. They do not expire.
- * wsd_client_dead() lists them as wsd_client_list() does. wsd_client_dead_requeue() queues one again under its id, as
- * if it had never been tried. wsd_client_dead_drop() forgets one. -ENOENT: there is no such job; -EAGAIN: it is being
- * read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
+/* Lists, requeues or drops durable jobs that have ended badly and are out of retries. Such jobs do not expire.
+ *
+ * The listing, wsd_client_dead(), is as that of wsd_client_list(). To queue one again under its id, as if it had never
+ * run, call wsd_client_dead_requeue(). To forget one, call wsd_client_dead_drop().
+ *
+ * Errors: -ENOENT: there is no such job; -EAGAIN: it is being read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
                                void *userdata);
 WSD_EXPORT int wsd_client_dead_requeue(struct wsd_client *client, const struct wsd_id *id);
@@ -615,7 +620,7 @@ struct wsd_schedule {
     size_t size;
     const char *name;     /* 1 to 63 letters, digits and _-.@+, not - first; its user's own */
     const char *calendar; /* when, as systemd.time(7) has it: "Mon..Fri 08:00", "*:0/15", "daily Europe/Berlin" */
-    bool persistent;      /* if runs were missed while there was no wsd, one comes at its start */
+    bool persistent;      /* if times passed while there was no wsd, one run comes at its start */
     /* What to run: plugin, function, arguments, timeout, priority, retries, queue_usec, and of the flags
      * WSD_SUBMIT_DURABLE. Each run is a detached job of its own. There is no client that could open files which
      * arguments name. */
@@ -638,9 +643,9 @@ struct wsd_schedule_info {
     const char *error;
 };
 
-/* Adds a schedule. Returns 0: it is on disk, and runs as the caller when its time comes, until it is removed; -EINVAL:
- * the name or time is wrong, or there is a schedule of that name; -EAGAIN: too many, or no room; -EIO; -EOPNOTSUPP.
- * Since 0.1. */
+/* Adds a schedule. Returns 0 when it is on disk. It then runs as the caller when its time comes, until it is removed.
+ * Returns -EINVAL if the name or time is wrong, or if there is a schedule of that name. Returns -EAGAIN if there are
+ * too many, or no room; or -EIO or -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
 /* Lists the caller's schedules (root: those of all users), by user and name. Each is valid during its callback. A
  * callback that returns non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
@@ -734,8 +739,9 @@ struct wsd_limit_info {
 };
 
 /* Lists the limits that are in force: first those of all users, then those that were changed for single users. Of the
- * latter a caller sees its own; an administrator who may see all jobs sees each. Each is valid during its callback. A
- * callback that returns non-zero ends the listing with that value. -EOPNOTSUPP: wsd is too old. Since 0.1. */
+ * latter a caller sees its own; an administrator with the right to see all jobs sees each. Each is valid during its
+ * callback. A callback that returns non-zero ends the listing with that value. -EOPNOTSUPP: wsd is too old. Since 0.1.
+ */
 WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
                                  int (*each)(const struct wsd_limit_info *info, void *userdata), void *userdata);
 

@@ -31,10 +31,10 @@
  *
  * What your functions write is visible to the caller when the form returns. They run on several threads at once.
  *
- * Ranges are begin <= i < end; if end <= begin they are empty. `grain` is the largest piece that is not split: the
- * tree of pieces then depends on the range alone. Grain 0 lets the pool choose: about four pieces a worker, and
- * smaller ones if steals show that others have nothing to do (Robison, Voss, Kukanov: Optimization via Reflection on
- * Work Stealing in TBB, 2008).
+ * Ranges are begin <= i < end; if end <= begin they are empty. The grain is the largest piece that is not split: the
+ * tree of pieces then depends on the range alone. Grain 0 lets the pool choose: about four pieces a worker, and smaller
+ * ones if steals show that others have nothing to do (Robison, Voss, Kukanov: Optimization via Reflection on Work
+ * Stealing in TBB, 2008).
  *
  * Structures here are yours, on the stack or elsewhere. Set their reserved words to 0, as initialisers do.
  *
@@ -62,8 +62,8 @@ struct wsd_group {
     const struct wsd_task_ops *ops; /* [const] */
     /* The first error. [atomic: compare-and-swap from 0, before the release of `cancelled`; relaxed after joins] */
     int32_t error;
-    /* [atomic: release (with it the error of the task that sets it); partner: the acquire in wsd_group_cancelled(), so
-     * that a task that stops because of it cannot be the first to have an error] */
+    /* [atomic: release, with it the error of the task that sets it; partner: the acquire in wsd_group_cancelled()]. So
+     * a task that stops because of this flag cannot be the first to have an error. */
     uint32_t cancelled;
     uintptr_t reserved[5];
 };
@@ -121,12 +121,12 @@ static inline int wsd_for_each(struct wsd_worker *self, struct wsd_group *group,
     return self->ops->for_each(self, group, begin, end, grain, body, arg);
 }
 
-/* Finds the lowest index that `find` finds, and sets *ret_index to it, or to `end` if there is none (also for an empty
- * range).
+/* Finds the lowest index that `find` finds, and sets *ret_index to it. If there is none, as in an empty range, sets it
+ * to `end`.
  *
- * find(self, own group, begin, end, arg, &index) searches a piece, from its begin on, and sets index to the lowest hit.
- * The hit must lie in the piece; without a hit it leaves index alone. Pieces at or above the best index so far are
- * skipped. Pieces that the pool chose (grain 0) are searched in sixteenths, so that a running piece ends early.
+ * The call find(self, own group, begin, end, arg, &index) searches a piece, from its begin on, and sets index to the
+ * lowest hit. The hit must lie in the piece; without a hit it leaves index alone. Pieces at or above the best index so
+ * far are skipped. Pieces that the pool chose (grain 0) are searched in sixteenths, so that a running piece ends early.
  *
  * Returns 0. Otherwise returns the first error, even if a lower index was found, or -ECANCELED; *ret_index is untouched
  * then. Origin: find_if of parallel STLs, over a minimum kept by compare-and-swap. Since 1. */
@@ -198,8 +198,8 @@ struct wsd_scan_args {
  * worker alone combines count times, and many together at most about twice that. (Blelloch's up and down sweep over
  * blocks, the up sweep only for stolen blocks, as in parallel_scan of TBB.)
  *
- * Returns 0. Otherwise `out` may hold anything, and it returns the first error, -ECANCELED, -ENOMEM (a few elements a
- * block are on the heap) or -EINVAL (no size, no such kind, exclusive without initial). Since 1. */
+ * Returns 0. Otherwise `out` may hold anything, and it returns the first error, -ECANCELED, -ENOMEM or -EINVAL (no
+ * size, no such kind, exclusive without initial). The heap holds a few elements a block. Since 1. */
 static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, const struct wsd_scan_args *scan)
 {
     return self->ops->scan(self, group, scan);
@@ -207,16 +207,17 @@ static inline int wsd_scan(struct wsd_worker *self, struct wsd_group *group, con
 
 /* --- sort --- */
 
-/* Sorts `count` elements of `size` bytes at base, as qsort_r() does, and keeps the order of equal ones (stable).
- * compare(a, b, arg) is negative, 0 or positive if a is before, equal to or after b. It may get copies of elements, at
- * the alignment of the array up to 64. If it contradicts itself, the order is useless, but nothing worse happens.
+/* Sorts `count` elements of `size` bytes at base, as qsort_r() does, and keeps the order of equal ones (stable). The
+ * result of compare(a, b, arg) is negative, 0 or positive if a is before, equal to or after b. It may get copies of
+ * elements, at the alignment of the array up to 64. If it contradicts itself, the order is useless, but nothing worse
+ * happens.
  *
  * Returns 0; -ENOMEM with the array untouched (it needs count x size bytes more); -EINVAL (size 0); or -ECANCELED: the
  * array then holds all its elements in no order.
  *
- * This is a merge sort whose merges are split by rank, so that the last one is parallel too (Cormen et al., 27.3;
- * Siebert and Traeff, Perfectly load-balanced, stable, synchronization-free parallel merge, 2013). Elements above some
- * 64 bytes are cheaper sorted by pointers to them. Since 1. */
+ * This is a merge sort. Merges are split by rank, so that the last one is parallel too (Cormen et al., 27.3; Siebert
+ * and Traeff, Perfectly load-balanced, stable, synchronization-free parallel merge, 2013). Elements above some 64 bytes
+ * are cheaper sorted by pointers to them. Since 1. */
 static inline int wsd_sort(struct wsd_worker *self, struct wsd_group *group, void *base, uint64_t count, size_t size,
                            wsd_compare_fn *compare, void *arg)
 {

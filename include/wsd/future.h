@@ -14,17 +14,18 @@
  * graph without cycles. Code that has the address may wait, before or after the start, any number of times. A cycle of
  * futures that wait for each other never ends.
  *
- * A wait computes the future itself if that has not begun. Else it helps with what the future has spawned, and with
- * nothing else, so that it cannot bury what others wait for. Where there is nothing to help with it sleeps, and another
- * worker takes the CPU: at most 256 more than were asked for. So let no more tasks than that wait at once for what only
- * another root will start. While any future of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
+ * A wait computes the future itself if that has not begun. Otherwise it helps with what the future has spawned, and
+ * with nothing else. So it cannot leave a task that others wait for stuck under unrelated work on its stack. If there
+ * is nothing to help with, it sleeps, and another worker takes the CPU. At most 256 workers more than were asked for
+ * come in this way. So let at most that many tasks wait at once for what only another root will start. While any future
+ * of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
  *
- * One graph is not allowed: a wait for a future that is yet to be set or started by a task whose sync was under way
- * already when the future was begun. The waiter may run on top of that sync. (A task that serves requests of
- * others has them set by a thread of its own, or begins a future itself before it syncs.)
+ * One graph is not allowed. Do not wait for a future that a task has yet to set or start, if that task was already in a
+ * sync when the future was begun. The waiter may run on top of that sync (a task that serves requests of others has the
+ * futures set by a thread of its own, or begins a future itself, before it syncs).
  *
- * Every future that was begun is either started or set, once, whatever happens, and lives until that was and all waits
- * for it have returned; all of that before the job's function returns. Where the job is cancelled, its futures are not:
+ * Start or set every future that was begun, exactly once, whatever happens. It lives until that was done and all waits
+ * for it have returned. All of that is before the job's function returns. If the job is cancelled, its futures are not:
  * their functions look at wsd_job_cancelled() themselves and return an error.
  */
 #ifndef WSD_FUTURE_H
@@ -42,44 +43,44 @@ struct wsd_future {
     uint64_t reserved[15];
 };
 
-/* Makes it ready for use; `self` is the worker that runs the caller. Nothing else may be done with it before. Since
- * 1. */
+/* Makes a future ready for use. Call it first. `self` is the worker that runs the caller. Since 1. */
 static inline void wsd_future_begin(struct wsd_worker *self, struct wsd_future *future)
 {
     self->ops->future_begin(self, future);
 }
 
-/* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. It leaves its value, which may be NULL
- * and belongs to the program, and returns 0 or an error of its own. It joins what it spawns before it returns.
- * Once for each future. self: the caller's worker, or NULL from a thread that is none. Since 1. */
+/* Has fn(self, arg, &value) run on some worker, or in a wait, later or at once. The function sets value, which may be
+ * NULL and belongs to the program. It joins what it spawns, and returns 0 or an error of its own. Call this once for
+ * each future. `self` is the caller's worker, or NULL from a thread that is none. Since 1. */
 static inline void wsd_future_start(struct wsd_worker *self, struct wsd_future *future, wsd_future_fn *fn, void *arg)
 {
     future->ops->future_start(self, future, fn, arg);
 }
 
-/* Gives it value and error without computing anything (a promise), instead of a start. From any thread. Since 1. */
+/* Gives a future its value and error without computing anything (a promise), instead of a start. From any thread. Since
+ * 1. */
 static inline void wsd_future_set(struct wsd_future *future, void *value, int error)
 {
     future->ops->future_set(future, value, error);
 }
 
-/* Waits until it is done; gives its error, 0 where there is none, and its value where ret_value is not NULL. self: the
- * caller's worker, or NULL from a thread that is none: that computes it if it has not begun, else sleeps.
- * Since 1. */
+/* Waits until a future is done. Returns its error, or 0 if there is none, and sets *ret_value to its value, unless
+ * ret_value is NULL. The caller's worker is `self`, or NULL from a thread that is none. Such a thread computes the
+ * future if that has not begun, else it sleeps. Since 1. */
 static inline int wsd_future_wait(struct wsd_worker *self, struct wsd_future *future, void **ret_value)
 {
     return future->ops->future_wait(self, future, ret_value);
 }
 
-/* Whether it is done, so that a wait would not wait. From any thread. Since 1. */
+/* Returns whether a future is done, so that a wait would return at once. From any thread. Since 1. */
 static inline bool wsd_future_done(const struct wsd_future *future)
 {
     return future->ops->future_done(future);
 }
 
-/* Runs one piece of whatever the pool has to do, on a thread that is no worker; false where there was nothing. The
- * future only says which pool. Not on a thread that is to set a future: what it takes up may wait for that one.
- * Since 1. */
+/* Runs one piece of whatever the pool has to do, on a thread that is no worker. Returns false if there was nothing to
+ * do. The future only says which pool. Do not call it on a thread that is to set a future: what it takes up may wait
+ * for that one. Since 1. */
 static inline bool wsd_future_help(struct wsd_future *future)
 {
     return future->ops->future_help(future);

@@ -9,10 +9,10 @@
  *
  * and run it with `wsctl submit --local ./mine.so`. The guide is wsd-plugin(7).
  *
- * All text is bytes ending in NUL, in no particular encoding. All times are microseconds. Unless a call says
- * otherwise it may be made from any task of the job, on any worker, and from threads of the plugin's own, until the
- * job's function returns. A thread that calls later changes nothing: it gets -ECANCELED, NULL or true (cancelled), and
- * what it says is a line of wsd's log, with the names of plugin and function.
+ * All text is bytes ending in NUL, in no particular encoding. All times are microseconds. Unless a call says otherwise
+ * it may be made from any task of the job, on any worker, and from threads of the plugin's own, until the job's
+ * function returns. A later call changes nothing: it returns -ECANCELED, NULL or true (cancelled). What it says becomes
+ * a line of wsd's log, with the names of plugin and function.
  */
 #ifndef WSD_PLUGIN_H
 #define WSD_PLUGIN_H
@@ -28,8 +28,8 @@ extern "C" {
 #endif
 
 /* The binary interface of plugins. A host loads plugins of every number from 1 to its own: what a plugin was compiled
- * with stays where it is and does what it did. Something that plugins can use was appended: the number is raised, and
- * an older host refuses the plugin. (0 was not final.) Since 1. */
+ * with stays where it is and does what it did. The number is raised when something that plugins can use is appended. An
+ * older host refuses a plugin with the higher number. (0 was not final.) Since 1. */
 #define WSD_PLUGIN_ABI 1
 
 /* The largest status that a function can return. 0 is success, 1 to this are failures. Since 1. */
@@ -53,10 +53,11 @@ enum wsd_function_flags {
     WSD_FN_STREAMING = 1u << 1,
     /* Off until the configuration of wsd names it (the shipped `exec` is such a one). */
     WSD_FN_OPT_IN = 1u << 2,
-    /* Its submitter may read and write what it works on while it does: job->input, and what wsd_job_reserve() gives.
-     * Where both lie in an arena of the submitter's (wsd/client.h), the function then works in place; without this flag
-     * it gets a private copy of the input, and its output is copied. It must not be fooled by bytes that are other ones
-     * at the second look: it checks what it has copied, or looks once. An older wsd passes over it. Since 1. */
+    /* The submitter may read and write the memory that the function works on, while it runs: job->input, and what
+     * wsd_job_reserve() gives. If both lie in an arena of the submitter's (wsd/client.h), the function works in place.
+     * Without this flag it gets a private copy of the input, and its output is copied. The function must expect a byte
+     * to change between two reads: it checks a copy of its own, or reads once. An older wsd ignores this flag. Since 1.
+     */
     WSD_FN_SHARED = 1u << 3,
 };
 
@@ -80,17 +81,18 @@ struct wsd_plugin {
     const char *name;    /* as wsd_function.name */
     const char *version; /* free text, at most 63 bytes */
     const char *help;    /* one line */
-    /* Optional, once a process: init before the first job, fini at an orderly end, both while no job of the plugin
-     * runs. init returns 0 or a positive status, which makes the load fail. */
+    /* Optional. init runs before the first job, and fini at an orderly end, each once a process. No job of the plugin
+     * runs meanwhile. If init returns a positive status instead of 0, the load fails. */
     int (*init)(void);
     void (*fini)(void);
-    /* Optional. worker_start: on each worker that runs something of the plugin's (a job's function, or a task of one
-     * that came there), before the first of it; for caches and handles of a thread. worker_stop: on the same thread,
-     * once, when the thread ends in order: with the process, before fini. Not where the process is killed or crashes. A
-     * worker that is not wanted for a while (`wsctl workers set`) sleeps and stays started. worker is its number, one a
-     * thread.
-     * Neither may call a job's services or spawn; a crash in worker_start is the job's that made the worker come.
-     * Since 1. */
+    /* Optional, for caches and handles of a thread. The call worker_start comes on each worker before the first thing
+     * of the plugin's that this worker runs: a job's function, or a task of a job that came there. The call worker_stop
+     * comes once on the same thread when the thread ends in order: with the process, before fini. It does not come if
+     * the process is killed or crashes. A worker that is not wanted for a while (`wsctl workers set`) sleeps and stays
+     * started. Each thread has its own number, `worker`.
+     *
+     * Neither may call a job's services or spawn. A crash in worker_start counts as one of the job that made the worker
+     * come. Since 1. */
     void (*worker_start)(uint32_t worker);
     void (*worker_stop)(uint32_t worker);
 };
@@ -146,32 +148,32 @@ struct wsd_job {
     const struct wsd_job_ops *ops;
 };
 
-/* Gives room for at least min bytes of output, in place, and its true size in *ret_size. NULL where min is above
- * WSD_RESERVE_MAX, or where the output will not be read (the job is cancelled). What was reserved before and
- * not committed is given up. The room is the host's; it is valid until the next commit, reserve, write or flush.
- * May wait until the reader of the output has caught up. One task of the job at a time. Since 1. */
+/* Returns room for at least min bytes of output, in place, and sets *ret_size to its true size. Returns NULL if min is
+ * above WSD_RESERVE_MAX, or if the output will not be read (the job is cancelled). What was reserved before and not
+ * committed is given up. The room is the host's; it is valid until the next commit, reserve, write or flush. May wait
+ * until the reader of the output has caught up. One task of the job at a time. Since 1. */
 static inline void *wsd_job_reserve(struct wsd_job *job, size_t min, size_t *ret_size)
 {
     return job->ops->reserve(job, min, ret_size);
 }
 
-/* Makes the first size bytes of the last reservation output. 0; -EINVAL where more than reserved; -ECANCELED, only for
- * a thread that is no worker, where it will not be read. Since 1. */
+/* Makes the first size bytes of the last reservation output. Returns 0, or -EINVAL if size is larger than the
+ * reservation. Only a thread that is no worker gets -ECANCELED, if the output will not be read. Since 1. */
 static inline int wsd_job_commit(struct wsd_job *job, size_t size)
 {
     return job->ops->commit(job, size);
 }
 
 /* Appends a copy of the bytes to the output; any size, any number of times. May wait until the reader of the output has
- * caught up. 0, or -ECANCELED where it will not be read. Calls from several tasks do not mix their bytes.
- * Since 1. */
+ * caught up. Returns 0, or -ECANCELED if it will not be read. Calls from several tasks do not mix their bytes. Since 1.
+ */
 static inline int wsd_job_write(struct wsd_job *job, const void *data, size_t size)
 {
     return job->ops->write(job, data, size);
 }
 
-/* Sends what was written so far on its way now, instead of when a buffer is full or the job ends. 0 or -ECANCELED.
- * Since 1. */
+/* Sends what was written so far on its way now, instead of when a buffer is full or the job ends. Returns 0 or
+ * -ECANCELED. Since 1. */
 static inline int wsd_job_flush(struct wsd_job *job)
 {
     return job->ops->flush(job);
@@ -188,9 +190,9 @@ __attribute__((format(printf, 2, 3))) static inline int wsd_job_print(struct wsd
     return r;
 }
 
-/* Takes the next at most size bytes of the input; waits for them where the function is WSD_FN_STREAMING. Returns their
- * number, 0 at the end, -ECANCELED where the rest will not come. Works for every function, so that one piece of code
- * can serve both kinds; job->input is not changed by it. One task of the job at a time. Since 1. */
+/* Takes the next at most size bytes of the input, and waits for them if the function is WSD_FN_STREAMING. Returns their
+ * number, 0 at the end, or -ECANCELED if the rest will not come. Works for every function, so that one piece of code
+ * can serve both kinds. It does not change job->input. One task of the job at a time. Since 1. */
 static inline int64_t wsd_job_read(struct wsd_job *job, void *data, size_t size)
 {
     return job->ops->read(job, data, size);
@@ -204,21 +206,22 @@ static inline int wsd_job_open(struct wsd_job *job, const char *path)
     return job->ops->open(job, path);
 }
 
-/* The submitter's working directory. NULL where this process does not run with the submitter's own rights: then only
- * wsd_job_open() may be used there. "" where it does, but the submitter's directory was removed or cannot be reached.
- * Owned by the host. Since 1. */
+/* Returns the submitter's working directory, owned by the host. Returns NULL if this process does not run with the
+ * submitter's own rights. Then only wsd_job_open() may be used there. Returns "" if the process has these rights, but
+ * the directory was removed or cannot be reached. Since 1. */
 static inline const char *wsd_job_directory(struct wsd_job *job)
 {
     return job->ops->directory(job);
 }
 
-/* Starts a command as a process of the submitter's, outside of this one. When this process, wsd or the job ends, in
- * any way, the command ends with everything that it has started. The job's next attempt begins only after that.
- * Returns a descriptor that the caller closes, or a negative errno: those of execve(2); -EPERM where this process does
- * not run with the submitter's rights; -ENOSYS where the host is older.
- * From the descriptor one struct wsd_command_end is read when the command has ended, and the end of the file when
- * nothing of it is left. An int32_t that is written to it (send(2) with MSG_NOSIGNAL) is a signal for the command's
- * process group. Where it is closed, or shut down for writing, everything that is left gets SIGKILL. Since 1. */
+/* Starts a command as a process of the submitter's, outside of this one. When this process, wsd or the job ends, in any
+ * way, the command ends with everything that it has started. The job's next attempt begins only after that. Returns a
+ * descriptor that the caller closes, or a negative errno of execve(2). Returns -EPERM if this process does not run with
+ * the submitter's rights, and -ENOSYS if the host is older.
+ *
+ * One struct wsd_command_end can be read from the descriptor when the command has ended, and the end of the file when
+ * nothing of it is left. Write an int32_t to it (send(2) with MSG_NOSIGNAL) to send that signal to the command's
+ * process group. When it is closed, or shut down for writing, everything that is left gets SIGKILL. Since 1. */
 static inline int wsd_job_command(struct wsd_job *job, const struct wsd_command *command)
 {
     if (job->ops->size < offsetof(struct wsd_job_ops, command) + sizeof(job->ops->command))
@@ -226,14 +229,15 @@ static inline int wsd_job_command(struct wsd_job *job, const struct wsd_command 
     return job->ops->command(job, command);
 }
 
-/* True once the job was cancelled, its time is up, or its submitter has gone. It ends as cancelled or timed out then,
- * whatever it returns. Cheap: ask often (each millisecond of work is a good measure) and return early. Since 1. */
+/* Returns true once the job was cancelled, its time is up, or its submitter has gone. The job then ends as cancelled or
+ * timed out, whatever it returns. Cheap: ask often (each millisecond of work is a good measure) and return early. Since
+ * 1. */
 static inline bool wsd_job_cancelled(struct wsd_job *job)
 {
     return job->ops->cancelled(job);
 }
 
-/* Tells how far the job is, in units of its own; total 0: not known. Cheap. Since 1. */
+/* Tells how far the job is, in units of its own. Set total to 0 if it is not known. Cheap. Since 1. */
 static inline void wsd_job_progress(struct wsd_job *job, uint64_t done, uint64_t total)
 {
     job->ops->progress(job, done, total);
@@ -259,7 +263,7 @@ __attribute__((format(printf, 3, 4))) static inline void wsd_job_log(struct wsd_
     va_end(args);
 }
 
-/* Sets the one-line error that goes with a status of 1 to 63 (the last call counts), and returns the status, so that a
+/* Sets the one-line error that goes with a status of 1 to 63; the last call counts. Returns the status, so that a
  * function can say `return wsd_job_fail(job, 2, "no such algorithm: %s", name);`. Since 1. */
 __attribute__((format(printf, 3, 4))) static inline int wsd_job_fail(struct wsd_job *job, int status,
                                                                      const char *format, ...)

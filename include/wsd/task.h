@@ -16,10 +16,10 @@
  *         return wsd_job_print(job, "%ld\n", WSD_CALL(fib, 32)) ? 1 : 0;
  *     }
  *
- * Spawns and syncs pair up like brackets. A sync joins the youngest spawn of this task that was not joined yet; a
- * task joins every child before it returns. A spawned task may run on this worker or on another one, before or at its
- * sync. A sync whose child was stolen runs other tasks meanwhile; it never blocks a worker that has something to do.
- * So a task must not hold a lock across a sync, except between wsd_own_begin() and wsd_own_end().
+ * Spawns and syncs pair up like brackets. A sync joins the youngest spawn of this task that was not joined yet; a task
+ * joins every child before it returns. A spawned task may run on this worker or on another one, before or at its sync.
+ * If the child was stolen, the sync runs other tasks meanwhile; it never blocks a worker that has something to do. So a
+ * task must not hold a lock across a sync, except between wsd_own_begin() and wsd_own_end().
  *
  * `self` is the worker that runs the task. The macros take it from the scope, under this name. It is valid only for
  * this task on this thread: never keep it, and never give it to a child, which gets its own.
@@ -226,8 +226,8 @@ struct wsd_worker {
 #define WSD_DATA_(task)      ((void *)((task) + 1))
 #define WSD_SLOT_(type)      ((uint32_t)(sizeof(struct wsd_task) + (sizeof(type) + 7) / 8 * 8))
 
-/* How the owner touches top, hi and lo. The stack is balanced, so a task knows where top is without reading it again:
- * the value is handed on from caller to callee and stays in a register, and what a task calls leaves top as it was.
+/* How the owner touches top, hi and lo. The stack is balanced: what a task calls leaves top as it was. So a task knows
+ * where top is without reading it again. The value is handed on from caller to callee and stays in a register.
  *
  * On x86-64 stores become visible in program order, so only the compiler has to be held. Each asm says which stores are
  * due before it, and that a bound may have changed. Unlike an atomic access, it lets the compiler keep the known value
@@ -705,9 +705,9 @@ WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct ws
 
 /* WSD_TASK_COPIES, if defined before this file is included, is 1, 3 or 16: the number of copies of the body of a task
  * with a result. The default is 16. Each copy calls the next one where the task calls itself. So the compiler inlines
- * them as it inlines other functions, and small tasks get faster (fib 0.68 -> 0.56 ns a call by gcc, 1.3 -> 0.93 by
- * clang, which inlines no recursion). 1 makes programs smaller, and their compilation shorter: a task of 2 KiB is 30
- * KiB with 16. Since 1. */
+ * them as it inlines other functions, and small tasks get faster: fib 0.68 -> 0.56 ns a call by gcc, 1.3 -> 0.93 by
+ * clang. (Recursion is never inlined by clang.) With 1, programs are smaller, and their compilation is shorter: a task
+ * of 2 KiB is 30 KiB with 16. Since 1. */
 #ifndef WSD_TASK_COPIES
 #define WSD_TASK_COPIES 16
 #endif
@@ -715,7 +715,8 @@ WSD_UNUSED_ static inline void wsd_check_sync_(const char *name, const struct ws
 /* A copy's number, the end of its name, and the number of the next one. A body knows its copy by a parameter; code
  * outside of tasks sees the function of that name (a constant would be shadowed, and compilers may warn of that). Tasks
  * without result have one copy: with more, their leaves in a loop are slower. A sync that is the last call goes to the
- * same copy: compilers make a loop of it. gcc sees that the copies are alike, and would merge them again (no_icf). */
+ * same copy: compilers make a loop of it. Without no_icf, gcc would see that the copies are alike, and merge them
+ * again. */
 WSD_UNUSED_ static inline void wsd_level_(void)
 {
 }
@@ -964,8 +965,8 @@ static inline constexpr int wsd_level_of_(void (*)(void))
     }                                                                                                                  \
     WSD_STATIC_ASSERT_(1, "")
 
-/* Lists for 0 to 6 arguments: members of a structure, parameters, arguments from these, stores into the slot (one for
- * all of it: whether that was done), arguments from a copy of it. */
+/* Lists for 0 to 6 arguments. AT_ONCE: whether one store has filled the slot. FIELDS: members of a structure. PARAMS:
+ * parameters. PASS: arguments from these. STORE: stores into the slot. LOAD: arguments from a copy of it. */
 #define WSD_AT_ONCE_0_(task, type) false
 #define WSD_AT_ONCE_1_(task, type) wsd_task_at_once_(task, type, &wsd_a1, sizeof(wsd_a1))
 #define WSD_AT_ONCE_2_             WSD_AT_ONCE_0_
