@@ -38,6 +38,7 @@
 #include "jobs/run-slots.h"
 #include "jobs/schedule.h"
 #include "jobs/timing.h"
+#include "sched/rate.h"
 #include "supervisor/predecessor.h"
 
 static uint64_t id_key(const uint8_t id[16])
