@@ -552,7 +552,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     list_init(&d->link);
     arenas_init(d);
     query_init(d);
-    queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
+    fair_queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
     if (!d->pause_timer || !d->idle_timer || health_init(d) < 0 || recall_init(d) < 0 || bundle_init(d) < 0 ||

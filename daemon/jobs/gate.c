@@ -38,7 +38,7 @@ struct gate {
     uint32_t limit;    /* 0: any number */
     uint32_t n_inside; /* handed over */
     uint32_t n_out;    /* let go on, and not handed over yet */
-    struct queue queue;
+    struct fair_queue queue;
 };
 
 /* The names by which a gate is found; with lengths, since a name may be a part of a text. */
@@ -173,7 +173,7 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
     g->user = user;
     g->limit = user_limit(jobs, user);
     g->n_inside = user->n_running;
-    queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
+    fair_queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
     list_push_back(&jobs->gates.of_users, &g->link);
     user->gate = g;
     return g;
@@ -392,7 +392,7 @@ static struct gate *make(struct jobs *jobs, struct name n)
     g->plugin = strndup(n.plugin, n.n_plugin);
     g->function = strdup(n.function);
     g->tag = strndup(n.tag, n.n_tag);
-    queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
+    fair_queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
     if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates.by_name, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
     list_for_each_entry (const struct domain, d, &jobs->domains, link) {

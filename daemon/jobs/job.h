@@ -22,6 +22,7 @@
 #include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
+#include "jobs/fair-queue.h"
 #include "jobs/gate.h"
 #include "jobs/health.h"
 #include "jobs/jobs.h"
@@ -350,26 +351,6 @@ struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bo
 void job_drop_given(struct job *job);               /* frees the arguments and input; the caller refunds the charges */
 uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
 
-#define PRIORITIES 201
-
-/* The jobs of one user at one priority that wait in one queue. */
-struct flow {
-    struct list link; /* queue->lists, while it has jobs */
-    struct list jobs;
-    struct user *user; /* NULL: unused */
-};
-
-struct queue {
-    struct list lists[PRIORITIES];        /* flows with jobs; the one that has its turn is first */
-    struct flow flows[PRIORITIES];        /* the flow of a priority with only one user */
-    uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
-    uint32_t first;                       /* the first list that is not empty; PRIORITIES: all are empty */
-    struct hash *others;                  /* flows of further users, of all queues */
-    uint64_t n, *n_all;                   /* jobs here, and in all queues */
-    uint32_t turns;                       /* turns so far, modulo AGEING_TURNS */
-    uint32_t aged;                        /* the list at which the search for aged jobs begins */
-};
-
 #define DOMAIN_MIXED UINT64_MAX
 
 /* One trust domain: an executor and the jobs for it. */
@@ -388,7 +369,7 @@ struct domain {
     uint64_t idle_since_usec;
     bool has_ended; /* its last job has ended; cleared by domain_settle() */
     struct plugins plugins;
-    struct queue queue;
+    struct fair_queue queue;
     struct list handed; /* in the order of their hand-over */
     struct run_slot run_slot;
     struct job *slots[RING_SLOTS];

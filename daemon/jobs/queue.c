@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * queue.c: what waits, in the order in which it goes on: priority, then the users in turn, then first in, first out.
- * Owns the flows: the jobs of one user at one priority. [loop]
- * Keeps: put and take are O(1), with a look at four words where the first list has become empty; a user's turn comes
- * after at most one job of each other user, however many those have queued; no priority waits for ever behind a higher
- * one: queue_aged(). */
-#include "jobs/queue.h"
+ * queue.c: what waits, in the order in which it goes on: priority, then the owners in turn, then first in, first out.
+ * Owns the flows: the items of one owner at one priority. [loop]
+ * Keeps: put and take are O(1), with a look at four words where the first list has become empty; an owner's turn comes
+ * after at most one item of each other owner, however many those have queued; no priority waits for ever behind a
+ * higher one: fair_queue_aged().
+ * Does not know what waits: an item is a link. */
+#include "jobs/fair-queue.h"
 
 #include <stdlib.h>
 
@@ -13,98 +14,99 @@
 
 #define QUEUE_OF(priority) ((uint32_t)(100 - (priority)))
 
-struct list *queue_of(struct queue *q, int priority)
+struct list *fair_queue_flows(struct fair_queue *q, int priority)
 {
     return &q->lists[QUEUE_OF(priority)];
 }
 
-/* The flow of a further user at a priority. */
+/* The flow of a further owner at a priority. */
 struct other_flow {
     struct flow flow; /* first */
     struct hash_link by_key;
-    const struct queue *queue;
-    int8_t priority;
+    const struct fair_queue *queue;
+    int priority;
 };
 
-void queue_init(struct queue *q, struct hash *others, uint64_t *n_all)
+void fair_queue_init(struct fair_queue *q, struct hash *others, uint64_t *n_all)
 {
-    *q = (struct queue){.others = others, .n_all = n_all, .first = PRIORITIES};
+    *q = (struct fair_queue){.others = others, .n_all = n_all, .first = PRIORITIES};
     for (uint32_t i = 0; i < PRIORITIES; i++) {
         list_init(&q->lists[i]);
         list_init(&q->flows[i].link);
-        list_init(&q->flows[i].jobs);
+        list_init(&q->flows[i].items);
     }
 }
 
-static uint64_t key_of(const struct queue *q, const struct job *job)
+static uint64_t hash_of(const struct fair_queue *q, struct fair_queue_key key)
 {
-    return hash_number((uint64_t)(uintptr_t)q ^ hash_number((uint64_t)job->user->uid << 8 | QUEUE_OF(job->priority)));
+    return hash_number((uint64_t)(uintptr_t)q ^
+                       hash_number((uint64_t)(uintptr_t)key.owner << 8 | QUEUE_OF(key.priority)));
 }
 
-static struct flow *find(struct queue *q, const struct job *job)
+static struct flow *find(struct fair_queue *q, struct fair_queue_key key)
 {
-    struct flow *own = &q->flows[QUEUE_OF(job->priority)];
+    struct flow *own = &q->flows[QUEUE_OF(key.priority)];
 
-    if (own->user == job->user)
+    if (own->owner == key.owner)
         return own;
     if (q->others->n == 0)
         return NULL;
-    for (struct hash_link *l = hash_first(q->others, key_of(q, job)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(q->others, hash_of(q, key)); l; l = hash_next(l)) {
         struct other_flow *other = container_of(l, struct other_flow, by_key);
 
-        if (other->queue == q && other->flow.user == job->user && other->priority == job->priority)
+        if (other->queue == q && other->flow.owner == key.owner && other->priority == key.priority)
             return &other->flow;
     }
     return NULL;
 }
 
-/* The first user of a priority gets the queue's own flow, so that most users need no other. */
-static struct flow *find_or_make(struct queue *q, const struct job *job)
+/* The first owner of a priority gets the queue's own flow, so that most owners need no other. */
+static struct flow *find_or_make(struct fair_queue *q, struct fair_queue_key key)
 {
-    struct flow *own = &q->flows[QUEUE_OF(job->priority)], *flow = find(q, job);
+    struct flow *own = &q->flows[QUEUE_OF(key.priority)], *flow = find(q, key);
 
     if (flow)
         return flow;
-    if (list_empty(&own->jobs)) {
-        own->user = job->user;
+    if (list_empty(&own->items)) {
+        own->owner = key.owner;
         return own;
     }
     struct other_flow *other = malloc(sizeof(*other));
     if (!other)
         return own; /* then they share a turn */
-    *other = (struct other_flow){.flow = {.user = job->user}, .queue = q, .priority = job->priority};
+    *other = (struct other_flow){.flow = {.owner = key.owner}, .queue = q, .priority = key.priority};
     list_init(&other->flow.link);
-    list_init(&other->flow.jobs);
-    if (hash_insert(q->others, &other->by_key, key_of(q, job)) < 0) {
+    list_init(&other->flow.items);
+    if (hash_insert(q->others, &other->by_key, hash_of(q, key)) < 0) {
         free(other);
         return own;
     }
     return &other->flow;
 }
 
-void queue_put(struct queue *q, struct job *job, bool front)
+void fair_queue_put(struct fair_queue *q, struct list *item, struct fair_queue_key key, bool front)
 {
-    uint32_t p = QUEUE_OF(job->priority);
-    struct flow *flow = find_or_make(q, job);
+    uint32_t p = QUEUE_OF(key.priority);
+    struct flow *flow = find_or_make(q, key);
 
-    if (list_empty(&flow->jobs)) {
+    if (list_empty(&flow->items)) {
         if (front)
             list_push_front(&q->lists[p], &flow->link);
         else
             list_push_back(&q->lists[p], &flow->link);
     }
     if (front)
-        list_push_front(&flow->jobs, &job->link);
+        list_push_front(&flow->items, item);
     else
-        list_push_back(&flow->jobs, &job->link);
+        list_push_back(&flow->items, item);
     q->map[p / 64] |= 1ull << (p % 64);
     q->first = MIN(q->first, p);
-    q->n += job_count(job);
-    *q->n_all += job_count(job);
+    q->n += key.n;
+    *q->n_all += key.n;
 }
 
-/* The first list from this one on that has waiting jobs; PRIORITIES: none. */
-static uint32_t list_from(const struct queue *q, uint32_t from)
+/* The first list from this one on that has flows; PRIORITIES: none. */
+static uint32_t list_from(const struct fair_queue *q, uint32_t from)
 {
     uint64_t without = from % 64;
 
@@ -117,24 +119,24 @@ static uint32_t list_from(const struct queue *q, uint32_t from)
     return PRIORITIES;
 }
 
-void queue_take(struct queue *q, struct job *job)
+void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_key key)
 {
-    uint32_t p = QUEUE_OF(job->priority);
-    struct list *around = job->link.next; /* its flow's list, where it is the last one there */
+    uint32_t p = QUEUE_OF(key.priority);
+    struct list *around = item->next; /* its flow's list, where it is the last one there */
 
-    list_remove(&job->link);
-    q->n -= job_count(job);
-    *q->n_all -= job_count(job);
+    list_remove(item);
+    q->n -= key.n;
+    *q->n_all -= key.n;
     if (!list_empty(around))
         return;
-    struct flow *flow = container_of(around, struct flow, jobs);
+    struct flow *flow = container_of(around, struct flow, items);
     list_remove(&flow->link);
     if (list_empty(&q->lists[p])) {
         q->map[p / 64] &= ~(1ull << (p % 64));
         if (p == q->first)
             q->first = q->n ? list_from(q, p) : PRIORITIES;
     }
-    flow->user = NULL;
+    flow->owner = NULL;
     if (flow != &q->flows[p]) {
         struct other_flow *other = (struct other_flow *)(void *)flow;
         hash_remove(q->others, &other->by_key);
@@ -142,15 +144,18 @@ void queue_take(struct queue *q, struct job *job)
     }
 }
 
-struct job *queue_first(struct queue *q)
+/* The item that goes on first of this list, which has flows. */
+static struct list *first_of(const struct list *flows)
 {
-    if (q->first == PRIORITIES)
-        return NULL;
-    struct flow *flow = container_of(q->lists[q->first].next, struct flow, link);
-    return container_of(flow->jobs.next, struct job, link);
+    return container_of(flows->next, struct flow, link)->items.next;
 }
 
-struct job *queue_aged(struct queue *q, uint64_t before_usec)
+struct list *fair_queue_first(struct fair_queue *q)
+{
+    return q->first == PRIORITIES ? NULL : first_of(&q->lists[q->first]);
+}
+
+struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec, uint64_t (*since_usec)(const struct list *item))
 {
     if (q->turns != AGEING_TURNS - 1)
         return NULL;
@@ -158,22 +163,21 @@ struct job *queue_aged(struct queue *q, uint64_t before_usec)
         uint32_t end = part == 0 ? PRIORITIES : q->aged;
 
         for (uint32_t p = list_from(q, part == 0 ? q->aged : 0); p < end; p = list_from(q, p + 1)) {
-            struct flow *flow = container_of(q->lists[p].next, struct flow, link);
-            struct job *job = container_of(flow->jobs.next, struct job, link);
+            struct list *item = first_of(&q->lists[p]);
 
-            if (p != q->first && job->accepted_usec <= before_usec)
-                return job;
+            if (p != q->first && since_usec(item) <= before_usec)
+                return item;
         }
     }
     return NULL;
 }
 
-void queue_turn(struct queue *q, const struct job *job)
+void fair_queue_turn(struct fair_queue *q, int priority)
 {
-    if (QUEUE_OF(job->priority) != q->first)
-        q->aged = QUEUE_OF(job->priority) + 1;
+    if (QUEUE_OF(priority) != q->first)
+        q->aged = QUEUE_OF(priority) + 1;
     q->turns = (q->turns + 1) % AGEING_TURNS;
-    struct list *list = queue_of(q, job->priority), *first = list->next;
+    struct list *list = fair_queue_flows(q, priority), *first = list->next;
 
     if (first == list->prev) /* the only one */
         return;

@@ -34,7 +34,7 @@ struct ahead {
     uint32_t n_flows;
 };
 
-static struct seen *seen_of(struct ahead *a, const struct user *user, int priority, bool add)
+static struct seen *seen_of(struct ahead *a, const void *user, int priority, bool add)
 {
     for (uint32_t i = 0; i < a->n_flows; i++)
         if (a->flows[i].user == user && a->flows[i].priority == priority)
@@ -91,12 +91,12 @@ static bool is_unfair(struct domain *d)
     const struct job *first = queue_first(&d->queue);
     if (!first || count(&ahead, first->priority, &flows) <= slack)
         return false;
-    const struct list *queue = queue_of(&d->queue, first->priority);
+    const struct list *queue = fair_queue_flows(&d->queue, first->priority);
     uint32_t looked = 0;
     list_for_each (l, queue) {
         const struct flow *flow = container_of(l, const struct flow, link);
 
-        if (looked++ < FLOWS_SEEN && !seen_of(&ahead, flow->user, first->priority, false))
+        if (looked++ < FLOWS_SEEN && !seen_of(&ahead, flow->owner, first->priority, false))
             return true;
     }
     return false;

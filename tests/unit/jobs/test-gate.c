@@ -41,7 +41,7 @@ static void set_up(void)
     list_init(&d->handed);
     list_init(&d->run_slot.waiting);
     list_init(&d->link);
-    queue_init(&d->queue, &jobs.flows, &jobs.counters.n_queued);
+    fair_queue_init(&d->queue, &jobs.flows, &jobs.counters.n_queued);
     for (uint32_t i = 0; i < JOBS; i++) {
         all[i] = (struct job){.user = &users[0], .plugin = &plugins[0], .function = 0, .domain = d};
         list_init(&all[i].link);

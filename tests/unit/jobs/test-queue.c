@@ -11,7 +11,7 @@
 #define EACH  4u
 
 static struct jobs jobs;
-static struct queue *q;
+static struct fair_queue *q;
 static struct user users[USERS];
 static struct job all[USERS * EACH];
 
@@ -20,7 +20,7 @@ static void set_up(void)
     jobs = (struct jobs){0};
     q = calloc(1, sizeof(*q));
     ck_assert_ptr_nonnull(q);
-    queue_init(q, &jobs.flows, &jobs.counters.n_queued);
+    fair_queue_init(q, &jobs.flows, &jobs.counters.n_queued);
     for (uint32_t u = 0; u < USERS; u++)
         users[u] = (struct user){.uid = u + 1};
     for (uint32_t i = 0; i < USERS * EACH; i++) {

@@ -68,7 +68,7 @@ static uint32_t next(void)
 
 START_TEST(higher_priority_first_then_first_in_first_out)
 {
-    queue_init(&domain.queue, &jobs.flows, &jobs.counters.n_queued);
+    fair_queue_init(&domain.queue, &jobs.flows, &jobs.counters.n_queued);
     ck_assert_ptr_null(queue_first(&domain.queue));
     queued(0, 1);
     queued(-100, 2);
@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(every_priority_has_its_place)
 {
-    queue_init(&domain.queue, &jobs.flows, &jobs.counters.n_queued);
+    fair_queue_init(&domain.queue, &jobs.flows, &jobs.counters.n_queued);
     for (int p = -100; p <= 100; p++)
         queued(p, (uint32_t)(p + 100));
     for (int p = 100; p >= -100; p--)
@@ -102,7 +102,7 @@ START_TEST(what_comes_back_goes_to_the_head)
 {
     struct job *job;
 
-    queue_init(&domain.queue, &jobs.flows, &jobs.counters.n_queued);
+    fair_queue_init(&domain.queue, &jobs.flows, &jobs.counters.n_queued);
     queued(0, 1);
     queued(0, 2);
     job = queue_first(&domain.queue);
