@@ -7,7 +7,7 @@
  * that takes longer than expected keeps those behind it from other workers for twice BUNDLE_USEC at most.
  * The size of a bundle follows the last jobs: it holds no more than runs in COST_USEC and fits its output into one
  * slot. Where there is enough work to wake other workers, there are two bundles for each worker.
- * Does not choose the order (queue.c). */
+ * Does not choose the order (sched/fair-queue.c). */
 #include "jobs/bundle.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * job.c: one job's way from admission to its end.
  * Owns the job record and what hangs on it. [loop]
  * Keeps: an accepted job comes to exactly one final state, told once to each watch; charges are refunded once.
- * Does not choose an order (queue.c) or talk to executors (domain.c). */
+ * Does not choose an order (sched/fair-queue.c) or talk to executors (domain.c). */
 #include "jobs/job.h"
 
 #include <errno.h>

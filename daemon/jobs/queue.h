@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "jobs/fair-queue.h"
 #include "jobs/job.h"
+#include "sched/fair-queue.h"
 
 static inline struct fair_queue_key queue_key(const struct job *job)
 {

@@ -8,7 +8,7 @@
  * back to the queue.
  * Keeps: a job stays with the executor if it has begun, if it got its turn by age (queue_aged()), or if its input went
  * by descriptor. Each other one keeps its place in its flow.
- * Does not choose the order (queue.c). */
+ * Does not choose the order (sched/fair-queue.c). */
 #include "jobs/recall.h"
 
 #include <errno.h>

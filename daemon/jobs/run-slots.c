@@ -8,7 +8,7 @@
  * or waits for its executor or the disk.
  * Keeps: no domain passes those that wait. The highest priority goes first; then the user with the oldest last turn,
  * then the domain with it. Each AGEING_TURNS-th turn is for a lower priority that has waited for `ageing`.
- * Does not order the jobs of one domain (queue.c). */
+ * Does not order the jobs of one domain (sched/fair-queue.c). */
 #include "jobs/run-slots.h"
 
 #include "base/cleanup.h"
