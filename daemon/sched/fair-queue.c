@@ -155,7 +155,8 @@ struct list *fair_queue_first(struct fair_queue *q)
     return q->first == PRIORITIES ? NULL : first_of(&q->lists[q->first]);
 }
 
-struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec, uint64_t (*since_usec)(const struct list *item))
+struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
+                             uint64_t (*since_usec)(const struct list *item))
 {
     if (q->turns != AGEING_TURNS - 1)
         return NULL;
