@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-queue.c: the order in which what waits goes on: priority, owners in turn, first in, first out. */
+ * test-fair-queue.c: the order in which what waits goes on: priority, owners in turn, first in, first out. */
 #include <check.h>
 #include <stdlib.h>
 
