@@ -23,7 +23,7 @@
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
 #include "jobs/queue.h"
-#include "jobs/run-slots.h"
+#include "sched/fair-slots.h"
 
 #define MOVES_A_TURN 128u /* jobs that go to a gate, or from one, before the loop looks at something else */
 
@@ -250,7 +250,7 @@ void gate_left(struct job *job)
 {
     job->user->n_running -= job_count(job);
     job->domain->jobs->run_slots.n_running -= job_count(job);
-    run_slots_left(job->domain->jobs);
+    fair_slots_left(&job->domain->jobs->run_slots);
     if (has_gates(job))
         count_inside(job, -(int)job_count(job));
 }

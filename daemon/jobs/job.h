@@ -31,11 +31,11 @@
 #include "jobs/recall.h"
 #include "jobs/recycle.h"
 #include "jobs/results.h"
-#include "jobs/run-slots.h"
 #include "jobs/schedule.h"
 #include "sched/breaker.h"
 #include "sched/due.h"
 #include "sched/fair-queue.h"
+#include "sched/fair-slots.h"
 #include "sched/retry-after.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
@@ -74,7 +74,7 @@ struct user {
     uint32_t n_direct;                                 /* calls that the user's direct lanes may have under way */
     uint64_t n_bytes;                                  /* arguments, inputs and kept results */
     uint32_t n_running;                                /* jobs handed over */
-    uint64_t placed;                                   /* jobs.n_placed when a job of this user was last handed over */
+    uint64_t placed;                                   /* run_slots.n_taken when a job of this user was last handed over */
     uint64_t rate_nsec;                                /* see rate_wait() */
     struct gate *gate;                                 /* where jobs above running_per_user wait; NULL: none does */
     uint64_t n_selected;                               /* ids that the user's selections hold */
@@ -371,7 +371,7 @@ struct domain {
     struct plugins plugins;
     struct fair_queue queue;
     struct list handed; /* in the order of their hand-over */
-    struct run_slot run_slot;
+    struct slot_waiter run_slot;
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
     uint32_t n_awaiting_store; /* jobs that wait for the store before their hand-over */
@@ -429,7 +429,7 @@ struct jobs {
     struct names names;
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
-    struct run_slots run_slots;
+    struct fair_slots run_slots;
     struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
     struct progress progress;
     struct list moved;            /* jobs of which the slowest reader has read or gone: see output_turn() */

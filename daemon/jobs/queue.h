@@ -33,7 +33,7 @@ static inline void queue_take(struct fair_queue *q, struct job *job)
     fair_queue_take(q, &job->link, queue_key(job));
 }
 
-static inline struct job *queue_first(struct fair_queue *q)
+static inline struct job *queue_first(const struct fair_queue *q)
 {
     return queue_job(fair_queue_first(q));
 }

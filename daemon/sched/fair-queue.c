@@ -150,7 +150,7 @@ static struct list *first_of(const struct list *flows)
     return container_of(flows->next, struct flow, link)->items.next;
 }
 
-struct list *fair_queue_first(struct fair_queue *q)
+struct list *fair_queue_first(const struct fair_queue *q)
 {
     return q->first == PRIORITIES ? NULL : first_of(&q->lists[q->first]);
 }

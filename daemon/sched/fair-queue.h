@@ -46,7 +46,7 @@ void fair_queue_init(struct fair_queue *q, struct hash *others, uint64_t *n_all)
 /* front: as the first of its owner, whose turn is then next. Without memory, owners may share a turn. */
 void fair_queue_put(struct fair_queue *q, struct list *item, struct fair_queue_key key, bool front);
 void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_key key); /* any item of the queue */
-struct list *fair_queue_first(struct fair_queue *q);                                      /* NULL: it is empty */
+struct list *fair_queue_first(const struct fair_queue *q);                                /* NULL: it is empty */
 /* In each AGEING_TURNS-th turn: the first item of a lower priority that waits since before_usec or longer; the lower
  * priorities take turns. NULL: there is none, or it is not such a turn. */
 struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
