@@ -43,10 +43,8 @@ static bool wish(const struct slot_waiter *slot, struct slot_wish *ret)
 {
     const struct waiter *w = container_of(slot, const struct waiter, slot);
 
-    *ret = (struct slot_wish){.owner = w->owner,
-                              .owner_placed = w->owner->placed,
-                              .since_usec = w->since_usec,
-                              .priority = w->priority};
+    *ret = (struct slot_wish){
+        .owner = w->owner, .owner_placed = w->owner->placed, .since_usec = w->since_usec, .priority = w->priority};
     return w->n_wanted > 0;
 }
 
