@@ -22,6 +22,7 @@
 #include "jobs/domain.h"
 #include "jobs/gate.h"
 #include "jobs/output.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"

@@ -21,6 +21,7 @@
 #include "jobs/admission.h"
 #include "jobs/domain.h"
 #include "jobs/lane.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/queue.h"
 #include "sched/fair-slots.h"

@@ -26,6 +26,7 @@
 #include "jobs/input.h"
 #include "jobs/job-breaker.h"
 #include "jobs/output.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"

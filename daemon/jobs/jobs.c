@@ -20,6 +20,7 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/arena.h"
+#include "jobs/plugin-names.h"
 #include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"

@@ -20,6 +20,7 @@
 #include "jobs/domain.h"
 #include "jobs/durable.h"
 #include "jobs/output.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/restore.h"
