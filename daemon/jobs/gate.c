@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/admission.h"
-#include "jobs/domain.h"
 #include "jobs/lane.h"
 #include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
@@ -299,13 +298,13 @@ static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
     return n;
 }
 
-void gates_turn(struct jobs *jobs)
+bool gates_turn(struct jobs *jobs)
 {
     uint64_t now, ageing = jobs->options.limits.ageing_usec, before_usec;
     uint32_t left = MOVES_A_TURN;
 
     if (!jobs->gates.due)
-        return;
+        return false;
     now = clock_monotonic_usec();
     before_usec = now > ageing ? now - ageing : 0; /* jobs accepted before this have waited for long */
     jobs->gates.due = false;
@@ -332,8 +331,7 @@ void gates_turn(struct jobs *jobs)
         if (!is_needed(g))
             user_gate_free(g);
     }
-    list_for_each_entry (struct domain, domain, &jobs->domains, link)
-        domain_pump(domain);
+    return true;
 }
 
 void gates_free(struct jobs *jobs)
@@ -384,7 +382,7 @@ static struct gate *make(struct jobs *jobs, struct name n)
     return g;
 }
 
-static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
+int gate_set(struct jobs *jobs, const struct jobs_gate_request *r)
 {
     bool opens = r->action == JOBS_GATE_RESUME || (r->action == JOBS_GATE_LIMIT && r->limit == 0);
     struct name n = *r->tag ? name_of_tag(r->tag, strlen(r->tag)) : name_of(r->plugin, r->function);
@@ -397,6 +395,24 @@ static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
     else
         g->limiter.paused = r->action == JOBS_GATE_PAUSE;
     return 0;
+}
+
+void gates_each(const struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata),
+                void *userdata)
+{
+    for (size_t i = 0; i < jobs->gates.by_name.n_buckets; i++)
+        for (struct hash_link *l = jobs->gates.by_name.buckets[i]; l; l = l->next) {
+            const struct gate *g = container_of(l, struct gate, by_name);
+            const struct jobs_gate_info info = {.plugin = g->plugin,
+                                                .function = g->function,
+                                                .tag = g->tag,
+                                                .paused = g->limiter.paused,
+                                                .limit = g->limiter.limit,
+                                                .running = g->limiter.n_inside,
+                                                .waiting = g->limiter.queue.n};
+
+            each(&info, userdata);
+        }
 }
 
 static void log_gate(const struct jobs_gate_request *r)
@@ -425,7 +441,7 @@ int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
 
     bool of_all = !*r->plugin && !*r->tag;
     if (!of_all && r->action != JOBS_GATE_DRAIN) {
-        n = set_gate(jobs, r);
+        n = gate_set(jobs, r);
     } else if (!of_all || r->action == JOBS_GATE_LIMIT) {
         return -EINVAL;
     } else if (r->action == JOBS_GATE_DRAIN) {
@@ -457,17 +473,5 @@ void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *inf
                                        .waiting = n.n_open - n.n_handed};
 
     each(&all, userdata);
-    for (size_t i = 0; i < jobs->gates.by_name.n_buckets; i++)
-        for (struct hash_link *l = jobs->gates.by_name.buckets[i]; l; l = l->next) {
-            const struct gate *g = container_of(l, struct gate, by_name);
-            const struct jobs_gate_info info = {.plugin = g->plugin,
-                                                .function = g->function,
-                                                .tag = g->tag,
-                                                .paused = g->limiter.paused,
-                                                .limit = g->limiter.limit,
-                                                .running = g->limiter.n_inside,
-                                                .waiting = g->limiter.queue.n};
-
-            each(&info, userdata);
-        }
+    gates_each(jobs, each, userdata);
 }

@@ -908,7 +908,9 @@ bool jobs_poll(struct jobs *jobs)
     output_turn(jobs);
     ends_turn(jobs);
     batches_turn(jobs);
-    gates_turn(jobs);
+    if (gates_turn(jobs))
+        list_for_each_entry (struct domain, d, &jobs->domains, link)
+            domain_pump(d);
     run_slots_turn(jobs);
     list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);
