@@ -23,6 +23,7 @@
 #include "jobs/job-breaker.h"
 #include "jobs/queue.h"
 #include "jobs/state.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 
 #define BUNDLE_BYTES 8192u  /* of items */

@@ -34,6 +34,7 @@
 #include "jobs/reload.h"
 #include "jobs/run-slots.h"
 #include "jobs/state.h"
+#include "jobs/timers.h"
 
 #define BATCH       256u  /* completions a domain and turn of the loop; */
 #define BATCH_BYTES 1024u /* so many bytes of output count as another one */

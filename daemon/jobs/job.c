@@ -32,6 +32,7 @@
 #include "jobs/queue.h"
 #include "jobs/results.h"
 #include "jobs/state.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 #include <wsd/plugin.h>
 
@@ -66,17 +67,6 @@ struct job_more *job_more(struct job *job)
         job->more = m;
     }
     return job->more;
-}
-
-void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec)
-{
-    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
-
-    if (timer && evtimer_add(timer, &t) == 0)
-        return;
-    if (!jobs->untimed && !jobs->was_untimed)
-        log_error("no memory for a timer: a time limit will be kept late");
-    jobs->untimed = true;
 }
 
 void job_timer(struct job *job, uint64_t usec)

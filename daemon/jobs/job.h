@@ -509,8 +509,6 @@ void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for a job that ran out of time */
 void job_arm(struct job *job);                     /* it was handed over: starts its timeout */
-/* Sets one of the timers that jobs_rearm() knows. Without memory for that, has jobs_rearm() called later. */
-void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
 void jobs_rearm(struct jobs *jobs); /* sets the timers again that found no memory */
 #define PROGRESS_USEC  100000u      /* between two looks at the progress of followed jobs */
 #define PROGRESS_LOOKS 4096u        /* looks in one turn of the loop, at most */

@@ -38,6 +38,7 @@
 #include "jobs/results.h"
 #include "jobs/run-slots.h"
 #include "jobs/schedule.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 #include "sched/rate.h"
 #include "supervisor/predecessor.h"

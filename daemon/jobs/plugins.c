@@ -26,6 +26,7 @@
 #include "jobs/plugin-names.h"
 #include "jobs/recycle.h"
 #include "jobs/reload.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 
 #define FUNCTIONS_MAX   64u

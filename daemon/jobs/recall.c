@@ -19,6 +19,7 @@
 #include "jobs/domain.h"
 #include "jobs/input.h"
 #include "jobs/queue.h"
+#include "jobs/timers.h"
 #include "sched/ahead.h"
 
 #define RECALL_USEC 20000u /* what one may wait because others were there before */

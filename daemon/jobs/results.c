@@ -24,6 +24,7 @@
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/restore.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 
 static struct job *job_at(struct list *l)
