@@ -25,6 +25,7 @@
 #include "jobs/state.h"
 #include "jobs/timers.h"
 #include "jobs/timing.h"
+#include "jobs/watches.h"
 
 #define BUNDLE_BYTES 8192u  /* of items */
 #define BUNDLE_NSEC  50000u /* of work that is a share of its own */

@@ -34,6 +34,7 @@
 #include "jobs/state.h"
 #include "jobs/timers.h"
 #include "jobs/timing.h"
+#include "jobs/watches.h"
 #include <wsd/plugin.h>
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata);
@@ -583,17 +584,6 @@ void job_keep_end(struct job *job, const struct job_info *info)
         job_words_free(m->status);
         m->status = job_words(info->status);
     }
-}
-
-void watch_late(struct watch *w, bool late)
-{
-    struct jobs_counters *n = &w->job->domain->jobs->counters;
-
-    if (late && !w->late)
-        n->n_unread++;
-    if (!late && w->late)
-        n->n_unread--;
-    w->late = late;
 }
 
 static void watch_end(struct watch *w, const struct job_info *info)

@@ -494,8 +494,6 @@ int job_name(struct jobs *jobs, struct job *job);     /* enters it into by_id; 0
 void job_unmake(struct job *job); /* for a job in no list, with nothing attached: frees its memory and its id */
 /* n jobs of this user have ceased to be open */
 void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n);
-void job_add_watch(struct job *job, struct watch *w);
-void job_remove_watch(struct watch *w); /* its cost does not grow with the job's other watches */
 /* Makes the description of the end, which is told and kept. c NULL: the job has not run. */
 void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c,
                       char worker[static 24], struct job_info *ret);
@@ -518,5 +516,4 @@ void job_settle(struct job *job);
 void ends_turn(struct jobs *jobs); /* once a turn of the loop */
 /* the same, where only this watch can have got all of it; NULL: none has */
 void job_settle_one(struct job *job, struct watch *w);
-void watch_late(struct watch *w, bool late); /* sets w->late, and counts it in n_unread */
 void job_describe(const struct job *job, struct job_info *ret);

@@ -40,6 +40,7 @@
 #include "jobs/schedule.h"
 #include "jobs/timers.h"
 #include "jobs/timing.h"
+#include "jobs/watches.h"
 #include "sched/rate.h"
 #include "supervisor/predecessor.h"
 
@@ -157,24 +158,6 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
     }
     batches_progress(jobs);
     if (!list_empty(&jobs->progress.all) || !list_empty(&jobs->batches.progress))
-        jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
-}
-
-void job_add_watch(struct job *job, struct watch *w)
-{
-    struct jobs *jobs = job->domain->jobs;
-
-    w->job = job;
-    w->next = job->watches;
-    w->link = &job->watches;
-    if (w->next)
-        w->next->link = &w->next;
-    job->watches = w;
-    list_init(&w->progress);
-    if (!w->wants_progress)
-        return;
-    list_push_back(&jobs->progress.all, &w->progress);
-    if (!evtimer_pending(jobs->progress.timer, NULL))
         jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
 }
 
@@ -803,18 +786,6 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
         return jobs->has_deferred ? -EAGAIN : -ENOENT;
     follow(job, w);
     return 0;
-}
-
-void job_remove_watch(struct watch *w)
-{
-    watch_late(w, false);
-    if (w->job->more && w->job->more->untold == w)
-        w->job->more->untold = w->next;
-    *w->link = w->next;
-    if (w->next)
-        w->next->link = w->link;
-    w->job = NULL;
-    list_remove(&w->progress);
 }
 
 uint32_t jobs_awaited(const struct watch *w)
