@@ -16,8 +16,8 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/bundle.h"
+#include "jobs/ids.h"
 #include "jobs/timers.h"
-#include "jobs/timing.h"
 
 #define STOPS_A_TURN 128u
 

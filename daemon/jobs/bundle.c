@@ -20,11 +20,11 @@
 #include "jobs/batch.h"
 #include "jobs/domain.h"
 #include "jobs/gate.h"
+#include "jobs/ids.h"
 #include "jobs/job-breaker.h"
 #include "jobs/queue.h"
 #include "jobs/state.h"
 #include "jobs/timers.h"
-#include "jobs/timing.h"
 #include "jobs/watches.h"
 
 #define BUNDLE_BYTES 8192u  /* of items */

@@ -21,6 +21,7 @@
 #include "jobs/after.h"
 #include "jobs/domain.h"
 #include "jobs/gate.h"
+#include "jobs/ids.h"
 #include "jobs/output.h"
 #include "jobs/plugin-names.h"
 #include "jobs/plugins.h"

@@ -23,6 +23,7 @@
 #include "jobs/domain.h"
 #include "jobs/durable.h"
 #include "jobs/gate.h"
+#include "jobs/ids.h"
 #include "jobs/input.h"
 #include "jobs/job-breaker.h"
 #include "jobs/output.h"

@@ -70,14 +70,14 @@ struct user {
     uint32_t n_batches;   /* batches that can be found by their id */
     struct list stored;   /* struct policy: durable jobs that have ended and will expire, the next one first */
     uint32_t n_stored;
-    uint64_t store_bytes;                              /* bytes on disk of all durable jobs of the user */
-    uint32_t n_direct;                                 /* calls that the user's direct lanes may have under way */
-    uint64_t n_bytes;                                  /* arguments, inputs and kept results */
-    uint32_t n_running;                                /* jobs handed over */
-    uint64_t placed;                                   /* run_slots.n_taken when a job of this user was last handed over */
-    uint64_t rate_nsec;                                /* see rate_wait() */
-    struct gate *gate;                                 /* where jobs above running_per_user wait; NULL: none does */
-    uint64_t n_selected;                               /* ids that the user's selections hold */
+    uint64_t store_bytes; /* bytes on disk of all durable jobs of the user */
+    uint32_t n_direct;    /* calls that the user's direct lanes may have under way */
+    uint64_t n_bytes;     /* arguments, inputs and kept results */
+    uint32_t n_running;   /* jobs handed over */
+    uint64_t placed;      /* run_slots.n_taken when a job of this user was last handed over */
+    uint64_t rate_nsec;   /* see rate_wait() */
+    struct gate *gate;    /* where jobs above running_per_user wait; NULL: none does */
+    uint64_t n_selected;  /* ids that the user's selections hold */
     struct retry_after retry_after, bytes_retry_after; /* for jobs_per_user; for bytes_per_user */
     struct jobs_limits *own_limits;                    /* in place of the general limits; NULL: none */
 };
@@ -348,8 +348,7 @@ struct job_place {
 /* Returns a zeroed job in no list, with room for what it is given and, if batched, for a struct batch_item. NULL: no
  * memory. */
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
-void job_drop_given(struct job *job);               /* frees the arguments and input; the caller refunds the charges */
-uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
+void job_drop_given(struct job *job); /* frees the arguments and input; the caller refunds the charges */
 
 #define DOMAIN_MIXED UINT64_MAX
 
@@ -490,7 +489,6 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 bool job_shown_to(const struct job *job, uint32_t uid);
 struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* finds such a job; NULL: none */
 enum job_state job_told_state(const struct job *job); /* a job handed over and not begun is shown as queued */
-int job_name(struct jobs *jobs, struct job *job);     /* enters it into by_id; 0 or -ENOMEM */
 void job_unmake(struct job *job); /* for a job in no list, with nothing attached: frees its memory and its id */
 /* n jobs of this user have ceased to be open */
 void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n);
@@ -507,10 +505,10 @@ void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for a job that ran out of time */
 void job_arm(struct job *job);                     /* it was handed over: starts its timeout */
-void jobs_rearm(struct jobs *jobs); /* sets the timers again that found no memory */
-#define PROGRESS_USEC  100000u      /* between two looks at the progress of followed jobs */
-#define PROGRESS_LOOKS 4096u        /* looks in one turn of the loop, at most */
-#define ENDS_A_TURN    128u         /* watches told of an end in one turn of the loop */
+void jobs_rearm(struct jobs *jobs);                /* sets the timers again that found no memory */
+#define PROGRESS_USEC  100000u                     /* between two looks at the progress of followed jobs */
+#define PROGRESS_LOOKS 4096u                       /* looks in one turn of the loop, at most */
+#define ENDS_A_TURN    128u                        /* watches told of an end in one turn of the loop */
 /* final: tells the watches that have all output, in ends_turn(); frees the job if nothing needs it */
 void job_settle(struct job *job);
 void ends_turn(struct jobs *jobs); /* once a turn of the loop */

@@ -20,6 +20,7 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/arena.h"
+#include "jobs/ids.h"
 #include "jobs/plugin-names.h"
 #include "jobs/query.h"
 #include "jobs/batch.h"
@@ -44,51 +45,8 @@
 #include "sched/rate.h"
 #include "supervisor/predecessor.h"
 
-static uint64_t id_key(const uint8_t id[16])
-{
-    uint64_t low;
-
-    memcpy(&low, id + 8, sizeof(low));
-    return low;
-}
-
 #define NOT_TAKEN    1   /* of submit() */
 #define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
-
-#define REALTIME_USEC 1000u /* a change of the clock may go unnoticed for so long */
-#define ID_TIME       6     /* bytes of milliseconds; 10 bits of microseconds follow */
-
-uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
-{
-    if (now_usec - jobs->realtime.at_usec >= REALTIME_USEC) {
-        jobs->realtime.at_usec = now_usec;
-        jobs->realtime.offset_usec = clock_realtime_usec() - clock_monotonic_usec();
-    }
-    return now_usec + jobs->realtime.offset_usec;
-}
-
-/* 58 bits of time, so that ids sort by age, and 70 random bits, so that machines need not agree (as UUID version 7).
- * Not a secret: the rights of a client that asks by id are checked. The last 64 bits count up from a random start:
- * successive jobs then are neighbours in the table, which saves most of them a cache miss. */
-void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
-{
-    uint64_t ms = now_usec / 1000, number = jobs->ids.seed[0] + jobs->ids.n;
-    uint16_t usec = (uint16_t)(now_usec % 1000 << 6 | (hash_mix(jobs->ids.seed[1] + jobs->ids.n) & 63));
-
-    jobs->ids.n++;
-    for (int i = 0; i < ID_TIME; i++)
-        ret[i] = (uint8_t)(ms >> (40 - 8 * i));
-    ret[6] = (uint8_t)(usec >> 8);
-    ret[7] = (uint8_t)usec;
-    memcpy(ret + 8, &number, sizeof(number));
-}
-
-uint64_t job_submitted_usec(const struct job *job)
-{
-    uint64_t half = job_id_half(job->id), usec = half >> 6 & 1023u;
-
-    return (half >> 16) * 1000 + MIN(usec, 999u);
-}
 
 /* Whether the job has been accepted, so that it may be shown. */
 static bool is_known(const struct job *job)
@@ -107,14 +65,9 @@ bool job_shown_to(const struct job *job, uint32_t uid)
     return (is_known(job) || is_waiting(job)) && (uid == 0 || uid == job->user->uid);
 }
 
-int job_name(struct jobs *jobs, struct job *job)
-{
-    return hash_insert(job->bundled ? &jobs->bundles.by_first : &jobs->by_id, &job->by_id, id_key(job->id));
-}
-
 struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
-    uint64_t key = id_key(id);
+    uint64_t key = job_id_key(id);
 
     for (struct hash_link *l = hash_first(&jobs->by_id, key); l; l = hash_next(l)) {
         struct job *job = container_of(l, struct job, by_id);
@@ -712,12 +665,6 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     int answer = submit(jobs, r, &place, owner);
 
     return answer == NOT_TAKEN ? 0 : answer;
-}
-
-void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i)
-{
-    memcpy(ret, first, 16);
-    id_add(ret, i);
 }
 
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],

@@ -19,6 +19,7 @@
 #include "jobs/after.h"
 #include "jobs/domain.h"
 #include "jobs/durable.h"
+#include "jobs/ids.h"
 #include "jobs/output.h"
 #include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
