@@ -224,11 +224,6 @@ static void on_control(struct executor *e, const struct control *c, void *contex
 
 static const struct executor_ops ops = {.ready = on_ready, .bell = on_bell, .control = on_control, .dead = on_dead};
 
-uint32_t domain_workers(const struct domain *d)
-{
-    return d->settings.workers ? d->settings.workers : d->jobs->options.workers;
-}
-
 void domain_memory_words(const struct domain *d, char *text, size_t size)
 {
     const struct jobs_domain *s = &d->settings;
