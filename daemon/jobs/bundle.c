@@ -23,6 +23,7 @@
 #include "jobs/ids.h"
 #include "jobs/job-breaker.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "jobs/state.h"
 #include "jobs/timers.h"
 #include "jobs/watches.h"

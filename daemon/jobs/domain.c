@@ -29,6 +29,7 @@
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "jobs/recover.h"
 #include "jobs/recycle.h"
 #include "jobs/reload.h"

@@ -31,6 +31,7 @@
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "jobs/results.h"
 #include "jobs/state.h"
 #include "jobs/timers.h"

@@ -19,10 +19,7 @@
 #include "jobs/domain.h"
 #include "jobs/input.h"
 #include "jobs/queue.h"
-#include "jobs/timers.h"
 #include "sched/ahead.h"
-
-#define RECALL_USEC 20000u /* what one may wait because others were there before */
 
 static bool waits(struct domain *d, const struct job *job)
 {
@@ -109,34 +106,4 @@ void recall_deinit(struct domain *d)
 {
     if (d->recall.timer)
         event_free(d->recall.timer);
-}
-
-static bool is_alike(const struct domain *d, const struct job *job)
-{
-    return d->recall.user == job->user && d->recall.priority == job->priority;
-}
-
-void recall_waits(struct domain *d, const struct domain *other)
-{
-    if (d != other && d->n_handed > domain_workers(d) && !d->recycling.successor &&
-        !evtimer_pending(d->recall.timer, NULL))
-        jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
-}
-
-void recall_came(struct domain *d, const struct job *job)
-{
-    if (d->n_handed > domain_workers(d) && (d->recall.mixed || !is_alike(d, job)) &&
-        !evtimer_pending(d->recall.timer, NULL))
-        jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
-}
-
-void recall_handed(struct domain *d, const struct job *job)
-{
-    if (d->n_handed == 0) {
-        d->recall.user = job->user;
-        d->recall.priority = job->priority;
-        d->recall.mixed = false;
-    } else if (!is_alike(d, job)) {
-        d->recall.mixed = true;
-    }
 }

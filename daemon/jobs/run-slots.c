@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "jobs/domain.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "sched/fair-slots.h"
 
 #define RUN_SLOTS_A_TURN 1024u /* of the loop */
