@@ -45,8 +45,9 @@
 #include "sched/rate.h"
 #include "supervisor/predecessor.h"
 
-#define NOT_TAKEN    1   /* of submit() */
-#define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
+#define NOT_TAKEN        1 /* of submit() */
+#define RUN_SLOTS_A_TURN 1024u
+#define ARRIVE_BATCH     64u /* jobs of an array, after which the executor gets some */
 
 /* Whether the job has been accepted, so that it may be shown. */
 static bool is_known(const struct job *job)
@@ -815,6 +816,26 @@ void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)
 {
     if (w->job && (uid == 0 || uid == w->job->user->uid))
         (void)cancel(w->job, by);
+}
+
+/* Once a turn of the loop: gives free run slots to the domains that wait for them. */
+static void run_slots_turn(struct jobs *jobs)
+{
+    uint64_t now, ageing = jobs->options.limits.ageing_usec, limit = jobs->options.limits.running;
+    struct fair_slots *s = &jobs->run_slots;
+    struct domain *d;
+
+    if (!s->due)
+        return;
+    now = clock_monotonic_usec();
+    for (uint32_t i = 0; i < RUN_SLOTS_A_TURN && fair_slots_free(s, limit) &&
+                         (d = run_slots_next(jobs, now > ageing ? now - ageing : 0));
+         i++) {
+        d->run_slot.has_turn = true;
+        domain_pump(d);
+        d->run_slot.has_turn = false;
+    }
+    s->due = fair_slots_free(s, limit) && !list_empty(&s->waiting);
 }
 
 bool jobs_poll(struct jobs *jobs)

@@ -17,4 +17,3 @@ void run_slots_taken(struct domain *d, struct user *user); /* a job of this user
 /* Chooses the waiting domain that has its turn, and takes it off the list. A job accepted before before_usec counts as
  * aged. NULL: no domain waits. */
 struct domain *run_slots_next(struct jobs *jobs, uint64_t before_usec);
-void run_slots_turn(struct jobs *jobs); /* once a turn of the loop */

@@ -10,5 +10,5 @@ struct job;
 struct watch;
 
 void job_add_watch(struct job *job, struct watch *w);
-void job_remove_watch(struct watch *w); /* its cost does not grow with the job's other watches */
+void job_remove_watch(struct watch *w);      /* its cost does not grow with the job's other watches */
 void watch_late(struct watch *w, bool late); /* sets w->late, and counts it in n_unread */
