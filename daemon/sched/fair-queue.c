@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fair-queue.c: what waits, in the order in which it goes on: priority, then the owners in turn, then first in, first out.
+ * fair-queue.c: what waits, in the order in which it goes on: priority, then the owners in turn, then first in, first
+ * out.
  * Owns the flows: the items of one owner at one priority. [loop]
  * Keeps: put and take are O(1), with a look at four words where the first list has become empty; an owner's turn comes
  * after at most one item of each other owner, however many those have queued; no priority waits for ever behind a
