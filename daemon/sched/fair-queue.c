@@ -13,13 +13,6 @@
 
 #include "base/cleanup.h"
 
-#define QUEUE_OF(priority) ((uint32_t)(100 - (priority)))
-
-struct list *fair_queue_flows(struct fair_queue *q, int priority)
-{
-    return &q->lists[QUEUE_OF(priority)];
-}
-
 /* The flow of a further owner at a priority. */
 struct other_flow {
     struct flow flow; /* first */
@@ -41,12 +34,12 @@ void fair_queue_init(struct fair_queue *q, struct hash *others, uint64_t *n_all)
 static uint64_t hash_of(const struct fair_queue *q, struct fair_queue_key key)
 {
     return hash_number((uint64_t)(uintptr_t)q ^
-                       hash_number((uint64_t)(uintptr_t)key.owner << 8 | QUEUE_OF(key.priority)));
+                       hash_number((uint64_t)(uintptr_t)key.owner << 8 | FAIR_QUEUE_LIST(key.priority)));
 }
 
 static struct flow *find(struct fair_queue *q, struct fair_queue_key key)
 {
-    struct flow *own = &q->flows[QUEUE_OF(key.priority)];
+    struct flow *own = &q->flows[FAIR_QUEUE_LIST(key.priority)];
 
     if (own->owner == key.owner)
         return own;
@@ -64,7 +57,7 @@ static struct flow *find(struct fair_queue *q, struct fair_queue_key key)
 /* The first owner of a priority gets the queue's own flow, so that most owners need no other. */
 static struct flow *find_or_make(struct fair_queue *q, struct fair_queue_key key)
 {
-    struct flow *own = &q->flows[QUEUE_OF(key.priority)], *flow = find(q, key);
+    struct flow *own = &q->flows[FAIR_QUEUE_LIST(key.priority)], *flow = find(q, key);
 
     if (flow)
         return flow;
@@ -87,7 +80,7 @@ static struct flow *find_or_make(struct fair_queue *q, struct fair_queue_key key
 
 void fair_queue_put(struct fair_queue *q, struct list *item, struct fair_queue_key key, bool front)
 {
-    uint32_t p = QUEUE_OF(key.priority);
+    uint32_t p = FAIR_QUEUE_LIST(key.priority);
     struct flow *flow = find_or_make(q, key);
 
     if (list_empty(&flow->items)) {
@@ -122,7 +115,7 @@ static uint32_t list_from(const struct fair_queue *q, uint32_t from)
 
 void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_key key)
 {
-    uint32_t p = QUEUE_OF(key.priority);
+    uint32_t p = FAIR_QUEUE_LIST(key.priority);
     struct list *around = item->next; /* its flow's list, where it is the last one there */
 
     list_remove(item);
@@ -145,17 +138,6 @@ void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_
     }
 }
 
-/* The item that goes on first of this list, which has flows. */
-static struct list *first_of(const struct list *flows)
-{
-    return container_of(flows->next, struct flow, link)->items.next;
-}
-
-struct list *fair_queue_first(const struct fair_queue *q)
-{
-    return q->first == PRIORITIES ? NULL : first_of(&q->lists[q->first]);
-}
-
 struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
                              uint64_t (*since_usec)(const struct list *item))
 {
@@ -165,7 +147,7 @@ struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
         uint32_t end = part == 0 ? PRIORITIES : q->aged;
 
         for (uint32_t p = list_from(q, part == 0 ? q->aged : 0); p < end; p = list_from(q, p + 1)) {
-            struct list *item = first_of(&q->lists[p]);
+            struct list *item = flow_first(&q->lists[p]);
 
             if (p != q->first && since_usec(item) <= before_usec)
                 return item;
@@ -176,8 +158,8 @@ struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
 
 void fair_queue_turn(struct fair_queue *q, int priority)
 {
-    if (QUEUE_OF(priority) != q->first)
-        q->aged = QUEUE_OF(priority) + 1;
+    if (FAIR_QUEUE_LIST(priority) != q->first)
+        q->aged = FAIR_QUEUE_LIST(priority) + 1;
     q->turns = (q->turns + 1) % AGEING_TURNS;
     struct list *list = fair_queue_flows(q, priority), *first = list->next;
 

@@ -11,7 +11,8 @@
 #include "base/hash.h"
 #include "base/list.h"
 
-#define PRIORITIES 201 /* from 100, which is first, to -100 */
+#define PRIORITIES                201 /* from 100, which is first, to -100 */
+#define FAIR_QUEUE_LIST(priority) ((uint32_t)(100 - (priority)))
 
 /* One turn of so many is for an item of a lower priority that has waited for long: fair_queue_aged(). */
 #define AGEING_TURNS 16u
@@ -41,16 +42,30 @@ struct fair_queue_key {
     int priority;
 };
 
+/* The item that goes on first of these flows, of which there is one at least. */
+static inline struct list *flow_first(const struct list *flows)
+{
+    return container_of(flows->next, struct flow, link)->items.next;
+}
+
+static inline struct list *fair_queue_first(const struct fair_queue *q) /* NULL: it is empty */
+{
+    return q->first == PRIORITIES ? NULL : flow_first(&q->lists[q->first]);
+}
+
+static inline struct list *fair_queue_flows(struct fair_queue *q, int priority) /* the flows of that priority */
+{
+    return &q->lists[FAIR_QUEUE_LIST(priority)];
+}
+
 /* others: a hash table for all queues. n_all: counts the items of all queues. */
 void fair_queue_init(struct fair_queue *q, struct hash *others, uint64_t *n_all);
 /* front: as the first of its owner, whose turn is then next. Without memory, owners may share a turn. */
 void fair_queue_put(struct fair_queue *q, struct list *item, struct fair_queue_key key, bool front);
 void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_key key); /* any item of the queue */
-struct list *fair_queue_first(const struct fair_queue *q);                                /* NULL: it is empty */
 /* In each AGEING_TURNS-th turn: the first item of a lower priority that waits since before_usec or longer; the lower
  * priorities take turns. NULL: there is none, or it is not such a turn. */
 struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
                              uint64_t (*since_usec)(const struct list *item));
-struct list *fair_queue_flows(struct fair_queue *q, int priority); /* the flows of that priority */
 /* The first item of this priority is about to be taken; the next owner then has its turn. */
 void fair_queue_turn(struct fair_queue *q, int priority);
