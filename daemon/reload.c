@@ -39,10 +39,16 @@ struct fresh {
 static void keep_fault(bool warning, const char *text, void *userdata)
 {
     struct fresh *f = userdata;
-    char level = warning ? LOG_WARNING : LOG_ERR;
+    size_t n = strlen(text) + 1;
+    uint8_t *at = buffer_reserve(&f->faults, 1 + n);
 
-    if (buffer_put(&f->faults, &level, 1) == 0 && buffer_put(&f->faults, text, strlen(text) + 1) < 0)
+    if (!at) {
         f->result = -ENOMEM;
+        return;
+    }
+    *at = warning ? LOG_WARNING : LOG_ERR;
+    memcpy(at + 1, text, n);
+    buffer_commit(&f->faults, 1 + n);
 }
 
 static void tell_faults(const struct fresh *f)
@@ -83,9 +89,11 @@ static void *read_again(void *context)
         r = -EINVAL;
     if (r == 0)
         r = config_examine(&f->config, keep_fault, f);
+    if (f->result < 0) /* faults without words */
+        r = f->result;
     if (r == 0)
         r = load_remote(&f->config, &f->remote, f->error);
-    f->result = r == 0 ? f->result : r;
+    f->result = r;
     return f;
 }
 
@@ -126,6 +134,8 @@ static void tell_of_restarts(const struct daemon *d, const struct config *c)
 
     if (at_start && d->at_start)
         config_each_changed(d->at_start, at_start, tell_of_restart, NULL);
+    else
+        log_warning("no memory to tell which keys change with the next start");
 }
 
 static void put_in_force(struct daemon *d, struct fresh *f)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "json-write.h"
 #include "progress.h"
 #include "stream.h"
 

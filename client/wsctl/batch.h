@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/list.h"
 #include "ctl.h"
-#include "json.h"
+#include "json-write.h"
 #include "stream.h"
 
 struct batch_item;

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "histogram.h"
-#include "json.h"
+#include "json-write.h"
 #include "progress.h"
 
 #define DEFAULT_PLUGIN  "fib:nothing"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "filter.h"
-#include "json.h"
+#include "json-write.h"
 
 enum { OPT_ALL = 400, OPT_DRY_RUN };
 

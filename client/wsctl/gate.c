@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "json.h"
+#include "json-write.h"
 #include "progress.h"
 
 #define LOOK_MSEC 100 /* between two looks at what is left of a drain */

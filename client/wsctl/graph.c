@@ -16,7 +16,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 
-static int refuse(const char *path, const struct value *v, const char *what)
+static int refuse(const char *path, const struct json_value *v, const char *what)
 {
     char where[400];
 
@@ -24,19 +24,19 @@ static int refuse(const char *path, const struct value *v, const char *what)
     return ctl_error(CODE_USAGE, where, "%s", what);
 }
 
-static const struct value *member(const struct value *object, const char *name)
+static const struct json_value *member(const struct json_value *object, const char *name)
 {
-    for (const struct value *v = object->first; v; v = v->next)
+    for (const struct json_value *v = object->first; v; v = v->next)
         if (strcmp(v->name, name) == 0)
             return v;
     return NULL;
 }
 
-static size_t count(const struct value *array)
+static size_t count(const struct json_value *array)
 {
     size_t n = 0;
 
-    for (const struct value *v = array->first; v; v = v->next)
+    for (const struct json_value *v = array->first; v; v = v->next)
         n++;
     return n;
 }
@@ -46,29 +46,29 @@ static size_t count(const struct value *array)
 struct reading {
     const char *path;
     struct graph *graph;
-    const struct value **by_name; /* index_names() */
+    const struct json_value **by_name; /* index_names() */
 };
 
-static int wants(const struct reading *r, const struct value *v, enum value_type type)
+static int wants(const struct reading *r, const struct json_value *v, enum json_type type)
 {
-    static const char *const what[] = {[VALUE_BOOL] = "true or false is wanted",
-                                       [VALUE_STRING] = "a string is wanted",
-                                       [VALUE_ARRAY] = "an array is wanted",
-                                       [VALUE_OBJECT] = "an object is wanted"};
+    static const char *const what[] = {[JSON_BOOL] = "true or false is wanted",
+                                       [JSON_STRING] = "a string is wanted",
+                                       [JSON_ARRAY] = "an array is wanted",
+                                       [JSON_OBJECT] = "an object is wanted"};
 
     return v->type == type ? 0 : refuse(r->path, v, what[type]);
 }
 
-static int strings(const struct reading *r, const struct value *v)
+static int strings(const struct reading *r, const struct json_value *v)
 {
-    int error = wants(r, v, VALUE_ARRAY);
+    int error = wants(r, v, JSON_ARRAY);
 
-    for (const struct value *s = v->first; s && error == 0; s = s->next)
-        error = wants(r, s, VALUE_STRING);
+    for (const struct json_value *s = v->first; s && error == 0; s = s->next)
+        error = wants(r, s, JSON_STRING);
     return error;
 }
 
-static int set_args(const struct reading *r, struct graph_node *node, const struct value *v)
+static int set_args(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
     int error = strings(r, v);
 
@@ -77,7 +77,7 @@ static int set_args(const struct reading *r, struct graph_node *node, const stru
     node->args = calloc(count(v) + 1, sizeof(*node->args));
     if (!node->args)
         return ctl_error(CODE_IO, r->path, "out of memory");
-    for (const struct value *s = v->first; s; s = s->next)
+    for (const struct json_value *s = v->first; s; s = s->next)
         node->args[node->options.n_args++] = s->text;
     node->options.args = node->args;
     return 0;
@@ -85,18 +85,18 @@ static int set_args(const struct reading *r, struct graph_node *node, const stru
 
 static int by_text(const void *a, const void *b)
 {
-    return strcmp((*(const struct value *const *)a)->text, (*(const struct value *const *)b)->text);
+    return strcmp((*(const struct json_value *const *)a)->text, (*(const struct json_value *const *)b)->text);
 }
 
 /* Of that name; its column is the number of the node. NULL: there is none. */
-static const struct value *find_name(const struct reading *r, const struct value *name)
+static const struct json_value *find_name(const struct reading *r, const struct json_value *name)
 {
-    const struct value **at = bsearch(&name, r->by_name, r->graph->n_nodes, sizeof(*at), by_text);
+    const struct json_value **at = bsearch(&name, r->by_name, r->graph->n_nodes, sizeof(*at), by_text);
 
     return at ? *at : NULL;
 }
 
-static int set_edges(const struct reading *r, struct graph_node *node, const struct value *v, bool any)
+static int set_edges(const struct reading *r, struct graph_node *node, const struct json_value *v, bool any)
 {
     char text[200];
     int error = strings(r, v);
@@ -108,8 +108,8 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
     if (!more)
         return ctl_error(CODE_IO, r->path, "out of memory");
     node->edges = more;
-    for (const struct value *s = v->first; s; s = s->next) {
-        const struct value *name = find_name(r, s);
+    for (const struct json_value *s = v->first; s; s = s->next) {
+        const struct json_value *name = find_name(r, s);
 
         if (!name) {
             snprintf(text, sizeof(text), "there is no node `%.100s`", s->text);
@@ -121,16 +121,16 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
 }
 
 /* Options of `wsctl submit`, under the same names; a number may stand for the text of it. */
-static int set_option(const struct reading *r, struct graph_node *node, const struct value *v)
+static int set_option(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
     char where[400];
     int error;
 
     if (strcmp(v->name, "durable") == 0) {
         node->options.durable = v->text && strcmp(v->text, "true") == 0;
-        return wants(r, v, VALUE_BOOL);
+        return wants(r, v, JSON_BOOL);
     }
-    if (v->type != VALUE_NUMBER && (error = wants(r, v, VALUE_STRING)) != 0)
+    if (v->type != JSON_NUMBER && (error = wants(r, v, JSON_STRING)) != 0)
         return error;
     snprintf(where, sizeof(where), "%.300s:%u:%u: %.60s", r->path, v->line, v->column, v->name);
     ctl_error_where(where);
@@ -139,11 +139,11 @@ static int set_option(const struct reading *r, struct graph_node *node, const st
     return error;
 }
 
-static int set_tags(const struct reading *r, struct graph_node *node, const struct value *v)
+static int set_tags(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
     int error = strings(r, v);
 
-    for (const struct value *s = v->first; s && error == 0; s = s->next) {
+    for (const struct json_value *s = v->first; s && error == 0; s = s->next) {
         if (node->options.n_tags == CODEC_TAGS || !codec_is_tag(s->text, strlen(s->text)))
             return refuse(r->path, s, "at most 3 tags, each of 1 to 63 letters, digits, dots, underscores and hyphens");
         node->options.tags[node->options.n_tags++] = s->text;
@@ -151,10 +151,10 @@ static int set_tags(const struct reading *r, struct graph_node *node, const stru
     return error;
 }
 
-static int set_plugin(const struct reading *r, struct graph_node *node, const struct value *v)
+static int set_plugin(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
     const char *function = NULL;
-    int error = wants(r, v, VALUE_STRING);
+    int error = wants(r, v, JSON_STRING);
 
     if (error)
         return error;
@@ -169,7 +169,7 @@ static int set_plugin(const struct reading *r, struct graph_node *node, const st
     return 0;
 }
 
-static int set_member(const struct reading *r, struct graph_node *node, const struct value *v)
+static int set_member(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
     static const char *const options[] = {"timeout", "priority",    "durable", "key",
                                           "retries", "retry-delay", "retry-on"};
@@ -192,7 +192,7 @@ static int set_member(const struct reading *r, struct graph_node *node, const st
         return refuse(r->path, v,
                       "no such member of a node; there are: name plugin function args input after after-any tags "
                       "timeout priority durable key retries retry-delay retry-on");
-    error = wants(r, v, VALUE_STRING);
+    error = wants(r, v, JSON_STRING);
     if (*v->name == 'f')
         node->options.function = v->text;
     else
@@ -200,12 +200,12 @@ static int set_member(const struct reading *r, struct graph_node *node, const st
     return error;
 }
 
-static int set_node(const struct reading *r, struct graph_node *node, const struct value *object)
+static int set_node(const struct reading *r, struct graph_node *node, const struct json_value *object)
 {
     int error = 0;
 
     node->name = member(object, "name")->text;
-    for (const struct value *v = object->first; v && error == 0; v = v->next)
+    for (const struct json_value *v = object->first; v && error == 0; v = v->next)
         error = set_member(r, node, v);
     if (error == 0 && !node->plugin)
         error = refuse(r->path, object, "a node needs a plugin");
@@ -216,31 +216,31 @@ static int set_node(const struct reading *r, struct graph_node *node, const stru
 /* --- names and order ---------------------------------------------------------------------------------------------- */
 
 /* A name is also that of a file and of a node in DOT. */
-static int check_name(const char *path, const struct value *object)
+static int check_name(const char *path, const struct json_value *object)
 {
-    const struct value *name = object->type == VALUE_OBJECT ? member(object, "name") : NULL;
+    const struct json_value *name = object->type == JSON_OBJECT ? member(object, "name") : NULL;
 
-    if (object->type != VALUE_OBJECT)
+    if (object->type != JSON_OBJECT)
         return refuse(path, object, "a node, which is an object, is wanted");
     if (!name)
         return refuse(path, object, "a node needs a name");
-    if (name->type != VALUE_STRING || !codec_is_tag(name->text, strlen(name->text)) || name->text[0] == '.')
+    if (name->type != JSON_STRING || !codec_is_tag(name->text, strlen(name->text)) || name->text[0] == '.')
         return refuse(path, name,
                       "a name is 1 to 63 letters, digits, dots, underscores and hyphens, and begins with no dot");
     return 0;
 }
 
 /* by_name: copies of the names' values, sorted, whose column is the number of the node. */
-static int index_names(struct reading *r, struct value *names, const struct value *nodes)
+static int index_names(struct reading *r, struct json_value *names, const struct json_value *nodes)
 {
     size_t n = 0;
     int error = 0;
 
-    for (const struct value *v = nodes->first; v && error == 0; v = v->next) {
+    for (const struct json_value *v = nodes->first; v && error == 0; v = v->next) {
         error = check_name(r->path, v);
         if (error)
             return error;
-        names[n] = (struct value){.text = member(v, "name")->text, .column = (unsigned)n};
+        names[n] = (struct json_value){.text = member(v, "name")->text, .column = (unsigned)n};
         r->by_name[n] = &names[n];
         n++;
     }
@@ -248,7 +248,7 @@ static int index_names(struct reading *r, struct value *names, const struct valu
     for (size_t i = 1; i < n; i++)
         if (strcmp(r->by_name[i - 1]->text, r->by_name[i]->text) == 0) {
             size_t second = MAX(r->by_name[i - 1]->column, r->by_name[i]->column);
-            const struct value *v = nodes->first;
+            const struct json_value *v = nodes->first;
 
             while (second--)
                 v = v->next;
@@ -262,7 +262,7 @@ static int check_order(const char *path, const struct graph *graph)
 {
     _cleanup_(freep) size_t *left = calloc(graph->n_nodes + 1, sizeof(*left));
     _cleanup_(freep) bool *done = calloc(graph->n_nodes + 1, sizeof(*done));
-    const struct value *v = member(graph->file, "nodes")->first;
+    const struct json_value *v = member(graph->file, "nodes")->first;
     bool moved = true;
     size_t at = 0, n = 0;
     char text[200];
@@ -298,14 +298,14 @@ static int check_order(const char *path, const struct graph *graph)
 
 static int read_nodes(const char *path, struct graph *graph)
 {
-    const struct value *nodes = graph->file->type == VALUE_OBJECT ? member(graph->file, "nodes") : NULL, *v;
-    _cleanup_(freep) struct value *names = NULL;
-    _cleanup_(freep) const struct value **by_name = NULL;
+    const struct json_value *nodes = graph->file->type == JSON_OBJECT ? member(graph->file, "nodes") : NULL, *v;
+    _cleanup_(freep) struct json_value *names = NULL;
+    _cleanup_(freep) const struct json_value **by_name = NULL;
     struct reading r = {.path = path, .graph = graph};
     size_t i = 0;
     int error;
 
-    if (!nodes || nodes->type != VALUE_ARRAY)
+    if (!nodes || nodes->type != JSON_ARRAY)
         return refuse(path, nodes ? nodes : graph->file, "an object with an array `nodes` is wanted");
     for (v = graph->file->first; v; v = v->next)
         if (v != nodes)
@@ -327,11 +327,11 @@ static int read_nodes(const char *path, struct graph *graph)
 
 int graph_parse(const char *path, const char *data, size_t size, struct graph *ret)
 {
-    char error[VALUE_ERROR], where[480];
+    char error[JSON_ERROR], where[480];
     int r;
 
     *ret = (struct graph){.n_nodes = 0};
-    r = value_parse(data, size, &ret->file, error);
+    r = json_parse(data, size, &ret->file, error);
     if (r < 0) {
         char *what = strstr(error, ": ");
 
@@ -383,7 +383,7 @@ void graph_deinit(struct graph *graph)
         free(graph->nodes[i].edges);
     }
     free(graph->nodes);
-    value_free(graph->file);
+    json_free(graph->file);
     *graph = (struct graph){.n_nodes = 0};
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "submit.h"
-#include "value.h"
+#include "json-parse.h"
 
 #define GRAPH_NODES_MAX 10000u
 #define GRAPH_FILE_MAX  (16u << 20) /* bytes */
@@ -33,7 +33,7 @@ struct graph_node {
 };
 
 struct graph {
-    struct value *file;
+    struct json_value *file;
     struct graph_node *nodes; /* in the order of the file */
     size_t n_nodes;
 };

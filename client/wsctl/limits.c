@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "filter.h"
-#include "json.h"
+#include "json-write.h"
 
 struct limits {
     struct ctl *ctl;

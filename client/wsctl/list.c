@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "ctl.h"
 #include "filter.h"
-#include "json.h"
+#include "json-write.h"
 
 #define FIXED_COLUMNS 59u /* id, state, run time, and what is between them */
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "json.h"
+#include "json-write.h"
 #include "module.h"
 #include "progress.h"
 #include "stream.h"

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "json.h"
+#include "json-write.h"
 
 int verb_ping(struct ctl *ctl, int argc, char **argv)
 {

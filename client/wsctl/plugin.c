@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "json.h"
+#include "json-write.h"
 #include "wsd/plugin.h"
 
 static const char *shown; /* as it was asked for; NULL: each of the list */

@@ -4,7 +4,7 @@
  * Owns nothing but the place that errors name. One thread.
  * Keeps: an error is one line, written at once; what goes through here is printable, whatever a user, a job or a daemon
  * called something: no other file of wsctl writes text of others to stdout or stderr.
- * Does not know JSON (json.c). */
+ * Does not know JSON (json-write.c). */
 #include "ctl.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "json.h"
+#include "json-write.h"
 #include "submit.h"
 
 enum { OPT_ON = 512, OPT_PERSISTENT };

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "json.h"
+#include "json-write.h"
 
 static int show_counter(const char *name, uint64_t value, void *userdata)
 {

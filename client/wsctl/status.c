@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
+#include "json-write.h"
 
 static void show(const struct wsd_job_info *info)
 {

@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "json.h"
+#include "json-write.h"
 #include "progress.h"
 #include "proto/codec.h"
 #include "stream.h"

@@ -15,7 +15,8 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "json.h"
+#include "json-parse.h"
+#include "json-write.h"
 #include "progress.h"
 #include "stream.h"
 

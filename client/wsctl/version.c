@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "json.h"
+#include "json-write.h"
 
 int verb_version(struct ctl *ctl, int argc, char **argv)
 {

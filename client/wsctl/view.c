@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "json.h"
+#include "json-write.h"
 
 #define USERS_CACHED 64u
 #define PART_MIN     3u /* lines of a part, where there is room for few */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "json.h"
+#include "json-write.h"
 
 #define COLUMNS_MAX 64
 #define WORKERS_MAX 1024

@@ -7,8 +7,9 @@
 #include "configuration/check.h"
 
 #include <errno.h>
+#include <linux/limits.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ struct examination {
     void (*say)(bool warning, const char *text, void *userdata);
     void *userdata;
     unsigned n_errors;
-    bool silence; /* the user database could not be asked */
+    bool unknown; /* something could not be looked at */
 };
 
 static void __attribute__((format(printf, 4, 5)))
@@ -49,7 +50,19 @@ static void tell_silence(struct examination *x, struct config_origin origin, con
                          int error)
 {
     tell(x, true, origin, "%s: %.64s: " ACCOUNTS_SILENT, key, name, strerror(-error));
-    x->silence = true;
+    x->unknown = true;
+}
+
+/* Takes the next path of a list with colons. One that is too long stays so. Returns false at the end. */
+static bool next_path(const char **at, char path[static PATH_MAX + 1])
+{
+    while (**at == ':')
+        ++*at;
+    size_t n = strcspn(*at, ":");
+
+    snprintf(path, PATH_MAX + 1, "%.*s", (int)MIN(n, (size_t)PATH_MAX), *at);
+    *at += n;
+    return n > 0;
 }
 
 /* 0; -ENOTDIR; or another negative errno. */
@@ -86,10 +99,10 @@ static void examine_daemon(struct examination *x)
 static void examine_writable(struct examination *x)
 {
     const char *list = x->config->writable;
-    _cleanup_(freep) char *copy = list && strcmp(list, "none") != 0 ? strdup(list) : NULL;
-    char *save = NULL;
+    const char *at = list && strcmp(list, "none") != 0 ? list : "";
+    char d[PATH_MAX + 1];
 
-    for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d; d = strtok_r(NULL, ":", &save)) {
+    while (next_path(&at, d)) {
         struct stat st;
         int e = stat(d, &st) < 0 ? errno : 0;
 
@@ -102,30 +115,27 @@ static void examine_writable(struct examination *x)
 
 /* --- plugins --------------------------------------------------------------------------------------------------- */
 
-static bool has_plugin(const struct config *c, const char *name)
+/* n: bytes of the name. */
+static bool has_plugin(const struct config *c, const char *name, size_t n)
 {
-    _cleanup_(freep) char *copy = strdup(c->plugin_dirs);
-    char *save = NULL;
+    const char *at = c->plugin_dirs;
+    char directory[PATH_MAX + 1], path[2 * PATH_MAX];
 
-    for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d; d = strtok_r(NULL, ":", &save)) {
-        _cleanup_(freep) char *path = NULL;
-
-        if (asprintf(&path, "%s/%s.so", d, name) < 0)
-            return true; /* nothing is told of what is not known, as below */
+    while (next_path(&at, directory)) {
+        snprintf(path, sizeof(path), "%s/%.*s.so", directory, (int)n, name);
         if (access(path, F_OK) == 0)
             return true;
     }
-    return !copy;
+    return false;
 }
 
 static void examine_directories(struct examination *x)
 {
     struct config_origin origin = config_origin(x->config, "plugins", "directories");
-    _cleanup_(freep) char *copy =
-        strcmp(x->config->plugin_dirs, WSD_PLUGIN_DIR) != 0 ? strdup(x->config->plugin_dirs) : NULL;
-    char *save = NULL;
+    const char *at = strcmp(x->config->plugin_dirs, WSD_PLUGIN_DIR) != 0 ? x->config->plugin_dirs : "";
+    char d[PATH_MAX + 1];
 
-    for (char *d = copy ? strtok_r(copy, ":", &save) : NULL; d; d = strtok_r(NULL, ":", &save)) {
+    while (next_path(&at, d)) {
         int r = look_for_directory(d);
 
         if (r < 0)
@@ -142,7 +152,7 @@ static void examine_plugin(struct examination *x, const struct config_plugin *p)
     if (slash || has_so)
         tell(x, true, p->origin, "[plugin %s]: names of plugins have no directory and no .so: [plugin %.*s] is meant",
              p->name, (int)(has_so ? n - 3 : n), base);
-    else if (!has_plugin(x->config, p->name))
+    else if (!has_plugin(x->config, p->name, strlen(p->name)))
         tell(x, true, p->origin,
              "[plugin %s]: no plugin directory has a %s.so: see `wsctl plugin list` for the names (%.200s)", p->name,
              p->name, x->config->plugin_dirs);
@@ -160,8 +170,13 @@ static bool comes_after(const struct calendar *c, uint64_t usec)
 static void examine_schedule(struct examination *x, const struct config_schedule *s)
 {
     struct calendar *calendar;
+    int r = calendar_parse(&calendar, s->on);
 
-    if (calendar_parse(&calendar, s->on) == 0) {
+    if (r < 0) {
+        tell(x, true, s->on_origin, "[schedule %s] on = %.128s: it cannot be looked at: %s", s->name, s->on,
+             strerror(-r));
+        x->unknown = true;
+    } else {
         bool comes = comes_after(calendar, 0);
 
         if (!comes || !comes_after(calendar, clock_realtime_usec()))
@@ -171,9 +186,8 @@ static void examine_schedule(struct examination *x, const struct config_schedule
         calendar_free(calendar);
     }
     size_t n = strlen(s->plugin);
-    _cleanup_(freep) char *name = strndup(s->plugin, n > 3 && strcmp(s->plugin + n - 3, ".so") == 0 ? n - 3 : n);
-    bool is_path = strchr(s->plugin, '/');
-    if (name && (is_path ? access(s->plugin, F_OK) < 0 : !has_plugin(x->config, name)))
+    bool is_path = strchr(s->plugin, '/'), has_so = n > 3 && strcmp(s->plugin + n - 3, ".so") == 0;
+    if (is_path ? access(s->plugin, F_OK) < 0 : !has_plugin(x->config, s->plugin, has_so ? n - 3 : n))
         tell(x, true, s->job_origin, "[schedule %s] job: there is no plugin %.200s: each run of it would fail", s->name,
              s->plugin);
 }
@@ -189,5 +203,5 @@ int config_examine(const struct config *c, void (*say)(bool warning, const char 
         examine_plugin(&x, &c->plugins[i]);
     for (uint32_t i = 0; i < c->n_schedules; i++)
         examine_schedule(&x, &c->schedules[i]);
-    return x.n_errors ? -EINVAL : x.silence ? -EAGAIN : 0;
+    return x.n_errors ? -EINVAL : x.unknown ? -EAGAIN : 0;
 }

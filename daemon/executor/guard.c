@@ -7,12 +7,15 @@
  * Does not look while a job runs on the thread. wsd decides what becomes of a spoilt executor. */
 #include "executor/guard.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,12 +28,14 @@
 #include "host/cputime.h"
 #include "ring/control.h"
 
-#define GUARD_NSEC 1000000u    /* 10 system calls, 1 to 2 us */
-#define SLOW_NSEC  50000000u   /* about 40 us */
-#define DEAD_NSEC  1000000000u /* how long a child may be dead before its job waits for it */
-#define FILES_LEFT 16          /* descriptors: with fewer the process is of no use */
-#define HELD_LOOKS 3           /* health checks, each after half of executor-answer */
-#define NO_UMASK   0x8000
+#define GUARD_NSEC  1000000u    /* 10 system calls, 1 to 2 us */
+#define SLOW_NSEC   50000000u   /* about 40 us */
+#define DEAD_NSEC   1000000000u /* how long a child may be dead before its job waits for it */
+#define FILES_LEFT  16          /* descriptors: with fewer the process is of no use */
+#define HELD_LOOKS  3           /* health checks, each after half of executor-answer */
+#define NO_UMASK    0x8000
+#define MEMORY_LEFT 8  /* with less than one part in so many of its memory the process is of no use */
+#define THREADS_MAX 8u /* that jobs may leave before it is tried whether there can be more */
 
 static const struct {
     int resource;
@@ -45,7 +50,10 @@ static struct {
     int control_fd;                           /* [const after init] */
     struct rlimit limits[ARRAY_SIZE(limits)]; /* [const after init] */
     struct stat directory;                    /* [const after init] */
-    unsigned umask;                           /* [const after init] */
+    unsigned umask, n_threads;                /* [const after init] */
+    uint32_t (*running)(void *context);       /* [const after init] */
+    void *context;                            /* its [const after init] */
+    size_t memory;                            /* that was free, in bytes; 0: there is no limit [const after init] */
     _Atomic bool ready;                       /* [atomic: release by init, acquire by workers] */
     _Atomic bool told, mended;                /* [atomic: relaxed RMW] */
     _Atomic uint32_t loads;                   /* that are under way [atomic: relaxed] */
@@ -76,17 +84,49 @@ void guard_spoilt(const char *reason)
 
 /* --- the process -------------------------------------------------------------------------------------------------- */
 
+/* Reads what fits. Returns `text`; "": it cannot be read. */
+static const char *read_text(const char *path, char *text, size_t size)
+{
+    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : 0;
+
+    text[MAX(n, 0)] = 0;
+    return text;
+}
+
 static unsigned umask_now(void)
 {
     char text[128];
     unsigned mask;
 
     /* umask(2) tells only by changing it, under the hands of a job that runs elsewhere */
-    _cleanup_(close_fdp) int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
-    text[MAX(n, 0)] = 0;
-    const char *at = strstr(text, "\nUmask:");
+    const char *at = strstr(read_text("/proc/self/status", text, sizeof(text)), "\nUmask:");
     return at && sscanf(at, " Umask: %o", &mask) == 1 ? mask : NO_UMASK;
+}
+
+/* Returns how many threads there are, or 0: that is not known. */
+static unsigned threads_now(void)
+{
+    char text[512];
+    unsigned n;
+
+    const char *at = strrchr(read_text("/proc/self/stat", text, sizeof(text)), ')');
+    return at && sscanf(at, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u", &n) == 1 ? n
+                                                                                                                 : 0;
+}
+
+/* Returns how many bytes RLIMIT_DATA leaves, or 0: it is no limit, or that is not known. */
+static size_t memory_now(void)
+{
+    struct rlimit limit;
+    char text[128];
+    unsigned long long pages;
+
+    if (getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+        sscanf(read_text("/proc/self/statm", text, sizeof(text)), "%*u %*u %*u %*u %*u %llu", &pages) != 1)
+        return 0;
+    uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return used < limit.rlim_cur ? (size_t)(limit.rlim_cur - used) : 0;
 }
 
 static bool is_limited(char reason[static 128])
@@ -131,6 +171,47 @@ static bool is_elsewhere(char reason[static 128])
     return true;
 }
 
+static bool lacks_memory(char reason[static 128])
+{
+    size_t size = process.memory / MEMORY_LEFT;
+    void *at =
+        size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : NULL;
+
+    if (at != MAP_FAILED) {
+        if (at)
+            munmap(at, size);
+        return false;
+    }
+    if (errno != ENOMEM)
+        return false;
+    snprintf(reason, 128, "its jobs have left less than %zu MiB of memory, of %zu ([limits] executor-memory)",
+             (size >> 20) + 1, process.memory >> 20);
+    return true;
+}
+
+static void *end_at_once(void *arg)
+{
+    return arg;
+}
+
+static bool lacks_threads(char reason[static 128])
+{
+    pthread_t thread;
+    unsigned n = threads_now();
+
+    if (n <= process.n_threads + THREADS_MAX)
+        return false;
+    int r = pthread_create(&thread, NULL, end_at_once, NULL);
+    if (r == 0)
+        pthread_join(thread, NULL);
+    if (r != EAGAIN)
+        return false;
+    snprintf(reason, 128,
+             "its jobs have left %u threads, and it can have no more ([limits] executor-tasks, RLIMIT_NPROC)",
+             n - process.n_threads);
+    return true;
+}
+
 /* Whether there is a dead child that was not waited for since the last look: a job's child, or one whose own parent had
  * ended. */
 static bool has_dead_children(uint64_t now)
@@ -147,7 +228,8 @@ static bool has_dead_children(uint64_t now)
     return info.si_pid != 0 && now - atomic_load_explicit(&process.dead_since, memory_order_relaxed) >= DEAD_NSEC;
 }
 
-static void look_at_process(uint64_t now)
+/* n_begun: jobs that count as running, and that have done nothing yet. */
+static void look_at_process(uint64_t now, uint32_t n_begun)
 {
     uint64_t before = atomic_load_explicit(&process.looked_nsec, memory_order_relaxed);
     char reason[128];
@@ -161,6 +243,9 @@ static void look_at_process(uint64_t now)
         return;
     }
     if (is_limited(reason) || lacks_descriptors(reason) || is_elsewhere(reason))
+        guard_spoilt(reason);
+    /* what is in use while no job runs is left behind */
+    else if ((lacks_memory(reason) || lacks_threads(reason)) && process.running(process.context) <= n_begun)
         guard_spoilt(reason);
 }
 
@@ -206,7 +291,7 @@ void guard_look(bool sleeps)
         return;
     mine.slowly_nsec = now;
     look_at_thread();
-    look_at_process(now);
+    look_at_process(now, !sleeps);
 }
 
 void guard_thread_begin(void)
@@ -249,12 +334,16 @@ void guard_load_end(void)
     mend();
 }
 
-void guard_init(int control_fd)
+void guard_init(int control_fd, uint32_t (*running)(void *context), void *context)
 {
     process.control_fd = control_fd;
+    process.running = running;
+    process.context = context;
     for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
         (void)getrlimit((__rlimit_resource_t)limits[i].resource, &process.limits[i]);
     (void)stat(".", &process.directory);
     process.umask = umask_now();
+    process.n_threads = threads_now();
+    process.memory = memory_now();
     atomic_store_explicit(&process.ready, true, memory_order_release);
 }

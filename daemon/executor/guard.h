@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Records the state of the process. [main, once all limits are in force and before READY] */
-void guard_init(int control_fd);
+/* Records the state of the process. running() says how many jobs run. [main, once all limits are in force and before
+ * READY] */
+void guard_init(int control_fd, uint32_t (*running)(void *context), void *context);
 
 /* Records the state of the thread. [worker, before its first job] */
 void guard_thread_begin(void);

@@ -191,8 +191,12 @@ static int on_load(struct loader *loader, const struct control *c)
 
     if (c->number >= WORK_PLUGINS || c->text_size == 0)
         return send_failure(c->number, -EINVAL, "wsd asked for nonsense");
+    const struct control begun = {.kind = CONTROL_LOADING, .number = c->number};
+    int r = control_send(work.control_fd, &begun, -1);
+    if (r < 0)
+        return r;
     guard_load_begin();
-    int r = loader_load(loader, c->text, &p, error, sizeof(error));
+    r = loader_load(loader, c->text, &p, error, sizeof(error));
     guard_load_end();
     if (r < 0)
         return send_failure(c->number, r, error);
@@ -375,7 +379,7 @@ int main(int argc, char **argv)
         r = start_sleeper();
     if (r == 0)
         r = sandbox_limit_memory(&a.sandbox);
-    guard_init(work.control_fd);
+    guard_init(work.control_fd, work_running, &work);
     if (r == 0 && a.pin && !pool_is_pinned(pool))
         log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
     if (r < 0) {

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,10 +22,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/descendants.h"
 #include "ring/control.h"
 
-#define END_MSEC 10000u /* only a process that the kernel does not end, or that is traced, takes longer */
+#define FIRST     500    /* added to wsd's oom_score_adj: as if it had half of the machine's memory beside its own */
+#define FIRST_MAX 1000   /* of proc(5) */
+#define END_MSEC  10000u /* only a process that the kernel does not end, or that is traced, takes longer */
 
 static pid_t parent; /* [const after settling] */
 
@@ -130,6 +134,19 @@ static int await_death_of_wsd(void)
     return sigaction(SIGCONT, &action, NULL) < 0 || prctl(PR_SET_PDEATHSIG, SIGCONT) < 0 ? -errno : 0;
 }
 
+/* Where memory runs out, the kernel is to end executors and what they have started, before wsd. Where that cannot be
+ * said, it goes by size alone. */
+static void be_first_victim(void)
+{
+    char text[16] = "";
+    _cleanup_(close_fdp) int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+        return;
+    int wanted = MIN(atoi(text) + FIRST, FIRST_MAX);
+    (void)dprintf(fd, "%d", wanted);
+}
+
 int process_settle(int control_fd)
 {
     int before = 0;
@@ -140,6 +157,7 @@ int process_settle(int control_fd)
         return -errno;
     if (!parent_lives(control_fd, before == SIGKILL))
         return -ESRCH;
+    be_first_victim(); /* while the file is its own: that of what may not be looked into is root's */
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;
     umask(077);

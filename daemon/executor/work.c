@@ -525,6 +525,16 @@ bool work_ready(void *context)
     return back_ready(&w->back) || lanes_ready(w);
 }
 
+uint32_t work_running(void *context)
+{
+    struct work *w = context;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < RING_SLOTS; i++) /* relaxed: one that begins or ends now may count or not */
+        n += atomic_load_explicit(&w->slots[i].busy, memory_order_relaxed);
+    return n;
+}
+
 void work_leave(void *context)
 {
     lanes_leave(context);

@@ -61,6 +61,8 @@ void work_leave(void *work);
 void work_prepare(void *work, struct eventcount_set *set);
 bool work_ready(void *work);
 bool work_worth_waking(void *work);
+/* Returns how many jobs of the ring run. [any] */
+uint32_t work_running(void *work);
 /* What was taken is being run. [worker] */
 void work_begun(void);
 

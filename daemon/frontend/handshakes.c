@@ -2,10 +2,11 @@
  *
  * handshakes.c: chooses the handshake that a new one replaces when the limit is reached.
  * Owns the numbers by origin; not the connections. [loop]
- * Keeps: a new handshake always gets in. It replaces one of the origin that has the most; among equals, one of its own
- * origin. There a silent one goes before one that has sent a message, unless the latter are more. So connections that
- * stand still keep out no other, whatever their address, and an honest client is safe from them once its first message
- * is here.
+ * Keeps: a new handshake always gets in. It replaces one of the origin that has the most, if that is more than a share
+ * of all; among equals, one of its own origin. So a few clients of one origin do not replace each other. Where no
+ * origin has more than its share, it replaces one of all. A silent one goes before one that has sent a message, unless
+ * the latter are more. So connections that stand still keep out no other, whatever their address, and an honest client
+ * is safe from them once its first message is here.
  * Does not know the limit, or close anything. */
 #include "frontend/handshakes.h"
 
@@ -15,6 +16,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+
+#define SHARE 16u /* of all handshakes, an origin's part: 4 of 64 */
 
 struct origin {
     struct hash_link by_key;
@@ -107,11 +110,13 @@ void handshake_end(struct handshakes *h, struct handshake *one)
     free(o);
 }
 
-/* The origin that has the most, the new one counted; in a tie its own. NULL: each has one. */
+/* The origin that has the most, the new one counted; in a tie its own. NULL: none has more than its share. */
 static const struct origin *largest(const struct handshakes *h, const struct origin *own)
 {
-    uint64_t most = own ? own->n + 1 : 1;
-    const struct origin *found = own;
+    uint64_t share = MAX(h->n / SHARE, 1u), most = own ? own->n + 1 : 1;
+    const struct origin *found = most > share ? own : NULL;
+
+    most = MAX(most, share);
 
     list_for_each_entry (const struct handshake, one, &h->all, link) {
         if (one->origin->n <= most)

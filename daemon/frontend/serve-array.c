@@ -9,6 +9,7 @@
 #include "frontend/serve-array.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -448,14 +449,20 @@ static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const st
 static const struct array_watch_ops array_ops = {
     .next = on_next, .item = on_item, .accepted = on_all_accepted, .takes = on_takes, .ended = on_ended};
 
-static const char *array_problem(const struct msg_submit *m)
+#define ARRAY_PROBLEM 128u /* bytes of the words why an ARRAY is refused */
+
+/* NULL, or why not; text: room for the words. */
+static const char *array_problem(const struct msg_submit *m, char text[static ARRAY_PROBLEM])
 {
     if (!m->plugin.size)
         return "no plugin named";
     if (m->flags & SUBMIT_DURABLE || m->key.size)
         return "a durable job, or one with a key, is submitted by itself";
-    if (m->items * (m->after.size + m->after_any.size) / 16 > ARRAY_AFTER_MAX)
-        return "items times what each is to run after: above 65536; make several ARRAYs of it";
+    if (m->items * (m->after.size + m->after_any.size) / 16 > ARRAY_AFTER_MAX) {
+        snprintf(text, ARRAY_PROBLEM, "items times what each is to run after: above %u; make several ARRAYs of it",
+                 ARRAY_AFTER_MAX);
+        return text;
+    }
     return m->flags & ~(uint32_t)(SUBMIT_DETACH | SUBMIT_QUIET) ? "jobs of an ARRAY have flags 1 and 16 only" : NULL;
 }
 
@@ -554,7 +561,8 @@ void serve_array(struct request *r)
     struct peer *p = r->peer;
     struct call *c = call_new(r, &ops);
     struct job_request job = submit_job(r);
-    const char *problem = array_problem(m);
+    char text[ARRAY_PROBLEM];
+    const char *problem = array_problem(m, text);
     uint32_t taken, code = CODE_USAGE;
 
     if (!c)

@@ -58,6 +58,7 @@ void serve_stats(struct request *r)
         {span("bytes_unread"), p->frontend->n_unread},
         {span("request_units"), p->frontend->shares.units},
         {span("request_units_turn_most"), p->frontend->shares.most},
+        {span("output_bytes_turn_most"), n.output_most},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
 

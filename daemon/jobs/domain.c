@@ -153,13 +153,15 @@ void domain_distrust(struct domain *d, const char *what)
 /* The executor ends by itself, and no other is started: tells the waiting jobs why. */
 static void unsafe(struct domain *d, const char *why)
 {
+    char text[JOB_TEXT];
+
     log_event(LOG_KIND_UNCONFINED, LOG_ERR, NULL,
               "executor %u is not confined as it should be: %s: it runs no jobs; see [sandbox] in wsd.conf(5)",
               d->executor->number, why);
-    free(d->unconfined);
-    if (asprintf(&d->unconfined, "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
-                 why) < 0)
-        d->unconfined = NULL;
+    snprintf(text, sizeof(text), "wsd cannot confine its executors (%.128s): see its log, and [sandbox] in wsd.conf",
+             why);
+    job_words_free(d->unconfined);
+    d->unconfined = job_words(text);
     executor_kill(d->executor);
 }
 
@@ -190,6 +192,9 @@ static void on_control(struct executor *e, const struct control *c, void *contex
     if (c->kind == CONTROL_UNSAFE || c->kind == CONTROL_FAILED || c->kind == CONTROL_SPOILT)
         escape_text(words, sizeof(words), c->text);
     switch (c->kind) {
+    case CONTROL_LOADING:
+        plugin_begun(d, c);
+        return;
     case CONTROL_LOADED:
     case CONTROL_FUNCTION:
         if (d->recycling.standby_of)
@@ -362,7 +367,7 @@ static void preload(struct domain *d)
 
 static void give_up(struct domain *d)
 {
-    _cleanup_(freep) char *unsafe = TAKE(d->unconfined);
+    char *unsafe = TAKE(d->unconfined);
     const char *why = unsafe ? unsafe : domain_failure(d);
 
     plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
@@ -374,6 +379,7 @@ static void give_up(struct domain *d)
         job_unqueue(job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
     }
+    job_words_free(unsafe);
     d->n_deaths = DEATHS_FREE;
 }
 
@@ -398,8 +404,8 @@ int domain_start(struct domain *d)
         return 0;
     const char *missing = misses_uid(d);
     if (missing && !d->unconfined)
-        d->unconfined = strdup(missing);
-    if (d->n_deaths >= DEATHS_MAX || d->unconfined || missing) {
+        d->unconfined = job_words(missing);
+    if (d->n_deaths >= DEATHS_MAX || d->unconfined) {
         give_up(d);
         return -EAGAIN;
     }
@@ -527,7 +533,7 @@ static struct domain *unmake(struct domain *d)
     if (d->lanes.timer)
         event_free(d->lanes.timer);
     free(d->own);
-    free(d->unconfined);
+    job_words_free(d->unconfined);
     free(d->start_error);
     reload_probe_free(d->probe);
     free(d);
@@ -653,14 +659,14 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     return arena_describe(d, job, f);
 }
 
-/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be
- * sent. */
-static int hand_over(struct domain *d, struct job *job)
+/* What the executor is told of the job. As hand_over(). */
+static int describe_job(struct domain *d, const struct job *job, struct front_job *ret)
 {
-    bool by_descriptor = job_by_descriptor(job);
     bool remote = job->directory && *job->directory->path != '/'; /* DIRECTORY_REMOTE */
     bool same_user = job->user->uid == d->jobs->options.own_uid && !remote;
-    struct front_job f = {
+    int r = 0;
+
+    *ret = (struct front_job){
         .id = job->id,
         .plugin = job->plugin->number,
         .function = job_function(job)->index,
@@ -672,31 +678,20 @@ static int hand_over(struct domain *d, struct job *job)
         .input = job_input(job),
         .input_size = job->input_size,
     };
-    uint64_t function = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
-    uint32_t slot, generation, n = job_count(job);
-    int r;
+    if (job->more)
+        r = describe_more(d, job, ret);
+    if (r == 0 && job->bundled)
+        bundle_describe(job, ret);
+    return r;
+}
 
-    if (d->n_handed + n > RING_SLOTS)
-        return FRONT_E_FULL;
-    if (job->more && (r = describe_more(d, job, &f)) != 0)
-        return r;
-    if (job->bundled)
-        bundle_describe(job, &f);
-    r = front_prepare(&d->executor->front, &f, &slot, &generation);
-    if (r != 0)
-        arena_returned(job);
-    if (r == FRONT_E_LARGE)
-        return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
-    if (r != 0)
-        return r;
-    if (by_descriptor) {
-        r = send_input(d, job, slot, generation);
-        if (r < 0) {
-            front_abandon(&d->executor->front, slot);
-            return r;
-        }
-    }
+/* It has left its queue for this slot. */
+static void handed_over(struct domain *d, struct job *job, uint32_t slot, uint32_t generation)
+{
+    uint64_t function = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
     bool aged = job != queue_first(&d->queue);
+    uint32_t n = job_count(job);
+
     queue_turn(&d->queue, job);
     job_unqueue(job);
     recall_handed(d, job);
@@ -712,6 +707,36 @@ static int hand_over(struct domain *d, struct job *job)
     list_push_back(&d->handed, &job->link);
     d->n_handed += n;
     d->jobs->counters.n_handed += n;
+}
+
+/* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be
+ * sent. */
+static int hand_over(struct domain *d, struct job *job)
+{
+    uint32_t slot, generation;
+    struct front_job f;
+    int r;
+
+    if (d->n_handed + job_count(job) > RING_SLOTS)
+        return FRONT_E_FULL;
+    r = describe_job(d, job, &f);
+    if (r != 0)
+        return r;
+    r = front_prepare(&d->executor->front, &f, &slot, &generation);
+    if (r != 0)
+        arena_returned(job);
+    if (r == FRONT_E_LARGE)
+        return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
+    if (r != 0)
+        return r;
+    if (job_by_descriptor(job)) {
+        r = send_input(d, job, slot, generation);
+        if (r < 0) {
+            front_abandon(&d->executor->front, slot);
+            return r;
+        }
+    }
+    handed_over(d, job, slot, generation);
     front_submit(&d->executor->front, slot, bundle_usec(job));
     if (job->more)
         job_arm(job);
@@ -775,9 +800,7 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
-                   p->state == PLUGIN_FAILED && p->error_text ? p->error_text
-                                                              : "the plugin no longer has this function",
-                   NULL);
+                   p->state == PLUGIN_FAILED ? plugin_why(p) : "the plugin no longer has this function", NULL);
     }
     return false;
 }
@@ -798,60 +821,81 @@ static struct job *next_of(struct domain *d)
     return job ? job : queue_first(&d->queue);
 }
 
+/* What became of a job that had its turn. */
+enum pumped {
+    PUMP_HANDED, /* it was handed over */
+    PUMP_GONE,   /* it has left the queue otherwise, at the cost of a hand-over */
+    PUMP_MOVED,  /* it waits at a gate */
+    PUMP_AGAIN,  /* there may be another one first now */
+    PUMP_WAITS,  /* it stays the first */
+};
+
+/* Hands the job over that has its turn, if nothing keeps it. */
+static enum pumped pump_one(struct domain *d, struct job *job)
+{
+    bool stopped = batch_stops(job);
+
+    if (job->bundled && (stopped || bundle_counts(d, job))) {
+        bundle_split(job);
+        return PUMP_AGAIN;
+    }
+    if (stopped) { /* batches_turn() is on its way to it */
+        job_stop(job, STOP_CANCEL);
+        return PUMP_GONE;
+    }
+    if (!plugin_is_there(d, job))
+        return next_of(d) == job ? PUMP_WAITS : PUMP_AGAIN;
+    if (!gate_lets(job))
+        return PUMP_MOVED;
+    if (!run_slots_let(d))
+        return PUMP_WAITS;
+    enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
+    if (step == STEP_AWAITS)
+        return PUMP_AGAIN;
+    int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
+    if (r == 0)
+        return PUMP_HANDED;
+    /* no event reports when there is memory, or when fewer descriptors of this uid are on their way */
+    if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
+        jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
+    return PUMP_WAITS;
+}
+
+/* Whether the executor takes jobs; starts one if there is none. */
+static bool takes_jobs(struct domain *d)
+{
+    if (!d->executor && (domain_start(d) < 0 || !d->executor))
+        return false;
+    return d->executor->ready && !d->executor->dying && !d->finishing; /* else the next one takes them */
+}
+
 void domain_pump(struct domain *d)
 {
-    uint32_t n = 0, n_moved = 0, n_stopped = 0;
+    uint32_t n = 0, n_handed = 0, n_moved = 0;
 
     d->unpumped = false;
     for (struct job *job; !d->jobs->gates.paused && (job = next_of(d));) {
-        if (n + n_stopped >= HAND_BATCH) {
+        if (n >= HAND_BATCH) {
             d->unpumped = true;
             break;
         }
-        if (!d->executor && (domain_start(d) < 0 || !d->executor))
+        if (!takes_jobs(d))
             return;
-        if (!d->executor->ready || d->executor->dying || d->finishing)
-            return; /* the next one takes them */
-        bool stopped = batch_stops(job);
-        if (job->bundled && (stopped || bundle_counts(d, job))) {
-            bundle_split(job);
-            continue;
-        }
-        if (stopped) { /* batches_turn() is on its way to it */
-            n_stopped++;
-            job_stop(job, STOP_CANCEL);
-            continue;
-        }
-        if (!plugin_is_there(d, job)) {
-            if (next_of(d) == job)
-                break;
-            continue;
-        }
-        if (!gate_lets(job)) {
-            if (++n_moved < GATE_BATCH)
-                continue;
-            break; /* the turn of gates goes on with it */
-        }
-        if (!run_slots_let(d))
-            break;
-        enum disk_step step = job->more ? durable_before(d, job) : STEP_ON;
-        if (step == STEP_AWAITS)
-            continue;
         uint32_t n_jobs = job_count(job);
-        int r = step == STEP_ON ? hand_over(d, job) : FRONT_E_FULL;
-        if (r != 0) {
-            /* no event reports when there is memory, or when fewer descriptors of this uid are on their way */
-            if (r == -ENOMEM || r == -ENOBUFS || r == -EMFILE || r == -ETOOMANYREFS)
-                jobs_timer(d->jobs, d->pause_timer, PAUSE_USEC);
-            break;
-        }
-        n += n_jobs;
+        enum pumped what = pump_one(d, job);
+        n += what == PUMP_HANDED ? n_jobs : what == PUMP_GONE;
+        n_moved += what == PUMP_MOVED;
+        if (what == PUMP_WAITS || n_moved == GATE_BATCH)
+            break; /* the turn of gates goes on with those that were moved */
+        if (what != PUMP_HANDED)
+            continue;
+        n_handed += n_jobs;
         d->n_unrung += n_jobs;
         /* and again at the end of the turn */
         if (d->n_unrung >= RING_EARLY && d->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d))
             front_ring(&d->executor->front);
     }
-    if (n)
+    if (n_handed)
         health_busy(d);
 }
 
@@ -954,6 +998,7 @@ bool domain_poll(struct domain *d)
         uint32_t n = (d->slots[c.slot] ? job_count(d->slots[c.slot]) : 1) + (uint32_t)(c.size / BATCH_BYTES);
         i += n;
         d->jobs->n_taken += n;
+        d->jobs->output += c.size;
         domain_complete(d, &c);
     }
     domain_pump(d);

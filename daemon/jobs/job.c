@@ -349,73 +349,82 @@ static bool may_use(const struct job *job, const char *plugin)
     return false;
 }
 
-struct plugin_function *job_resolve(struct job *job, const char *function)
+/* The plugin's function, if the job's user may have it. NULL: why not. */
+static struct plugin_function *find_function(const struct job *job, const char *function, struct refusal *ret)
 {
-    struct jobs *jobs = job->domain->jobs;
+    const struct jobs_options *o = &job->domain->jobs->options;
     struct plugin *p = job->plugin;
-    char text[JOB_TEXT];
-    uint64_t retry_usec;
 
-    list_remove(&job->link);
-    if (job->more)
-        time_begun(job); /* it waits no more for its plugin */
+    ret->text = ret->words;
     if (p->state == PLUGIN_FAILED) {
-        job_refuse(job,
-                   p->error == EACCES   ? CODE_DENIED
-                   : p->error == EAGAIN ? CODE_BUSY
-                                        : CODE_NOT_FOUND,
-                   p->error_text ? p->error_text : "cannot be loaded");
+        ret->code = p->error == EACCES ? CODE_DENIED : p->error == EAGAIN ? CODE_BUSY : CODE_NOT_FOUND;
+        ret->text = plugin_why(p);
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);
-    if (!f) {
-        snprintf(text, sizeof(text), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name, function,
+    ret->code = f ? CODE_DENIED : CODE_NOT_FOUND;
+    if (!f)
+        snprintf(ret->words, sizeof(ret->words), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
+                 function, p->name);
+    else if (!o->plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, o->context))
+        snprintf(ret->words, sizeof(ret->words), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on",
+                 p->name, p->name);
+    else if (!may_use(job, p->name))
+        snprintf(ret->words, sizeof(ret->words), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name,
                  p->name);
-        job_refuse(job, CODE_NOT_FOUND, text);
-        return NULL;
-    }
-    if (!jobs->options.plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, jobs->options.context)) {
-        snprintf(text, sizeof(text), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on", p->name,
-                 p->name);
-        job_refuse(job, CODE_DENIED, text);
-        return NULL;
-    }
-    if (!may_use(job, p->name)) {
-        snprintf(text, sizeof(text), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name, p->name);
-        job_refuse(job, CODE_DENIED, text);
-        return NULL;
-    }
-    job_set_function(job, f);
+    else
+        return f;
+    return NULL;
+}
+
+/* The job has its function: its limits of time, the breaker, and its input. False: why it is refused. */
+static bool prepare(struct job *job, const struct plugin_function *f, struct refusal *ret)
+{
+    ret->code = CODE_BUSY;
+    ret->text = ret->words;
     if (job_limit_run(job) < 0 || time_limit_wait(job) < 0) {
-        job_refuse(job, CODE_BUSY, "out of memory");
-        return NULL;
+        ret->text = "out of memory";
+        return false;
     }
-    if (job_breaker_suspects(job) && job_breaker_refuses(job, text, &retry_usec)) {
-        job_refuse_until(job, CODE_BUSY, text, retry_usec);
-        return NULL;
-    }
+    if (job_breaker_suspects(job) && job_breaker_refuses(job, ret->words, &ret->retry_usec))
+        return false;
+    ret->retry_usec = 0;
     if (job->flags & JOB_MORE_INPUT) {
         /* one that waits takes all of its input first: a pipe would hold up its client for as long */
         bool streams = f->flags & WSD_FN_STREAMING && !job_policy(job) && !(job->more && job->more->awaiting);
         int r = job_more(job) ? input_prepare(job, streams) : -ENOMEM;
 
         if (r < 0) {
-            snprintf(text, sizeof(text), "no room for the input: %s", strerror(-r));
-            job_refuse(job, CODE_BUSY, text);
-            return NULL;
+            snprintf(ret->words, sizeof(ret->words), "no room for the input: %s", strerror(-r));
+            return false;
         }
     }
-    retry_usec = 0;
-    int admitted = input_admit(job, f->flags & WSD_FN_STREAMING, &retry_usec);
-    if (admitted < 0) {
-        input_words(job, admitted, text);
-        job_refuse_until(job, CODE_BUSY, text, retry_usec);
+    int admitted = input_admit(job, f->flags & WSD_FN_STREAMING, &ret->retry_usec);
+    if (admitted < 0)
+        input_words(job, admitted, ret->words);
+    return admitted >= 0;
+}
+
+struct plugin_function *job_resolve(struct job *job, const char *function)
+{
+    struct jobs *jobs = job->domain->jobs;
+    const struct jobs_options *o = &jobs->options;
+    struct refusal why;
+
+    why.retry_usec = 0;
+    list_remove(&job->link);
+    if (job->more)
+        time_begun(job); /* it waits no more for its plugin */
+    struct plugin_function *f = find_function(job, function, &why);
+    if (f)
+        job_set_function(job, f);
+    if (!f || !prepare(job, f, &why)) {
+        job_refuse_until(job, why.code, why.text, why.retry_usec);
         return NULL;
     }
     if (job_breaker_suspects(job))
         job_breaker_try(job);
-    const struct jobs_options *o = &jobs->options;
-    bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(p->name, o->context);
+    bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(job->plugin->name, o->context);
     if (alike && !restricted)
         f->cacheable = jobs->n_configured;
     job_accept(job);
@@ -908,7 +917,7 @@ void jobs_rearm(struct jobs *jobs)
             else if (job->state == JOB_RUNNING && m && m->timeout_usec)
                 job_timer(job, m->timeout_usec);
         }
-    kept_rearm(jobs);
+    results_rearm(jobs);
     jobs->was_untimed = jobs->untimed;
 }
 

@@ -121,14 +121,16 @@ struct plugin {
     struct plugin_reload *reload; /* the file is being tried, and jobs do not find this entry; NULL: no reload */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
-    bool unread;       /* LOADING: some of what the executor reported was lost for want of memory */
-    uint32_t n_jobs;   /* jobs that point here */
-    uint64_t innocent; /* as for a function */
-    uint8_t in_next;   /* in the standby's executor: 1: being loaded, 2: loaded */
-    bool settling;     /* the waiting jobs and queries are being told: it must not be freed */
-    uint64_t stamp[4]; /* device, inode, size, time of change of the file */
-    int error;         /* positive errno of a load that failed */
-    char *error_text;
+    bool begun;             /* LOADING: the executor has said that it is at it */
+    bool excused;           /* LOADING: its executor is replaced, which had not begun with it */
+    bool unread;            /* LOADING: some of what the executor reported was lost for want of memory */
+    uint32_t n_jobs;        /* jobs that point here */
+    uint64_t innocent;      /* as for a function */
+    uint8_t in_next;        /* in the standby's executor: 1: being loaded, 2: loaded */
+    bool settling;          /* the waiting jobs and queries are being told: it must not be freed */
+    uint64_t stamp[4];      /* device, inode, size, time of change of the file */
+    int error;              /* positive errno of a load that failed */
+    char *error_text;       /* of job_words(): why it cannot be loaded */
     uint64_t load_order;    /* LOADING: its place in the order of loads, which the executor does one by one */
     uint32_t n_load_deaths; /* successive executors that died while loading it */
     uint64_t retry_usec;    /* CLOCK_MONOTONIC: not tried again before */
@@ -335,6 +337,14 @@ static inline uint64_t job_charged(const struct job *job)
     return job->args_size + job->input_size + (job->more ? job->more->charged : 0);
 }
 
+/* Why a request, or its job, is refused. */
+struct refusal {
+    int code;
+    uint64_t retry_usec; /* when to try again; 0: that is not known */
+    const char *text;    /* perhaps in words */
+    char words[JOB_TEXT];
+};
+
 /* The user of a request's jobs, their time of arrival and their destination. Looked up once for an array. */
 struct job_place {
     struct user *user;
@@ -383,7 +393,7 @@ struct domain {
     uint32_t n_unrung;          /* jobs handed over since the executor's doorbell was last rung */
     struct event *bundle_timer; /* while there are bundles */
     bool finishing;             /* the executor was told to end and gets no more jobs */
-    char *unconfined;           /* why the executor cannot confine itself; NULL: it can */
+    char *unconfined;           /* of job_words(): why the executor cannot confine itself; NULL: it can */
     char *start_error;          /* why the last executor could not be started; NULL: it could, or that is not known */
     uint64_t only_function; /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
     bool useful;            /* the executor has ended a job, or is suspected because of a plugin */
@@ -428,6 +438,7 @@ struct jobs {
     struct names names;
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
+    uint64_t output;     /* bytes of output with them */
     struct fair_slots run_slots;
     struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
     struct progress progress;

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/inherit.h"
 #include "base/log.h"
 #include "jobs/admission.h"
 #include "jobs/after.h"
@@ -44,6 +45,7 @@
 #include "jobs/watches.h"
 #include "sched/rate.h"
 #include "supervisor/predecessor.h"
+#include "supervisor/starter.h"
 
 #define NOT_TAKEN        1 /* of submit() */
 #define RUN_SLOTS_A_TURN 1024u
@@ -178,6 +180,16 @@ static int start_clocks(struct jobs *jobs)
     return r;
 }
 
+static int start_starter(struct jobs *jobs)
+{
+    char words[INHERIT_ERROR];
+    int r = starter_new(&jobs->program.starter);
+
+    if (r < 0 && r != -ENOMEM)
+        log_error("cannot start the thread that starts executors: %s%s", strerror(-r), inherit_blame(r, words));
+    return r;
+}
+
 static struct child_program program_of(const struct jobs_options *o)
 {
     return (struct child_program){.predecessor_fd = -1,
@@ -232,11 +244,13 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     jobs->progress.timer = evtimer_new(options->base, on_progress, jobs);
     jobs->program = program_of(options);
     jobs->boot.fd = jobs->wall.fd = -1;
-    int r = kept_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
+    int r = results_init(jobs) == 0 && jobs->progress.timer ? start_clocks(jobs) : -ENOMEM;
     if (r == 0)
         r = start_cgroups(options->cgroups, &jobs->cgroups);
     if (r == 0 && options->state_dir && store_make_directory(options->state_dir) == 0)
         jobs->program.predecessor_fd = predecessor_open(options->state_dir); /* which the helper has, too */
+    if (r == 0)
+        r = start_starter(jobs);
     if (r == 0)
         r = orphans_new(&jobs->orphans, options->base);
     if (r == 0)
@@ -244,7 +258,8 @@ int jobs_new(struct jobs **ret_jobs, const struct jobs_options *options)
     if (r < 0) {
         helper_free(jobs->helper);
         orphans_free(jobs->orphans);
-        kept_deinit(jobs);
+        starter_free(jobs->program.starter);
+        results_deinit(jobs);
         if (jobs->progress.timer)
             event_free(jobs->progress.timer);
         due_deinit(&jobs->boot);
@@ -343,7 +358,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     hash_deinit(&jobs->by_key);
     hash_deinit(&jobs->flows);
     hash_deinit(&jobs->keys);
-    kept_deinit(jobs);
+    results_deinit(jobs);
     due_deinit(&jobs->boot);
     due_deinit(&jobs->wall);
     event_free(jobs->progress.timer);
@@ -355,6 +370,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     child_forget_remains();
     orphans_end_wait();
     orphans_free(jobs->orphans);
+    starter_free(jobs->program.starter);
     cgroups_unref(jobs->cgroups);
     close_fd(jobs->program.predecessor_fd);
     free(jobs);
@@ -459,19 +475,12 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     return job;
 }
 
-static int refuse_until(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text,
-                        uint64_t retry_usec)
+static void refuse(struct jobs *jobs, uint32_t uid, struct watch *owner, const struct refusal *why)
 {
     jobs->counters.refused++;
-    if (code == CODE_BUSY)
-        log_event(LOG_KIND_LIMIT, LOG_INFO, &(struct log_about){.uid = &uid}, "user %u: refused: %s", uid, text);
-    owner->ops->refused(owner, code, text, retry_usec);
-    return 0;
-}
-
-static int refuse(struct jobs *jobs, uint32_t uid, struct watch *owner, int code, const char *text)
-{
-    return refuse_until(jobs, uid, owner, code, text, 0);
+    if (why->code == CODE_BUSY)
+        log_event(LOG_KIND_LIMIT, LOG_INFO, &(struct log_about){.uid = &uid}, "user %u: refused: %s", uid, why->text);
+    owner->ops->refused(owner, why->code, why->text, why->retry_usec);
 }
 
 static int more_init(struct job *job, const struct job_request *r)
@@ -523,9 +532,8 @@ static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
                               .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
 }
 
-/* Finds or makes the domain and the plugin. Returns 0; NOT_TAKEN, with code and words; -ENOMEM. */
-static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, int *ret_code,
-                      const char **ret_text)
+/* Finds or makes the domain and the plugin. Returns 0; NOT_TAKEN, with the refusal; -ENOMEM. */
+static int place_look(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct refusal *ret)
 {
     _cleanup_(freep) char *request = NULL;
 
@@ -537,12 +545,12 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
         place->domain = domain_for(jobs, r->uid, request);
         errno = ENOMEM; /* what plugin_get() says it by */
         place->plugin = place->domain ? plugin_get(place->domain, request) : NULL;
-        *ret_code = CODE_BUSY;
-        *ret_text = errno == EMFILE ? "too many plugins in use: try again later" : "out of memory";
+        ret->code = CODE_BUSY;
+        ret->text = errno == EMFILE ? "too many plugins in use: try again later" : "out of memory";
         return place->plugin ? 0 : NOT_TAKEN;
     }
-    *ret_code = named == -EACCES ? CODE_DENIED : CODE_NOT_FOUND;
-    *ret_text = named == -EACCES
+    ret->code = named == -EACCES ? CODE_DENIED : CODE_NOT_FOUND;
+    ret->text = named == -EACCES
                     ? "plugins by path are for a user's own wsd: install it in the plugin directory, and give its name"
                     : "the path of the plugin is too long";
     return named == -EACCES || named == -ENAMETOOLONG ? NOT_TAKEN : named;
@@ -580,84 +588,132 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     place->plugin = p;
 }
 
-/* Returns 0 also if the job was refused for a reason of its own; NOT_TAKEN: for one that holds for the next job as
- * well; -ENOMEM. */
-static int submit(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct watch *owner)
+/* Returns 0; NOT_TAKEN, with the refusal; -ENOMEM. What holds for the next request like this, too. */
+static int check_request(struct jobs *jobs, const struct job_request *r, struct user *user,
+                         struct awaiting **ret_awaiting, struct refusal *ret)
 {
-    struct user *user = place->user;
-    uint64_t retry_usec = 0;
-    _cleanup_(after_freep) struct awaiting *awaiting = NULL;
-    char words[JOB_TEXT];
-    const char *text;
-    int code;
+    ret->text = refusal(jobs, r, user, ret->words, &ret->code, &ret->retry_usec);
+    if (!ret->text && (r->durable || (r->key && *r->key && jobs_unreadable(jobs))))
+        ret->text = durable_refuses(jobs, r, &ret->code, ret->words);
+    if (!ret->text && r->n_after + r->n_after_any &&
+        after_new(jobs, r, ret_awaiting, &ret->text, &ret->code, ret->words) < 0)
+        return -ENOMEM;
+    return ret->text ? NOT_TAKEN : 0;
+}
 
-    list_init(&owner->progress);
-    if (!user)
-        return -ENOMEM;
-    struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
-    if (same)
-        return join(same, r, owner);
-    text = refusal(jobs, r, user, words, &code, &retry_usec);
-    if (!text && (r->durable || (r->key && *r->key && jobs_unreadable(jobs))))
-        text = durable_refuses(jobs, r, &code, words);
-    if (!text && r->n_after + r->n_after_any && after_new(jobs, r, &awaiting, &text, &code, words) < 0)
-        return -ENOMEM;
-    if (text) {
-        refuse_until(jobs, r->uid, owner, code, text, retry_usec);
-        return NOT_TAKEN;
-    }
-    int placed = place_look(jobs, r, place, &code, &text);
-    if (placed == NOT_TAKEN)
-        refuse(jobs, r->uid, owner, code, text);
-    if (placed != 0)
-        return placed;
-    if (!place->function)
-        place->function = known_function(jobs, r, place);
-    uint64_t bytes = r->args_size + (r->more_input ? 0 : r->input_size) + after_charge(awaiting);
-    int charged = user_admit(jobs, user, bytes, &retry_usec);
-    if (charged < 0) {
-        refuse_until(jobs, r->uid, owner, CODE_BUSY, user_charge_words(charged), retry_usec);
-        return NOT_TAKEN;
-    }
-    struct job *job = job_new(jobs, r, user, place->now_usec);
-    if (!job) {
-        user_refund(jobs, user, bytes);
-        return -ENOMEM;
-    }
+/* Charges the user for what the job will have. Returns as above. */
+static int charge(struct jobs *jobs, struct user *user, uint64_t bytes, struct refusal *ret)
+{
+    int charged = user_admit(jobs, user, bytes, &ret->retry_usec);
+
+    if (charged == 0)
+        return 0;
+    ret->code = CODE_BUSY;
+    ret->text = user_charge_words(charged);
+    return NOT_TAKEN;
+}
+
+/* The job is one of the user's from now on, and its owner follows it. */
+static void enter(struct job *job, const struct job_request *r, const struct job_place *place, struct watch *owner)
+{
+    struct jobs *jobs = place->domain->jobs;
+
     job->domain = place->domain;
     job->plugin = place->plugin;
     job->plugin->n_jobs++;
-    user->n_jobs++;
+    job->user->n_jobs++;
     jobs->counters.submitted++;
     jobs->counters.n_open++;
     owner->owner = true;
     job_add_watch(job, owner);
     if (r->batch)
         batch_add(r->batch, job);
-    if ((place->wants_more && more_init(job, r) < 0) || (awaiting && !job_more(job))) {
-        user_refund(jobs, user, after_charge(awaiting));
-        job_refuse(job, CODE_BUSY, "out of memory");
-        return 0;
-    }
+}
+
+/* Gives the job what only some requests have. Returns 0, or the words of a refusal. */
+static const char *equip(struct job *job, const struct job_request *r, const struct job_place *place,
+                         struct awaiting **awaiting, char words[static JOB_TEXT])
+{
+    if ((place->wants_more && more_init(job, r) < 0) || (*awaiting && !job_more(job)))
+        return "out of memory";
     int held = r->file ? input_hold(job, r->file) : r->parts ? arena_hold(job, r->parts) : 0;
     if (held < 0) {
-        user_refund(jobs, user, after_charge(awaiting));
         input_words(job, held, words);
-        job_refuse(job, CODE_BUSY, words);
-        return 0;
+        return words;
     }
-    if (awaiting) {
-        awaiting->job = job;
-        job->more->charged += after_charge(awaiting);
-        job->more->awaiting = TAKE(awaiting);
-    }
-    if (place->function && place->plugin->state == PLUGIN_READY && !job_breaker_knows(place->plugin, place->function)) {
-        job_set_function(job, place->function);
-        job_accept(job);
-    } else {
+    if (!*awaiting)
+        return NULL;
+    (*awaiting)->job = job;
+    job->more->charged += after_charge(*awaiting);
+    job->more->awaiting = TAKE(*awaiting);
+    return NULL;
+}
+
+/* Accepts the job, or lets it wait for its plugin. */
+static void go_on(struct job *job, const struct job_request *r, struct job_place *place)
+{
+    bool known =
+        place->function && place->plugin->state == PLUGIN_READY && !job_breaker_knows(place->plugin, place->function);
+
+    if (!known) {
         place->function = plugin_wait(job, r->function);
+        return;
+    }
+    job_set_function(job, place->function);
+    job_accept(job);
+}
+
+/* A request that joins no other job. Returns 0; NOT_TAKEN, with the refusal; -ENOMEM. */
+static int make_job(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct watch *owner,
+                    struct refusal *ret)
+{
+    _cleanup_(after_freep) struct awaiting *awaiting = NULL;
+    const char *why;
+    int checked = check_request(jobs, r, place->user, &awaiting, ret);
+
+    if (checked == 0)
+        checked = place_look(jobs, r, place, ret);
+    if (checked != 0)
+        return checked;
+    if (!place->function)
+        place->function = known_function(jobs, r, place);
+    uint64_t for_others = after_charge(awaiting),
+             bytes = r->args_size + (r->more_input ? 0 : r->input_size) + for_others;
+    if (charge(jobs, place->user, bytes, ret) != 0)
+        return NOT_TAKEN;
+    struct job *job = job_new(jobs, r, place->user, place->now_usec);
+    if (!job) {
+        user_refund(jobs, place->user, bytes);
+        return -ENOMEM;
+    }
+    enter(job, r, place, owner);
+    why = equip(job, r, place, &awaiting, ret->words);
+    if (why) {
+        user_refund(jobs, place->user, for_others);
+        job_refuse(job, CODE_BUSY, why);
+    } else {
+        go_on(job, r, place);
     }
     return 0;
+}
+
+/* Returns 0 also if the job was refused for a reason of its own; NOT_TAKEN: for one that holds for the next job as
+ * well; -ENOMEM. */
+static int submit(struct jobs *jobs, const struct job_request *r, struct job_place *place, struct watch *owner)
+{
+    struct refusal why;
+
+    why.retry_usec = 0;
+    list_init(&owner->progress);
+    if (!place->user)
+        return -ENOMEM;
+    struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
+    if (same)
+        return join(same, r, owner);
+    int made = make_job(jobs, r, place, owner, &why);
+    if (made == NOT_TAKEN)
+        refuse(jobs, r->uid, owner, &why);
+    return made;
 }
 
 int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *owner)
@@ -696,7 +752,7 @@ uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n,
             job_id_of(id, ret_id, i);
             answer = submit(jobs, r, &place, owner);
             if (answer < 0)
-                refuse(jobs, r->uid, owner, CODE_BUSY, "out of memory");
+                refuse(jobs, r->uid, owner, &(struct refusal){.code = CODE_BUSY, .text = "out of memory"});
             if (i + 1 < n)
                 w->ops->next(w, r, i + 1);
         }
@@ -868,6 +924,8 @@ bool jobs_poll(struct jobs *jobs)
         more |= domain_poll(d);
         (void)domain_ring(d);
     }
+    jobs->counters.output_most = MAX(jobs->counters.output_most, jobs->output);
+    jobs->output = 0;
     jobs->n_taken = 0;
     if (jobs->store)
         store_ring(jobs->store);

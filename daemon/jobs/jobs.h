@@ -172,6 +172,7 @@ struct jobs_counters {
     uint64_t direct_calls, direct_cpu_usec, direct_crashed, direct_interrupted, direct_timed_out;
     uint64_t direct_running; /* now */
     uint64_t n_unread;       /* watches of ended jobs that still lack some of the output */
+    uint64_t output_most;    /* bytes of output taken from executors in one turn of the loop, at most */
 };
 
 /* Description of a job. Its texts live for the time of the call. */

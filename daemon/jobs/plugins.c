@@ -102,7 +102,7 @@ static void answer(struct plugin *p, struct plugin_query *q)
         .version = p->version ? p->version : "",
         .help = p->help ? p->help : "",
         .path = p->path ? p->path : "",
-        .error = p->state == PLUGIN_FAILED ? (p->error_text ? p->error_text : "cannot be loaded") : "",
+        .error = p->state == PLUGIN_FAILED ? plugin_why(p) : "",
         .functions = functions,
         .apart = plugin_apart(p->domain->jobs, p->domain->key, p->request),
         .build = p->build ? p->build : "",
@@ -217,6 +217,11 @@ static void settled(struct plugin *p)
     domain_pump(p->domain);
 }
 
+const char *plugin_why(const struct plugin *p)
+{
+    return p->error_text ? p->error_text : "cannot be loaded";
+}
+
 void plugin_failed(struct plugin *p, int error, const char *text)
 {
     char words[JOB_TEXT]; /* an executor may have said them */
@@ -224,8 +229,8 @@ void plugin_failed(struct plugin *p, int error, const char *text)
     p->state = PLUGIN_FAILED;
     p->error = error;
     escape_text(words, sizeof(words), text);
-    free(p->error_text);
-    p->error_text = strdup(words);
+    job_words_free(p->error_text);
+    p->error_text = job_words(words);
     if (error != ENOENT && error != EAGAIN) { /* otherwise it is only a mistyped name, or a repeated request */
         const struct log_about about = {.plugin = p->request};
 
@@ -240,9 +245,19 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata)
 
     if (p->state != PLUGIN_LOADING)
         return;
-    log_warning("plugin %s: takes longer than %" PRIu64 " ms to load ([limits] plugin-load): its executor is replaced",
-                p->request, p->domain->jobs->options.limits.load_usec / 1000);
-    p->n_load_deaths = LOAD_DEATHS_MAX;
+    uint64_t msec = p->domain->jobs->options.limits.load_usec / 1000;
+    if (p->begun) {
+        log_warning("plugin %s: takes longer than %" PRIu64
+                    " ms to load ([limits] plugin-load): its executor is replaced",
+                    p->request, msec);
+        p->n_load_deaths = LOAD_DEATHS_MAX;
+    } else {
+        log_event(LOG_KIND_EXECUTOR_HANGS, LOG_WARNING, NULL,
+                  "executor %u hangs: it did not begin to load plugin %s for %" PRIu64
+                  " ms ([limits] plugin-load): it is replaced",
+                  p->domain->executor->number, p->request, msec);
+        p->excused = true;
+    }
     executor_kill(p->domain->executor);
 }
 
@@ -416,6 +431,7 @@ void plugin_load(struct plugin *p)
     assert(c.text_size <= CONTROL_TEXT);
     memcpy(c.text, p->request, c.text_size);
     p->state = PLUGIN_LOADING;
+    p->begun = p->excused = false;
     p->n_announced = 0;
     p->load_order = ++d->plugins.n_loads;
     load_timer_set(d);
@@ -586,10 +602,20 @@ void plugin_control(struct domain *d, const struct control *c)
     domain_distrust(d, "nonsense about a plugin");
 }
 
+void plugin_begun(struct domain *d, const struct control *c)
+{
+    list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
+        if (p->number == c->number && p->state == PLUGIN_LOADING)
+            p->begun = true;
+    }
+}
+
 void plugin_executor_gone(struct domain *d, bool blame)
 {
     struct plugin *suspect = blame ? plugin_loading(d) : NULL;
 
+    if (suspect && suspect->excused)
+        suspect = NULL;
     list_for_each_entry (struct plugin, p, &d->plugins.all, link) {
         evtimer_del(p->timer);
         if (p->state != PLUGIN_FAILED)
@@ -699,7 +725,7 @@ void plugin_free(struct plugin *p)
     free(p->help);
     free(p->path);
     free(p->build);
-    free(p->error_text);
+    job_words_free(p->error_text);
     reload_free(p->reload);
     free(p);
 }

@@ -56,4 +56,7 @@ struct plugin *plugin_make(struct domain *d, const char *request);
 bool plugin_forgettable(const struct plugin *p);
 void plugins_forget_looked(struct domain *d); /* frees entries that only questions have asked for */
 void plugin_accept_file(struct plugin *p);
+void plugin_begun(struct domain *d, const struct control *c); /* CONTROL_LOADING */
 void plugin_failed(struct plugin *p, int error, const char *text);
+/* Returns why it cannot be loaded. Requires PLUGIN_FAILED. */
+const char *plugin_why(const struct plugin *p);

@@ -156,6 +156,14 @@ void recycle_abandon(struct domain *d)
     not_replaced(d);
 }
 
+/* No other one can be started beside the spoilt one, which may hold all that there is of something. Where it has nothing
+ * to do, it ends, and the next job starts one. */
+static void make_room(struct domain *d)
+{
+    if (d->recycling.spoilt && is_settled(d) && !d->n_handed && !lanes_running(d))
+        domain_finish(d);
+}
+
 static void begin(struct domain *d)
 {
     plugins_forget_looked(d); /* the next executor has what jobs use */
@@ -167,6 +175,7 @@ static void begin(struct domain *d)
     domain_start_executor(n);
     if (!n->executor) {
         drop(n);
+        make_room(d);
         return;
     }
     d->recycling.standby = n;
@@ -300,8 +309,10 @@ bool recycle_gone(struct domain *d)
     if (!successor && !d->recycling.standby_of)
         return false;
     drop(d);
-    if (next_of)
+    if (next_of) {
         not_replaced(next_of);
+        make_room(next_of);
+    }
     if (successor)
         domain_pump(successor);
     return true;

@@ -185,7 +185,7 @@ void reload_settled(struct plugin *p)
             plugin_accept_file(old);
         forget(p);
         log_event(LOG_KIND_RELOADED, LOG_NOTICE, &about, "plugin %s: cannot be reloaded: %s", p->request,
-                  p->error_text ? p->error_text : "cannot be loaded");
+                  plugin_why(p));
         return;
     }
     r->outcome = !r->version ? RELOADED_FIRST : r->digest == p->digest ? RELOADED_SAME : RELOADED_CHANGED;

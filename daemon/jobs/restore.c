@@ -149,7 +149,7 @@ static void restore_ended(struct job *job, const struct store_row *row)
     job->state = row->state & 15u;
     job->more->received = row->output_size;
     job_policy(job)->away = row->output_size > 0;
-    kept_insert(job, keep > since ? keep - since : 0);
+    results_insert(job, keep > since ? keep - since : 0);
 }
 
 static void restore_open(struct job *job, const struct store_row *row)

@@ -143,7 +143,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
     expiry_arm(jobs);
 }
 
-void kept_insert(struct job *job, uint64_t left_usec)
+void results_insert(struct job *job, uint64_t left_usec)
 {
     struct jobs *jobs = job->domain->jobs;
     struct policy *p = job_policy(job);
@@ -179,7 +179,7 @@ bool durable_keep(struct job *job)
 
     if (!p || !p->durable)
         return false;
-    kept_insert(job, job->domain->jobs->options.limits.store_keep_usec);
+    results_insert(job, job->domain->jobs->options.limits.store_keep_usec);
     if (p->unsaved)
         durable_unsaved(job);
     else if (!job->watches)
@@ -215,7 +215,7 @@ static void on_save(evutil_socket_t fd, short what, void *userdata)
     save_all(&jobs->results.dead);
 }
 
-void kept_rearm(struct jobs *jobs)
+void results_rearm(struct jobs *jobs)
 {
     expiry_arm(jobs);
     if (!evtimer_pending(jobs->results.save_timer, NULL))
@@ -394,7 +394,7 @@ void jobs_dead_forget(struct dead_query *query)
 
 /* --- the start and the end ---------------------------------------------------------------------------------------- */
 
-int kept_init(struct jobs *jobs)
+int results_init(struct jobs *jobs)
 {
     list_init(&jobs->results.stored);
     list_init(&jobs->results.dead);
@@ -403,7 +403,7 @@ int kept_init(struct jobs *jobs)
     return jobs->results.expiry_timer && jobs->results.save_timer ? 0 : -ENOMEM;
 }
 
-void kept_deinit(struct jobs *jobs)
+void results_deinit(struct jobs *jobs)
 {
     if (jobs->results.expiry_timer)
         event_free(jobs->results.expiry_timer);

@@ -26,8 +26,8 @@ bool durable_fetch(struct job *job); /* true: its output is being read back firs
 bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes);
 void durable_count(struct job *job, uint64_t bytes); /* it now takes so many bytes on disk */
 void durable_unsaved(struct job *job);
-void kept_insert(struct job *job, uint64_t left_usec); /* ended and on disk; expires after left_usec */
+void results_insert(struct job *job, uint64_t left_usec); /* ended and on disk; expires after left_usec */
 int durable_code(int error);                           /* the exit code of wsctl(1) for a store's error */
-int kept_init(struct jobs *jobs);                      /* 0 or -ENOMEM */
-void kept_deinit(struct jobs *jobs);
-void kept_rearm(struct jobs *jobs); /* see jobs_rearm() */
+int results_init(struct jobs *jobs);                      /* 0 or -ENOMEM */
+void results_deinit(struct jobs *jobs);
+void results_rearm(struct jobs *jobs); /* see jobs_rearm() */

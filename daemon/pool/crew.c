@@ -266,6 +266,28 @@ static void *worker_main(void *arg)
 
 /* --- hiring --- */
 
+static int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index)
+{
+    struct worker *w = aligned_alloc(CACHE_LINE, sizeof(*w));
+    int r;
+
+    if (!w)
+        return -ENOMEM;
+    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1, .spin_usec = WORKER_LINGER_USEC};
+    w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = pool->ops};
+    list_init(&w->joiner.link);
+    eventcount_init(&w->joiner.event);
+    batch_init(&w->batch);
+    ready_init(&w->ready);
+    r = deque_init(&w->deque, &w->public, pool->options.task_bytes, pool->eager);
+    if (r < 0) {
+        free(w);
+        return r;
+    }
+    *ret_worker = w;
+    return 0;
+}
+
 /* A new worker, its thread not yet running. [crew_lock] */
 int crew_new_worker(struct worker **ret_worker, struct pool *pool)
 {

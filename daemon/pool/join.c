@@ -39,20 +39,6 @@ struct overflow_level {
     uint64_t done;
 };
 
-void pool_broken(const char *what)
-{
-    /* a task may hold the lock of stderr */
-    dprintf(STDERR_FILENO, "wsd: a task broke the rules of wsd/task.h: %s\n", what);
-    abort();
-}
-
-_Noreturn void pool_out_of_memory(void)
-{
-    /* The result has no other place, and a spawn cannot fail. */
-    fputs("wsd: out of memory for the results of spawned tasks\n", stderr);
-    abort();
-}
-
 static size_t overflow_room(uint32_t size)
 {
     return (size + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
@@ -170,7 +156,7 @@ __attribute__((noinline)) static bool spawn_pushed(struct worker *w, struct wsd_
     return pushed;
 }
 
-static void task_spawn(struct wsd_worker *self, struct wsd_task *t)
+void task_spawn(struct wsd_worker *self, struct wsd_task *t)
 {
     struct worker *w = worker_of(self);
     const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
@@ -189,7 +175,7 @@ static void task_spawn(struct wsd_worker *self, struct wsd_task *t)
     self->refuse = t;
 }
 
-static void task_lower(struct wsd_worker *self)
+void task_lower(struct wsd_worker *self)
 {
     struct worker *w = worker_of(self);
     struct wsd_task *refuse = self->refuse;
@@ -395,7 +381,7 @@ __attribute__((noinline)) static struct wsd_task *sync_shared(struct worker *w, 
     return t;
 }
 
-static struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type)
+struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type)
 {
     struct worker *w = worker_of(self);
     struct wsd_task *next = wsd_task_at_(t, (ptrdiff_t)type->size);
@@ -424,7 +410,7 @@ static void word_run(struct wsd_worker *self, struct wsd_task *t)
 
 static const struct wsd_task_type word_type = {word_run, WSD_SLOT_(struct word), sizeof(struct word)};
 
-static void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg)
+void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg)
 {
     struct wsd_task *t = self->top;
     struct word *word = WSD_DATA_(t);
@@ -436,7 +422,7 @@ static void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t a
         task_spawn(self, t);
 }
 
-static uint64_t task_sync_word(struct wsd_worker *self)
+uint64_t task_sync_word(struct wsd_worker *self)
 {
     struct wsd_task *t = wsd_task_at_(self->top, -(ptrdiff_t)WSD_SLOT_(struct word));
     struct word *word = WSD_DATA_(t);
@@ -450,13 +436,13 @@ static uint64_t task_sync_word(struct wsd_worker *self)
     return word->fn(self, word->value);
 }
 
-static void task_blocking_begin(struct wsd_worker *self)
+void task_blocking_begin(struct wsd_worker *self)
 {
     pool_check_fork();
     crew_leave(worker_of(self));
 }
 
-static void task_blocking_end(struct wsd_worker *self)
+void task_blocking_end(struct wsd_worker *self)
 {
     struct worker *w = worker_of(self);
 
@@ -481,7 +467,7 @@ WSD_VOID_TASK_5(for_piece, uint64_t, begin, uint64_t, end, uint64_t, grain, wsd_
         WSD_SYNC(for_piece);
 }
 
-static void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body, void *arg)
+void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body, void *arg)
 {
     pool_check_fork();
     if (end <= begin)
@@ -490,39 +476,3 @@ static void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint
         grain = MAX((end - begin) / (8 * (uint64_t)pool_workers(worker_of(self)->pool)), 1);
     WSD_CALL(for_piece, begin, end, grain, body, arg);
 }
-
-const struct wsd_task_ops worker_ops = {
-    .size = sizeof(struct wsd_task_ops),
-    .spawn = task_spawn,
-    .sync = task_sync,
-    .lower = task_lower,
-    .for_range = task_for,
-    .spawn_word = task_spawn_word,
-    .sync_word = task_sync_word,
-    .blocking_begin = task_blocking_begin,
-    .blocking_end = task_blocking_end,
-    .future_begin = future_begin,
-    .future_start = future_start,
-    .future_set = future_set,
-    .future_wait = future_wait,
-    .future_done = future_done,
-    .future_help = future_help,
-    .group_begin = group_begin,
-    .group_spawn = group_spawn,
-    .group_end = group_end,
-    .group_cancel = group_cancel,
-    .group_cancelled = group_cancelled,
-    .for_each = form_for_each,
-    .reduce = form_reduce,
-    .scan = form_scan,
-    .sort = form_sort,
-    .find_first = form_find_first,
-    .pipeline = form_pipeline,
-    .graph_new = graph_new,
-    .graph_free = graph_free,
-    .graph_add = graph_add,
-    .graph_precede = graph_precede,
-    .graph_run = graph_run,
-    .graph_cancel = graph_cancel,
-    .graph_dump = graph_dump,
-};

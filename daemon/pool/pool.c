@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pool.c: a pool from its making to its end, what is submitted, what is counted, and the child of a fork.
+ * pool.c: a pool from its making to its end, and what is counted.
  * Owns the workers' memory; never the nodes or what they belong to.
  * pool_* as pool.h says.
  * Keeps: everything accepted has run when pool_close() returns.
@@ -17,38 +17,6 @@
 #include "base/cleanup.h"
 #include "pool/worker.h"
 
-__thread struct worker *worker_current;
-
-/* --- fork --- */
-
-static bool forked; /* [the child's only thread] */
-
-static void in_child(void)
-{
-    forked = true;
-    if (!worker_current)
-        return;
-    /* So that its next spawn or sync asks. */
-    __atomic_store_n(&worker_current->public.hi, DEQUE_TRAP_HI, __ATOMIC_RELAXED);
-    __atomic_store_n(&worker_current->public.lo, DEQUE_TRAP_LO, __ATOMIC_RELAXED);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
-
-void pool_check_fork(void)
-{
-    if (!forked)
-        return;
-    fputs("wsd: a child of fork() called into the pool, which it does not have: exec, or start a job instead\n",
-          stderr);
-    abort();
-}
-
-/* --- the pool --- */
-
 static struct worker *worker_free(struct worker *w)
 {
     if (!w)
@@ -59,28 +27,6 @@ static struct worker *worker_free(struct worker *w)
     deque_deinit(&w->deque);
     free(w);
     return NULL;
-}
-
-int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index)
-{
-    struct worker *w = aligned_alloc(CACHE_LINE, sizeof(*w));
-    int r;
-
-    if (!w)
-        return -ENOMEM;
-    *w = (struct worker){.pool = pool, .random = index * 2654435761u + 1, .spin_usec = WORKER_LINGER_USEC};
-    w->public = (struct wsd_worker){.size = sizeof(w->public), .index = index, .ops = &worker_ops};
-    list_init(&w->joiner.link);
-    eventcount_init(&w->joiner.event);
-    batch_init(&w->batch);
-    ready_init(&w->ready);
-    r = deque_init(&w->deque, &w->public, pool->options.task_bytes, pool->eager);
-    if (r < 0) {
-        free(w);
-        return r;
-    }
-    *ret_worker = w;
-    return 0;
 }
 
 static void pool_destroy(struct pool *pool)
@@ -98,16 +44,6 @@ static void pool_destroy(struct pool *pool)
     free(pool);
 }
 
-/* The last call of a thread counted in `busy` that has not looked everywhere before. */
-void pool_leave(struct pool *pool)
-{
-    bool last = atomic_fetch_sub_explicit(&pool->busy, 1, memory_order_acq_rel) == 1;
-
-    /* A worker that found nothing while we were busy may be the one to end the pool. */
-    if (last && atomic_load_explicit(&pool->closing, memory_order_seq_cst))
-        eventcount_notify(pool->park.event, UINT32_MAX, pool->park.shared);
-}
-
 int pool_new(struct pool **ret_pool, const struct pool_options *options)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -117,11 +53,12 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
 
     if (n < 1 || n > POOL_WORKERS_MAX || !options->source.take != !options->source.ready)
         return -EINVAL;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, pool_watch_forks);
     pool = aligned_alloc(CACHE_LINE, (sizeof(*pool) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (!pool)
         return -ENOMEM;
-    *pool = (struct pool){.options = *options, .eager = options->eager || !deque_revoke_available()};
+    *pool =
+        (struct pool){.options = *options, .ops = &worker_ops, .eager = options->eager || !deque_revoke_available()};
     eventcount_init(&pool->own_event);
     injector_init(&pool->injector);
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared,
@@ -142,31 +79,6 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     }
     *ret_pool = pool;
     return 0;
-}
-
-static int tell_submitted(struct pool *pool, int r)
-{
-    /* The loads in there suffice: the push is a seq_cst CAS, as a sleeper's announcement is. */
-    if (r == 0)
-        pool_tell_root(pool);
-    return r;
-}
-
-static bool is_inside(const struct pool *pool)
-{
-    return worker_current && worker_current->pool == pool;
-}
-
-int pool_submit(struct pool *pool, struct pool_node *node)
-{
-    pool_check_fork();
-    return tell_submitted(pool, injector_push(&pool->injector, node, is_inside(pool)));
-}
-
-int pool_submit_front(struct pool *pool, struct pool_node *node)
-{
-    pool_check_fork();
-    return tell_submitted(pool, injector_push_front(&pool->injector, node, is_inside(pool)));
 }
 
 void pool_close(struct pool *pool)
@@ -192,25 +104,6 @@ struct pool *pool_free(struct pool *pool)
 }
 
 /* --- counters --- */
-
-uint32_t pool_workers(const struct pool *pool)
-{
-    return atomic_load_explicit(&pool->target, memory_order_relaxed);
-}
-
-uint32_t pool_workers_seen(const struct pool *pool)
-{
-    return atomic_load_explicit(&pool->victims, memory_order_acquire);
-}
-
-enum pool_worker_kind pool_worker_kind(const struct pool *pool, uint32_t index)
-{
-    const struct worker *w = pool->all[index];
-
-    if (w->guest)
-        return POOL_GUEST;
-    return atomic_load_explicit(&w->retired, memory_order_relaxed) ? POOL_RETIRED : POOL_WORKER;
-}
 
 int pool_set_workers(struct pool *pool, uint32_t n)
 {

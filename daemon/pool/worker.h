@@ -83,7 +83,8 @@ struct worker {
                           memory_order_relaxed)
 
 struct pool {
-    struct pool_options options; /* [const] */
+    struct pool_options options;    /* [const] */
+    const struct wsd_task_ops *ops; /* [const] of each worker */
     struct eventcount own_event;
     bool eager; /* [const] */
     /* more workers than CPUs: a waiting worker must not displace a running one [atomic: relaxed] */
@@ -169,12 +170,14 @@ static inline struct worker *worker_of(struct wsd_worker *self)
     return (struct worker *)(void *)self;
 }
 
-/* pool.c */
-int worker_new(struct worker **ret_worker, struct pool *pool, uint32_t index);
+/* worker.c */
+void pool_watch_forks(void); /* once a process: has pool_check_fork() see a fork */
 /* Counts one fewer in `busy`. [a thread counted there] */
 void pool_leave(struct pool *pool);
 /* Aborts in the child of a fork, which has one thread and no pool. [any] */
 void pool_check_fork(void);
+__attribute__((noreturn)) void pool_broken(const char *what);
+__attribute__((noreturn)) void pool_out_of_memory(void);
 
 /* find.c */
 bool worker_find(struct worker *w, struct found *f);
@@ -232,8 +235,20 @@ void crew_complete(struct pool *pool);
 void crew_leave(struct worker *w);
 void crew_return(struct worker *w);
 
-/* join.c */
+/* ops.c */
 extern const struct wsd_task_ops worker_ops;
+
+/* join.c, for ops.c: see wsd/task.h. [owner of the worker] */
+void task_spawn(struct wsd_worker *self, struct wsd_task *t);
+struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type);
+void task_lower(struct wsd_worker *self);
+void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body, void *arg);
+void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg);
+uint64_t task_sync_word(struct wsd_worker *self);
+void task_blocking_begin(struct wsd_worker *self);
+void task_blocking_end(struct wsd_worker *self);
+
+/* join.c */
 /* Runs a stolen task and tells its owner. descendant: the task descends from what this worker waits for. [owner of
  * w] */
 void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant);
@@ -249,5 +264,3 @@ struct wait {
 void worker_wait(struct worker *w, const struct wait *wait);
 void worker_free_overflow(struct worker *w);
 bool worker_has_overflow(const struct worker *w);
-__attribute__((noreturn)) void pool_broken(const char *what);
-__attribute__((noreturn)) void pool_out_of_memory(void);

@@ -67,7 +67,8 @@ enum control_kind {
     /* descriptor: a stream socket to the process that starts and ends commands from now on. When that process reads the
      * end of file, it ends all commands. When wsd reads the end of file, all of them are gone. */
     CONTROL_REAPER = 73,
-    CONTROL_SPOILT = 74, /* later jobs should get a fresh process; text: what jobs have left in this one */
+    CONTROL_SPOILT = 74,  /* later jobs should get a fresh process; text: what jobs have left in this one */
+    CONTROL_LOADING = 75, /* number: plugin number; that LOAD is being done now. LOADED follows */
 };
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */

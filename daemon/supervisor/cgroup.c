@@ -25,9 +25,10 @@
 #include "base/log.h"
 #include "ring/layout.h"
 
-#define LEAF     "daemon" /* where wsd itself is */
-#define PREFIX   "executor-"
-#define TEXT_MAX 4096
+#define LEAF      "daemon" /* where wsd itself is */
+#define PREFIX    "executor-"
+#define TEXT_MAX  4096
+#define NAMES_MAX 1000 /* tried for one cgroup */
 /* Of an executor, beside what its plugins and jobs take: its own, and what it shares with wsd and touches first. */
 #define ALLOWANCE (RING_ARENA_SIZE + (16ull << 20))
 
@@ -122,13 +123,24 @@ static int own_path(char **ret)
     return r;
 }
 
-/* systemd marks what it has delegated; the first name is for root only, the second one is newer. */
-static bool is_delegated(const char *path)
+/* Reads one of the marks. Returns 1: delegated; 0: no such mark, or none can be there; or a negative errno. */
+static int is_marked(const char *path, const char *mark)
 {
     char value[2];
+    ssize_t n = getxattr(path, mark, value, sizeof(value));
 
-    return (getxattr(path, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1') ||
-           (getxattr(path, "trusted.delegate", value, sizeof(value)) == 1 && value[0] == '1');
+    if (n >= 0 || errno == ERANGE)
+        return n == 1 && value[0] == '1';
+    return errno == ENODATA || errno == EOPNOTSUPP || errno == ENOENT ? 0 : -errno;
+}
+
+/* systemd marks what it has delegated; the second mark is for root only, the first one is newer. Returns as is_marked().
+ */
+static int is_delegated(const char *path)
+{
+    int r = is_marked(path, "user.delegate");
+
+    return r ? r : is_marked(path, "trusted.delegate");
 }
 
 /* --- one ---------------------------------------------------------------------------------------------------------- */
@@ -177,20 +189,41 @@ static int set_limits(int fd, const struct cgroup_limits *l)
     return r == 0 ? limit(fd, "memory.oom.group", 1) : r;
 }
 
-int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup)
+/* Returns one that is not made yet, or NULL: no memory. */
+static struct cgroup *allocate(struct cgroups *g)
 {
     struct cgroup *c = calloc(1, sizeof(*c));
 
     if (!c)
-        return -ENOMEM;
-    clear_late(g);
+        return NULL;
     list_init(&c->link);
     c->group = g;
     c->fd = c->procs_fd = -1;
+    return c;
+}
+
+/* Makes its directory under the first free name. Returns 0 or a negative errno. */
+static int make(struct cgroup *c, uint32_t number)
+{
     snprintf(c->name, sizeof(c->name), PREFIX "%u", number);
-    int r = mkdirat(g->fd, c->name, 0755) < 0 ? -errno : 0;
-    if (r == -EAGAIN) /* that does not pass by itself: cgroup.max.descendants or cgroup.max.depth */
-        r = -ENOSPC;
+    for (unsigned n = 2; mkdirat(c->group->fd, c->name, 0755) < 0; n++) {
+        if (errno == EAGAIN) /* that does not pass by itself: cgroup.max.descendants or cgroup.max.depth */
+            return -ENOSPC;
+        if (errno != EEXIST || n > NAMES_MAX)
+            return -errno;
+        snprintf(c->name, sizeof(c->name), PREFIX "%u-%u", number, n); /* what a wsd before has left ends there still */
+    }
+    return 0;
+}
+
+int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup)
+{
+    struct cgroup *c = allocate(g);
+
+    if (!c)
+        return -ENOMEM;
+    clear_late(g);
+    int r = make(c, number);
     if (r < 0) {
         free(c);
         return r;
@@ -253,16 +286,34 @@ enum cgroup_end cgroup_end(const struct cgroup *c)
 
 /* --- all of them -------------------------------------------------------------------------------------------------- */
 
-/* Of a wsd that was killed. */
-static void clear_old(int fd)
+/* Removes one of a wsd that was killed, later if it cannot be removed yet. Returns 0 or a negative errno: it stays. */
+static int remove_old(struct cgroups *g, const char *name)
 {
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = clear(g->fd, name);
+
+    if (r != -EBUSY)
+        return r;
+    struct cgroup *c = strlen(name) < sizeof(c->name) ? allocate(g) : NULL; /* no wsd makes longer names */
+    if (!c)
+        return r;
+    memcpy(c->name, name, strlen(name) + 1);
+    list_push_back(&g->late, &c->link);
+    return 0;
+}
+
+static void clear_old(struct cgroups *g)
+{
+    int copy = openat(g->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
 
     errno = d ? 0 : errno;
-    for (struct dirent *e; d && (e = readdir(d)); errno = 0)
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
-            (void)clear(fd, e->d_name);
+    for (struct dirent *e; d && (e = readdir(d)); errno = 0) {
+        int r = strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0 ? remove_old(g, e->d_name) : 0;
+
+        if (r < 0)
+            log_warning("the cgroup %s that a wsd before has left cannot be removed: %s: it stays, and what runs in it",
+                        e->d_name, strerror(-r));
+    }
     if (errno)
         log_warning("the cgroups that a wsd before has left cannot be listed: %s: they stay, and what runs in them",
                     strerror(errno));
@@ -272,11 +323,11 @@ static void clear_old(int fd)
         close_fd(copy);
 }
 
-static int set_up(int fd, bool in_leaf)
+static int set_up(struct cgroups *g, bool in_leaf)
 {
     static const char *const controllers[] = {"cpu", "memory", "pids"};
     char there[TEXT_MAX], all[32] = "";
-    int r = read_text(fd, "cgroup.controllers", there);
+    int fd = g->fd, r = read_text(fd, "cgroup.controllers", there);
 
     for (size_t i = 0, n = 0; i < ARRAY_SIZE(controllers) && r == 0; i++)
         if (has_word(there, controllers[i]))
@@ -290,14 +341,13 @@ static int set_up(int fd, bool in_leaf)
     }
     if (r < 0)
         return r;
-    clear_old(fd);
+    clear_old(g);
     return write_text(fd, "cgroup.subtree_control", all);
 }
 
 int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGROUP_ERROR])
 {
     _cleanup_(freep) char *path = NULL;
-    _cleanup_(close_fdp) int fd = -1;
     bool in_leaf = false;
     int r = own_path(&path);
 
@@ -307,26 +357,37 @@ int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGR
         snprintf(error, CGROUP_ERROR, "wsd's own cannot be read: %s", strerror(-r));
     if (r < 0)
         return r;
-    if (!is_delegated(path)) {
+    r = is_delegated(path);
+    if (r == 0) {
         char *name = strrchr(path, '/'); /* a service manager may have made the leaf */
 
         *name = 0;
-        in_leaf = is_delegated(path);
+        r = is_delegated(path);
+        in_leaf = r > 0;
         if (!in_leaf)
             *name = '/';
-        snprintf(error, CGROUP_ERROR, "%.128s was not delegated to wsd", path);
-        if (!in_leaf && !always)
-            return -EOPNOTSUPP;
     }
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = fd < 0 ? -errno : faccessat(fd, "cgroup.subtree_control", W_OK, 0) < 0 ? -errno : set_up(fd, in_leaf);
+    if (r < 0) {
+        snprintf(error, CGROUP_ERROR, "whether %.128s was delegated to wsd cannot be read: %s", path, strerror(-r));
+        return r;
+    }
+    if (r == 0 && !always) {
+        snprintf(error, CGROUP_ERROR, "%.128s was not delegated to wsd", path);
+        return -EOPNOTSUPP;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = fd < 0 ? -errno : faccessat(fd, "cgroup.subtree_control", W_OK, 0) < 0 ? -errno : 0;
+    struct cgroups *g = cgroups_taken(fd);
+    if (r == 0)
+        r = g ? set_up(g, in_leaf) : -ENOMEM;
     if (r < 0) {
         snprintf(error, CGROUP_ERROR, "%.128s: %s", path,
                  r == -EOPNOTSUPP ? "none of cpu, memory and pids was delegated" : strerror(-r));
+        cgroups_unref(g);
         return r;
     }
-    *ret_cgroups = cgroups_taken(TAKE_FD(fd));
-    return *ret_cgroups ? 0 : -ENOMEM;
+    *ret_cgroups = g;
+    return 0;
 }
 
 struct cgroups *cgroups_taken(int fd)

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "supervisor/helper.h"
 #include "supervisor/identity.h"
 #include "supervisor/orphans.h"
+#include "supervisor/starter.h"
 
 #define FD_FIRST 3  /* of an executor, and of the helper */
 #define FD_HIGH  16 /* above every number that the child gets, so that no dup2 tramples on a source */
@@ -111,41 +111,15 @@ int child_spawn(const struct child_program *program, const int *fds, size_t n, i
 {
     char tunables[TUNABLES_ROOM];
     _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, false);
-    char binary[32];
-    int high[SPAWN_FDS + 2] = {-1, -1, -1, -1, -1, -1, -1};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t none, all;
-    int r = 0;
 
     if (!environment || orphans_reserve() < 0)
         return -ENOMEM;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attr);
-    /* the last one is not inherited, but the child still needs its number to find the program */
-    for (size_t i = 0; i <= n && r == 0; i++) {
-        high[i] = fcntl(i < n ? fds[i] : binary_fd, F_DUPFD_CLOEXEC, FD_HIGH);
-        r = high[i] < 0 ? errno : i < n ? posix_spawn_file_actions_adddup2(&actions, high[i], FD_FIRST + (int)i) : 0;
-    }
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO && words >= 0 && r == 0; fd++)
-        r = posix_spawn_file_actions_adddup2(&actions, high[words], fd);
-    snprintf(binary, sizeof(binary), "/proc/self/fd/%d", high[n]);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &all);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const struct starter_program p = {
+        .fds = fds, .n = n, .words = words, .binary_fd = binary_fd, .argv = argv, .environment = environment};
+    int r = starter_start(program->starter, &p, ret_pid);
     if (r == 0)
-        r = posix_spawn(ret_pid, binary, &actions, &attr, argv, environment);
-    for (size_t i = 0; i <= n; i++)
-        close_fd(high[i]);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    if (r != 0)
-        *ret_pid = 0;
-    else
         orphans_spare(*ret_pid);
-    return -r;
+    return r;
 }
 
 int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv)

@@ -17,6 +17,7 @@
 struct child;
 struct helper;
 struct identity_question;
+struct starter;
 
 #define CHILD_WHY 192u       /* bytes of the reason why a child could not be started */
 #define CHILD_OWN UINT32_MAX /* the uid of wsd itself */
@@ -31,6 +32,7 @@ struct child_end {
 
 /* What all executors of a wsd have in common. */
 struct child_program {
+    struct starter *starter; /* starts wsd's own; NULL: nothing is started */
     int predecessor_fd;      /* see predecessor.h; -1: none */
     int binary_fd;           /* wsd-executor, held open so that an upgrade on disk cannot mix versions */
     const char *plugin_dirs; /* colon-separated */

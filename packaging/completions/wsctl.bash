@@ -25,12 +25,12 @@ _wsctl() {
   COMPREPLY=()
   while IFS= read -r line; do
     case $line in
-    $'\tfiles') compopt -o default 2>/dev/null ;;
-    $'\tdirectories') compopt -o dirnames 2>/dev/null ;;
-    *)
-      line=${line%%$'\t'*}
-      COMPREPLY+=("${line#"$prefix"}")
-      ;;
+      $'\tfiles') compopt -o default 2>/dev/null ;;
+      $'\tdirectories') compopt -o dirnames 2>/dev/null ;;
+      *)
+        line=${line%%$'\t'*}
+        COMPREPLY+=("${line#"$prefix"}")
+        ;;
     esac
   done < <("${1/#\~/$HOME}" complete -- "${words[@]:1}" 2>/dev/null)
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""calls.py: a manual page for each call of libwsclient, from the comment before it in the installed header, with the types that it
-takes: what the header promises is written once.
+"""calls.py: writes a manual page for each call of libwsclient. The text is the comment before the call in the installed header. The
+page also has the types that the call takes. So each promise of the header is written once.
 
   calls.py --names HEADER              the calls, a line each
   calls.py HEADER VERSION DIRECTORY    DIRECTORY/CALL.3 for each

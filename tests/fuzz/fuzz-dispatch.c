@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-dispatch.c: whole connections through the frontend and the job table, with a store and an executor
+<<<<<<< HEAD
+ * (tests/support/shims/liar.c, which answers every job). Input: a byte or two of features that the client agrees to, then
+=======
  * (tests/support/domain_distrust.c, which answers every job). Input: a byte or two of features that the client agrees to, then
+>>>>>>> main
  * frames: a type, a tag, the size of the header (a byte), that of the body (a byte, times 16), and as many bytes of
  * both as are left. Type 255 lets the executor work for a moment; bit 7 of a tag cuts the frame after its header.
  * Keeps: whatever wsd says back is whole frames that decode; no connection and no call is left behind. One wsd serves

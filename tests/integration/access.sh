@@ -6,47 +6,40 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "several users" "only root can act as them"; exit 0; }
-command -v setpriv >/dev/null || { skip "several users" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "several users" "only root can act as them"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "several users" "no setpriv here"
+  exit 0
+}
 
 FRIENDS=2077 # a group of nobody but who is given it
 install_for_all echo spin crash
-cp "$BUILD/tests/support/trespass" "$BUILD/tests/support/direct" "$WORK/inst/"
+cp "$BUILD/tests/support/clients/trespass" "$BUILD/tests/support/clients/direct" "$WORK/inst/"
 TRESPASS=$WORK/inst/trespass
 
 rules() { # LINES: the configuration
-    printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
+  printf '[daemon]\nsystem = yes\n%b' "$1" >"$WSD_CONFIG"
 }
-n_read() {
-    grep -c 'the configuration was read again' "$WSD_LOG"
-}
-read_again() { # LINES
-    local before
-    before=$(n_read)
-    rules "$1"
-    kill -HUP "$WSD_PID"
-    wait_until eval '[ "$(n_read)" -gt '"$before"' ]'
-}
-says() { # CODE WORDS COMMAND...
-    local code=$1 words=$2
-    shift 2
-    expect_exit "$code" "$@" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-    cat "$WORK/err"
-    [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qF -e "$words" "$WORK/err"
+reload_rules() { # LINES
+  rules "$1"
+  reload_config
 }
 with_groups() { # GROUPS COMMAND...
-    local GROUP_ID=$1
-    shift
-    "$@"
+  local GROUP_ID=$1
+  shift
+  "$@"
 }
 bob() {
-    as $BOB "$CTL" "$@"
+  as $BOB "$CTL" "$@"
 }
 by_hand() { # REQUEST=CODE...: bob's frames about alice's job
-    as $BOB "$TRESPASS" "$id" "$@"
+  as $BOB "$TRESPASS" "$id" "$@"
 }
 still_runs() {
-    "$WSCTL" --json status "$id" | grep -q '"running"'
+  "$WSCTL" --json status "$id" | grep -q '"running"'
 }
 
 rules ''
@@ -59,94 +52,97 @@ check "alice's job runs" wait_until still_runs
 # --- a stranger ----------------------------------------------------------------------------------------------------------
 
 stranger_by_wsctl() {
-    says 66 "no such job" bob status "$id" && says 66 "no such job" bob cancel "$id" && says 66 "no such job" bob await "$id" &&
-        [ -z "$(bob --json list)" ] && ! bob --json workers | grep "\"uid\":$ALICE"
+  refused 66 "no such job" bob status "$id" && refused 66 "no such job" bob cancel "$id" && refused 66 "no such job" bob await "$id" &&
+    [ -z "$(bob --json list)" ] && ! bob --json workers | grep "\"uid\":$ALICE"
 }
 nothing_to_administer() {
-    local key='[access] administer in wsd.conf'
-    says 77 "$key" bob pause && says 77 "$key" bob resume && says 77 "$key" bob drain && says 77 "$key" bob pause spin &&
-        says 77 "$key" bob limit spin 1 && says 77 "$key" bob workers set 3 && says 77 "$key" bob limits max-run=1h &&
-        says 77 "$key" bob limits --user $BOB max-jobs-per-user=9 && says 77 "$key" bob pause --tag t && says 77 "$key" bob limit --tag t 1
+  local key='\[access\] administer in wsd.conf'
+  refused 77 "$key" bob pause && refused 77 "$key" bob resume && refused 77 "$key" bob drain && refused 77 "$key" bob pause spin &&
+    refused 77 "$key" bob limit spin 1 && refused 77 "$key" bob workers set 3 && refused 77 "$key" bob limits max-run=1h &&
+    refused 77 "$key" bob limits --user $BOB max-jobs-per-user=9 && refused 77 "$key" bob pause --tag t && refused 77 "$key" bob limit --tag t 1
 }
 check "a stranger sees, cancels and awaits nothing of alice's" stranger_by_wsctl
 check "and administers nothing; each refusal names the key" nothing_to_administer
 check "the same by hand-written frames" by_hand status=66 await=66 cancel=66 requeue=66 drop=66 list=66 dead=66 \
-    pause=77 resume=77 drain=77 limit=77 pause-tag=77 limit-tag=77 set-limit=77 set-own-limit=77 set-workers=77 \
-    list-all=66 cancel-all=66 after=66 after-any=66 array-after=66 submit=0 array=0 arena=0 input-file=0 limits=0 stats=0 ping=0
+  pause=77 resume=77 drain=77 limit=77 pause-tag=77 limit-tag=77 set-limit=77 set-own-limit=77 set-workers=77 \
+  list-all=66 cancel-all=66 after=66 after-any=66 array-after=66 submit=0 array=0 arena=0 input-file=0 limits=0 stats=0 ping=0
 check "the tag of an AWAIT that was refused cancels nothing" by_hand cancel-by-tag=0 ping=0
 check "and the job runs on" still_runs
 
 batch_of_alice() {
-    local batch
-    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
-    says 66 "no such job or batch" bob status "$batch" && says 66 "no such job or batch" bob cancel "$batch" &&
-        says 66 "no such job" bob await "$batch" && [ -z "$(bob --json list --batch "$batch")" ] &&
-        [ "$(bob cancel --batch "$batch")" = "cancelled 0 jobs" ] &&
-        as $BOB "$TRESPASS" "$batch" status=66 await=66 cancel=66 batch-status=66 batch-await=66 batch-cancel=66 list-batch=66 \
-            cancel-of-batch=66 after=66 batch-open=0 ping=0 &&
-        as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' && as $ALICE "$CTL" cancel "$batch"
+  local batch
+  batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
+  refused 66 "no such job or batch" bob status "$batch" && refused 66 "no such job or batch" bob cancel "$batch" &&
+    refused 66 "no such job" bob await "$batch" && [ -z "$(bob --json list --batch "$batch")" ] &&
+    [ "$(bob cancel --batch "$batch")" = "cancelled 0 jobs" ] &&
+    as $BOB "$TRESPASS" "$batch" status=66 await=66 cancel=66 batch-status=66 batch-await=66 batch-cancel=66 list-batch=66 \
+      cancel-of-batch=66 after=66 batch-open=0 ping=0 &&
+    as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' && as $ALICE "$CTL" cancel "$batch"
 }
 check "nor anything of a batch of hers, by frames neither" batch_of_alice
 
 schedule_of_alice() { # names are each user's own
-    as $ALICE "$CTL" schedule add nightly --on yearly spin:spin || return 1
-    by_hand schedules=66 schedule-run=66 schedule-remove=66 schedule-add=0 schedules=0 && bob schedule remove bobs &&
-        [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] &&
-        as $ALICE "$CTL" schedule remove nightly
+  as $ALICE "$CTL" schedule add nightly --on yearly spin:spin || return 1
+  by_hand schedules=66 schedule-run=66 schedule-remove=66 schedule-add=0 schedules=0 && bob schedule remove bobs &&
+    [ "$(as $ALICE "$CTL" --json schedule list | grep -c '"name":"nightly".*"runs":0,')" = 1 ] &&
+    as $ALICE "$CTL" schedule remove nightly
 }
 check "nor of a schedule" schedule_of_alice
 
 key_of_alice() { # the same key is another job for another user
-    local keyed
-    keyed=$(as $ALICE "$CTL" submit --detach --key report spin:spin) || return 1
-    as 1003 "$TRESPASS" "$keyed" key=0 && as $ALICE "$TRESPASS" "$keyed" key=1 && as $ALICE "$CTL" cancel "$keyed"
+  local keyed
+  keyed=$(as $ALICE "$CTL" submit --detach --key report spin:spin) || return 1
+  as 1003 "$TRESPASS" "$keyed" key=0 && as $ALICE "$TRESPASS" "$keyed" key=1 && as $ALICE "$CTL" cancel "$keyed"
 }
 check "nor by a key of hers" key_of_alice
 
 # --- rights, each by itself ------------------------------------------------------------------------------------------------
 
-read_again "[access]\nsee = $BOB\n"
+reload_rules "[access]\nsee = $BOB\n"
 check "see: bob sees all jobs" bob status "$id"
 seer() {
-    [ "$(bob --json list | grep -c "$id")" = 1 ] && by_hand status=0 cancel-by-tag=0 ping=0 cancel=66 pause=77
+  [ "$(bob --json list | grep -c "$id")" = 1 ] && by_hand status=0 cancel-by-tag=0 ping=0 cancel=66 pause=77
 }
 check "who may see may await, and not cancel: neither by id nor by the tag of his AWAIT" seer
 seer_of_batch() {
-    local batch
-    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
-    as $BOB "$TRESPASS" "$batch" batch-status=0 list-batch=0 batch-cancel=66 cancel-of-batch=66 into-batch=64 ping=0 &&
-        as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' && as $ALICE "$CTL" cancel "$batch"
+  local batch
+  batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) || return 1
+  as $BOB "$TRESPASS" "$batch" batch-status=0 list-batch=0 batch-cancel=66 cancel-of-batch=66 into-batch=64 ping=0 &&
+    as $ALICE "$CTL" --json status "$batch" | grep -q '"done":0,' && as $ALICE "$CTL" cancel "$batch"
 }
 check "and so with a batch: nothing gets into it, or cancels it" seer_of_batch
 check "and the job runs on" still_runs
-read_again "[access]\nadminister = @$FRIENDS\n"
+reload_rules "[access]\nadminister = @$FRIENDS\n"
 check "administer: not without the group" by_hand pause=77 status=66
 check "with it: pause and resume, others' jobs stay hidden" with_groups $FRIENDS by_hand pause=0 resume=0 status=66 cancel=66
 check "a group of which bob's process was no more when it connected" with_groups 101 by_hand pause=77
-check "his primary group counts, too" eval 'read_again "[access]\nadminister = @$BOB\n" && by_hand pause=0 resume=0'
-read_again "[access]\ncancel = $BOB\n"
+check "his primary group counts, too" eval 'reload_rules "[access]\nadminister = @$BOB\n" && by_hand pause=0 resume=0'
+reload_rules "[access]\ncancel = $BOB\n"
 check "cancel: without seeing" by_hand status=66 cancel=0
 check "alice's job is cancelled" expect_exit 130 as $ALICE "$CTL" await "$id"
-logged() { # WORDS: the log has them, of alice's job or batch, and who it was
-    grep -q "$1 of user $ALICE: $2 by user $BOB\$" "$WSD_LOG" || { tail -n 5 "$WSD_LOG"; return 1; }
+logged_by_bob() { # WORDS: the log has them, of alice's job or batch, and who it was
+  grep -q "$1 of user $ALICE: $2 by user $BOB\$" "$WSD_LOG" || {
+    tail -n 5 "$WSD_LOG"
+    return 1
+  }
 }
-check "and the log says by whom" logged "job $id" cancelled
+check "and the log says by whom" logged_by_bob "job $id" cancelled
 others_actions() { # each of them, by one who is not root
-    local batch dead
-    batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged "batch $batch" cancelled || return 1
-    read_again "[access]\ncancel = $BOB\nsee = $BOB\n"
-    id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-followed=130 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
-        logged "job $id" cancelled || return 1
-    dead=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3)
-    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead requeue "$dead" && logged "job $dead" "queued again" || return 1
-    expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead drop "$dead" && logged "job $dead" dropped
+  local batch dead
+  batch=$(as $ALICE "$CTL" map --detach spin:spin ::: 1 2) && bob cancel "$batch" && logged_by_bob "batch $batch" cancelled || return 1
+  reload_rules "[access]\ncancel = $BOB\nsee = $BOB\n"
+  id=$(as $ALICE "$CTL" submit --detach spin:spin) && by_hand cancel-followed=130 ping=0 && expect_exit 130 as $ALICE "$CTL" await "$id" &&
+    logged_by_bob "job $id" cancelled || return 1
+  dead=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3)
+  expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead requeue "$dead" && logged_by_bob "job $dead" "queued again" || return 1
+  expect_exit 3 as $ALICE "$CTL" await "$dead" 2>/dev/null && wait_until bob dead drop "$dead" && logged_by_bob "job $dead" dropped
 }
 check "so it does of batches, followed jobs and dead ones" others_actions
 
 # --- submit ---------------------------------------------------------------------------------------------------------------
 
-read_again "[access]\nsubmit = $ALICE @$FRIENDS\n"
-check "submit: who is in no rule is told at once, with the key" says 77 '[access] submit in wsd.conf' bob submit echo x
+reload_rules "[access]\nsubmit = $ALICE @$FRIENDS\n"
+check "submit: who is in no rule is told at once, with the key" refused 77 '\[access\] submit in wsd.conf' bob submit echo x
 check "by frames, too" by_hand ping=77
 check "with the group he may" with_groups $FRIENDS bob submit echo x
 check "alice may" as $ALICE "$CTL" submit echo x
@@ -154,71 +150,74 @@ check "root always" "$WSCTL" submit echo x
 
 # an open connection, under rules that change
 mkfifo "$WORK/go"
-open_connection() { # REQUEST... stop REQUEST...: runs until it has stopped
-    rm -f "$WORK/said" # else it may still say of the last one that it has stopped
-    as $BOB "$TRESPASS" "$id" "$@" <"$WORK/go" >"$WORK/said" 2>&1 &
-    open=$!
-    started+=("$open")
-    exec 7>"$WORK/go"
-    wait_until grep -q stopped "$WORK/said"
+open_connection() {  # REQUEST... stop REQUEST...: runs until it has stopped
+  rm -f "$WORK/said" # else it may still say of the last one that it has stopped
+  as $BOB "$TRESPASS" "$id" "$@" <"$WORK/go" >"$WORK/said" 2>&1 &
+  open=$!
+  started+=("$open")
+  exec 7>"$WORK/go"
+  wait_until grep -q stopped "$WORK/said"
 }
 goes_on() {
-    echo >&7
-    exec 7>&-
-    wait "$open" || { cat "$WORK/said"; return 1; }
+  echo >&7
+  exec 7>&-
+  wait "$open" || {
+    cat "$WORK/said"
+    return 1
+  }
 }
-read_again "[access]\nsubmit = $BOB\n"
+reload_rules "[access]\nsubmit = $BOB\n"
 taken_away() {
-    open_connection submit=0 plugins=0 lane=0 array=0 arena=0 stop submit=77 plugins=77 reload=77 release=77 lane=77 array=77 \
-        batch-open=77 arena=77 input-file=77 key=77 schedule-add=77 schedule-run=77 schedules=77 list=66 list-all=66 ping=0 &&
-        read_again "[access]\nsubmit = $ALICE\nsee =\n" && goes_on
+  open_connection submit=0 plugins=0 lane=0 array=0 arena=0 stop submit=77 plugins=77 reload=77 release=77 lane=77 array=77 \
+    batch-open=77 arena=77 input-file=77 key=77 schedule-add=77 schedule-run=77 schedules=77 list=66 list-all=66 ping=0 &&
+    reload_rules "[access]\nsubmit = $ALICE\nsee =\n" && goes_on
 }
 check "a right that is taken away is gone with the next request of an open connection" taken_away
-read_again "[access]\nsubmit = $BOB\n"
+reload_rules "[access]\nsubmit = $BOB\n"
 given() {
-    open_connection pause=77 stop pause=0 resume=0 && read_again "[access]\nsubmit = $BOB\nadminister = $BOB\n" && goes_on
+  open_connection pause=77 stop pause=0 resume=0 && reload_rules "[access]\nsubmit = $BOB\nadminister = $BOB\n" && goes_on
 }
 check "one that is given is there" given
 kept() {
-    local before
-    before=$(grep -c 'stays as it was' "$WSD_LOG")
-    rules '[access]\nsubmit = nobody-has-this-name\n'
-    kill -HUP "$WSD_PID"
-    wait_until eval '[ "$(grep -c "stays as it was" "$WSD_LOG")" -gt '"$before"' ]' && bob submit echo x
+  local before
+  before=$(grep -c 'stays as it was' "$WSD_LOG")
+  rules '[access]\nsubmit = nobody-has-this-name\n'
+  kill -HUP "$WSD_PID"
+  wait_until eval '[ "$(grep -c "stays as it was" "$WSD_LOG")" -gt '"$before"' ]' && bob submit echo x
 }
 check "rules that are wrong change nothing" kept
 
 # --- plugins ----------------------------------------------------------------------------------------------------------------
 
-read_again "[plugin echo]\nusers = $ALICE\n"
-check "a plugin for alice alone: bob is refused with the key" says 77 '[plugin echo] users in wsd.conf' bob submit echo x
+reload_rules "[plugin echo]\nusers = $ALICE\n"
+check "a plugin for alice alone: bob is refused with the key" refused 77 '\[plugin echo\] users in wsd.conf' bob submit echo x
 check "by frames, too" by_hand submit=77 array=77 input-file=77 after=66 plugins=0
 check "others he may use" expect_output 5 bob submit fib 5
 check "alice may" as $ALICE "$CTL" submit echo x
 check "detached, and gone before the answer" eval 'bob submit --detach echo x; [ $? = 77 ]'
-read_again "[plugin echo]\nusers =\n"
+reload_rules "[plugin echo]\nusers =\n"
 check "for nobody: root may" "$WSCTL" submit echo x
-check "nor by an array" says 77 '[plugin echo] users' as $ALICE "$CTL" map echo ::: x
-check "and alice may not" says 77 '[plugin echo] users' as $ALICE "$CTL" submit echo x
+check "nor by an array" refused 77 '\[plugin echo\] users' as $ALICE "$CTL" map echo ::: x
+check "and alice may not" refused 77 '\[plugin echo\] users' as $ALICE "$CTL" submit echo x
 
 # a schedule has nobody who is asked, when it is due: of a plugin that is for some it runs by the configuration, or as root's
-read_again "[plugin echo]\nusers = $ALICE\n"
+reload_rules "[plugin echo]\nusers = $ALICE\n"
 of_some() { # COMMAND...: adds a schedule, and runs it
-    "$@" schedule add some --on yearly echo:echo x
+  "$@" schedule add some --on yearly echo:echo x
 }
 refused_when_due() { # COMMAND...
-    of_some "$@" && says 77 '[plugin echo] users' "$@" schedule run some && "$@" --json schedule list | grep -q '"runs":0.*"last":"refused","exit":77' &&
-        "$@" schedule remove some
+  of_some "$@" && refused 77 '\[plugin echo\] users' "$@" schedule run some && "$@" --json schedule list | grep -q '"runs":0.*"last":"refused","exit":77' &&
+    "$@" schedule remove some
 }
 check "a schedule of it does not run as bob" refused_when_due bob
 check "nor as alice, who may" refused_when_due as $ALICE "$CTL"
 roots() {
-    of_some "$WSCTL" && expect_output x "$WSCTL" await "$("$WSCTL" schedule run some)" && "$WSCTL" schedule remove some
+  of_some "$WSCTL" && expect_output x "$WSCTL" await "$("$WSCTL" schedule run some)" && "$WSCTL" schedule remove some
 }
 check "root's does" roots
 configured() {
-    read_again "[plugin echo]\nusers = $ALICE\n[schedule some]\non = yearly\njob = echo:echo x\nuser = $BOB\n" &&
-        expect_output x bob await "$(bob schedule run some)"
+  reload_rules "[plugin echo]\nusers = $ALICE\n[schedule some]\non = yearly\njob = echo:echo x\nuser = $BOB\n" &&
+    expect_output x bob await "$(bob schedule run some)"
 }
 check "and one of the configuration, as whoever it says" configured
 
@@ -228,51 +227,88 @@ check "and one of the configuration, as whoever it says" configured
 # the open descriptor.
 swapped=$WORK/inst/plugins/file.so
 make_files() {
-    mkdir "$WORK/files" "$WORK/files/bob" && cp "$TEST_PLUGINS/hostile/file-one.so" "$WORK/files/good" &&
-        cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/bob/his" && cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/open" &&
-        chown $BOB:$BOB "$WORK/files/bob/his" && chmod 644 "$WORK/files/good" "$WORK/files/bob/his" && chmod 666 "$WORK/files/open" &&
-        cp "$WORK/files/good" "$swapped"
+  mkdir "$WORK/files" "$WORK/files/bob" && cp "$TEST_PLUGINS/hostile/file-one.so" "$WORK/files/good" &&
+    cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/bob/his" && cp "$TEST_PLUGINS/hostile/file-bad.so" "$WORK/files/open" &&
+    chown $BOB:$BOB "$WORK/files/bob/his" && chmod 644 "$WORK/files/good" "$WORK/files/bob/his" && chmod 666 "$WORK/files/open" &&
+    cp "$WORK/files/good" "$swapped"
 }
 neither() { # what each file by itself is: a refusal
-    local bad
-    for bad in "$WORK/files/bob/his" "$WORK/files/open"; do
-        ln -sf "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
-        ln -f "$bad" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
-    done
+  local bad
+  for bad in "$WORK/files/bob/his" "$WORK/files/open"; do
+    ln -sf "$bad" "$swapped" && refused 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+    ln -f "$bad" "$swapped" && refused 77 'could have written the file' as $ALICE "$CTL" plugin reload file || return 1
+  done
 }
 under_races() {
-    local n status refused=0 ran=0
-    for ((n = 0; n < ${WSD_THOROUGH:+10}60; n++)); do
-        as $ALICE "$CTL" plugin reload file >>"$WORK/reloads" 2>&1
-        status=0
-        as $ALICE "$CTL" submit file >"$WORK/out" 2>"$WORK/err" || status=$?
-        case "$status $(cat "$WORK/out")" in
-        '0 one') ran=$((ran + 1)) ;;
-        77\ | 66\ ) refused=$((refused + 1)) ;;
-        *) echo "exit $status"; cat "$WORK/out" "$WORK/err"; return 1 ;;
-        esac
-    done
-    gone "$swapping" && { echo "nobody swaps any more"; return 1; }
-    echo "$ran ran, $refused refused, $(grep -c 'could' "$WORK/reloads") reloads refused"
-    [ "$(grep -c 'could' "$WORK/reloads")" -gt 0 ] && [ "$ran" -gt 0 ]
+  local n status refused=0 ran=0
+  for ((n = 0; n < ${WSD_THOROUGH:+10}60; n++)); do
+    as $ALICE "$CTL" plugin reload file >>"$WORK/reloads" 2>&1
+    status=0
+    as $ALICE "$CTL" submit file >"$WORK/out" 2>"$WORK/err" || status=$?
+    case "$status $(cat "$WORK/out")" in
+      '0 one') ran=$((ran + 1)) ;;
+      77\  | 66\ ) refused=$((refused + 1)) ;;
+      *)
+        echo "exit $status"
+        cat "$WORK/out" "$WORK/err"
+        return 1
+        ;;
+    esac
+  done
+  gone "$swapping" && {
+    echo "nobody swaps any more"
+    return 1
+  }
+  echo "$ran ran, $refused refused, $(grep -c 'could' "$WORK/reloads") reloads refused"
+  [ "$(grep -c 'could' "$WORK/reloads")" -gt 0 ] && [ "$ran" -gt 0 ]
 }
 check "a plugin file that others could have written is refused, by whatever link" eval 'make_files && neither'
 background "$BUILD/tests/support/swap" "$swapped" "$WORK/files/good" "$WORK/files/bob/his" "$WORK/files/open"
 swapping=$BACKGROUND_PID
 check "swapped, linked and opened all the time: only the good one ever runs" under_races
 kill -TERM "$swapping"
-check "and it is there when that is over" eval 'wait_for_exit "$swapping" && as $ALICE "$CTL" plugin reload file && expect_output one as $ALICE "$CTL" submit file'
+there_again() {
+  wait_for_exit "$swapping" && as $ALICE "$CTL" plugin reload file && expect_output one as $ALICE "$CTL" submit file
+}
+check "and it is there when that is over" there_again
+
+# In the same way: a directory of bob's, with a file of root's in it, over that of the plugins, and a file of bob's over the plugin.
+mounts() {
+  trap 'over=yes' TERM
+  while [ -z "${over:-}" ] && mount --bind "$WORK/files/bob" "${swapped%/*}" && umount -l "${swapped%/*}" &&
+    mount --bind "$WORK/files/bob/his" "$swapped" && umount -l "$swapped"; do
+    :
+  done
+}
+over_the_place() {
+  cp "$WORK/files/bob/his" "$WORK/files/bob/file.so" && chmod 644 "$WORK/files/bob/file.so" && chown $BOB:$BOB "$WORK/files/bob" &&
+    mount --bind "$WORK/files/bob" "${swapped%/*}" && says 77 'could write to' as $ALICE "$CTL" plugin reload file && umount -l "${swapped%/*}" &&
+    mount --bind "$WORK/files/bob/his" "$swapped" && says 77 'could have written the file' as $ALICE "$CTL" plugin reload file && umount -l "$swapped"
+}
+if mount --bind "$WORK/files" "$WORK/files" 2>/dev/null && umount "$WORK/files"; then
+  check "a mount over the plugins, or over one of them, that is another user's" over_the_place
+  on_exit eval "umount -l '$swapped' '${swapped%/*}' 2>/dev/null"
+  background mounts
+  swapping=$BACKGROUND_PID
+  : >"$WORK/reloads"
+  check "mounted over all the time: only the good one ever runs" under_races
+  kill -TERM "$swapping"
+  check "and it is there when nothing is mounted" there_again
+  umount -l "$swapped" "${swapped%/*}" 2>/dev/null
+else
+  skip "a mount over the plugins" "nothing can be mounted here"
+fi
 stop_wsd
 
 # --- the words --------------------------------------------------------------------------------------------------------------
 
 wrong() { # LINES WORDS
-    rules "$1"
-    expect_exit 64 wsd --config "$WSD_CONFIG" --check-config 2>"$WORK/err"
-    cat "$WORK/err"
-    grep -qF -e "$WSD_CONFIG:$2" "$WORK/err"
+  rules "$1"
+  expect_exit 64 wsd --config "$WSD_CONFIG" --check-config 2>"$WORK/err"
+  cat "$WORK/err"
+  grep -qF -e "$WSD_CONFIG:$2" "$WORK/err"
 }
 check "--check-config names a user that is not there" wrong '[access]\nsee = root nobody-has-this-name\n' \
-    '4: see: nobody-has-this-name: there is no such user'
+  '4: see: nobody-has-this-name: there is no such user'
 check "and a group" wrong '[access]\nsubmit = @no-such-group\n' '4: submit: @no-such-group: there is no such group'
 check "and those of a plugin" wrong '[plugin x]\nusers = @no-such-group\n' '4: users: @no-such-group: there is no such group'

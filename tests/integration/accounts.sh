@@ -10,7 +10,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-SHIM=$BUILD/tests/support/faults.so
+SHIM=$BUILD/tests/support/shims/faults.so
 if [ -n "${WSD_SANITIZE:-}" ]; then
   skip "a user database that fails" "a sanitizer has to be the first library of a process"
   exit 0
@@ -25,7 +25,10 @@ faulty() { # KIND COMMAND...: with each such call failing
 }
 unknown() { # TEXT WORDS: temporary, and said
   printf '%b' "$1" >"$FILE"
-  expect_exit 75 faulty accounts "$WSD" --config "$FILE" --check-config 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 75 faulty accounts "$WSD" --config "$FILE" --check-config 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   [ "$(wc -l <"$WORK/err")" = 1 ] && grep -qF "$2: the user database could not be asked (Input/output error): try again when" "$WORK/err"
 }
@@ -61,22 +64,12 @@ check "and of one that is not there: 66" lists 66 no-such-user
 
 # --- a wsd that runs ------------------------------------------------------------------------------------------------------------
 
-faults() { # 0 or 1
-  printf '%s' "$1" | dd of="$WORK/faults" conv=notrunc status=none
-}
 start_with() { # KIND
   head -c 24 /dev/zero >"$WORK/faults"
   WSD_PREFIX=(env "LD_PRELOAD=$SHIM" "FAULTS=$1" FAULTS_RATE=1 "FAULTS_FILE=$WORK/faults")
   start_wsd --workers 2 || return 1
   WSD_PREFIX=()
   chmod 755 "$(dirname "$WSD_SOCKET")"
-}
-fails_with() { # CODE WORDS COMMAND...
-  local wanted=$1 words=$2 status=0
-  shift 2
-  "$@" 2>"$WORK/err" || status=$?
-  cat "$WORK/err"
-  [ "$status" = "$wanted" ] && grep -qF -- "$words" "$WORK/err"
 }
 log_lines() { grep -cF -- "$1" "$WSD_LOG"; }
 log_has() { [ "$(log_lines "$1")" -ge "$2" ]; } # WORDS TIMES
@@ -87,11 +80,14 @@ SILENT="could not be read in the time of executor-answer"
 reloads() {
   local verb before
   before=$(log_lines 'the configuration was read again')
-  faults 1
+  set_faults 1
   kill -HUP "$WSD_PID"
   for verb in ping list stats 'schedule list'; do
     # shellcheck disable=SC2086 # a verb of two words
-    "$WSCTL" $verb >/dev/null || { echo "$verb"; return 1; }
+    "$WSCTL" $verb >/dev/null || {
+      echo "$verb"
+      return 1
+    }
   done
   expect_output 6765 "$WSCTL" submit fib 20 || return 1
   kill -HUP "$WSD_PID" # before that one is done
@@ -99,14 +95,14 @@ reloads() {
   kill -HUP "$WSD_PID" # behind one that is late
   wait_until log_has "$SILENT" 2 || return 1
   expect_output 6765 "$WSCTL" submit fib 20 && [ "$(log_lines 'the configuration was read again')" = "$before" ] || return 1
-  faults 0
+  set_faults 0
   kill -HUP "$WSD_PID"
   wait_until log_has 'the configuration was read again' $((before + 1))
 }
 ends_meanwhile() {
-  faults 1
+  set_faults 1
   kill -HUP "$WSD_PID"
-  "$WSCTL" ping && stop_wsd && faults 0
+  "$WSCTL" ping && stop_wsd && set_faults 0
 }
 
 printf '[limits]\nexecutor-answer = %ss\n[access]\nsubmit = root *\n' $ANSWER >"$WSD_CONFIG"
@@ -114,20 +110,26 @@ start_with silence || exit 1
 check "a reload while the user database does not answer" reloads
 check "and wsd ends meanwhile" ends_meanwhile
 
-[ "$(id -u)" = 0 ] || { skip "groups of other users" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "groups of other users" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "groups of other users" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "groups of other users" "no setpriv here"
+  exit 0
+}
 install_for_all
 NOBODY=65534
 
 others_go_on() { # COMMAND...: fails as it should, while who has an executor, and root, are served
   expect_output 6765 as $BOB "$CTL" submit fib 20 || return 1
-  faults 1
+  set_faults 1
   "$@" || return 1
   expect_output 6765 as $BOB "$CTL" submit fib 20 && expect_output 6765 "$WSCTL" submit fib 20 || return 1
-  faults 0
+  set_faults 0
 }
 for_a_while() { # UID WORDS
-  others_go_on fails_with 75 "the user database could not be asked ($2)" as "$1" "$CTL" submit fib 20 &&
+  others_go_on says 75 "the user database could not be asked \($2\)" as "$1" "$CTL" submit fib 20 &&
     expect_output 6765 as "$1" "$CTL" submit fib 20
 }
 silent() {
@@ -138,7 +140,7 @@ silently() { # two of them, who share the question
   as $ALICE "$CTL" submit fib 20 2>"$WORK/other.err" &
   other=$!
   expect_output 6765 as $BOB "$CTL" submit fib 20 || return 1
-  fails_with 75 'the user database could not be asked (no answer in the time of executor-answer)' as $ALICE "$CTL" submit fib 20 || return 1
+  says 75 'the user database could not be asked \(no answer in the time of executor-answer\)' as $ALICE "$CTL" submit fib 20 || return 1
   wait "$other" || status=$?
   cat "$WORK/other.err"
   [ "$status" = 75 ] && [ "$(ps -o nlwp= -p "$WSD_PID")" -le $((threads + 1)) ]

@@ -4,14 +4,10 @@
 # after.sh: jobs that run after others: when they are let go, whom a failure takes along, and what survives a restart.
 . "$(dirname "$0")/../support/lib.sh"
 
+WSD_OPTIONS=(--workers 4)
+
 MAX=1024 # jobs that one may wait for: CODEC_AFTER_MAX
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 4 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
 end_of() { # PID
   wait_for_exit "$1"
 }
@@ -19,12 +15,6 @@ restart() { # SIGNAL
   kill "-$1" "$WSD_PID"
   wait "$WSD_PID" 2>/dev/null
   serve
-}
-has() { # ID PATTERN
-  wsctl --json status "$1" | grep -q "$2"
-}
-is() { # STATE ID
-  has "$2" "\"state\":\"$1\""
 }
 later() { # ARG...: a job of which nobody waits for the end
   wsctl submit --detach "$@"
@@ -41,7 +31,7 @@ open_gate() { # NAME
 not_run() { # ID ORIGIN WHAT
   expect_exit 130 wsctl await "$1" 2>"$WORK/err"
   cat "$WORK/err"
-  grep -q "not run: it was to run after job $2, which $3\$" "$WORK/err" && is cancelled "$1" && has "$1" '"attempts":0'
+  grep -q "not run: it was to run after job $2, which $3\$" "$WORK/err" && job_is cancelled "$1" && job_has "$1" '"attempts":0'
 }
 
 in_order() { # OPTION...
@@ -49,20 +39,20 @@ in_order() { # OPTION...
   rm -f "$WORK/ledger" "$WORK/in-order"
   a=$(gate in-order "$@") && b=$(later --after "$a" "$@" ledger:once "$WORK/ledger" b) &&
     c=$(later --after "$b,$a" "$@" ledger:once "$WORK/ledger" c) || return 1
-  wait_until is running "$a" && is held "$b" && has "$b" '"waits_for":1' && has "$c" '"waits_for":2' || return 1
+  wait_until job_is running "$a" && job_is held "$b" && job_has "$b" '"waits_for":1' && job_has "$c" '"waits_for":2' || return 1
   wsctl status "$c" | grep -q '^waits for 2 jobs$' && [ ! -e "$WORK/ledger" ] || return 1
   open_gate in-order
-  expect_output c wsctl await "$c" && [ "$(tr '\n' ' ' <"$WORK/ledger")" = "b c " ] && ! has "$c" waits_for
+  expect_output c wsctl await "$c" && [ "$(tr '\n' ' ' <"$WORK/ledger")" = "b c " ] && ! job_has "$c" waits_for
 }
 # Held first, then delayed for what is left of the time since it was submitted, and never lost, whenever wsd is killed.
 and_later() {
   local a b c
   a=$(later --durable --delay 1h echo:echo a) && b=$(later --durable --after-any "$a" --delay 2h echo:echo b) &&
     c=$(later --durable --after-any "$a" --delay 1ms echo:echo c) || return 1
-  is held "$b" && is held "$c" && restart KILL && is held "$b" && is held "$c" || return 1
+  job_is held "$b" && job_is held "$c" && restart KILL && job_is held "$b" && job_is held "$c" || return 1
   wsctl cancel "$a" >/dev/null
-  wait_until is delayed "$b" && has "$b" '"due_usec":7' && expect_output c wsctl await "$c" || return 1
-  restart KILL && is delayed "$b" && has "$b" '"due_usec":7' && wsctl cancel "$b" >/dev/null && wait_until is cancelled "$b"
+  wait_until job_is delayed "$b" && job_has "$b" '"due_usec":7' && expect_output c wsctl await "$c" || return 1
+  restart KILL && job_is delayed "$b" && job_has "$b" '"due_usec":7' && wsctl cancel "$b" >/dev/null && wait_until job_is cancelled "$b"
 }
 one_that_has_ended() { # its end counts
   local a b
@@ -88,7 +78,7 @@ every_bad_end() {
   a=$(later sleep:sleep 60000) && b=$(later --after "$a" echo:echo x) && wsctl cancel "$a" && not_run "$b" "$a" "was cancelled" || return 1
   # the other job of that executor, which may not run twice
   rm -f "$WORK/never"
-  a=$(later ledger:gate-once "$WORK/never") && b=$(later --after "$a" echo:echo x) && wait_until is running "$a" || return 1
+  a=$(later ledger:gate-once "$WORK/never") && b=$(later --after "$a" echo:echo x) && wait_until job_is running "$a" || return 1
   pkill -KILL -P "$WSD_PID" # its executor
   not_run "$b" "$a" "was interrupted"
 }
@@ -96,15 +86,15 @@ retries_first() { # an end counts that is the last one
   local a b
   rm -f "$WORK/tries"
   a=$(later --retries 3 --retry-delay 5ms ledger:nth "$WORK/tries" x 3) && b=$(later --after "$a" echo:echo b) || return 1
-  expect_output b wsctl await "$b" && has "$a" '"attempts":3' || return 1
-  a=$(later --retries 1 --retry-delay 1h echo:status 3) && b=$(later --after-any "$a" echo:echo b) && wait_until is delayed "$a" &&
-    is held "$b" && wsctl cancel "$a" && expect_output b wsctl await "$b"
+  expect_output b wsctl await "$b" && job_has "$a" '"attempts":3' || return 1
+  a=$(later --retries 1 --retry-delay 1h echo:status 3) && b=$(later --after-any "$a" echo:echo b) && wait_until job_is delayed "$a" &&
+    job_is held "$b" && wsctl cancel "$a" && expect_output b wsctl await "$b"
 }
 cancelled_itself() { # one that is held can go; nobody minds
   local a b c
   rm -f "$WORK/itself"
   a=$(gate itself) && b=$(later --after "$a" echo:echo b) && c=$(later --after-any "$b" echo:echo c) && wsctl cancel "$b" || return 1
-  is cancelled "$b" && expect_output c wsctl await "$c" && open_gate itself && wsctl await "$a" >/dev/null
+  job_is cancelled "$b" && expect_output c wsctl await "$c" && open_gate itself && wsctl await "$a" >/dev/null
 }
 its_client_goes() { # a job that is not detached goes with its client, also while it is held
   local a b
@@ -112,16 +102,16 @@ its_client_goes() { # a job that is not detached goes with its client, also whil
   a=$(gate client) || return 1
   background wsctl submit --after "$a" echo:echo b
   b=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"held\""' || return 1
+  wait_until some_job_is held || return 1
   kill -KILL "$b"
-  wait_until sh -c '! wsctl --json list | grep -q "\"state\":\"held\""' && open_gate client && wsctl await "$a" >/dev/null
+  wait_until jobs_are held 0 && open_gate client && wsctl await "$a" >/dev/null
 }
 after_batch() { # when all of its jobs have ended, and well
   local a b c d e
   rm -f "$WORK/batch" "$WORK/ledger"
   a=$(wsctl map --detach ledger:gate "$WORK/batch" ::: a b c) && b=$(later --after "$a" ledger:once "$WORK/ledger" b) &&
     c=$(later --after "$b" --after-any "$a" ledger:once "$WORK/ledger" c) || return 1
-  is held "$b" && has "$b" '"waits_for":1' && has "$c" '"waits_for":2' && [ ! -e "$WORK/ledger" ] || return 1
+  job_is held "$b" && job_has "$b" '"waits_for":1' && job_has "$c" '"waits_for":2' && [ ! -e "$WORK/ledger" ] || return 1
   open_gate batch
   expect_output c wsctl await "$c" && [ "$(tr '\n' ' ' <"$WORK/ledger")" = "b c " ] || return 1
   expect_output x wsctl submit --after "$a" echo:echo x || return 1 # it has ended
@@ -133,12 +123,18 @@ after_batch() { # when all of its jobs have ended, and well
   expect_output d wsctl await "$d" || return 1
   for e in "$b" "$c"; do # the second may have come when the first had ended
     expect_exit 130 wsctl await "$e" 2>"$WORK/err"
-    grep -qE "not run: it was to run after (batch $a, of which a job failed|job $b, which was cancelled)\$" "$WORK/err" || { cat "$WORK/err"; return 1; }
+    grep -qE "not run: it was to run after (batch $a, of which a job failed|job $b, which was cancelled)\$" "$WORK/err" || {
+      cat "$WORK/err"
+      return 1
+    }
   done
   rm -f "$WORK/batch"
   a=$(wsctl map --detach ledger:gate "$WORK/batch" ::: a b) && b=$(later --after "$a" echo:echo b) && wsctl cancel "$a" || return 1
   expect_exit 130 wsctl await "$b" 2>"$WORK/err"
-  grep -q "batch $a, of which a job was cancelled" "$WORK/err" || { cat "$WORK/err"; return 1; }
+  grep -q "batch $a, of which a job was cancelled" "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   expect_exit 64 wsctl submit --durable --after "$a" echo:echo x 2>"$WORK/err" && grep -q 'no batch is on disk' "$WORK/err"
 }
 with_input() { # in one piece, in many, and as it comes
@@ -148,7 +144,7 @@ with_input() { # in one piece, in many, and as it comes
     head -c $size /dev/urandom >"$WORK/bytes"
     for f in echo:echo echo:stream; do
       a=$(gate input) && b=$(later --after "$a" --input "$WORK/bytes" $f) || return 1
-      is held "$b" && open_gate input && wsctl await "$b" | cmp - "$WORK/bytes" || return 1
+      job_is held "$b" && open_gate input && wsctl await "$b" | cmp - "$WORK/bytes" || return 1
       rm "$WORK/input"
     done
   done
@@ -156,10 +152,10 @@ with_input() { # in one piece, in many, and as it comes
 with_key() { # the same key is the same job, whatever it is to run after
   local a b
   rm -f "$WORK/key"
-  a=$(gate key) && b=$(later --key same --after "$a" echo:echo b) && [ "$(later --key same echo:echo c)" = "$b" ] && is held "$b" || return 1
+  a=$(gate key) && b=$(later --key same --after "$a" echo:echo b) && [ "$(later --key same echo:echo c)" = "$b" ] && job_is held "$b" || return 1
   open_gate key && expect_output b wsctl await "$b"
 }
-refused() {
+refusals() {
   local a unknown=00000000000000000000000000000000
   expect_exit 66 wsctl submit --after $unknown echo:echo x 2>"$WORK/err" && grep -q "nothing can run after job $unknown" "$WORK/err" &&
     [ "$(wc -l <"$WORK/err")" = 1 ] || return 1
@@ -203,15 +199,15 @@ many() { # behind one, and in a row, where the first fails: more than one turn o
   local a n=3000
   rm -f "$WORK/many"
   a=$(gate many) || return 1
-  background "$BUILD/tests/support/follow-on" star "$a" $n
-  wait_until sh -c "[ \"\$(wsctl --json list | grep -c '\"state\":\"held\"')\" = $n ]" && open_gate many && wait "$BACKGROUND_PID" || return 1
-  "$BUILD/tests/support/follow-on" row $n
+  background "$BUILD/tests/support/clients/follow-on" star "$a" $n
+  wait_until jobs_are held $n && open_gate many && wait "$BACKGROUND_PID" || return 1
+  "$BUILD/tests/support/clients/follow-on" row $n
 }
 admin_drain() { # what is held is waited for
   local a b
   rm -f "$WORK/drain"
   a=$(gate drain) && b=$(later --after "$a" echo:echo b) && wsctl drain --no-wait >/dev/null && expect_exit 75 later echo:echo x 2>/dev/null || return 1
-  open_gate drain && wsctl drain >/dev/null && is succeeded "$b" && wsctl resume
+  open_gate drain && wsctl drain >/dev/null && job_is succeeded "$b" && wsctl resume
 }
 
 # --- durable ones ---
@@ -221,24 +217,23 @@ survive() { # SIGNAL: held jobs are held after a restart, by those that have not
   rm -f "$WORK/survive" "$WORK/ledger"
   f=$(later --durable echo:echo x) && wsctl await "$f" >/dev/null && a=$(gate survive --durable) &&
     b=$(later --durable --after "$a,$f" ledger:again "$WORK/ledger" b) && c=$(later --durable --after "$b" ledger:again "$WORK/ledger" c) &&
-    d=$(later --durable --after-any "$a" --tag kept ledger:again "$WORK/ledger" d) && wait_until is running "$a" || return 1
+    d=$(later --durable --after-any "$a" --tag kept ledger:again "$WORK/ledger" d) && wait_until job_is running "$a" || return 1
   if [ "$1" = TERM ]; then # and one that is not, which cannot wait for another wsd
     background wsctl submit --after "$b" echo:echo e 2>"$WORK/err"
     e=$BACKGROUND_PID
-    wait_until sh -c '[ "$(wsctl --json list | grep -c "\"state\":\"held\"")" = 4 ]' || return 1
+    wait_until jobs_are held 4 || return 1
     kill -TERM "$WSD_PID"
     local status=0
     wait_for_exit "$e" || status=$?
     cat "$WORK/err"
     [ "$status" = 125 ] && grep -q "wsd is ending, and job $b" "$WORK/err" || return 1
-    ! gone "$WSD_PID" && is running "$a" || return 1 # it drains: the one that runs is waited for
-    kill -KILL "$WSD_PID"
-    wait "$WSD_PID" 2>/dev/null
+    ! gone "$WSD_PID" && job_is running "$a" || return 1 # it drains: the one that runs is waited for
+    kill_wsd
     serve || return 1
   else
     restart "$1" || return 1
   fi
-  is held "$b" && has "$b" '"waits_for":1' && is held "$c" && is held "$d" && has "$d" '"tags":\["kept"\]' && wait_until is running "$a" || return 1
+  job_is held "$b" && job_has "$b" '"waits_for":1' && job_is held "$c" && job_is held "$d" && job_has "$d" '"tags":\["kept"\]' && wait_until job_is running "$a" || return 1
   open_gate survive
   expect_output c wsctl await "$c" && expect_output d wsctl await "$d" && [ "$(sort "$WORK/ledger" | tr '\n' ' ')" = "b c d " ]
 }
@@ -246,13 +241,13 @@ bad_end_at_restart() { # what was interrupted by the death of wsd takes along th
   local a b c
   rm -f "$WORK/bad"
   a=$(later --durable ledger:gate-once "$WORK/bad") && b=$(later --durable --after "$a" echo:echo b) &&
-    c=$(later --durable --after-any "$a" echo:echo c) && wait_until is running "$a" && restart KILL || return 1
+    c=$(later --durable --after-any "$a" echo:echo c) && wait_until job_is running "$a" && restart KILL || return 1
   not_run "$b" "$a" "was interrupted" && expect_output c wsctl await "$c"
 }
 on_disk() { # a cancelled one is cancelled after a restart, too
   local a b
   a=$(later --durable echo:status 4) && b=$(later --durable --after "$a" echo:echo b) && not_run "$b" "$a" failed && restart KILL &&
-    is cancelled "$b" && has "$b" "which failed"
+    job_is cancelled "$b" && job_has "$b" "which failed"
 }
 dead_and_again() { # a dead one took those behind it along; queued again, it takes others with it
   local a b
@@ -264,10 +259,10 @@ end_is_met_once() { # who has met the end of a dead one does not wait for its ne
   local a b c
   rm -f "$WORK/met"
   a=$(later --durable --retries 1 --retry-delay 5ms ledger:fails "$WORK/met") &&
-    b=$(later --durable --after-any "$a" --delay 1h echo:echo b) && is held "$b" && open_gate met && wait_until is_dead "$a" || return 1
+    b=$(later --durable --after-any "$a" --delay 1h echo:echo b) && job_is held "$b" && open_gate met && wait_until is_dead "$a" || return 1
   rm "$WORK/met"
-  wsctl dead requeue "$a" && c=$(later --durable --after-any "$a" --delay 1h echo:echo c) && is delayed "$b" && is held "$c" && restart KILL || return 1
-  is delayed "$b" && is held "$c" && open_gate met && wait_until is delayed "$c" && is delayed "$b"
+  wsctl dead requeue "$a" && c=$(later --durable --after-any "$a" --delay 1h echo:echo c) && job_is delayed "$b" && job_is held "$c" && restart KILL || return 1
+  job_is delayed "$b" && job_is held "$c" && open_gate met && wait_until job_is delayed "$c" && job_is delayed "$b"
 }
 is_dead() { # ID
   wsctl --json dead list | grep -q "\"id\":\"$1\""
@@ -286,7 +281,7 @@ check "the client of one that is held goes" its_client_goes
 check "after a batch, with thousands of jobs, too" after_batch
 check "with input of every kind" with_input
 check "with a key" with_key
-check "what cannot be is refused, with words" refused
+check "what cannot be is refused, with words" refusals
 check "at most $MAX, below, at and above" the_limit
 check "each costs units of a turn" in_units
 check "charged, and given back" charged
@@ -301,7 +296,7 @@ check "dead, and queued again" dead_and_again
 check "an end is met once" end_is_met_once
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   others() {

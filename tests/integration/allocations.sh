@@ -9,7 +9,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-SHIM=$BUILD/tests/support/faults.so
+SHIM=$BUILD/tests/support/shims/faults.so
 STRIDE=${WSD_STRIDE:-29}
 [ -z "${WSD_THOROUGH:-}" ] || STRIDE=1
 if [ -n "${WSD_SANITIZE:-}" ]; then
@@ -28,7 +28,6 @@ number() { # 8 bytes
 arm() { # N SPAN
   { printf '1\0\0\0\0\0\0\0' && number 0 && number 0 && number "$1" && number "$2"; } | dd of="$WORK/faults" conv=notrunc bs=40 status=none
 }
-disarm() { printf 0 | dd of="$WORK/faults" conv=notrunc status=none; }
 seen() { od -An -t u8 -j 16 -N 8 "$WORK/faults" | tr -d ' '; }
 
 verb() { # OUTPUT COMMAND...: this output with 0, or words and another status
@@ -55,7 +54,10 @@ detach() { # OUTPUT ARG...: its id is kept
   local id wanted=$1
   shift
   id=$(timeout $((20 * TIME_SCALE)) "$WSCTL" submit --detach "$@" 2>"$WORK/err") && accepted+=("$id $wanted")
-  [ -n "$id" ] || [ -s "$WORK/err" ] || { echo "--detach $*: neither an id nor words"; return 1; }
+  [ -n "$id" ] || [ -s "$WORK/err" ] || {
+    echo "--detach $*: neither an id nor words"
+    return 1
+  }
 }
 verbs() {
   accepted=()
@@ -66,9 +68,12 @@ verbs() {
     verb '*' schedule add "s$n.$span" --on yearly fib 7 && verb '*' schedule remove "s$n.$span" && verb "$GRAPH" run "$WORK/graph.json" &&
     verb hello submit exec echo hello && verb '*' cancel --all --state queued
 }
-refused() {
+nobody_else_is_served() {
   [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null || ! as $BOB timeout 20 "$CTL" submit fib 20 >/dev/null 2>&1 ||
-    { echo "somebody without a right has had a job run"; return 1; }
+    {
+      echo "somebody without a right has had a job run"
+      return 1
+    }
 }
 kept() { # what was accepted is there, and ends as it should; or says why not
   local one id got status
@@ -87,11 +92,15 @@ each() { # SPAN STRIDE
   for ((n = 1; n <= most; n += step)); do
     was=$bad
     arm "$n" "$span"
-    verbs && refused || bad=$((bad + 1))
+    verbs && nobody_else_is_served || bad=$((bad + 1))
     [ "$(seen)" -le "$most" ] || most=$(seen)
-    disarm
+    set_faults 0
     kept || bad=$((bad + 1))
-    gone "$WSD_PID" && { echo "wsd has ended with N=$n"; show "$WSD_LOG"; return 1; }
+    gone "$WSD_PID" && {
+      echo "wsd has ended with N=$n"
+      show "$WSD_LOG"
+      return 1
+    }
     [ "$bad" -lt 5 ] || break
     [ "$bad" = "$was" ] || echo "(N=$n, and $((span - 1)) behind it)"
     tried=$((tried + 1))

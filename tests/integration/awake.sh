@@ -12,18 +12,12 @@ not_asked() { ! asked; }
 has_request() { # PID: it holds the device
   find /proc/"$1"/fd -lname $DEVICE | grep -q .
 }
-told() { # once
+told_once() { # once
   [ "$(grep -c 'idle CPUs are kept awake' "$WSD_LOG")" = 1 ]
 }
 has_none() { ! has_request "$1"; }
 
-bad() {
-  printf '[pool]\nkeep-awake = perhaps\n' >"$WORK/bad.conf"
-  expect_exit 64 wsd --config "$WORK/bad.conf" --check-config >"$WORK/says" 2>&1
-  cat "$WORK/says"
-  grep -q "bad.conf:2: .*auto, yes or no" "$WORK/says"
-}
-check "a bad keep-awake: file and line" bad
+check "a bad keep-awake: file and line" bad_config '[pool]\nkeep-awake = perhaps\n' '2: .*auto, yes or no'
 check "--print-config has it" sh -c 'printf "[pool]\nkeep-awake = no\n" >"$WSD_CONFIG" && wsd --config "$WSD_CONFIG" --print-config | grep -q "^keep-awake = no"'
 
 if [ ! -w $DEVICE ]; then
@@ -39,7 +33,7 @@ else
   background wsctl bench --seconds 60 >"$WORK/bench"
   bench=$BACKGROUND_PID
   check "jobs that follow each other closely: it is asked" wait_until asked
-  check "which is told" wait_until told # the kernel hears of it first
+  check "which is told" wait_until told_once # the kernel hears of it first
   kill "$bench"
   wait "$bench" 2>/dev/null
   check "no jobs: it is asked no more" wait_until not_asked
@@ -49,7 +43,7 @@ else
   kill -KILL "$WSD_PID"
   check "wsd is killed: what it asked for goes with it" wait_until not_asked
   wait "$WSD_PID" "$bench" 2>/dev/null # it ends with its wsd
-  check "which was told once" told
+  check "which was told once" told_once
   WSD_PID=''
 
   printf '[pool]\nkeep-awake = no\n' >"$WSD_CONFIG"

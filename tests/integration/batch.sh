@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 one() { # CASE WORDS
-    check "$2" "$BUILD/tests/support/array" "$1"
+  check "$2" "$BUILD/tests/support/clients/array" "$1"
 }
 
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -36,38 +36,38 @@ start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 one rate_in_the_middle "the rate in the middle of a frame, and when to try again"
 stop_wsd
 
-MAPPED=$BUILD/tests/support/mapped
+MAPPED=$BUILD/tests/support/clients/mapped
 
 # A hundred thousand items beside executors that are killed: as often as it goes.
 beside_killed_executors() {
-    local pid n=0
-    "$MAPPED" $((${WSD_THOROUGH:+10}100000)) echo &
-    pid=$!
-    while kill -0 "$pid" 2>/dev/null; do
-        wait_until moved_on 100 "$pid"
-        kill_executor && n=$((n + 1))
-        read -rt 0.15 <> <(:)
-    done
-    wait "$pid" && [ "$n" -ge 1 ]
+  local pid n=0
+  "$MAPPED" $((${WSD_THOROUGH:+10}100000)) echo &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null; do
+    wait_until moved_on 100 "$pid"
+    kill_executor && n=$((n + 1))
+    read -rt 0.15 <> <(:)
+  done
+  wait "$pid" && [ "$n" -ge 1 ]
 }
 
 # Others' answers are not held back as long as somebody's go on.
 beside_millions() {
-    local pid n=0
-    "$MAPPED" 3000000 echo &
-    pid=$!
-    while kill -0 "$pid" 2>/dev/null && "$MAPPED" 200 echo; do
-        n=$((n + 1))
-    done
-    echo "$n times 200 beside three million"
-    wait "$pid" && [ "$n" -ge 5 ]
+  local pid n=0
+  "$MAPPED" 3000000 echo &
+  pid=$!
+  while kill -0 "$pid" 2>/dev/null && "$MAPPED" 200 echo; do
+    n=$((n + 1))
+  done
+  echo "$n times 200 beside three million"
+  wait "$pid" && [ "$n" -ge 5 ]
 }
 
 statuses() {
-    local words
-    words=$("$MAPPED" statuses 0 9 0 7 0)
-    [ $? = 9 ] && [ "$(grep -v "^item" <<<"$words" | sort -n)" = $'0 succeeded\n1 failed\n2 succeeded\n3 failed\n4 succeeded' ] &&
-        grep -q 'item 1: ' <<<"$words"
+  local words
+  words=$("$MAPPED" statuses 0 9 0 7 0)
+  [ $? = 9 ] && [ "$(grep -v "^item" <<<"$words" | sort -n)" = $'0 succeeded\n1 failed\n2 succeeded\n3 failed\n4 succeeded' ] &&
+    grep -q 'item 1: ' <<<"$words"
 }
 
 : >"$WSD_CONFIG"
@@ -86,60 +86,50 @@ check "what cannot be called is said for each" expect_exit 66 "$MAPPED" 10 no-su
 check "no item at all" "$MAPPED" 0 echo
 check "wsd_map() of durable jobs, each by itself" "$MAPPED" 200 echo durable
 
-# wsctl
-same() { # WANTED GOT
-    [ "$1" = "$2" ] || { diff <(echo "$1") <(echo "$2") | head -n 5 && false; }
-}
 in_order() {
-    same "$(seq 3000)" "$(seq 3000 | wsctl map echo)" && same 3000 "$(seq 3000 | wsctl --json map -u echo | grep -c '"batch":"[0-9a-f]\{32\}"')"
+  same "$(seq 3000)" "$(seq 3000 | wsctl map echo)" && same 3000 "$(seq 3000 | wsctl --json map -u echo | grep -c '"batch":"[0-9a-f]\{32\}"')"
 }
 stops() {
-    exits 7 wsctl --quiet map echo:status ::: 0 0 7 0 2>"$WORK/err" && same "wsctl: 7: failed with status 7" "$(cat "$WORK/err")" && exits 9 wsctl map -k echo:status ::: 0 9 0 7 0 2>"$WORK/err" && grep -q "wsctl: 7: " "$WORK/err"
+  expect_exit 7 wsctl --quiet map echo:status ::: 0 0 7 0 2>"$WORK/err" && same "wsctl: 7: failed with status 7" "$(cat "$WORK/err")" && expect_exit 9 wsctl map -k echo:status ::: 0 9 0 7 0 2>"$WORK/err" && grep -q "wsctl: 7: " "$WORK/err"
 }
 batch_is() { # KEY VALUE
-    wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
+  wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
 }
 by_its_id() {
-    ID=$(seq 300 311 | wsctl map --detach sleep:sleep) && [ ${#ID} = 32 ] || return 1
-    batch_is total 12 && batch_is closed true && wsctl status "$ID" | grep -q '^jobs      12$' &&
-        same 12 "$(wsctl --json list --batch "$ID" | wc -l)" || return 1
-    wsctl await "$ID" && batch_is "done" 12 && batch_is failed 0 && batch_is ended true &&
-        wsctl --json await "$ID" | grep -q '"total":12' || return 1
-    ID=$(wsctl map --detach -k echo:status ::: 0 0 5 3) && exits 5 wsctl await "$ID" 2>"$WORK/err" &&
-        grep -q "2 of 4 jobs did not succeed" "$WORK/err"
+  ID=$(seq 300 311 | wsctl map --detach sleep:sleep) && [ ${#ID} = 32 ] || return 1
+  batch_is total 12 && batch_is closed true && wsctl status "$ID" | grep -q '^jobs      12$' &&
+    same 12 "$(wsctl --json list --batch "$ID" | wc -l)" || return 1
+  wsctl await "$ID" && batch_is "done" 12 && batch_is failed 0 && batch_is ended true &&
+    wsctl --json await "$ID" | grep -q '"total":12' || return 1
+  ID=$(wsctl map --detach -k echo:status ::: 0 0 5 3) && expect_exit 5 wsctl await "$ID" 2>"$WORK/err" &&
+    grep -q "2 of 4 jobs did not succeed" "$WORK/err"
 }
 cancelled_by_its_id() {
-    ID=$(seq 600001 600500 | wsctl map --detach sleep:sleep) || return 1
-    background wsctl await "$ID"
-    wait_until batch_is running 2 && wsctl cancel "$ID" || return 1
-    wait "$BACKGROUND_PID"
-    [ $? = 130 ] && batch_is "done" 500 && batch_is failed 500 && batch_is stopped true &&
-        ID=$(seq 600001 600050 | wsctl map --detach sleep:sleep) &&
-        same "cancelled 50 jobs" "$(wsctl cancel --batch "$ID")" && exits 130 wsctl await "$ID"
+  ID=$(seq 600001 600500 | wsctl map --detach sleep:sleep) || return 1
+  background wsctl await "$ID"
+  wait_until batch_is running 2 && wsctl cancel "$ID" || return 1
+  wait "$BACKGROUND_PID"
+  [ $? = 130 ] && batch_is "done" 500 && batch_is failed 500 && batch_is stopped true &&
+    ID=$(seq 600001 600050 | wsctl map --detach sleep:sleep) &&
+    same "cancelled 50 jobs" "$(wsctl cancel --batch "$ID")" && expect_exit 130 wsctl await "$ID"
 }
 cancelled_while_mapped() {
-    background wsctl map sleep:sleep ::: {600001..600020} 2>"$WORK/err"
-    wait_until sh -c "wsctl --json list --state running | grep -q batch" || return 1
-    ID=$(wsctl --json list --state running | sed -n 's/.*"batch":"\([0-9a-f]*\)".*/\1/p' | head -n 1)
-    wsctl cancel "$ID" || return 1
-    wait "$BACKGROUND_PID"
-    [ $? = 130 ] && [ "$(wc -l <"$WORK/err")" -le 3 ] # of those that ran, and of the first that did not
+  background wsctl map sleep:sleep ::: {600001..600020} 2>"$WORK/err"
+  wait_until sh -c "wsctl --json list --state running | grep -q batch" || return 1
+  ID=$(wsctl --json list --state running | sed -n 's/.*"batch":"\([0-9a-f]*\)".*/\1/p' | head -n 1)
+  wsctl cancel "$ID" || return 1
+  wait "$BACKGROUND_PID"
+  [ $? = 130 ] && [ "$(wc -l <"$WORK/err")" -le 3 ] # of those that ran, and of the first that did not
 }
 no_such_one() {
-    local id=0123456789abcdef0123456789abcdef
-    for verb in status cancel await; do
-        exits 66 wsctl $verb $id 2>"$WORK/err" || return 1
-    done
-    [ -z "$(wsctl --json list --batch $id)" ] && exits 64 wsctl list --batch x && exits 64 wsctl map --durable --detach echo ::: 1
+  local id=0123456789abcdef0123456789abcdef
+  for verb in status cancel await; do
+    expect_exit 66 wsctl $verb $id 2>"$WORK/err" || return 1
+  done
+  [ -z "$(wsctl --json list --batch $id)" ] && expect_exit 64 wsctl list --batch x && expect_exit 64 wsctl map --durable --detach echo ::: 1
 }
 mapped_right() { # N COMMAND...
-    same "$(seq "$1")" "$(seq "$1" | "${@:2}")"
-}
-exits() { # CODE COMMAND...
-    local want=$1
-    shift
-    "$@"
-    [ $? = "$want" ]
+  same "$(seq "$1")" "$(seq "$1" | "${@:2}")"
 }
 check "wsctl map: in order, and each item says its batch" in_order
 check "a failure stops the rest, --keep-going does not" stops

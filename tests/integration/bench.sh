@@ -12,7 +12,7 @@ counts() {
   local before after
   before=$(counter jobs_succeeded) && wsctl --json bench -n 203 -c 3 -f 4 >"$WORK/out" && after=$(counter jobs_succeeded) || return 1
   cat "$WORK/out"
-  [ $((after - before)) = 206 ] && python3 - "$WORK/out" <<'END' # one more for each connection, before the clock starts
+  [ $((after - before)) = 206 ] && python3 - "$WORK/out" <<'END'
 import json, sys
 (b,) = [json.loads(line) for line in open(sys.argv[1])]
 assert (b['function'], b['connections'], b['in_flight'], b['size'], b['jobs']) == ('fib:nothing', 3, 4, 0, 203)

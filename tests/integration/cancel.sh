@@ -8,11 +8,6 @@
 
 N=$((5000 / TIME_SCALE))
 
-same() { # WANTED GOT
-  [ "$1" = "$2" ] && return 0
-  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
-  return 1
-}
 queued() { # N
   [ "$(wsctl --json list --state queued,held | wc -l)" = "$1" ]
 }
@@ -21,7 +16,7 @@ batch_of() { # N OPTION...: detached
   shift
   seq "$n" | sed 's/.*/1/' | wsctl map --detach "$@" fib >/dev/null
 }
-told() { # N: by --dry-run, and by the order
+cancels_all() { # N: by --dry-run, and by the order
   same "would cancel $1 jobs" "$(wsctl cancel --all --dry-run | tail -n 1)" && same "cancelled $1 jobs" "$(wsctl cancel --all)" &&
     same 'cancelled 0 jobs' "$(wsctl cancel --all)" && queued 0
 }
@@ -30,12 +25,12 @@ start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 wsctl pause fib
 
 one_batch() {
-  batch_of "$N" && queued "$N" && told "$N"
+  batch_of "$N" && queued "$N" && cancels_all "$N"
 }
 check "of a batch that ends with the first of its jobs" one_batch
 
 several() {
-  batch_of 700 && batch_of 900 --keep-going && batch_of 1500 && queued 3100 && told 3100
+  batch_of 700 && batch_of 900 --keep-going && batch_of 1500 && queued 3100 && cancels_all 3100
 }
 check "of several batches" several
 
@@ -43,7 +38,7 @@ attached() { # its client cancels, too
   seq "$N" | sed 's/.*/1/' | wsctl map -j "$N" fib >/dev/null 2>&1 &
   local pid=$!
   note_started "$pid"
-  wait_until queued "$N" && told "$N" && expect_exit 130 wait "$pid"
+  wait_until queued "$N" && cancels_all "$N" && expect_exit 130 wait "$pid"
 }
 check "of a batch with its client" attached
 
@@ -54,14 +49,14 @@ chain() {
     id=$(wsctl submit --detach --durable --after "$id" fib 1) || return 1
     wsctl submit --detach --after "$id" fib 1 >/dev/null || return 1
   done
-  queued 61 && told 61
+  queued 61 && cancels_all 61
 }
 check "of jobs that wait for each other" chain
 
 limited() {
   batch_of 2000 --keep-going && same 2000 "$(wsctl --json list --state queued | wc -l)" &&
     wsctl --json list --state queued -n 700 >"$WORK/newest" && wsctl --json list --state queued | tail -n 700 | cut -d, -f1 >"$WORK/tail" &&
-    same "$(cat "$WORK/tail")" "$(cut -d, -f1 "$WORK/newest")" && told 2000
+    same "$(cat "$WORK/tail")" "$(cut -d, -f1 "$WORK/newest")" && cancels_all 2000
 }
 check "the newest are those that came last, within a batch too" limited
 
@@ -70,7 +65,7 @@ in_order() { # what a batch is given runs in this order, and is listed in it
 import json, sys
 ids = [json.loads(line)["id"] for line in sys.stdin]
 keys = [(int(i[:16], 16) >> 6, int.from_bytes(bytes.fromhex(i[16:]), "little")) for i in ids]
-assert len(ids) == 1000 and keys == sorted(keys)' && told 1000
+assert len(ids) == 1000 and keys == sorted(keys)' && cancels_all 1000
 }
 check "list goes by age within a batch" in_order
 
@@ -84,7 +79,7 @@ check "an order does not count what another has cancelled" twice
 
 wsctl resume fib
 by_the_answer() { # WORDS WANTED ID: what there is to cancel is found by what wsd answers, whatever its words are
-  background "$SRC/tests/support/relay.py" words "$WORK/relay" "$WSD_SOCKET" "$1" "${1//[a-z]/x}"
+  background "$SRC/tests/support/shims/relay.py" words "$WORK/relay" "$WSD_SOCKET" "$1" "${1//[a-z]/x}"
   wait_until test -S "$WORK/relay" || return 1
   local status=0
   wsctl --socket "$WORK/relay" cancel "$3" >"$WORK/out" 2>&1 || status=$?
@@ -133,7 +128,7 @@ start_wsd --workers 1 || exit 1
 chmod 755 "$(dirname "$WSD_SOCKET")"
 chmod 666 "$WSD_SOCKET"
 audited() {
-  wsctl pause fib && seq 3000 | as "$ALICE" "$CTL" map --detach fib >/dev/null && queued 3000 && told 3000 &&
+  wsctl pause fib && seq 3000 | as "$ALICE" "$CTL" map --detach fib >/dev/null && queued 3000 && cancels_all 3000 &&
     grep -q ' 3000 jobs of other users: cancelled by user 0' "$WSD_LOG"
 }
 check "the log of an administrator's cancel has the number" audited

@@ -10,22 +10,28 @@
 
 FILE=$WORK/bad.conf
 
-says() { # CODE WORDS: --check-config of $FILE
-  expect_exit "$1" timeout 20 wsd --config "$FILE" --check-config >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+file_says() { # CODE WORDS: --check-config of $FILE
+  expect_exit "$1" timeout 20 wsd --config "$FILE" --check-config >"$WORK/out" 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   [ ! -s "$WORK/out" ] && grep -qF -- "$2" "$WORK/err" && [ "$(grep -c '' "$WORK/err")" = 1 ]
 }
 wrong() { # TEXT WORDS: behind FILE:
   printf '%b' "$1" >"$FILE"
-  says 64 "wsd: $FILE:$2"
+  file_says 64 "wsd: $FILE:$2"
 }
 warned() { # TEXT WORDS
   printf '%b' "$1" >"$FILE"
-  says 0 "wsd: warning: $FILE:$2"
+  file_says 0 "wsd: warning: $FILE:$2"
 }
 quiet() { # TEXT
   printf '%b' "$1" >"$FILE"
-  wsd --config "$FILE" --check-config >"$WORK/out" 2>&1 && [ ! -s "$WORK/out" ] || { cat "$WORK/out"; return 1; }
+  wsd --config "$FILE" --check-config >"$WORK/out" 2>&1 && [ ! -s "$WORK/out" ] || {
+    cat "$WORK/out"
+    return 1
+  }
 }
 long=/$(printf 'x%.0s' $(seq 107))
 
@@ -59,10 +65,10 @@ several() { # all of them, not the first
 check "each fault is said" several
 
 fifo() {
-  mkfifo "$WORK/fifo.conf" && FILE=$WORK/fifo.conf says 64 "wsd: $WORK/fifo.conf: it is no regular file" || return 1
+  mkfifo "$WORK/fifo.conf" && FILE=$WORK/fifo.conf file_says 64 "wsd: $WORK/fifo.conf: it is no regular file" || return 1
   for key in certificate key ca crl user-map; do
     printf '[tls]\nlisten = :0\ncertificate = /x\nkey = /x\nca = /x\nuser-map = /x\n%s = %s\n' "$key" "$WORK/fifo.conf" >"$FILE"
-    says 64 "wsd: [tls] $key: $WORK/fifo.conf: it is no regular file" || return 1
+    file_says 64 "wsd: [tls] $key: $WORK/fifo.conf: it is no regular file" || return 1
   done
 }
 check "a FIFO is refused, not waited for" fifo
@@ -75,7 +81,10 @@ as_the_service() {
   chmod 644 "$WORK/passwd"
   conf_dir=$conf_dir unshare -m bash -c 'mount --bind "$WORK/passwd" /etc/passwd && mount -t tmpfs -o mode=755 none "${conf_dir%/*}" &&
     mkdir "$conf_dir" && printf "[sandbox]\nwritable = %s/closed/in\n" "$WORK" >"$conf_dir/wsd.conf" && "$WSD" --check-config &&
-    exec "$WSD" --config "$conf_dir/wsd.conf" --check-config' 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+    exec "$WSD" --config "$conf_dir/wsd.conf" --check-config' 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -q "^wsd: warning: $conf_dir/wsd.conf:2: .sandbox. writable: .*closed/in: Permission denied" "$WORK/err" &&
     [ "$(grep -c '' "$WORK/err")" = 1 ] # a file that is named is looked at as root
@@ -88,13 +97,11 @@ fi
 
 # --- a reload -----------------------------------------------------------------------------------------------------------
 
-n_read=0
-reload() { # TEXT: it is in force
+reload_with() { # TEXT: it is in force
   printf '%b' "$1" >"$WSD_CONFIG"
-  n_read=$((n_read + 1))
-  kill -HUP "$WSD_PID" && wait_until eval '[ "$(grep -c "the configuration was read again" "$WSD_LOG")" = '$n_read' ]'
+  reload_config
 }
-refused() { # TEXT WORDS
+reload_refused() { # TEXT WORDS
   printf '%b' "$1" >"$WSD_CONFIG"
   kill -HUP "$WSD_PID" && wait_until grep -qF -- "$2" "$WSD_LOG" && wait_until grep -q 'the configuration stays as it was' "$WSD_LOG"
 }
@@ -114,10 +121,10 @@ fi
 stop_wsd
 : >"$WSD_CONFIG"
 start_wsd --plugin-dir "$TEST_PLUGINS" || exit 1
-check "a reload refuses what each job would fail with" refused '[sandbox]\nwritable = /no/such\n' \
+check "a reload refuses what each job would fail with" reload_refused '[sandbox]\nwritable = /no/such\n' \
   "$WSD_CONFIG:2: [sandbox] writable: /no/such: No such file or directory"
 warns() {
-  reload '[plugin fib.so]\nmax-run = 1s\n' && grep -qF "$WSD_CONFIG:2: [plugin fib.so]: names of plugins" "$WSD_LOG"
+  reload_with '[plugin fib.so]\nmax-run = 1s\n' && grep -qF "$WSD_CONFIG:2: [plugin fib.so]: names of plugins" "$WSD_LOG"
 }
 check "and warns of what has no effect" warns
 
@@ -149,23 +156,29 @@ executor-tasks = 999
 [domain d]
 users = 4242
 END
-  reload "$(cat "$WORK/start.conf")\n" || return 1
+  reload_with "$(cat "$WORK/start.conf")\n" || return 1
   local section='' line key
   while read -r line; do
     case $line in
-    '[domain d]') key='[domain NAME]' ;;
-    '['*) section=$line && continue ;;
-    users*) continue ;;
-    *) key="$section ${line%% *}" ;;
+      '[domain d]') key='[domain NAME]' ;;
+      '['*) section=$line && continue ;;
+      users*) continue ;;
+      *) key="$section ${line%% *}" ;;
     esac
-    grep -qF "$key changes with the next start" "$WSD_LOG" || { echo "$key: not said"; return 1; }
+    grep -qF "$key changes with the next start" "$WSD_LOG" || {
+      echo "$key: not said"
+      return 1
+    }
   done <"$WORK/start.conf"
-  [ "$(grep -c 'changes with the next start' "$WSD_LOG")" = 16 ] || { grep 'next start' "$WSD_LOG"; return 1; }
+  [ "$(grep -c 'changes with the next start' "$WSD_LOG")" = 16 ] || {
+    grep 'next start' "$WSD_LOG"
+    return 1
+  }
 }
 check "a reload names each key that needs a start" at_start
 again() { # they differ from what is in force, still; and back
-  reload '[executor]\ncgroups = no\n[limits]\nmax-jobs = 77\n[daemon]\ndrain-timeout = 7s\n' &&
-    [ "$(grep -c 'cgroups changes with the next start' "$WSD_LOG")" = 2 ] && reload '' && [ "$(grep -c 'cgroups changes' "$WSD_LOG")" = 2 ] &&
+  reload_with '[executor]\ncgroups = no\n[limits]\nmax-jobs = 77\n[daemon]\ndrain-timeout = 7s\n' &&
+    [ "$(grep -c 'cgroups changes with the next start' "$WSD_LOG")" = 2 ] && reload_with '' && [ "$(grep -c 'cgroups changes' "$WSD_LOG")" = 2 ] &&
     ! grep -q 'max-jobs changes\|drain-timeout changes' "$WSD_LOG"
 }
 check "as long as it differs from what is in force, and no other" again
@@ -174,10 +187,9 @@ stop_wsd
 follow() {
   local all
   all=$(taskset -p $$ | sed 's/.*: //')
-  n_read=0
-  reload '' && grep -q 'each executor has' "$WSD_LOG" && return 1
-  taskset -p "$all" "$WSD_PID" >/dev/null && reload '' && grep -q "each executor has $(nproc) workers from now on" "$WSD_LOG" || return 1
-  reload '' && [ "$(grep -c 'each executor has' "$WSD_LOG")" = 1 ] # once
+  reload_with '' && grep -q 'each executor has' "$WSD_LOG" && return 1
+  taskset -p "$all" "$WSD_PID" >/dev/null && reload_with '' && grep -q "each executor has $(nproc) workers from now on" "$WSD_LOG" || return 1
+  reload_with '' && [ "$(grep -c 'each executor has' "$WSD_LOG")" = 1 ] # once
 }
 if [ "$(nproc)" -gt 1 ] && command -v taskset >/dev/null; then
   : >"$WSD_CONFIG"

@@ -2,11 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # clients.sh: what each user may have, below, at and above each limit; and crowds of clients that stand still, drip, flood
-# or vanish (support/crowd.c): wsd stays small, and the jobs of others go on.
+# or vanish (support/clients/crowd.c): wsd stays small, and the jobs of others go on.
 . "$(dirname "$0")/../support/lib.sh"
 
-CROWD=$BUILD/tests/support/crowd
-LOAD=$BUILD/tests/support/load
+# The command fails with 75 and one line that names the key.
+refused_by() { # KEY COMMAND...
+  refused 75 "\($1 in wsd.conf\)" "${@:2}"
+}
+
+CROWD=$BUILD/tests/support/clients/crowd
+LOAD=$BUILD/tests/support/clients/load
 NOW=()
 
 one() { # CASE WORDS
@@ -15,22 +20,16 @@ one() { # CASE WORDS
 
 # --- quotas ----------------------------------------------------------------------------------------------------------
 
-# The command fails with 75 and one line that names the key.
-refused() { # KEY COMMAND...
-  local key=$1 status=0
-  shift
-  "$@" >"$WORK/said" 2>&1 </dev/null || status=$?
-  cat "$WORK/said"
-  [ "$status" = 75 ] && [ "$(wc -l <"$WORK/said")" = 1 ] && grep -q -- "($key in wsd.conf)" "$WORK/said"
-}
-
 # N connections are held open until let_go.
 hold() { # N [COMMAND...]
   local n=$1
   shift
   background "$@" "$LOAD" -c "$n" >"$WORK/held" 2>"$WORK/held.err"
   HOLDER=$BACKGROUND_PID
-  wait_until grep -q held "$WORK/held" || { cat "$WORK/held.err"; return 1; }
+  wait_until grep -q held "$WORK/held" || {
+    cat "$WORK/held.err"
+    return 1
+  }
 }
 let_go() {
   kill -KILL "$HOLDER"
@@ -46,7 +45,7 @@ connections() { # KEY
   wsctl ping && let_go && wait_until counter_is connections 1 || return 1 # at
   hold 10 || return 1
   for _ in 1 2 3 4 5 6 7 8 9 10; do # above; who is refused is counted nowhere
-    refused "$1" wsctl ping || return 1
+    refused_by "$1" wsctl ping || return 1
   done
   let_go && wait_until wsctl ping && wait_until counter_is connections 1
 }
@@ -74,8 +73,8 @@ requests() {
     background wsctl run "$WORK/more"
     wait_until counter_is jobs_open $((4 + n)) || return 1
     case $n in
-    6) refused max-requests-per-user wsctl --json list || return 1 ;;
-    *) wsctl list >"$WORK/output" || return 1 ;; # below, at
+      6) refused_by max-requests-per-user wsctl --json list || return 1 ;;
+      *) wsctl list >"$WORK/output" || return 1 ;; # below, at
     esac
     kill "$HOLDER" "$BACKGROUND_PID"
     wait "$HOLDER" "$BACKGROUND_PID"
@@ -93,9 +92,9 @@ no_sleepers() {
   rm -f "$WORK/ids"
 }
 
-jobs() { # KEY: it is 3
+jobs() {                                    # KEY: it is 3
   sleeper && sleeper && sleeper || return 1 # below, at
-  refused "$1" wsctl submit fib 20 || return 1
+  refused_by "$1" wsctl submit fib 20 || return 1
   wsctl cancel "$(head -n 1 "$WORK/ids")" && wait_until expect_output 6765 wsctl submit fib 20 && no_sleepers
 }
 
@@ -107,10 +106,10 @@ bytes_queued() { # KEY
     sleeper --input "$WORK/input" && counter_is bytes_charged $((n + 7)) && no_sleepers || return 1
   done
   head -c 39994 /dev/zero >"$WORK/input"
-  refused "$1" wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
+  refused_by "$1" wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
   head -c 30000 /dev/zero >"$WORK/input" # two that are too much together
   sleeper --input "$WORK/input" || return 1
-  refused "$1" wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
+  refused_by "$1" wsctl submit --detach --input "$WORK/input" sleep:sleep 600000 || return 1
   no_sleepers
 }
 
@@ -202,8 +201,7 @@ limits() { # TEXT: of [limits], for a wsd that is started
 limits 'max-connections-per-user = 10\n' || exit 1
 check "connections of a user: below, at and above the limit" connections max-connections-per-user
 printf '[limits]\nmax-connections = 10\n' >"$WSD_CONFIG"
-kill -HUP "$WSD_PID"
-check "SIGHUP: another limit" wait_until grep -q 'configuration was read again' "$WSD_LOG"
+check "SIGHUP: another limit" reload_config
 check "connections of all: below, at and above the limit" connections max-connections
 stop_wsd
 limits 'max-requests-per-user = 10\n' || exit 1
@@ -219,8 +217,7 @@ limits 'max-bytes-per-user = 40000\n' || exit 1
 check "bytes queued by a user: below, at and above the limit" bytes_queued max-bytes-per-user
 check "bytes piped by a user" bytes_piped max-bytes-per-user
 printf '[limits]\nmax-bytes = 40000\n' >"$WSD_CONFIG"
-kill -HUP "$WSD_PID"
-wait_until grep -q 'configuration was read again' "$WSD_LOG" || exit 1
+reload_config || exit 1
 check "bytes queued by all: below, at and above the limit" bytes_queued max-bytes
 check "bytes piped by all" bytes_piped max-bytes
 check "--wait-for-room waits for bytes" bytes_waited_for
@@ -248,7 +245,7 @@ two_users() {
   chmod -R a+rX "$WORK/inst"
   NOW=(setpriv --clear-groups --inh-caps=-all --reuid=1001 --regid=1001 -- env "LD_LIBRARY_PATH=$WORK/inst")
   LOAD=$WORK/inst/load hold 10 "${NOW[@]}" || return 1
-  refused max-connections-per-user "${NOW[@]}" "$WORK/inst/wsctl" ping || return 1
+  refused_by max-connections-per-user "${NOW[@]}" "$WORK/inst/wsctl" ping || return 1
   NOW[3]=--reuid=1002
   "${NOW[@]}" "$WORK/inst/wsctl" ping && "${NOW[@]}" "$WORK/inst/wsctl" submit fib 20 && let_go
 }
@@ -257,7 +254,7 @@ two_users_of_all() {
   local id
   id=$(wsctl submit --detach bigoutput 39990) && wait_until counter_is results_kept 1 && head -c 100 /dev/zero >"$WORK/input" || return 1
   chmod 644 "$WORK/input"
-  refused max-bytes "${NOW[@]}" "$WORK/inst/wsctl" submit --input "$WORK/input" echo && wsctl await "$id" | wc -c | grep -qx 39990
+  refused_by max-bytes "${NOW[@]}" "$WORK/inst/wsctl" submit --input "$WORK/input" echo && wsctl await "$id" | wc -c | grep -qx 39990
 }
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   printf '[daemon]\nsystem = yes\n[domains]\ntrust = all\n[limits]\nmax-connections-per-user = 10\nmax-bytes = 40000\n' >"$WSD_CONFIG"

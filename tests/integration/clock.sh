@@ -3,7 +3,7 @@
 # shellcheck disable=SC2015,SC2016 # `A && B || { say; return 1; }` is meant; what is quoted is for the inner shell
 #
 # clock.sh: the clock is set, or the machine has slept, while jobs and schedules wait: spans are spans, and times are times of
-# the clock as it is. wsd runs on support/clocks.c, which sets its clocks and nobody else's.
+# the clock as it is. wsd runs on support/shims/clocks.c, which sets its clocks and nobody else's.
 . "$(dirname "$0")/../support/lib.sh"
 
 if nm -D "$WSD" 2>/dev/null | grep -q __asan_init; then
@@ -16,16 +16,10 @@ clocks() { # REALTIME BOOTTIME: seconds ahead of the real ones
 }
 head -c 16 /dev/zero >"$WORK/clocks"
 start() {
-  background env LD_PRELOAD="$BUILD/tests/support/clocks.so" CLOCKS_FILE="$WORK/clocks" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
-    --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET"
+  serve_with LD_PRELOAD="$BUILD/tests/support/shims/clocks.so" CLOCKS_FILE="$WORK/clocks"
 }
 start || exit 1
 
-state() { # ID STATE
-  wsctl --json status "$1" | grep -q "\"state\":\"$2\""
-}
 left() { # ID: seconds until it is due
   wsctl --json status "$1" | sed 's/.*"due_usec":\([0-9]*\).*/\1/' | { read -r usec && echo $((usec / 1000000)); }
 }
@@ -49,7 +43,7 @@ forward() { # a time comes sooner, a span does not
   local at span
   at=$(wsctl submit --detach --at "$(in_hours 2)" echo at) && span=$(wsctl submit --detach --delay 2h echo span) || return 1
   clocks 10800 0
-  expect_output at wsctl await "$at" && state "$span" delayed && within "$(left "$span")" 7100 7200 || return 1
+  expect_output at wsctl await "$at" && job_is delayed "$span" && within "$(left "$span")" 7100 7200 || return 1
   clocks 0 0
   wsctl cancel "$span"
 }
@@ -73,7 +67,10 @@ schedule_back() { # its next time is one of the new day
   wsctl schedule add daily --on '*-*-* 12:00:00 UTC' fib 5 && before=$(next daily) || return 1
   clocks -864000 0
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"next_usec\":\([0-9]*\)......,.*/\1/') = $((before - 864000)) ]" ||
-    { next daily; return 1; }
+    {
+      next daily
+      return 1
+    }
   [ "$(runs daily)" = 0 ] && wsctl schedule remove daily || return 1
   clocks 0 0
 }
@@ -82,8 +79,14 @@ schedule_forward() { # over ten of its times: one run, and the next is ahead
   wsctl schedule add daily --on '*-*-* 12:00:00 UTC' fib 5 && before=$(next daily) || return 1
   clocks 864000 0
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"next_usec\":\([0-9]*\)......,.*/\1/') = $((before + 864000)) ]" ||
-    { wsctl --json schedule list; return 1; }
-  [ "$(runs daily)" = 1 ] || { wsctl --json schedule list; return 1; }
+    {
+      wsctl --json schedule list
+      return 1
+    }
+  [ "$(runs daily)" = 1 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks 0 0
   wsctl schedule remove daily
 }
@@ -94,7 +97,10 @@ a_little_back() { # a run does not come again where the clock is put right by se
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + 1500000000)) ]"
   runs=$(runs often)
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + 2500000000)) ]"
-  [ "$(runs often)" = "$runs" ] || { wsctl --json schedule list; return 1; }
+  [ "$(runs often)" = "$runs" ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks 0 0
   wait_until sh -c "[ \$(wsctl --json schedule list | sed 's/.*\"runs\":\([0-9]*\).*/\1/') -gt $runs ]" && wsctl schedule remove often
 }
@@ -102,17 +108,32 @@ a_little_back() { # a run does not come again where the clock is put right by se
 repeated() { # 02:30 comes at 00:30 and at 01:30 of UTC, and runs at the first: not again where the clock is set, or wsd starts anew
   local first after
   first=$(date -u +%s --date='2027-10-31T00:30:00Z') && after=$(date -u +%s --date='2027-11-01T01:30:00Z') || return 1
-  clocks $((first - 2 - $(date +%s))) 0
-  wsctl schedule add night --on '02:30 Europe/Berlin' fib 5 && wait_until eval '[ "$(runs night)" = 1 ]' || return 1
-  [ "$(next night)" = "$after" ] || { next night; return 1; }
+  clocks $((first - 60 - $(date +%s))) 0
+  wsctl schedule add night --on '02:30 Europe/Berlin' fib 5 && clocks $((first - $(date +%s))) 0 && wait_until eval '[ "$(runs night)" = 1 ]' || return 1
+  [ "$(next night)" = "$after" ] || {
+    next night
+    return 1
+  }
   clocks $((first + 1800 + 600 - $(date +%s))) 0
-  wait_until eval '[ "$(next night)" = '"$after"' ]' || { next night; return 1; }
-  wsctl ping >/dev/null && [ "$(next night)" = "$after" ] || { next night; return 1; }
+  wait_until eval '[ "$(next night)" = '"$after"' ]' || {
+    next night
+    return 1
+  }
+  wsctl ping >/dev/null && [ "$(next night)" = "$after" ] || {
+    next night
+    return 1
+  }
   kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && start || return 1
-  [ "$(next night)" = "$after" ] && [ "$(runs night)" = 1 ] || { wsctl --json schedule list; return 1; }
+  [ "$(next night)" = "$after" ] && [ "$(runs night)" = 1 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks $((first + 3600 + 5 - $(date +%s))) 0
   wsctl schedule add later --on '*:*:*' fib 5 && wait_until eval '[ "$(runs later)" -gt 1 ]' || return 1
-  [ "$(runs night)" = 1 ] || { wsctl --json schedule list; return 1; }
+  [ "$(runs night)" = 1 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   clocks 0 0
   wsctl schedule remove later && wsctl schedule remove night
 }
@@ -126,4 +147,4 @@ check "set back a little, no run comes twice" a_little_back
 check "in the night when a clock is turned back, a time that has run does not run again" repeated
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"

@@ -5,19 +5,19 @@
 # stand still, executors that die at the wrong moment, a drain while somebody still reads, limits.
 . "$(dirname "$0")/../support/lib.sh"
 
-CORNER=$BUILD/tests/support/corner
-LIAR=$BUILD/tests/support/liar
+CORNER=$BUILD/tests/support/clients/corner
+LIAR=$BUILD/tests/support/shims/liar
 export WSD_PID
 
 one() { # CASE WORDS
-    check "$2" "$CORNER" "$1"
+  check "$2" "$CORNER" "$1"
 }
 
 # Each with an executor of its own: what one leaves behind is its own.
 lie() { # CASE WORDS
-    start_wsd --workers 1 || return 1
-    one "$1" "$2"
-    stop_wsd
+  start_wsd --workers 1 || return 1
+  one "$1" "$2"
+  stop_wsd
 }
 
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -53,7 +53,7 @@ stop_wsd
 
 mkdir "$WORK/many"
 for i in {1..100}; do
-    ln -s "$TEST_PLUGINS/echo.so" "$WORK/many/echo-$i.so"
+  ln -s "$TEST_PLUGINS/echo.so" "$WORK/many/echo-$i.so"
 done
 start_wsd --workers 1 --plugin-dir "$WORK/many" || exit 1
 one questions_of_one_who_does_not_read "small questions with large answers, and nobody reads: wsd stays small"
@@ -74,28 +74,28 @@ lie a_message_without_text "a liar: a message without text"
 
 # Its executor says that the file is where a file system answers nothing.
 a_file_by_an_executors_word() {
-    expect_output "" timeout 20 "$WSCTL" submit elsewhere && timeout 20 "$WSCTL" plugin show elsewhere && timeout 20 "$WSCTL" ping
+  expect_output "" timeout 20 "$WSCTL" submit elsewhere && timeout 20 "$WSCTL" plugin show elsewhere && timeout 20 "$WSCTL" ping
 }
 mkdir -p "$WORK/word/never"
-background "$SRC/tests/support/never.py" "$WORK/word/never" >"$WORK/mounted"
+background "$SRC/tests/support/boxes/never.py" "$WORK/word/never" >"$WORK/mounted"
 wait_until test -s "$WORK/mounted"
 if grep -q mounted "$WORK/mounted"; then
-    on_exit umount -l "$WORK/word/never"
-    start_wsd --workers 1 --plugin-dir "$WORK/word" || exit 1
-    check "a liar: no look for a file where only the executor says that it is" a_file_by_an_executors_word
-    kill -KILL "$BACKGROUND_PID"
-    stop_wsd
+  on_exit umount -l "$WORK/word/never"
+  start_wsd --workers 1 --plugin-dir "$WORK/word" || exit 1
+  check "a liar: no look for a file where only the executor says that it is" a_file_by_an_executors_word
+  kill -KILL "$BACKGROUND_PID"
+  stop_wsd
 else
-    skip "a liar: no look for a file where only the executor says that it is" "$(cat "$WORK/mounted")"
+  skip "a liar: no look for a file where only the executor says that it is" "$(cat "$WORK/mounted")"
 fi
 lie executors_that_die_at_once "executors that die at once: pauses, then an end"
 lie an_executor_that_does_not_end "an executor that does not end when it is told to"
 an_answer_that_does_not_come() { # its time limit and an order to cancel it hold all the same
-    local id
-    start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || return 1
-    expect_exit 124 timeout $((30 * TIME_SCALE)) "$WSCTL" submit --timeout 100ms seals && counter_is executors_distrusted 1 || return 1
-    id=$(wsctl submit --detach seals) && wait_until counter_is jobs_handed_over 1 && wsctl cancel "$id" &&
-        expect_exit 130 wsctl await "$id" && counter_is executors_distrusted 2 && stop_wsd
+  local id
+  start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || return 1
+  expect_exit 124 timeout $((30 * TIME_SCALE)) "$WSCTL" submit --timeout 100ms seals && counter_is executors_distrusted 1 || return 1
+  id=$(wsctl submit --detach seals) && wait_until counter_is jobs_handed_over 1 && wsctl cancel "$id" &&
+    expect_exit 130 wsctl await "$id" && counter_is executors_distrusted 2 && stop_wsd
 }
 check "a liar: an answer that does not come" an_answer_that_does_not_come
 printf '[limits]\nplugin-load = %sms\n' $((2000 * TIME_SCALE)) >"$WSD_CONFIG"

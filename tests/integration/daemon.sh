@@ -5,20 +5,6 @@
 # it with 1, 2 and 16 workers.
 . "$(dirname "$0")/../support/lib.sh"
 
-says() { # WORDS COMMAND...: the command fails, and says them
-    local words=$1
-    shift
-    ! "$@" >"$WORK/says" 2>&1 && cat "$WORK/says" && grep -q -- "$words" "$WORK/says"
-}
-
-bad_config() { # TEXT WORDS
-    printf '%b' "$1" >"$WORK/bad.conf"
-    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config >"$WORK/says" 2>&1
-    local status=$?
-    cat "$WORK/says"
-    [ "$status" = 0 ] && grep -q "^wsd: $WORK/bad.conf:$2" "$WORK/says"
-}
-
 check "--version" sh -c 'wsd --version | grep -q "^wsd [0-9]"'
 check "--help" sh -c 'wsd --help | grep -q -- --socket'
 check "an unknown option: 64" expect_exit 64 wsd --frobnicate
@@ -31,21 +17,21 @@ check "an option with a bad value: 64" expect_exit 64 wsd --workers 0 --check-co
 check "a good configuration" wsd --config "$WSD_CONFIG" --check-config
 check "--print-config reads back" sh -c 'wsd --config "$WSD_CONFIG" --workers 7 --print-config >$WORK/printed &&
     wsd --config $WORK/printed --print-config | cmp - $WORK/printed && grep -q "^workers = 7" $WORK/printed'
-check "no executor: says which" says "no-such-executor" wsd --socket "$WORK/x.sock" --executor /no-such-executor
-check "no directory for the socket: says so" says "make its directory" wsd --socket "$WORK/no/x.sock" --executor "$EXECUTOR"
+check "no executor: says which" refused 74 "no-such-executor" wsd --socket "$WORK/x.sock" --executor /no-such-executor
+check "no directory for the socket: says so" refused 74 "make its directory" wsd --socket "$WORK/no/x.sock" --executor "$EXECUTOR"
 
 for workers in 1 2 16; do
-    start_wsd --workers "$workers" || exit 1
-    check "fib.so 32, $workers workers" expect_output 2178309 wsctl submit fib.so 32
-    check "nqueens.so 12, $workers workers" expect_output 14200 wsctl submit nqueens.so 12
-    stop_wsd
+  start_wsd --workers "$workers" || exit 1
+  check "fib.so 32, $workers workers" expect_output 2178309 wsctl submit fib.so 32
+  check "nqueens.so 12, $workers workers" expect_output 14200 wsctl submit nqueens.so 12
+  stop_wsd
 done
 
 start_wsd
 first=$WSD_PID
 check "the socket's mode is 0660" expect_output 660 stat -c %a "$WSD_SOCKET"
-check "a second wsd on the same socket: says so" says "another wsd answers there" \
-    wsd --socket "$WSD_SOCKET" --executor "$EXECUTOR"
+check "a second wsd on the same socket: says so" refused 69 "another wsd answers there" \
+  wsd --socket "$WSD_SOCKET" --executor "$EXECUTOR"
 check "and the first goes on" expect_output 6765 wsctl submit fib 20
 
 check "exec is off" expect_exit 77 wsctl submit exec true

@@ -7,10 +7,16 @@
 . "$(dirname "$0")/../support/inject.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "trust domains" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "trust domains" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "trust domains" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "trust domains" "no setpriv here"
+  exit 0
+}
 
-SPAWNING=$BUILD/tests/support/spawning
+SPAWNING=$BUILD/tests/support/shims/spawning
 CAROL=1003 # whom the user database does not know
 install_for_all hostile self sleep crash spin
 mkdir -p "$WORK/alice" "$WORK/bob" "$WORK/open"
@@ -65,13 +71,6 @@ no_rights() { # PID
 runs_as() { # PID UID GID GROUPS
   has "$1" Uid "$2 $2 $2 $2" && has "$1" Gid "$3 $3 $3 $3" && has "$1" Groups "$4" && no_rights "$1"
 }
-says() { # CODE WORDS COMMAND...
-  local code=$1 words=$2
-  shift 2
-  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-  cat "$WORK/err"
-  grep -qE "$words" "$WORK/err"
-}
 
 # --- the helper by itself ------------------------------------------------------------------------------------------------
 
@@ -115,7 +114,10 @@ as $ALICE rm -f "$WORK/open/alices"
 closed() { # UID PID
   local what
   for what in mem maps environ fd/6 stack; do
-    ! as "$1" dd if="/proc/$2/$what" of=/dev/null bs=1 count=1 2>/dev/null || { echo "$what is open"; return 1; }
+    ! as "$1" dd if="/proc/$2/$what" of=/dev/null bs=1 count=1 2>/dev/null || {
+      echo "$what is open"
+      return 1
+    }
   done
   ! as "$1" ls "/proc/$2/fd"
 }
@@ -126,7 +128,7 @@ check "bob does not kill it" expect_exit 1 as $BOB kill -KILL "$alices"
 # --- groups ---------------------------------------------------------------------------------------------------------------
 
 GROUPS_MAX=4096 # SPAWN_GROUPS_MAX
-in_groups() { # N: bob, his own among them
+in_groups() {   # N: bob, his own among them
   sed -i '/^many[0-9]*:/d' "$WORK/group.all" && cp "$WORK/group.all" "$WORK/group.now" &&
     seq 10001 $((10000 + $1 - 1)) | sed 's|.*|many&:x:&:bob|' >>"$WORK/group.now" && cat "$WORK/group.now" >"$WORK/group"
 }
@@ -134,7 +136,10 @@ all_groups() { # N: he is in all of them
   in_groups "$1" && kill -KILL "$(executor_of $BOB)" || return 1
   local pid n
   pid=$(executor_of $BOB) && n=$(field "$pid" Groups | wc -w)
-  [ "$n" = "$1" ] || { echo "$n groups"; return 1; }
+  [ "$n" = "$1" ] || {
+    echo "$n groups"
+    return 1
+  }
 }
 too_many_groups() {
   in_groups $((GROUPS_MAX + 1)) && kill -KILL "$(executor_of $BOB)" || return 1
@@ -152,29 +157,24 @@ fi
 
 # --- deaths ---------------------------------------------------------------------------------------------------------------
 
-running() { # N
+at_least_run() { # N
   [ "$("$WSCTL" --json list | grep -c '"running"')" -ge "$1" ]
 }
 asks() { # UID FILE: a job that is not to be run again, in the background
   background as "$1" "$CTL" submit sleep 600000 2>"$2"
 }
-told() { # PID CODE
-  local status=0
-  wait_for_exit "$1" || status=$?
-  [ "$status" = "$2" ] || { echo "told $status"; return 1; }
-}
 asks $ALICE "$WORK/alices.err"
 alices_client=$BACKGROUND_PID
 asks $BOB "$WORK/bobs.err"
 bobs_client=$BACKGROUND_PID
-check "both have work" wait_until running 2
+check "both have work" wait_until at_least_run 2
 check "alice kills her own executor" as $ALICE kill -KILL "$alices"
-if told "$alices_client" 125; then ok "her job is interrupted"; else fail "her job is interrupted"; fi
+if expect_exit 125 wait_for_exit "$alices_client"; then ok "her job is interrupted"; else fail "her job is interrupted"; fi
 check "she goes on, in another one" expect_output 6765 submit $ALICE fib 20
 check "bob's is the same as before" expect_output "$bobs" executor_of $BOB
 
 kill -KILL "$helper"
-if told "$bobs_client" 125; then ok "wsd-spawn is killed: executors die with it"; else fail "wsd-spawn is killed" "bob's job is not told of"; fi
+if expect_exit 125 wait_for_exit "$bobs_client"; then ok "wsd-spawn is killed: executors die with it"; else fail "wsd-spawn is killed" "bob's job is not told of"; fi
 check "root's own, which it had not started, goes on" expect_output "$roots" "$WSCTL" submit hostile:whoami
 check "another one is started for alice" expect_output 6765 submit $ALICE fib 20
 check "and for bob" expect_output 6765 submit $BOB fib 20
@@ -268,7 +268,7 @@ quarantined() { # by bob, for both; alice releases it
 between_users() { # NAME CONFIGURATION
   start "$2"
   hers=$(submit $ALICE --detach --key shared spin:spin)
-  wait_until running 1
+  wait_until at_least_run 1
   check "$1: they share an executor under wsd's user id" has "$(executor_of $BOB)" Uid "0 0 0 0"
   check "$1: that is one" expect_output "$(executor_of $BOB)" executor_of $ALICE
   check "$1: which has no rights to files of users" says 3 'Permission denied' submit $BOB self:get "$WORK/alice/secret"
@@ -320,7 +320,7 @@ no_socket() {
 }
 check "wsd --spawn wants the socket of its unit" no_socket
 three=-all,+setuid,+setgid,+kill
-background "$SRC/tests/support/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" --inh-caps=$three --ambient-caps=$three "$WSD" \
+background "$SRC/tests/support/boxes/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" --inh-caps=$three --ambient-caps=$three "$WSD" \
   --spawn --config "$WSD_CONFIG" --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" 2>"$WORK/spawn.log"
 unit=$BACKGROUND_PID
 check "its socket is there" wait_until test -S "$WORK/nobody/spawn"
@@ -350,9 +350,9 @@ check "a job that hangs is ended all the same" expect_exit 124 \
   as $ALICE timeout -s KILL $((30 * TIME_SCALE)) "$CTL" submit --timeout 50ms spin:deaf
 asks $BOB "$WORK/bobs.err"
 bobs_client=$BACKGROUND_PID
-check "bob has work" wait_until running 1
+check "bob has work" wait_until at_least_run 1
 kill -KILL "$helper"
-if told "$bobs_client" 125; then ok "it is killed: executors die with it"; else fail "it is killed" "bob's job is not told of"; fi
+if expect_exit 125 wait_for_exit "$bobs_client"; then ok "it is killed: executors die with it"; else fail "it is killed" "bob's job is not told of"; fi
 check "wsd goes on with the next one" expect_output 6765 submit $ALICE fib 20
 check "which is another process" test "$(helper_of "$unit")" != "$helper"
 helper=$(helper_of "$unit") alices=$(executor_of $ALICE)

@@ -6,30 +6,18 @@
 # its result or runs, and none that may not run twice has done so; the database passes its integrity check.
 . "$(dirname "$0")/../support/lib.sh"
 
-PROMISED=$BUILD/tests/support/promised
+PROMISED=$BUILD/tests/support/clients/promised
 ROUNDS=${WSD_ROUNDS:-10}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=100
 SEED=${WSD_SEED:-$((RANDOM * 32768 + RANDOM))}
 RANDOM=$((SEED % 32768))
-PRELOAD=()
-
-serve() { # on the same socket and store, whatever became of the one before
-  background env ${PRELOAD[@]+"${PRELOAD[@]}"} "$WSD" --socket "$SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
-    --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$STATE" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$SOCKET" && ! gone "$WSD_PID"
-}
-kill_now() {
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
-}
 a_new_store() { # NAME
-  SOCKET=$WORK/$1.sock STATE=$WORK/$1.state
-  export WSD_SOCKET=$SOCKET
+  export WSD_SOCKET=$WORK/$1.sock
+  WSD_STORE=$WORK/$1.state
 }
 is_sound() { # a copy: who opens it writes
   rm -rf "$WORK/copy"
-  cp -r "$STATE" "$WORK/copy"
+  cp -r "$WSD_STORE" "$WORK/copy"
   expect_output ok sqlite3 "$WORK/copy/jobs.db" 'PRAGMA integrity_check'
 }
 lines() { # FILE...
@@ -64,20 +52,40 @@ killed() { # NAME ROUNDS
         "$WORK/$1.acks.$i.$c" 2>>"$WORK/promised.err"
       pids+=("$BACKGROUND_PID")
     done
-    wait_until at_least_lines "$goal" "${acks[@]}" || { echo "round $i: too slow"; return 1; }
-    kill_now
+    wait_until at_least_lines "$goal" "${acks[@]}" || {
+      echo "round $i: too slow"
+      return 1
+    }
+    kill_wsd
     for pid in "${pids[@]}"; do
-      wait_for_exit "$pid" || { cat "$WORK/promised.err"; return 1; }
+      wait_for_exit "$pid" || {
+        cat "$WORK/promised.err"
+        return 1
+      }
     done
-    is_sound || { echo "round $i: damaged"; return 1; }
-    PRELOAD=("${PRELOAD[@]/#POWERLOSS_SEED=*/POWERLOSS_SEED=$((SEED + i))}")
-    serve || { echo "round $i: no restart"; show "$WORK/log"; return 1; }
-    "$PROMISED" check "${acks[@]}" 3>"$WORK/ends" || { echo "round $i"; show "$WORK/log"; return 1; }
-    compare "$WORK/$1.ledger" "$WORK/ends" || { echo "round $i"; return 1; }
+    is_sound || {
+      echo "round $i: damaged"
+      return 1
+    }
+    WSD_PREFIX=("${WSD_PREFIX[@]/#POWERLOSS_SEED=*/POWERLOSS_SEED=$((SEED + i))}")
+    serve || {
+      echo "round $i: no restart"
+      show "$WSD_LOG"
+      return 1
+    }
+    "$PROMISED" check "${acks[@]}" 3>"$WORK/ends" || {
+      echo "round $i"
+      show "$WSD_LOG"
+      return 1
+    }
+    compare "$WORK/$1.ledger" "$WORK/ends" || {
+      echo "round $i"
+      return 1
+    }
   done
   # and all of them are still there
   if ! "$PROMISED" check "$WORK/$1".acks.* 3>"$WORK/ends" || ! compare "$WORK/$1.ledger" "$WORK/ends"; then
-    show "$WORK/log"
+    show "$WSD_LOG"
     return 1
   fi
   kill -TERM "$WSD_PID"
@@ -97,18 +105,30 @@ drained() {
   done
   background wsctl submit --durable echo waits >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
-  wait_until sh -c '[ "$(wsctl --json list | grep -c "\"state\":\"queued\"")" = 21 ]' || { wsctl list; return 1; }
-  : >"$WORK/log"
+  wait_until jobs_are queued 21 || {
+    wsctl list
+    return 1
+  }
+  : >"$WSD_LOG"
   kill -TERM "$WSD_PID"
-  wait_until grep -q draining "$WORK/log" || return 1
+  wait_until grep -q draining "$WSD_LOG" || return 1
   : >"$WORK/gate"
-  wait_for_exit "$WSD_PID" || { echo "no end in order"; return 1; }
-  [ ! -s "$WORK/drained.ledger" ] || { echo "jobs that could wait were run"; return 1; }
+  wait_for_exit "$WSD_PID" || {
+    echo "no end in order"
+    return 1
+  }
+  [ ! -s "$WORK/drained.ledger" ] || {
+    echo "jobs that could wait were run"
+    return 1
+  }
   serve || return 1
   xargs "$WSCTL" await <"$WORK/waiting" >"$WORK/out" || return 1
   [ "$(sort -n "$WORK/out")" = "$(seq 20)" ] && [ "$(sort -n "$WORK/drained.ledger")" = "$(seq 20)" ] || return 1
   expect_output open wsctl await "$(cat "$WORK/id.1")" || return 1
-  wait_for_exit "$client" || { cat "$WORK/waits.err"; return 1; }
+  wait_for_exit "$client" || {
+    cat "$WORK/waits.err"
+    return 1
+  }
   [ "$(cat "$WORK/waits.out")" = waits ]
 }
 
@@ -117,17 +137,29 @@ connects_again() { # killed while the client's durable job runs; it tries until 
   a_new_store again
   rm -f "$WORK/gate"
   serve || return 1
-  background "$BUILD/tests/support/reconnect" "$WORK/gate" >"$WORK/again"
+  background "$BUILD/tests/support/clients/reconnect" "$WORK/gate" >"$WORK/again"
   pid=$BACKGROUND_PID
-  wait_until grep -q accepted "$WORK/again" || { cat "$WORK/again"; return 1; }
-  kill_now
+  wait_until grep -q accepted "$WORK/again" || {
+    cat "$WORK/again"
+    return 1
+  }
+  kill_wsd
   : >"$WORK/gate"
   serve || return 1
-  wait_until grep -q mapping "$WORK/again" || { cat "$WORK/again"; return 1; }
-  wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id' || { cat "$WORK/again"; return 1; }
-  kill_now
+  wait_until grep -q mapping "$WORK/again" || {
+    cat "$WORK/again"
+    return 1
+  }
+  wait_until sh -c 'wsctl --json list --state running --plugin sleep | grep -q id' || {
+    cat "$WORK/again"
+    return 1
+  }
+  kill_wsd
   serve || return 1
-  wait_for_exit "$pid" || { cat "$WORK/again"; return 1; }
+  wait_for_exit "$pid" || {
+    cat "$WORK/again"
+    return 1
+  }
   grep -q ok "$WORK/again"
 }
 
@@ -136,11 +168,14 @@ followed() {
   rm "$WORK/gate"
   background wsctl submit --durable ledger:gate "$WORK/gate" >"$WORK/waits.out" 2>"$WORK/waits.err"
   local client=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
-  kill_now
+  wait_until some_job_is running || return 1
+  kill_wsd
   serve || return 1
   : >"$WORK/gate"
-  wait_for_exit "$client" || { cat "$WORK/waits.err"; return 1; }
+  wait_for_exit "$client" || {
+    cat "$WORK/waits.err"
+    return 1
+  }
   [ "$(cat "$WORK/waits.out")" = open ]
 }
 
@@ -148,8 +183,8 @@ followed() {
 interrupted() {
   local id
   id=$(wsctl submit --durable --detach sleep:sleep 600000) || return 1
-  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
-  kill_now
+  wait_until job_is running "$id" || return 1
+  kill_wsd
   serve || return 1
   expect_exit 125 wsctl await "$id" && wsctl --json status "$id" | grep -q '"state":"interrupted".*"durable":true'
 }
@@ -158,24 +193,20 @@ interrupted() {
 restored_first() {
   local id
   id=$(wsctl submit --durable --detach sleep:sleep 600000) || return 1
-  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
-  kill_now
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_DELAY=300000)
-  serve || return 1
-  PRELOAD=()
+  wait_until job_is running "$id" || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_DELAY=300000 || return 1
   wsctl --json status "$id" | tee "$WORK/out"
   grep -q '"state":"interrupted"' "$WORK/out" || return 1
-  kill_now
+  kill_wsd
   serve && wsctl --json status "$id" | grep -q '"state":"interrupted"'
 }
 
 # What waits for a slow disk holds up nobody else.
 beside_a_slow_disk() {
   local slow
-  kill_now
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_HOLD="$WORK/held")
-  serve || return 1
-  PRELOAD=()
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_HOLD="$WORK/held" || return 1
   : >"$WORK/held"
   background wsctl submit --durable echo slow >"$WORK/slow.out"
   slow=$BACKGROUND_PID
@@ -188,15 +219,13 @@ beside_a_slow_disk() {
 # The disk fails: new ones are refused with the reason, the one that runs ends, nothing is damaged, and it goes on when that is over.
 broken_disk() {
   local id
-  kill_now
+  kill_wsd
   a_new_store broken
   rm -f "$WORK/gate" "$WORK/broken"
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_FAIL="$WORK/broken")
-  serve || return 1
-  PRELOAD=()
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_FAIL="$WORK/broken" || return 1
   expect_output before wsctl submit --durable --key before echo before || return 1
   id=$(wsctl submit --durable --detach ledger:gate "$WORK/gate") || return 1
-  wait_until sh -c "wsctl --json status $id | grep -q '\"state\":\"running\"'" || return 1
+  wait_until job_is running "$id" || return 1
   : >"$WORK/broken"
   expect_exit 74 wsctl submit --durable echo now >"$WORK/out" 2>"$WORK/err" || return 1
   cat "$WORK/err"
@@ -205,7 +234,7 @@ broken_disk() {
   expect_output open wsctl await "$id" || return 1
   rm "$WORK/broken"
   wait_until expect_output after wsctl submit --durable echo after || return 1
-  kill_now
+  kill_wsd
   is_sound && serve && wait_until expect_output open wsctl await "$id" && expect_output before wsctl submit --durable --key before echo other
 }
 
@@ -218,7 +247,7 @@ large() {
     wsctl submit --durable --detach ledger:gate "$WORK/gate" >/dev/null || return 1
   done
   id=$(wsctl submit --durable --detach --input "$WORK/large" echo) || return 1
-  kill_now
+  kill_wsd
   serve || return 1
   : >"$WORK/gate"
   wsctl await "$id" | cmp - "$WORK/large" && wsctl await "$id" | cmp - "$WORK/large"
@@ -236,25 +265,34 @@ limited() {
   done
   while read -r id; do
     wsctl await "$id" >/dev/null 2>&1
-    case $? in 0 | 130) ;; *) wsctl status "$id"; return 1 ;; esac
+    case $? in 0 | 130) ;; *)
+      wsctl status "$id"
+      return 1
+      ;;
+    esac
   done <"$WORK/limited"
   wait_until sh -c 'wsctl --json limit | grep "\"plugin\":\"ledger\"" | grep -q "\"running\":0,\"waiting\":0"' ||
-    { wsctl --json limit; return 1; }
+    {
+      wsctl --json limit
+      return 1
+    }
   expect_output free wsctl submit --durable ledger:once "$WORK/limited.ledger" free && wsctl limit ledger none
 }
 
 # Ends expire by their time and, the oldest first, by their size.
 expired() {
   local first second
-  kill_now
+  kill_wsd
   printf '[store]\nkeep = 1s\nmax-size = 300K\n' >"$WSD_CONFIG"
   a_new_store expired
   serve || return 1
   first=$(wsctl --json submit --durable echo first | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/') && [ ${#first} = 32 ] || return 1
-  wait_until expect_exit 66 wsctl status "$first" || { echo "nothing expires"; return 1; }
+  wait_until expect_exit 66 wsctl status "$first" || {
+    echo "nothing expires"
+    return 1
+  }
   printf '[store]\nmax-size = 300K\n' >"$WSD_CONFIG"
-  kill -HUP "$WSD_PID"
-  wait_until grep -q 'was read again' "$WORK/log" || return 1
+  reload_config || return 1
   first=$(wsctl submit --durable --detach bigoutput 200000) && wsctl await "$first" >/dev/null || return 1
   second=$(wsctl submit --durable --detach bigoutput 200000) && wsctl await "$second" >/dev/null || return 1
   expect_exit 66 wsctl status "$first" && wsctl status "$second" >/dev/null || return 1
@@ -270,24 +308,28 @@ restored_whole() {
   a_new_store whole
   serve && wsctl submit --durable --detach --delay 1h --tag red fib 5 >/dev/null && ! wsctl submit --durable fib x 2>/dev/null || return 1
   for n in $(seq 300); do
-    gone "$WSD_PID" || kill_now
-    lines=$(wc -l <"$WORK/log")
+    gone "$WSD_PID" || kill_wsd
+    lines=$(wc -l <"$WSD_LOG")
     { printf '1' && head -c 39 /dev/zero; } >"$WORK/faults"
-    PRELOAD=("LD_PRELOAD=$BUILD/tests/support/faults.so" FAULTS=copies "FAULTS_NTH=$n" "FAULTS_FILE=$WORK/faults")
-    serve
-    PRELOAD=()
-    printf 0 | dd of="$WORK/faults" conv=notrunc status=none
+    serve_with "LD_PRELOAD=$BUILD/tests/support/shims/faults.so" FAULTS=copies "FAULTS_NTH=$n" "FAULTS_FILE=$WORK/faults"
+    set_faults 0
     at=$(od -An -t u8 -j 8 -N 8 "$WORK/faults" | tr -d " ")
-    tail -n +$((lines + 1)) "$WORK/log" >"$WORK/said"
+    tail -n +$((lines + 1)) "$WSD_LOG" >"$WORK/said"
     if gone "$WSD_PID"; then
-      [ -s "$WORK/said" ] || { echo "copy $n: it ends without a word"; return 1; }
+      [ -s "$WORK/said" ] || {
+        echo "copy $n: it ends without a word"
+        return 1
+      }
       continue
     fi
     [ "$at" != 0 ] || break
     got=$(wsctl --json list)
     grep -q 'stays on disk: Cannot allocate memory' "$WORK/said" ||
       { grep -q '"state":"delayed".*"tags":\["red"\]' <<<"$got" && grep -q '"state":"failed".*"error":"[^"]' <<<"$got"; } ||
-      { echo "copy $n: what is left is $got"; return 1; }
+      {
+        echo "copy $n: what is left is $got"
+        return 1
+      }
   done
   echo "$n copies"
   [ "$at" = 0 ] && got=$(wsctl --json list) && grep -q '"tags":\["red"\]' <<<"$got"
@@ -295,11 +337,14 @@ restored_whole() {
 
 # Without a place for it everything else goes on.
 nowhere() {
-  kill_now
-  STATE=/proc/nowhere serve || return 1
+  kill_wsd
+  WSD_STORE=/proc/nowhere serve || return 1
   expect_output 6765 wsctl submit fib 20 || return 1
   expect_exit 74 wsctl submit --durable fib 20 2>"$WORK/err" || return 1
-  grep -q '^wsctl: fib: .*/proc/nowhere' "$WORK/err" || { cat "$WORK/err"; return 1; }
+  grep -q '^wsctl: fib: .*/proc/nowhere' "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
 }
 
 # Two do not share a store, and the second one says so.
@@ -307,19 +352,22 @@ shared() {
   a_new_store shared
   serve && wsctl submit --durable fib 20 >/dev/null || return 1
   local first=$WSD_PID
-  SOCKET=$WORK/other.sock serve || return 1
+  WSD_SOCKET=$WORK/other.sock serve || return 1
   expect_exit 74 wsctl --socket "$WORK/other.sock" submit --durable fib 20 2>"$WORK/err" || return 1
-  grep -q 'another wsd' "$WORK/err" || { cat "$WORK/err"; return 1; }
-  kill_now
+  grep -q 'another wsd' "$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
+  kill_wsd
   WSD_PID=$first
   expect_output 6765 wsctl submit --durable fib 20
 }
 
 check "kill -9 at $ROUNDS random moments, seed $SEED" killed killed "$ROUNDS"
 if [ -z "${WSD_SANITIZE:-}" ]; then
-  PRELOAD=("LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_EARLY=3 POWERLOSS_SEED=0)
+  WSD_PREFIX=(env "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_EARLY=3 POWERLOSS_SEED=0)
   check "power cut at $((ROUNDS * 2 / 5)) random moments, seed $SEED" killed cut $((ROUNDS * 2 / 5))
-  PRELOAD=()
+  WSD_PREFIX=()
 else
   skip "power cuts" "a sanitizer wants to be first in a process"
 fi
@@ -347,4 +395,4 @@ check "two on one store" shared
 check "no state directory" nowhere
 kill -TERM "$WSD_PID"
 check "the last one ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"

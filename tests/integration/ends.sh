@@ -25,15 +25,28 @@ unknown plugin|nowhere|-|66|||
 text() { # KEY FILE: of a JSON object
   grep -o "\"$1\":\"[^\"]*\"" "$2" | sed 's/^[^:]*:"//; s/"$//'
 }
-running() { # one has begun
-  wsctl --json list | grep -q '"state":"running"'
-}
 is_told() { # DIRECTORY EXIT STATE OUTPUT ERROR: what the way has left there
   local dir=$1
-  [ "$(cat "$dir/exit")" = "$2" ] || { echo "exit $(cat "$dir/exit") where it is $2"; tail "$dir/json" "$dir/err"; return 1; }
-  [ -z "$3" ] || [ "$(text state "$dir/json")" = "$3" ] || { echo "not $3"; cat "$dir/json"; return 1; }
-  [ -z "$3" ] || [ "$(text output "$dir/json" | base64 -d)" = "$4" ] || { echo "not the output '$4'"; cat "$dir/json"; return 1; }
-  [ -z "$5" ] || grep -q -- "$5" "$dir/err" || { echo "it does not say '$5'"; cat "$dir/err"; return 1; }
+  [ "$(cat "$dir/exit")" = "$2" ] || {
+    echo "exit $(cat "$dir/exit") where it is $2"
+    tail "$dir/json" "$dir/err"
+    return 1
+  }
+  [ -z "$3" ] || [ "$(text state "$dir/json")" = "$3" ] || {
+    echo "not $3"
+    cat "$dir/json"
+    return 1
+  }
+  [ -z "$3" ] || [ "$(text output "$dir/json" | base64 -d)" = "$4" ] || {
+    echo "not the output '$4'"
+    cat "$dir/json"
+    return 1
+  }
+  [ -z "$5" ] || grep -q -- "$5" "$dir/err" || {
+    echo "it does not say '$5'"
+    cat "$dir/err"
+    return 1
+  }
 }
 
 # Each way runs JOB..., and leaves exit, json (with the output) and err in the directory.
@@ -55,7 +68,7 @@ followed() { # DIRECTORY TIMEOUT OPTION... JOB...: by a wsctl that waits for it
   if [ "$LOCAL" = 1 ]; then
     wait_until has_begun "$BACKGROUND_PID"
   else
-    wait_until running
+    wait_until some_job_is running
   fi
   kill -INT "$BACKGROUND_PID"
   wait_for_exit "$BACKGROUND_PID" || status=$?
@@ -83,13 +96,16 @@ by_id() { # DIRECTORY TIMEOUT OPTION...: from afar
   case "$timeout $*" in "cancel "*:reads*)
     mkfifo "$dir/never"
     background wsctl submit --detach --input - "$@" >/dev/null 2>&1 <>"$dir/never"
-    wait_until running
+    wait_until some_job_is running
     id=$(wsctl --json list --state running | grep -o '"id":"[^"]*"' | cut -d'"' -f4)
     ;;
-  *) id=$(wsctl submit --detach "$@" 2>"$dir/err") || { echo $? >"$dir/exit"; return 0; } ;;
+  *) id=$(wsctl submit --detach "$@" 2>"$dir/err") || {
+    echo $? >"$dir/exit"
+    return 0
+  } ;;
   esac
   if [ "$timeout" = cancel ]; then
-    wait_until running
+    wait_until some_job_is running
     wsctl cancel "$id" || return 1
   fi
   wsctl --json await "$id" >"$dir/json" 2>"$dir/err" || status=$?
@@ -113,7 +129,7 @@ by_array() { # in an ARRAY, and a batch
   esac
   background wsctl --json map "${@:1:$#-1}" ::: "${@: -1}" >"$dir/json" 2>"$dir/err" </dev/null
   if [ "$timeout" = cancel ]; then
-    wait_until running
+    wait_until some_job_is running
     wsctl cancel "$(wsctl --json list --state running | grep -o '"id":"[^"]*"' | cut -d'"' -f4)" || return 1
   fi
   wait_for_exit "$BACKGROUND_PID" || status=$?
@@ -142,7 +158,10 @@ done
 
 tried_again() {
   wsctl --json submit --timeout 50ms --retries 2 --retry-delay 1ms ends:heed >"$WORK/retried" 2>/dev/null
-  [ $? = 124 ] && grep -q '"attempts":3' "$WORK/retried" || { cat "$WORK/retried"; return 1; }
+  [ $? = 124 ] && grep -q '"attempts":3' "$WORK/retried" || {
+    cat "$WORK/retried"
+    return 1
+  }
 }
 holds_up() {
   local a b
@@ -155,12 +174,18 @@ check "and what was to run after it does not" holds_up
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$(timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/direct" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/clients/direct" "$@") || {
+    echo "exit $?: $said"
+    return 1
+  }
   for word in $words; do
-    grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word: $said"; return 1; }
+    grep -qF " $word " <<<" ${said//$'\n'/ } " || {
+      echo "not there: $word: $said"
+      return 1
+    }
   done
 }
-if "$BUILD/tests/support/direct" -x >/dev/null; then
+if "$BUILD/tests/support/clients/direct" -x >/dev/null; then
   check "a direct call that heeds that its time is up, and returns 0" direct "timed-out=2 direct=2 exit=124" -w -n 2 -t 50 direct:direct gate "$WORK/never"
   check "several of them together" direct "succeeded=6 timed-out=2 direct=8" -w -c -n 8 -m 4 -t 200 direct:direct gate "$WORK/never"
 else
@@ -172,7 +197,7 @@ printf '[limits]\ncancel-grace = 500ms\n[plugin ends]\nmax-run = 100ms\n[plugin 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "max-run: heeded, and 0 returned" row submit "max-run" ends:heed - 124 timed-out begun 'it ran longer than max-run = 100ms'
 check "max-run: in an array" row array "max-run" ends:heed - 124 timed-out begun 'it ran longer than max-run = 100ms'
-if "$BUILD/tests/support/direct" -x >/dev/null; then
+if "$BUILD/tests/support/clients/direct" -x >/dev/null; then
   check "max-run: a direct call" direct "timed-out=1 direct=1 exit=124" -w direct:direct gate "$WORK/never"
 fi
 stop_wsd

@@ -6,7 +6,7 @@
 # none begins before the last one's processes are gone.
 . "$(dirname "$0")/../support/lib.sh"
 
-mark=3600.$$ # what all the processes of this script that stay are called by
+mark=3600.$$                            # what all the processes of this script that stay are called by
 on_exit pkill -KILL -f "^sleep $mark\$" # where something is left
 cd "$WORK" || exit
 printf '[daemon]\ndrain-timeout = 300ms\n[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
@@ -217,13 +217,6 @@ start_wsd --workers 2
 printf 'echo "a script: $1"\n' >script
 chmod +x script
 check "a script without #! is run by sh, by its path" expect_output "a script: one" wsctl submit exec ./script one
-says() { # CODE WORDS COMMAND...
-  local code=$1 words=$2
-  shift 2
-  expect_exit "$code" "$@" >out 2>err || { cat err; return 1; }
-  cat err
-  grep -qE "$words" err
-}
 check "an option of exec's is told that it is the command" says 63 'no command of this name, and exec has no options' wsctl submit exec --help
 removed() {
   mkdir removed && (cd removed && rmdir ../removed && says_removed)

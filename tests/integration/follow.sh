@@ -10,15 +10,7 @@ mkfifo "$FIFO"
 exec 9<>"$FIFO"
 
 tell() { echo "$*" >&9; }
-says() { grep -qx "$2" "$1"; } # FILE LINE
-
-same() { # WANTED GOT
-  [ "$1" = "$2" ] && return 0
-  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
-  return 1
-}
-
-is_in() { wsctl --json status "$2" | grep -q "\"state\":\"$1\""; } # STATE ID
+has_line() { grep -qx "$2" "$1"; } # FILE LINE
 
 # long enough to see that nobody waits for it
 printf '[limits]\ncancel-grace = 8s\n' >"$WSD_CONFIG"
@@ -29,14 +21,14 @@ attached() {
   id=$(wsctl submit --detach teller "$FIFO") || return 1
   tell out first
   tell progress 1 3
-  wait_until is_in running "$id" || return 1
+  wait_until job_is running "$id" || return 1
   wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
-  wait_until says "$WORK/a.out" first || return 1
+  wait_until has_line "$WORK/a.out" first || return 1
   wsctl --json attach "$id" >"$WORK/b.out" 2>"$WORK/b.err" & # a second one
   wait_until grep -q '"output":"Zmlyc3QK"' "$WORK/b.out" || return 1
-  tell out second && wait_until says "$WORK/a.out" second || return 1
-  tell say 'half way' && wait_until says "$WORK/a.err" 'half way' || return 1
+  tell out second && wait_until has_line "$WORK/a.out" second || return 1
+  tell say 'half way' && wait_until has_line "$WORK/a.err" 'half way' || return 1
   tell progress 2 3 && wait_until grep -q '"event":"progress","id":"'"$id"'","done":2,"total":3' "$WORK/b.out" || return 1
   wait_until grep -q '"event":"message","id":"'"$id"'","level":6,"text":"half way"' "$WORK/b.out" || return 1
   tell end 7
@@ -51,7 +43,7 @@ late() { # one that is not detached: from now on
   wsctl submit teller "$FIFO" >"$WORK/s.out" 2>/dev/null &
   submitter=$!
   tell out before
-  wait_until says "$WORK/s.out" before || return 1
+  wait_until has_line "$WORK/s.out" before || return 1
   id=$(wsctl --json list --state running | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
   wsctl --json attach "$id" >"$WORK/a.out" &
   pid=$!
@@ -71,10 +63,10 @@ several() {
   exec 8<>"$WORK/other"
   wsctl attach "$one" "$two" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
-  tell out a1 && wait_until says "$WORK/a.out" a1 || return 1
-  echo out b1 >&8 && wait_until says "$WORK/a.out" b1 || return 1
-  tell out a2 && wait_until says "$WORK/a.out" a2 || return 1
-  echo say hello >&8 && wait_until says "$WORK/a.err" "$two: hello" || return 1
+  tell out a1 && wait_until has_line "$WORK/a.out" a1 || return 1
+  echo out b1 >&8 && wait_until has_line "$WORK/a.out" b1 || return 1
+  tell out a2 && wait_until has_line "$WORK/a.out" a2 || return 1
+  echo say hello >&8 && wait_until has_line "$WORK/a.err" "$two: hello" || return 1
   tell end 0
   echo end 3 >&8
   expect_exit 3 wait "$pid" &&
@@ -95,9 +87,9 @@ detach() { # Ctrl-C leaves the job alone
   tell out here
   wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
-  wait_until says "$WORK/a.out" here || return 1
+  wait_until has_line "$WORK/a.out" here || return 1
   kill -INT "$pid"
-  expect_exit 130 wait "$pid" && same 'wsctl: detached: the job goes on' "$(cat "$WORK/a.err")" && is_in running "$id" || return 1
+  expect_exit 130 wait "$pid" && same 'wsctl: detached: the job goes on' "$(cat "$WORK/a.err")" && job_is running "$id" || return 1
   tell end 0
   expect_exit 0 wsctl attach "$id" >/dev/null
 }
@@ -126,9 +118,9 @@ cancel_twice() { # the job heeds nothing, so that wsctl would wait for the grace
   kill -INT "$pid"
   wait_until grep -q cancelling "$WORK/a.err" || return 1
   kill -INT "$pid"
-  expect_exit 130 wait "$pid" && is_in running "$id" || return 1 # nobody waited for it
+  expect_exit 130 wait "$pid" && job_is running "$id" || return 1 # nobody waited for it
   same "$(printf 'wsctl: cancelling; once more to detach at once\nwsctl: detached at once; the job was told to end: wsctl status %s' "$id")" \
-    "$(cat "$WORK/a.err")" && wait_until -t 60 is_in cancelled "$id"
+    "$(cat "$WORK/a.err")" && wait_until -t 60 job_is cancelled "$id"
 }
 check "Ctrl-C twice: detached at once, and says so" cancel_twice
 set +m
@@ -226,7 +218,10 @@ backpressure() { # one who does not read makes the job wait, and its memory stay
   wait_until standstill || return 1
   local left
   left=$(wsctl --json list --state running --plugin teller | grep -o '"done":[0-9]*' | cut -d : -f 2)
-  [ "$left" -gt $((67108864 - 16777216)) ] || { echo "$left bytes were left when it stood still"; return 1; }
+  [ "$left" -gt $((67108864 - 16777216)) ] || {
+    echo "$left bytes were left when it stood still"
+    return 1
+  }
   head -c 67108864 <&7 | md5sum >"$WORK/sum"
   expect_exit 0 wait "$pid" && same "$(head -c 67108864 /dev/zero | tr '\0' x | md5sum)" "$(cat "$WORK/sum")"
 }

@@ -4,18 +4,6 @@
 # gate.sh: pause, resume, drain and limits, by hand, by configuration, and who may.
 . "$(dirname "$0")/../support/lib.sh"
 
-exits() { # CODE COMMAND...
-  local wanted=$1 status=0
-  shift
-  "$@" || status=$?
-  [ "$status" = "$wanted" ]
-}
-state() { # ID
-  wsctl --json status "$1" | sed 's/.*"state":"\([a-z-]*\)".*/\1/'
-}
-is() { # STATE ID
-  [ "$(state "$2")" = "$1" ]
-}
 gate() { # NAME KEY: of `wsctl limit`; NAME is plugin, function as JSON says them
   wsctl --json limit | sed -n "s/^{\"plugin\":\"${1%%:*}\",\"function\":\"${1#*:}\",.*\"$2\":\([a-z0-9]*\).*/\1/p"
 }
@@ -29,22 +17,22 @@ start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
 paused_waits() {
   local id
   wsctl pause echo && id=$(wsctl submit --detach echo:echo hello) && wait_until has echo: waiting 1 || return 1
-  [ "$(state "$id")" = queued ] && [ "$(wsctl submit sleep:sleep 1)" = slept ] && is queued "$id" || return 1
-  wsctl resume echo && [ "$(wsctl await "$id")" = hello ] && exits 66 wsctl resume echo
+  job_is queued "$id" && [ "$(wsctl submit sleep:sleep 1)" = slept ] && job_is queued "$id" || return 1
+  wsctl resume echo && [ "$(wsctl await "$id")" = hello ] && expect_exit 66 wsctl resume echo
 }
 check "a paused plugin's jobs wait, others do not, resume lets them go" paused_waits
 
 paused_function() {
   local id
   wsctl pause sleep:again && id=$(wsctl submit --detach sleep:again 1) && wait_until has sleep:again waiting 1 || return 1
-  [ "$(wsctl submit sleep:sleep 1)" = slept ] && is queued "$id" || return 1
-  wsctl cancel "$id" && wait_until is cancelled "$id" && has sleep:again waiting 0 && wsctl resume sleep:again
+  [ "$(wsctl submit sleep:sleep 1)" = slept ] && job_is queued "$id" || return 1
+  wsctl cancel "$id" && wait_until job_is cancelled "$id" && has sleep:again waiting 0 && wsctl resume sleep:again
 }
 check "a function alone is paused; what waits there can be cancelled" paused_function
 
 all_paused() {
   local id
-  wsctl pause && id=$(wsctl submit --detach echo:echo hello) && is queued "$id" && wsctl ping && wsctl resume &&
+  wsctl pause && id=$(wsctl submit --detach echo:echo hello) && job_is queued "$id" && wsctl ping && wsctl resume &&
     [ "$(wsctl await "$id")" = hello ]
 }
 check "all can be paused" all_paused
@@ -77,7 +65,7 @@ drained() {
   local id
   id=$(wsctl submit --detach sleep:sleep 300) && [ "$(wsctl drain)" = "drained: \`wsctl resume\` lets wsd take jobs again" ] ||
     return 1
-  is succeeded "$id" && exits 75 wsctl submit echo:echo x 2>"$WORK/err" && grep -q 'wsctl drain.*wsctl resume' "$WORK/err" &&
+  job_is succeeded "$id" && expect_exit 75 wsctl submit echo:echo x 2>"$WORK/err" && grep -q 'wsctl drain.*wsctl resume' "$WORK/err" &&
     [ "$(wsctl --json drain)" = '{"drained":true,"waited_for":0}' ] && wsctl resume && [ "$(wsctl submit echo:echo x)" = x ]
 }
 check "drain waits for what is there, refuses what comes, and is ended" drained
@@ -87,10 +75,10 @@ drains() { # N: so many have been asked for
 }
 no_wait() {
   local id n
-  wsctl pause && id=$(wsctl submit --detach echo:echo x) && wsctl drain --no-wait >/dev/null && is queued "$id" || return 1
+  wsctl pause && id=$(wsctl submit --detach echo:echo x) && wsctl drain --no-wait >/dev/null && job_is queued "$id" || return 1
   n=$(grep -c 'drain.* by user' "$WSD_LOG")
   background wsctl drain >/dev/null 2>"$WORK/err"
-  wait_until drains $((n + 1)) && wsctl resume && exits 0 wsctl await "$id" >/dev/null
+  wait_until drains $((n + 1)) && wsctl resume && expect_exit 0 wsctl await "$id" >/dev/null
   local status=0
   wait "$BACKGROUND_PID" || status=$?
   cat "$WORK/err"
@@ -119,10 +107,10 @@ tag_has() { # NAME KEY VALUE
 tags() { # across plugins; a job waits at each of its tags, and others pass
   local a b
   wsctl pause --tag x && a=$(wsctl submit --detach --tag x echo:echo a) && b=$(wsctl submit --detach --tag y --tag x sleep:sleep 1) &&
-    wait_until tag_has x waiting 2 && [ "$(wsctl submit --tag y echo:echo c)" = c ] && is queued "$a" || return 1
+    wait_until tag_has x waiting 2 && [ "$(wsctl submit --tag y echo:echo c)" = c ] && job_is queued "$a" || return 1
   wsctl status "$b" | grep -q '^tags      y,x$' && wsctl list | grep -q "^$b .*\[y,x\]" && wsctl --json status "$b" | grep -q '"tags":\["y","x"\]' || return 1
   wsctl limit | grep -q '^tag x .*paused' && wsctl pause --tag y && wsctl resume --tag x && [ "$(wsctl await "$a")" = a ] &&
-    wait_until tag_has y waiting 1 && wsctl resume --tag y && [ "$(wsctl await "$b")" = slept ] && exits 66 wsctl resume --tag x || return 1
+    wait_until tag_has y waiting 1 && wsctl resume --tag y && [ "$(wsctl await "$b")" = slept ] && expect_exit 66 wsctl resume --tag x || return 1
   wait_until sh -c '! wsctl limit | grep tag' # nothing is left of them
 }
 tag_limit() {
@@ -144,17 +132,15 @@ tag_limit() {
 tag_configured() {
   printf '[tag many]\nmax-running = 7\n' >"$WSD_CONFIG" && kill -HUP "$WSD_PID" && wait_until tag_has many limit 7 && : >"$WSD_CONFIG" &&
     kill -HUP "$WSD_PID" && wait_until tag_has many limit '' || return 1
-  printf '[tag a b]\nmax-running = 7\n' >"$WORK/bad.conf"
-  exits 64 wsd --config "$WORK/bad.conf" --check-config 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
-  grep -q 'bad.conf:2: \[tag a b\]: at most 256 tags' "$WORK/err"
+  bad_config '[tag a b]\nmax-running = 7\n' '2: \[tag a b\]: at most 256 tags'
 }
 tag_names() { # 63 bytes, at most 3 of them
   local long
   long=$(printf '%063d' 0)
-  [ "$(wsctl submit --tag "$long" --tag "$long" --tag "$long" echo:echo x)" = x ] && exits 64 wsctl submit --tag "0$long" echo:echo x &&
-    exits 64 wsctl submit --tag a --tag b --tag c --tag d echo:echo x && exits 64 wsctl submit --tag '' echo:echo x &&
-    exits 64 wsctl submit --tag a,b echo:echo x && exits 64 wsctl pause --tag 'a b' && exits 64 wsctl limit --tag x && exits 64 wsctl limit --tag x 0 &&
-    exits 64 wsctl pause --tag x echo
+  [ "$(wsctl submit --tag "$long" --tag "$long" --tag "$long" echo:echo x)" = x ] && expect_exit 64 wsctl submit --tag "0$long" echo:echo x &&
+    expect_exit 64 wsctl submit --tag a --tag b --tag c --tag d echo:echo x && expect_exit 64 wsctl submit --tag '' echo:echo x &&
+    expect_exit 64 wsctl submit --tag a,b echo:echo x && expect_exit 64 wsctl pause --tag 'a b' && expect_exit 64 wsctl limit --tag x && expect_exit 64 wsctl limit --tag x 0 &&
+    expect_exit 64 wsctl pause --tag x echo
 } 2>/dev/null
 check "a tag is paused and resumed" tags
 check "a tag's limit holds" tag_limit
@@ -162,8 +148,8 @@ check "[tag NAME] max-running" tag_configured
 check "names of tags, and how many" tag_names
 
 errors() {
-  exits 64 wsctl limit sleep 0 && exits 64 wsctl limit sleep && exits 64 wsctl limit sleep x && exits 64 wsctl drain now &&
-    exits 64 wsctl pause a b && exits 64 wsctl pause a: && exits 66 wsctl resume nothing
+  expect_exit 64 wsctl limit sleep 0 && expect_exit 64 wsctl limit sleep && expect_exit 64 wsctl limit sleep x && expect_exit 64 wsctl drain now &&
+    expect_exit 64 wsctl pause a b && expect_exit 64 wsctl pause a: && expect_exit 66 wsctl resume nothing
 } 2>/dev/null
 check "errors" errors
 
@@ -187,7 +173,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
       setpriv --reuid=1001 --regid=1001 --clear-groups --inh-caps=-all -- \
         env LD_LIBRARY_PATH="$WORK/inst" "$WORK/inst/wsctl" "$@" 2>>"$WORK/err"
     }
-    exits 77 as_other pause && exits 77 as_other drain && exits 77 as_other limit echo 1 && exits 77 as_other resume &&
+    expect_exit 77 as_other pause && expect_exit 77 as_other drain && expect_exit 77 as_other limit echo 1 && expect_exit 77 as_other resume &&
       as_other limit >/dev/null && wsctl pause echo && grep -q 'echo: paused by user 0' "$WSD_LOG"
   }
   check "others may look, and not steer; who did is in the log" others

@@ -10,13 +10,6 @@ write() { # JSON
 run() { # OPTION...
   wsctl run "$@" "$WORK/graph.json"
 }
-exits() { # CODE COMMAND...: with its words in $WORK/err
-  local wanted=$1 status=0
-  shift
-  "$@" 2>"$WORK/err" || status=$?
-  cat "$WORK/err"
-  [ "$status" = "$wanted" ]
-}
 
 in_order() { # of the jobs: as the edges say; of the outputs: as the file does
   rm -f "$WORK/ledger"
@@ -43,7 +36,10 @@ n = 300
 print(json.dumps({"nodes": [{"name": "n%d" % i, "plugin": "echo", "args": [str(i)], "after": ["n%d" % (i + 1)] if i < n - 1 else []}
                             for i in range(n)] + [{"name": "fan", "plugin": "echo", "args": ["fan"], "after": ["n%d" % i for i in range(n)]}]}))
 PYTHON
-  run | cmp - <(seq 0 299; echo fan)
+  run | cmp - <(
+    seq 0 299
+    echo fan
+  )
 }
 options() { # what submit has
   local n
@@ -59,11 +55,11 @@ failures() { # what follows is not run and does not count; with --keep-going wha
   write '{"nodes":[{"name":"follows","plugin":"echo","after":["fails"]},{"name":"fails","plugin":"echo:status","args":["7"]},
     {"name":"anyway","plugin":"echo","args":["anyway"],"after-any":["follows"]},{"name":"other","plugin":"echo","args":["other"]},
     {"name":"worse","plugin":"echo:status","args":["9"],"after":["other"]}]}'
-  exits 7 run --keep-going --dot-to "$WORK/dot" >"$WORK/said" && [ "$(grep -x -e anyway -e other "$WORK/said" | xargs)" = "anyway other" ] || return 1
+  expect_exit 7 run --keep-going --dot-to "$WORK/dot" 2>"$WORK/err" >"$WORK/said" && [ "$(grep -x -e anyway -e other "$WORK/said" | xargs)" = "anyway other" ] || return 1
   grep -q '^wsctl: follows: not run: it was to run after fails' "$WORK/err" && grep -q '"follows" \[label="follows\\ncancelled"' "$WORK/dot" &&
     grep -q '"other" \[label="other\\nsucceeded"' "$WORK/dot" || return 1
   write '{"nodes":[{"name":"long","plugin":"sleep:sleep","args":["600000"]},{"name":"fails","plugin":"echo:status","args":["7"]}]}'
-  exits 7 run && exits 66 wsctl run "$WORK/none"
+  expect_exit 7 run 2>"$WORK/err" && expect_exit 66 wsctl run "$WORK/none" 2>"$WORK/err"
 }
 late() { # predecessors that end while a node is on its way: again and again, since it is a matter of luck
   write '{"nodes":[{"name":"a","plugin":"echo"},{"name":"b","plugin":"echo","after":["a"]},{"name":"c","plugin":"echo","after":["a","b"]}]}'
@@ -87,7 +83,10 @@ dot() {
 }
 wrong() { # PATTERN JSON: one line with the place, and nothing runs
   write "$2"
-  exits 64 run || { echo "not 64: $2"; return 1; }
+  expect_exit 64 run 2>"$WORK/err" || {
+    echo "not 64: $2"
+    return 1
+  }
   [ "$(wc -l <"$WORK/err")" = 1 ] && grep -q "^wsctl: $WORK/graph.json:$1" "$WORK/err"
 }
 all_wrong() {
@@ -107,9 +106,9 @@ all_wrong() {
     wrong '1:47: at most 3 tags' '{"nodes":[{"name":"a","plugin":"echo","tags":["a b"]}]}' &&
     wrong '2:1: a comma or ] is wanted' $'{"nodes":[1\n}' && wrong '2:1: it ends' '{"nodes":' && wrong '1:5: a colon' '{"a"}' || return 1
   printf '{"nodes": [{"name":"a","plugin":"echo"}]} x' >"$WORK/graph.json"
-  exits 64 run && grep -q ':1:43: something behind the end' "$WORK/err" && exits 64 wsctl run && exits 66 wsctl run "$WORK/none"
+  expect_exit 64 run 2>"$WORK/err" && grep -q ':1:43: something behind the end' "$WORK/err" && expect_exit 64 wsctl run 2>"$WORK/err" && expect_exit 66 wsctl run "$WORK/none" 2>"$WORK/err"
 }
-limits() { # GRAPH_NODES_MAX, VALUE_DEPTH_MAX
+limits() {  # GRAPH_NODES_MAX, VALUE_DEPTH_MAX
   nodes() { # N AFTER: so many nodes, the last after so many of them
     python3 -c 'import json, sys
 n, after = map(int, sys.argv[1:])
@@ -117,7 +116,7 @@ print(json.dumps({"nodes": [{"name": "n%d" % i, "plugin": "echo", "args": ["x"],
   }
   nodes 1025 1024 && run --dot >/dev/null && [ "$(run | wc -l)" = 1025 ] || return 1
   nodes 2501 2500 && run --dot >/dev/null && [ "$(run | wc -l)" = 2501 ] || return 1 # more than one SUBMIT can name
-  nodes 10000 1 && run --dot >/dev/null && nodes 10001 1 && exits 64 run --dot && grep -q 'more than 10000' "$WORK/err" || return 1
+  nodes 10000 1 && run --dot >/dev/null && nodes 10001 1 && expect_exit 64 run --dot 2>"$WORK/err" && grep -q 'more than 10000' "$WORK/err" || return 1
   wrong '1:16: an array is wanted\|1:[0-9]*: an object' "$(printf '%016d' 0 | sed 's/0/[/g')1$(printf '%016d' 0 | sed 's/0/]/g')" &&
     wrong '1:18: too deep' "$(printf '%017d' 0 | sed 's/0/[/g')1$(printf '%017d' 0 | sed 's/0/]/g')"
 }

@@ -8,25 +8,25 @@
 FILE=$WORK/tmp/stopped
 
 no_strangers() { # COMMAND...
-    "$@" >"$WORK/said" && cat "$WORK/said" && grep -q '^0 strangers, started [1-9]' "$WORK/said"
+  "$@" >"$WORK/said" && cat "$WORK/said" && grep -q '^0 strangers, started [1-9]' "$WORK/said"
 }
 
 # Runs jobs until so many workers were started; which of them come is chance. Where joins have to wait, spare ones do too.
 all_started() { # N
-    for _ in $(seq 300); do
-        no_strangers wsctl submit hooks "$FILE" >/dev/null || return 1
-        [[ $(cat "$WORK/said") =~ started\ ([0-9]+),\ stopped\ 0,\ process\ ([0-9]+) ]] || break
-        n_started=${BASH_REMATCH[1]} executor=${BASH_REMATCH[2]}
-        [ "$n_started" -lt "$1" ] || return 0
-    done
-    cat "$WORK/said"
-    return 1
+  for _ in $(seq 300); do
+    no_strangers wsctl submit hooks "$FILE" >/dev/null || return 1
+    [[ $(cat "$WORK/said") =~ started\ ([0-9]+),\ stopped\ 0,\ process\ ([0-9]+) ]] || break
+    n_started=${BASH_REMATCH[1]} executor=${BASH_REMATCH[2]}
+    [ "$n_started" -lt "$1" ] || return 0
+  done
+  cat "$WORK/said"
+  return 1
 }
 
 # Each that was started, once. That as many stop as start the plugin sees to itself, at its end. An executor before that one may
 # have been idle for too long, on a slow machine, and have left its lines.
 stopped() {
-    [ "$(grep -c " of $executor\$" "$FILE")" -ge "$n_started" ] && [ "$(wc -l <"$FILE")" = "$(sort -u "$FILE" | wc -l)" ]
+  [ "$(grep -c " of $executor\$" "$FILE")" -ge "$n_started" ] && [ "$(wc -l <"$FILE")" = "$(sort -u "$FILE" | wc -l)" ]
 }
 
 check "--local: started before its tasks" no_strangers wsctl submit --local --workers 3 "$TEST_PLUGINS/hooks.so" "$FILE"

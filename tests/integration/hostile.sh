@@ -38,10 +38,10 @@ alive() { # PID...
   done
 }
 
-ATTACKS=19 # lines of hostile:attack
+ATTACKS=22 # lines of hostile:attack
 OWNERS=5   # lines of hostile:async
 
-refused() { # WHO-PID COMMAND...: an attack on that process, by a job that the command submits
+attack_is_refused() { # WHO-PID COMMAND...: an attack on that process, by a job that the command submits
   local pid=$1 address
   shift
   address=$(address_in "$pid")
@@ -92,10 +92,10 @@ background sleep 1000
 stranger=$BACKGROUND_PID
 check "a client waits" wait_until sh -c "'$WSCTL' --json list | grep -q '\"running\"'"
 
-check "its wsd is out of reach" refused "$WSD_PID" wsctl submit
-check "an executor of another wsd is out of reach" refused "$other_executor" wsctl submit
-check "its client is out of reach" refused "$client" wsctl submit
-check "any process of the user is out of reach" refused "$stranger" wsctl submit
+check "its wsd is out of reach" attack_is_refused "$WSD_PID" wsctl submit
+check "an executor of another wsd is out of reach" attack_is_refused "$other_executor" wsctl submit
+check "its client is out of reach" attack_is_refused "$client" wsctl submit
+check "any process of the user is out of reach" attack_is_refused "$stranger" wsctl submit
 # The leak checker of an executor that was built with AddressSanitizer needs these two.
 excepted='^$'
 [[ ${WSD_SANITIZE:-} != *address* ]] || excepted='^ptrace |^dumpable '
@@ -137,6 +137,21 @@ lingers() {
   expect_output 6765 timeout 60 wsctl submit fib 20
 }
 check "wsd waits for no socket that an executor sent" lingers
+descriptors() { # at most N of wsd's
+  [ "$(find "/proc/$WSD_PID/fd" -mindepth 1 | wc -l)" -le "$1" ]
+}
+smuggled() { # COMMAND...: by a job that the command submits; nothing of it stays
+  local before
+  expect_output 6765 timeout 60 "$@" fib 20 || return 1
+  before=$(find "/proc/$WSD_PID/fd" -mindepth 1 | wc -l)
+  expect_exit 125 timeout 60 "$@" hostile:smuggle "${LIFE[@]}" && expect_output 6765 timeout 60 "$@" fib 20 &&
+    wait_until descriptors "$before"
+}
+LIFE=()
+check "who sends wsd the socket between them is replaced" smuggled wsctl submit
+LIFE=(life)
+check "also as the life of a reaper, which never ends" smuggled wsctl submit
+LIFE=()
 client_told() {
   wait_for_exit "$client"
   [ $? = 125 ]
@@ -154,7 +169,7 @@ WSD_PID=$other_wsd WSD_SOCKET=$other_socket WSD_LOG=$WORK/wsd-1/log stop_wsd
 attacked_at() { # VERSION
   local wsd
   wsd=$(pgrep -P "$WSD_PID" -x wsd)
-  refused "$wsd" wsctl submit && calls_refused wsctl submit
+  attack_is_refused "$wsd" wsctl submit && calls_refused wsctl submit && WSD_PID=$wsd smuggled wsctl submit
 }
 if can_inject; then
   for version in 0 2 3 4 5; do
@@ -216,9 +231,9 @@ client=$(pgrep -n -u $ALICE -x wsctl)
 alices=$(as $ALICE "$CTL" submit hostile:whoami)
 bobs=$(as $BOB "$CTL" submit hostile:whoami)
 check "alice and bob have an executor each" test "$alices" != "$bobs"
-check "bob's jobs do not reach wsd" refused "$WSD_PID" as $BOB "$CTL" submit
-check "bob's jobs do not reach alice's executor" refused "$alices" as $BOB "$CTL" submit
-check "bob's jobs do not reach alice's client" refused "$client" as $BOB "$CTL" submit
+check "bob's jobs do not reach wsd" attack_is_refused "$WSD_PID" as $BOB "$CTL" submit
+check "bob's jobs do not reach alice's executor" attack_is_refused "$alices" as $BOB "$CTL" submit
+check "bob's jobs do not reach alice's client" attack_is_refused "$client" as $BOB "$CTL" submit
 check "calls that are nobody's business are refused there" calls_refused as $BOB "$CTL" submit
 nudges_refused() {
   as $BOB "$CTL" submit hostile:nudge "$WSD_PID" >"$WORK/nudge" || return 1

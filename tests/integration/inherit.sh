@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# inherit.sh: states that a parent may leave behind (support/inherit.c), by program. A row of a table is a state and what is right in it;
+# inherit.sh: states that a parent may leave behind (support/boxes/inherit.c), by program. A row of a table is a state and what is right in it;
 # tests/faults.md has the tables in words.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-INHERIT=$BUILD/tests/support/inherit
+INHERIT=$BUILD/tests/support/boxes/inherit
 printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
 # Sanitizers reserve address space and have signal handlers, threads and descriptors of their own.
 sanitized=''
@@ -24,15 +24,27 @@ ignores() { # PID SIGNAL
 # --- wsd, wsd-executor: serving -----------------------------------------------------------------------------------------
 
 SIGCHLD_BIT=$((1 << 16)) # which wsd-spawn takes from a descriptor
-settled() { # PID STATE...: nothing blocked, no signal ignored that brings the ends of children, 0 to 2 open, and a file by its name
+settled() {              # PID STATE...: nothing blocked, no signal ignored that brings the ends of children, 0 to 2 open, and a file by its name
   local fd target
-  [ $(($(mask "$1" SigBlk) & ~SIGCHLD_BIT)) = 0 ] || { echo "signals are blocked"; return 1; }
-  ! ignores "$1" CHLD || { echo "SIGCHLD is ignored"; return 1; }
+  [ $(($(mask "$1" SigBlk) & ~SIGCHLD_BIT)) = 0 ] || {
+    echo "signals are blocked"
+    return 1
+  }
+  ! ignores "$1" CHLD || {
+    echo "SIGCHLD is ignored"
+    return 1
+  }
   for fd in 0 1 2; do
-    target=$(readlink "/proc/$1/fd/$fd") || { echo "$fd is closed"; return 1; }
+    target=$(readlink "/proc/$1/fd/$fd") || {
+      echo "$fd is closed"
+      return 1
+    }
     # what an executor says goes through a pipe to wsd
     [[ $target == pipe:* && $fd != 0 && $(readlink "/proc/$1/exe") == "$EXECUTOR" ]] && continue
-    [[ $target == /* && ($target == /dev/null || " $* " != *" close=$fd "*) ]] || { echo "$fd is $target"; return 1; }
+    [[ $target == /* && ($target == /dev/null || " $* " != *" close=$fd "*) ]] || {
+      echo "$fd is $target"
+      return 1
+    }
   done
 }
 
@@ -45,9 +57,15 @@ serves() { # STATE...
   wsd=$WSD_PID
   expect_output 6765 wsctl submit fib 20 && settled "$wsd" "$@" || return 1
   [ -z "$is_root" ] || settled "$(pgrep -P "$wsd")" "$@" || return 1 # others may not look into it
-  [[ " $*" != *" user="* ]] || { stop_wsd; return; } # it runs no commands of ours
+  [[ " $*" != *" user="* ]] || {
+    stop_wsd
+    return
+  } # it runs no commands of ours
   wsctl submit exec grep -E '^Sig(Blk|Ign):' /proc/self/status >"$WORK/signals" || return 1
-  ! grep -q '[1-9a-f]$' <(cut -f2 "$WORK/signals") || { cat "$WORK/signals"; return 1; }
+  ! grep -q '[1-9a-f]$' <(cut -f2 "$WORK/signals") || {
+    cat "$WORK/signals"
+    return 1
+  }
   kill_executor && expect_output 6765 wsctl submit fib 20 && stop_wsd
 }
 
@@ -75,7 +93,7 @@ STATES
 
 # --- wsd: what does not suffice -----------------------------------------------------------------------------------------
 
-run_wsd() { # STATE... -- OPTION...: until it ends, at most for 20 s
+run_limited() { # STATE... -- OPTION...: until it ends, at most for 20 s
   local states=()
   while [ "$1" != -- ]; do
     states+=("$1")
@@ -90,9 +108,15 @@ run_wsd() { # STATE... -- OPTION...: until it ends, at most for 20 s
 refuses() { # NAME VALUE [STATE...]
   local name=$1 value=$2 wanted
   shift 2
-  expect_exit 74 run_wsd "$@" "limit=$name:$value" -- 2>&1 | cat >"$WORK/refused.log" || { cat "$WORK/refused.log"; return 1; }
+  expect_exit 74 run_limited "$@" "limit=$name:$value" -- 2>&1 | cat >"$WORK/refused.log" || {
+    cat "$WORK/refused.log"
+    return 1
+  }
   wanted=$(sed -n "s/^wsd: cannot start: RLIMIT_$name is [0-9]*, and at least \([0-9]*\) .* wanted.*/\1/p" "$WORK/refused.log")
-  [ -n "$wanted" ] || { cat "$WORK/refused.log"; return 1; }
+  [ -n "$wanted" ] || {
+    cat "$WORK/refused.log"
+    return 1
+  }
   [ -n "$sanitized" ] || serves "$@" "limit=$name:$wanted"
 }
 while read -r name value; do
@@ -120,13 +144,19 @@ the_limit_of_cpu_time_is_told() {
   WSD_PREFIX=()
   expect_output 6765 wsctl submit fib 20 || return 1
   for pid in "$WSD_PID" "$(pgrep -P "$WSD_PID")"; do
-    grep -qE '^Max cpu time +999 +1000' "/proc/$pid/limits" || { grep cpu "/proc/$pid/limits"; return 1; }
+    grep -qE '^Max cpu time +999 +1000' "/proc/$pid/limits" || {
+      grep cpu "/proc/$pid/limits"
+      return 1
+    }
   done
   # with so much memory wsd hears of the end before the process is gone, and says nothing before it knows how it was
   for n in 1 2 3 4 5; do
     wsctl submit crash:leak 300 && deaths=$(counter executors_died) && pkill -XCPU -P "$WSD_PID" || return 1
     wait_until another_died || return 1
-    [ "$(grep -c 'executor [0-9]* ended: CPU time limit exceeded' "$WSD_LOG")" = "$n" ] || { tail -n 3 "$WSD_LOG"; return 1; }
+    [ "$(grep -c 'executor [0-9]* ended: CPU time limit exceeded' "$WSD_LOG")" = "$n" ] || {
+      tail -n 3 "$WSD_LOG"
+      return 1
+    }
   done
   stop_wsd
 }
@@ -180,8 +210,23 @@ a_store_at_the_limit_of_files() {
 }
 check "the limit of files at jobs.db is a full disk" a_store_at_the_limit_of_files
 
+# A log that is as large as it may be loses what is said, as on a full disk: wsd serves, and ends in order.
+a_log_at_the_limit_of_files() {
+  local pid status=0
+  truncate -s 100M "$WORK/large.log"
+  background run_wsd limit=FSIZE:80M -- 2>>"$WORK/large.log"
+  pid=$BACKGROUND_PID
+  wait_until refused_serves || status=1
+  pkill -TERM -P "$(pgrep -P "$pid" -x timeout || echo "$pid")" -x wsd
+  wait_for_exit "$pid" && [ "$status" = 0 ] && [ "$(stat -c %s "$WORK/large.log")" = $((100 * 1024 * 1024)) ]
+}
+refused_serves() {
+  [ "$(wsctl --socket "$WORK/refused.sock" submit fib 20)" = 6765 ]
+}
+check "a log at the limit of files: wsd serves" a_log_at_the_limit_of_files
+
 lacks() { # DIRECTORY TEXT
-  expect_exit 74 run_wsd "hide=$1" -- 2>"$WORK/words"
+  expect_exit 74 run_limited "hide=$1" -- 2>"$WORK/words"
   cat "$WORK/words"
   grep -q "^wsd: cannot start: $2: " "$WORK/words"
 }
@@ -224,7 +269,10 @@ reaps() { # STATE
   for i in {1..20}; do
     wsctl submit exec sh -c '(sleep 0.05 &) >/dev/null 2>&1; sleep 0' || return 1
   done
-  wait_until no_zombie "$wsd" || { ps -o pid,ppid,stat,comm --ppid "$wsd"; return 1; }
+  wait_until no_zombie "$wsd" || {
+    ps -o pid,ppid,stat,comm --ppid "$wsd"
+    return 1
+  }
   # the ends of its own children are still noticed
   local deaths # another_died() reads it
   # shellcheck disable=SC2034
@@ -349,5 +397,5 @@ if [ -n "$is_root" ] && command -v setpriv >/dev/null; then
   }
   check "wsd refuses RLIMIT_NPROC 4" refuses_threads
 elif [ -z "$is_root" ]; then
-  check "wsd refuses RLIMIT_NPROC 4" expect_exit 74 run_wsd limit=NPROC:4 --
+  check "wsd refuses RLIMIT_NPROC 4" expect_exit 74 run_limited limit=NPROC:4 --
 fi

@@ -4,25 +4,22 @@
 # key.sh: the same user and the same key are the same job: while it waits, runs, has ended, and after a restart.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
-n_jobs() {
+n_known() {
   wsctl --json list | wc -l
 }
 n_lines() { # FILE N
   [ "$(wc -l <"$1")" = "$2" ]
 }
 
-same() { # OPTION...
+same_job() { # OPTION...
   local first second
   rm -f "$WORK/ledger"
   first=$(wsctl submit "$@" --detach --key "same $*" ledger:once "$WORK/ledger" one) || return 1
   second=$(wsctl submit "$@" --detach --key "same $*" ledger:once "$WORK/ledger" two) || return 1
-  [ "$first" = "$second" ] || { echo "$first is not $second"; return 1; }
+  [ "$first" = "$second" ] || {
+    echo "$first is not $second"
+    return 1
+  }
   expect_output one wsctl submit "$@" --key "same $*" ledger:once "$WORK/ledger" three || return 1
   expect_output one wsctl await "$first" && n_lines "$WORK/ledger" 1
 }
@@ -52,7 +49,7 @@ lost_connection() { # the first one's client is killed; the job goes on, and the
   rm -f "$WORK/gate"
   background wsctl submit --key lost ledger:gate "$WORK/gate"
   client=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
+  wait_until some_job_is running || return 1
   kill -KILL "$client"
   wait "$client" 2>/dev/null
   : >"$WORK/gate"
@@ -74,12 +71,14 @@ after_a_restart() {
   local first second n
   first=$(wsctl submit --durable --detach --key restart echo first) && expect_output first wsctl await "$first" || return 1
   n=$(wsctl --json list | grep -c '"durable":true')
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   serve || return 1
   second=$(wsctl submit --durable --detach --key restart echo second) || return 1
   [ "$first" = "$second" ] && expect_output first wsctl submit --key restart echo third || return 1
-  [ "$(n_jobs)" = "$n" ] || { wsctl list; return 1; }
+  [ "$(n_known)" = "$n" ] || {
+    wsctl list
+    return 1
+  }
 }
 expired() { # OPTION...: when its end is kept no longer, the same key is another job
   local first second
@@ -94,8 +93,7 @@ id_and_output() { # ARGUMENT...: of one submit; when the next wsctl asks the job
 }
 briefly() { # from here on ends are kept for a second
   printf '[limits]\nkeep-results = 1s\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
-  kill -HUP "$WSD_PID"
-  wait_until grep -q 'was read again' "$WORK/log"
+  reload_config
 }
 limits() {
   local key
@@ -105,8 +103,8 @@ limits() {
 
 export WSD_SOCKET=$WORK/wsd.sock
 serve || exit 1
-check "a job with a key is one job" same
-check "a durable one too" same --durable
+check "a job with a key is one job" same_job
+check "a durable one too" same_job --durable
 check "other keys are other jobs" other_keys
 check "while it runs" while_it_runs
 check "while a durable one runs" while_it_runs --durable
@@ -121,4 +119,4 @@ check "when its end has expired it is another job" expired
 check "also where it was durable" expired --durable
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"

@@ -5,19 +5,12 @@
 # restart, each client is told with the exit code of wsctl(1), and a wsd that is started on the same path serves.
 . "$(dirname "$0")/../support/lib.sh"
 
-LOAD=$BUILD/tests/support/load
+LOAD=$BUILD/tests/support/clients/load
 ROUNDS=${WSD_ROUNDS:-12}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=300
 
 at_least() { # NAME VALUE
   [ "$(counter "$1")" -ge "$2" ]
-}
-
-serve() { # one that may find the socket of the one before it
-  background "$WSD" --socket "$SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 >"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$SOCKET" && ! gone "$WSD_PID"
 }
 
 children() {
@@ -40,27 +33,35 @@ client() { # COMMAND...: it goes on in the background, and what it says and exit
 }
 
 # The client has been told in one line: 69, no daemon there; 125 where its job had been accepted and may have run.
-told() { # EXIT
-  wait_until gone "$CLIENT" || { echo "the client waits on"; return 1; }
+client_is_told() { # EXIT
+  wait_until gone "$CLIENT" || {
+    echo "the client waits on"
+    return 1
+  }
   cat "$WORK/client.err"
-  [ "$(cat "$WORK/client.exit")" = "$1" ] || { echo "exit $(cat "$WORK/client.exit") where $1 was expected"; return 1; }
+  [ "$(cat "$WORK/client.exit")" = "$1" ] || {
+    echo "exit $(cat "$WORK/client.exit") where $1 was expected"
+    return 1
+  }
   [ "$(wc -l <"$WORK/client.err")" = 1 ] && grep -q '^wsctl: ' "$WORK/client.err"
 }
 
 # Kills it now; afterwards another one on the same path does all that the first one did.
-kill_now() {
+kill_and_serve() {
   local pids
   pids=$(children)
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   # shellcheck disable=SC2086
-  wait_until all_gone $pids || { echo "left: $pids"; return 1; }
-  serve || { echo "no restart"; show "$WORK/log"; return 1; }
+  wait_until all_gone $pids || {
+    echo "left: $pids"
+    return 1
+  }
+  serve || {
+    echo "no restart"
+    show "$WSD_LOG"
+    return 1
+  }
   expect_output 6765 wsctl submit fib 20
-}
-
-says() { # PATTERN
-  wsctl --json list | grep -q "$1"
 }
 
 stage_accepted() { # its input has not come to its end
@@ -68,25 +69,25 @@ stage_accepted() { # its input has not come to its end
   client "$WSCTL" submit --input "$WORK/input" echo
   exec 9>"$WORK/input"
   head -c 400000 /dev/zero >&9
-  wait_until says '"held"' || return 1
-  kill_now
+  wait_until some_job_is held || return 1
+  kill_and_serve
   exec 9>&-
-  told 125
+  client_is_told 125
 }
 stage_queued() {
   client sh -c 'yes 60000 | head -n 40 | "$0" map --jobs 40 sleep:sleep' "$WSCTL"
   wait_until at_least jobs_open 40 || return 1
-  kill_now && told 125
+  kill_and_serve && client_is_told 125
 }
 stage_running() {
   client "$WSCTL" submit spin:deaf
-  wait_until says '"running"' || return 1
-  kill_now && told 125
+  wait_until some_job_is running || return 1
+  kill_and_serve && client_is_told 125
 }
 stage_streaming() { # a reader that stands still: the job is in the middle of its output
   client sh -c '"$0" submit bigoutput 2000000000 | { head -c 1000000 >/dev/null; sleep 600; }' "$WSCTL"
-  wait_until says '"running"' && wait_until reader_stands || return 1
-  kill_now || return 1
+  wait_until some_job_is running && wait_until reader_stands || return 1
+  kill_and_serve || return 1
   kill -KILL "$READER"
   wait_until gone "$CLIENT"
 }
@@ -96,7 +97,7 @@ reader_stands() { # it has read what it wanted
 stage_loading() { # the plugin's constructor hangs
   client "$WSCTL" submit "$TEST_PLUGINS/hostile/$1.so"
   wait_until is_loading "$1" || return 1
-  kill_now && told 69 # it was not accepted yet
+  kill_and_serve && client_is_told 69 # it was not accepted yet
 }
 is_loading() { # PLUGIN: the executor that was there has it mapped
   grep -q "$1.so" "/proc/$(pgrep -P "$WSD_PID")/maps"
@@ -104,17 +105,18 @@ is_loading() { # PLUGIN: the executor that was there has it mapped
 stage_executor_starting() {
   client "$WSCTL" submit fib 20
   wait_until pgrep -P "$WSD_PID" >/dev/null
-  kill_now
+  kill_and_serve
   # it may have got ready meanwhile: then the job was accepted, and lost, or had even ended
   wait_until gone "$CLIENT" && case $(cat "$WORK/client.exit") in 0 | 69 | 125) true ;; *) false ;; esac
 }
 stage_draining() {
+  : >"$WSD_LOG"
   client "$WSCTL" submit sleep:sleep 600000
-  wait_until says '"running"' || return 1
+  wait_until some_job_is running || return 1
   kill -TERM "$WSD_PID"
-  wait_until grep -q draining "$WORK/log" || return 1
+  wait_until grep -q draining "$WSD_LOG" || return 1
   expect_exit 75 wsctl submit fib 20
-  kill_now && told 125
+  kill_and_serve && client_is_told 125
 }
 
 # At any moment under load of everything: clients end, each with one end for each of its jobs; nothing is left.
@@ -131,20 +133,28 @@ at_random() {
     started+=("${loads[@]}")
     wait_until at_least jobs_succeeded $((RANDOM % 3000)) || return 1
     pids=$(children)
-    kill -KILL "$WSD_PID"
-    wait "$WSD_PID" 2>/dev/null
+    kill_wsd
     for pid in "${loads[@]}"; do
-      wait_until gone "$pid" || { echo "round $i: a client waits on"; return 1; }
+      wait_until gone "$pid" || {
+        echo "round $i: a client waits on"
+        return 1
+      }
     done
     # shellcheck disable=SC2086
-    wait_until all_gone $pids || { echo "round $i: executors are left: $pids"; return 1; }
+    wait_until all_gone $pids || {
+      echo "round $i: executors are left: $pids"
+      return 1
+    }
     for f in small large; do
       cat "$WORK/$f"
-      grep -q 'wrong 0 doubled 0 .* strange 0 ' "$WORK/$f" || { echo "round $i: see above"; return 1; }
+      grep -q 'wrong 0 doubled 0 .* strange 0 ' "$WORK/$f" || {
+        echo "round $i: see above"
+        return 1
+      }
     done
     if ! serve || ! expect_output 6765 wsctl submit fib 20 || ! counter_is connections 1; then
       echo "round $i: not as before"
-      show "$WORK/log"
+      show "$WSD_LOG"
       return 1
     fi
   done
@@ -155,8 +165,7 @@ again_and_again() {
   local i began took slow=0
   for ((i = 0; i < ROUNDS; i++)); do
     began=${EPOCHREALTIME/[.,]/}
-    kill -KILL "$WSD_PID"
-    wait "$WSD_PID" 2>/dev/null
+    kill_wsd
     serve || return 1
     took=$((${EPOCHREALTIME/[.,]/} - began))
     echo "$took us"
@@ -166,8 +175,7 @@ again_and_again() {
 }
 
 mkdir "$WORK/run"
-SOCKET=$WORK/run/wsd.sock
-export WSD_SOCKET=$SOCKET
+export WSD_SOCKET=$WORK/run/wsd.sock
 serve || exit 1
 check "while a job's input comes" stage_accepted
 check "while jobs are queued" stage_queued
@@ -180,5 +188,5 @@ check "at random under load, $ROUNDS times" at_random
 check "$ROUNDS restarts one upon the other" again_and_again
 kill -TERM "$WSD_PID"
 check "the last one ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 check "and nothing is left" sh -c '[ -z "$(ls -A "$0")" ]' "$WORK/run"

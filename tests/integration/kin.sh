@@ -20,7 +20,10 @@ none_left() {
 # In the background: a job that runs beside its four processes.
 plant() {
   background "$@" leaves:family "$mark" stay
-  wait_until begun || { fail "plant" "no family"; pgrep -ax "$mark"; }
+  wait_until begun || {
+    fail "plant" "no family"
+    pgrep -ax "$mark"
+  }
 }
 
 printf '[executor]\ncgroups = no\n[daemon]\ndrain-timeout = 300ms\n[limits]\ncancel-grace = 200ms\n' >"$WSD_CONFIG"
@@ -44,7 +47,7 @@ orderly() {
 }
 check "an orderly stop of wsd leaves none" orderly
 
-kill_wsd() { # [STOPPED]
+wsd_dies() { # [STOPPED]
   local executor
   executor=$(executor_of "$WSD_PID")
   [ -z "${1:-}" ] || stop_process "$executor"
@@ -54,10 +57,10 @@ kill_wsd() { # [STOPPED]
 }
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 plant wsctl submit
-check "kill -9 of wsd leaves none" kill_wsd
+check "kill -9 of wsd leaves none" wsd_dies
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 plant wsctl submit
-check "... also where the executor is stopped" kill_wsd stopped
+check "... also where the executor is stopped" wsd_dies stopped
 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 zombie() {

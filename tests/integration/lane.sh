@@ -5,7 +5,7 @@
 # answers; time limits, crashes, kills, drains and clients that scribble cost what they may, and each call has one end.
 . "$(dirname "$0")/../support/lib.sh"
 
-D=$BUILD/tests/support/direct
+D=$BUILD/tests/support/clients/direct
 KILLS=20
 CALLS=300 # a process, of a millisecond each, and as many again until the executors have been killed so often
 [ -z "${WSD_THOROUGH:-}" ] || KILLS=200
@@ -14,10 +14,16 @@ CALLS=300 # a process, of a millisecond each, and as many again until the execut
 direct() { # WORDS OPTION...
   local words=$1 said word
   shift
-  said=$(timeout "${DIRECT_LIMIT:-$((60 * TIME_SCALE))}" "$D" "$@") || { echo "exit $?: $said"; return 1; }
+  said=$(timeout "${DIRECT_LIMIT:-$((60 * TIME_SCALE))}" "$D" "$@") || {
+    echo "exit $?: $said"
+    return 1
+  }
   echo "$said"
   for word in $words; do
-    grep -qF " $word " <<<" ${said//$'\n'/ } " || { echo "not there: $word"; return 1; }
+    grep -qF " $word " <<<" ${said//$'\n'/ } " || {
+      echo "not there: $word"
+      return 1
+    }
   done
 }
 counter_above() { # NAME VALUE
@@ -39,7 +45,7 @@ printf '[limits]\ncancel-grace = 1s\nexecutor-answer = 2s\nquarantine-after = 10
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 
 greedy() { # HOW: a client that keeps to the layout of a lane and to nothing else
-  timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/lane-scribbler" "$1" direct:direct || return 1
+  timeout $((60 * TIME_SCALE)) "$BUILD/tests/support/clients/lane-scribbler" "$1" direct:direct || return 1
   wait_until counter_is direct_lanes 0
 }
 
@@ -118,7 +124,10 @@ renumbered() { # wsd takes all numbers back, and the other function asks first
   wsctl pause || return 1
   wsctl resume || return 1
   touch "$WORK/go"
-  wait $load || { cat "$WORK/held"; return 1; }
+  wait $load || {
+    cat "$WORK/held"
+    return 1
+  }
   rm "$WORK/go"
   grep -q "succeeded=100 .*wrong=0" "$WORK/held"
 }
@@ -148,7 +157,10 @@ check "also one that heeds no cancel" gone_with_client deaf
 check "a crash is told to its caller" direct "crashed=1 direct=1 exit=70 Segmentation" -w direct:direct segv
 check "in the midst of others: they are begun again" direct "succeeded=996 crashed=4 wrong=0" -w -c -n 1000 -m 250 direct:again segv
 some_end() { # of calls that may not run twice: each has an end, and at most those that ran beside a crash are interrupted
-  direct "calls=1000 crashed=4 wrong=0" -w -c -n 1000 -m 250 direct:direct segv >"$WORK/out" || { cat "$WORK/out"; return 1; }
+  direct "calls=1000 crashed=4 wrong=0" -w -c -n 1000 -m 250 direct:direct segv >"$WORK/out" || {
+    cat "$WORK/out"
+    return 1
+  }
   cat "$WORK/out"
   # shellcheck disable=SC1090
   . <(sed -n '1s/-/_/gp' "$WORK/out")
@@ -187,7 +199,10 @@ killed_under_load() { # FUNCTION OPTION...
     pkill -KILL -P "$WSD_PID"
   done
   touch "$WORK/enough"
-  wait $load || { cat "$WORK/load"; return 1; }
+  wait $load || {
+    cat "$WORK/load"
+    return 1
+  }
   cat "$WORK/load"
   echo "killed $i times"
   # shellcheck disable=SC1090
@@ -211,7 +226,7 @@ scribbling=()
 scribblers() {
   local i died
   for i in 1 2 3; do
-    background "$BUILD/tests/support/lane-scribbler" "$i" direct:direct >"$WORK/scribbler-$i"
+    background "$BUILD/tests/support/clients/lane-scribbler" "$i" direct:direct >"$WORK/scribbler-$i"
     scribbling+=("$BACKGROUND_PID")
   done
   for i in 1 2 3; do
@@ -221,7 +236,10 @@ scribblers() {
   direct "succeeded=6000 wrong=0" -w -p 3 -n 2000 direct:direct || return 1
   direct "succeeded=60000 wrong=0" -w -c -p 3 -n 20000 direct:direct || return 1
   expect_output 6765 wsctl submit fib 20 || return 1
-  counter_is executors_died "$died" || { echo "an executor died"; return 1; }
+  counter_is executors_died "$died" || {
+    echo "an executor died"
+    return 1
+  }
 }
 check "clients that scribble over their lanes hurt nobody" scribblers
 for pid in "${scribbling[@]}"; do

@@ -3,6 +3,7 @@
 #
 # leaves.sh: what a job leaves behind in its thread and process costs no other job. One worker, so that the next job has its place.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/users.sh"
 
 sanitized() {
   [ "$TIME_SCALE" != 1 ]
@@ -26,28 +27,39 @@ left() {
     expect_exit 70 wsctl map --keep-going "leaves:$1" ::: a && expect_output 6765 wsctl submit fib 20
 }
 
-as_new='files=yes limit=high space=high umask=077 directory=/ nice=0'
+as_new="files=yes limit=high space=high umask=077 directory=/ nice=$(nice)"
 
 state_is_new() {
   wsctl submit leaves:state | tee "$WORK/state.now" | grep -q "^$as_new cpus=$(nproc)\$"
 }
 
-# FUNCTION WORDS: what it has done is told in the log once, and soon is no other job's.
+# FUNCTION WORDS [ARGUMENT]: what it has done is told in the log once, and soon is no other job's.
 replaced() {
   local before n
   before=$(wc -l <"$WSD_LOG")
-  expect_exit 0 wsctl submit "leaves:$1" || return 1
-  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
-  tail -n "+$((before + 1))" "$WSD_LOG" >"$WORK/since"
+  expect_exit 0 wsctl submit "leaves:$1" "${@:3}" || return 1
+  wait_until is_replaced "$before" "$2" || {
+    cat "$WORK/since" "$WORK/state.now"
+    return 1
+  }
   cat "$WORK/since"
   n=$(grep -c "executor [0-9]*: .*$2.*: a fresh one takes its place" "$WORK/since")
   [ "$n" = 1 ] && ! grep -q 'executor [0-9]* ended' "$WORK/since"
 }
 
+is_replaced() { # LINES-BEFORE WORDS
+  state_is_new
+  tail -n "+$(($1 + 1))" "$WSD_LOG" >"$WORK/since"
+  grep -q 'takes the place of executor' <(sed -n "/$2/,\$p" "$WORK/since") && state_is_new
+}
+
 # FUNCTION: put back on the thread.
 put_back() {
   expect_exit 0 wsctl submit "leaves:$1" || return 1
-  wait_until state_is_new || { cat "$WORK/state.now"; return 1; }
+  wait_until state_is_new || {
+    cat "$WORK/state.now"
+    return 1
+  }
 }
 
 # FUNCTION: a plugin that was not there before is loaded all the same: in the next executor.
@@ -55,13 +67,13 @@ loads_elsewhere() {
   wsctl submit fib 20 && expect_exit 0 wsctl submit "leaves:$1" && expect_output hello wsctl submit echo:echo hello && wait_until state_is_new
 }
 
-# MILLISECONDS CODE COMMAND...: it ends so, and has run and computed for at least so long.
+# MILLISECONDS MILLISECONDS CODE COMMAND...: it ends so, and has run and computed for at least so long.
 has_cost() {
-  local least=$1 code=$2
-  shift 2
+  local ran=$1 computed=$2 code=$3
+  shift 3
   expect_exit "$code" wsctl --json submit "$@" >"$WORK/json"
   cat "$WORK/json"
-  [ "$(sed 's/.*"run_usec":\([0-9]*\).*/\1/' "$WORK/json")" -ge $((least * 1000)) ] && [ "$(sed 's/.*"cpu_usec":\([0-9]*\).*/\1/' "$WORK/json")" -ge $((least * 1000)) ]
+  [ "$(sed 's/.*"run_usec":\([0-9]*\).*/\1/' "$WORK/json")" -ge $((ran * 1000)) ] && [ "$(sed 's/.*"cpu_usec":\([0-9]*\).*/\1/' "$WORK/json")" -ge $((computed * 1000)) ]
 }
 
 tls_has_room() {
@@ -188,8 +200,8 @@ else
 fi
 check a_forgotten_sync_is_told last_words forgets-sync 'returned without joining its tasks'
 check one_that_says_nothing_has_no_words silent
-check a_crash_has_run_and_cpu_time has_cost 40 70 leaves:works
-check one_that_is_ended_has_run_and_cpu_time has_cost 40 124 --timeout 200ms leaves:deaf
+check a_crash_has_run_and_cpu_time has_cost 40 40 70 leaves:works
+check one_that_is_ended_has_run_and_cpu_time has_cost 40 1 124 --timeout 200ms leaves:deaf
 if ! sanitized; then
   check what_a_plugin_writes_is_marked_and_limited speech_is_limited
   check a_lowered_limit_is_left_behind replaced limit 'RLIMIT_NOFILE'
@@ -197,6 +209,9 @@ if ! sanitized; then
   check an_umask_is_left_behind replaced umask 'umask'
   check a_directory_is_left_behind replaced directory 'working directory'
   check a_lowered_address_space_is_left_behind replaced space 'RLIMIT_AS'
+  for name in NOFILE NPROC FSIZE CPU STACK MEMLOCK DATA; do
+    check "a_lowered_RLIMIT_${name}_is_left_behind" replaced lower "RLIMIT_$name" "$name"
+  done
   check cpus_are_put_back put_back affinity
   check a_nice_value_is_put_back_or_left_behind put_back nice
   check a_plugin_loads_after_leaked_descriptors loads_elsewhere files
@@ -234,3 +249,41 @@ check nor_in_a_bundle in_a_bundle
 check a_thread_left_behind_alone alone
 check a_thread_that_is_gone_alone gone_alone
 stop_wsd
+
+# What a job has used up is there again for the next one, in the next executor.
+memory_comes_back() {
+  seq 500000 >"$WORK/numbers"
+  expect_exit 0 wsctl submit leaves:memory || return 1
+  wait_until sorts && grep -q 'executor 1: its jobs have left less than [0-9]* MiB of memory, of [0-9]* (\[limits\] executor-memory): a fresh one' "$WSD_LOG" &&
+    ! grep -q 'executor [0-9]* ended' "$WSD_LOG"
+}
+sorts() {
+  [ "$(wsctl submit sort "$WORK/numbers" | tail -n 1)" = 99999 ]
+}
+if ! sanitized; then
+  printf '[limits]\nexecutor-memory = 64M\n' >"$WSD_CONFIG"
+  start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+  check memory_that_is_used_up_is_left_behind memory_comes_back
+  stop_wsd
+fi
+
+# So many threads that the user can have no other process: the executor ends, and the next job starts one.
+threads_come_back() {
+  expect_exit 0 wsctl submit leaves:idlers || return 1
+  wait_until has_a_thread && grep -q 'executor 1: its jobs have left [0-9]* threads, and it can have no more .*: a fresh one' "$WSD_LOG" &&
+    expect_output 6765 wsctl submit fib 20
+}
+has_a_thread() {
+  wsctl submit fib 20 && [ "$(wsctl submit leaves:joined)" = 'from a thread' ]
+}
+if [ "$(id -u)" = 0 ] && ! sanitized; then
+  install_for_all leaves
+  : >"$WSD_CONFIG"
+  umask 0
+  WSD_PREFIX=("$BUILD/tests/support/inherit" user=61234 limit=NPROC:100 --) # of whom nothing else runs here
+  start_wsd --workers 1 || exit 1
+  check threads_that_are_used_up_are_left_behind threads_come_back
+  stop_wsd
+else
+  skip threads_that_are_used_up_are_left_behind "root has no limit of processes to take away, and a sanitizer has threads of its own"
+fi

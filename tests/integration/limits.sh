@@ -9,12 +9,6 @@ me=$(id -u)
 is() { # KEY VALUE [UID]
   wsctl --json limits | grep -qF "{\"key\":\"$1\",\"value\":\"$2\"${3:+,\"uid\":$3}"
 }
-logged() { # TEXT
-  grep -qF -- "$1" "$WSD_LOG"
-}
-reloads() {
-  kill -HUP "$WSD_PID" && wait_until logged "the configuration was read again"
-}
 
 printf '[limits]\nmax-jobs-per-user = 40\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -105,7 +99,7 @@ wrong() {
 check "what cannot be moved, and wrong values: 64, with what is wanted" wrong
 
 again() {
-  wsctl limits max-jobs-per-user=3 frame-timeout=20s && wsctl limits --user "$me" max-jobs-per-user=2 && reloads && fits 40 &&
+  wsctl limits max-jobs-per-user=3 frame-timeout=20s && wsctl limits --user "$me" max-jobs-per-user=2 && reload_config && fits 40 &&
     is max-jobs-per-user 40 && is frame-timeout 30000ms && ! wsctl --json limits | grep -qE '"(by|uid)"' &&
     logged "as the configuration says again"
 }

@@ -15,16 +15,6 @@ key = lambda i: (int(i[:16], 16) >> 6, int.from_bytes(bytes.fromhex(i[16:32]), "
 sys.stdout.writelines(sorted(sys.stdin, key=key))'
 }
 
-same() { # WANTED GOT
-  [ "$1" = "$2" ] && return 0
-  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
-  return 1
-}
-
-is_in() { # STATE ID
-  wsctl --json status "$2" | grep -q "\"state\":\"$1\""
-}
-
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 succeeded_id=$(wsctl submit --detach fib 1)
 failed_id=$(wsctl submit --detach fib nonsense)
@@ -33,7 +23,7 @@ wsctl pause fib
 running_id=$(wsctl submit --detach spin)
 queued_ids=$(for i in 1 2 3; do wsctl submit --detach fib "$i"; done)
 nothing_id=$(wsctl submit --detach fib:nothing)
-wait_until is_in running "$running_id"
+wait_until job_is running "$running_id"
 
 by_state() {
   same "$running_id" "$(ids --state running)" && same "$queued_ids
@@ -146,14 +136,14 @@ check "--dry-run shows, and cancels nothing" dry
 by_filter() {
   same 'cancelled 0 jobs' "$(wsctl cancel --older-than 1h)" && same 'cancelled 0 jobs' "$(wsctl cancel --state succeeded)" &&
     same 'cancelled 0 jobs' "$(wsctl cancel --user 4242)" && same 'cancelled 1 job' "$(wsctl cancel --plugin fib:nothing)" &&
-    same '{"cancelled":3}' "$(wsctl --json cancel --state queued --plugin fib --since 1h)" && is_in running "$running_id" &&
+    same '{"cancelled":3}' "$(wsctl --json cancel --state queued --plugin fib --since 1h)" && job_is running "$running_id" &&
     same '' "$(ids --state queued)"
 }
 check "cancel by filter, and no more than that" by_filter
 
 all() {
   wsctl submit --detach fib 1 >/dev/null && same 'cancelled 1 job' "$(wsctl cancel --all --state queued)" &&
-    is_in running "$running_id" && same 'cancelled 1 job' "$(wsctl cancel --all)" && expect_exit 130 wsctl await "$running_id"
+    job_is running "$running_id" && same 'cancelled 1 job' "$(wsctl cancel --all)" && expect_exit 130 wsctl await "$running_id"
 }
 check "cancel --all is everything that has not ended" all
 
@@ -191,7 +181,7 @@ stop_wsd
 N=$((${WSD_THOROUGH:+2}40000 / TIME_SCALE))
 many() {
   local id
-  wsctl pause fib && "$BUILD/tests/support/many" "$N" || return 1
+  wsctl pause fib && "$BUILD/tests/support/clients/many" "$N" || return 1
   id=$(wsctl submit --detach spin) || return 1
   same "$N" "$(ids --plugin fib | wc -l)" && same "$(ids | oldest_first)" "$(ids)" && same "$id" "$(ids --plugin spin)" &&
     same "$(ids | tail -n 5000)" "$(ids -n 5000)" && same "cancelled $N jobs" "$(wsctl cancel --plugin fib)" &&

@@ -117,7 +117,7 @@ def security():
     for script, check in re.findall(r'^\.RI \[ (\S+) ": (.*)" \]$', text, re.M):
         script, check = (re.sub(r'\\(-|\(aq)', lambda m: {'-': '-', '(aq': "'"}[m.group(1)], x) for x in (script, check))
         path, n = SRC + '/tests/integration/' + script, n + 1
-        helper = SRC + '/tests/support/' + script.replace('.sh', '.c')  # which has cases of its own
+        helper = SRC + '/tests/support/clients/' + script.replace('.sh', '.c')  # which has cases of its own
         if not os.path.exists(path) or check + '"' not in open(path).read() and not (
                 os.path.exists(helper) and re.search(r'CASE\(%s\)' % check.replace(' ', '_'), open(helper).read())):
             print('wsd-security.7: %s has no check "%s"' % (script, check))

@@ -8,29 +8,27 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 mkdir "$WORK/d"
 cd "$WORK/d" || exit 1
 
-refused() { # CODE WORDS COMMAND...: one line with the words
-    expect_exit "$1" "${@:3}" >"$WORK/out" 2>"$WORK/err"
-    local r=$?
-    cat "$WORK/err"
-    [ $r = 0 ] && [ "$(wc -l <"$WORK/err")" = 1 ] && grep -q -- "$2" "$WORK/err"
+stops_with() { # CODE WORDS COMMAND...: one line with the words; what came before it may have been done
+  says "$@" && [ "$(wc -l <"$WORK/err")" = 1 ]
 }
+
 nul_in_a_line() {
-    refused 64 'stdin:1: .*NUL.*--null' sh -c "printf 'a\0b\n' | wsctl map checksum" &&
-        refused 64 'stdin:3: ' sh -c "printf 'a\nb\nc\0\nd\n' | wsctl map -j 1 echo" &&
-        refused 64 'stdin:2: ' sh -c "printf 'a\n\0' | wsctl map echo" &&
-        refused 64 '--null' wsctl map --null echo ::: a
+  refused 64 'stdin:1: .*NUL.*--null' sh -c "printf 'a\0b\n' | wsctl map checksum" &&
+    stops_with 64 'stdin:3: ' sh -c "printf 'a\nb\nc\0\nd\n' | wsctl map -j 1 echo" &&
+    stops_with 64 'stdin:2: ' sh -c "printf 'a\n\0' | wsctl map echo" &&
+    refused 64 '--null' wsctl map --null echo ::: a
 }
 ends_in_nul() {
-    expect_output $'a\nb\nc' sh -c "printf 'a\0b\nc' | wsctl map -0 echo" &&
-        expect_output $'a\n\nb' sh -c "printf 'a\0\0b\0' | wsctl map --null echo" &&
-        expect_output '' sh -c "wsctl map -0 echo </dev/null" &&
-        expect_output '<a>' sh -c "printf 'a\0' | wsctl map echo --null '<{}>'"
+  expect_output $'a\nb\nc' sh -c "printf 'a\0b\nc' | wsctl map -0 echo" &&
+    expect_output $'a\n\nb' sh -c "printf 'a\0\0b\0' | wsctl map --null echo" &&
+    expect_output '' sh -c "wsctl map -0 echo </dev/null" &&
+    expect_output '<a>' sh -c "printf 'a\0' | wsctl map echo --null '<{}>'"
 }
 as_xargs() {
-    local name
-    for name in $'two\nlines' ' blank ' $'\xff' '{}' -- $'\\' "'\""; do echo "$name" >"./$name"; done
-    [ "$(find . -type f -print0 | wsctl map -0 count -l | sort)" = "$(find . -type f -print0 | xargs -0 -n 1 wc -l | sort)" ] &&
-        [ "$(find . -type f -print0 | wsctl map -0 checksum | sort)" = "$(find . -type f -print0 | xargs -0 sha256sum | sort)" ]
+  local name
+  for name in $'two\nlines' ' blank ' $'\xff' '{}' -- $'\\' "'\""; do echo "$name" >"./$name"; done
+  [ "$(find . -type f -print0 | wsctl map -0 count -l | sort)" = "$(find . -type f -print0 | xargs -0 -n 1 wc -l | sort)" ] &&
+    [ "$(find . -type f -print0 | wsctl map -0 checksum | sort)" = "$(find . -type f -print0 | xargs -0 sha256sum | sort)" ]
 }
 check "a NUL in a line is an error that names the line" nul_in_a_line
 check "--null: items that end in NUL" ends_in_nul
@@ -40,33 +38,33 @@ stop_wsd
 printf '[limits]\nmax-jobs-per-user = 20\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 batch_is() { # KEY VALUE
-    wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
+  wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
 }
 taken_back() { # the id, and nothing that a second try would do twice
-    expect_exit 75 wsctl "$@" map --detach sleep:sleep ::: {600001..600100} >"$WORK/out" 2>"$WORK/err"
-    local r=$?
-    cat "$WORK/out" "$WORK/err"
-    ID=$(grep -o '[0-9a-f]\{32\}' "$WORK/out")
-    [ $r = 0 ] && [ "$(wc -l <"$WORK/out")" = 1 ] && [ ${#ID} = 32 ] && grep -q "wsctl status $ID" "$WORK/err" &&
-        wait_until batch_is ended true && batch_is total 20 && batch_is failed 20 && [ -z "$(wsctl -q list --state queued,running)" ]
+  expect_exit 75 wsctl "$@" map --detach sleep:sleep ::: {600001..600100} >"$WORK/out" 2>"$WORK/err"
+  local r=$?
+  cat "$WORK/out" "$WORK/err"
+  ID=$(grep -o '[0-9a-f]\{32\}' "$WORK/out")
+  [ $r = 0 ] && [ "$(wc -l <"$WORK/out")" = 1 ] && [ ${#ID} = 32 ] && grep -q "wsctl status $ID" "$WORK/err" &&
+    wait_until batch_is ended true && batch_is total 20 && batch_is failed 20 && [ -z "$(wsctl -q list --state queued,running)" ]
 }
 kept() {
-    expect_exit 75 wsctl map -k --detach sleep:sleep ::: {600001..600030} >"$WORK/out" 2>/dev/null && ID=$(cat "$WORK/out") && batch_is total 20 &&
-        batch_is ended false && wsctl cancel "$ID"
+  expect_exit 75 wsctl map -k --detach sleep:sleep ::: {600001..600030} >"$WORK/out" 2>/dev/null && ID=$(cat "$WORK/out") && batch_is total 20 &&
+    batch_is ended false && wsctl cancel "$ID"
 }
 first() { # before anything is submitted: so with a bad item, too
-    refused 64 'stdin:1: ' sh -c "printf 'a\0b\n' | wsctl --quiet map echo" || return 1
-    ID=$(printf '600001\n6\0\n' | wsctl map --detach sleep:sleep 2>/dev/null)
-    [ ${#ID} = 32 ] && wait_until batch_is ended true && [ -z "$(wsctl -q list --state queued,running)" ]
+  refused 64 'stdin:1: ' sh -c "printf 'a\0b\n' | wsctl --quiet map echo" || return 1
+  ID=$(printf '600001\n6\0\n' | wsctl map --detach sleep:sleep 2>/dev/null)
+  [ ${#ID} = 32 ] && wait_until batch_is ended true && [ -z "$(wsctl -q list --state queued,running)" ]
 }
 interrupted() {
-    mkfifo items && exec 7<>items
-    background sh -c 'exec env --default-signal=INT wsctl map --detach sleep:sleep <items >"$WORK/out"'
-    echo 600001 >&7
-    wait_until grep -q . "$WORK/out" && ID=$(cat "$WORK/out") && wait_until batch_is running 1 || return 1
-    kill -INT "$BACKGROUND_PID"
-    wait_for_exit "$BACKGROUND_PID"
-    [ $? = 130 ] && exec 7>&- && wait_until batch_is ended true && batch_is failed 1
+  mkfifo items && exec 7<>items
+  background sh -c 'exec env --default-signal=INT wsctl map --detach sleep:sleep <items >"$WORK/out"'
+  echo 600001 >&7
+  wait_until grep -q . "$WORK/out" && ID=$(cat "$WORK/out") && wait_until batch_is running 1 || return 1
+  kill -INT "$BACKGROUND_PID"
+  wait_for_exit "$BACKGROUND_PID"
+  [ $? = 130 ] && exec 7>&- && wait_until batch_is ended true && batch_is failed 1
 }
 check "map --detach that is refused half way: its id, and what was accepted is cancelled" taken_back
 check "the same with --json" taken_back --json

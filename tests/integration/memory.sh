@@ -4,7 +4,10 @@
 # memory.sh: what a burst of jobs needed is given back within a minute, and then wsd is as idle as before.
 . "$(dirname "$0")/../support/lib.sh"
 
-[ -z "${WSD_SANITIZE:-}" ] || { skip "memory after a burst" "a sanitizer keeps what was freed"; exit 0; }
+[ -z "${WSD_SANITIZE:-}" ] || {
+  skip "memory after a burst" "a sanitizer keeps what was freed"
+  exit 0
+}
 
 ROOM=24576 # KiB above what there was before: kept results, and what the allocator cannot give back
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$WSD_PID/status"; }
@@ -19,7 +22,7 @@ still() { # for three seconds nothing of it runs
 }
 
 queue() {
-  wsctl pause fib && "$BUILD/tests/support/many" 300000 && counter_is jobs_queued 300000 && has_grown
+  wsctl pause fib && "$BUILD/tests/support/clients/many" 300000 && counter_is jobs_queued 300000 && has_grown
 }
 queue_durable() {
   wsctl pause fib || return 1
@@ -29,7 +32,7 @@ queue_durable() {
   wait_until counter_is jobs_queued 60000 && has_grown && kill -KILL "$BACKGROUND_PID" # they stay
 }
 schedules() { # add|remove: 20,000, the most that are allowed
-  "$SRC/tests/support/schedules.py" "$WSD_SOCKET" "$1" 20000
+  "$SRC/tests/support/clients/schedules.py" "$WSD_SOCKET" "$1" 20000
 }
 add_schedules() {
   schedules add && [ "$(wsctl --json schedule list | wc -l)" = 20000 ] && has_grown

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# model.sh: random operations on a real wsd against a model of the states of a job (support/model.c). WSD_SEED repeats a row as far
+# model.sh: random operations on a real wsd against a model of the states of a job (support/clients/model.c). WSD_SEED repeats a row as far
 # as timing lets it; with WSD_THOROUGH=1 it is 100,000 steps.
 . "$(dirname "$0")/../support/lib.sh"
 
@@ -12,7 +12,7 @@ SEED=${WSD_SEED:-$((RANDOM * 32768 + RANDOM))}
 agrees() {
   mkdir -p "$WORK/told" && printf '[plugin puppet]\nisolation = own\n[limits]\nquarantine-after = 1000000\ncancel-grace = 30s\n' >"$WSD_CONFIG"
   export WSD_SOCKET=$WORK/wsd.sock
-  background "$BUILD/tests/support/model" "$STEPS" "$SEED" "$WORK/told" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
+  background "$BUILD/tests/support/clients/model" "$STEPS" "$SEED" "$WORK/told" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
     --executor "$EXECUTOR" --plugin-dir "$TEST_PLUGINS" --workers 3 --state-dir "$WORK/store" --log-level warning 2>"$WORK/log"
   wait "$BACKGROUND_PID"
   local status=$?

@@ -4,14 +4,8 @@
 # payload.sh: input that does not go through the socket: files by their descriptors, changed, cut, wrong, and beyond limits.
 . "$(dirname "$0")/../support/lib.sh"
 
-PAYLOAD=$BUILD/tests/support/payload
+PAYLOAD=$BUILD/tests/support/clients/payload
 MIB=1048576
-
-descriptors() { # of wsd
-  local all=("/proc/$WSD_PID/fd"/*)
-  echo ${#all[@]}
-}
-
 
 sum() { sha256sum | cut -d' ' -f1; }
 
@@ -20,14 +14,29 @@ same_by_each_way() { # SIZE
   head -c "$1" "$WORK/big" >"$file"
   wanted=$(sum <"$file")
   for f in echo echo:stream; do
-    [ "$(wsctl submit --input "$file" $f | sum)" = "$wanted" ] || { echo "$f by file"; return 1; }
-    [ "$(wsctl submit --input - $f <"$file" | sum)" = "$wanted" ] || { echo "$f by stdin"; return 1; }
-    [ "$(wsctl submit --input - $f < <(cat "$file") | sum)" = "$wanted" ] || { echo "$f by pipe"; return 1; }
+    [ "$(wsctl submit --input "$file" $f | sum)" = "$wanted" ] || {
+      echo "$f by file"
+      return 1
+    }
+    [ "$(wsctl submit --input - $f <"$file" | sum)" = "$wanted" ] || {
+      echo "$f by stdin"
+      return 1
+    }
+    [ "$(wsctl submit --input - $f < <(cat "$file") | sum)" = "$wanted" ] || {
+      echo "$f by pipe"
+      return 1
+    }
   done
   [ "$(wsctl submit --input "$file" checksum | cut -d' ' -f1)" = "$wanted" ] || return 1
-  [ "$("$PAYLOAD" file "$file" 0 "$1" echo | sum)" = "$wanted" ] || { echo "by library"; return 1; }
+  [ "$("$PAYLOAD" file "$file" 0 "$1" echo | sum)" = "$wanted" ] || {
+    echo "by library"
+    return 1
+  }
   for f in echo echo:stream echo:shared; do
-    [ "$("$PAYLOAD" arena "$file" $f 2 | sum)" = "$wanted" ] || { echo "$f by arena"; return 1; }
+    [ "$("$PAYLOAD" arena "$file" $f 2 | sum)" = "$wanted" ] || {
+      echo "$f by arena"
+      return 1
+    }
   done
   rm "$file"
 }
@@ -115,7 +124,7 @@ killed_in_arena() {
 
 executor() { pgrep -P "$WSD_PID" | head -1; }
 
-faults() { # PID: page faults so far
+page_faults() { # PID: page faults so far
   cut -d' ' -f10 "/proc/$1/stat"
 }
 
@@ -126,11 +135,11 @@ arenas_mapped_are() { # N: by the executor
 few_faults_in_arena() {
   local pid before few many
   head -c $((8 * MIB)) "$WORK/big" >"$WORK/eight"
-  pid=$(executor) before=$(faults "$pid")
+  pid=$(executor) before=$(page_faults "$pid")
   "$PAYLOAD" arena "$WORK/eight" echo:shared 1 >/dev/null || return 1
-  few=$(($(faults "$pid") - before)) before=$(faults "$pid")
+  few=$(($(page_faults "$pid") - before)) before=$(page_faults "$pid")
   "$PAYLOAD" arena "$WORK/eight" echo:shared 21 >/dev/null || return 1
-  many=$(($(faults "$pid") - before))
+  many=$(($(page_faults "$pid") - before))
   echo "the executor: $few faults of one job, $many of 21"
   [ "$many" -lt $((2 * few + 1000)) ]
 }
@@ -157,13 +166,13 @@ arena_of_the_killed() {
 }
 
 no_more_descriptors_than() { # N
-  [ "$(descriptors)" -le "$1" ]
+  [ "$(n_descriptors)" -le "$1" ]
 }
 
 gone_with_its_client() {
   local before
   wait_until counter_is jobs_open 0 || return 1
-  before=$(descriptors)
+  before=$(n_descriptors)
   reader once || return 1
   kill -KILL "$READER"
   wait "$READER"
@@ -178,7 +187,7 @@ head -c $((64 * MIB)) /dev/urandom >"$WORK/big"
 head -c $((MIB + 17)) "$WORK/big" >"$WORK/mid"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 wsctl submit --durable echo warm >/dev/null # the store has descriptors too
-before=$(descriptors)
+before=$(n_descriptors)
 ring=$((MIB - 16 - ${#PWD} - 1)) # what goes through the ring at most, beside the client's directory
 for size in 0 1 61440 61441 65535 65536 65537 $((ring - 1)) $ring $((ring + 1)) $MIB; do
   check "$size bytes are the same by each way" same_by_each_way "$size"
@@ -214,8 +223,8 @@ check "as many arenas as an executor keeps" as_many_arenas 1024 1024
 check "more arenas than an executor keeps" as_many_arenas 1030 1024
 check "arenas of a client that is killed" arena_of_the_killed
 left() {
-  echo "descriptors: $(descriptors), where there were $before; bytes: $(counter bytes_charged)"
-  [ "$(descriptors)" -le "$before" ] && counter_is bytes_charged 0 && counter_is jobs_open 0
+  echo "descriptors: $(n_descriptors), where there were $before; bytes: $(counter bytes_charged)"
+  [ "$(n_descriptors)" -le "$before" ] && counter_is bytes_charged 0 && counter_is jobs_open 0
 }
 check "nothing is left open, nor charged" wait_until -t 5 left # wsd hears of the end of a wsctl a moment after us
 stop_wsd
@@ -286,9 +295,9 @@ start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 # What one job has touched the next one finds.
 few_faults() { # without keep_pages() in daemon/main.c: 512 a job in a wsd that has had no larger one
   local before n=40
-  "$PAYLOAD" again 1000000 3 echo >/dev/null && before=$(faults "$WSD_PID") && "$PAYLOAD" again 1000000 $n echo || return 1
-  echo "wsd: $((($(faults "$WSD_PID") - before) / n)) page faults a job"
-  [ $(($(faults "$WSD_PID") - before)) -lt $((n * 60)) ]
+  "$PAYLOAD" again 1000000 3 echo >/dev/null && before=$(page_faults "$WSD_PID") && "$PAYLOAD" again 1000000 $n echo || return 1
+  echo "wsd: $((($(page_faults "$WSD_PID") - before) / n)) page faults a job"
+  [ $(($(page_faults "$WSD_PID") - before)) -lt $((n * 60)) ]
 }
 if [ -n "${WSD_SANITIZE:-}" ]; then
   skip "a large output again costs few page faults" "a sanitizer's own memory is counted with it"

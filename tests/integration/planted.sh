@@ -6,8 +6,14 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "what a user plants" "only root can act as one"; exit 0; }
-command -v setpriv >/dev/null || { skip "what a user plants" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "what a user plants" "only root can act as one"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "what a user plants" "no setpriv here"
+  exit 0
+}
 
 HOSTILE=$TEST_PLUGINS/hostile
 OPEN=$WORK/open # bob writes there

@@ -48,8 +48,8 @@ if [ "$(id -u)" = 0 ]; then
 fi
 for script in "$SRC"/tests/integration/plugins/*.sh; do
   case $script in
-  */guide.sh) ;;
-  *) [ ! -x "$script" ] || one "$script" ;;
+    */guide.sh) ;;
+    *) [ ! -x "$script" ] || one "$script" ;;
   esac
 done
 stop_wsd

@@ -46,13 +46,13 @@ check "leaves nothing in TMPDIR" left_nothing
 served_pid() {
   sed -n 's/^stop it with: kill //p' "$WORK/served"
 }
-serve() {
+serve_in_copy() {
   "$copy/packaging/quickstart" --serve >"$WORK/served" 2>"$WORK/served.err" || {
     cat "$WORK/served" "$WORK/served.err"
     return 1
   }
 }
-check "quickstart --serve" serve || exit
+check "quickstart --serve" serve_in_copy || exit
 kill_served() {
   kill -KILL "$(served_pid)" 2>/dev/null
 }

@@ -5,25 +5,11 @@
 # `--wait-for-room`, which does so.
 . "$(dirname "$0")/../support/lib.sh"
 
-same() { # WANTED GOT
-  [ "$1" = "$2" ] && return 0
-  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
-  return 1
-}
-
 configure() { # LINE...
-  { echo '[limits]'; printf '%s\n' "$@"; } >"$WSD_CONFIG"
-}
-
-read_again() { # COUNT-BEFORE
-  [ "$(grep -c 'was read again' "$WSD_LOG")" -gt "$1" ]
-}
-
-reload() {
-  local before
-  before=$(grep -c 'was read again' "$WSD_LOG")
-  kill -HUP "$WSD_PID"
-  wait_until read_again "$before"
+  {
+    echo '[limits]'
+    printf '%s\n' "$@"
+  } >"$WSD_CONFIG"
 }
 
 count() { # STATE PLUGIN
@@ -129,9 +115,9 @@ check "a burst goes through, the next is refused, and told when to try again" bu
 
 by_reload() { # SIGHUP takes effect on the next submit
   configure 'max-rate-per-user = 1000000'
-  reload && wsctl map fib ::: 1 2 3 4 5 6 7 8 9 >/dev/null || return 1
+  reload_config && wsctl map fib ::: 1 2 3 4 5 6 7 8 9 >/dev/null || return 1
   configure 'max-rate = 1' 'rate-burst = 1'
-  reload || return 1
+  reload_config || return 1
   # of all users; however slow this machine is, of 40 at once most are refused
   wsctl map -j 40 -k fib ::: {1..40} >"$WORK/map.out" 2>"$WORK/map.err"
   grep -q 'max-rate' "$WORK/map.err"
@@ -183,7 +169,7 @@ set -m
 check "Ctrl-C ends the waiting" leave
 set +m
 
-told() { # a refusal for want of a place says when to come again, and each one another time
+told_when() { # a refusal for want of a place says when to come again, and each one another time
   local one two
   wait_until is_empty && one=$(wsctl submit --detach spin) && two=$(wsctl submit --detach spin) || return 1
   python3 - "$BUILD/client/libwsclient.so.0" "$WSD_SOCKET" <<'END' || return 1
@@ -206,7 +192,7 @@ END
   wsctl cancel "$one" "$two"
 }
 if [ -z "${WSD_SANITIZE:-}" ]; then
-  check "a refusal says when to come again" told
+  check "a refusal says when to come again" told_when
 else
   skip "a refusal says when to come again" "a sanitizer wants to be first in python's process"
 fi
@@ -227,7 +213,10 @@ fills() { # what is free is filled at once, also where no end of its own tells i
   pid=$BACKGROUND_PID
   wait_until sh -c "wsctl --json stats | grep -q '\"jobs_refused\":[1-9]'" || return 1
   wsctl cancel "$batch" || return 1
-  wait_until -t 15 n_open 600 || { wsctl stats; return 1; }
+  wait_until -t 15 n_open 600 || {
+    wsctl stats
+    return 1
+  }
   : >"$WORK/gate"
   expect_exit 0 wait "$pid" && same "$(seq 700)" "$(cat "$WORK/out")" && same "$(seq 700)" "$(sort -n "$WORK/entered")"
 }
@@ -263,22 +252,22 @@ running() { # [KEY]
   wsctl cancel "$(wsctl --json list --state running | head -n 1 | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')"
   wait_until running_and_queued 2 2 || return 1
   configure "$key = 3"
-  reload || return 1
+  reload_config || return 1
   wait_until running_and_queued 3 1 || return 1
   : >"$WSD_CONFIG"
-  reload || return 1
+  reload_config || return 1
   wait_until running_and_queued 4 0 && same 'cancelled 4 jobs' "$(wsctl cancel --all)"
 }
 check "so many of a user run at once; changed while they run" running
 
 many() { # all get their turn
   configure 'max-running-per-user = 1'
-  reload && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
+  reload_config && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
 }
 check "a limit of one passes all of them on" many
 
 direct() { # calls that wsd does not see are not made
-  "$BUILD/tests/support/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
+  "$BUILD/tests/support/clients/direct" -n 100 direct:direct >"$WORK/out" && cat "$WORK/out" && grep -q 'direct=0 succeeded=100 ' "$WORK/out"
 }
 check "no direct calls meanwhile" direct
 
@@ -286,7 +275,7 @@ check "no direct calls meanwhile" direct
 
 of_all() {
   configure 'max-running = 1' # calls in lanes were let through before
-  reload && direct && configure 'max-running = 2' && reload && limit_shown && wsctl --json limit | head -n 1 | grep -q '"limit":2' && running max-running
+  reload_config && direct && configure 'max-running = 2' && reload_config && limit_shown && wsctl --json limit | head -n 1 | grep -q '"limit":2' && running max-running
 }
 limit_shown() {
   wsctl --json limits | grep -qF '{"key":"max-running","value":"2"'
@@ -294,7 +283,7 @@ limit_shown() {
 check "so many of all users run at once; changed while they run" of_all
 all_many() {
   configure 'max-running = 1'
-  reload && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
+  reload_config && same "$(seq 200 | sed 's/.*/55/')" "$(seq 200 | sed 's/.*/10/' | wsctl map fib)"
 }
 check "a limit of one passes all of them on" all_many
 stop_wsd

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# restart.sh: an orderly restart of wsd under a service manager that keeps descriptors (support/manager.py): clients stay
+# restart.sh: an orderly restart of wsd under a service manager that keeps descriptors (support/boxes/manager.py): clients stay
 # connected, those that wait for durable jobs have their answer from the next wsd, others an end; nothing is lost between two
 # halves of a frame. What is not a restart says so; memory that is not what was left costs the connections only.
 . "$(dirname "$0")/../support/lib.sh"
@@ -15,10 +15,10 @@ SAYS=$WORK/says
 STATE=$WORK/kept.state
 printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 
-serve() { # [MANAGER OPTION...]
+serve_managed() { # [MANAGER OPTION...]
   : >"$SAYS"
   rm -f "$WORK/notify" "$WSD_SOCKET"
-  background "$SRC/tests/support/manager.py" "$@" "$SAYS" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
+  background "$SRC/tests/support/boxes/manager.py" "$@" "$SAYS" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" \
     --executor "$EXECUTOR" --spawner "$SPAWNER" --plugin-dir "$PLUGINS" --plugin-dir "$TEST_PLUGINS" --workers 2 \
     --state-dir "$STATE" >>"$WORK/log" 2>&1 </dev/null
   MANAGER=$BACKGROUND_PID
@@ -39,9 +39,6 @@ wsd_pid() {
 stop() {
   kill -TERM "$MANAGER"
   wait_for_exit "$MANAGER"
-}
-shows() { # STATE N: as many jobs
-  [ "$(wsctl --json list | grep -c "\"state\":\"$1\"")" = "$2" ]
 }
 ended() { # PID STATUS [TEXT]: a client of ours
   local status=0
@@ -85,7 +82,7 @@ durable() {
     client wsctl submit --durable checksum md5 "$WSD_CONFIG"
     clients+=("$CLIENT")
   done
-  wait_until shows queued 8 || return 1
+  wait_until jobs_are queued 8 || return 1
   id=$(wsctl --json list | sed -n '1s/.*"id":"\([0-9a-f]*\)".*/\1/p')
   client wsctl await "$id"
   await=$CLIENT
@@ -105,13 +102,13 @@ by_kind() {
   rm -f "$WORK/gate"
   client wsctl submit --durable ledger:gate-once "$WORK/gate"
   once=$CLIENT
-  wait_until shows running 1 || return 1
+  wait_until jobs_are running 1 || return 1
   client wsctl submit ledger:gate "$WORK/gate"
   plain=$CLIENT
-  wait_until shows running 2 || return 1
+  wait_until jobs_are running 2 || return 1
   client wsctl submit --durable ledger:gate "$WORK/gate"
   again_=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   again USR1 || return 1
   stayed "$once" 125 || return 1
   stayed "$plain" 125 || return 1
@@ -126,7 +123,7 @@ quiet() {
   wsctl pause || return 1
   client wsctl submit --durable ledger:gate "$WORK/gate"
   waits=$CLIENT
-  wait_until shows queued 1 && again USR1 && wait_until shows running 1 || return 1
+  wait_until jobs_are queued 1 && again USR1 && wait_until jobs_are running 1 || return 1
   # the time is up of one that has come later
   expect_exit 0 python3 -c 'import os, socket
 s = socket.socket(socket.AF_UNIX)
@@ -145,13 +142,13 @@ cancelled() {
   kept=$CLIENT
   client wsctl submit ledger:gate "$WORK/gate"
   plain=$CLIENT
-  wait_until shows running 1 && wait_until shows queued 1 || return 1
+  wait_until jobs_are running 1 && wait_until jobs_are queued 1 || return 1
   printf '[daemon]\ndrain-timeout = 60s\n' >"$WSD_CONFIG"
   kill -HUP "$(wsd_pid)"
   wait_until grep -q 'was read again' "$WORK/log" || return 1
   kill -USR1 "$MANAGER"
   wait_until grep -q 'notified STOPPING' "$SAYS" || return 1
-  wait_until shows queued 0 || return 1 # it has left
+  wait_until jobs_are queued 0 || return 1 # it has left
   # bash gives a background child SIGINT ignored, wsctl takes SIGTERM alike; the answer to a ping comes behind the cancel
   kill -TERM "$kept"
   wait_until has_heeded "$kept" 15 && wsctl ping || return 1
@@ -161,7 +158,7 @@ cancelled() {
   printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 }
 
-if ! serve --listen "$WSD_SOCKET" --keep 1000; then
+if ! serve_managed --listen "$WSD_SOCKET" --keep 1000; then
   fail "start" "wsd does not get ready"
   show "$WORK/log"
   exit
@@ -238,7 +235,10 @@ frames() {
   echo >&5
   again USR1 || return 1
   echo >&5
-  wait_for_exit "$pid" || { cat "$WORK/from"; return 1; }
+  wait_for_exit "$pid" || {
+    cat "$WORK/from"
+    return 1
+  }
   exec 5>&-
 }
 in_this_shell "a frame may be cut in two by the restart" frames
@@ -262,11 +262,11 @@ damaged() { # ROUNDS
     wsctl pause || return 1
     client wsctl submit --durable echo damaged "$i"
     waits=$CLIENT
-    wait_until shows queued 1 || return 1
+    wait_until jobs_are queued 1 || return 1
     again USR2 || return 1
     expect_output 6765 wsctl submit fib 20 || return 1
     # whether its connection could be taken or not; a changed tag leaves it without an answer
-    wait_until shows queued 0 || return 1
+    wait_until jobs_are queued 0 || return 1
     kill -KILL "$waits"
     wait_for_exit "$waits"
     wait_until connections 1 || return 1 # who asks
@@ -280,7 +280,7 @@ stopped() {
   wsctl pause || return 1
   client wsctl submit --durable echo stopped
   waits=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   stop || return 1
   wait_until grep -q 'wsd is gone; the job is durable' "$WORK/err.$waits" || return 1
   kill -TERM "$waits"
@@ -292,40 +292,43 @@ in_this_shell "a stop is told to who waits, with what to do" stopped
 
 own() {
   local inode waits
-  serve --keep 1000 || return 1
+  serve_managed --keep 1000 || return 1
   inode=$(stat -c %i "$WSD_SOCKET")
   wsctl pause || return 1
   client wsctl submit --durable echo own
   waits=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   again USR1 || return 1
   stayed "$waits" 0 own || return 1
   expect_output 6765 wsctl submit fib 20 && expect_output "$inode" stat -c %i "$WSD_SOCKET" && stop
 }
 in_this_shell "its own listening socket goes along" own
 # What the service manager is told, beside descriptors: systemd-notify(1) has the words.
-told() { # the time of a drain of 50 s, with what comes behind it
+manager_is_told() { # the time of a drain of 50 s, with what comes behind it
   local n
   printf '[daemon]\ndrain-timeout = 50s\n' >"$WSD_CONFIG"
-  serve --keep 1000 || return 1
+  serve_managed --keep 1000 || return 1
   kill -HUP "$(wsd_pid)"
   wait_until grep -qE 'notified RELOADING=1 MONOTONIC_USEC=[1-9][0-9]{6,}$' "$SAYS" && wait_until lives_are 2 || return 1
   n=$(grep -nE 'RELOADING=1|READY=1' "$SAYS" | sed 's/.* \([A-Z]*\)=1.*/\1/' | tr '\n' ' ')
-  [[ $n == "READY RELOADING READY "* ]] || { cat "$SAYS"; return 1; }
+  [[ $n == "READY RELOADING READY "* ]] || {
+    cat "$SAYS"
+    return 1
+  }
   kill -TERM "$MANAGER"
   wait_for_exit "$MANAGER" && n=$(sed -nE 's/^notified STOPPING=1 EXTEND_TIMEOUT_USEC=([0-9]+) STATUS=draining.*/\1/p' "$SAYS") || return 1
   echo "a drain of 50 s: $n us"
   [ "${n:-0}" -gt 50000000 ] && [ "$n" -lt 80000000 ]
 }
-in_this_shell "systemd is told of a reload and its end, and how long a drain may take" told
+in_this_shell "systemd is told of a reload and its end, and how long a drain may take" manager_is_told
 printf '[daemon]\ndrain-timeout = 1s\n' >"$WSD_CONFIG"
 few() {
   local waits
-  serve --listen "$WSD_SOCKET" || return 1
+  serve_managed --listen "$WSD_SOCKET" || return 1
   wsctl pause || return 1
   client wsctl submit --durable echo few
   waits=$CLIENT
-  wait_until shows queued 1 || return 1
+  wait_until jobs_are queued 1 || return 1
   again USR1 || return 1
   came_back "$waits" 0 few || return 1
   stop
@@ -343,7 +346,7 @@ remote() {
   echo 'CN:far = games' >"$WORK/map"
   printf '[daemon]\nsystem = yes\ndrain-timeout = 1s\n[tls]\nlisten = localhost:%s\n' "$PORT" >"$WSD_CONFIG"
   printf '%s = %s\n' certificate "$WORK/ca/server.pem" key "$WORK/ca/server.key" ca "$WORK/ca/ca.pem" user-map "$WORK/map" >>"$WSD_CONFIG"
-  serve --keep 1000 || return 1
+  serve_managed --keep 1000 || return 1
   inode=$(stat -c %i "$WSD_SOCKET")
   wsctl pause || return 1
   client wsctl submit --durable echo near
@@ -351,7 +354,7 @@ remote() {
   client env -u WSD_SOCKET WSD_HOST="localhost:$PORT" WSD_TLS_CERT="$WORK/ca/far.pem" WSD_TLS_KEY="$WORK/ca/far.key" \
     WSD_TLS_CA="$WORK/ca/ca.pem" "$WSCTL" submit --durable echo far
   far=$CLIENT
-  if ! wait_until shows queued 2 || ! wait_until connections 3; then
+  if ! wait_until jobs_are queued 2 || ! wait_until connections 3; then
     cat "$WORK/err.$near" "$WORK/err.$far"
     return 1
   fi

@@ -6,17 +6,8 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/inject.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
 n_lines() { # FILE N
   [ "$(wc -l <"$1")" = "$2" ]
-}
-has() { # ID PATTERN
-  wsctl --json status "$1" | grep -q "$2"
 }
 again() { # N OPTION...: the submit's
   local n=$1
@@ -30,7 +21,7 @@ goes_well_at_last() { # OPTION...: only the last try's output is told
   rm -f "$WORK/ledger"
   again 2 --detach "$@" ledger:nth "$WORK/ledger" x 3 >"$WORK/id" || return 1
   expect_output "try 3" wsctl await "$(cat "$WORK/id")" || return 1
-  has "$(cat "$WORK/id")" '"state":"succeeded".*"attempts":3.*"retries":2'
+  job_has "$(cat "$WORK/id")" '"state":"succeeded".*"attempts":3.*"retries":2'
 }
 as_often_as_asked() { # OPTION...
   rm -f "$WORK/ledger"
@@ -42,12 +33,12 @@ what_counts() {
   rm -f "$WORK/ledger"
   expect_exit 7 again 2 --retry-on crashed,timed-out ledger:nth "$WORK/ledger" x 3 2>/dev/null && n_lines "$WORK/ledger" 1 || return 1
   expect_exit 124 again 1 --timeout 20ms --detach --retry-on timed-out sleep:sleep 60000 >"$WORK/id" && return 1
-  expect_exit 124 wsctl await "$(cat "$WORK/id")" && has "$(cat "$WORK/id")" '"attempts":2' || return 1
+  expect_exit 124 wsctl await "$(cat "$WORK/id")" && job_has "$(cat "$WORK/id")" '"attempts":2' || return 1
   expect_exit 64 again 1 --retry-on succeeded echo && expect_exit 64 again 1 --retry-on , echo && expect_exit 64 wsctl submit --retry-on failed echo
 }
 crashes() {
   again 1 --detach crash:segv >"$WORK/id" || return 1
-  expect_exit 70 wsctl await "$(cat "$WORK/id")" && has "$(cat "$WORK/id")" '"attempts":2' || return 1
+  expect_exit 70 wsctl await "$(cat "$WORK/id")" && job_has "$(cat "$WORK/id")" '"attempts":2' || return 1
   wsctl plugin release crash
 }
 input_comes_again() { # also where it is large, or the function reads it as it comes
@@ -58,7 +49,10 @@ input_comes_again() { # also where it is large, or the function reads it as it c
 waits() { # a long pause: delayed, and can be cancelled
   local id
   id=$(wsctl submit --detach --retries 1 --retry-delay 1h "$@" echo:status 3) || return 1
-  wait_until has "$id" '"state":"delayed".*"attempts":1.*"due_usec":[0-9]*' || { wsctl --json status "$id"; return 1; }
+  wait_until job_has "$id" '"state":"delayed".*"attempts":1.*"due_usec":[0-9]*' || {
+    wsctl --json status "$id"
+    return 1
+  }
   wsctl status "$id" | grep -q '^due in' || return 1
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
@@ -94,33 +88,34 @@ no_other_try() { # EXIT STATUS OPTION...
   shift 2
   rm -f "$WORK/go" "$WORK/told"
   id=$(again 3 --detach "$@" puppet:again "$WORK/go" "$WORK/told") || return 1
-  wait_until has "$id" '"state":"running"' || return 1
+  wait_until job_has "$id" '"state":"running"' || return 1
   case "$*" in *--timeout*) wait_until test -e "$WORK/told" || return 1 ;; esac # its time was up first
   wsctl cancel "$id" && wait_until test -e "$WORK/told" || return 1
   echo "$status" >"$WORK/go.new" && mv "$WORK/go.new" "$WORK/go"
-  wait_until has "$id" '"state":"\(cancelled\|crashed\)".*"attempts":1' && expect_exit "$code" wsctl await "$id"
+  wait_until job_has "$id" '"state":"\(cancelled\|crashed\)".*"attempts":1' && expect_exit "$code" wsctl await "$id"
 }
 a_pause_survives() { # beside the others: the pause is long enough for a slow disk
   local id
   serve || return 1
   id=$(wsctl submit --durable --detach --retries 3 --retry-delay 4s ledger:nth "$WORK/ledger" x 2) || return 1
-  wait_until has "$id" '"state":"delayed"' || return 1
+  wait_until job_has "$id" '"state":"delayed"' || return 1
   # it can be seen before it is on disk; the store keeps the order, so it is there when what comes after it has been taken on
   wsctl submit --durable --detach echo || return 1
-  has "$id" '"state":"delayed".*"attempts":1' || { wsctl --json status "$id"; return 1; }
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  job_has "$id" '"state":"delayed".*"attempts":1' || {
+    wsctl --json status "$id"
+    return 1
+  }
+  kill_wsd
   serve || return 1
-  expect_output "try 2" wsctl await "$id" && has "$id" '"attempts":2' || return 1
-  kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+  expect_output "try 2" wsctl await "$id" && job_has "$id" '"attempts":2' || return 1
+  kill -TERM "$WSD_PID" && wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
 interrupted_ones() { # wsd dies while it may be running: that counts, too
   local id
   rm -f "$WORK/gate"
   id=$(wsctl submit --durable --detach --retries 1 --retry-delay 5ms ledger:gate-once "$WORK/gate") || return 1
-  wait_until has "$id" '"state":"running"' || return 1
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  wait_until job_has "$id" '"state":"running"' || return 1
+  kill_wsd
   : >"$WORK/gate"
   serve || return 1
   expect_output open wsctl await "$id"
@@ -130,15 +125,14 @@ dead() {
   rm -f "$WORK/ledger"
   expect_exit 7 again 1 --durable ledger:nth "$WORK/ledger" x 4 >/dev/null 2>&1 || return 1
   id=$(wsctl --json dead list | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4)
-  [ "${#id}" = 32 ] && has "$id" '"dead":true' && wsctl status "$id" | grep -q 'out of retries' || return 1
+  [ "${#id}" = 32 ] && job_has "$id" '"dead":true' && wsctl status "$id" | grep -q 'out of retries' || return 1
   other=$(wsctl submit --durable --detach echo x) && wsctl await "$other" >/dev/null || return 1
   expect_exit 66 wsctl dead requeue "$other" || return 1
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null
+  kill_wsd
   serve || return 1
-  has "$id" '"dead":true' && expect_exit 7 wsctl await "$id" 2>/dev/null || return 1
+  job_has "$id" '"dead":true' && expect_exit 7 wsctl await "$id" 2>/dev/null || return 1
   wsctl dead requeue "$id" || return 1
-  expect_output "try 4" wsctl await "$id" && n_lines "$WORK/ledger" 4 && has "$id" '"state":"succeeded"' || return 1
+  expect_output "try 4" wsctl await "$id" && n_lines "$WORK/ledger" 4 && job_has "$id" '"state":"succeeded"' || return 1
   expect_exit 66 wsctl dead drop "$id" || return 1
   expect_exit 9 again 1 --durable --key dead echo:status 9 2>/dev/null || return 1
   id=$(wsctl --json dead list | grep -o '"id":"[0-9a-f]*"' | cut -d '"' -f 4)
@@ -161,13 +155,16 @@ drains() { # what waits for its next try holds no drain: durable ones stay, othe
   durable=$(wsctl submit --durable --detach --retries 1 --retry-delay 1h echo:status 3) || return 1
   background wsctl submit --retries 1 --retry-delay 1h echo:status 5 2>/dev/null
   local client=$BACKGROUND_PID status=0
-  wait_until sh -c '[ "$(wsctl --json list | grep -c "\"state\":\"delayed\"")" = 2 ]' || return 1
+  wait_until jobs_are delayed 2 || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$client" || status=$?
-  [ "$status" = 5 ] || { echo "exit $status"; return 1; }
+  [ "$status" = 5 ] || {
+    echo "exit $status"
+    return 1
+  }
   wait_for_exit "$WSD_PID" || return 1
   serve || return 1
-  has "$durable" '"state":"delayed"'
+  job_has "$durable" '"state":"delayed"'
 }
 
 export WSD_SOCKET=$WORK/wsd.sock
@@ -192,7 +189,7 @@ check "out of retries: kept, queued again, dropped" dead
 check "a pause holds no drain" drains
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 if can_inject; then
   inject fdatasync,fsync:delay_enter=300000
   check "out of retries once that is on disk" dead_when_on_disk

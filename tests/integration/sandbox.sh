@@ -20,7 +20,7 @@ status_of_executor() { # FIELD
 
 # --- what wsd.conf may say -----------------------------------------------------------------------------------------------
 
-bad_config() { # TEXT WORDS...
+config_lacks() { # TEXT WORDS...
   local status=0 word
   printf '%b' "$1" >"$WSD_CONFIG"
   wsd --config "$WSD_CONFIG" --check-config >"$WORK/said" 2>&1 || status=$?
@@ -30,9 +30,9 @@ bad_config() { # TEXT WORDS...
   for word in "$WSD_CONFIG:" "$@"; do grep -qF "$word" "$WORK/said" || return 1; done
 }
 check "an unknown system call is refused with file and line" \
-  bad_config '[sandbox]\n\ndeny = socket conect\n' ':3: deny: conect: there is no such system call'
-check "so is one that executors need" bad_config '[sandbox]\ndeny = futex\n' ':2: deny: futex: executors themselves'
-check "so is a directory that is none" bad_config '[sandbox]\nwritable = tmp\n' ':2: writable = tmp: none, or absolute'
+  config_lacks '[sandbox]\n\ndeny = socket conect\n' ':3: deny: conect: there is no such system call'
+check "so is one that executors need" config_lacks '[sandbox]\ndeny = futex\n' ':2: deny: futex: executors themselves'
+check "so is a directory that is none" config_lacks '[sandbox]\nwritable = tmp\n' ':2: writable = tmp: none, or absolute'
 printed() {
   printf '[sandbox]\ndeny = socket connect\ndeny = times\nwritable = /var/tmp\nrequired = no\n[executor]\ncore-size = 2M\n[limits]\nexecutor-memory = 64M\n' \
     >"$WSD_CONFIG"
@@ -131,7 +131,10 @@ start '[limits]\nexecutor-memory = 64M\n[plugin exec]\nenabled = yes\n' || exit 
 ends() { # CODE WORDS COMMAND...
   local code=$1 words=$2
   shift 2
-  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -qE "$words" "$WORK/err"
 }

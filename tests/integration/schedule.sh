@@ -6,27 +6,20 @@
 # time, survive kill -9 of wsd, and what was missed is made up for by one run, or by none.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() { # [NAME=VALUE...]: with that in its environment
-  background env "$@" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 2 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
-killed() {
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null || :
-}
 on_disk() { # the store does one thing after the other: what was before this is there, too
   wsctl submit --durable echo x >/dev/null
 }
-n_lines() { # FILE N: at least
+n_lines_at_least() { # FILE N
   [ -e "$1" ] && [ "$(wc -l <"$1")" -ge "$2" ]
 }
 apart() { # COMMAND...: with a wsd of its own, beside the others
   serve || return 1
-  "$@" || { show "$WORK/log"; return 1; }
+  "$@" || {
+    show "$WSD_LOG"
+    return 1
+  }
   kill -TERM "$WSD_PID"
-  wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+  wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
 of() { # NAME PATTERN
   wsctl --json schedule list | grep "\"name\":\"$1\"" | grep -q "$2"
@@ -37,17 +30,14 @@ number_of() { # NAME KEY
 passed() { # SECONDS: since now, by the clock
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + $1 * 1000000000)) ]"
 }
-reload() {
-  local n
-  n=$(grep -c 'configuration was read\|configuration stays' "$WORK/log")
-  kill -HUP "$WSD_PID"
-  wait_until sh -c "[ \$(grep -c 'configuration was read\\|configuration stays' '$WORK/log') -gt $n ]"
-}
 
 comes_again() { # OPTION...
   rm -f "$WORK/ledger"
   wsctl schedule add often --on '*:*:*' "$@" ledger:once "$WORK/ledger" x || return 1
-  wait_until n_lines "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || { wsctl --json schedule list; return 1; }
+  wait_until n_lines_at_least "$WORK/ledger" 3 && wait_until of often '"last":"succeeded","exit":0' || {
+    wsctl --json schedule list
+    return 1
+  }
   [ "$(number_of often runs)" -ge 3 ] || return 1
   wsctl schedule remove often && expect_exit 66 wsctl schedule remove often && [ -z "$(wsctl --json schedule list)" ]
 }
@@ -57,26 +47,41 @@ is_listed() {
   next=$(($(date -u -d "$(LC_ALL=C TZ=UTC systemd-analyze calendar '*-*-* 12:34:56 UTC' 2>/dev/null | sed -n 's/.*Next elapse: //p')" +%s) * 1000000))
   if command -v systemd-analyze >/dev/null; then
     of daily "\"on\":\"\*-\*-\* 12:34:56 UTC\",\"plugin\":\"fib\",\"function\":\"\",\"uid\":$(id -u),\"persistent\":true,\"configured\":false,\"next_usec\":$next,\"runs\":0,\"skipped\":0,\"last\":\"-\"" ||
-      { wsctl --json schedule list; return 1; }
+      {
+        wsctl --json schedule list
+        return 1
+      }
   fi
-  wsctl schedule list | grep -q '^daily .* 0 *0 *fib  \*-\*-\* 12:34:56 UTC$' || { wsctl schedule list; return 1; }
+  wsctl schedule list | grep -q '^daily .* 0 *0 *fib  \*-\*-\* 12:34:56 UTC$' || {
+    wsctl schedule list
+    return 1
+  }
   wsctl schedule remove daily
 }
 runs_now() {
   local id
   wsctl schedule add later --on yearly fib 20 || return 1
   id=$(wsctl schedule run later) && expect_output 6765 wsctl await "$id" || return 1
-  wsctl --json status "$id" | grep -q '"key"' && { wsctl --json status "$id"; return 1; } # only what is durable has one
-  of later "\"runs\":1.*\"last\":\"succeeded\",\"exit\":0.*\"id\":\"$id\"" || { wsctl --json schedule list; return 1; }
+  wsctl --json status "$id" | grep -q '"key"' && {
+    wsctl --json status "$id"
+    return 1
+  } # only what is durable has one
+  of later "\"runs\":1.*\"last\":\"succeeded\",\"exit\":0.*\"id\":\"$id\"" || {
+    wsctl --json schedule list
+    return 1
+  }
   [ "$(wsctl --json schedule run later | grep -o '"id":"[0-9a-f]\{32\}"' | wc -l)" = 1 ] || return 1
   wsctl schedule remove later && expect_exit 66 wsctl schedule run later
 }
 one_at_a_time() { # what comes due meanwhile is skipped, and counted
   rm -f "$WORK/gate"
   wsctl schedule add slow --on '*:*:*' ledger:gate "$WORK/gate" || return 1
-  wait_until of slow '"skipped":[1-9].*"last":"running"' || { wsctl --json schedule list; return 1; }
+  wait_until of slow '"skipped":[1-9].*"last":"running"' || {
+    wsctl --json schedule list
+    return 1
+  }
   expect_exit 75 wsctl schedule run slow 2>"$WORK/err" && grep -q 'not done' "$WORK/err" || return 1
-  [ "$(number_of slow runs)" = 1 ] && [ "$(wsctl --json list | grep -c '"state":"running"')" = 1 ] || return 1
+  [ "$(number_of slow runs)" = 1 ] && jobs_are running 1 || return 1
   : >"$WORK/gate"
   wait_until of slow '"runs":2' && wsctl schedule remove slow
 }
@@ -84,14 +89,23 @@ ends_badly() {
   wsctl schedule add bad --on yearly echo:status 7 && wsctl schedule run bad >/dev/null && wait_until of bad '"last":"failed","exit":7' || return 1
   wsctl schedule remove bad
   wsctl schedule add none --on yearly no-such-plugin && expect_exit 66 wsctl schedule run none || return 1
-  of none '"runs":0.*"last":"refused","exit":66,"error":"not found in' || { wsctl --json schedule list; return 1; }
+  of none '"runs":0.*"last":"refused","exit":66,"error":"not found in' || {
+    wsctl --json schedule list
+    return 1
+  }
   wsctl schedule remove none
 }
 options() { # of submit: each has its effect on the job
   wsctl schedule add full --on yearly --timeout 50ms --retries 1 --retry-delay 1ms --retry-on timed-out --durable --priority 5 sleep:sleep 60000 || return 1
   wsctl schedule run full >"$WORK/id" && expect_exit 124 wsctl await "$(cat "$WORK/id")" 2>/dev/null || return 1
-  wsctl --json status "$(cat "$WORK/id")" | grep -q '"attempts":2.*"durable":true.*"retries":1' || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
-  wsctl --json status "$(cat "$WORK/id")" | grep -qE "\"key\":\"wsd-schedule full [0-9]{16}\"" || { wsctl --json status "$(cat "$WORK/id")"; return 1; }
+  wsctl --json status "$(cat "$WORK/id")" | grep -q '"attempts":2.*"durable":true.*"retries":1' || {
+    wsctl --json status "$(cat "$WORK/id")"
+    return 1
+  }
+  wsctl --json status "$(cat "$WORK/id")" | grep -qE "\"key\":\"wsd-schedule full [0-9]{16}\"" || {
+    wsctl --json status "$(cat "$WORK/id")"
+    return 1
+  }
   wsctl dead drop "$(cat "$WORK/id")"
   wsctl schedule remove full
 }
@@ -102,14 +116,21 @@ removed_while_it_runs() {
   : >"$WORK/gate"
   expect_output open wsctl await "$id"
 }
-refused() {
+refusals() {
   local text
   for text in '' x 'Mon..' 25:00 '*-13-01' '12:00 Nowhere/City' "$(printf '1,%.0s' {1..200})1:00"; do
-    expect_exit 64 wsctl schedule add x --on "$text" fib 2>"$WORK/err" || { echo "[$text]"; cat "$WORK/err"; return 1; }
+    expect_exit 64 wsctl schedule add x --on "$text" fib 2>"$WORK/err" || {
+      echo "[$text]"
+      cat "$WORK/err"
+      return 1
+    }
   done
   expect_exit 64 wsctl schedule add x --on '2001-01-01' fib 2>"$WORK/err" && grep -q 'never comes' "$WORK/err" || return 1
   for text in '' 'a b' 'ä' "$(printf 'n%.0s' {1..64})" 'a/b'; do
-    expect_exit 64 wsctl schedule add "$text" --on daily fib || { echo "[$text]"; return 1; }
+    expect_exit 64 wsctl schedule add "$text" --on daily fib || {
+      echo "[$text]"
+      return 1
+    }
   done
   text=$(printf 'n%.0s' {1..63})
   wsctl schedule add "$text" --on daily fib && wsctl schedule remove "$text" || return 1
@@ -120,47 +141,50 @@ refused() {
 }
 limited() { # below, at, above
   printf '[limits]\nmax-schedules-per-user = 2\n' >"$WSD_CONFIG"
-  reload || return 1
+  reload_config || return 1
   wsctl schedule add a --on daily fib && wsctl schedule add b --on daily fib || return 1
   expect_exit 75 wsctl schedule add c --on daily fib 2>"$WORK/err" && grep -q max-schedules-per-user "$WORK/err" || return 1
   wsctl schedule remove a && wsctl schedule add c --on daily fib && wsctl schedule remove b && wsctl schedule remove c || return 1
   : >"$WSD_CONFIG"
-  reload
+  reload_config
 }
 within_limits_of_jobs() { # a run that the limits refuse is told
   printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG"
-  reload || return 1
+  reload_config || return 1
   wsctl schedule add x --on yearly fib 1 || return 1
   rm -f "$WORK/gate"
   background wsctl submit ledger:gate "$WORK/gate" >/dev/null
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""' || return 1
+  wait_until some_job_is running || return 1
   expect_exit 75 wsctl schedule run x 2>/dev/null && of x '"last":"refused","exit":75' || return 1
   : >"$WORK/gate"
   wsctl schedule remove x
   : >"$WSD_CONFIG"
-  reload
+  reload_config
 }
 
 survives() { # kill -9: what was told is there, and what was removed is not
   wsctl schedule add stays --on yearly --persistent ledger:once "$WORK/ledger" 'b c' && wsctl schedule add goes --on yearly fib && wsctl schedule remove goes || return 1
   wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" || return 1
-  wait_until of stays '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  wait_until of stays '"last":"succeeded"' || {
+    wsctl --json schedule list
+    return 1
+  }
   wsctl --json schedule list >"$WORK/before"
   on_disk || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   wsctl --json schedule list | diff "$WORK/before" - || return 1
   wsctl schedule run stays >"$WORK/id" && expect_output 'b c' wsctl await "$(cat "$WORK/id")" && wsctl schedule remove stays || return 1
-  killed && serve && [ -z "$(wsctl --json schedule list)" ]
+  kill_wsd && serve && [ -z "$(wsctl --json schedule list)" ]
 }
 stays_away() { # killed while the disk stands still: whoever was not told that it is removed may see it again, whoever was may not
   local status=0 remover
-  killed
-  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" POWERLOSS_HOLD="$WORK/held" && wsctl schedule add away --on yearly fib || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" POWERLOSS_HOLD="$WORK/held" && wsctl schedule add away --on yearly fib || return 1
   : >"$WORK/held"
   background wsctl schedule remove away
   remover=$BACKGROUND_PID
   wait_until sh -c '[ -z "$(wsctl --json schedule list)" ]' || return 1
-  killed
+  kill_wsd
   rm "$WORK/held"
   wait "$remover" || status=$?
   serve || return 1
@@ -169,9 +193,9 @@ stays_away() { # killed while the disk stands still: whoever was not told that i
 }
 goes_on() { # after a restart
   rm -f "$WORK/ledger"
-  wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines "$WORK/ledger" 1 || return 1
-  killed && serve || return 1
-  wait_until n_lines "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
+  wsctl schedule add often --on '*:*:*' ledger:once "$WORK/ledger" x && wait_until n_lines_at_least "$WORK/ledger" 1 || return 1
+  kill_wsd && serve || return 1
+  wait_until n_lines_at_least "$WORK/ledger" $(($(wc -l <"$WORK/ledger") + 2)) && wsctl schedule remove often
 }
 soon() { # FIRST LAST: each second from so many on, all of them in this minute
   local now
@@ -183,28 +207,37 @@ are_over() { # N: so many seconds from now
   wait_until sh -c "[ \$(date +%s) -gt $(($(date +%s) + $1)) ]"
 }
 runs_of() { # NAME N
-  [ "$(number_of "$1" runs)" = "$2" ] || { wsctl --json schedule list; return 1; }
+  [ "$(number_of "$1" runs)" = "$2" ] || {
+    wsctl --json schedule list
+    return 1
+  }
 }
 missed() { # N OPTION...: at the start there are N runs for all that was missed; it does not matter that no more will come
   local n=$1
   shift
   rm -f "$WORK/ledger"
-  wsctl schedule add rare --on "$(soon 4 5)" "$@" ledger:once "$WORK/ledger" x && killed && are_over 5 && serve || return 1
-  [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  wsctl schedule add rare --on "$(soon 4 5)" "$@" ledger:once "$WORK/ledger" x && kill_wsd && are_over 5 && serve || return 1
+  [ "$n" = 0 ] || wait_until of rare '"last":"succeeded"' || {
+    wsctl --json schedule list
+    return 1
+  }
   on_disk && runs_of rare "$n" && wsctl schedule remove rare && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
 missed_in_file() { # N PERSISTENT: the same of one that stands in wsd.conf
   local n=$1
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = %s\njob = ledger:once %s x\npersistent = %s\n' "$(soon 4 5)" "$WORK/ledger" "$2" >"$WSD_CONFIG"
-  reload && on_disk && runs_of tick 0 && killed && are_over 5 && serve || return 1
-  [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || { wsctl --json schedule list; return 1; }
+  reload_config && on_disk && runs_of tick 0 && kill_wsd && are_over 5 && serve || return 1
+  [ "$n" = 0 ] || wait_until of tick '"last":"succeeded"' || {
+    wsctl --json schedule list
+    return 1
+  }
   on_disk && runs_of tick "$n" && { [ "$n" = 0 ] || [ "$(wc -l <"$WORK/ledger")" = "$n" ]; }
 }
 not_twice() { # wsd dies with the run on disk, when the schedule does not know of it
   rm -f "$WORK/ledger"
-  killed
-  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_AFTER=wsd-schedule once" || return 1
   local i
   for i in 1 2 3 4 5; do # the time may be over before it is there
     wsctl schedule add once --on "$(soon 2 2)" --durable --persistent ledger:once "$WORK/ledger" x && break
@@ -217,12 +250,12 @@ not_twice() { # wsd dies with the run on disk, when the schedule does not know o
 }
 due_on_its_way() { # its time comes while the disk has not answered yet
   rm -f "$WORK/ledger"
-  killed
-  serve "LD_PRELOAD=$BUILD/tests/support/powerloss.so" "POWERLOSS_HOLD=$WORK/hold" || return 1
+  kill_wsd
+  serve_with "LD_PRELOAD=$BUILD/tests/support/shims/powerloss.so" "POWERLOSS_HOLD=$WORK/hold" || return 1
   : >"$WORK/hold"
   background wsctl schedule add once --on "$(soon 3 3)" ledger:once "$WORK/ledger" x
   are_over 4
-  [ ! -e "$WORK/ledger" ] && rm "$WORK/hold" && wait_for_exit "$BACKGROUND_PID" && wait_until n_lines "$WORK/ledger" 1 && runs_of once 1 &&
+  [ ! -e "$WORK/ledger" ] && rm "$WORK/hold" && wait_for_exit "$BACKGROUND_PID" && wait_until n_lines_at_least "$WORK/ledger" 1 && runs_of once 1 &&
     wsctl schedule remove once
 }
 though_killed() { # durable runs, killed again and again: it goes on
@@ -230,17 +263,20 @@ though_killed() { # durable runs, killed again and again: it goes on
   rm -f "$WORK/ledger"
   wsctl schedule add kills --on '*:*:*' --durable --persistent ledger:once "$WORK/ledger" x || return 1
   for i in 1 2 3 4 5; do
-    wait_until n_lines "$WORK/ledger" "$i" || return 1
-    killed && serve || return 1
+    wait_until n_lines_at_least "$WORK/ledger" "$i" || return 1
+    kill_wsd && serve || return 1
   done
-  wait_until n_lines "$WORK/ledger" 8 && wsctl schedule remove kills
+  wait_until n_lines_at_least "$WORK/ledger" 8 && wsctl schedule remove kills
 }
 still_followed() { # a durable run goes on in the next wsd, and is the one run still
   rm -f "$WORK/gate"
   wsctl schedule add long --on yearly --durable --retries 3 --retry-delay 5ms ledger:gate "$WORK/gate" && wsctl schedule run long >"$WORK/id" || return 1
   wait_until sh -c 'wsctl --json status "$(cat "$1")" | grep -q running' - "$WORK/id" || return 1
-  killed && serve || return 1
-  wait_until of long '"last":"running"' && expect_exit 75 wsctl schedule run long || { wsctl --json schedule list; return 1; }
+  kill_wsd && serve || return 1
+  wait_until of long '"last":"running"' && expect_exit 75 wsctl schedule run long || {
+    wsctl --json schedule list
+    return 1
+  }
   : >"$WORK/gate"
   wait_until of long '"last":"succeeded"' && wsctl schedule remove long
 }
@@ -248,20 +284,26 @@ still_followed() { # a durable run goes on in the next wsd, and is the one run s
 configured() {
   rm -f "$WORK/ledger"
   printf '[schedule tick]\non = *:*:*\njob = ledger:once %s "two words"\n' "$WORK/ledger" >"$WSD_CONFIG"
-  reload && wait_until n_lines "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || { cat "$WORK/log"; return 1; }
+  reload_config && wait_until n_lines_at_least "$WORK/ledger" 2 && grep -q 'two words' "$WORK/ledger" || {
+    cat "$WSD_LOG"
+    return 1
+  }
   of tick '"configured":true' && expect_exit 77 wsctl schedule remove tick && on_disk || return 1
-  killed && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
-  [ "$(number_of tick runs)" -ge 2 ] || { wsctl --json schedule list; return 1; }
+  kill_wsd && serve && of tick '"configured":true' && [ "$(wsctl --json schedule list | wc -l)" = 1 ] || return 1
+  [ "$(number_of tick runs)" -ge 2 ] || {
+    wsctl --json schedule list
+    return 1
+  }
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
-  reload && of tick '"on":"yearly","plugin":"fib"' || return 1
+  reload_config && of tick '"on":"yearly","plugin":"fib"' || return 1
   : >"$WSD_CONFIG"
-  reload && [ -z "$(wsctl --json schedule list)" ] || return 1
-  killed && serve && [ -z "$(wsctl --json schedule list)" ]
+  reload_config && [ -z "$(wsctl --json schedule list)" ] || return 1
+  kill_wsd && serve && [ -z "$(wsctl --json schedule list)" ]
 }
 gone_meanwhile() { # from the file, while wsd was not there
   printf '[schedule tick]\non = yearly\njob = fib 5\n' >"$WSD_CONFIG"
-  reload && of tick yearly || return 1
-  killed
+  reload_config && of tick yearly || return 1
+  kill_wsd
   : >"$WSD_CONFIG"
   serve && [ -z "$(wsctl --json schedule list)" ]
 }
@@ -269,7 +311,10 @@ misconfigured() {
   local line
   for line in 'on = never' 'on =' 'job = "a' 'persistent = perhaps' 'user = nobody-knows-him' 'frob = 1'; do
     printf '[schedule x]\n%s\n' "$line" >"$WORK/bad.conf"
-    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config || { echo "$line"; return 1; }
+    expect_exit 64 wsd --config "$WORK/bad.conf" --check-config || {
+      echo "$line"
+      return 1
+    }
   done
   printf '[schedule x]\non = daily\n' >"$WORK/bad.conf"
   expect_exit 64 wsd --config "$WORK/bad.conf" --check-config 2>"$WORK/err" && grep -q 'has no .job' "$WORK/err" || return 1
@@ -286,7 +331,7 @@ without_a_store() {
   local old=$WSD_SOCKET
   : >"$WORK/no-directory"
   export WSD_SOCKET=$WORK/other.sock
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --state-dir "$WORK/no-directory/x" >>"$WORK/log" 2>&1 </dev/null
+  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" --state-dir "$WORK/no-directory/x" >>"$WSD_LOG" 2>&1 </dev/null
   wait_until answers "$BACKGROUND_PID" "$WSD_SOCKET" || return 1
   expect_exit 74 wsctl schedule add x --on daily fib && [ -z "$(wsctl --json schedule list)" ] || return 1
   kill -TERM "$BACKGROUND_PID" && wait_for_exit "$BACKGROUND_PID"
@@ -316,7 +361,7 @@ check "run now" runs_now
 check "a bad end is told" ends_badly
 check "options of submit" options
 check "removed while it runs" removed_while_it_runs
-check "what cannot be is refused" refused
+check "what cannot be is refused" refusals
 check "so many a user" limited
 check "within its user's limits" within_limits_of_jobs
 check "it survives kill -9" survives
@@ -332,5 +377,5 @@ check "not while wsd ends" drained
 check "without a state directory" without_a_store
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 gather

@@ -6,8 +6,14 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "shares of several users" "only root can act as them"; exit 0; }
-command -v setpriv >/dev/null || { skip "shares of several users" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "shares of several users" "only root can act as them"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "shares of several users" "no setpriv here"
+  exit 0
+}
 ENDS=100000 # that are kept: STORE_RECORDS of jobs/policy.h
 
 durable() { # UID OPTION...: and awaits its end; prints its id
@@ -23,8 +29,14 @@ ends_of() { # UID
 by_size() {
   local promised first i
   promised=$(durable $BOB --key once echo bob) && first=$(durable $ALICE echo first) || return 1
-  for i in {1..20}; do as $ALICE "$CTL" map --durable echo ::: {1..20} >/dev/null || { echo "map $i: $?"; return 1; }; done
-  [ "$(ends_of $ALICE)" -ge 140 ] && [ "$(ends_of $ALICE)" -le 150 ] || { echo "she has $(ends_of $ALICE)"; return 1; }
+  for i in {1..20}; do as $ALICE "$CTL" map --durable echo ::: {1..20} >/dev/null || {
+    echo "map $i: $?"
+    return 1
+  }; done
+  [ "$(ends_of $ALICE)" -ge 140 ] && [ "$(ends_of $ALICE)" -le 150 ] || {
+    echo "she has $(ends_of $ALICE)"
+    return 1
+  }
   expect_exit 66 as $ALICE "$CTL" status "$first" || return 1
   expect_output bob as $BOB "$CTL" await "$promised" && [ "$(durable $BOB --key once echo again)" = "$promised" ]
 }
@@ -40,7 +52,10 @@ one_is_refused() {
 after_a_restart() {
   local promised
   promised=$(durable $BOB --key twice echo bob) && stop_wsd && start_again || return 1
-  as $ALICE "$CTL" map --durable echo ::: {1..200} >/dev/null && [ "$(ends_of $ALICE)" -le 150 ] || { echo "she has $(ends_of $ALICE)"; return 1; }
+  as $ALICE "$CTL" map --durable echo ::: {1..200} >/dev/null && [ "$(ends_of $ALICE)" -le 150 ] || {
+    echo "she has $(ends_of $ALICE)"
+    return 1
+  }
   [ "$(durable $BOB --key twice echo again)" = "$promised" ]
 }
 by_number() {
@@ -48,7 +63,10 @@ by_number() {
   printf '[daemon]\nsystem = yes\n' >"$WSD_CONFIG"
   start_again && promised=$(durable $BOB --key much echo bob) || return 1
   seq $((ENDS + 1000)) | as $ALICE "$CTL" map --durable --quiet echo >/dev/null || return 1
-  [ "$(ends_of $ALICE)" -ge $((ENDS / 2 - 10)) ] && [ "$(ends_of $ALICE)" -le $((ENDS / 2)) ] || { echo "she has $(ends_of $ALICE)"; return 1; }
+  [ "$(ends_of $ALICE)" -ge $((ENDS / 2 - 10)) ] && [ "$(ends_of $ALICE)" -le $((ENDS / 2)) ] || {
+    echo "she has $(ends_of $ALICE)"
+    return 1
+  }
   [ "$(durable $BOB --key much echo again)" = "$promised" ]
 }
 start_again() {

@@ -72,7 +72,10 @@ one_of_several() {
       if gone "$name"; then
         status=0
         wait "$name" || status=$?
-        [ "$status" = 69 ] || { echo "one ended with $status"; return 1; }
+        [ "$status" = 69 ] || {
+          echo "one ended with $status"
+          return 1
+        }
       else
         serving=$name left=$((left + 1))
       fi

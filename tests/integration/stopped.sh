@@ -5,18 +5,16 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "a wsd-spawn that is stopped" "only root can act as several users"; exit 0; }
-command -v setpriv >/dev/null || { skip "a wsd-spawn that is stopped" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "a wsd-spawn that is stopped" "only root can act as several users"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "a wsd-spawn that is stopped" "no setpriv here"
+  exit 0
+}
 
 spawn_pid() { pgrep -P "$WSD_PID" -x wsd-spawn; }
-
-fails_with() { # CODE WORDS COMMAND...
-  local wanted=$1 words=$2 status=0
-  shift 2
-  "$@" 2>"$WORK/err" || status=$?
-  cat "$WORK/err"
-  [ "$status" = "$wanted" ] && grep -q -- "$words" "$WORK/err"
-}
 
 listed() { # UID STATE: a job of this user is in the list of root
   "$WSCTL" --json list --user "$1" | grep -q "\"state\":\"$2\""
@@ -28,7 +26,10 @@ waits_are_bounded() {
   local waiter=$! timed timed_status=0 wait_status=0
   as $BOB "$CTL" submit -t 1200ms fib 20 >/dev/null 2>"$WORK/timed.err" &
   timed=$!
-  wait_until listed $BOB queued || { echo "a job that waits for an executor is not listed"; return 1; }
+  wait_until listed $BOB queued || {
+    echo "a job that waits for an executor is not listed"
+    return 1
+  }
   wait "$waiter" || wait_status=$?
   wait "$timed" || timed_status=$?
   cat "$WORK/wait.err" "$WORK/timed.err"
@@ -52,7 +53,10 @@ others_are_served() {
   local verb
   for verb in ping list stats workers version 'schedule list'; do
     # shellcheck disable=SC2086 # a verb of two words
-    timeout $((20 * TIME_SCALE)) "$CTL" $verb >/dev/null || [ "$verb $?" = "workers 75" ] || { echo "$verb"; return 1; }
+    timeout $((20 * TIME_SCALE)) "$CTL" $verb >/dev/null || [ "$verb $?" = "workers 75" ] || {
+      echo "$verb"
+      return 1
+    }
   done
   expect_output 6765 as $ALICE timeout 20 "$CTL" submit fib 20
 }
@@ -124,7 +128,7 @@ chmod 755 "$WORK/nobody"
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 three=-all,+setuid,+setgid,+kill
 printf '[daemon]\nsystem = yes\n[executor]\nuser-ids = yes\n[limits]\nexecutor-answer = %ss\n' $((2 * TIME_SCALE)) >"$WSD_CONFIG"
-WATCHDOG_SEC=$((6 * TIME_SCALE)) background "$SRC/tests/support/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" \
+WATCHDOG_SEC=$((6 * TIME_SCALE)) background "$SRC/tests/support/boxes/activate.py" "$WORK/nobody/spawn" 65534 "${nobody[@]}" \
   --inh-caps=$three --ambient-caps=$three "$WSD" --spawn --config "$WSD_CONFIG" --executor "$EXECUTOR" --spawner "$SPAWNER" \
   --plugin-dir "$PLUGINS" 2>"$WORK/spawn.log"
 unit=$BACKGROUND_PID

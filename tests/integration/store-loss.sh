@@ -8,17 +8,16 @@
 
 STATE=$WORK/jobs
 start_here() { start_wsd --workers 1 --state-dir "$STATE"; }
-logged() { grep -q -- "$1" "$WSD_LOG" || { show "$WSD_LOG"; return 1; }; }
 submits() { wsctl submit --durable --delay 1h --detach fib 5 >"$WORK/id"; }
 known() { wsctl --json status "$(cat "$1")" | grep -q '"state":"delayed"'; }
-refused() { # CODE WORDS: a durable job is, with these words, which stand in the log too
+durable_refused() { # CODE WORDS: a durable job is, with these words, which stand in the log too
   local status=0
   submits 2>"$WORK/err" || status=$?
   cat "$WORK/err"
   [ "$status" = "$1" ] && grep -q -- "$2" "$WORK/err" && logged "$2"
 }
 fails_to_be_read() { # WORDS: nothing durable is taken, and the log of the start says why
-  start_here && logged "no durable jobs: .*$1" && refused 74 "$1" && is_not_denied "$1" && expect_output 6765 wsctl submit fib 20 && stop_wsd
+  start_here && logged "no durable jobs: .*$1" && durable_refused 74 "$1" && is_not_denied "$1" && expect_output 6765 wsctl submit fib 20 && stop_wsd
 }
 is_not_denied() { # WORDS: of an id that may be on disk nobody says that there is no such job; one of a batch is as ever
   local unknown=0123456789abcdef0123456789abcdef verb batch
@@ -54,7 +53,7 @@ cannot_come_back() {
   mkdir -p "$WORK/above"
   STATE=$WORK/above/jobs
   start_here && submits && cp "$WORK/id" "$WORK/before" && rm -rf "$WORK/above" && : >"$WORK/above" &&
-    refused 74 'removed while wsd had it, and cannot be written again: Not a directory' && rm "$WORK/above" && submits && stop_wsd &&
+    durable_refused 74 'removed while wsd had it, and cannot be written again: Not a directory' && rm "$WORK/above" && submits && stop_wsd &&
     start_here && known "$WORK/before" && known "$WORK/id" && stop_wsd
   status=$?
   STATE=$WORK/jobs
@@ -64,7 +63,7 @@ check "a directory that cannot come back: refused until it can" cannot_come_back
 replaced() {
   clean
   start_here && submits && cp "$STATE/jobs.db" "$STATE/other" && mv "$STATE/other" "$STATE/jobs.db" &&
-    refused 74 'another file was put in its place' && stop_wsd
+    durable_refused 74 'another file was put in its place' && stop_wsd
 }
 check "another file is in its place: refused" replaced
 
@@ -72,7 +71,10 @@ grows() { # SIZE
   [ "$(stat -c %s "$STATE/jobs.db-wal" 2>/dev/null || echo 0)" -gt "$1" ]
 }
 n_jobs_are() { # N
-  [ "$(wsctl --json list | wc -l)" = "$1" ] || { wsctl --json list; return 1; }
+  [ "$(wsctl --json list | wc -l)" = "$1" ] || {
+    wsctl --json list
+    return 1
+  }
 }
 refused_on_its_way() { # the disk takes its time, and the files go meanwhile: what is refused then is not there later
   local size status=0
@@ -153,13 +155,13 @@ unknown_at_the_start() { # FILE-OF-THE-STORE: none is begun beside it, and it st
   cp -r "$STATE" "$WORK/copy" || return 1
   inject newfstatat:error=EIO
   WSD_PREFIX+=(-P "$STATE/$1")
-  start_here && logged 'no durable jobs: .*Input/output error' && refused 74 'Input/output error' && stop_traced && diff -r "$WORK/copy" "$STATE" && rm -r "$WORK/copy"
+  start_here && logged 'no durable jobs: .*Input/output error' && durable_refused 74 'Input/output error' && stop_traced && diff -r "$WORK/copy" "$STATE" && rm -r "$WORK/copy"
 }
 whole_is_there() { # wsd was killed when it had written all of it again
   full_store && mv "$STATE/jobs.db" "$STATE/jobs.db.whole"
 }
 unknown_while_it_runs() {
-  full_store && start_here && inject_now newfstatat:error=EIO -P "$STATE/jobs.db" && refused 74 'Input/output error' && end_injection &&
+  full_store && start_here && inject_now newfstatat:error=EIO -P "$STATE/jobs.db" && durable_refused 74 'Input/output error' && end_injection &&
     submits && ! logged 'written again' && stop_wsd && start_here && known "$WORK/before" && known "$WORK/id" && stop_wsd
 }
 back_again() { start_here && known "$WORK/before" && stop_wsd; }
@@ -182,7 +184,7 @@ cause() { # WORDS COMMAND...
   local words=$1
   shift
   clean
-  start_here && "$@" && refused 74 "$words" && stop_wsd
+  start_here && "$@" && durable_refused 74 "$words" && stop_wsd
 }
 check "no directory can be made" cause 'Not a directory' sh -c "rm -r $STATE && : >$STATE"
 check "a directory in the place of the database" cause 'Is a directory' mkdir -p "$STATE/jobs.db"

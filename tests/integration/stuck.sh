@@ -1,22 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/never.py). She hands over files of
+# stuck.sh: alice has a file system that answers her client and nobody else, not even a SIGKILL (support/boxes/never.py). She hands over files of
 # it, names them and works in it: bob is answered, and wsd looks at none of it where others would wait.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || { skip "a file system that never answers" "only root can mount one"; exit 0; }
-command -v setpriv >/dev/null || { skip "a file system that never answers" "no setpriv here"; exit 0; }
+[ "$(id -u)" = 0 ] || {
+  skip "a file system that never answers" "only root can mount one"
+  exit 0
+}
+command -v setpriv >/dev/null || {
+  skip "a file system that never answers" "no setpriv here"
+  exit 0
+}
 
-STUCK=$WORK/stuck
-mkdir "$STUCK"
-background "$SRC/tests/support/never.py" "$STUCK" wsctl bash setpriv env python3 >"$WORK/mounted"
-fs=$BACKGROUND_PID
-wait_until test -s "$WORK/mounted"
-grep -q mounted "$WORK/mounted" || { skip "a file system that never answers" "$(cat "$WORK/mounted")"; exit 0; }
-on_exit umount -l "$STUCK"
-on_exit kill -KILL "$fs"
+mount_stuck() { # NAME: it is $STUCK, and its process $fs
+  STUCK=$WORK/$1
+  mkdir "$STUCK"
+  background "$SRC/tests/support/boxes/never.py" "$STUCK" wsctl bash setpriv env python3 >"$STUCK.mounted"
+  fs=$BACKGROUND_PID
+  wait_until test -s "$STUCK.mounted"
+  grep -q mounted "$STUCK.mounted" || return 1
+  on_exit umount -l "$STUCK"
+  on_exit kill -KILL "$fs"
+}
+mount_stuck stuck || {
+  skip "a file system that never answers" "$(cat "$STUCK.mounted")"
+  exit 0
+}
 
 answered() { # bob: his calls, his files; and wsd itself
   timeout 60 setpriv --reuid=$BOB --regid=$BOB --clear-groups env LD_LIBRARY_PATH="$WORK/inst" WSD_SOCKET="$WSD_SOCKET" "$CTL" submit fib 20 >"$WORK/out" &&
@@ -56,5 +68,26 @@ check "as the place of an output" nobody_waits "$CTL" submit --output "$STUCK/ot
 check "as the working directory" eval '(within "$CTL" submit checksum file)'
 check "as the working directory of a detached job" eval '(within "$CTL" submit --durable --detach checksum file)'
 kill -KILL "$fs" # what waits has an error now, else it could not end
+wait_until gone "$fs"
+stop_wsd
+
+# --- one executor for all ---------------------------------------------------------------------------------------------
+
+# wsd has descriptors of hers, and starts executors itself: what it starts has them at no time, else it closes them first.
+mount_stuck shared || exit 1
+printf '[domains]\ntrust = all\n' >>"$WSD_CONFIG"
+start_wsd --workers 2 || exit 1
+chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
+held() {
+  as $ALICE timeout 60 "$CTL" submit --detach --delay 1h --input "$STUCK/file" checksum &&
+    find "/proc/$WSD_PID/fd" -lname "$STUCK/file" | grep -q .
+}
+check "one executor for all starts beside a descriptor of hers" held
+check "and serves bob" answered
+started_again() {
+  kill -KILL "$(pgrep -P "$WSD_PID" -x wsd-executor)" && answered
+}
+check "and so does the next one" started_again
+kill -KILL "$fs"
 wait_until gone "$fs"
 stop_wsd

@@ -6,33 +6,19 @@
 # meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
 
-serve() {
-  background "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" \
-    --plugin-dir "$TEST_PLUGINS" --workers 1 --state-dir "$WORK/store" >>"$WORK/log" 2>&1 </dev/null
-  WSD_PID=$BACKGROUND_PID
-  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
-}
-killed() {
-  kill -KILL "$WSD_PID"
-  wait "$WSD_PID" 2>/dev/null || :
-}
+WSD_OPTIONS=(--workers 1)
+
 apart() { # COMMAND...: with a wsd of its own, beside the others
   serve || return 1
-  "$@" || { show "$WORK/log"; return 1; }
+  "$@" || {
+    show "$WSD_LOG"
+    return 1
+  }
   kill -TERM "$WSD_PID"
-  wait_for_exit "$WSD_PID" && clean_log "$WORK/log"
+  wait_for_exit "$WSD_PID" && clean_log "$WSD_LOG"
 }
 passed() { # SECONDS: since now, by the clock
   wait_until sh -c "[ \$(date +%s%N) -gt $(($(date +%s%N) + $1 * 1000000000)) ]"
-}
-has() { # ID PATTERN
-  wsctl --json status "$1" | grep -q "$2"
-}
-read_again() {
-  local n
-  n=$(grep -c 'configuration was read' "$WORK/log")
-  kill -HUP "$WSD_PID"
-  wait_until sh -c "[ \$(grep -c 'configuration was read' '$WORK/log') -gt $n ]"
 }
 usec() { # since the epoch
   echo $(($(date +%s%N) / 1000))
@@ -49,14 +35,23 @@ not_before() { # OPTION...: it begins when it is due, not before
   before=$(usec)
   id=$(wsctl submit --detach "$@" echo later) || return 1
   expect_output later wsctl await "$id" || return 1
-  [ "$(began "$id")" -ge $((before + 300000)) ] || { wsctl --json status "$id"; return 1; }
+  [ "$(began "$id")" -ge $((before + 300000)) ] || {
+    wsctl --json status "$id"
+    return 1
+  }
 }
 is_shown() { # OPTION...
   local id left
   id=$(wsctl submit --detach "$@" echo later) || return 1
-  has "$id" '"state":"delayed"' && wsctl status "$id" | grep -q '^due in' || { wsctl --json status "$id"; return 1; }
+  job_has "$id" '"state":"delayed"' && wsctl status "$id" | grep -q '^due in' || {
+    wsctl --json status "$id"
+    return 1
+  }
   left=$(wsctl --json status "$id" | sed 's/.*"due_usec":\([0-9]*\).*/\1/')
-  [ "$left" -gt 3500000000 ] && [ "$left" -le 3600000000 ] || { echo "$left"; return 1; }
+  [ "$left" -gt 3500000000 ] && [ "$left" -le 3600000000 ] || {
+    echo "$left"
+    return 1
+  }
   wsctl --json list | grep "$id" | grep -q '"state":"delayed"' || return 1
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
@@ -88,7 +83,10 @@ due_at() { # WHEN: in seconds since the epoch, as wsctl reads it
 as_date_reads_it() { # ZONE WHEN [AS]
   local got wanted
   got=$(due_at "$1" "$2") && wanted=$(TZ=$1 date +%s --date="${3:-$2}") || return 1
-  [ $((got - wanted)) -ge -2 ] && [ $((got - wanted)) -le 2 ] || { echo "$1 $2: $got where $wanted was expected"; return 1; }
+  [ $((got - wanted)) -ge -2 ] && [ $((got - wanted)) -le 2 ] || {
+    echo "$1 $2: $got where $wanted was expected"
+    return 1
+  }
 }
 times() {
   local zone
@@ -106,14 +104,20 @@ as_systemd_reads_it() {
     wanted=$(TZ=Europe/Berlin systemd-analyze timestamp -- "$text" | sed -n 's/.*UNIX seconds: @\([0-9]*\).*/\1/p') && [ -n "$wanted" ] || return 1
     if [ "$text" = now ]; then expect_output x wsctl submit --at now echo x && continue; fi
     got=$(due_at Europe/Berlin "$text") && [ $((got - wanted)) -ge -5 ] && [ $((got - wanted)) -le 5 ] ||
-      { echo "$text: $got where $wanted was expected"; return 1; }
+      {
+        echo "$text: $got where $wanted was expected"
+        return 1
+      }
   done
 }
 no_times() {
   local text
   for text in '' x 24:00 12:60 1:00 12:00:60 12 2031-02-30 2031-13-01 2031-00-01 2031-01-00 '2031-05-17 25:00' '2031-05-17 08:00 CET' @ @x \
     @253402300800 -1 'tomorrow 8' tomorrow08:00 today '12:00 ' '2031-05-17 08:00+1:00'; do
-    expect_exit 64 wsctl submit --at "$text" echo x 2>"$WORK/err" || { echo "[$text]"; return 1; }
+    expect_exit 64 wsctl submit --at "$text" echo x 2>"$WORK/err" || {
+      echo "[$text]"
+      return 1
+    }
     grep -q 'not a time; write' "$WORK/err" || return 1
   done
   expect_exit 64 wsctl submit --at @1 --delay 1s echo x && expect_exit 64 wsctl submit --local --delay 1s echo x &&
@@ -130,43 +134,46 @@ spans() { # ten years, below, at and above
 counts_for_limits() {
   local id
   printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG"
-  read_again || return 1
+  reload_config || return 1
   id=$(wsctl submit --detach --delay 1h echo x) || return 1
   expect_exit 75 wsctl submit echo y || return 1
   wsctl cancel "$id" && wait_until expect_output y wsctl submit echo y || return 1
   : >"$WSD_CONFIG"
-  read_again
+  reload_config
 }
 with_key_and_retries() { # OPTION...
   local id
   rm -f "$WORK/ledger"
   id=$(wsctl submit --detach --delay 200ms --key "late $*" --retries 3 --retry-delay 5ms "$@" ledger:nth "$WORK/ledger" x 3) || return 1
   [ "$(wsctl submit --detach --key "late $*" "$@" echo other)" = "$id" ] || return 1
-  expect_output "try 3" wsctl await "$id" && has "$id" '"attempts":3'
+  expect_output "try 3" wsctl await "$id" && job_has "$id" '"attempts":3'
 }
 survives() { # OPTION...: what is left after kill -9 is waited for, and no more than that
   local id before
   before=$(usec)
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   expect_output later wsctl await "$id" && [ "$(usec)" -ge $((before + 1000000)) ]
 }
 still_waits() { # OPTION...: after a restart, killed or in order
   local id left
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
-  killed && serve || return 1
-  has "$id" '"state":"delayed"' || return 1
+  kill_wsd && serve || return 1
+  job_has "$id" '"state":"delayed"' || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$WSD_PID" && serve || return 1
   left=$(wsctl --json status "$id" | sed 's/.*"due_usec":\([0-9]*\).*/\1/')
-  [ "$left" -gt 3400000000 ] && [ "$left" -le 3600000000 ] || { wsctl --json status "$id"; return 1; }
+  [ "$left" -gt 3400000000 ] && [ "$left" -le 3600000000 ] || {
+    wsctl --json status "$id"
+    return 1
+  }
   wsctl cancel "$id" && expect_exit 130 wsctl await "$id"
 }
 overdue() { # OPTION...: at once; beside the others: it is killed before the time has come, however slow it all is
   local id
   id=$(wsctl submit --durable --detach "$@" echo later) || return 1
-  has "$id" '"state":"delayed"' || return 1
-  killed
+  job_has "$id" '"state":"delayed"' || return 1
+  kill_wsd
   passed 4 || return 1
   serve || return 1
   expect_output later wsctl await "$id"
@@ -178,17 +185,21 @@ drained() { # one that is not durable and not due holds no drain, and says so
   local client status=0
   background wsctl submit --delay 1h echo later 2>"$WORK/err"
   client=$BACKGROUND_PID
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"delayed\""' || return 1
+  wait_until some_job_is delayed || return 1
   kill -TERM "$WSD_PID"
   wait_for_exit "$client" || status=$?
-  [ "$status" = 125 ] && grep -q 'before it was due' "$WORK/err" || { echo "exit $status"; cat "$WORK/err"; return 1; }
+  [ "$status" = 125 ] && grep -q 'before it was due' "$WORK/err" || {
+    echo "exit $status"
+    cat "$WORK/err"
+    return 1
+  }
   wait_for_exit "$WSD_PID" && serve
 }
 
 blocked() { # the only worker is held until $WORK/gate is there; see freed()
   rm -f "$WORK/gate"
   background wsctl submit ledger:gate "$WORK/gate" >/dev/null
-  wait_until sh -c 'wsctl --json list | grep -q "\"state\":\"running\""'
+  wait_until some_job_is running
 }
 freed() { # and not before it has seen that
   : >"$WORK/gate"
@@ -207,15 +218,18 @@ is_said() { # state, exit and attempts
   local id
   blocked || return 1
   id=$(wsctl submit --detach --max-wait 1ms "$@" echo x) || return 1
-  wait_until has "$id" '"state":"timed-out","exit":124.*"attempts":0' || { wsctl --json status "$id"; return 1; }
+  wait_until job_has "$id" '"state":"timed-out","exit":124.*"attempts":0' || {
+    wsctl --json status "$id"
+    return 1
+  }
   freed
 }
 one_that_runs() { # is not stopped by it; beside the others: it begins in time, however slow it all is
   local id
   rm -f "$WORK/gate"
   id=$(wsctl submit --detach --max-wait 3s ledger:gate "$WORK/gate") || return 1
-  wait_until has "$id" '"state":"running"' || return 1
-  passed 4 && has "$id" '"state":"running"' || return 1
+  wait_until job_has "$id" '"state":"running"' || return 1
+  passed 4 && job_has "$id" '"state":"running"' || return 1
   : >"$WORK/gate"
   expect_output open wsctl await "$id"
 }
@@ -228,7 +242,7 @@ at_a_gate() { # paused: it is in the queue all the same
 configured() {
   blocked || return 1 # before: it is not to wait for too long itself
   printf '[limits]\nmax-wait = 250ms\n' >"$WSD_CONFIG"
-  read_again || return 1
+  reload_config || return 1
   expect_exit 124 wsctl submit echo x 2>"$WORK/err"
   cat "$WORK/err"
   grep -q 'longer than max-wait = 250ms of \[limits\] in wsd.conf' "$WORK/err" || return 1
@@ -236,16 +250,16 @@ configured() {
   expect_exit 124 wsctl submit --max-wait 1ms echo x 2>"$WORK/err" && grep -q -e '--max-wait = 1ms' "$WORK/err" || return 1
   : >"$WORK/gate"
   : >"$WSD_CONFIG"
-  read_again
+  reload_config
 }
 waits_on_after_a_restart() { # the time in the queue counts from the submit on
   local id
   wsctl pause echo || return 1
   id=$(wsctl submit --durable --detach --max-wait 600ms echo x) || return 1
-  killed && serve || return 1
+  kill_wsd && serve || return 1
   wsctl pause echo # what has gone by meanwhile counts
   wsctl await "$id" >/dev/null 2>&1
-  has "$id" '"state":"timed-out"\|"state":"succeeded"' || return 1
+  job_has "$id" '"state":"timed-out"\|"state":"succeeded"' || return 1
   wsctl resume echo
 }
 
@@ -286,5 +300,5 @@ check "the configuration may say so" configured
 check "its time goes on after a restart" waits_on_after_a_restart
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
-clean_log "$WORK/log"
+clean_log "$WSD_LOG"
 gather

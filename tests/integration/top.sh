@@ -7,15 +7,12 @@
 
 export PYTHONPATH=$SRC/tests/support PYTHONDONTWRITEBYTECODE=1
 
-said() { # CODE WORDS COMMAND...: on stderr, in one line
-  expect_exit "$1" "${@:3}" 2>"$WORK/err" && grep -q -- "^wsctl: .*$2" "$WORK/err" && [ "$(wc -l <"$WORK/err")" = 1 ]
-}
-check "no daemon: 69" said 69 "no daemon there" wsctl --socket "$WORK/nobody.sock" top --batch
+check "no daemon: 69" refused 69 "no daemon there" wsctl --socket "$WORK/nobody.sock" top --batch
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
-check "no terminal: 64, and what to do" said 64 "use --batch" wsctl top
+check "no terminal: 64, and what to do" refused 64 "use --batch" wsctl top
 for wrong in "-n 0" "-d soon" "-s size" "-r -1" "now"; do
   # shellcheck disable=SC2086
-  check "top $wrong: 64" said 64 "" wsctl top --batch $wrong
+  check "top $wrong: 64" refused 64 "" wsctl top --batch $wrong
 done
 
 # --- lines and objects ---

@@ -4,7 +4,7 @@
 # trace.sh: `wsctl trace`: what is in the file, when it begins and ends, who may, and executors that die or lie meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
 
-LIAR=$BUILD/tests/support/liar
+LIAR=$BUILD/tests/support/shims/liar
 FILE=$WORK/trace.json
 
 cat >"$WORK/look.py" <<'EOF'
@@ -48,40 +48,32 @@ for wanted in sys.argv[2:]:
         assert not jobs
 EOF
 look() { # [WANTED...]
-    python3 "$WORK/look.py" "$FILE" "$@"
+  python3 "$WORK/look.py" "$FILE" "$@"
 }
 
 # Which worker does what is chance: until there is a steal.
 until_stolen() {
-    for _ in $(seq 100); do
-        wsctl trace --start || return 1
-        wsctl submit fib 30 >/dev/null && wsctl submit fib 30 >/dev/null || return 1
-        wsctl trace --stop -q -o "$FILE" && look fib || return 1
-        look fib steals 2>/dev/null && return 0
-    done
-    return 1
+  for _ in $(seq 100); do
+    wsctl trace --start || return 1
+    wsctl submit fib 30 >/dev/null && wsctl submit fib 30 >/dev/null || return 1
+    wsctl trace --stop -q -o "$FILE" && look fib || return 1
+    look fib steals 2>/dev/null && return 0
+  done
+  return 1
 }
 
 traces() { # N: so many are under way
-    [[ $(wsctl --json stats) == *'"traces":'"$1",* ]]
-}
-
-says() { # WORDS STATUS COMMAND...
-    local words=$1 status=$2
-    shift 2
-    expect_exit "$status" "$@" >"$WORK/says" 2>&1 && grep -q -- "$words" "$WORK/says" && return 0
-    cat "$WORK/says"
-    return 1
+  [[ $(wsctl --json stats) == *'"traces":'"$1",* ]]
 }
 
 cd "$WORK" || exit 1
-check "--start and --stop: 64" says "exclude each other" 64 wsctl trace --start --stop
-check "--start with --output: 64" says "exclude each other" 64 wsctl trace --start --output x
-check "no duration: 64" says "not a duration" 64 wsctl trace --seconds soon
-check "an argument: 64" says "takes options only" 64 wsctl trace now
+check "--start and --stop: 64" refused 64 "exclude each other" wsctl trace --start --stop
+check "--start with --output: 64" refused 64 "exclude each other" wsctl trace --start --output x
+check "no duration: 64" refused 64 "not a duration" wsctl trace --seconds soon
+check "an argument: 64" refused 64 "takes options only" wsctl trace now
 
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
-check "--stop without --start: 66" says "no trace is under way" 66 wsctl trace --stop
+check "--stop without --start: 66" refused 66 "no trace is under way" wsctl trace --stop
 check "and no file is left" test ! -e wsd-trace.json
 check "no executor: a trace without events" wsctl trace --seconds 10ms
 check "which is one, under its own name" sh -c "mv wsd-trace.json '$FILE'"
@@ -90,14 +82,14 @@ check "fib 30 on two workers shows jobs and stolen tasks" until_stolen
 check "what was before and after it is not in it" sh -c 'wsctl trace --start && wsctl trace --stop -q -o "'"$FILE"'"'
 check "no job" look none
 check "--start" wsctl trace --start
-check "a second one: 75" says "under way already" 75 wsctl trace --start
-check "also for a while: 75" says "under way already" 75 wsctl trace --seconds 10ms
+check "a second one: 75" refused 75 "under way already" wsctl trace --start
+check "also for a while: 75" refused 75 "under way already" wsctl trace --seconds 10ms
 check "the file of a trace that is refused is as before" test -s "$FILE"
 check "a job" expect_output 6765 wsctl submit fib 20
-check "an output that cannot be written: 74" says "No such file" 74 wsctl trace --stop -o "$WORK/no/such"
+check "an output that cannot be written: 74" refused 74 "No such file" wsctl trace --stop -o "$WORK/no/such"
 check "does not end it" sh -c 'wsctl trace --stop -o - >"'"$FILE"'"'
 check "and stdout is the trace" look fib
-check "a full disk: 74" says "No space left" 74 sh -c 'wsctl trace --start && wsctl trace --stop -o /dev/full'
+check "a full disk: 74" refused 74 "No space left" sh -c 'wsctl trace --start && wsctl trace --stop -o /dev/full'
 
 background wsctl submit spin 100000
 check "a job that runs all the time" wait_until sh -c 'wsctl list | grep -q running'
@@ -124,9 +116,9 @@ check "a job, for an executor" expect_output 6765 wsctl submit fib 20
 check "a trace begins" wsctl trace --start
 pkill -KILL -P "$WSD_PID"
 check "its executor is killed; the next one serves" wait_until expect_output 6765 wsctl submit fib 20
-check "the end says so: 74" says "executor [0-9]*: it ended while it was traced" 74 wsctl trace --stop -o "$FILE"
+check "the end says so: 74" says 74 "executor [0-9]*: it ended while it was traced" wsctl trace --stop -o "$FILE"
 check "the file has what the next one did" look fib
-check "and again: none is under way" says "no trace is under way" 66 wsctl trace --stop
+check "and again: none is under way" refused 66 "no trace is under way" wsctl trace --stop
 background wsctl submit spin 100000
 wait_until sh -c 'wsctl list | grep -q running'
 background wsctl trace --quiet --seconds 1h -o "$FILE"

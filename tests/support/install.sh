@@ -54,10 +54,16 @@ spec_has_all() {
       # shellcheck disable=SC2053 # a pattern; one that ends with a slash is all that is beneath
       [[ $file != ${pattern/%\//\/*} ]] || n=$((n + 1))
     done
-    [ "$n" = 1 ] || { echo "$file is in $n lines of %files"; bad=1; }
+    [ "$n" = 1 ] || {
+      echo "$file is in $n lines of %files"
+      bad=1
+    }
   done < <(cd "$dest" && find . ! -type d ! -path "*/apparmor.d/*" | sed 's/^\.//')
   for pattern in "${patterns[@]}"; do
-    compgen -G "$dest$pattern" >/dev/null || { echo "$pattern: nothing is installed there"; bad=1; }
+    compgen -G "$dest$pattern" >/dev/null || {
+      echo "$pattern: nothing is installed there"
+      bad=1
+    }
   done
   return "$bad"
 }
@@ -240,7 +246,10 @@ time_to_drain() { # what a stop may take is above what a drain does, as wsd asks
   drain=$("$dest$prefix/sbin/wsd" --config /dev/null --print-config | sed -n 's/^drain-timeout = \([0-9]*\)000ms$/\1/p')
   for unit in "$units"/wsd{,@}.service "$dest$prefix/lib/systemd/user/wsd.service"; do
     stop=$(sed -n 's/^TimeoutStopSec=\([0-9]*\)s$/\1/p' "$unit")
-    [ "${stop:-0}" -gt $((${drain:-999999} + 13)) ] || { echo "$unit: $stop s, the drain $drain s"; return 1; }
+    [ "${stop:-0}" -gt $((${drain:-999999} + 13)) ] || {
+      echo "$unit: $stop s, the drain $drain s"
+      return 1
+    }
   done
 }
 check "TimeoutStopSec= of each unit exceeds drain-timeout" time_to_drain
@@ -262,7 +271,10 @@ for found in json.load(sys.stdin):
     done
     [ -s "$WORK/found.wsd" ] || return 1
     while IFS= read -r words; do
-      grep -q "^#.*$words" "$units/wsd.service" || { echo "wsd.service does not explain $words"; return 1; }
+      grep -q "^#.*$words" "$units/wsd.service" || {
+        echo "wsd.service does not explain $words"
+        return 1
+      }
     done <"$WORK/found.wsd"
     ! grep -vxF -f "$WORK/found.wsd" "$WORK/found.wsd-spawn" | grep -vE 'Capabilit|CAP_'
   }

@@ -50,6 +50,7 @@ started=() STARTED=$WORK/started # the file: those of subshells
 beside_names=() beside_pids=()
 exit_commands=()
 WSD_PID='' WSD_LOG=''
+WSD_PREFIX=() WSD_OPTIONS=(--workers 2)
 
 # --- results ---------------------------------------------------------------------------------------------------------
 
@@ -107,6 +108,42 @@ expect_output() { # TEXT COMMAND...
   [ "$status" = 0 ] && [ "$got" = "$wanted" ] && return 0
   printf 'exit %s, said: %s\nwhere this was expected: %s\n' "$status" "$got" "$wanted" >&2
   return 1
+}
+
+# Succeeds when the command exits with CODE and says WORDS (a pattern of grep -E) on stderr. Its stdout is in $WORK/out,
+# its stderr in $WORK/err, which is shown.
+says() { # CODE WORDS COMMAND...
+  local code=$1 words=$2 status=0
+  shift 2
+  expect_exit "$code" "$@" >"$WORK/out" 2>"$WORK/err" || status=1
+  cat "$WORK/err"
+  [ "$status" = 0 ] || return 1
+  grep -qE -e "$words" "$WORK/err" || {
+    echo "not there: $words"
+    return 1
+  }
+}
+
+# The same for an error as each of ours has to be: one line, which begins with the program's name, and no stdout.
+refused() { # CODE WORDS COMMAND...
+  says "$@" || return 1
+  if [ "$(wc -l <"$WORK/err")" != 1 ] || ! grep -qE '^(wsctl|wsd): ' "$WORK/err" || [ -s "$WORK/out" ]; then
+    echo "not one line of wsctl or wsd, or something on stdout"
+    return 1
+  fi
+}
+
+# Two texts are the same.
+same() { # WANTED GOT
+  [ "$1" = "$2" ] && return 0
+  printf 'wanted:\n%s\ngot:\n%s\n' "$1" "$2"
+  return 1
+}
+
+# wsd --check-config refuses a configuration, with WORDS (grep -E) behind the file's name.
+bad_config() { # TEXT WORDS
+  printf '%b' "$1" >"$WORK/bad.conf"
+  refused 64 "^wsd: $WORK/bad.conf:$2" wsd --config "$WORK/bad.conf" --check-config
 }
 
 run_apart() { # DIRECTORY COMMAND...: in a subshell
@@ -203,9 +240,18 @@ answers() { # PID SOCKET
   gone "$1" || "$WSCTL" --socket "$2" ping
 }
 
+# Starts wsd on $WSD_SOCKET with the options beside the usual ones; what it says is added to $WSD_LOG. Succeeds when it
+# is ready. A prefix such as `strace -f` goes into the array WSD_PREFIX.
+run_wsd() { # OPTION...
+  "${WSD_PREFIX[@]}" "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
+    --spawner "$SPAWNER" --plugin-dir "$PLUGINS" "$@" >>"$WSD_LOG" 2>&1 </dev/null &
+  WSD_PID=$!
+  note_started "$WSD_PID"
+  wait_until answers "$WSD_PID" "$WSD_SOCKET" && ! gone "$WSD_PID"
+}
+
 # A private wsd on a socket of its own, ready when this returns. Options are added to the usual ones:
 #   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS"
-# A prefix such as `strace -f` goes into the array WSD_PREFIX.
 start_wsd() { # [OPTION...]
   local dir
   n_daemons=$((n_daemons + 1))
@@ -213,15 +259,59 @@ start_wsd() { # [OPTION...]
   mkdir "$dir"
   export WSD_SOCKET=$dir/wsd.sock
   WSD_LOG=$dir/log
-  ${WSD_PREFIX[@]+"${WSD_PREFIX[@]}"} "$WSD" --socket "$WSD_SOCKET" --config "$WSD_CONFIG" --executor "$EXECUTOR" \
-    --spawner "$SPAWNER" --state-dir "$dir/state" --plugin-dir "$PLUGINS" "$@" >"$WSD_LOG" 2>&1 </dev/null &
-  WSD_PID=$!
-  note_started "$WSD_PID"
-  if ! wait_until answers "$WSD_PID" "$WSD_SOCKET" || gone "$WSD_PID"; then
+  if ! run_wsd --state-dir "$dir/state" "$@"; then
     fail "start wsd" "wsd $* did not get ready"
     show "$WSD_LOG"
     return 1
   fi
+}
+
+# For scripts in which one wsd follows another: on the same $WSD_SOCKET, which the script has set, with the same store
+# ($WSD_STORE, or $WORK/store) and log ($WORK/log), whatever became of the one before it. It has the test plugins, and
+# two workers, or what else is in the array WSD_OPTIONS.
+serve() {
+  WSD_LOG=$WORK/log
+  run_wsd --state-dir "${WSD_STORE:-$WORK/store}" --plugin-dir "$TEST_PLUGINS" "${WSD_OPTIONS[@]}"
+}
+serve_with() { # NAME=VALUE...: with that in its environment
+  local WSD_PREFIX=(env "$@")
+  serve
+}
+
+# kill -9, and returns when it is gone.
+kill_wsd() {
+  kill -KILL "$WSD_PID"
+  wait "$WSD_PID" 2>/dev/null || :
+}
+
+# wsd's log has a line like this.
+logged() { # PATTERN: of grep -E
+  grep -qE -e "$1" "$WSD_LOG"
+}
+
+n_logged() { # PATTERN: in how many lines
+  grep -cE -e "$1" "$WSD_LOG"
+}
+
+# SIGHUP, and succeeds when the configuration was read again since.
+reload_config() {
+  local before
+  before=$(n_logged 'the configuration was read again')
+  kill -HUP "$WSD_PID" && wait_until read_since "$before"
+}
+read_since() { # N
+  [ "$(n_logged 'the configuration was read again')" -gt "$1" ]
+}
+
+# Those of our wsd.
+n_descriptors() {
+  local all=("/proc/$WSD_PID/fd"/*)
+  echo ${#all[@]}
+}
+
+# What faults.so, preloaded with FAULTS_FILE=$WORK/faults, does from now on.
+set_faults() { # 1: fail; 0: not
+  printf '%s' "$1" | dd of="$WORK/faults" conv=notrunc status=none
 }
 
 # Gives a port of this machine that nobody listens at, below those that the kernel gives to whoever asks for any.
@@ -240,6 +330,41 @@ counter() { # NAME: one of wsd's
 
 counter_is() { # NAME VALUE
   [ "$(counter "$1")" = "$2" ]
+}
+
+counters_are_zero() { # NAME...
+  local name
+  for name in "$@"; do
+    counter_is "$name" 0 || {
+      echo "$name is $(counter "$name")"
+      return 1
+    }
+  done
+}
+
+# Succeeds when nothing of a job, a result or a byte of anybody is left in wsd.
+holds_nothing() { # [COUNTER...]: and these are zero, too
+  counters_are_zero jobs_open jobs_queued jobs_handed_over results_kept results_being_read bytes_charged "$@"
+}
+
+job_has() { # ID PATTERN: what wsd says of the job
+  wsctl --json status "$1" | grep -q -e "$2"
+}
+
+job_is() { # STATE ID
+  job_has "$2" "\"state\":\"$1\""
+}
+
+n_jobs() { # STATE: of those that we may see
+  wsctl --json list | grep -c "\"state\":\"$1\""
+}
+
+jobs_are() { # STATE N
+  [ "$(n_jobs "$1")" = "$2" ]
+}
+
+some_job_is() { # STATE
+  [ "$(n_jobs "$1")" -gt 0 ]
 }
 
 # kill -9 for the executor of our wsd; returns when wsd has counted that, and with it what was done.

@@ -13,7 +13,7 @@ if [ -z "${WSD_THOROUGH:-}" ]; then
   skip cgroups "emulates a machine for a minute: with --thorough"
   exit
 fi
-box=$SRC/tests/support/systemd-box
+box=$SRC/tests/support/boxes/systemd-box
 
 check "meson install" env DESTDIR="$WORK/dest" meson install -C "$BUILD" --no-rebuild --quiet || exit
 prefix=$(meson introspect "$BUILD" --buildoptions | python3 -c '
@@ -22,15 +22,20 @@ print({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"])')
 plugins=$(PKG_CONFIG_PATH=$(dirname "$(find "$WORK/dest" -name wsd-plugin.pc)") pkg-config --variable=plugindir wsd-plugin)
 # the machine has no network, and to install packages would take it long
 mkdir -p "$WORK/dest/usr/lib/wsd-libraries"
-ldd "$WORK/dest$prefix/sbin/wsd" "$WORK/dest$prefix/libexec/wsd-executor" "$WORK/dest$plugins"/*.so "$WORK/dest$prefix/bin/wsctl" |
+tools=()
+! command -v strace >/dev/null || tools=("$(command -v strace)")
+ldd "$WORK/dest$prefix/sbin/wsd" "$WORK/dest$prefix/libexec/wsd-executor" "$WORK/dest$plugins"/*.so "$WORK/dest$prefix/bin/wsctl" "${tools[@]}" |
   sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u | grep -vE '/(libc|libm|ld-linux.*|libwsclient)\.so' |
   xargs -I{} cp -L {} "$WORK/dest/usr/lib/wsd-libraries/"
 mkdir -p "$WORK/dest/etc/ld.so.conf.d"
 echo /usr/lib/wsd-libraries >"$WORK/dest/etc/ld.so.conf.d/zz-wsd.conf"
 inputs=(--dir "$WORK/dest" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
   --copy "$SRC/packaging/apparmor/usr.sbin.wsd:/box/usr.sbin.wsd")
-for part in cgroups apparmor; do
-  inputs+=(--copy "$SRC/tests/system/inside-$part.sh:/box/system/inside-$part.sh")
+for part in inside inside-cgroups inside-apparmor; do
+  inputs+=(--copy "$SRC/tests/system/$part.sh:/box/system/$part.sh")
+done
+for tool in "${tools[@]}"; do
+  inputs+=(--copy "$tool:/usr/bin/${tool##*/}")
 done
 for plugin in sleep self hostile; do
   inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so")

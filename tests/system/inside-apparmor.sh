@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/inside.sh"
 set +o pipefail
 chmod 755 "$WORK"
 etc=/etc/wsd
@@ -19,11 +20,6 @@ printf '[daemon]\nworkers = 2\n[executor]\nuser-ids = yes\nfirst-user-id = 1000\
 echo "what everybody may read" >/srv/open
 chmod 644 /srv/open
 
-as() { # USER COMMAND...
-  local user=$1
-  shift
-  runuser -u "$user" -- "$@"
-}
 profile() { # MODE: the shipped one, for this prefix
   sed "s,/usr/\(sbin\|libexec\|lib/@{multiarch}/wsd\),$PREFIX/\1,; s,/etc/wsd,$etc,; s/,complain)/${1:+,$1})/" \
     /box/usr.sbin.wsd >"$WORK/profile" && apparmor_parser --replace --skip-cache "$WORK/profile"
@@ -32,10 +28,10 @@ mode_is() { # MODE
   grep -x "wsd ($1)" /sys/kernel/security/apparmor/profiles
 }
 confined() { # PID MODE
-  [ "$(cat "/proc/$1/attr/current")" = "wsd ($2)" ] || { cat "/proc/$1/attr/current"; return 1; }
-}
-main_pid() { # [UNIT]
-  systemctl show --value -p MainPID "${1:-wsd.service}"
+  [ "$(cat "/proc/$1/attr/current")" = "wsd ($2)" ] || {
+    cat "/proc/$1/attr/current"
+    return 1
+  }
 }
 work() { # all that an administrator has it do
   local id

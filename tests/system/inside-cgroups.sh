@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=$PREFIX/sbin/wsd WSCTL=$PREFIX/bin/wsctl EXECUTOR=$PREFIX/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/inside.sh"
 chmod 755 "$WORK"
 etc=/etc/wsd
 [ "$PREFIX" = /usr ] || etc=$PREFIX/etc/wsd
@@ -31,14 +32,6 @@ executor-tasks = 10
 EOT
 systemctl daemon-reload
 
-as() { # USER COMMAND...
-  local user=$1
-  shift
-  runuser -u "$user" -- "$@"
-}
-main_pid() {
-  systemctl show --value -p MainPID wsd.service
-}
 executor_of() { # USER
   as "$1" wsctl submit hostile:whoami
 }
@@ -53,16 +46,13 @@ is_limited() { # PID FILE VALUE
     return 1
   }
 }
-uid_of() { # PID
+uid_of() {              # PID
   stat -c %U "/proc/$1" # root's, where it cannot be looked into
   sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "/proc/$1/status"
 }
 
 check "wsd.socket starts" systemctl start wsd-spawn.socket wsd.socket
 check "the first submit starts wsd" wait_until expect_output 6765 as alice wsctl submit fib 20
-spawner() {
-  systemctl show --value -p MainPID wsd-spawn.service
-}
 unit=/system.slice/wsd-spawn.service
 check "wsd is in a leaf" expect_output /system.slice/wsd.service/daemon cgroup_of "$(main_pid)"
 check "and so is wsd-spawn, of its own unit" expect_output "$unit/daemon" cgroup_of "$(spawner)"
@@ -100,7 +90,10 @@ bob_runs() {
 check "bob has work" wait_until bob_runs
 pid=$(main_pid)
 out_of_memory() {
-  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
+  expect_exit 125 as alice wsctl submit self:fill 2>"$WORK/err" || {
+    cat "$WORK/err"
+    return 1
+  }
   cat "$WORK/err"
   grep -F 'out of memory: [limits] executor-memory in wsd.conf is 64 MiB' "$WORK/err"
 }
@@ -113,7 +106,10 @@ check "the journal has it" grep -q 'out of memory: \[limits\] executor-memory' <
 no_cgroup_is_left() { # that nobody is in
   local c
   for c in /sys/fs/cgroup"$unit"/executor-*; do
-    grep -q 'populated 1' "$c/cgroup.events" || { echo "$c"; return 1; }
+    grep -q 'populated 1' "$c/cgroup.events" || {
+      echo "$c"
+      return 1
+    }
   done
 }
 check "her old cgroup is gone" wait_until no_cgroup_is_left
@@ -157,13 +153,68 @@ names_it() {
   grep -F "TasksMax= of the service is $tasks (pids.max of /system.slice/few.service)" "$WORK/err"
 }
 check "TasksMax= is reached: the refusal names it" names_it
-logged() {
+journal_names_it() {
   journalctl -u few --no-pager | grep -F "cannot start an executor: no more processes or threads: TasksMax= of the service is $tasks"
 }
-check "and so does the log" logged
+check "and so does the log" journal_names_it
 systemctl set-property --runtime few.service TasksMax=infinity
 serves() {
   [ "$(few submit fib 20)" = 6765 ]
 }
 check "with more, it serves" wait_until serves
 systemctl stop few
+
+# --- what a wsd that was killed has left -----------------------------------------------------------------------------------
+# A cgroup that was delegated to wsd by hand, with a leaf for it: no service manager removes what is left below.
+
+own=/sys/fs/cgroup/own
+mkdir -p "$own/daemon"
+perl -e 'exit(syscall(188, $ARGV[0], $ARGV[1], $ARGV[2], 1, 0) != 0)' "$own" user.delegate 1 || fail "mark a cgroup as delegated" "setxattr failed"
+own() {
+  wsctl --socket /run/own.sock "$@"
+}
+start_own() { # [PREFIX...]
+  bash -c 'echo $$ >"$0/daemon/cgroup.procs" && exec "$@"' "$own" "$@" "$WSD" --socket /run/own.sock --config /dev/null \
+    --executor "$EXECUTOR" --state-dir "$WORK/own" >>"$WORK/own.log" 2>&1 &
+  own_pid=$!
+  note_started "$own_pid"
+  wait_until own ping
+}
+below() { # NAME...: the cgroups that there are besides the leaf
+  local there
+  there=$(find "$own" -mindepth 1 -maxdepth 1 -type d ! -name daemon -printf '%f\n' | sort | tr '\n' ' ')
+  echo "$there"
+  [ "$there" = "${*:+$* }" ]
+}
+check "a wsd in a leaf that was made for it" start_own
+check "has a cgroup for its executor" expect_output /own/executor-1 cgroup_of "$(own submit hostile:whoami)"
+kill -KILL "$own_pid"
+is_empty() { # CGROUP
+  ! grep -q 'populated 1' "$1/cgroup.events"
+}
+check "it is killed: the cgroup stays" wait_until is_empty "$own/executor-1"
+mkdir "$own/executor-77" "$own/others"
+# so much memory takes the kernel a while: the cgroup cannot be removed at once
+perl -e '$x = "x" x (200 << 20); $| = 1; print "there\n"; sleep' >"$WORK/left" &
+left=$!
+note_started "$left"
+echo "$left" >"$own/executor-1/cgroup.procs"
+wait_until grep -q there "$WORK/left"
+check "the next wsd" start_own
+check "serves" expect_output 6765 own submit fib 20
+check "and has ended what was left" wait_until gone "$left"
+kill -TERM "$own_pid"
+check "its end" wait_for_exit "$own_pid"
+check "nothing is left but what is another's" below others
+
+if command -v strace >/dev/null; then
+  mkdir "$own/executor-78"
+  check "a wsd that cannot list it" start_own strace -f -qq -o /dev/null -P "$own" -e trace=getdents64 -e inject=getdents64:error=EIO
+  check "says so" grep 'the cgroups that a wsd before has left cannot be listed: Input/output error' "$WORK/own.log"
+  check "serves" expect_output 6765 own submit fib 20
+  pkill -TERM -P "$own_pid" -x wsd
+  check "its end" wait_for_exit "$own_pid"
+  check "what it did not see is there" below executor-78 others
+else
+  skip "a wsd that cannot list what is left" "no strace"
+fi

@@ -6,6 +6,7 @@
 SRC=/box BUILD=/box
 WSD=/usr/sbin/wsd WSCTL=/usr/bin/wsctl EXECUTOR=/usr/libexec/wsd-executor
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/inside.sh"
 set +o pipefail # grep -q ends before journalctl does
 chmod 755 "$WORK"
 
@@ -20,14 +21,6 @@ is() { # PROPERTY VALUE [UNIT]
     echo "$1 is \`$value\`, not \`$2\`"
     return 1
   }
-}
-main_pid() {
-  show_property MainPID
-}
-as() { # USER COMMAND...: with that user's groups
-  local user=$1
-  shift
-  runuser -u "$user" -- env HOME="/home/$user" "$@"
 }
 said() { # PRIORITY PATTERN: wsd itself has written such a line to the journal
   journalctl --sync
@@ -220,7 +213,10 @@ in_force() { # the level is that of the file when the command returns
       journalctl --sync
       wsctl ping && journalctl --sync
       [ "$(journalctl -u wsd.service --no-pager -o cat | grep -E 'connection of uid|was read again' | tail -n 1 |
-        grep -c 'connection of uid')" = "$([ "$level" = debug ] && echo 1 || echo 0)" ] || { echo "$i: not $level"; return 1; }
+        grep -c 'connection of uid')" = "$([ "$level" = debug ] && echo 1 || echo 0)" ] || {
+        echo "$i: not $level"
+        return 1
+      }
     done
   done
 }
@@ -362,7 +358,10 @@ answered_by_the_next() {
     fi
   done
   wait_for_exit "$sleeper"
-  [ $? = 125 ] || { cat "$durable/sleep.err"; return 1; }
+  [ $? = 125 ] || {
+    cat "$durable/sleep.err"
+    return 1
+  }
 }
 kept_over() { # NAME COMMAND...: clients wait, the command restarts wsd
   local name=$1
@@ -454,9 +453,6 @@ check "each under his own uid, in the unit of wsd-spawn" each_his_own
 check "while wsd is the user wsd" expect_output wsd ps -o user= -p "$(main_pid)"
 check "without a capability" kernel_says CapPrm 0000000000000000
 check "an executor has none either" grep -qx 'CapPrm:	0000000000000000' "/proc/$(executor_of alice)/status"
-spawner() {
-  show_property MainPID wsd-spawn.service
-}
 three_capabilities() {
   grep -qx 'CapPrm:	00000000000000e0' "/proc/$(spawner)/status" && grep -qx 'CapBnd:	00000000000000e0' "/proc/$(spawner)/status" &&
     [ "$(stat -c %U "/proc/$(spawner)/cgroup")" = root ] && runuser -u wsd -- sh -c "! cat /proc/$(spawner)/environ" # not dumpable

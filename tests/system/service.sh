@@ -14,7 +14,7 @@ if ! "$SRC/packaging/install-deps" system build package >"$WORK/deps" 2>&1; then
   skip service "packages are missing: $(tail -n 1 "$WORK/deps")"
   exit
 fi
-box=$SRC/tests/support/systemd-box
+box=$SRC/tests/support/boxes/systemd-box
 if ! "$box" --timeout 60 -- true >"$WORK/box" 2>&1; then
   skip service "no box can be booted here: $(tail -n 1 "$WORK/box")"
   exit
@@ -75,7 +75,7 @@ certificates() {
 }
 check "certificates" certificates
 inputs=(--copy "$debs:/box/debs-new" --copy "$WORK/tls:/box/tls" --copy "$SRC/tests/support/lib.sh:/box/support/lib.sh"
-  --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
+  --copy "$SRC/tests/system/inside.sh:/box/system/inside.sh" --copy "$SRC/tests/system/inside-service.sh:/box/system/inside-service.sh"
   --copy "$SRC/packaging/debian/tests:/box/autopkgtest")
 for plugin in sleep ledger echo crash hostile; do inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so"); done
 for deb in "$old"/wsd_*.deb "$old"/libwsclient0_*.deb; do inputs+=(--deb "$deb"); done

@@ -99,9 +99,16 @@ zstd -q -c <"$work/random" | head -c 1000000 >"$work/cut"
 broken "a stream that is cut off" "$work/cut"
 broken "no input" "$work/none"
 broken "something else" "$work/big"
-(cat "$work/byte.zst"; echo junk) >"$work/cut"
+(
+  cat "$work/byte.zst"
+  echo junk
+) >"$work/cut"
 broken "something behind the end" "$work/cut"
-(head -c $((size / 2)) "$work/block+1.zst"; printf 'XXXXXXXX'; tail -c +$((size / 2 + 9)) "$work/block+1.zst") >"$work/cut"
+(
+  head -c $((size / 2)) "$work/block+1.zst"
+  printf 'XXXXXXXX'
+  tail -c +$((size / 2 + 9)) "$work/block+1.zst"
+) >"$work/cut"
 broken "changed bytes" "$work/cut"
 head -c 100000 "$work/random" >"$work/part"
 zstd -q -f --no-check "$work/part" -o "$work/z"

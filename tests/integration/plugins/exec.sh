@@ -6,6 +6,9 @@ set -eu
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# shellcheck disable=SC2034 # lib.sh reads them
+PLUGIN=exec TOOL=()
+
 if [ "${EXEC:-yes}" = no ]; then
   echo "skip exec: not allowed here"
   exit 0
@@ -24,34 +27,18 @@ status() {
   fi
 }
 
-input() {
-  want "${@:2}" <"$1"
-  options=(--input "$1")
-  got exec "${@:2}"
-  options=()
-  verdict "input $(basename "$1"): ${*:2}"
-}
-
 big "$work/big" 3
 : >"$work/none"
 cd "$work"
-want cat big
-got exec cat big
-verdict "cat of a file in the working directory"
-want pwd
-got exec pwd
-verdict "the working directory"
+same "cat of a file in the working directory" cat big
+same "the working directory" pwd
 input big cat
 input none cat
 input big sha256sum
 input big head -n 1
-want printf '%s|' 'a b' '' "it's" $'new\nline' $'\351'
-got exec printf '%s|' 'a b' '' "it's" $'new\nline' $'\351'
-verdict "arguments as they are"
+same "arguments as they are" printf '%s|' 'a b' '' "it's" $'new\nline' $'\351'
 for n in 0 1 2 63; do
-  want sh -c "echo out; exit $n"
-  got exec sh -c "echo out; exit $n"
-  verdict "status $n"
+  same "status $n" sh -c "echo out; exit $n"
 done
 status "status 64" 63 "exit 64" sh -c 'exit 64'
 status "status 255" 63 "exit 255" sh -c 'exit 255'

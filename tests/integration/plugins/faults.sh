@@ -23,7 +23,7 @@ fi
 more=()
 each() {
   local name=$1 plugin=$4
-  if FAULTS=$2 "$support/each-fault" --runs "$3" ${more[@]+"${more[@]}"} "$support/faults.so" "$runner" "${options[@]}" \
+  if FAULTS=$2 "$support/shims/each-fault" --runs "$3" ${more[@]+"${more[@]}"} "$support/shims/faults.so" "$runner" "${options[@]}" \
     "$PLUGINS/$plugin.so" "${@:5}" >"$work.got" 2>&1; then
     good "$name, each fault ($2): $(tail -n 1 "$work.got")"
   else

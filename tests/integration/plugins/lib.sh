@@ -56,6 +56,37 @@ got() {
   echo "$status" >"$work.got.status"
 }
 
+# What a script compares: a plugin and the tool that it equals, with its first arguments.
+PLUGIN='' TOOL=()
+
+# same NAME ARG…: both do the same with these arguments.
+same() {
+  want "${TOOL[@]}" "${@:2}"
+  got "$PLUGIN" "${@:2}"
+  verdict "$1"
+}
+
+# input FILE [ARG…]: the same with FILE as their input.
+input() {
+  want "${TOOL[@]}" "${@:2}" <"$1"
+  options=(--input "$1")
+  got "$PLUGIN" "${@:2}"
+  options=()
+  verdict "input $(basename "$1"): ${*:2}"
+}
+
+# tree FOLDER MIBIBYTES LIMIT [ARG…]: the same of so many files below that size, 150 at once, with the arguments before them.
+tree() {
+  local batch
+  files_of "$1" "$2" "$3" >"$work/list"
+  xargs -0 -n 150 "${TOOL[@]}" "${@:4}" <"$work/list" >"$work.want" 2>/dev/null || true
+  while mapfile -d '' -t -n 150 batch && [ ${#batch[@]} -gt 0 ]; do
+    plugin "$PLUGIN" "${@:4}" "${batch[@]}" 2>/dev/null || true
+  done <"$work/list" >"$work.got"
+  echo 0 | tee "$work.want.status" >"$work.got.status"
+  verdict "${4:+$4 in }every file of $1"
+}
+
 clean() {
   rm -f "$work".want* "$work".got*
 }

@@ -6,6 +6,9 @@ set -eu
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# shellcheck disable=SC2034 # lib.sh reads them
+PLUGIN=sort TOOL=(sort)
+
 odd_names "$work/odd"
 big "$work/big" 6
 : >"$work/none"
@@ -17,22 +20,6 @@ yes same | head -n 50000 >"$work/equal"
 seq -w 200000 >"$work/ordered"
 tac "$work/ordered" >"$work/reversed"
 head -c 3000000 /dev/urandom >"$work/random"
-
-same() {
-  local name=$1
-  shift
-  want sort "$@"
-  got sort "$@"
-  verdict "$name"
-}
-
-input() {
-  want sort "${@:2}" <"$1"
-  options=(--input "$1")
-  got sort "${@:2}"
-  options=()
-  verdict "input $(basename "$1") ${*:2}"
-}
 
 kinds() {
   local file flags
@@ -57,9 +44,7 @@ same "a folder" "$work/short" folder
 refused "an unknown option" 2 sort --frobnicate
 
 unreadable() {
-  want sort "$work/odd/with space" "$work/odd/secret"
-  got sort "$work/odd/with space" "$work/odd/secret"
-  verdict "a file that may not be read"
+  same "a file that may not be read" "$work/odd/with space" "$work/odd/secret"
 }
 echo secret >secret
 chmod 000 secret

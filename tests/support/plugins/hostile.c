@@ -34,10 +34,13 @@
 
 #include <wsd/plugin.h>
 
+#include "ring/control.h"
+
 #define FDS_MAX 1024
 #define PIECE   (64u * 1024)
 #define EAT     (1u << 20)
 #define HUNT    (1u << 30) /* bytes of a mapping */
+#define COPIES  253u       /* descriptors in a packet: the kernel's limit */
 
 static char piece[PIECE]; /* what is looked at, copied by the kernel: that does not fault */
 
@@ -88,6 +91,13 @@ static void attack_files(struct wsd_job *job, pid_t pid)
     snprintf(path, sizeof(path), "/proc/%d/fd/2", pid);
     tell(job, "fd-link", readlink(path, target, sizeof(target)));
     tell(job, "fd-open", fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC));
+    close(fd);
+    tell(job, "fdinfo", fd = open_of(pid, "fdinfo/2", O_RDONLY));
+    close(fd);
+    snprintf(path, sizeof(path), "/proc/%d/cwd", pid);
+    tell(job, "cwd", readlink(path, target, sizeof(target)));
+    snprintf(path, sizeof(path), "/proc/%d/root/.", pid);
+    tell(job, "root", fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     close(fd);
     tell(job, "maps", fd = open_of(pid, "maps", O_RDONLY));
     close(fd);
@@ -346,6 +356,49 @@ static int control_socket(void)
     return -1;
 }
 
+/* Some bytes with n copies of a descriptor. */
+static ssize_t send_copies(int to, const void *bytes, size_t size, int fd, size_t n)
+{
+    union {
+        char bytes[CMSG_SPACE(COPIES * sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec v = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size};
+    struct msghdr h = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+
+    control.align.cmsg_level = SOL_SOCKET;
+    control.align.cmsg_type = SCM_RIGHTS;
+    control.align.cmsg_len = CMSG_LEN(n * sizeof(int));
+    for (size_t i = 0; i < n; i++)
+        memcpy(CMSG_DATA(&control.align) + i * sizeof(int), &fd, sizeof(int));
+    return sendmsg(to, &h, MSG_NOSIGNAL);
+}
+
+/* [LIFE]: sends wsd the control socket by which it speaks to it: as that of a reaper, and many times in one packet,
+ * which is nonsense. LIFE: a stream socket, too, as a reaper's, that holds itself and the control socket: its end never
+ * comes. */
+static int smuggle(struct wsd_job *job, struct wsd_worker *self)
+{
+    const struct control reaper = {.kind = CONTROL_REAPER};
+    int to = control_socket(), pair[2];
+
+    if (to < 0 || send_copies(to, &reaper, CONTROL_HEADER, to, 1) < 0)
+        return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+    if (job->argc > 1) {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
+            send_copies(pair[0], "x", 1, pair[0], 1) < 0 || send_copies(pair[1], "x", 1, to, 1) < 0 ||
+            send_copies(pair[1], "x", 1, pair[1], 1) < 0 || send_copies(to, &reaper, CONTROL_HEADER, pair[0], 1) < 0)
+            return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+        close(pair[0]);
+        close(pair[1]);
+    }
+    if (send_copies(to, "nonsense", 8, to, COPIES) < 0)
+        return wsd_job_fail(job, 1, "sendmsg: %s", strerror(errno));
+    for (;;)
+        pause(); /* until wsd ends this process */
+}
+
 /* BEGIN END: when the file BEGIN is there, sends wsd two sockets whose last close waits for five minutes, keeps
  * neither, and makes END. */
 static int linger(struct wsd_job *job, struct wsd_worker *self)
@@ -487,6 +540,46 @@ static int burst(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* N BYTES: children that each take so many bytes, and stay. Says how many there were, and why no more. */
+static int bomb(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned long wanted = 0, bytes = 0, n = 0;
+
+    if (job->argc != 3 || sscanf(job->argv[1], "%lu", &wanted) != 1 || sscanf(job->argv[2], "%lu", &bytes) != 1)
+        return wsd_job_fail(job, 2, "N BYTES");
+    for (; n < wanted; n++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            return wsd_job_print(job, "%lu children: %s\n", n, strerror(errno)) < 0;
+        if (pid == 0) {
+            void *all = mmap(NULL, bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+            if (all != MAP_FAILED)
+                memset(all, 1, bytes);
+            for (;;)
+                pause();
+        }
+    }
+    return wsd_job_print(job, "%lu children\n", n) < 0;
+}
+
+/* What the kernel goes by when memory runs out, of this process; then it tries to lower that. */
+static int victim(struct wsd_job *job, struct wsd_worker *self)
+{
+    char text[16] = "";
+    int fd = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
+
+    if (read(fd, text, sizeof(text) - 1) <= 0)
+        return wsd_job_fail(job, 1, "oom_score_adj: %s", strerror(errno));
+    close(fd);
+    wsd_job_print(job, "%s", text);
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    tell(job, "lower", fd < 0 ? fd : write(fd, "0", 1));
+    close(fd);
+    return 0;
+}
+
 /* BYTES: so many on stderr, in lines that look like wsd's; then cuts what is behind stdout and stderr. */
 static int forge(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -516,10 +609,13 @@ static const struct wsd_function functions[] = {
     {.name = "scribble", .help = "writes to every descriptor", .run = scribble},
     {.name = "log", .help = "BYTES: forges lines of the log, and cuts it", .run = forge},
     {.name = "linger", .help = "BEGIN END: sends wsd sockets whose close waits", .run = linger},
+    {.name = "smuggle", .help = "[LIFE]: sends wsd its own control socket", .run = smuggle},
     {.name = "hunt", .help = "SDRAWKCAB: looks for a word in memory", .run = hunt},
     {.name = "eat", .help = "takes all memory, and gives it back", .run = eat},
     {.name = "gorge", .help = "takes all memory, and trusts malloc()", .run = gorge},
     {.name = "burst", .help = "takes all memory, and aborts", .run = burst},
+    {.name = "bomb", .help = "N BYTES: children that take memory, and stay", .run = bomb},
+    {.name = "victim", .help = "its oom_score_adj, which it tries to lower", .run = victim},
 };
 WSD_PLUGIN(.n_functions = sizeof(functions) / sizeof(functions[0]), .functions = functions, .name = "hostile",
            .version = "1", .help = "reaches for what is not its own");

@@ -177,6 +177,58 @@ static int space(struct wsd_job *job, struct wsd_worker *self)
     return setrlimit(RLIMIT_AS, &few) < 0;
 }
 
+/* NAME: lowers this limit to what nothing here reaches. */
+static int lower(struct wsd_job *job, struct wsd_worker *self)
+{
+    static const struct {
+        const char *name;
+        int resource;
+        rlim_t least;
+    } limits[] = {{"NPROC", RLIMIT_NPROC, 500},     {"FSIZE", RLIMIT_FSIZE, 1 << 30},  {"CPU", RLIMIT_CPU, 100000},
+                  {"STACK", RLIMIT_STACK, 4 << 20}, {"MEMLOCK", RLIMIT_MEMLOCK, 4096}, {"DATA", RLIMIT_DATA, 1 << 30},
+                  {"NOFILE", RLIMIT_NOFILE, 100}};
+    struct rlimit limit;
+
+    for (size_t i = 0; job->argc > 1 && i < sizeof(limits) / sizeof(limits[0]); i++) {
+        if (strcmp(limits[i].name, job->argv[1]) != 0)
+            continue;
+        if (getrlimit(limits[i].resource, &limit) < 0)
+            return 1;
+        limit.rlim_cur = limits[i].least;
+        return setrlimit(limits[i].resource, &limit) < 0;
+    }
+    return 2;
+}
+
+/* All that there is, by pieces. */
+static int memory(struct wsd_job *job, struct wsd_worker *self)
+{
+    while (mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+        ;
+    return 0;
+}
+
+static void *idle(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+/* As many as there can be. */
+static int idlers(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_attr_t small;
+    pthread_t t;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 << 10);
+    for (int n = 0; n < 2000 && pthread_create(&t, &small, idle, NULL) == 0; n++)
+        ;
+    pthread_attr_destroy(&small);
+    return 0;
+}
+
 static int new_umask(struct wsd_job *job, struct wsd_worker *self)
 {
     umask(0);
@@ -509,6 +561,9 @@ static const struct wsd_function functions[] = {
     F("files", files),
     F("limit", limit),
     F("space", space),
+    F("lower", lower),
+    F("memory", memory),
+    F("idlers", idlers),
     F("umask", new_umask),
     F("directory", directory),
     F("nice", nicer),

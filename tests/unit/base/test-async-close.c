@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/async-close.h"
+#include "tests/unit/suite.h"
 
 #define NUMBERS 2048
 #define OTHER   (ASYNC_CLOSERS / ASYNC_CLOSERS_EACH + 1) /* owner: has none of those that all_block() gives */
@@ -275,7 +276,6 @@ int main(void)
 {
     TCase *tc = tcase_create("foreign");
     Suite *s = suite_create("async-close");
-    SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, a_close_that_blocks_holds_up_nobody);
     tcase_add_test(tc, more_than_there_may_be_threads_are_closed_when_one_is_free);
@@ -286,8 +286,5 @@ int main(void)
     tcase_add_test(tc, a_flood_of_memory_has_one_thread);
     tcase_add_test(tc, memory_does_not_wait_for_what_blocks);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -3,6 +3,7 @@
  * test-calendar.c: calendar.c beside the real `systemd-analyze calendar`: each documented expression and hundreds of
  * random ones, valid and not, in several zones, from times around changes of summer time on. WSD_SEED repeats a row. */
 #include "base/calendar.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -546,10 +547,5 @@ int main(void)
     tcase_add_test(c, fractions_of_seconds);
     tcase_add_test(c, a_list_has_its_limit);
     suite_add_tcase(suite, c);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/list.h"
+#include "tests/unit/suite.h"
 
 START_TEST(list_keeps_its_order)
 {
@@ -315,7 +316,6 @@ int main(void)
 {
     TCase *tc = tcase_create("containers");
     Suite *s = suite_create("base");
-    SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, list_keeps_its_order);
     tcase_add_test(tc, hash_finds_what_was_put_in_and_no_more);
@@ -329,8 +329,5 @@ int main(void)
     tcase_add_test(tc, heap_gives_the_smallest_whatever_is_put_in_and_taken);
     tcase_add_test(tc, buffer_gives_back_what_was_put_in_however_it_is_cut);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

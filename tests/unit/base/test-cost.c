@@ -2,6 +2,7 @@
  *
  * test-cost.c: how many calls may go together follows from what the last ones took. */
 #include "base/cost.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 
@@ -149,9 +150,5 @@ int main(void)
     tcase_add_test(t, what_they_take_is_a_mean);
     tcase_add_test(t, the_largest_is_forgotten_by_and_by);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

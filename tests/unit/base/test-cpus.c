@@ -2,6 +2,7 @@
  *
  * test-cpus.c: the CPU quota is found in either version of cgroups, and nonsense limits nothing. */
 #include "base/cpus.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -208,9 +209,5 @@ int main(void)
 #endif
     tcase_add_test(t, affinity_counts);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

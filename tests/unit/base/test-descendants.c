@@ -2,6 +2,7 @@
  *
  * test-descendants.c: what cannot be looked for is not taken for gone. */
 #include "base/descendants.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -119,8 +120,6 @@ int main(void)
 {
     Suite *suite = suite_create("descendants");
     TCase *tcase = tcase_create("descendants");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, none_is_none);
@@ -128,8 +127,5 @@ int main(void)
     tcase_add_loop_test(tcase, without_descriptors_none_is_taken_for_gone, 0, 2);
     tcase_add_test(tcase, one_of_which_nothing_is_known_is_left_alone_and_is_there);
     tcase_add_test(tcase, without_descriptors_nothing_is_known);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

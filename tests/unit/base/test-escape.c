@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "tests/unit/suite.h"
 
 static const struct {
     const char *text, *shown;
@@ -76,14 +77,10 @@ int main(void)
 {
     Suite *suite = suite_create("escape");
     TCase *tc = tcase_create("escape");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_loop_test(tc, what_is_not_printable_is_shown_as_escapes, 0, (int)(sizeof(cases) / sizeof(*cases)));
     tcase_add_test(tc, ends_of_lines_stay_where_they_are_asked_for);
     tcase_add_test(tc, no_character_and_no_escape_is_cut);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

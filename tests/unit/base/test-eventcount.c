@@ -2,6 +2,7 @@
  *
  * test-eventcount.c: the eventcount. */
 #include "base/eventcount.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -245,9 +246,5 @@ int main(void)
     tcase_add_test(t, no_wake_up_is_lost_on_several_at_once);
     tcase_add_test(t, a_set_knows_which_one_rang);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

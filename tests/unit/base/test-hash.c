@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "tests/unit/suite.h"
 
 /* SipHash-1-3 of eight bytes of `seed` and the text, under the key of zeros. */
 static uint64_t by_openssl(uint64_t seed, const char *text, size_t n)
@@ -98,9 +99,5 @@ int main(void)
     tcase_add_test(t, the_hash_is_siphash_1_3);
     tcase_add_test(t, keys_made_for_one_secret_are_nothing_special_to_another);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/inherit.h"
+#include "tests/unit/suite.h"
 
 static char error[INHERIT_ERROR];
 
@@ -191,7 +192,6 @@ int main(void)
 {
     Suite *suite = suite_create("inherit");
     TCase *c = tcase_create("inherit");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_test(c, what_is_closed_can_be_neither_read_nor_written);
     tcase_add_test(c, what_is_written_to_a_closed_stderr_is_swallowed);
@@ -203,8 +203,5 @@ int main(void)
     tcase_add_test(c, what_does_not_suffice_is_named);
     tcase_add_test(c, a_limit_is_blamed_for_its_own_error_only);
     suite_add_tcase(suite, c);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

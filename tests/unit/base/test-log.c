@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "tests/unit/suite.h"
 
 START_TEST(lines_above_the_limit_are_left_out_and_counted)
 {
@@ -122,7 +123,6 @@ int main(void)
 {
     Suite *suite = suite_create("log");
     TCase *rate = tcase_create("rate");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_test(rate, lines_above_the_limit_are_left_out_and_counted);
     tcase_add_test(rate, a_quiet_time_begins_anew);
@@ -130,8 +130,5 @@ int main(void)
     tcase_add_test(rate, no_field_of_the_journal_steers_a_terminal);
     tcase_add_test(rate, no_line_on_stderr_steers_a_terminal);
     suite_add_tcase(suite, rate);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
  *
  * test-trust.c: who else could put something in the place of a path. */
 #include "base/trust.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -155,9 +156,5 @@ int main(void)
     tcase_add_test(c, anothers_directory_is_not_ours);
     tcase_add_test(c, a_path_that_is_too_long_is_refused);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

@@ -3,6 +3,7 @@
  * test-batch.c: batches of the library against a scripted wsd: what leaves, and one end for each item, whatever comes
  * back. */
 #include "peer.h"
+#include "tests/unit/suite.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -820,8 +821,6 @@ int main(void)
 {
     Suite *suite = suite_create("batch");
     TCase *tcase = tcase_create("batch"), *old = tcase_create("without batches");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, old);
@@ -849,8 +848,5 @@ int main(void)
     tcase_add_test(tcase, older_items_are_as_large_as_they_say);
     tcase_add_test(old, jobs_go_by_themselves_where_there_are_no_batches);
     tcase_add_loop_test(old, a_failure_stops_those_behind_there_too, 0, 2);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * test-call.c: jobs in flight: their frames, flow control both ways, files, and one end each, whatever the other side
  * does. */
 #include "peer.h"
+#include "tests/unit/suite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -1714,8 +1715,6 @@ int main(void)
 {
     Suite *suite = suite_create("call");
     TCase *tcase = tcase_create("call");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -1786,8 +1785,5 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup_forget, teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
  *
  * test-client.c: the connection: finding wsd, the handshake, broken and hostile daemons, questions. */
 #include "peer.h"
+#include "tests/unit/suite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -846,8 +847,6 @@ int main(void)
 {
     Suite *suite = suite_create("client");
     TCase *shake = tcase(suite, "handshake", setup), *live = tcase(suite, "connection", setup_open);
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(shake, hello_tells_versions_directory_and_window);
     tcase_add_test(shake, welcome_may_come_byte_by_byte);
@@ -896,8 +895,5 @@ int main(void)
     tcase_add_test(live, name_above_the_limit_is_refused_here);
     tcase_add_test(live, ids_are_texts_of_32_digits);
     tcase_add_test(live, states_have_the_names_of_the_contract);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * test-connection.c: the connection alone, under requests of this test's own. Nothing that lies above it is linked.
  * test-client.c and test-call.c have it under the whole library. */
 #include "client/connection.h"
+#include "tests/unit/suite.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -292,8 +293,6 @@ int main(void)
 {
     Suite *suite = suite_create("connection");
     TCase *tcase = tcase_create("connection");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -307,8 +306,5 @@ int main(void)
     tcase_add_test(tcase, each_request_hears_of_the_end_once);
     tcase_add_test(tcase, features_are_those_of_both);
     tcase_add_test(tcase, reconnecting_is_for_one_that_is_over);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * test-stop.c: what a batch costs that wsd does not know, where its jobs fail: in calls that are cancelled, which are
  * counted. */
 #include "peer.h"
+#include "tests/unit/suite.h"
 
 #include <stdio.h>
 
@@ -98,16 +99,11 @@ int main(void)
 {
     Suite *suite = suite_create("stop");
     TCase *tcase = tcase_create("stop");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, each_call_is_cancelled_once_at_most, 0, 2);
     tcase_add_test(tcase, an_order_to_stop_is_done_once);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

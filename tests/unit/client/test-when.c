@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "client/wsctl/ctl.h"
+#include "tests/unit/suite.h"
 
 #define NOW 1937001700000000u /* 2031-05-19 20:01:40 in New York, a Monday */
 
@@ -135,15 +136,10 @@ int main(void)
 {
     Suite *suite = suite_create("when");
     TCase *tcase = tcase_create("when");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     setenv("TZ", "America/New_York", 1);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, times_are_read);
     tcase_add_test(tcase, others_are_refused);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

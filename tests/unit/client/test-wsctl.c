@@ -9,7 +9,9 @@
 #include "base/cleanup.h"
 #include "client/wsctl/ctl.h"
 #include "client/wsctl/histogram.h"
-#include "client/wsctl/json.h"
+#include "client/wsctl/json-parse.h"
+#include "client/wsctl/json-write.h"
+#include "tests/unit/suite.h"
 
 START_TEST(durations_are_read)
 {
@@ -285,8 +287,6 @@ int main(void)
 {
     Suite *suite = suite_create("wsctl");
     TCase *tcase = tcase_create("wsctl");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, durations_are_read);
@@ -298,8 +298,5 @@ int main(void)
     tcase_add_test(tcase, objects_are_told_from_nonsense);
     tcase_add_test(tcase, percentiles_are_right_to_a_thirty_second);
     tcase_add_test(tcase, plugin_of_this_directory_is_hinted_at);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

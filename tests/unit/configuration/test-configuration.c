@@ -12,6 +12,7 @@
 #include "ops/awake.h"
 #include "configuration/configuration.h"
 #include "configuration/effects.h"
+#include "tests/unit/suite.h"
 
 static char directory[] = "/tmp/wsd-test-configuration.XXXXXX";
 static struct config config;
@@ -838,7 +839,6 @@ int main(void)
 {
     TCase *tc = tcase_create("configuration");
     Suite *s = suite_create("configuration");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_kind_of_value_is_read);
@@ -873,8 +873,5 @@ int main(void)
     tcase_add_test(tc, a_command_with_an_open_quote_is_refused);
     tcase_add_test(tc, a_value_may_stand_in_quotes);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

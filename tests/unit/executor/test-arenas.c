@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "executor/arenas.h"
+#include "tests/unit/suite.h"
 
 #define SIZE 10000 /* no whole number of pages */
 
@@ -137,9 +138,5 @@ int main(void)
     tcase_add_test(tc, a_part_lies_in_its_arena);
     tcase_add_test(tc, what_cannot_be_mapped_is_there_and_has_no_parts);
     suite_add_tcase(s, tc);
-    SRunner *runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "ring/control.h"
 #include "ring/ring.h"
+#include "tests/unit/suite.h"
 
 #define WAIT_USEC 60000000u /* nothing here takes so long: who waits longer has lost something */
 
@@ -116,15 +117,24 @@ static void ask_load(const char *name)
     ck_assert_int_eq(control_send(control, &c, -1), 0);
 }
 
+/* The executor says when it begins, and then how it went. */
+static void receive_loaded(struct control *ret)
+{
+    receive(ret);
+    ck_assert_uint_eq(ret->kind, CONTROL_LOADING);
+    ck_assert_uint_eq(ret->number, n_loaded - 1);
+    receive(ret);
+    ck_assert_uint_eq(ret->kind, CONTROL_LOADED);
+    ck_assert_uint_eq(ret->number, n_loaded - 1);
+}
+
 /* Loads and returns the number. */
 static uint32_t load(const char *name)
 {
     struct control c, f;
 
     ask_load(name);
-    receive(&c);
-    ck_assert_uint_eq(c.kind, CONTROL_LOADED);
-    ck_assert_uint_eq(c.number, n_loaded - 1);
+    receive_loaded(&c);
     ck_assert_msg(c.error == 0, "%s: %s", name, c.text);
     for (uint32_t i = 0; i < c.functions; i++) {
         receive(&f);
@@ -289,8 +299,7 @@ START_TEST(plugin_is_loaded_and_described)
 
     start_ready("1", "any");
     ask_load("echo");
-    receive(&c);
-    ck_assert_uint_eq(c.kind, CONTROL_LOADED);
+    receive_loaded(&c);
     ck_assert_uint_eq(c.error, 0);
     uint32_t n_functions = c.functions;
     const char *version = c.text + strlen(c.text) + 1, *help = version + strlen(version) + 1,
@@ -333,8 +342,7 @@ START_TEST(plugin_that_cannot_be_loaded_harms_nobody)
     start_ready("1", "any");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         ask_load(bad[i].name);
-        receive(&c);
-        ck_assert_uint_eq(c.kind, CONTROL_LOADED);
+        receive_loaded(&c);
         ck_assert_uint_eq(c.number, i);
         ck_assert_uint_eq(c.error, bad[i].error);
         ck_assert_msg(strstr(c.text, bad[i].words) != NULL, "%s", c.text);
@@ -1384,9 +1392,5 @@ int main(void)
     tcase_add_test(t, process_is_settled);
     tcase_add_test(t, wrong_start_is_refused);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

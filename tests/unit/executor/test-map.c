@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "executor/map.h"
 #include "ring/layout.h"
+#include "tests/unit/suite.h"
 
 #define PAGE 4096
 #define SIZE (3 * PAGE + 100)
@@ -154,7 +155,6 @@ int main(void)
 {
     TCase *c = tcase_create("map");
     Suite *s = suite_create("map");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(c, setup, NULL);
     tcase_add_loop_test(c, a_file_is_read_from_anywhere, 0, 2);
@@ -165,8 +165,5 @@ int main(void)
     tcase_add_test(c, a_fault_elsewhere_is_not_ours);
     tcase_add_test(c, a_memory_file_has_to_be_sealed);
     suite_add_tcase(s, c);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed > 0;
+    return run_suite(s);
 }

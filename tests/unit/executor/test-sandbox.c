@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "executor/sandbox.h"
+#include "tests/unit/suite.h"
 
 #define OPEN   "required=1,commands=1,core=0,memory=0,deny=,writable=/"
 #define CLOSED "required=1,commands=0,core=0,memory=0,deny=,writable="
@@ -369,9 +370,5 @@ int main(void)
     tcase_add_test(t, a_directory_that_is_not_there_is_told);
     tcase_add_test(t, memory_is_bounded_beyond_what_is_there);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "executor/slice.h"
+#include "tests/unit/suite.h"
 
 #define ORDINARY_NSEC 700000u /* at least, of the kernel's own */
 
@@ -127,9 +128,5 @@ int main(void)
     tcase_add_test(c, nicer);
     tcase_add_test(c, below_nice_0);
     tcase_add_test(c, another_policy);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

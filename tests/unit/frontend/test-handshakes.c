@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "frontend/handshakes.h"
+#include "tests/unit/suite.h"
 
 #define LIMIT 64u
 
@@ -63,16 +64,38 @@ END_TEST
 START_TEST(many_origins_take_the_place_of_the_oldest)
 {
     for (unsigned i = 0; i < LIMIT; i++)
-        begin(i, i + 1, i == 40 ? 39 : i);
-    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[39]);
-    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[7]); /* would have two then, too */
-    ck_assert_ptr_eq(handshakes_give_way(&all, 39), &one[39]);
-    handshake_end(&all, &one[39]);
-    begin(39, 40, LIMIT);
-    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT + 1), &one[0]);
-    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[7]);
+        begin(i, i + 1, i);
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[0]);
     handshake_heard(&all, &one[0]);
-    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT + 1), &one[1]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[1]);
+}
+END_TEST
+
+/* That of an origin is four of 64. */
+START_TEST(few_of_one_origin_replace_none_of_their_own)
+{
+    for (unsigned i = 0; i < LIMIT - 3; i++)
+        begin(i, i + 1, i);
+    begin(LIMIT - 3, LIMIT, LIMIT);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[0]);     /* has one */
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[0]); /* has three */
+    handshake_end(&all, &one[0]);
+    begin(0, 1, LIMIT);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[1]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, LIMIT), &one[LIMIT - 3]); /* would have five */
+    handshake_end(&all, &one[1]);
+    begin(1, 2, LIMIT);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 7), &one[LIMIT - 3]); /* as long as it has five */
+}
+END_TEST
+
+START_TEST(where_there_are_few_the_share_is_one)
+{
+    begin(0, 1, 1);
+    begin(1, 2, 2);
+    begin(2, 3, 3);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 4), &one[0]);
+    ck_assert_ptr_eq(handshakes_give_way(&all, 2), &one[1]);
 }
 END_TEST
 
@@ -127,18 +150,16 @@ int main(void)
 {
     TCase *tc = tcase_create("handshakes");
     Suite *s = suite_create("frontend");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_origin_takes_the_place_of_its_own);
     tcase_add_test(tc, many_origins_take_the_place_of_the_oldest);
+    tcase_add_test(tc, few_of_one_origin_replace_none_of_their_own);
+    tcase_add_test(tc, where_there_are_few_the_share_is_one);
     tcase_add_test(tc, silent_ones_go_first_unless_the_others_are_more);
     tcase_add_test(tc, none_gives_way_where_there_is_none);
     tcase_add_test(tc, one_that_is_over_is_counted_no_more);
     tcase_add_test(tc, addresses_of_one_machine_are_one_origin);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

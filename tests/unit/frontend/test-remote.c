@@ -7,7 +7,8 @@
 
 #include "base/cleanup.h"
 #include "frontend/peer.h"
-#include "tests/support/tls-client.h"
+#include "tests/support/clients/tls-client.h"
+#include "tests/unit/suite.h"
 
 #define MANY      2000u   /* records */
 #define SIGNATURE 500000u /* units: what a message of the handshake costs; */
@@ -176,7 +177,6 @@ int main(void)
 {
     TCase *tc = tcase_create("remote");
     Suite *s = suite_create("frontend");
-    SRunner *r = srunner_create(s);
 
     make_certificate();
     make_map();
@@ -185,10 +185,8 @@ int main(void)
     tcase_add_test(tc, half_a_message_costs_no_signature);
     tcase_add_loop_test(tc, what_a_user_makes_tls_do_is_charged_to_him, 0, ARRAY_SIZE(floods));
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
+    int status = run_suite(s);
     unlink(map_file);
     remove_certificate();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "frontend/peer.h"
+#include "tests/unit/suite.h"
 
 #define MANY 1000u
 
@@ -125,9 +126,5 @@ int main(void)
     tcase_add_test(c, requests_go_by_user);
     tcase_add_test(c, what_costs_more_than_a_turn_is_paid_back);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

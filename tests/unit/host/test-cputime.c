@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/ticks.h"
+#include "tests/unit/suite.h"
 
 static uint64_t (*glass)(uint64_t ticks);
 static unsigned n_readings;
@@ -273,9 +274,5 @@ int main(void)
     tcase_add_test(t, short_jobs_between_sleeps_share_a_reading);
     tcase_add_test(t, odd_ticks_lead_astray_by_twice_the_drift_at_most);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -3,6 +3,7 @@
  * test-loader.c: each way in which a plugin is refused, with its words, and the ways in which it is found. Every test
  * works in a directory of its own. */
 #include "host/loader.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <dlfcn.h>
@@ -397,9 +398,5 @@ int main(void)
     tcase_add_test(t, fini_runs_once_at_the_end);
     tcase_add_test(t, too_many_directories_are_refused);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -2,6 +2,7 @@
  *
  * test-local.c: wsctl-local.so, loaded as wsctl loads it. */
 #include "client/wsctl/local.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <dlfcn.h>
@@ -228,9 +229,5 @@ int main(void)
     tcase_add_test(c, workers_are_as_many_as_wanted);
     tcase_add_test(c, fini_runs_before_it_returns);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -3,6 +3,7 @@
  * test-note.c: the ABI note is found in good plugins, and nothing worse than an answer comes of bad bytes. The bytes
  * lie at the end of a page with nothing behind it, so that a read too far is a fault. */
 #include "host/note.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <elf.h>
@@ -316,9 +317,5 @@ int main(void)
     tcase_add_test(t, file_cut_off_anywhere_is_refused);
     tcase_add_test(t, mutated_bytes_give_an_answer);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

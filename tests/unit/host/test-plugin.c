@@ -3,6 +3,7 @@
  * test-plugin.c: each promise of a descriptor is held against it, and strides of older and newer headers are honoured.
  */
 #include "host/plugin.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -235,9 +236,5 @@ int main(void)
     tcase_add_test(t, longer_structures_of_newer_headers_are_strided);
     tcase_add_test(t, function_is_found_by_name_or_default);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

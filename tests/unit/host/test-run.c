@@ -2,6 +2,7 @@
  *
  * test-run.c: the services of a job on a transport of the test's own, and the rules about what a function returns. */
 #include "host/run.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -678,9 +679,5 @@ int main(void)
     tcase_add_test(c, cpu_time_of_all_tasks_is_the_jobs);
     tcase_add_test(c, cpu_clock_is_near_the_true_one);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -11,6 +11,7 @@
 #include "jobs/job.h"
 #include "jobs/queue.h"
 #include "jobs/state.h"
+#include "tests/unit/suite.h"
 
 #define JOBS 64u
 
@@ -364,9 +365,5 @@ int main(void)
     tcase_add_test(t, there_are_so_many_gates_and_no_more);
     tcase_add_loop_test(t, limits_hold_in_any_order_of_events, 0, 50);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

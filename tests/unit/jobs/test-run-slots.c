@@ -14,6 +14,7 @@
 #include "jobs/queue.h"
 #include "jobs/run-slots.h"
 #include "jobs/state.h"
+#include "tests/unit/suite.h"
 
 #define JOBS    64u
 #define DOMAINS 4u
@@ -394,9 +395,5 @@ int main(void)
     tcase_add_test(t, bytes_of_all_below_at_and_above);
     tcase_add_test(t, who_waits_for_bytes_is_told_later_and_later_until_there_is_room);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

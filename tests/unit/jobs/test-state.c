@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "jobs/job.h"
 #include "jobs/state.h"
+#include "tests/unit/suite.h"
 
 static struct jobs jobs;
 static struct user user;
@@ -47,14 +48,10 @@ int main(void)
 {
     TCase *tc = tcase_create("state");
     Suite *s = suite_create("jobs");
-    SRunner *r = srunner_create(s);
 
     tcase_add_loop_test_raise_signal(tc, a_final_state_is_never_left, SIGABRT, JOB_SUCCEEDED, JOB_INTERRUPTED + 1);
     tcase_add_loop_test(tc, every_way_to_the_end_is_there, JOB_SUCCEEDED, JOB_INTERRUPTED + 1);
     tcase_add_test_raise_signal(tc, a_new_job_cannot_run_unaccepted, SIGABRT);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

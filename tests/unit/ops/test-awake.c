@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "ops/awake.h"
+#include "tests/unit/suite.h"
 
 #define DEVICE "/dev/cpu_dma_latency"
 
@@ -257,9 +258,5 @@ int main(void)
     tcase_add_test(kernel, the_kernel_is_asked_and_asked_no_more);
     suite_add_tcase(suite, rule);
     suite_add_tcase(suite, kernel);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
  *
  * test-common.c: names as coreutils 9.1 prints them in messages under LC_ALL=C, numbers, and the cache. */
 #include "plugins/common.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -104,11 +105,5 @@ int main(void)
     tcase_add_test(tcase, cache_makes_no_more_than_are_in_use);
     tcase_add_test(tcase, cache_frees_what_it_has_no_place_for);
     suite_add_tcase(suite, tcase);
-
-    SRunner *runner = srunner_create(suite);
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
  *
  * test-lines.c: finding, comparing and sorting lines, with a pool of several sizes. */
 #include "plugins/lines.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <semaphore.h>
@@ -148,11 +149,5 @@ int main(void)
     tcase_add_loop_test(tcase, sorted_lines_are_the_same_lines_in_order, 0, (int)ARRAY_SIZE(workers));
     tcase_add_loop_test(tcase, cancelled_sort_ends_and_says_so, 0, (int)ARRAY_SIZE(workers));
     suite_add_tcase(suite, tcase);
-
-    SRunner *runner = srunner_create(suite);
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

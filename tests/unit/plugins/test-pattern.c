@@ -2,6 +2,7 @@
  *
  * test-pattern.c: translation to REG_EXTENDED, and the bytes that every match has. */
 #include "plugins/pattern.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -112,11 +113,5 @@ int main(void)
     tcase_add_test(tcase, class_without_outer_brackets_is_refused);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
-
-    SRunner *runner = srunner_create(suite);
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -2,6 +2,7 @@
  *
  * test-tree.c: SHA-1 nodes against OpenSSL, and a published count walked in sequence. */
 #include "plugins/tree.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <openssl/evp.h>
@@ -88,11 +89,5 @@ int main(void)
     tcase_add_test(tcase, child_is_the_hash_of_parent_and_index);
     tcase_add_test(tcase, first_tree_has_the_published_number_of_nodes);
     suite_add_tcase(suite, tcase);
-
-    SRunner *runner = srunner_create(suite);
-
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

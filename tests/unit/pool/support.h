@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/eventcount.h"
 #include "pool/pool.h"
+#include "tests/unit/suite.h"
 #include "wsd/task.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -105,14 +106,4 @@ static inline void pin_to_one_cpu(void)
             break;
         }
     ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-}
-
-static inline int run_suite(Suite *s)
-{
-    SRunner *r = srunner_create(s);
-
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -16,6 +16,7 @@
 #include <wsd/task.h>
 
 #include "pool/worker.h"
+#include "tests/unit/suite.h"
 
 #define AT(type, field, offset)                                                                                        \
     _Static_assert(offsetof(struct type, field) == (offset),                                                           \
@@ -234,12 +235,8 @@ int main(void)
 {
     Suite *s = suite_create("layout");
     TCase *t = tcase_create("layout");
-    SRunner *r = srunner_create(s);
 
     tcase_add_test(t, the_table_is_whole);
     suite_add_tcase(s, t);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? 1 : 0;
+    return run_suite(s);
 }

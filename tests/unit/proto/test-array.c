@@ -3,6 +3,7 @@
  * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS; there and back, each limit below, at and
  * above, and bodies that do not hold what they say. */
 #include "proto/codec.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -449,8 +450,6 @@ int main(void)
 {
     Suite *suite = suite_create("array");
     TCase *tcase = tcase_create("array");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -469,8 +468,5 @@ int main(void)
     tcase_add_test(tcase, records_for_several_are_limited_below_at_and_above);
     tcase_add_test(tcase, batches_survive);
     tcase_add_test(tcase, items_of_other_messages_survive);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "proto/codec.h"
 #include "proto/fields.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -1117,8 +1118,6 @@ int main(void)
     const int n_numbers = sizeof(number_limits) / sizeof(*number_limits);
     Suite *suite = suite_create("codec");
     TCase *tcase = tcase_create("codec");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -1161,8 +1160,5 @@ int main(void)
     tcase_add_test(tcase, failed_decode_leaves_the_message_alone);
     tcase_add_test(tcase, flood_of_fields_finds_room);
     tcase_add_test(tcase, nested_groups_do_not_recurse);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -4,6 +4,7 @@
  * go without: mutations of others hardly ever get as far. Inputs are as in fuzz-codec.c. */
 #include "base/cleanup.h"
 #include "proto/codec.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -65,14 +66,8 @@ int main(void)
 {
     Suite *suite = suite_create("corpus");
     TCase *tests = tcase_create("corpus");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, every_type_is_in_the_corpus);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * test-frame.c: the fixed header, whole, in pieces, and hostile. Bytes are handed over in blocks of their exact size,
  * so that ASan and valgrind see a read beyond them. */
 #include "proto/frame.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -178,8 +179,6 @@ int main(void)
 {
     Suite *suite = suite_create("frame");
     TCase *tcase = tcase_create("frame");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, header_is_laid_out_as_documented);
@@ -191,8 +190,5 @@ int main(void)
     tcase_add_test(tcase, size_is_limited_below_at_and_above);
     tcase_add_test(tcase, largest_frame_is_read);
     tcase_add_test(tcase, every_answer_has_words);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return run_suite(suite);
 }

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "ring/ring.h"
+#include "tests/unit/suite.h"
 
 static struct down *down;
 static struct up *up;
@@ -631,9 +632,5 @@ int main(void)
     tcase_add_test(t, first_fault_leaves_the_note);
     tcase_add_test(t, second_fault_waits_for_the_first_note);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -3,6 +3,7 @@
  * test-control.c: packets arrive whole with their descriptor; malformed ones are refused and leak nothing. */
 #include "base/async-close.h"
 #include "ring/control.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -197,9 +198,5 @@ int main(void)
     tcase_add_test(t, descriptors_of_malformed_packets_are_closed);
     tcase_add_test(t, end_and_nothing_are_told_apart);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -2,6 +2,7 @@
  *
  * test-lane.c: the three ends of a direct lane, and what each makes of nonsense of another. */
 #include "ring/lane.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -693,9 +694,5 @@ int main(void)
     tcase_add_test(c, a_worker_believes_no_turn_of_its_client);
     tcase_add_test(c, ends_that_lie_do_not_lead_outside);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -6,6 +6,7 @@
 
 #include "sched/ahead.h"
 #include "sched/fair-queue.h"
+#include "tests/unit/suite.h"
 
 static char owners[AHEAD_FLOWS + 2];
 
@@ -127,7 +128,6 @@ int main(void)
 {
     TCase *tc = tcase_create("ahead");
     Suite *s = suite_create("ahead");
-    SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, a_turn_each_is_fair);
     tcase_add_test(tc, one_behind_many_of_another_is_not);
@@ -136,8 +136,5 @@ int main(void)
     tcase_add_test(tc, beyond_so_many_flows_it_is_fair);
     tcase_add_test(tc, one_that_waits_and_has_nothing_ahead);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

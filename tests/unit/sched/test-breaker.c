@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "sched/breaker.h"
+#include "tests/unit/suite.h"
 
 #define SEC 1000000u
 
@@ -302,7 +303,6 @@ int main(void)
 {
     TCase *tc = tcase_create("breaker");
     Suite *s = suite_create("jobs/breaker");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, nothing_is_known_against_who_has_not_crashed);
@@ -326,8 +326,5 @@ int main(void)
     tcase_add_test(tc, release_forgets_what_it_names);
     tcase_add_test(tc, table_is_limited_and_forgets_the_oldest_of_the_same_owner);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

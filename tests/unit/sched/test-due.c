@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "sched/due.h"
+#include "tests/unit/suite.h"
 
 #define N (2 * DUE_A_TURN + 1)
 
@@ -154,7 +155,6 @@ int main(void)
 {
     TCase *tc = tcase_create("due");
     Suite *s = suite_create("due");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, the_earliest_first_whatever_came_first);
@@ -165,8 +165,5 @@ int main(void)
     tcase_add_test(tc, a_later_setting_replaces_the_earlier_one);
     tcase_add_test(tc, it_may_wait_again_from_its_call);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sched/fair-queue.h"
+#include "tests/unit/suite.h"
 
 #define USERS 3u
 #define EACH  4u
@@ -221,9 +222,5 @@ int main(void)
     tcase_add_test(t, an_item_may_count_for_several);
     tcase_add_test(t, every_priority_has_its_place);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

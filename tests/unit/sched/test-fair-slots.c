@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "sched/fair-queue.h"
 #include "sched/fair-slots.h"
+#include "tests/unit/suite.h"
 
 #define WAITERS 4u
 
@@ -207,7 +208,6 @@ int main(void)
 {
     TCase *tc = tcase_create("fair-slots");
     Suite *s = suite_create("fair-slots");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_test(tc, as_many_as_the_limit);
@@ -218,8 +218,5 @@ int main(void)
     tcase_add_test(tc, what_wants_none_waits_no_longer);
     tcase_add_test(tc, a_turn_is_for_one_slot_and_ends_unused);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "sched/limiter.h"
+#include "tests/unit/suite.h"
 
 #define ITEMS 8u
 
@@ -172,7 +173,6 @@ int main(void)
 {
     TCase *tc = tcase_create("limiter");
     Suite *s = suite_create("limiter");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, without_a_limit_all_go_on);
@@ -182,8 +182,5 @@ int main(void)
     tcase_add_test(tc, owners_and_priorities_take_turns);
     tcase_add_test(tc, an_aged_one_goes_on_in_between);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sched/rate.h"
+#include "tests/unit/suite.h"
 
 #define SEC 1000000000ull
 #define NOW (100 * SEC)
@@ -89,7 +90,6 @@ int main(void)
 {
     TCase *tc = tcase_create("rate");
     Suite *s = suite_create("rate");
-    SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, rate_0_is_no_limit);
     tcase_add_test(tc, a_burst_at_once_and_then_one_by_one);
@@ -98,8 +98,5 @@ int main(void)
     tcase_add_test(tc, the_rate_holds_over_a_long_time);
     tcase_add_test(tc, a_rate_above_the_clock_is_no_limit);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sched/retry-after.h"
+#include "tests/unit/suite.h"
 
 #define NOW 1000000000u
 
@@ -94,7 +95,6 @@ int main(void)
 {
     TCase *tc = tcase_create("retry-after");
     Suite *s = suite_create("retry-after");
-    SRunner *r = srunner_create(s);
 
     tcase_add_test(tc, each_is_told_a_time_of_its_own);
     tcase_add_test(tc, the_times_follow_the_run_slots);
@@ -102,8 +102,5 @@ int main(void)
     tcase_add_test(tc, never_more_often_than_a_thousand_times_a_second);
     tcase_add_test(tc, when_nobody_waits_no_more_it_is_as_new);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -2,6 +2,7 @@
  *
  * test-packet.c: what wsd-spawn lets pass, and what it refuses. */
 #include "spawner/packet.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -162,7 +163,6 @@ int main(void)
 {
     TCase *tc = tcase_create("packet");
     Suite *s = suite_create("spawner");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, what_is_right_passes);
@@ -175,8 +175,5 @@ int main(void)
     tcase_add_test(tc, what_says_nothing_is_not_answered);
     tcase_add_test(tc, a_kill_says_only_whom);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "store/log.h"
+#include "tests/unit/suite.h"
 
 #define JOBS  400u
 #define SIZE  700u
@@ -266,14 +267,10 @@ int main(void)
 {
     TCase *tc = tcase_create("log");
     Suite *s = suite_create("log");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, it_knows_what_it_was_told);
     tcase_add_test(tc, what_was_given_may_stand_behind_what_is_known);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

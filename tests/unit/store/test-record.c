@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "store/record.h"
+#include "tests/unit/suite.h"
 
 static struct buffer b;
 
@@ -281,7 +282,6 @@ int main(void)
 {
     TCase *tc = tcase_create("record");
     Suite *s = suite_create("record");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, what_was_given_comes_back);
@@ -293,8 +293,5 @@ int main(void)
     tcase_add_test(tc, damage_is_told);
     tcase_add_test(tc, no_bytes_lead_beyond_them);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

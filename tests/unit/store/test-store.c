@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-store.c: the store alone, on real files, with a disk that forgets what was not synced (support/powerloss.c). */
+ * test-store.c: the store alone, on real files, with a disk that forgets what was not synced (support/shims/powerloss.c). */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include "base/cleanup.h"
 #include "store/log.h"
 #include "store/store.h"
-#include "tests/support/powerloss.h"
+#include "tests/support/shims/powerloss.h"
+#include "tests/unit/suite.h"
 
 #define QUEUED    3u
 #define DELAYED   2u
@@ -1164,7 +1165,6 @@ int main(void)
 {
     TCase *tc = tcase_create("store");
     Suite *s = suite_create("store");
-    SRunner *r = srunner_create(s);
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, nothing_is_on_disk_before_the_first_request);
@@ -1197,8 +1197,5 @@ int main(void)
     tcase_add_test(tc, one_without_memory_says_so_and_takes_no_other_down);
     tcase_add_test(tc, what_was_posted_is_written_at_the_end);
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -2,6 +2,7 @@
  *
  * test-cgroup.c: what the kernel says when no more cgroups may be made, and what is told of it. */
 #include "supervisor/cgroup.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -12,12 +13,12 @@
 
 #include "supervisor/child.h"
 
-static int error;
+static int error, taken; /* how many names there are already */
 
 /* Instead of libc's: a cgroup that is full is not to be had everywhere. */
 int mkdirat(int fd, const char *path, mode_t mode)
 {
-    errno = error;
+    errno = taken-- > 0 ? EEXIST : error;
     return -1;
 }
 
@@ -49,6 +50,15 @@ START_TEST(other_errors_are_passed_on)
 }
 END_TEST
 
+START_TEST(a_name_that_is_taken_is_passed_over)
+{
+    taken = 2;
+    ck_assert_int_eq(made(ENOMEM), -ENOMEM);
+    ck_assert_int_eq(taken, -1);
+    ck_assert_int_eq(made(EEXIST), -EEXIST);
+}
+END_TEST
+
 START_TEST(a_limit_that_cannot_be_read_is_not_denied)
 {
     struct rlimit before;
@@ -67,15 +77,11 @@ int main(void)
 {
     Suite *suite = suite_create("cgroup");
     TCase *tcase = tcase_create("cgroup");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, a_limit_on_cgroups_does_not_pass_by_itself);
     tcase_add_test(tcase, other_errors_are_passed_on);
+    tcase_add_test(tcase, a_name_that_is_taken_is_passed_over);
     tcase_add_test(tcase, a_limit_that_cannot_be_read_is_not_denied);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * test-orphans.c: the list of what wsd has started is as long as what is there, and nothing waits for a process that
  * does not end. */
 #include "supervisor/orphans.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -180,8 +181,6 @@ int main(void)
 {
     Suite *suite = suite_create("orphans");
     TCase *tcase = tcase_create("orphans");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, those_that_are_reaped_take_no_room);
@@ -189,8 +188,5 @@ int main(void)
     tcase_add_test(tcase, without_memory_it_is_full_until_one_is_reaped);
     tcase_add_test(tcase, one_that_is_buried_is_reaped_when_it_is_gone);
     tcase_add_test(tcase, one_that_cannot_be_looked_at_is_nobody_elses);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

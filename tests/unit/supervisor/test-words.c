@@ -2,6 +2,7 @@
  *
  * test-words.c: what is read of an executor's text, in a turn of the loop and when its last words are asked for. */
 #include "supervisor/words.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -83,15 +84,10 @@ int main(void)
 {
     Suite *suite = suite_create("words");
     TCase *tcase = tcase_create("words");
-    SRunner *runner = srunner_create(suite);
-    int n_failures;
 
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, a_turn_takes_so_much, 0, 4);
     tcase_add_test(tcase, last_words_are_behind_all_that_was_said);
-    srunner_run_all(runner, CK_NORMAL);
-    n_failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failures ? 1 : 0;
+    return run_suite(suite);
 }

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "tests/support/tls-client.h"
+#include "tests/support/clients/tls-client.h"
+#include "tests/unit/suite.h"
 #include "tls/tls.h"
 
 extern const struct tls_ops wsd_tls;
@@ -297,7 +298,6 @@ int main(void)
 {
     TCase *tc = tcase_create("openssl");
     Suite *s = suite_create("tls");
-    SRunner *r = srunner_create(s);
 
     make_certificate();
     tcase_add_test(tc, a_handshake_is_counted);
@@ -308,9 +308,7 @@ int main(void)
     tcase_add_loop_test(tc, a_client_is_no_authority, 0, 2);
     tcase_add_loop_test(tc, a_name_is_told_as_what_it_is_or_not_at_all, 0, ARRAY_SIZE(named));
     suite_add_tcase(s, tc);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
+    int status = run_suite(s);
     remove_certificate();
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return status;
 }

@@ -1,0 +1,1270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""protocol.py: a client of wsd that was written from proto/PROTOCOL.md and proto/wsd.proto alone, with nothing but Python's
+standard library, and a case for each of PROTOCOL.md's numbered sentences.
+
+    protocol.py numbers     the numbers that have a case here, a line each
+    protocol.py run [P...]  starts wsds of its own (WSD, EXECUTOR, SPAWNER, PLUGINS, TEST_PLUGINS, WORK) and runs the cases
+
+A result is a line: `ok [P1] ...`, `FAIL [P1] ...: why` or `skip [P1] ...: why`."""
+import array
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import traceback
+
+SCALE = int(os.environ.get('TIME_SCALE', '1'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIMIT = 30 * SCALE
+
+# --- protobuf: what wsd.proto says ------------------------------------------------------------------------------------
+
+FIELD = re.compile(r'(repeated )?(\w+) (\w+) = (\d+);')
+
+
+def read_schema(path):
+    messages = {}
+    with open(path, encoding='utf-8') as f:
+        text = re.sub(r'//[^\n]*', '', f.read())
+    for name, body in re.findall(r'message (\w+) \{(.*?)\}', text, re.S):
+        messages[name] = {int(n): (field, kind, bool(repeated)) for repeated, kind, field, n in FIELD.findall(body)}
+    return messages
+
+
+SCHEMA = read_schema(os.path.join(HERE, '../../../proto/wsd.proto'))
+
+
+def varint(n):
+    out = bytearray()
+    while n > 0x7f:
+        out.append(n & 0x7f | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def read_varint(data, at):
+    n = shift = 0
+    while True:
+        n |= (data[at] & 0x7f) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            return n, at
+
+
+def encode(message, values):
+    out = b''
+    numbers = {name: (n, kind, repeated) for n, (name, kind, repeated) in SCHEMA[message].items()}
+    for name, value in values.items():
+        n, kind, repeated = numbers[name]
+        for one in value if repeated else [value]:
+            if kind == 'bytes':
+                one = one.encode() if isinstance(one, str) else one
+                if one or repeated:
+                    out += varint(n << 3 | 2) + varint(len(one)) + one
+            elif kind in SCHEMA:
+                one = encode(kind, one)
+                out += varint(n << 3 | 2) + varint(len(one)) + one
+            elif int(one):
+                one = (one << 1 ^ one >> 31) & 0xffffffff if kind == 'sint32' else int(one)
+                out += varint(n << 3) + varint(one)
+    return out
+
+
+class Message:
+    """Its fields; those that did not come are 0, or empty."""
+
+    def __init__(self, name):
+        self.seen = set()
+        for field, kind, repeated in SCHEMA[name].values():
+            setattr(self, field, [] if repeated else b'' if kind == 'bytes' else 0)
+
+    def __repr__(self):
+        return repr({k: v for k, v in vars(self).items() if v and k != 'seen'})
+
+
+def decode(name, data):
+    m, at = Message(name), 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        if tag & 7 == 2:
+            size, at = read_varint(data, at)
+            value = data[at:at + size]
+            at += size
+        else:
+            value, at = read_varint(data, at)
+        if tag >> 3 not in SCHEMA[name]:
+            continue
+        field, kind, repeated = SCHEMA[name][tag >> 3]
+        m.seen.add(field)
+        if kind in SCHEMA:
+            value = decode(kind, value)
+        elif kind == 'sint32':
+            value = value >> 1 ^ -(value & 1)
+        if repeated:
+            getattr(m, field).append(value)
+        else:
+            setattr(m, field, value)
+    return m
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+REQUESTS = {'HELLO': (1, 'Hello'), 'SUBMIT': (2, 'Submit'), 'INPUT': (3, 'Chunk'), 'CREDIT': (4, 'Credit'), 'CANCEL': (5, 'Id'),
+            'AWAIT': (6, 'Id'), 'STATUS': (7, 'Id'), 'LIST': (8, 'Empty'), 'PLUGINS': (9, 'Plugins'), 'STATS': (10, 'Empty'),
+            'PING': (11, 'Empty'), 'OPENED': (12, 'Opened'), 'WORKERS': (13, 'Workers'), 'TRACE': (14, 'Trace'),
+            'RELEASE': (15, 'Release'), 'RELOAD': (16, 'Reload'), 'GATE': (17, 'Gate'), 'FORGET': (18, 'Empty'),
+            'DEAD': (20, 'Dead'), 'SCHEDULE': (21, 'Schedule'), 'ARRAY': (23, 'Submit'), 'BATCH': (24, 'Batch'),
+            'LIST_WHERE': (25, 'Filter'), 'CANCEL_WHERE': (26, 'Filter'), 'ARENA_OPEN': (34, 'Empty'),
+            'ARENA_CLOSE': (35, 'Empty'), 'LIMIT': (36, 'Limit')}
+ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED', 'Accepted'), 67: ('OUTPUT', 'Chunk'),
+           68: ('PROGRESS', 'Progress'), 69: ('MESSAGE', 'Message'), 70: ('DONE', 'Job'), 71: ('ERROR', 'Error'), 72: ('JOB', 'Job'),
+           73: ('PLUGIN', 'Plugin'), 74: ('COUNTERS', 'Stats'), 75: ('PONG', 'Empty'), 76: ('END', 'Empty'), 77: ('OPEN', 'Open'),
+           78: ('GOODBYE', 'Error'), 79: ('EXECUTOR', 'Executor'), 80: ('WORKER', 'Worker'), 81: ('PIECE', 'Chunk'),
+           82: ('RELOADED', 'Reloaded'), 83: ('GATE_STATE', 'GateState'), 84: ('SCHEDULED', 'Scheduled'),
+           86: ('BATCH_STATE', 'BatchState'), 87: ('ENDS', 'Ends'), 88: ('COUNT', 'Count'), 100: ('LANE', 'Empty'),
+           101: ('LANE_BOUND', 'LaneBound'), 102: ('LANE_LOST', 'Error'), 103: ('ARENA', 'Empty'), 105: ('FINISHED', 'Finished'),
+           106: ('LIMIT_STATE', 'Limit')}
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048
+OLD = ALL & ~2048
+HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
+
+
+class Frame:
+    def __init__(self, kind, tag, message, body):
+        self.kind, self.tag, self.message, self.body = kind, tag, message, body
+
+    def __repr__(self):
+        return f'{self.kind} {self.tag} {self.message} body {len(self.body)}'
+
+
+class Closed(Exception):
+    pass
+
+
+class Peer:
+    """A connection. next() gives frames in their order, of one tag where that is wanted."""
+
+    def __init__(self, path, features=ALL, window=1 << 20, greet=True, directory=b''):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(LIMIT)
+        self.socket.connect(path)
+        self.data, self.waiting, self.tag, self.fds = b'', [], 0, []
+        if greet:
+            self.send('HELLO', 0, version_min=1, version_max=1, features=features, window=window, program='protocol.py',
+                      directory=directory)
+            self.welcome = self.next('WELCOME', 0).message
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.socket.close()
+
+    def raw(self, data):
+        self.socket.sendall(data)
+
+    def frame(self, number, tag, header=b'', body=b'', magic=0x57, version=1):
+        return struct.pack('<BBHIII', magic, version, number, tag, len(header), len(body)) + header + body
+
+    def send(self, kind, tag=None, body=b'', fd=None, **values):
+        """Returns the tag, which is a new one where none is given."""
+        if tag is None:
+            self.tag += 1
+            tag = self.tag
+        number, message = REQUESTS[kind]
+        data = self.frame(number, tag, encode(message, values), body)
+        if fd is None:
+            self.raw(data)
+        else:
+            n = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))])
+            self.raw(data[n:])
+        return tag
+
+    def read(self):
+        while len(self.data) < 16 or len(self.data) < 16 + sum(struct.unpack('<II', self.data[8:16])):
+            try:
+                more, fds, _, _ = socket.recv_fds(self.socket, 1 << 16, 8)
+            except ConnectionResetError:
+                more, fds = b'', []
+            self.fds += fds
+            if not more:
+                raise Closed
+            self.data += more
+        magic, version, number, tag, header, body = struct.unpack('<BBHIII', self.data[:16])
+        assert (magic, version) == (0x57, 1) and 16 + header + body <= 65536
+        name, message = ANSWERS[number]
+        frame = Frame(name, tag, decode(message, self.data[16:16 + header]), self.data[16 + header:16 + header + body])
+        self.data = self.data[16 + header + body:]
+        return frame
+
+    def next(self, kind=None, tag=None):
+        for i, frame in enumerate(self.waiting):
+            if tag in (None, frame.tag):
+                del self.waiting[i]
+                break
+        else:
+            frame = self.read()
+            while tag not in (None, frame.tag):
+                self.waiting.append(frame)
+                frame = self.read()
+        if kind and frame.kind not in kind.split('|'):
+            raise AssertionError(f'{frame} where {kind} was expected')
+        return frame
+
+    def quiet(self, tag, seconds=0.3):
+        """Nothing comes for this tag."""
+        ping = self.send('PING')
+        self.next('PONG', ping)
+        until = time.monotonic() + seconds
+        self.socket.settimeout(0.05)
+        try:
+            while time.monotonic() < until:
+                try:
+                    self.waiting.append(self.read())
+                except TimeoutError:
+                    pass
+        finally:
+            self.socket.settimeout(LIMIT)
+        return not any(f.tag == tag for f in self.waiting)
+
+    def submit(self, plugin, *args, body=b'', fd=None, **values):
+        name, _, function = plugin.partition(':')
+        return self.send('SUBMIT', plugin=name, function=function, args=list(args), body=body, fd=fd, **values)
+
+    def accepted(self, *args, **values):
+        """Returns tag and id of a job that was."""
+        tag = self.submit(*args, **values)
+        return tag, self.next('ACCEPTED', tag).message.id
+
+    def end(self, tag):
+        """The frames up to the last, and the output."""
+        frames, output = [], b''
+        while not frames or frames[-1].kind not in ('DONE', 'FINISHED', 'ERROR', 'END'):
+            frames.append(self.next(None, tag))
+            if frames[-1].kind in ('OUTPUT', 'FINISHED'):
+                output += frames[-1].body
+        return frames, output
+
+    def run(self, *args, **values):
+        """Its last message, as a Job has it, and the output."""
+        frames, output = self.end(self.submit(*args, **values))
+        return frames[-1].message, output
+
+    def status(self, job):
+        tag = self.send('STATUS', id=job)
+        return self.next('JOB|ERROR', tag).message
+
+    def wait_state(self, job, *states):
+        until = time.monotonic() + LIMIT
+        while (m := self.status(job)).state not in states:
+            assert time.monotonic() < until, m
+            time.sleep(0.01)
+        return m
+
+    def list(self, kind, tag):
+        """What comes before END."""
+        frames = []
+        while not frames or frames[-1].kind not in ('END', 'ERROR', 'COUNT'):
+            frames.append(self.next(None, tag))
+        return frames
+
+    def is_refused(self, code, tag):
+        m = self.next('ERROR', tag).message
+        assert m.code == code, m
+        assert 0 < len(m.text) < 256 and b'\n' not in m.text, m
+        return m
+
+    def breaks(self, data):
+        """What is sent is a protocol error."""
+        try:
+            self.raw(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        frame = self.next()
+        while frame.kind != 'ERROR' or frame.tag:
+            frame = self.next()
+        assert frame.message.code == 76, frame
+        try:
+            self.next()
+        except Closed:
+            return True
+        raise AssertionError('the connection goes on')
+
+
+def records(frame):
+    """Those of an ENDS, as dictionaries."""
+    at, found = 0, []
+    names = 'index n state exit attempts worker error status backtrace output queued_usec run_usec cpu_usec'.split()
+    for _ in range(frame.message.records):
+        r = dict(zip(names, struct.unpack_from('<IIBBHHHHHIQQQ', frame.body, at)))
+        at += 48
+        for text in ('worker', 'error', 'status', 'backtrace', 'output'):
+            r[text], at = frame.body[at:at + r[text]], at + r[text]
+        found.append(r)
+    assert at == len(frame.body), 'not all of the body is records'
+    return found
+
+
+def item(args=(), body=b''):
+    given = b''.join((a.encode() if isinstance(a, str) else a) + b'\0' for a in args)
+    return struct.pack('<HHI', len(args), len(given), len(body)) + given + body
+
+
+# --- wsds -------------------------------------------------------------------------------------------------------------
+
+class Wsd:
+    n = 0
+
+    def __init__(self, config='', environment=None, options=True, wait=True):
+        Wsd.n += 1
+        self.dir = os.path.join(os.environ['WORK'], f'protocol-{Wsd.n}')
+        os.makedirs(self.dir, exist_ok=True)
+        os.chmod(os.environ['WORK'], 0o755)
+        self.socket, self.config = os.path.join(self.dir, 's'), os.path.join(self.dir, 'conf')
+        self.write(config)
+        self.environment, self.options, self.process = environment or {}, options, None
+        self.start(wait)
+
+    def write(self, config):
+        with open(self.config, 'w', encoding='ascii') as f:
+            f.write(config)
+
+    def start(self, wait=True):
+        e = os.environ
+        command = [e['WSD'], '--config', self.config, '--executor', e['EXECUTOR'], '--spawner', e['SPAWNER'], '--workers', '2',
+                   '--state-dir', os.path.join(self.dir, 'state'), '--plugin-dir', e['PLUGINS'], '--plugin-dir', e['TEST_PLUGINS']]
+        with open(os.path.join(self.dir, 'log'), 'ab') as log:
+            self.process = subprocess.Popen(command + (['--socket', self.socket] if self.options else []), stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, env={**e, **self.environment})
+        until = time.monotonic() + LIMIT
+        while wait:
+            try:
+                with Peer(self.socket):
+                    return
+            except (OSError, Closed):
+                assert self.process.poll() is None and time.monotonic() < until, 'wsd did not get ready'
+                time.sleep(0.02)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        return self.process.wait(LIMIT * 2)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+# --- the cases: one function each, for one or several of the numbers ----------------------------------------------------
+
+CASES = []
+
+
+def case(*numbers, config=None):
+    """config: with a wsd of its own. Without: with the one that all share."""
+    def add(function):
+        CASES.append((numbers, config, function))
+        return function
+    return add
+
+
+class Skip(Exception):
+    pass
+
+
+# Finding wsd, frames
+
+
+@case('P1', config='')
+def where_the_socket_is(wsd):
+    given, runtime = os.path.join(wsd.dir, 'given'), os.path.join(wsd.dir, 'runtime')
+    os.makedirs(runtime, mode=0o700)
+    for environment, path in (({'WSD_SOCKET': given}, given), ({'XDG_RUNTIME_DIR': runtime}, runtime + '/wsd/wsd.sock')):
+        env = {k: v for k, v in os.environ.items() if k not in ('WSD_SOCKET', 'XDG_RUNTIME_DIR')}
+        if os.geteuid() == 0 and 'XDG_RUNTIME_DIR' in environment:
+            continue  # root's own is the system's
+        command = [os.environ['WSD'], '--config', wsd.config, '--executor', os.environ['EXECUTOR'], '--state-dir', wsd.dir + '/x']
+        process = subprocess.Popen(command, env={**env, **environment}, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        try:
+            until = time.monotonic() + LIMIT
+            while not os.path.exists(path):
+                assert time.monotonic() < until and process.poll() is None
+                time.sleep(0.02)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@case('P2', 'P3')
+def what_begins_a_frame(wsd):
+    for data in (b'X', b'W\x02', struct.pack('<BBHIII', 0x57, 2, 11, 9, 0, 0), struct.pack('<BBHIII', 0x58, 1, 11, 9, 0, 0),
+                 struct.pack('<BBHIII', 0x57, 1, 11, 9, 0, 65521)):
+        with Peer(wsd.socket) as p:
+            p.breaks(data + bytes(16 - len(data) if len(data) < 16 else 0))
+    with Peer(wsd.socket) as p:  # the largest
+        tag = p.send('PING', body=bytes(65520))
+        assert len(p.next('PONG', tag).body) == 65520
+
+
+@case('P4')
+def unknown_fields(wsd):
+    with Peer(wsd.socket) as p:
+        header = encode('Submit', {'plugin': 'echo', 'args': ['x']}) + varint(999 << 3) + varint(5) + varint(998 << 3 | 2) + b'\x01y'
+        p.raw(p.frame(2, 7, header))
+        assert p.end(7)[1] == b'x\n'
+        p.breaks(p.frame(2, 8, b'\xff\xff'))
+
+
+@case('P5')
+def which_have_a_body(wsd):
+    for kind in ('CREDIT', 'CANCEL', 'AWAIT', 'STATUS', 'LIST', 'PLUGINS', 'STATS', 'BATCH', 'FORGET', 'OPENED', 'GATE'):
+        with Peer(wsd.socket) as p:
+            header = encode(REQUESTS[kind][1], {'id': bytes(16)} if kind in ('AWAIT', 'STATUS', 'CANCEL') else
+                            {'action': 1} if kind in ('BATCH', 'GATE') else {})
+            p.breaks(p.frame(REQUESTS[kind][0], 1, header, b'body'))
+    with Peer(wsd.socket) as p:
+        assert p.next('PONG', p.send('PING', body=b'body')).body == b'body'
+
+
+@case('P6')
+def types(wsd):
+    for number in (0, 19, 22, 65, 70, 200):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(number, 1))
+
+
+@case('P7')
+def tags(wsd):
+    with Peer(wsd.socket) as p:
+        p.breaks(p.frame(8, 0))
+    with Peer(wsd.socket) as p:
+        tag = p.submit('ends:heed')
+        p.breaks(p.frame(2, tag, encode('Submit', {'plugin': 'echo'})))
+    with Peer(wsd.socket) as p:  # not open: passed over
+        p.send('CREDIT', 77, bytes=5)
+        p.send('INPUT', 77, body=b'late')
+        p.send('CANCEL', 77)
+        p.send('FORGET', 77)
+        tag = p.submit('echo', 'x')
+        p.end(tag)
+        p.submit('echo', 'again')
+        p.send('SUBMIT', tag, plugin='echo', args=['y'])  # free again
+        assert p.end(tag)[1] == b'y\n'
+        assert p.quiet(77)
+
+
+@case('P8')
+def order_of_answers(wsd):
+    with Peer(wsd.socket) as p:
+        slow, _ = p.accepted('sleep:sleep', '60000')
+        ping = p.send('PING')
+        assert p.next().tag == ping
+        p.send('CANCEL', slow)
+        assert p.end(slow)[0][-1].kind == 'DONE'
+
+
+# Handshake
+
+
+@case('P9')
+def versions(wsd):
+    with Peer(wsd.socket) as p:
+        assert p.welcome.version == 1 and p.welcome.window > 0 and p.welcome.program.startswith(b'wsd ')
+    for low, high in ((2, 9), (0, 0)):
+        with Peer(wsd.socket, greet=False) as p:
+            p.send('HELLO', 0, version_min=low, version_max=high)
+            assert p.is_refused(76, 0)
+            try:
+                p.next()
+                raise AssertionError('it goes on')
+            except Closed:
+                pass
+
+
+@case('P10')
+def hello_is_first_and_once(wsd):
+    with Peer(wsd.socket, greet=False) as p:
+        p.breaks(p.frame(11, 1))
+    with Peer(wsd.socket) as p:
+        p.breaks(p.frame(1, 0, encode('Hello', {'version_min': 1, 'version_max': 1})))
+
+
+@case('P11')
+def without_waiting(wsd):
+    with Peer(wsd.socket, greet=False) as p:
+        p.send('HELLO', 0, version_min=1, version_max=1, window=1000)
+        tag = p.submit('echo', 'x')
+        p.next('WELCOME', 0)
+        assert p.end(tag)[1] == b'x\n'
+
+
+@case('P12')
+def features(wsd):
+    with Peer(wsd.socket, features=1 << 63 | 2) as p:
+        assert p.welcome.features & ALL == ALL and not p.welcome.features & 1 << 63
+        assert [f.kind for f in p.end(p.submit('echo', 'x'))[0]][-1] == 'DONE'
+        p.breaks(p.frame(24, 9, encode('Batch', {'action': 1})))
+
+
+@case('P13')
+def directory(wsd):
+    with Peer(wsd.socket, directory=b'/proc') as p:
+        assert p.run('echo:directory')[1] == b'/proc\n'
+    with Peer(wsd.socket) as p:
+        assert p.run('echo:directory')[1] == b'\n'
+    with Peer(wsd.socket, greet=False) as p:
+        p.breaks(p.frame(1, 0, encode('Hello', {'version_min': 1, 'version_max': 1, 'directory': 'relative'})))
+
+
+# A call
+
+
+@case('P14')
+def ids(wsd):
+    with Peer(wsd.socket) as p:
+        _, job = p.accepted('echo', 'x', flags=1)
+        assert len(job) == 16
+        said = subprocess.run([os.environ['WSCTL'], '--socket', wsd.socket, '--json', 'status', job.hex()], capture_output=True, check=True)
+        assert b'"id":"%s"' % job.hex().encode() in said.stdout
+    for size in (15, 17):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(7, 1, encode('Id', {'id': bytes(size)})))
+
+
+@case('P15')
+def one_call(wsd):
+    with Peer(wsd.socket, features=0, window=1 << 30) as p:
+        frames, output = p.end(p.submit('bigoutput', '300000'))
+        kinds = [f.kind for f in frames]
+        assert kinds[0] == 'ACCEPTED' and kinds[-1] == 'DONE' and set(kinds[1:-1]) == {'OUTPUT'} and len(output) == 300000
+        at = 0
+        for f in frames[1:-1]:
+            assert f.message.offset == at and 0 < len(f.body) <= 60 << 10
+            at += len(f.body)
+        assert frames[-1].message.id == frames[0].message.id and frames[-1].message.state == SUCCEEDED
+
+
+@case('P16', 'P17')
+def more_input(wsd):
+    with Peer(wsd.socket) as p:
+        tag = p.submit('echo', body=b'one ', flags=4)
+        p.send('INPUT', tag, offset=4, body=b'two ')
+        p.send('INPUT', tag, offset=8, last=1, body=b'three')
+        assert p.end(tag)[1] == b'one two three'
+        assert p.run('echo', body=b'all')[1] == b'all'
+        tag = p.submit('echo', body=b'x', flags=4)
+        p.send('INPUT', tag, offset=1, last=1)
+        assert p.end(tag)[1] == b'x'
+    with Peer(wsd.socket) as p:  # the offset
+        tag = p.submit('echo', flags=4)
+        p.breaks(p.frame(3, tag, encode('Chunk', {'offset': 1})))
+    with Peer(wsd.socket) as p:  # not announced
+        tag, _ = p.accepted('ends:heed')
+        p.breaks(p.frame(3, tag, b'', b'x'))
+
+
+@case('P18')
+def refusals(wsd):
+    with Peer(wsd.socket) as p:
+        for code, plugin, values in ((66, 'nowhere', {}), (66, 'echo:nothing', {}), (64, '', {}), (64, 'echo', {'input_from': 1})):
+            if values and not p.welcome.features & 4:
+                continue
+            if not values:
+                assert not p.is_refused(code, p.submit(plugin)).accepted
+        assert p.run('echo', 'x')[1] == b'x\n'  # nothing else has ended
+
+
+@case('P19', 'P20')
+def ends(wsd):
+    with Peer(wsd.socket) as p:
+        for args, values, state, code in ((('ends',), {}, SUCCEEDED, 0), (('ends', '7'), {}, FAILED, 7), (('ends', '63'), {}, FAILED, 63),
+                                          (('ends:heed',), {'timeout_usec': 50000}, TIMED_OUT, 124),
+                                          (('ends:heed', '9'), {'timeout_usec': 50000}, TIMED_OUT, 124),
+                                          (('echo:status', '64'), {}, FAILED, 63), (('crash:segv',), {}, CRASHED, 70)):
+            m, _ = p.run(*args, **values)
+            if 'state' in vars(m):
+                assert (m.state, m.exit) == (state, code), (args, m)
+            else:
+                assert (state, code) == (SUCCEEDED, 0)
+        p.end(p.send('RELEASE', name='crash'))
+        tag, _ = p.accepted('ends:heed')
+        p.send('CANCEL', tag)
+        frames, _ = p.end(tag)
+        assert (frames[-1].message.state, frames[-1].message.exit) == (CANCELLED, 130)
+
+
+@case('P21')
+def finished(wsd):
+    with Peer(wsd.socket) as p:
+        frames, output = p.end(p.submit('echo', 'x'))
+        assert [f.kind for f in frames] == ['ACCEPTED', 'FINISHED'] and output == b'x\n' and frames[1].message.id == frames[0].message.id
+        assert p.end(p.submit('ends:steps', '3'))[0][-1].kind == 'DONE'  # there is more to tell
+    with Peer(wsd.socket, features=ALL & ~8) as p:
+        assert p.end(p.submit('echo', 'x'))[0][-1].kind == 'DONE'
+
+
+@case('P22')
+def without_accepted(wsd):
+    with Peer(wsd.socket) as p:
+        frames, _ = p.end(p.submit('echo', 'x', flags=16))
+        assert [f.kind for f in frames] == ['FINISHED'] and len(frames[0].message.id) == 16
+        tag, job = p.accepted('sleep:sleep', '10', flags=1 | 32)
+        p.wait_state(job, SUCCEEDED)
+        p.send('SUBMIT', tag, plugin='echo', args=['again'])
+        assert p.end(tag)[1] == b'again\n'
+
+
+@case('P23', 'P24')
+def progress_and_messages(wsd):
+    with Peer(wsd.socket) as p:
+        tag, _ = p.accepted('ends:heed')
+        frames, _ = p.end(p.submit('ends:steps', '100000', flags=2))
+        seen = [f for f in frames if f.kind == 'PROGRESS']
+        assert len(seen) < 1000, 'each of them is told'
+        assert (frames[-1].message.done, frames[-1].message.total) == (100000, 100001)
+        frames, _ = p.end(p.submit('ends:steps', '5', '3'))
+        assert not [f for f in frames if f.kind == 'PROGRESS'] and (frames[-1].message.done, frames[-1].message.total) == (5, 6)
+        frames, _ = p.end(p.submit('echo:status', '5'))
+        assert [(f.message.level, f.message.text) for f in frames if f.kind == 'MESSAGE'] == [(6, b'ends with 5')]
+        assert frames[-1].message.status == b'asked for 5'
+        p.send('CANCEL', tag)
+
+
+@case('P25', 'P26')
+def awaits(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket) as q:
+        tag, job = p.accepted('ends:heed', flags=1)
+        p.next('OUTPUT', tag)
+        follows = q.send('AWAIT', id=job)
+        f = q.next(None, follows)  # no ACCEPTED
+        assert f.kind == 'OUTPUT' and f.message.offset == 0 and f.body == b'begun\n'
+        p.send('CANCEL', tag)
+        assert q.end(follows)[0][-1].message.state == CANCELLED
+        frames, output = q.end(q.send('AWAIT', id=job))  # it has ended, and is kept
+        assert [f.kind for f in frames] == ['OUTPUT', 'DONE'] and output == b'begun\n'
+        q.is_refused(66, q.send('AWAIT', id=bytes(16)))
+
+
+@case('P27', config='[limits]\nmax-result = 1M\n')
+def beyond_max_result(wsd):
+    with Peer(wsd.socket, window=1 << 30) as p:
+        m, output = p.run('bigoutput', '3000000', flags=1)  # it is read all the time
+        assert (m.state, m.exit) == (FAILED, 63) and b'max-result' in m.error
+        assert len(p.run('bigoutput', '3000000')[1]) == 3000000
+
+
+@case('P28', config='')
+def the_name_of_a_plugin(wsd):
+    with Peer(wsd.socket) as p:
+        path = os.path.join(os.environ['TEST_PLUGINS'], 'echo.so')
+        tag, job = p.accepted(path, 'x', flags=8)
+        assert p.end(tag)[0][-1].message.plugin == b'echo'
+        tag, later = p.accepted(path, 'x', flags=8, delay_usec=3600 * 10**6)
+        assert p.status(later).plugin == b'echo'
+    wsd.signal(signal.SIGKILL)
+    wsd.wait()
+    wsd.start()
+    with Peer(wsd.socket) as p:
+        assert p.status(job).plugin == p.status(later).plugin == b'echo'
+
+
+# Promises
+
+
+@case('P29', 'P30', config='')
+def durable_jobs(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket) as old:
+        tag, job = p.accepted('echo', 'kept', flags=8, delay_usec=3000)
+        gate = os.path.join(wsd.dir, 'gate')
+        slow, running = p.accepted('ledger:gate', gate, 'late', flags=8)
+        p.wait_state(running, RUNNING)
+        p.wait_state(job, SUCCEEDED)
+    wsd.signal(signal.SIGKILL)
+    wsd.wait()
+    wsd.start()
+    with Peer(wsd.socket) as p:
+        assert p.end(p.send('AWAIT', id=job))[1] == b'kept\n'
+        with open(gate, 'w', encoding='ascii'):
+            pass
+        assert p.end(p.send('AWAIT', id=running))[0][-1].message.state in (SUCCEEDED, INTERRUPTED)
+        _, later = p.accepted('echo', 'y', flags=8, delay_usec=3600 * 10**6, key='k')
+        with Peer(wsd.socket, features=OLD) as old:
+            tag, _ = p.accepted('echo', 'z', flags=8, delay_usec=3600 * 10**6)
+            follows = old.send('SUBMIT', plugin='echo', key='k')
+            assert old.next('ACCEPTED', follows).message.id == later
+            wsd.signal(signal.SIGTERM)
+            m = p.is_refused(125, tag)  # it goes on, and is not to be submitted again
+            assert m.accepted and not m.retry_usec
+            assert not old.is_refused(75, follows).accepted
+    wsd.wait()
+    wsd.start()
+    with Peer(wsd.socket) as p:
+        assert p.status(later).state == DELAYED
+
+
+@case('P31')
+def keys(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket) as q:
+        tag, job = p.accepted('ends:heed', key='the key')
+        again, same = q.accepted('echo', 'passed over', key='the key')
+        assert same == job and q.next('OUTPUT', again).body == b'begun\n'
+        p.send('CANCEL', tag)
+        assert q.end(again)[0][-1].message.id == job
+
+
+@case('P32')
+def retries(wsd):
+    with Peer(wsd.socket) as p:
+        m, _ = p.run('ends', '3', retries=2, retry_usec=1000)
+        assert m.attempts == 3 and m.exit == 3
+        assert p.run('ends', '3', retries=2, retry_usec=1000, retry_on=1 << CRASHED)[0].attempts == 1
+        tag, job = p.accepted('ends', '3', retries=1, retry_usec=3600 * 10**6)
+        assert 0 < p.wait_state(job, DELAYED).due_usec <= 3600 * 10**6
+        p.send('CANCEL', tag)
+        assert p.end(tag)[0][-1].message.state == CANCELLED
+        assert p.run('ends:heed', retries=1, retry_usec=1000, timeout_usec=20000)[0].attempts == 2
+
+
+@case('P33', config='')
+def dead_jobs(wsd):
+    with Peer(wsd.socket) as p:
+        tag, job = p.accepted('ends', '3', retries=1, retry_usec=1000, flags=8)
+        assert p.end(tag)[0][-1].message.dead
+        assert [f.message.id for f in p.list('DEAD', p.send('DEAD', action=1))[:-1]] == [job]
+        p.next('END', p.send('DEAD', action=2, id=job))
+        m = p.wait_state(job, FAILED)
+        assert m.attempts == 2
+        p.next('END', p.send('DEAD', action=3, id=job))
+        p.is_refused(66, p.send('DEAD', action=3, id=job))
+        p.is_refused(66, p.send('STATUS', id=job))
+
+
+# Later, order
+
+
+@case('P34')
+def delays(wsd):
+    with Peer(wsd.socket) as p:
+        tag, job = p.accepted('echo', 'x', delay_usec=3600 * 10**6)
+        m = p.status(job)
+        assert m.state == DELAYED and 3500 * 10**6 < m.due_usec <= 3600 * 10**6
+        p.send('CANCEL', tag)
+        assert p.run('echo', 'x', at_usec=1)[1] == b'x\n'
+        with Peer(wsd.socket) as q:
+            q.breaks(q.frame(2, 1, encode('Submit', {'plugin': 'echo', 'delay_usec': 1, 'at_usec': 1})))
+        hold = [p.submit('ends:heed') for _ in range(2)]
+        m, _ = p.run('echo', 'x', queue_usec=20000)
+        assert m.state == TIMED_OUT and m.attempts == 0
+        for tag in hold:
+            p.send('CANCEL', tag)
+
+
+@case('P35', config='')
+def schedules(wsd):
+    with Peer(wsd.socket) as p:
+        p.next('END', p.send('SCHEDULE', action=1, name='nightly', calendar='*-*-* 03:00', plugin='echo', args=['x']))
+        p.is_refused(64, p.send('SCHEDULE', action=1, name='nightly', calendar='*-*-* 03:00', plugin='echo'))
+        p.is_refused(64, p.send('SCHEDULE', action=1, name='other', calendar='not a time', plugin='echo'))
+        p.is_refused(64, p.send('SCHEDULE', action=1, name='-x', calendar='daily', plugin='echo'))
+        said = p.list('SCHEDULE', p.send('SCHEDULE', action=2))
+        assert [f.message.name for f in said[:-1]] == [b'nightly'] and said[0].message.next_usec > time.time() * 10**6
+        tag = p.send('SCHEDULE', action=4, name='nightly')
+        job = p.next('SCHEDULED', tag).message.id
+        p.next('END', tag)
+        assert p.end(p.send('AWAIT', id=job))[1] == b'x\n'
+        p.next('END', p.send('SCHEDULE', action=3, name='nightly'))
+        p.is_refused(66, p.send('SCHEDULE', action=3, name='nightly'))
+
+
+@case('P36', 'P37')
+def after(wsd):
+    with Peer(wsd.socket) as p:
+        tag, first = p.accepted('ends:heed', flags=1)
+        waits, second = p.accepted('echo', 'x', after=first)
+        _, third = p.accepted('echo', 'y', flags=1, after_any=first + second)
+        m = p.status(second)
+        assert m.state == HELD and m.waits_for == 1 and p.status(third).waits_for == 2
+        p.send('CANCEL', tag)
+        m = p.end(waits)[0][-1].message
+        assert (m.state, m.exit) == (CANCELLED, 130) and first.hex().encode() in m.error
+        assert p.end(p.send('AWAIT', id=third))[1] == b'y\n'
+        p.is_refused(66, p.submit('echo', after=bytes(16)))
+        p.is_refused(64, p.submit('echo', after=first, flags=8))
+        batch = p.send('BATCH', action=1, flags=1)
+        state = p.next('BATCH_STATE', batch).message
+        job = p.submit('sleep:sleep', '20', batch=batch, flags=1)
+        waits = p.submit('echo', 'x', after=state.id)
+        p.is_refused(64, p.submit('echo', after=state.id, batch=batch, flags=1))
+        p.is_refused(64, p.submit('echo', after=state.id, flags=8))
+        p.end(job)
+        assert p.status(p.next('ACCEPTED', waits).message.id).state == HELD  # more may come into it
+        p.send('BATCH', batch, action=2)
+        assert p.end(waits)[1] == b'x\n'
+        assert p.run('echo', 'y', after=state.id)[1] == b'y\n'
+
+
+@case('P38')
+def names_of_tags(wsd):
+    with Peer(wsd.socket) as p:
+        tag, job = p.accepted('echo', 'x', tags='a.b,c_d', flags=1)
+        assert p.status(job).tags == b'a.b,c_d'
+    for tags in ('a,b,c,d', 'a b', ',', 'x' * 64):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(2, 1, encode('Submit', {'plugin': 'echo', 'tags': tags})))
+
+
+# Flow
+
+
+@case('P39', 'P40')
+def windows(wsd):
+    with Peer(wsd.socket) as p:
+        # one that does not read
+        tag = p.submit('reader:stream', os.path.join(wsd.dir, 'begun'), os.path.join(wsd.dir, 'never'), flags=4)
+        p.next('ACCEPTED', tag)
+        data = b''.join(p.frame(3, tag, encode('Chunk', {'offset': at}), bytes(32768)) for at in range(0, 1 << 22, 32768))
+        p.breaks(data)
+    with Peer(wsd.socket, window=0, features=0) as p:
+        tag, _ = p.accepted('echo', 'hello')
+        assert p.quiet(tag)
+        p.send('CREDIT', tag, bytes=3)
+        assert p.next('OUTPUT', tag).body == b'hel'
+        ping = p.send('PING')  # nothing else is held up
+        p.next('PONG', ping)
+        p.send('CREDIT', tag, bytes=100)
+        assert p.next('OUTPUT', tag).body == b'lo\n' and p.next('DONE', tag)
+
+
+# Files
+
+
+@case('P41', 'P42')
+def files(wsd):
+    path = os.path.join(wsd.dir, 'file')
+    with open(path, 'w', encoding='ascii') as f:
+        f.write('content')
+    if os.geteuid():
+        raise Skip('only root has files that his own executor cannot open')
+    os.chmod(path, 0)
+    os.chown(path, 65534, 65534)  # its capabilities are what opens it, and the client alone has them
+    with Peer(wsd.socket, directory=wsd.dir.encode()) as p:
+        tag, _ = p.accepted('echo:cat', 'file')
+        m = p.next('OPEN', tag).message
+        assert m.path in (b'file', path.encode())
+        with open(path, 'rb') as f:
+            p.send('OPENED', tag, serial=m.serial, fd=f.fileno())
+        assert p.end(tag)[1] == b'content'
+        tag, _ = p.accepted('echo:cat', path)
+        m = p.next('OPEN', tag).message
+        p.send('OPENED', tag, serial=m.serial, error=5)
+        m = p.end(tag)[0][-1].message
+        assert m.exit == 1 and m.error.startswith(path.encode()), m
+        p.breaks(p.frame(12, 99, encode('Opened', {'error': 1})))  # that was not asked for
+
+
+@case('P43')
+def input_from_a_file(wsd):
+    path = os.path.join(wsd.dir, 'input')
+    with open(path, 'w+b') as f:
+        f.write(b'0123456789')
+        f.flush()
+        with Peer(wsd.socket, features=ALL | 4) as p:
+            assert p.run('echo', input_from=1, input_offset=2, input_size=5, fd=f.fileno())[1] == b'23456'
+            p.is_refused(64, p.submit('echo', input_from=1, input_offset=2, input_size=9, fd=f.fileno()))
+            p.breaks(p.frame(2, 99, encode('Submit', {'plugin': 'echo', 'input_from': 1, 'input_size': 1})))  # without it
+
+
+# Cancelling
+
+
+@case('P44', 'P45')
+def cancels(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket, features=OLD) as old:
+        tag, job = p.accepted('ends:heed', flags=1)
+        p.next('END', p.send('CANCEL', id=job))
+        m = p.end(tag)[0][-1].message
+        assert (m.state, m.exit) == (CANCELLED, 130)
+        p.is_refused(66, p.send('CANCEL', id=job))  # it is kept
+        old.next('END', old.send('CANCEL', id=job))
+        tag, job = p.accepted('ends:heed')
+        p.next('END', p.send('CANCEL', id=job))
+        p.end(tag)
+        p.is_refused(66, p.send('CANCEL', id=job))  # it is not
+        old.is_refused(66, old.send('CANCEL', id=job))
+        p.is_refused(66, p.send('CANCEL', id=bytes(16)))
+
+
+@case('P46')
+def cancels_where(wsd):
+    with Peer(wsd.socket) as p:
+        tags = [p.accepted('ends:heed', delay_usec=3600 * 10**6, tags='x')[0] for _ in range(3)]
+        p.is_refused(64, p.send('CANCEL_WHERE'))
+        assert p.next('COUNT', p.send('CANCEL_WHERE', states=1 << DELAYED, plugin='ends', function='heed')).message.n == 3
+        for tag in tags:
+            assert p.end(tag)[0][-1].message.state == CANCELLED
+
+
+@case('P47')
+def forgets(wsd):
+    with Peer(wsd.socket) as p:
+        tag, job = p.accepted('sleep:sleep', '50', flags=1)
+        p.send('FORGET', tag)
+        assert p.end(tag)[0][-1].kind == 'END'
+        assert p.end(p.send('AWAIT', id=job))[1] == b'slept\n'
+        tag, job = p.accepted('ends:heed')  # not detached: cancelled
+        p.send('FORGET', tag)
+        while p.end(tag)[0][-1].kind != 'END':
+            pass
+        tag = p.send('STATUS', id=job)
+        assert p.next('JOB|ERROR', tag)
+
+
+# Arrays and batches
+
+
+def all_ends(p, tag):
+    frames, found = [], []
+    while not frames or not (frames[-1].kind == 'ERROR' or (frames[-1].kind == 'ENDS' and frames[-1].message.last)):
+        frames.append(p.next(None, tag))
+        if frames[-1].kind == 'ENDS':
+            found += records(frames[-1])
+    return frames, found
+
+
+def plus(job, n):
+    return job[:8] + struct.pack('<Q', struct.unpack('<Q', job[8:])[0] + n)
+
+
+def units(p):
+    return {c.name: c.value for c in p.next('COUNTERS', p.send('STATS')).message.counters}[b'request_units']
+
+
+@case('P48', 'P49')
+def arrays(wsd):
+    with Peer(wsd.socket, features=ALL & ~1024) as p:
+        body = b''.join(item([str(i)], b'') for i in range(50))
+        tag = p.send('ARRAY', plugin='ends', items=50, body=body, flags=1)
+        frames, found = all_ends(p, tag)
+        assert frames[0].kind == 'ACCEPTED' and frames[0].message.items == 50
+        ended = [r for r in found if r['state'] >= SUCCEEDED]
+        assert sorted(r['index'] for r in ended) == list(range(50)) and all(r['n'] == 1 for r in ended)
+        for r in ended:
+            assert r['exit'] == r['index'] and r['state'] == (FAILED if r['index'] else SUCCEEDED)
+        assert p.status(plus(frames[0].message.id, 7)).exit == 7
+        tag = p.send('ARRAY', plugin='echo', items=2, body=item([], b'a') + item([], b'b'), flags=16)
+        frames, found = all_ends(p, tag)
+        assert all(f.kind == 'ENDS' for f in frames) and {r['index']: r['output'] for r in found} == {0: b'a', 1: b'b'}
+        p.is_refused(64, p.send('ARRAY', plugin='echo', items=1, body=item(), key='k'))
+        one, ended = p.accepted('echo', 'x', flags=1)
+        p.end(one)
+        for items in (63, 64, 65):
+            tag = p.send('ARRAY', plugin='echo', items=items, after=ended * 1024, body=item([], b'a') * items)
+            if items > 64:
+                p.is_refused(64, tag)
+            else:
+                found = all_ends(p, tag)[1]
+                assert len({r['index'] for r in found if r['state'] == SUCCEEDED}) == items, found[:3]
+        # each item costs its user what a SUBMIT of it does, beside the frame
+        before = units(p)
+        p.send('ARRAY', plugin='echo', items=200, delay_usec=3600 * 10**6, body=item([], b'a') * 200)
+        assert units(p) - before > 200 * 3000
+    for items, body in ((2, item()), (1, item() + item()), (1, item() + b'x'), (0, b''), (4097, item() * 4097)):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(23, 1, encode('Submit', {'plugin': 'echo', 'items': items}), body))
+
+
+@case('P50', config='[limits]\nmax-jobs-per-user = 6\n')
+def refused_items(wsd):
+    with Peer(wsd.socket) as p:
+        for plugin, items, accepted, code in (('nowhere', 5, 0, 66), ('echo:nothing', 5, 0, 66), ('sleep', 20, 6, 75), ('echo:echo', 3, 3, 0)):
+            plugin, _, function = plugin.partition(':')
+            tag = p.send('ARRAY', plugin=plugin, function=function, items=items, body=item(['20']) * items)
+            frames, found = all_ends(p, tag)
+            kinds = [f.kind for f in frames]
+            assert kinds.count('ACCEPTED') == (accepted > 0), kinds
+            if accepted:
+                assert kinds[0] == 'ACCEPTED' and frames[0].message.items == accepted, frames
+            refused = [r for r in found if not r['state']]
+            assert len(refused) == (1 if code else 0), refused  # alike, one behind the other: one record
+            if code:
+                assert (refused[0]['index'], refused[0]['n'], refused[0]['exit']) == (accepted, items - accepted, code), refused
+                assert refused[0]['error']
+
+
+@case('P51')
+def progress_of_items(wsd):
+    with Peer(wsd.socket) as p:
+        tag = p.send('ARRAY', plugin='ends', function='steps', items=3, body=item(['1']) + item(['2']) + item(['3', '4']))
+        frames, _ = all_ends(p, tag)
+        assert {f.message.item: (f.message.done, f.message.total) for f in frames if f.kind == 'PROGRESS'} == {0: (1, 2), 1: (2, 3), 2: (3, 4)}
+        for _ in range(20):  # brief ones, that wsd may hand over together
+            tag = p.send('ARRAY', plugin='ends', function='steps', items=40, body=item(['0']) * 39 + item(['1']))
+            frames, _ = all_ends(p, tag)
+            assert [(f.message.item, f.message.done) for f in frames if f.kind == 'PROGRESS'] == [(39, 1)]
+    with Peer(wsd.socket, features=OLD) as p:
+        tag = p.send('ARRAY', plugin='ends', function='steps', items=1, body=item(['1']))
+        assert not [f for f in all_ends(p, tag)[0] if f.kind == 'PROGRESS']
+
+
+@case('P52', 'P53')
+def batches(wsd):
+    with Peer(wsd.socket) as p:
+        batch = p.send('BATCH', action=1)
+        jobs = [p.submit('echo', 'x', batch=batch), p.submit('ends', '5', batch=batch), p.submit('ends:heed', batch=batch)]
+        first = p.next('BATCH_STATE', batch).message
+        assert len(first.id) == 16 and not first.flags & 3
+        assert p.end(jobs[0])[1] == b'x\n' and p.end(jobs[1])[0][-1].message.exit == 5
+        m = p.end(jobs[2])[0][-1].message  # behind the failure: cancelled, or not even accepted
+        assert 130 in (getattr(m, 'exit', 0), getattr(m, 'code', 0))
+        p.is_refused(130, p.submit('echo', batch=batch))
+        p.send('BATCH', batch, action=2)
+        last = p.next('BATCH_STATE', batch).message
+        assert last.flags & 3 == 3 and last.exit == 5 and last.id == first.id and last.done == last.total
+        p.is_refused(64, p.submit('echo', batch=batch))
+        batch = p.send('BATCH', action=1, flags=4)
+        jobs = [p.submit('ends', '5', batch=batch), p.submit('echo', 'x', batch=batch)]
+        assert p.end(jobs[0])[0][-1].message.exit == 5 and p.end(jobs[1])[1] == b'x\n'
+        p.is_refused(64, p.submit('echo', batch=batch, key='k'))
+        p.is_refused(64, p.submit('echo', batch=batch, flags=8))
+
+
+@case('P54')
+def a_cancel_closes_a_batch(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket, features=OLD) as old:
+        for by_id in (False, True):
+            batch = p.send('BATCH', action=1)
+            state = p.next('BATCH_STATE', batch).message
+            job = p.submit('ends:heed', batch=batch)
+            p.next('ACCEPTED', job)
+            if by_id:
+                p.next('END', p.send('BATCH', action=5, id=state.id))
+            else:
+                p.send('CANCEL', batch)
+            assert p.end(job)[0][-1].message.exit == 130
+            last = p.next('BATCH_STATE', batch).message  # without action 2
+            assert last.flags & 3 == 3 and last.exit == 130
+            p.is_refused(130, p.submit('echo', batch=batch))  # as if it had crossed that
+            p.send('BATCH', batch, action=2)
+        batch = old.send('BATCH', action=1)
+        old.next('BATCH_STATE', batch)
+        old.send('CANCEL', batch)
+        assert old.quiet(batch)
+        old.send('BATCH', batch, action=2)
+        assert old.next('BATCH_STATE', batch).message.flags & 2
+
+
+@case('P55')
+def detached_batches(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket, features=OLD) as old:
+        batch = p.send('BATCH', action=1, flags=1)
+        state = p.next('BATCH_STATE', batch).message
+        p.is_refused(64, p.submit('echo', batch=batch))
+        p.is_refused(64, p.send('ARRAY', plugin='echo', batch=batch, items=1, body=item()))
+        p.submit('sleep:sleep', '20', batch=batch, flags=1)
+        batch = old.send('BATCH', action=1, flags=1)
+        old.next('BATCH_STATE', batch)
+        assert old.run('echo', 'x', batch=batch)[1] == b'x\n'
+    with Peer(wsd.socket) as p:  # its connection has closed it
+        tag = p.send('BATCH', action=4, id=state.id)
+        while not (m := p.next('BATCH_STATE', tag).message).flags & 2:
+            pass
+        assert (m.done, m.failed) == (1, 0)
+        assert p.next('BATCH_STATE', p.send('BATCH', action=3, id=state.id)).message.flags & 2
+        p.is_refused(66, p.send('BATCH', action=5, id=state.id))  # it has ended
+        for action in (3, 4, 5):
+            p.is_refused(66, p.send('BATCH', action=action, id=bytes(16)))
+
+
+# Asking
+
+
+@case('P56')
+def asking_for_jobs(wsd):
+    with Peer(wsd.socket) as p:
+        _, one = p.accepted('echo', 'x', flags=1)
+        p.wait_state(one, SUCCEEDED)
+        _, two = p.accepted('ends:heed', flags=1)
+        found = p.list('LIST', p.send('LIST'))
+        assert found[-1].kind == 'END' and [f.message.id for f in found if f.message.__dict__.get('id') in (one, two)] == [one, two]
+        found = p.list('LIST_WHERE', p.send('LIST_WHERE', plugin='ends', states=1 << RUNNING | 1 << QUEUED))
+        assert [f.message.id for f in found[:-1]] == [two]
+        assert [f.message.id for f in p.list('LIST_WHERE', p.send('LIST_WHERE', limit=1))[:-1]] == [two]
+        p.next('END', p.send('CANCEL', id=two))
+        p.is_refused(66, p.send('STATUS', id=bytes(16)))
+
+
+@case('P57')
+def asking_for_the_rest(wsd):
+    with Peer(wsd.socket) as p:
+        said = p.list('PLUGINS', p.send('PLUGINS', name='echo'))
+        assert said[0].message.name == b'echo' and b'stream' in [f.name for f in said[0].message.functions] and said[1].kind == 'END'
+        p.is_refused(66, p.send('PLUGINS', name='nowhere'))
+        assert {c.name for c in p.next('COUNTERS', p.send('STATS')).message.counters} >= {b'jobs_submitted', b'jobs_open'}
+        kinds = [f.kind for f in p.list('WORKERS', p.send('WORKERS'))]
+        assert kinds[-1] == 'END' and kinds.count('EXECUTOR') >= 1 and 'WORKER' in kinds
+        assert [f.kind for f in p.list('GATE', p.send('GATE', action=5))][0] == 'GATE_STATE'
+        said = p.list('LIMIT', p.send('LIMIT'))
+        assert {f.message.key for f in said[:-1]} >= {b'max-jobs'} and said[-1].kind == 'END'
+        said = p.list('RELOAD', p.send('RELOAD', name='echo'))
+        assert said[0].kind == 'RELOADED' and said[-1].kind == 'END'
+
+
+# Errors, ends
+
+
+@case('P58', config='[limits]\nmax-jobs-per-user = 2\n')
+def refused_for_now(wsd):
+    with Peer(wsd.socket) as p:
+        tags = [p.accepted('ends:heed')[0] for _ in range(2)]
+        before = [f.message.id for f in p.list('LIST', p.send('LIST'))[:-1]]
+        m = p.is_refused(75, p.submit('echo', flags=1))
+        assert not m.accepted
+        assert [f.message.id for f in p.list('LIST', p.send('LIST'))[:-1]] == before  # nothing was done
+        for tag in tags:
+            p.send('CANCEL', tag)
+            p.end(tag)
+        assert p.run('echo', 'x')[1] == b'x\n'
+
+
+@case('P59')
+def one_connection_only(wsd):
+    with Peer(wsd.socket) as other, Peer(wsd.socket) as p:
+        tag = other.submit('ends:heed')
+        p.breaks(b'nonsense' * 4)
+        other.send('CANCEL', tag)
+        assert other.end(tag)[0][-1].message.exit == 130
+
+
+@case('P60')
+def the_end_of_a_connection(wsd):
+    with Peer(wsd.socket) as q:
+        with Peer(wsd.socket) as p:
+            _, goes = p.accepted('ends:heed')
+            _, stays = p.accepted('sleep:sleep', '30', flags=1)
+            _, keyed = p.accepted('sleep:sleep', '30', key='stays')
+        assert q.end(q.send('AWAIT', id=stays))[1] == b'slept\n'
+        assert q.end(q.send('AWAIT', id=keyed))[1] == b'slept\n'
+        until = time.monotonic() + LIMIT
+        while q.next('JOB|ERROR', q.send('STATUS', id=goes)).kind == 'JOB':
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+
+@case('P61', config='[daemon]\ndrain-timeout = 10s\n')
+def goodbye(wsd):
+    with Peer(wsd.socket) as p:
+        gate = os.path.join(wsd.dir, 'gate')
+        tag, job = p.accepted('ledger:gate', gate, 'x')
+        p.wait_state(job, RUNNING)
+        wsd.signal(signal.SIGTERM)
+        assert p.next('GOODBYE', 0).message.code == 75
+        p.is_refused(75, p.submit('echo'))
+        with open(gate, 'w', encoding='ascii'):
+            pass
+        assert p.end(tag)[0][-1].kind == 'FINISHED'
+        try:
+            p.next()
+            raise AssertionError('it goes on')
+        except Closed:
+            pass
+
+
+@case('P62')
+def limits(wsd):
+    good = {'plugin': 'echo'}
+    for values in ({'plugin': 'x' * 4096}, {**good, 'function': 'x' * 64}, {**good, 'args': ['x'] * 4097}, {**good, 'args': ['x' * 49152]},
+                   {**good, 'args': ['a\0b']}, {**good, 'priority': 101}, {**good, 'key': 'x' * 256}, {**good, 'retries': 1001},
+                   {**good, 'retry_usec': 86400000001}, {**good, 'retry_on': 1 << 5}, {**good, 'delay_usec': 315576000000001},
+                   {**good, 'after': bytes(15)}, {**good, 'after': bytes(16 * 1025)}, {**good, 'flags': 64}, {**good, 'input_from': 3}):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(2, 1, encode('Submit', values)))
+    with Peer(wsd.socket) as p:  # at the limit
+        assert p.run('echo', *['x'] * 4096)[1]
+        assert len(p.run('echo', 'x' * 49151)[1]) >= 49151
+        p.is_refused(66, p.submit('x' * 4095))
+        p.is_refused(66, p.submit('echo:' + 'x' * 63))
+
+
+@case('P63')
+def arenas(wsd):
+    import fcntl  # pylint: disable=import-outside-toplevel
+    with Peer(wsd.socket, features=ALL | 4) as p:
+        memory = os.memfd_create('arena', os.MFD_ALLOW_SEALING)
+        os.ftruncate(memory, 1 << 16)
+        p.is_refused(64, p.send('ARENA_OPEN', fd=memory))  # not sealed
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        arena = p.send('ARENA_OPEN', fd=memory)
+        p.next('ARENA', arena)
+        os.pwrite(memory, b'hello', 100)
+        m, output = p.run('echo', arena=arena, input_from=2, input_offset=100, input_size=5, output_offset=4096, output_size=100)
+        assert m.placed == 5 and output == b'' and os.pread(memory, 5, 4096) == b'hello'
+        p.is_refused(64, p.submit('echo', arena=arena, input_from=2, input_offset=1 << 16, input_size=1))
+        assert p.run('echo', body=b'hello', arena=arena, output_offset=0, output_size=4)[0].state == FAILED
+        p.send('ARENA_CLOSE', arena)
+        p.next('END', arena)
+        p.is_refused(64, p.submit('echo', arena=arena, input_from=2, input_size=1))
+
+
+@case('P64')
+def text_of_executors(wsd):
+    steers = b'h\x1b]0;x\x07\x7f\xc2\x9b1m\x9b2J\xe2\x80\xae\xe2\x80\xa8'
+    shown = b'h\\x1b]0;x\\x07\\x7f\\u{9b}1m\\x9b2J\\u{202e}\\u{2028}'
+    with Peer(wsd.socket) as p:
+        for text, wanted in ((steers, shown), ('ä\t€'.encode(), 'ä €'.encode())):
+            m = p.run('echo:status', b'7', text)[0]
+            assert (m.state, m.exit, m.error, m.status) == (FAILED, 7, wanted, b'asked for 7'), m.error
+        m = p.run('echo:status', b'7', b'\x1b' * 255)[0]  # cut, and no escape in two
+        assert m.error == b'\\x1b' * 63, m.error
+
+
+# --- running them ---------------------------------------------------------------------------------------------------------
+
+def run_case(shared, numbers, config, function):
+    name = ''.join(f'[{n}]' for n in numbers) + ' ' + function.__name__.replace('_', ' ')
+    try:
+        if config is None:
+            function(shared)
+        else:
+            with Wsd(config) as own:
+                function(own)
+    except Skip as why:
+        print(f'skip {name}: {why}')
+    except Exception as error:  # pylint: disable=broad-except
+        print(f'FAIL {name}: {type(error).__name__}: {str(error)[:300]}')
+        for line in traceback.format_exc().splitlines()[-7:]:
+            print(f'    | {line}')
+        return 1
+    else:
+        print(f'ok {name}')
+    sys.stdout.flush()
+    return 0
+
+
+def main():
+    if sys.argv[1:] == ['numbers']:
+        print('\n'.join(sorted({n for numbers, _, _ in CASES for n in numbers}, key=lambda n: int(n[1:]))))
+        return 0
+    wanted = set(sys.argv[2:])
+    with Wsd('[limits]\nquarantine-after = 1000\n') as shared:
+        failed = sum(run_case(shared, *c) for c in CASES if not wanted or wanted & set(c[0]))
+        shared.signal(signal.SIGTERM)
+        if shared.wait() != 0:
+            print('FAIL stop wsd: it did not end well')
+            failed += 1
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
