@@ -13,9 +13,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define NSEC     1000000000ull
-#define RATE_MAX NSEC /* a second, and so a burst: beyond it a clock says nothing */
-
 struct user *user_get(struct jobs *jobs, uint32_t uid)
 {
     uint64_t key = hash_number(uid);
@@ -37,26 +34,6 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
         return NULL;
     }
     return u;
-}
-
-static uint64_t interval(uint64_t rate)
-{
-    return rate ? NSEC / rate : 0;
-}
-
-uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec)
-{
-    uint64_t ahead = MIN(burst ? burst : rate, (uint64_t)RATE_MAX);
-
-    if (interval(rate) == 0)
-        return 0;
-    ahead = (ahead - 1) * interval(rate);
-    return at > now_nsec + ahead ? (at - now_nsec - ahead + 999) / 1000 : 0;
-}
-
-void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec)
-{
-    *at = MAX(*at, now_nsec) + interval(rate);
 }
 
 bool user_evict(struct user *user)

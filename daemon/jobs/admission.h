@@ -13,11 +13,6 @@ static inline const struct jobs_limits *user_limits(const struct jobs *jobs, con
     return user->own_limits ? user->own_limits : &jobs->options.limits;
 }
 bool user_evict(struct user *user); /* drops the oldest kept result that no watch reads */
-/* A limit of events a second. *at is its only state: the time (CLOCK_MONOTONIC, ns) at which the last event would have
- * been due, had all come evenly. rate_wait() returns how long until one more may come, in us, 0: now. rate_take()
- * counts it. rate 0: any number; burst 0: as many as in a second. */
-uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
-void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);
 /* Charges the bytes. Returns 0; -ENOSPC: max-bytes-per-user is reached; -EDQUOT: max-bytes is. user_charge_words() has
  * the words. */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);

@@ -16,7 +16,8 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/bundle.h"
-#include "jobs/timing.h"
+#include "jobs/ids.h"
+#include "jobs/timers.h"
 
 #define STOPS_A_TURN 128u
 

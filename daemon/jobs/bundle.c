@@ -7,7 +7,7 @@
  * that takes longer than expected keeps those behind it from other workers for twice BUNDLE_USEC at most.
  * The size of a bundle follows the last jobs: it holds no more than runs in COST_USEC and fits its output into one
  * slot. Where there is enough work to wake other workers, there are two bundles for each worker.
- * Does not choose the order (queue.c). */
+ * Does not choose the order (sched/fair-queue.c). */
 #include "jobs/bundle.h"
 
 #include <stdlib.h>
@@ -20,10 +20,13 @@
 #include "jobs/batch.h"
 #include "jobs/domain.h"
 #include "jobs/gate.h"
+#include "jobs/ids.h"
 #include "jobs/job-breaker.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "jobs/state.h"
-#include "jobs/timing.h"
+#include "jobs/timers.h"
+#include "jobs/watches.h"
 
 #define BUNDLE_BYTES 8192u  /* of items */
 #define BUNDLE_NSEC  50000u /* of work that is a share of its own */

@@ -29,11 +29,13 @@
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "jobs/recover.h"
 #include "jobs/recycle.h"
 #include "jobs/reload.h"
 #include "jobs/run-slots.h"
 #include "jobs/state.h"
+#include "jobs/timers.h"
 
 #define BATCH       256u  /* completions a domain and turn of the loop; */
 #define BATCH_BYTES 1024u /* so many bytes of output count as another one */
@@ -227,11 +229,6 @@ static void on_control(struct executor *e, const struct control *c, void *contex
 }
 
 static const struct executor_ops ops = {.ready = on_ready, .bell = on_bell, .control = on_control, .dead = on_dead};
-
-uint32_t domain_workers(const struct domain *d)
-{
-    return d->settings.workers ? d->settings.workers : d->jobs->options.workers;
-}
 
 void domain_memory_words(const struct domain *d, char *text, size_t size)
 {
@@ -558,7 +555,7 @@ struct domain *domain_new(struct jobs *jobs, uint64_t owner)
     list_init(&d->link);
     arenas_init(d);
     query_init(d);
-    queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
+    fair_queue_init(&d->queue, &jobs->flows, &jobs->counters.n_queued);
     d->pause_timer = evtimer_new(jobs->options.base, on_pause_over, d);
     d->idle_timer = evtimer_new(jobs->options.base, on_idle, d);
     if (!d->pause_timer || !d->idle_timer || health_init(d) < 0 || recall_init(d) < 0 || bundle_init(d) < 0 ||

@@ -11,7 +11,11 @@
 uint64_t domain_owner(const struct jobs *jobs, uint32_t uid);
 /* The owner's shared domain (own NULL), or that of one plugin. NULL: there is none. */
 struct domain *domain_find(const struct jobs *jobs, uint64_t owner, const char *own);
-uint32_t domain_workers(const struct domain *d);
+/* the workers of its executor */
+static inline uint32_t domain_workers(const struct domain *d)
+{
+    return d->settings.workers ? d->settings.workers : d->jobs->options.workers;
+}
 /* the configuration key of its memory limit, and the value */
 void domain_memory_words(const struct domain *d, char *text, size_t size);
 struct domain *domain_get(struct jobs *jobs, uint32_t uid); /* NULL: no memory */

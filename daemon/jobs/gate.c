@@ -7,23 +7,20 @@
  * for it.
  * Keeps: a gate exists while it is paused or has a limit, and counts hand-overs from its first moment on; no more are
  * handed over than its limit. Jobs that wait here are QUEUED.
- * Does not know why: it gets only the uid of the user that closes a gate. */
+ * Does not hand over, or know who closes a gate (gate-control.c). */
 #include "jobs/gate.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "jobs/admission.h"
-#include "jobs/domain.h"
-#include "jobs/lane.h"
-#include "jobs/plugins.h"
+#include "jobs/plugin-names.h"
 #include "jobs/queue.h"
-#include "jobs/run-slots.h"
+#include "sched/fair-slots.h"
+#include "sched/limiter.h"
 
 #define MOVES_A_TURN 128u /* jobs that go to a gate, or from one, before the loop looks at something else */
 
@@ -33,12 +30,8 @@ struct gate {
     char *tag;               /* not "": of all jobs that have it, and the others are "" */
     /* in place of the names: a gate of this user, which exists while jobs exceed max-running-per-user */
     struct user *user;
-    struct list link; /* jobs->gates.of_users */
-    bool paused;
-    uint32_t limit;    /* 0: any number */
-    uint32_t n_inside; /* handed over */
-    uint32_t n_out;    /* let go on, and not handed over yet */
-    struct queue queue;
+    struct list link;       /* jobs->gates.of_users */
+    struct limiter limiter; /* inside: handed over */
 };
 
 /* The names by which a gate is found; with lengths, since a name may be a part of a text. */
@@ -125,17 +118,6 @@ static void gates_of(const struct job *job, struct gate *ret[static JOB_GATES])
     }
 }
 
-static bool is_open(const struct gate *g)
-{
-    return !g->paused && (!g->limit || g->n_inside + g->n_out < g->limit);
-}
-
-/* Whether a job that was let go on from here still has its place. */
-static bool is_open_for(const struct gate *g, const struct job *job, unsigned out)
-{
-    return is_open(g) || (job->gate & out && !g->paused && g->n_inside + g->n_out <= g->limit);
-}
-
 bool gate_known(const struct jobs *jobs, const char *plugin, const char *function)
 {
     return jobs->gates.by_name.n && (find(jobs, name_of(plugin, "")) || find(jobs, name_of(plugin, function)));
@@ -145,7 +127,7 @@ static void forget_out(struct job *job, struct gate *gates[static JOB_GATES])
 {
     for (int i = 0; i < JOB_GATES; i++)
         if (job->gate & GATE_OUT(i) && gates[i])
-            gates[i]->n_out--;
+            gates[i]->limiter.n_out--;
     job->gate = 0;
 }
 
@@ -154,7 +136,7 @@ static void wait_at(struct job *job, struct gate *gates[static JOB_GATES], int i
     queue_take(&job->domain->queue, job);
     forget_out(job, gates);
     job->gate = (unsigned)(i + 1) & GATE_AT;
-    queue_put(&gates[i]->queue, job, false);
+    queue_put(&gates[i]->limiter.queue, job, false);
     job->domain->jobs->gates.due = true;
 }
 
@@ -171,9 +153,9 @@ static struct gate *gate_of_user(struct jobs *jobs, struct user *user)
     if (!g)
         return NULL;
     g->user = user;
-    g->limit = user_limit(jobs, user);
-    g->n_inside = user->n_running;
-    queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
+    limiter_init(&g->limiter, &jobs->flows, &jobs->counters.n_queued);
+    g->limiter.limit = user_limit(jobs, user);
+    g->limiter.n_inside = user->n_running;
     list_push_back(&jobs->gates.of_users, &g->link);
     user->gate = g;
     return g;
@@ -187,9 +169,9 @@ static bool gates_let(struct job *job, uint64_t most)
     if (most && !*user && job->user->n_running >= most)
         *user = gate_of_user(job->domain->jobs, job->user);
     if (*user)
-        (*user)->limit = user_limit(job->domain->jobs, job->user); /* it may just have changed */
+        (*user)->limiter.limit = user_limit(job->domain->jobs, job->user); /* it may just have changed */
     for (int i = 0; i < JOB_GATES; i++)
-        if (gates[i] && !is_open_for(gates[i], job, GATE_OUT(i))) {
+        if (gates[i] && !limiter_admits(&gates[i]->limiter, job->gate & GATE_OUT(i))) {
             wait_at(job, gates, i);
             return false;
         }
@@ -209,7 +191,7 @@ static void leave_gates(struct job *job)
 
     gates_of(job, gates);
     if (job->gate & GATE_AT) {
-        queue_take(&gates[(job->gate & GATE_AT) - 1]->queue, job);
+        queue_take(&gates[(job->gate & GATE_AT) - 1]->limiter.queue, job);
         job->gate = 0;
         return;
     }
@@ -233,7 +215,7 @@ static void count_inside(struct job *job, int by)
     gates_of(job, gates);
     for (int i = 0; i < JOB_GATES; i++)
         if (gates[i]) {
-            gates[i]->n_inside = (uint32_t)((int)gates[i]->n_inside + by);
+            gates[i]->limiter.n_inside = (uint32_t)((int)gates[i]->limiter.n_inside + by);
             job->domain->jobs->gates.due |= by < 0;
         }
 }
@@ -250,7 +232,7 @@ void gate_left(struct job *job)
 {
     job->user->n_running -= job_count(job);
     job->domain->jobs->run_slots.n_running -= job_count(job);
-    run_slots_left(job->domain->jobs);
+    fair_slots_left(&job->domain->jobs->run_slots);
     if (has_gates(job))
         count_inside(job, -(int)job_count(job));
 }
@@ -277,9 +259,7 @@ static void user_gate_free(struct gate *g)
 
 static bool is_needed(const struct gate *g)
 {
-    if (g->user)
-        return g->queue.n || g->n_out;
-    return g->paused || g->limit || g->queue.n || g->n_out;
+    return limiter_has_items(&g->limiter) || (!g->user && (g->limiter.paused || g->limiter.limit));
 }
 
 /* Which of its gates it is. */
@@ -301,15 +281,11 @@ static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
     uint32_t n = 0;
 
     list_init(&out);
-    for (; n < most && g->queue.n && is_open(g); n++) {
-        struct job *job = g->queue.turns == AGEING_TURNS - 1 ? queue_aged(&g->queue, before_usec) : NULL;
+    for (struct list *item; n < most && (item = limiter_next(&g->limiter, before_usec, queue_accepted_usec)); n++) {
+        struct job *job = queue_job(item);
 
-        job = job ? job : queue_first(&g->queue);
-
-        queue_turn(&g->queue, job);
-        queue_take(&g->queue, job);
+        limiter_let(&g->limiter, item, queue_key(job));
         job->gate = out_of(g, job) & JOB_GATE_BITS;
-        g->n_out++;
         list_push_front(&out, &job->link);
     }
     /* from the last to the first, each to the head of its flow: so their order stays */
@@ -318,13 +294,13 @@ static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
     return n;
 }
 
-void gates_turn(struct jobs *jobs)
+bool gates_turn(struct jobs *jobs)
 {
     uint64_t now, ageing = jobs->options.limits.ageing_usec, before_usec;
     uint32_t left = MOVES_A_TURN;
 
     if (!jobs->gates.due)
-        return;
+        return false;
     now = clock_monotonic_usec();
     before_usec = now > ageing ? now - ageing : 0; /* jobs accepted before this have waited for long */
     jobs->gates.due = false;
@@ -334,7 +310,7 @@ void gates_turn(struct jobs *jobs)
 
             next = l->next;
             left -= let_go_on(g, left, before_usec);
-            if (g->queue.n && is_open(g))
+            if (limiter_is_ready(&g->limiter))
                 jobs->gates.due = true;
             if (!is_needed(g)) {
                 hash_remove(&jobs->gates.by_name, &g->by_name);
@@ -344,15 +320,14 @@ void gates_turn(struct jobs *jobs)
     list_for_each_safe (l, n, &jobs->gates.of_users) {
         struct gate *g = container_of(l, struct gate, link);
 
-        g->limit = user_limit(jobs, g->user);
+        g->limiter.limit = user_limit(jobs, g->user);
         left -= let_go_on(g, left, before_usec);
-        if (g->queue.n && is_open(g))
+        if (limiter_is_ready(&g->limiter))
             jobs->gates.due = true;
         if (!is_needed(g))
             user_gate_free(g);
     }
-    list_for_each_entry (struct domain, domain, &jobs->domains, link)
-        domain_pump(domain);
+    return true;
 }
 
 void gates_free(struct jobs *jobs)
@@ -392,18 +367,18 @@ static struct gate *make(struct jobs *jobs, struct name n)
     g->plugin = strndup(n.plugin, n.n_plugin);
     g->function = strdup(n.function);
     g->tag = strndup(n.tag, n.n_tag);
-    queue_init(&g->queue, &jobs->flows, &jobs->counters.n_queued);
+    limiter_init(&g->limiter, &jobs->flows, &jobs->counters.n_queued);
     if (!g->plugin || !g->function || !g->tag || hash_insert(&jobs->gates.by_name, &g->by_name, key_of(n)) < 0)
         return gate_free(g);
     list_for_each_entry (const struct domain, d, &jobs->domains, link) {
         list_for_each_entry (const struct job, job, &d->handed, link) {
-            g->n_inside += goes_through(job, g) ? job_count(job) : 0;
+            g->limiter.n_inside += goes_through(job, g) ? job_count(job) : 0;
         }
     }
     return g;
 }
 
-static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
+int gate_set(struct jobs *jobs, const struct jobs_gate_request *r)
 {
     bool opens = r->action == JOBS_GATE_RESUME || (r->action == JOBS_GATE_LIMIT && r->limit == 0);
     struct name n = *r->tag ? name_of_tag(r->tag, strlen(r->tag)) : name_of(r->plugin, r->function);
@@ -412,80 +387,25 @@ static int set_gate(struct jobs *jobs, const struct jobs_gate_request *r)
     if (!g)
         return opens ? -ENOENT : jobs->gates.by_name.n >= JOBS_GATES ? -ENOSPC : -ENOMEM;
     if (r->action == JOBS_GATE_LIMIT)
-        g->limit = r->limit;
+        g->limiter.limit = r->limit;
     else
-        g->paused = r->action == JOBS_GATE_PAUSE;
+        g->limiter.paused = r->action == JOBS_GATE_PAUSE;
     return 0;
 }
 
-static void log_gate(const struct jobs_gate_request *r)
+void gates_each(const struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata),
+                void *userdata)
 {
-    static const char *const words[] = {"", "paused", "resumed", "drained", "limited to"};
-    char who[32] = "the configuration", limit[16] = "";
-
-    if (r->uid != JOBS_BY_CONFIGURATION)
-        snprintf(who, sizeof(who), "user %u", r->uid);
-    if (r->action == JOBS_GATE_LIMIT && r->limit)
-        snprintf(limit, sizeof(limit), " %u", r->limit);
-    const struct log_about about = {.plugin = *r->plugin ? r->plugin : NULL,
-                                    .function = r->function,
-                                    .uid = r->uid == JOBS_BY_CONFIGURATION ? NULL : &r->uid};
-    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "%s%s%s%s: %s%s by %s", *r->tag ? "tag " : "",
-              *r->tag      ? r->tag
-              : *r->plugin ? r->plugin
-                           : "all functions",
-              *r->function ? ":" : "", r->function,
-              r->action == JOBS_GATE_LIMIT && !r->limit ? "limited no more" : words[r->action], limit, who);
-}
-
-int jobs_gate(struct jobs *jobs, const struct jobs_gate_request *r)
-{
-    int n = 0;
-
-    bool of_all = !*r->plugin && !*r->tag;
-    if (!of_all && r->action != JOBS_GATE_DRAIN) {
-        n = set_gate(jobs, r);
-    } else if (!of_all || r->action == JOBS_GATE_LIMIT) {
-        return -EINVAL;
-    } else if (r->action == JOBS_GATE_DRAIN) {
-        jobs->gates.drained = true;
-    } else {
-        jobs->gates.paused = r->action == JOBS_GATE_PAUSE;
-        jobs->gates.drained &= jobs->gates.paused;
-    }
-    if (n < 0)
-        return n;
-    log_gate(r);
-    lanes_review(jobs);
-    jobs->gates.due = true; /* also where there is none: all domains look at their queues */
-    return 0;
-}
-
-void jobs_gates(struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata), void *userdata)
-{
-    struct jobs_counters n;
-
-    jobs_counters(jobs, &n);
-    const struct jobs_gate_info all = {.plugin = "",
-                                       .function = "",
-                                       .tag = "",
-                                       .paused = jobs->gates.paused,
-                                       .drained = jobs->gates.drained || jobs->draining,
-                                       .limit = (uint32_t)MIN(jobs->options.limits.running, (uint64_t)UINT32_MAX),
-                                       .running = n.n_handed + n.direct_running,
-                                       .waiting = n.n_open - n.n_handed};
-
-    each(&all, userdata);
     for (size_t i = 0; i < jobs->gates.by_name.n_buckets; i++)
         for (struct hash_link *l = jobs->gates.by_name.buckets[i]; l; l = l->next) {
             const struct gate *g = container_of(l, struct gate, by_name);
             const struct jobs_gate_info info = {.plugin = g->plugin,
                                                 .function = g->function,
                                                 .tag = g->tag,
-                                                .paused = g->paused,
-                                                .limit = g->limit,
-                                                .running = g->n_inside,
-                                                .waiting = g->queue.n};
+                                                .paused = g->limiter.paused,
+                                                .limit = g->limiter.limit,
+                                                .running = g->limiter.n_inside,
+                                                .waiting = g->limiter.queue.n};
 
             each(&info, userdata);
         }

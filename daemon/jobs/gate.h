@@ -12,6 +12,8 @@
 
 struct job;
 struct jobs;
+struct jobs_gate_info;
+struct jobs_gate_request;
 
 struct gates {
     struct hash by_name;
@@ -26,5 +28,10 @@ void gate_entered(struct job *job); /* for job_move(): it is handed over (entere
 void gate_left(struct job *job);
 /* there is a gate for the plugin or the function */
 bool gate_known(const struct jobs *jobs, const char *plugin, const char *function);
-void gates_turn(struct jobs *jobs); /* once a turn of the loop */
+/* Once a turn of the loop. True: jobs may have come back to their domains' queues, or gates have opened. */
+bool gates_turn(struct jobs *jobs);
+/* For gate-control.c. gate_set(): as jobs_gate(), for what has a plugin or a tag. */
+int gate_set(struct jobs *jobs, const struct jobs_gate_request *r);
+void gates_each(const struct jobs *jobs, void (*each)(const struct jobs_gate_info *info, void *userdata),
+                void *userdata);
 void gates_free(struct jobs *jobs);

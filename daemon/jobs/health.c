@@ -17,6 +17,7 @@
 #include "jobs/domain.h"
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
+#include "jobs/timers.h"
 
 static void on_tick(evutil_socket_t fd, short what, void *userdata);
 

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "jobs/domain.h"
 #include "jobs/gate.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/queue.h"
 

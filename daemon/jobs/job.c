@@ -3,7 +3,7 @@
  * job.c: one job's way from admission to its end.
  * Owns the job record and what hangs on it. [loop]
  * Keeps: an accepted job comes to exactly one final state, told once to each watch; charges are refunded once.
- * Does not choose an order (queue.c) or talk to executors (domain.c). */
+ * Does not choose an order (sched/fair-queue.c) or talk to executors (domain.c). */
 #include "jobs/job.h"
 
 #include <errno.h>
@@ -23,15 +23,20 @@
 #include "jobs/domain.h"
 #include "jobs/durable.h"
 #include "jobs/gate.h"
+#include "jobs/ids.h"
 #include "jobs/input.h"
 #include "jobs/job-breaker.h"
 #include "jobs/output.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"
+#include "jobs/recall-timer.h"
 #include "jobs/results.h"
 #include "jobs/state.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
+#include "jobs/watches.h"
 #include <wsd/plugin.h>
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata);
@@ -65,17 +70,6 @@ struct job_more *job_more(struct job *job)
         job->more = m;
     }
     return job->more;
-}
-
-void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec)
-{
-    struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
-
-    if (timer && evtimer_add(timer, &t) == 0)
-        return;
-    if (!jobs->untimed && !jobs->was_untimed)
-        log_error("no memory for a timer: a time limit will be kept late");
-    jobs->untimed = true;
 }
 
 void job_timer(struct job *job, uint64_t usec)
@@ -601,17 +595,6 @@ void job_keep_end(struct job *job, const struct job_info *info)
         job_words_free(m->status);
         m->status = job_words(info->status);
     }
-}
-
-void watch_late(struct watch *w, bool late)
-{
-    struct jobs_counters *n = &w->job->domain->jobs->counters;
-
-    if (late && !w->late)
-        n->n_unread++;
-    if (!late && w->late)
-        n->n_unread--;
-    w->late = late;
 }
 
 static void watch_end(struct watch *w, const struct job_info *info)

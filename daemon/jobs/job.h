@@ -21,9 +21,7 @@
 #include "jobs/arena.h"
 #include "jobs/query.h"
 #include "jobs/batch.h"
-#include "jobs/breaker.h"
 #include "jobs/bundle.h"
-#include "jobs/due.h"
 #include "jobs/gate.h"
 #include "jobs/health.h"
 #include "jobs/jobs.h"
@@ -33,9 +31,12 @@
 #include "jobs/recall.h"
 #include "jobs/recycle.h"
 #include "jobs/results.h"
-#include "jobs/retry-after.h"
-#include "jobs/run-slots.h"
 #include "jobs/schedule.h"
+#include "sched/breaker.h"
+#include "sched/due.h"
+#include "sched/fair-queue.h"
+#include "sched/fair-slots.h"
+#include "sched/retry-after.h"
 #include "supervisor/executor.h"
 #include "supervisor/helper.h"
 #include "supervisor/orphans.h"
@@ -69,14 +70,14 @@ struct user {
     uint32_t n_batches;   /* batches that can be found by their id */
     struct list stored;   /* struct policy: durable jobs that have ended and will expire, the next one first */
     uint32_t n_stored;
-    uint64_t store_bytes;                              /* bytes on disk of all durable jobs of the user */
-    uint32_t n_direct;                                 /* calls that the user's direct lanes may have under way */
-    uint64_t n_bytes;                                  /* arguments, inputs and kept results */
-    uint32_t n_running;                                /* jobs handed over */
-    uint64_t placed;                                   /* jobs.n_placed when a job of this user was last handed over */
-    uint64_t rate_nsec;                                /* see rate_wait() */
-    struct gate *gate;                                 /* where jobs above running_per_user wait; NULL: none does */
-    uint64_t n_selected;                               /* ids that the user's selections hold */
+    uint64_t store_bytes; /* bytes on disk of all durable jobs of the user */
+    uint32_t n_direct;    /* calls that the user's direct lanes may have under way */
+    uint64_t n_bytes;     /* arguments, inputs and kept results */
+    uint32_t n_running;   /* jobs handed over */
+    uint64_t placed;      /* run_slots.n_taken when a job of this user was last handed over */
+    uint64_t rate_nsec;   /* see rate_wait() */
+    struct gate *gate;    /* where jobs above running_per_user wait; NULL: none does */
+    uint64_t n_selected;  /* ids that the user's selections hold */
     struct retry_after retry_after, bytes_retry_after; /* for jobs_per_user; for bytes_per_user */
     struct jobs_limits *own_limits;                    /* in place of the general limits; NULL: none */
 };
@@ -357,28 +358,7 @@ struct job_place {
 /* Returns a zeroed job in no list, with room for what it is given and, if batched, for a struct batch_item. NULL: no
  * memory. */
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
-void job_drop_given(struct job *job);               /* frees the arguments and input; the caller refunds the charges */
-uint64_t job_submitted_usec(const struct job *job); /* CLOCK_REALTIME */
-
-#define PRIORITIES 201
-
-/* The jobs of one user at one priority that wait in one queue. */
-struct flow {
-    struct list link; /* queue->lists, while it has jobs */
-    struct list jobs;
-    struct user *user; /* NULL: unused */
-};
-
-struct queue {
-    struct list lists[PRIORITIES];        /* flows with jobs; the one that has its turn is first */
-    struct flow flows[PRIORITIES];        /* the flow of a priority with only one user */
-    uint64_t map[(PRIORITIES + 63) / 64]; /* which lists are not empty; bit 0 is the highest priority */
-    uint32_t first;                       /* the first list that is not empty; PRIORITIES: all are empty */
-    struct hash *others;                  /* flows of further users, of all queues */
-    uint64_t n, *n_all;                   /* jobs here, and in all queues */
-    uint32_t turns;                       /* turns so far, modulo AGEING_TURNS */
-    uint32_t aged;                        /* the list at which the search for aged jobs begins */
-};
+void job_drop_given(struct job *job); /* frees the arguments and input; the caller refunds the charges */
 
 #define DOMAIN_MIXED UINT64_MAX
 
@@ -398,9 +378,9 @@ struct domain {
     uint64_t idle_since_usec;
     bool has_ended; /* its last job has ended; cleared by domain_settle() */
     struct plugins plugins;
-    struct queue queue;
+    struct fair_queue queue;
     struct list handed; /* in the order of their hand-over */
-    struct run_slot run_slot;
+    struct slot_waiter run_slot;
     struct job *slots[RING_SLOTS];
     uint32_t n_handed;
     uint32_t n_awaiting_store; /* jobs that wait for the store before their hand-over */
@@ -459,7 +439,7 @@ struct jobs {
     struct list domains; /* in the order of polling */
     uint32_t n_taken;    /* completions taken in this turn, at most DOMAINS_TAKE */
     uint64_t output;     /* bytes of output with them */
-    struct run_slots run_slots;
+    struct fair_slots run_slots;
     struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
     struct progress progress;
     struct list moved;            /* jobs of which the slowest reader has read or gone: see output_turn() */
@@ -520,12 +500,9 @@ struct job *job_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid);
 bool job_shown_to(const struct job *job, uint32_t uid);
 struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid); /* finds such a job; NULL: none */
 enum job_state job_told_state(const struct job *job); /* a job handed over and not begun is shown as queued */
-int job_name(struct jobs *jobs, struct job *job);     /* enters it into by_id; 0 or -ENOMEM */
 void job_unmake(struct job *job); /* for a job in no list, with nothing attached: frees its memory and its id */
 /* n jobs of this user have ceased to be open */
 void jobs_close_accounts(struct jobs *jobs, struct user *user, uint32_t n);
-void job_add_watch(struct job *job, struct watch *w);
-void job_remove_watch(struct watch *w); /* its cost does not grow with the job's other watches */
 /* Makes the description of the end, which is told and kept. c NULL: the job has not run. */
 void job_describe_end(struct job *job, int exit, const char *error, const struct front_completion *c,
                       char worker[static 24], struct job_info *ret);
@@ -539,16 +516,13 @@ void job_free(struct job *job);
 void job_stop(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for a job that ran out of time */
 void job_arm(struct job *job);                     /* it was handed over: starts its timeout */
-/* Sets one of the timers that jobs_rearm() knows. Without memory for that, has jobs_rearm() called later. */
-void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
-void jobs_rearm(struct jobs *jobs); /* sets the timers again that found no memory */
-#define PROGRESS_USEC  100000u      /* between two looks at the progress of followed jobs */
-#define PROGRESS_LOOKS 4096u        /* looks in one turn of the loop, at most */
-#define ENDS_A_TURN    128u         /* watches told of an end in one turn of the loop */
+void jobs_rearm(struct jobs *jobs);                /* sets the timers again that found no memory */
+#define PROGRESS_USEC  100000u                     /* between two looks at the progress of followed jobs */
+#define PROGRESS_LOOKS 4096u                       /* looks in one turn of the loop, at most */
+#define ENDS_A_TURN    128u                        /* watches told of an end in one turn of the loop */
 /* final: tells the watches that have all output, in ends_turn(); frees the job if nothing needs it */
 void job_settle(struct job *job);
 void ends_turn(struct jobs *jobs); /* once a turn of the loop */
 /* the same, where only this watch can have got all of it; NULL: none has */
 void job_settle_one(struct job *job, struct watch *w);
-void watch_late(struct watch *w, bool late); /* sets w->late, and counts it in n_unread */
 void job_describe(const struct job *job, struct job_info *ret);

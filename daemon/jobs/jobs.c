@@ -21,6 +21,8 @@
 #include "jobs/admission.h"
 #include "jobs/after.h"
 #include "jobs/arena.h"
+#include "jobs/ids.h"
+#include "jobs/plugin-names.h"
 #include "jobs/query.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
@@ -38,55 +40,16 @@
 #include "jobs/results.h"
 #include "jobs/run-slots.h"
 #include "jobs/schedule.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
+#include "jobs/watches.h"
+#include "sched/rate.h"
 #include "supervisor/predecessor.h"
 #include "supervisor/starter.h"
 
-static uint64_t id_key(const uint8_t id[16])
-{
-    uint64_t low;
-
-    memcpy(&low, id + 8, sizeof(low));
-    return low;
-}
-
-#define NOT_TAKEN    1   /* of submit() */
-#define ARRIVE_BATCH 64u /* jobs of an array, after which the executor gets some */
-
-#define REALTIME_USEC 1000u /* a change of the clock may go unnoticed for so long */
-#define ID_TIME       6     /* bytes of milliseconds; 10 bits of microseconds follow */
-
-uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec)
-{
-    if (now_usec - jobs->realtime.at_usec >= REALTIME_USEC) {
-        jobs->realtime.at_usec = now_usec;
-        jobs->realtime.offset_usec = clock_realtime_usec() - clock_monotonic_usec();
-    }
-    return now_usec + jobs->realtime.offset_usec;
-}
-
-/* 58 bits of time, so that ids sort by age, and 70 random bits, so that machines need not agree (as UUID version 7).
- * Not a secret: the rights of a client that asks by id are checked. The last 64 bits count up from a random start:
- * successive jobs then are neighbours in the table, which saves most of them a cache miss. */
-void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16])
-{
-    uint64_t ms = now_usec / 1000, number = jobs->ids.seed[0] + jobs->ids.n;
-    uint16_t usec = (uint16_t)(now_usec % 1000 << 6 | (hash_mix(jobs->ids.seed[1] + jobs->ids.n) & 63));
-
-    jobs->ids.n++;
-    for (int i = 0; i < ID_TIME; i++)
-        ret[i] = (uint8_t)(ms >> (40 - 8 * i));
-    ret[6] = (uint8_t)(usec >> 8);
-    ret[7] = (uint8_t)usec;
-    memcpy(ret + 8, &number, sizeof(number));
-}
-
-uint64_t job_submitted_usec(const struct job *job)
-{
-    uint64_t half = job_id_half(job->id), usec = half >> 6 & 1023u;
-
-    return (half >> 16) * 1000 + MIN(usec, 999u);
-}
+#define NOT_TAKEN        1 /* of submit() */
+#define RUN_SLOTS_A_TURN 1024u
+#define ARRIVE_BATCH     64u /* jobs of an array, after which the executor gets some */
 
 /* Whether the job has been accepted, so that it may be shown. */
 static bool is_known(const struct job *job)
@@ -105,14 +68,9 @@ bool job_shown_to(const struct job *job, uint32_t uid)
     return (is_known(job) || is_waiting(job)) && (uid == 0 || uid == job->user->uid);
 }
 
-int job_name(struct jobs *jobs, struct job *job)
-{
-    return hash_insert(job->bundled ? &jobs->bundles.by_first : &jobs->by_id, &job->by_id, id_key(job->id));
-}
-
 struct job *job_find_shown(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
 {
-    uint64_t key = id_key(id);
+    uint64_t key = job_id_key(id);
 
     for (struct hash_link *l = hash_first(&jobs->by_id, key); l; l = hash_next(l)) {
         struct job *job = container_of(l, struct job, by_id);
@@ -156,24 +114,6 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
     }
     batches_progress(jobs);
     if (!list_empty(&jobs->progress.all) || !list_empty(&jobs->batches.progress))
-        jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
-}
-
-void job_add_watch(struct job *job, struct watch *w)
-{
-    struct jobs *jobs = job->domain->jobs;
-
-    w->job = job;
-    w->next = job->watches;
-    w->link = &job->watches;
-    if (w->next)
-        w->next->link = &w->next;
-    job->watches = w;
-    list_init(&w->progress);
-    if (!w->wants_progress)
-        return;
-    list_push_back(&jobs->progress.all, &w->progress);
-    if (!evtimer_pending(jobs->progress.timer, NULL))
         jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
 }
 
@@ -784,12 +724,6 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     return answer == NOT_TAKEN ? 0 : answer;
 }
 
-void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i)
-{
-    memcpy(ret, first, 16);
-    id_add(ret, i);
-}
-
 uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
                            struct array_watch *w)
 {
@@ -856,18 +790,6 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
         return jobs->has_deferred ? -EAGAIN : -ENOENT;
     follow(job, w);
     return 0;
-}
-
-void job_remove_watch(struct watch *w)
-{
-    watch_late(w, false);
-    if (w->job->more && w->job->more->untold == w)
-        w->job->more->untold = w->next;
-    *w->link = w->next;
-    if (w->next)
-        w->next->link = w->link;
-    w->job = NULL;
-    list_remove(&w->progress);
 }
 
 uint32_t jobs_awaited(const struct watch *w)
@@ -952,6 +874,26 @@ void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)
         (void)cancel(w->job, by);
 }
 
+/* Once a turn of the loop: gives free run slots to the domains that wait for them. */
+static void run_slots_turn(struct jobs *jobs)
+{
+    uint64_t now, ageing = jobs->options.limits.ageing_usec, limit = jobs->options.limits.running;
+    struct fair_slots *s = &jobs->run_slots;
+    struct domain *d;
+
+    if (!s->due)
+        return;
+    now = clock_monotonic_usec();
+    for (uint32_t i = 0; i < RUN_SLOTS_A_TURN && fair_slots_free(s, limit) &&
+                         (d = run_slots_next(jobs, now > ageing ? now - ageing : 0));
+         i++) {
+        d->run_slot.has_turn = true;
+        domain_pump(d);
+        d->run_slot.has_turn = false;
+    }
+    s->due = fair_slots_free(s, limit) && !list_empty(&s->waiting);
+}
+
 bool jobs_poll(struct jobs *jobs)
 {
     bool more = false;
@@ -962,7 +904,9 @@ bool jobs_poll(struct jobs *jobs)
     output_turn(jobs);
     ends_turn(jobs);
     batches_turn(jobs);
-    gates_turn(jobs);
+    if (gates_turn(jobs))
+        list_for_each_entry (struct domain, d, &jobs->domains, link)
+            domain_pump(d);
     run_slots_turn(jobs);
     list_for_each (l, &jobs->domains) {
         struct domain *d = container_of(l, struct domain, link);

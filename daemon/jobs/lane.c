@@ -22,6 +22,7 @@
 #include "jobs/domain.h"
 #include "jobs/gate.h"
 #include "jobs/job-breaker.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/recycle.h"
 #include "ring/lane.h"

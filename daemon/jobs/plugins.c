@@ -23,8 +23,10 @@
 #include "jobs/domain.h"
 #include "jobs/job-breaker.h"
 #include "jobs/lane.h"
+#include "jobs/plugin-names.h"
 #include "jobs/recycle.h"
 #include "jobs/reload.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 
 #define FUNCTIONS_MAX   64u
@@ -33,21 +35,6 @@
 #define LOAD_DEATHS_MAX 2u
 #define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
 #define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
-
-size_t plugin_base_name(const char *request, const char **ret)
-{
-    const char *slash = strrchr(request, '/');
-    size_t n;
-
-    *ret = slash ? slash + 1 : request;
-    n = strlen(*ret);
-    return n > 3 && strcmp(*ret + n - 3, ".so") == 0 ? n - 3 : n;
-}
-
-const char *plugin_title(const struct plugin *p)
-{
-    return p->name ? p->name : p->title ? p->title : p->request;
-}
 
 static bool is_path(const char *request)
 {
@@ -649,19 +636,6 @@ void plugin_fail_waiting(struct domain *d, int error, const char *text)
         if (plugin_wanted(p))
             plugin_failed(p, error, text);
     }
-}
-
-struct plugin_function *plugin_find_function(struct plugin *p, const char *name)
-{
-    const char *wanted = *name ? name : p->name;
-
-    for (uint32_t i = 0; i < p->n_functions; i++)
-        if (p->functions[i].index != RING_NONE && strcmp(p->functions[i].name, wanted) == 0)
-            return &p->functions[i];
-    for (uint32_t i = 0; i < p->n_functions && !*name; i++)
-        if (p->functions[i].index == 0) /* the main function, where none has the plugin's name, is the first */
-            return &p->functions[i];
-    return NULL;
 }
 
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f)

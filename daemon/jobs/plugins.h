@@ -45,12 +45,8 @@ void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCT
 void plugin_executor_gone(struct domain *d, bool blame);
 void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no executor can be started */
 void plugin_load_wanted(struct domain *d);
-struct plugin_function *plugin_find_function(struct plugin *p, const char *name);
 /* The function of f's name in p; copied from f where p is not loaded yet. NULL: p has none, or no memory. */
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
-/* The name in a request: `name` for ./dir/name.so. Returns its length. */
-size_t plugin_base_name(const char *request, const char **ret_name);
-const char *plugin_title(const struct plugin *p); /* its own name, else its request */
 void plugin_free(struct plugin *p);
 
 /* For reload.c. plugin_find(): the entry that jobs find, or NULL. plugin_make(): a new entry. plugin_forgettable():

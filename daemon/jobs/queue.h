@@ -6,18 +6,49 @@
 #pragma once
 
 #include "jobs/job.h"
+#include "sched/fair-queue.h"
 
-void queue_init(struct queue *q, struct hash *others, uint64_t *n_all);
-void queue_put(struct queue *q, struct job *job, bool front);
-void queue_take(struct queue *q, struct job *job);
-struct job *queue_first(struct queue *q);
-/* In each AGEING_TURNS-th turn: the first job of a lower priority that was accepted before before_usec; the lower
- * priorities take turns. NULL: there is none, or it is not such a turn. */
-#define AGEING_TURNS 16u
-struct job *queue_aged(struct queue *q, uint64_t before_usec);
-struct list *queue_of(struct queue *q, int priority); /* the flows of that priority */
-/* job: the first, about to be taken; the next user then has its turn */
-void queue_turn(struct queue *q, const struct job *job);
+static inline struct fair_queue_key queue_key(const struct job *job)
+{
+    return (struct fair_queue_key){.owner = job->user, .n = job_count(job), .priority = job->priority};
+}
+
+static inline struct job *queue_job(struct list *item)
+{
+    return item ? container_of(item, struct job, link) : NULL;
+}
+
+static inline uint64_t queue_accepted_usec(const struct list *item)
+{
+    return container_of(item, const struct job, link)->accepted_usec;
+}
+
+static inline void queue_put(struct fair_queue *q, struct job *job, bool front)
+{
+    fair_queue_put(q, &job->link, queue_key(job), front);
+}
+
+static inline void queue_take(struct fair_queue *q, struct job *job)
+{
+    fair_queue_take(q, &job->link, queue_key(job));
+}
+
+static inline struct job *queue_first(const struct fair_queue *q)
+{
+    return queue_job(fair_queue_first(q));
+}
+
+/* fair_queue_aged(): before_usec is compared with the time when a job was accepted. */
+static inline struct job *queue_aged(struct fair_queue *q, uint64_t before_usec)
+{
+    return queue_job(fair_queue_aged(q, before_usec, queue_accepted_usec));
+}
+
+/* job: the first, about to be taken */
+static inline void queue_turn(struct fair_queue *q, const struct job *job)
+{
+    fair_queue_turn(q, job->priority);
+}
 
 /* How many aged jobs run at once while jobs of higher priorities wait: a quarter of the workers, or one. */
 #define AGED_WORKERS(n) ((n) / 4 + ((n) < 4))

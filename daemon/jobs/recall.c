@@ -8,7 +8,7 @@
  * back to the queue.
  * Keeps: a job stays with the executor if it has begun, if it got its turn by age (queue_aged()), or if its input went
  * by descriptor. Each other one keeps its place in its flow.
- * Does not choose the order (queue.c). */
+ * Does not choose the order (sched/fair-queue.c). */
 #include "jobs/recall.h"
 
 #include <errno.h>
@@ -19,45 +19,7 @@
 #include "jobs/domain.h"
 #include "jobs/input.h"
 #include "jobs/queue.h"
-
-#define RECALL_USEC 20000u /* what one may wait because others were there before */
-#define FLOWS_SEEN  32u    /* more of them are fair enough to each other */
-
-struct seen {
-    const struct user *user;
-    int priority;
-    uint32_t n;
-};
-
-struct ahead {
-    struct seen flows[FLOWS_SEEN];
-    uint32_t n_flows;
-};
-
-static struct seen *seen_of(struct ahead *a, const struct user *user, int priority, bool add)
-{
-    for (uint32_t i = 0; i < a->n_flows; i++)
-        if (a->flows[i].user == user && a->flows[i].priority == priority)
-            return &a->flows[i];
-    if (!add || a->n_flows == FLOWS_SEEN)
-        return NULL;
-    a->flows[a->n_flows] = (struct seen){.user = user, .priority = priority};
-    return &a->flows[a->n_flows++];
-}
-
-/* Counts the flows of this priority or lower ones, and the jobs in them. */
-static uint32_t count(const struct ahead *a, int priority, uint32_t *ret_flows)
-{
-    uint32_t n = 0;
-
-    *ret_flows = 0;
-    for (uint32_t i = 0; i < a->n_flows; i++)
-        if (a->flows[i].priority <= priority) {
-            n += a->flows[i].n;
-            *ret_flows += a->flows[i].priority == priority;
-        }
-    return n;
-}
+#include "sched/ahead.h"
 
 static bool waits(struct domain *d, const struct job *job)
 {
@@ -66,40 +28,22 @@ static bool waits(struct domain *d, const struct job *job)
 }
 
 /* Whether a user waits behind more jobs than would come before it in turn, and than the workers have begun
- * meanwhile. */
+ * meanwhile. Or one at the queue's highest priority has no job in the executor. */
 static bool is_unfair(struct domain *d)
 {
-    uint32_t slack = domain_workers(d), flows;
+    uint32_t slack = domain_workers(d);
     struct ahead all = {0}, ahead = {0};
 
     list_for_each_entry (const struct job, job, &d->handed, link) {
         if (waits(d, job))
-            seen_of(&all, job->user, job->priority, true);
+            ahead_note(&all, job->user, job->priority);
     }
     list_for_each_entry (const struct job, job, &d->handed, link) {
-        struct seen *s = waits(d, job) ? seen_of(&ahead, job->user, job->priority, true) : NULL;
-
-        if (!s)
-            continue;
-        s->n += job_count(job);
-        count(&all, job->priority, &flows);
-        uint32_t n = count(&ahead, job->priority, &(uint32_t){0});
-        if (n > s->n * flows + slack)
+        if (waits(d, job) && ahead_is_unfair(&ahead, &all, job->user, job->priority, job_count(job), slack))
             return true;
     }
-    /* The users at the queue's highest priority that have no job in the executor. */
     const struct job *first = queue_first(&d->queue);
-    if (!first || count(&ahead, first->priority, &flows) <= slack)
-        return false;
-    const struct list *queue = queue_of(&d->queue, first->priority);
-    uint32_t looked = 0;
-    list_for_each (l, queue) {
-        const struct flow *flow = container_of(l, const struct flow, link);
-
-        if (looked++ < FLOWS_SEEN && !seen_of(&ahead, flow->user, first->priority, false))
-            return true;
-    }
-    return false;
+    return first && ahead_lacks(&ahead, &d->queue, first->priority, slack);
 }
 
 /* Whether the domain has work ahead while another one runs less than it could for want of a run slot (run-slots.c). */
@@ -162,34 +106,4 @@ void recall_deinit(struct domain *d)
 {
     if (d->recall.timer)
         event_free(d->recall.timer);
-}
-
-static bool is_alike(const struct domain *d, const struct job *job)
-{
-    return d->recall.user == job->user && d->recall.priority == job->priority;
-}
-
-void recall_waits(struct domain *d, const struct domain *other)
-{
-    if (d != other && d->n_handed > domain_workers(d) && !d->recycling.successor &&
-        !evtimer_pending(d->recall.timer, NULL))
-        jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
-}
-
-void recall_came(struct domain *d, const struct job *job)
-{
-    if (d->n_handed > domain_workers(d) && (d->recall.mixed || !is_alike(d, job)) &&
-        !evtimer_pending(d->recall.timer, NULL))
-        jobs_timer(d->jobs, d->recall.timer, RECALL_USEC);
-}
-
-void recall_handed(struct domain *d, const struct job *job)
-{
-    if (d->n_handed == 0) {
-        d->recall.user = job->user;
-        d->recall.priority = job->priority;
-        d->recall.mixed = false;
-    } else if (!is_alike(d, job)) {
-        d->recall.mixed = true;
-    }
 }

@@ -27,7 +27,3 @@ void recall_deinit(struct domain *d);
 /* Takes back to the queue the jobs behind this link of d->handed (which may be the list head) that have not begun.
  * Returns how many. */
 uint32_t recall_behind(struct domain *d, const struct list *behind);
-/* `other` runs less than it could, and waits for a run slot */
-void recall_waits(struct domain *d, const struct domain *other);
-void recall_came(struct domain *d, const struct job *job); /* a new job came into the queue */
-void recall_handed(struct domain *d, const struct job *job);

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "jobs/arena.h"
+#include "jobs/plugin-names.h"
 #include "jobs/query.h"
 #include "jobs/bundle.h"
 #include "jobs/domain.h"

@@ -18,6 +18,7 @@
 #include "jobs/domain.h"
 #include "jobs/lane.h"
 #include "jobs/plugins.h"
+#include "jobs/timers.h"
 
 /* What was in use at the request for the reload; version NULL: nothing. */
 struct plugin_reload {

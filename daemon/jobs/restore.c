@@ -20,6 +20,7 @@
 #include "jobs/after.h"
 #include "jobs/domain.h"
 #include "jobs/durable.h"
+#include "jobs/ids.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/queue.h"

@@ -19,10 +19,13 @@
 #include "jobs/after.h"
 #include "jobs/domain.h"
 #include "jobs/durable.h"
+#include "jobs/ids.h"
 #include "jobs/output.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 #include "jobs/restore.h"
+#include "jobs/timers.h"
 #include "jobs/timing.h"
 
 static struct job *job_at(struct list *l)

@@ -19,6 +19,8 @@
 #include "jobs/admission.h"
 #include "jobs/batch.h"
 #include "jobs/bundle.h"
+#include "jobs/ids.h"
+#include "jobs/plugin-names.h"
 #include "jobs/plugins.h"
 #include "jobs/policy.h"
 

@@ -30,9 +30,3 @@ void time_queued(struct job *job, uint64_t waited_usec);
 void time_begun(struct job *job);         /* it does not wait now, or has ended */
 void time_out(struct job *job);           /* in no list: ends it, since it has waited too long */
 uint64_t time_due(const struct job *job); /* CLOCK_REALTIME, for the disk; 0: not delayed */
-
-/* the id of an array's i-th job, from that of the first */
-void job_id_of(uint8_t ret[16], const uint8_t first[16], uint32_t i);
-void id_make(struct jobs *jobs, uint64_t now_usec, uint8_t ret[16]); /* makes a new id; now_usec: CLOCK_REALTIME */
-/* CLOCK_REALTIME now; now_usec is CLOCK_MONOTONIC now. A change of the clock is noticed within REALTIME_USEC. */
-uint64_t jobs_realtime(struct jobs *jobs, uint64_t now_usec);

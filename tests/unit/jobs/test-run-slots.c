@@ -47,7 +47,7 @@ static void set_up(void)
         list_init(&d->handed);
         list_init(&d->run_slot.waiting);
         list_init(&d->link);
-        queue_init(&d->queue, &jobs.flows, &jobs.counters.n_queued);
+        fair_queue_init(&d->queue, &jobs.flows, &jobs.counters.n_queued);
         users[i] = (struct user){.uid = i + 1};
         list_init(&users[i].kept);
     }

@@ -5,7 +5,7 @@
  * Keeps: in quarantine at most one job of a function is under way; a pause is never shorter than the one before until
  * it has been quiet for a while; the table has a limit, and forgets the one that crashed longest ago.
  * Does not know jobs, executors or clocks: it is told. */
-#include "jobs/breaker.h"
+#include "sched/breaker.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "jobs/breaker.h"
+#include "sched/breaker.h"
 #include "tests/unit/suite.h"
 
 #define SEC 1000000u

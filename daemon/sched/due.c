@@ -6,7 +6,7 @@
  * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Objects that
  * wait for a clock are told when it is set.
  * Does not know what is due. */
-#include "jobs/due.h"
+#include "sched/due.h"
 
 #include <errno.h>
 #include <sys/timerfd.h>

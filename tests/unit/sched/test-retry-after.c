@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "jobs/retry-after.h"
+#include "sched/retry-after.h"
 #include "tests/unit/suite.h"
 
 #define NOW 1000000000u

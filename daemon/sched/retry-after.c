@@ -6,7 +6,7 @@
  * Keeps: the more clients wait, the later each is told to come, up to RETRY_AFTER_MOST_USEC. While no place becomes
  * free, the pauses grow. So all clients together ask about as often as places become free, and each costs one look.
  * Does not hold a place: the first client to come takes it. */
-#include "jobs/retry-after.h"
+#include "sched/retry-after.h"
 
 #include "base/cleanup.h"
 

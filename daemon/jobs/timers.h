@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * timers.h: timers for which there may be no memory. [loop]
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct event;
+struct jobs;
+
+/* Sets one of the timers that jobs_rearm() knows. Without memory for that, has jobs_rearm() called later. */
+void jobs_timer(struct jobs *jobs, struct event *timer, uint64_t usec);
