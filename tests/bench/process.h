@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "tests/support/children.h"
 
-#define SERVERS_MAX 16
-#define BENCH_DIR   "/var/tmp/wsd-" /* on a disk; /tmp need not be */
+#define SERVERS_MAX  16
+#define CHILDREN_MAX 1024u
+#define BENCH_DIR    "/var/tmp/wsd-" /* on a disk; /tmp need not be */
 
 /* durable: so many submitters, each with so many in flight, for so long; each form once more for its fsyncs. */
 #define DURABLE_SIZE  64u
@@ -214,16 +216,12 @@ static inline uint64_t task_sum(pid_t pid, int field)
 /* The same of a process and its children. */
 static inline uint64_t tree_sum(pid_t pid, int field)
 {
-    char path[64];
+    pid_t children[CHILDREN_MAX];
+    unsigned n = children_of(pid, children, CHILDREN_MAX);
     uint64_t sum = task_sum(pid, field);
-    int child;
 
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *f = fopen(path, "re");
-    while (f && fscanf(f, "%d", &child) == 1)
-        sum += tree_sum(child, field);
-    if (f)
-        fclose(f);
+    for (unsigned i = 0; i < n; i++)
+        sum += tree_sum(children[i], field);
     return sum;
 }
 

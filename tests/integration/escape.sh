@@ -263,7 +263,7 @@ log_is_printable() { # LOG WORDS...: which stand there as escapes
 # print.c is the only file of wsctl that writes text to stdout or stderr; these write constants, ids, JSON, and DOT, whose names are tags.
 one_way_out() {
   ! grep -nE '(^|[^a-z_])(printf|vprintf|puts|putchar|perror)\(|f(puts|printf|write)\([^;]*(stdout|stderr)|dprintf\(|write\(STD' "$SRC"/client/wsctl/*.c |
-    grep -vE '/(print|progress|json)\.c:|/(main|options)\.c:.*printf\($|/(main|options)\.c:.*(usage: wsctl|WSD_VERSION|verbs\[i\])|list\.c:.*fputs\("\\033\[H\\033\[J", stdout\)|screen\.c:.*farewell|submit\.c:.*leaving'
+    grep -vE '/(print|progress|json-write)\.c:|/(main|options)\.c:.*printf\($|/(main|options)\.c:.*(usage: wsctl|WSD_VERSION|verbs\[i\])|list\.c:.*fputs\("\\033\[H\\033\[J", stdout\)|screen\.c:.*farewell|submit\.c:.*leaving'
 }
 
 mkdir "$WORK/$F"

@@ -239,7 +239,7 @@ starved() {
 lost_reason() { # PID-OF-CLIENT
   local status=0
   wait "$1" || status=$?
-  faults 0
+  set_faults 0
   cat "$WORK/err"
   [ "$status" = 66 ] && grep -qF '(wsd had no memory to keep the words)' "$WORK/err"
 }
@@ -251,12 +251,12 @@ reason() {
   wsctl submit "$WORK/bad.so" 2>"$WORK/err" &
   asker=$!
   note_started "$asker"
-  wait_until asked_to_load "$before" && faults 1 && kill -CONT "$executor" && lost_reason "$asker" || return 1
+  wait_until asked_to_load "$before" && set_faults 1 && kill -CONT "$executor" && lost_reason "$asker" || return 1
   stop_process "$executor" || return 1
   wsctl submit "$WORK/own.so" 21 2>"$WORK/err" &
   asker=$!
   note_started "$asker"
-  wait_until counter_is jobs_open 1 && cp "$WORK/bad.so" "$WORK/new.so" && mv "$WORK/new.so" "$WORK/own.so" && faults 1 && kill -KILL "$executor" &&
+  wait_until counter_is jobs_open 1 && cp "$WORK/bad.so" "$WORK/new.so" && mv "$WORK/new.so" "$WORK/own.so" && set_faults 1 && kill -KILL "$executor" &&
     lost_reason "$asker" && stop_wsd
 }
 

@@ -214,7 +214,7 @@ check "the limit of files at jobs.db is a full disk" a_store_at_the_limit_of_fil
 a_log_at_the_limit_of_files() {
   local pid status=0
   truncate -s 100M "$WORK/large.log"
-  background run_wsd limit=FSIZE:80M -- 2>>"$WORK/large.log"
+  background run_limited limit=FSIZE:80M -- 2>>"$WORK/large.log"
   pid=$BACKGROUND_PID
   wait_until refused_serves || status=1
   pkill -TERM -P "$(pgrep -P "$pid" -x timeout || echo "$pid")" -x wsd

@@ -280,7 +280,7 @@ if [ "$(id -u)" = 0 ] && ! sanitized; then
   install_for_all leaves
   : >"$WSD_CONFIG"
   umask 0
-  WSD_PREFIX=("$BUILD/tests/support/inherit" user=61234 limit=NPROC:100 --) # of whom nothing else runs here
+  WSD_PREFIX=("$BUILD/tests/support/boxes/inherit" user=61234 limit=NPROC:100 --) # of whom nothing else runs here
   start_wsd --workers 1 || exit 1
   check threads_that_are_used_up_are_left_behind threads_come_back
   stop_wsd

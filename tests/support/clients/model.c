@@ -21,6 +21,8 @@
 
 #include <wsd/client.h>
 
+#include "tests/support/children.h"
+
 #define WORKERS 3u
 #define OPEN    24u   /* jobs at a time */
 #define JOBS    4096u /* records; the oldest is used again */
@@ -294,32 +296,17 @@ static void start(void)
     }
 }
 
-/* The children of wsd. */
-static unsigned executors(unsigned pids[static OPEN])
-{
-    char path[64];
-    unsigned n = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)wsd, (int)wsd);
-    FILE *f = fopen(path, "re");
-    while (f && n < OPEN && fscanf(f, "%u", &pids[n]) == 1)
-        n++;
-    if (f)
-        fclose(f);
-    return n;
-}
-
-static bool is_stopped(unsigned pid)
+static bool is_stopped(pid_t pid)
 {
     char path[320], how = 'T';
     bool stopped = true;
 
-    snprintf(path, sizeof(path), "/proc/%u/task", pid);
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     DIR *tasks = opendir(path);
     for (const struct dirent *e; tasks && stopped && (e = readdir(tasks));) {
         if (e->d_name[0] == '.')
             continue;
-        snprintf(path, sizeof(path), "/proc/%u/task/%s/stat", pid, e->d_name);
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, e->d_name);
         FILE *f = fopen(path, "re");
         if (f && fscanf(f, "%*d %*s %c", &how) == 1)
             stopped = how == 'T' || how == 'Z' || how == 'X';
@@ -335,18 +322,19 @@ static bool is_stopped(unsigned pid)
  * has noticed: until then it tells of the runs that were. */
 static void kill_executors(void)
 {
-    unsigned killed[OPEN], there[OPEN], n = executors(killed);
+    pid_t killed[OPEN], there[OPEN];
+    unsigned n = children_of(wsd, killed, OPEN);
 
     for (unsigned i = 0; i < n; i++)
-        for (kill((pid_t)killed[i], SIGSTOP); !is_stopped(killed[i]);)
+        for (kill(killed[i], SIGSTOP); !is_stopped(killed[i]);)
             pause_msec(1);
     for (struct job *j = jobs; j < jobs + JOBS; j++)
         if (j->m == READY)
             see(j);
     for (unsigned i = 0; i < n; i++)
-        kill((pid_t)killed[i], SIGKILL);
+        kill(killed[i], SIGKILL);
     for (bool gone = false; !gone; pause_msec(1)) {
-        unsigned left = executors(there);
+        unsigned left = children_of(wsd, there, OPEN);
 
         gone = true;
         for (unsigned i = 0; i < left; i++)

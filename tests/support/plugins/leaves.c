@@ -182,7 +182,7 @@ static int lower(struct wsd_job *job, struct wsd_worker *self)
 {
     static const struct {
         const char *name;
-        int resource;
+        __rlimit_resource_t resource;
         rlim_t least;
     } limits[] = {{"NPROC", RLIMIT_NPROC, 500},     {"FSIZE", RLIMIT_FSIZE, 1 << 30},  {"CPU", RLIMIT_CPU, 100000},
                   {"STACK", RLIMIT_STACK, 4 << 20}, {"MEMLOCK", RLIMIT_MEMLOCK, 4096}, {"DATA", RLIMIT_DATA, 1 << 30},
