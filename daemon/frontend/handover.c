@@ -21,6 +21,7 @@
 #include "base/async-close.h"
 #include "base/code.h"
 #include "base/log.h"
+#include "base/seal.h"
 #include "frontend/job-watch.h"
 #include "frontend/serve-await.h"
 #include "frontend/serve-session.h"
@@ -113,9 +114,8 @@ static int seal(const struct buffer *b)
             return -errno;
         done += n > 0 ? (size_t)n : 0;
     }
-    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-        return -errno;
-    return TAKE_FD(fd);
+    int r = seal_memory(fd);
+    return r < 0 ? r : TAKE_FD(fd);
 }
 
 int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n)

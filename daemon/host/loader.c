@@ -21,6 +21,7 @@
 #include <sys/statvfs.h>
 
 #include "base/inherit.h"
+#include "base/seal.h"
 #include "base/trust.h"
 #include "host/note.h"
 
@@ -325,9 +326,11 @@ static int copy_sealed(int fd, const char *path, struct loaded **ret, const stru
     int r = copy_bytes(fd, d->memfd);
     if (r < 0)
         return refuse(e, r == -E2BIG ? -ENOEXEC : r, "cannot be copied: %s%s", strerror(-r), inherit_blame(r, words));
-    if (fcntl(d->memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0 ||
-        fstat(d->memfd, &st) < 0)
-        return refuse(e, -errno, "cannot be copied: %s", strerror(errno));
+    r = seal_memory(d->memfd);
+    if (r == 0 && fstat(d->memfd, &st) < 0)
+        r = -errno;
+    if (r < 0)
+        return refuse(e, r, "cannot be copied: %s", strerror(-r));
     d->size = (size_t)st.st_size;
     if (d->size > 0) {
         void *bytes = mmap(NULL, d->size, PROT_READ, MAP_SHARED, d->memfd, 0);

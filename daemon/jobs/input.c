@@ -20,6 +20,7 @@
 #include "base/async-close.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/seal.h"
 #include "jobs/admission.h"
 #include "jobs/arena.h"
 #include "jobs/durable.h"
@@ -186,8 +187,7 @@ static void is_whole(struct job *job)
 {
     struct job_more *m = job->more;
 
-    if (m->input_fd >= 0 &&
-        fcntl(m->input_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
+    if (m->input_fd >= 0 && seal_memory(m->input_fd) < 0) {
         job_finish(job, JOB_FAILED, WSD_STATUS_LAST, "cannot seal the input", NULL);
         return;
     }

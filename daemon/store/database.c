@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/trust.h"
+#include "base/seal.h"
 #include "store/log.h"
 
 #define VERSION   7    /* of the tables */
@@ -934,11 +935,10 @@ static int take_file(struct store_request *r, const void *data, size_t size)
         }
         at += n > 0 ? (size_t)n : 0;
     }
-    if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0) {
-        int error = -errno;
-
+    int sealed = fd < 0 ? -errno : seal_memory(fd);
+    if (sealed < 0) {
         close_fd(fd);
-        return error;
+        return sealed;
     }
     r->reply_fd = fd;
     return 0;
