@@ -54,28 +54,13 @@ static bool u64_is_unset(const void *at)
     return !*(const uint64_t *)at;
 }
 
-static int set_count(void *at, const char *value)
-{
-    return scalar_count(value, at);
-}
-
 static const struct config_kind kind_count = {
-    .wanted = "a whole number of at least 1", .set = set_count, .print = print_u64, .is_unset = u64_is_unset};
-
-static int set_size(void *at, const char *value)
-{
-    return scalar_size(value, at);
-}
+    .wanted = "a whole number of at least 1", .number = scalar_count, .print = print_u64, .is_unset = u64_is_unset};
 
 static const struct config_kind kind_size = {.wanted = "a size of at least 1, such as 64M (B, K, M, G, T)",
-                                             .set = set_size,
+                                             .number = scalar_size,
                                              .print = print_u64,
                                              .is_unset = u64_is_unset};
-
-static int set_time(void *at, const char *value)
-{
-    return scalar_time(value, at);
-}
 
 static void print_time(const void *at, const char *key, FILE *to)
 {
@@ -83,22 +68,13 @@ static void print_time(const void *at, const char *key, FILE *to)
 }
 
 static const struct config_kind kind_time = {
-    .wanted = WANTED_TIME, .set = set_time, .print = print_time, .is_unset = u64_is_unset};
-
-static int set_tasks(void *at, const char *value)
-{
-    return scalar_tasks(value, at);
-}
+    .wanted = WANTED_TIME, .number = scalar_time, .print = print_time, .is_unset = u64_is_unset};
 
 static const struct config_kind kind_tasks = {
-    .wanted = WANTED_TASKS, .set = set_tasks, .print = print_u64, .is_unset = u64_is_unset};
+    .wanted = WANTED_TASKS, .number = scalar_tasks, .print = print_u64, .is_unset = u64_is_unset};
 
-static int set_id(void *at, const char *value)
-{
-    return scalar_id(value, at);
-}
-
-static const struct config_kind kind_id = {.wanted = "a user id of at least 1", .set = set_id, .print = print_u64};
+static const struct config_kind kind_id = {
+    .wanted = "a user id of at least 1", .number = scalar_id, .print = print_u64};
 
 static int set_within(void *at, const char *value, uint64_t least, uint64_t most)
 {
@@ -142,12 +118,7 @@ static int set_core(void *at, const char *value)
 static const struct config_kind kind_core = {
     .wanted = "none, unlimited, or a size such as 512M", .set = set_core, .print = print_bound};
 
-static int set_memory(void *at, const char *value)
-{
-    return scalar_memory(value, at);
-}
-
-static const struct config_kind kind_memory = {.wanted = WANTED_MEMORY, .set = set_memory, .print = print_bound};
+static const struct config_kind kind_memory = {.wanted = WANTED_MEMORY, .number = scalar_memory, .print = print_bound};
 
 static int set_workers(void *at, const char *value)
 {
@@ -450,7 +421,7 @@ int config_key_set(struct config *c, const struct config_key *key, const char *v
 
     if (key->kind->add)
         return key->kind->add(at, key->name, value, error);
-    if (key->kind->set(at, value) == 0)
+    if ((key->kind->number ? key->kind->number(value, at) : key->kind->set(at, value)) == 0)
         return 0;
     snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key->name, value, key->kind->wanted);
     return -EINVAL;

@@ -9,13 +9,14 @@
 
 #include "configuration/configuration.h"
 
-/* What values of one kind are. `at` is where the value is kept. */
+/* What values of one kind are. `at` is where the value is kept. One of number, set and add is there. */
 struct config_kind {
     const char *wanted;                                       /* what would have been right, for errors */
-    int (*set)(void *at, const char *value);                  /* 0, or -EINVAL */
+    int (*number)(const char *value, uint64_t *ret);          /* a uint64_t. Returns 0, or -EINVAL */
+    int (*set)(void *at, const char *value);                  /* anything else. Returns 0, or -EINVAL */
     void (*print)(const void *at, const char *key, FILE *to); /* in the syntax of the file */
     bool (*is_unset)(const void *at);                         /* NULL: it never is */
-    /* in place of set: each line adds to those before it. Returns 0, or a negative errno with words of its own */
+    /* each line adds to those before it. Returns 0, or a negative errno with words of its own */
     int (*add)(void *at, const char *key, const char *value, char error[static CONFIG_ERROR]);
 };
 

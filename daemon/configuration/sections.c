@@ -334,27 +334,34 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
     return wanted ? refuse(key, value, wanted, error) : 0;
 }
 
-static const struct {
+struct section {
     const char *prefix;
     int (*set)(struct config *c, const char *name, const char *key, const char *value, char error[static CONFIG_ERROR]);
-} sections[] = {{"plugin ", set_plugin}, {"tag ", set_tag}, {"domain ", set_domain}, {"schedule ", set_schedule}};
+};
+
+/* NULL: it has no name. */
+static const struct section *section_find(const char *section)
+{
+    static const struct section all[] = {
+        {"plugin ", set_plugin}, {"tag ", set_tag}, {"domain ", set_domain}, {"schedule ", set_schedule}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        if (strncmp(section, all[i].prefix, strlen(all[i].prefix)) == 0)
+            return &all[i];
+    return NULL;
+}
 
 bool sections_have(const char *section)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-        if (strncmp(section, sections[i].prefix, strlen(sections[i].prefix)) == 0)
-            return true;
-    return false;
+    return section_find(section);
 }
 
 int sections_set(struct config *c, const char *section, const char *key, const char *value,
                  char error[static CONFIG_ERROR])
 {
-    size_t i = 0;
+    const struct section *s = section_find(section);
 
-    while (strncmp(section, sections[i].prefix, strlen(sections[i].prefix)) != 0)
-        i++;
-    return sections[i].set(c, section + strlen(sections[i].prefix), key, value, error);
+    return s->set(c, section + strlen(s->prefix), key, value, error);
 }
 
 /* --- printing ----------------------------------------------------------------------------------------------------- */
