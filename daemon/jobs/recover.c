@@ -406,9 +406,10 @@ void recover(struct domain *d, int code, int status)
     d->jobs->counters.n_executors--;
     /* successive deaths without any progress need pauses, and an end. The suspicion of a plugin is progress: it is
      * counted, too. */
-    if (d->useful || (blame && plugin_loading(d)))
+    const struct plugin *loading = plugin_loading(d);
+    if (d->useful || (blame && loading && !loading->excused))
         d->n_deaths = 0;
-    else if (domain_wanted(d) || plugin_loading(d))
+    else if (domain_wanted(d) || loading)
         domain_fruitless(d, e);
     plugin_executor_gone(d, blame);
     if (!recycle_gone(d) && !reload_gone(d)) {

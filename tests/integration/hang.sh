@@ -144,6 +144,15 @@ only_says_so() {
 }
 check "one that may leave a core, and only says that it has crashed, is killed" only_says_so
 stop_wsd
+printf '[limits]\nplugin-load = 100ms\n' >>"$WSD_CONFIG"
+start_wsd --workers 2 || exit 1
+never_loads() { # each is replaced, until it is told that none can be had
+  expect_exit 75 timeout $((30 * TIME_SCALE)) wsctl submit unbegun 2>"$WORK/err" || return 1
+  cat "$WORK/err"
+  grep -q 'no executor can be started' "$WORK/err" && [ "$(grep -c 'did not begin to load plugin unbegun' "$WSD_LOG")" -ge 8 ]
+}
+check "executors that never begin to load a plugin: the job is told" never_loads
+stop_wsd
 start_wsd --workers 2 --plugin-dir /never-ready || exit 1
 background wsctl submit honest 2>/dev/null
 check "an executor that does not get ready" wait_until grep -q "hangs: it did not get ready for $answer" "$WSD_LOG"

@@ -101,6 +101,8 @@ static void load(const struct control *c)
     struct control r = {.kind = CONTROL_LOADED, .number = c->number, .functions = 1};
     const char *name = c->text;
 
+    if (strcmp(name, "unbegun") == 0)
+        return;
     if (strncmp(name, "slow", 4) == 0)
         usleep(800000);
     snprintf(modes[c->number % PLUGINS], sizeof(modes[0]), "%.15s", name);
