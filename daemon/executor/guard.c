@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -53,7 +52,7 @@ static struct {
     unsigned umask, n_threads;                /* [const after init] */
     uint32_t (*running)(void *context);       /* [const after init] */
     void *context;                            /* its [const after init] */
-    size_t memory;                            /* that was free, in bytes; 0: there is no limit [const after init] */
+    uint64_t memory;                          /* that was free, in bytes; 0: there is no limit [const after init] */
     _Atomic bool ready;                       /* [atomic: release by init, acquire by workers] */
     _Atomic bool told, mended;                /* [atomic: relaxed RMW] */
     _Atomic uint32_t loads;                   /* that are under way [atomic: relaxed] */
@@ -115,8 +114,8 @@ static unsigned threads_now(void)
                                                                                                                  : 0;
 }
 
-/* Returns how many bytes RLIMIT_DATA leaves, or 0: it is no limit, or that is not known. */
-static size_t memory_now(void)
+/* How many bytes RLIMIT_DATA leaves. False: it is no limit, or that is not known. */
+static bool memory_now(uint64_t *ret)
 {
     struct rlimit limit;
     char text[128];
@@ -124,9 +123,10 @@ static size_t memory_now(void)
 
     if (getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
         sscanf(read_text("/proc/self/statm", text, sizeof(text)), "%*u %*u %*u %*u %*u %llu", &pages) != 1)
-        return 0;
+        return false;
     uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-    return used < limit.rlim_cur ? (size_t)(limit.rlim_cur - used) : 0;
+    *ret = used < limit.rlim_cur ? limit.rlim_cur - used : 0;
+    return true;
 }
 
 static bool is_limited(char reason[static 128])
@@ -173,19 +173,12 @@ static bool is_elsewhere(char reason[static 128])
 
 static bool lacks_memory(char reason[static 128])
 {
-    size_t size = process.memory / MEMORY_LEFT;
-    void *at =
-        size ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : NULL;
+    uint64_t left;
 
-    if (at != MAP_FAILED) {
-        if (at)
-            munmap(at, size);
+    if (!memory_now(&left) || left >= process.memory / MEMORY_LEFT)
         return false;
-    }
-    if (errno != ENOMEM)
-        return false;
-    snprintf(reason, 128, "its jobs have left less than %zu MiB of memory, of %zu ([limits] executor-memory)",
-             (size >> 20) + 1, process.memory >> 20);
+    snprintf(reason, 128, "its jobs have left less than %llu MiB of memory, of %llu ([limits] executor-memory)",
+             ((unsigned long long)left >> 20) + 1, (unsigned long long)process.memory >> 20);
     return true;
 }
 
@@ -228,7 +221,13 @@ static bool has_dead_children(uint64_t now)
     return info.si_pid != 0 && now - atomic_load_explicit(&process.dead_since, memory_order_relaxed) >= DEAD_NSEC;
 }
 
-/* n_begun: jobs that count as running, and that have done nothing yet. */
+/* What is in use then is left behind. n_begun: jobs that count as running, and that have done nothing yet. */
+static bool is_idle(uint32_t n_begun)
+{
+    return atomic_load_explicit(&process.loads, memory_order_relaxed) == 0 &&
+           process.running(process.context) <= n_begun;
+}
+
 static void look_at_process(uint64_t now, uint32_t n_begun)
 {
     uint64_t before = atomic_load_explicit(&process.looked_nsec, memory_order_relaxed);
@@ -244,8 +243,7 @@ static void look_at_process(uint64_t now, uint32_t n_begun)
     }
     if (is_limited(reason) || lacks_descriptors(reason) || is_elsewhere(reason))
         guard_spoilt(reason);
-    /* what is in use while no job runs is left behind */
-    else if ((lacks_memory(reason) || lacks_threads(reason)) && process.running(process.context) <= n_begun)
+    else if (is_idle(n_begun) && (lacks_memory(reason) || lacks_threads(reason)))
         guard_spoilt(reason);
 }
 
@@ -344,6 +342,6 @@ void guard_init(int control_fd, uint32_t (*running)(void *context), void *contex
     (void)stat(".", &process.directory);
     process.umask = umask_now();
     process.n_threads = threads_now();
-    process.memory = memory_now();
+    (void)memory_now(&process.memory);
     atomic_store_explicit(&process.ready, true, memory_order_release);
 }

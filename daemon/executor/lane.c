@@ -602,6 +602,21 @@ static uint64_t open_from(struct work *w, uint32_t first)
     for (uint64_t bits_ = open_from(w, first); bits_; bits_ &= bits_ - 1)                                              \
         for (struct lane *l = &(w)->lanes.at[((first) + (uint32_t)__builtin_ctzll(bits_)) % RING_LANES]; l; l = NULL)
 
+uint32_t lanes_running(struct work *w)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < RING_LANES; i++) {
+        struct lane *l = &w->lanes.at[i];
+
+        if (!lane_get(l)) /* a call that runs has a use of its lane */
+            continue;
+        n += atomic_load_explicit(&l->up->running, memory_order_relaxed); /* one that begins or ends may count or not */
+        lane_put(l);
+    }
+    return n;
+}
+
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec)
 {
     uint32_t first = turn++;

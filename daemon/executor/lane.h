@@ -66,6 +66,8 @@ void lanes_init(struct work *w);
 /* LANE_GRANT, LANE, LANE_BIND, LANE_CLOSE. fd is taken over. 0, or what control_send() said. [control thread] */
 int lanes_control(struct work *w, const struct control *c, int fd);
 
+uint32_t lanes_running(struct work *w); /* direct calls that run, in lanes that are being closed, too [worker] */
+
 /* For the pool's source. */
 struct pool_node *lanes_take(struct work *w, uint32_t *ret_usec); /* what it is expected to take [worker] */
 /* Whether a call waits in a lane, and its looking workers, the calling worker among them, are not enough for it. */

@@ -532,7 +532,7 @@ uint32_t work_running(void *context)
 
     for (uint32_t i = 0; i < RING_SLOTS; i++) /* relaxed: one that begins or ends now may count or not */
         n += atomic_load_explicit(&w->slots[i].busy, memory_order_relaxed);
-    return n;
+    return n + lanes_running(w);
 }
 
 void work_leave(void *context)

@@ -257,6 +257,22 @@ memory_comes_back() {
   wait_until sorts && grep -q 'executor 1: its jobs have left less than [0-9]* MiB of memory, of [0-9]* (\[limits\] executor-memory): a fresh one' "$WSD_LOG" &&
     ! grep -q 'executor [0-9]* ended' "$WSD_LOG"
 }
+memory_is_in_use() { # while the other worker has jobs and sleeps in turn
+  "$BUILD/tests/support/clients/direct" -x >/dev/null || return 0
+  background "$BUILD/tests/support/clients/direct" -w -n 1 leaves:borrows "$WORK/enough" >"$WORK/borrower"
+  wait_until has_little_memory || {
+    cat "$WORK/borrower"
+    return 1
+  }
+  for _ in {1..30}; do
+    wsctl submit fib 5 || return 1
+  done
+  : >"$WORK/enough"
+  wait_for_exit "$BACKGROUND_PID" && cat "$WORK/borrower" && grep -q 'direct=1 ' "$WORK/borrower" && ! grep 'its jobs have left' "$WSD_LOG"
+}
+has_little_memory() { # the executor, in pages: of 64 MiB
+  [ "$(cut -d ' ' -f 6 "/proc/$(pgrep -P "$WSD_PID" -x wsd-executor)/statm")" -gt 15000 ]
+}
 sorts() {
   [ "$(wsctl submit sort "$WORK/numbers" | tail -n 1)" = 99999 ]
 }
@@ -264,6 +280,9 @@ if ! sanitized; then
   printf '[limits]\nexecutor-memory = 64M\n' >"$WSD_CONFIG"
   start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
   check memory_that_is_used_up_is_left_behind memory_comes_back
+  stop_wsd
+  start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+  check memory_that_a_direct_call_uses_is_in_use memory_is_in_use
   stop_wsd
 fi
 
