@@ -367,7 +367,7 @@ int cgroups_new(struct cgroups **ret_cgroups, bool always, char error[static CGR
         if (!in_leaf)
             *name = '/';
     }
-    if (r < 0) {
+    if (r < 0 && !always) {
         snprintf(error, CGROUP_ERROR, "whether %.128s was delegated to wsd cannot be read: %s", path, strerror(-r));
         return r;
     }

@@ -67,8 +67,8 @@ static int receive(const struct starter *s, int fds[static STARTER_FDS])
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof(rights.room)};
     size_t size = (s->program->n + 1) * sizeof(int);
 
-    if (syscall(SYS_recvmsg, s->own_fd, &m, MSG_CMSG_CLOEXEC) != 1)
-        return errno ? -errno : -EPROTO;
+    if (syscall(SYS_recvmsg, s->own_fd, &m, MSG_CMSG_CLOEXEC) < 0)
+        return -errno;
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
     if (!h || h->cmsg_len != CMSG_LEN(size) || m.msg_flags & MSG_CTRUNC)
         return -EMFILE;
