@@ -114,11 +114,11 @@ static void unknown(const char *section, const char *key, char error[static CONF
 int config_set(struct config *c, const char *section, const char *key, const char *value,
                char error[static CONFIG_ERROR])
 {
-    const struct config_key *k;
+    const struct config_key *k = config_key_find(section, key);
+    int r = sections_set(c, section, key, value, error);
 
-    if (sections_have(section))
-        return sections_set(c, section, key, value, error);
-    k = config_key_find(section, key);
+    if (r != -ENOENT)
+        return r;
     if (!k) {
         unknown(section, key, error);
         return -EINVAL;

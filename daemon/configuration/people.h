@@ -14,8 +14,8 @@ int uid_of(const char *user, uint32_t *ret);
 int accounts_silent(const char *key, const char *name, int r, char error[static CONFIG_ERROR]);
 int id_add(uint32_t **ids, uint32_t *n, uint32_t id); /* 0; -E2BIG: CONFIG_USERS_MAX are there; -ENOMEM */
 
-/* The first line replaces the default, and later lines add to it; an empty one clears the list. Returns 0, or a negative
- * errno with the words. */
+/* The first line replaces the default, and later lines add to it; an empty one clears the list. Returns 0, or a
+ * negative errno with the words. */
 int people_set(struct access_list *l, const char *key, const char *value, char error[static CONFIG_ERROR]);
 void people_free(struct access_list *l);
 /* A line for each: those of a file have their limit. The first has its key already. */

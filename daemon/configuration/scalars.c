@@ -59,9 +59,11 @@ int scalar_time(const char *value, uint64_t *ret)
 {
     static const char *const suffixes[] = {"", "s", "ms", "min", "h", "d"};
     static const uint64_t factors[] = {1000000, 1000000, 1000, 60000000, 3600000000u, 86400000000u};
+    uint64_t usec;
 
-    if (parse_number(value, suffixes, factors, ARRAY_SIZE(suffixes), ret) < 0 || *ret > TIME_MAX)
+    if (parse_number(value, suffixes, factors, ARRAY_SIZE(suffixes), &usec) < 0 || usec > TIME_MAX)
         return -EINVAL;
+    *ret = usec;
     return 0;
 }
 

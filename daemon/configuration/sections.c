@@ -45,7 +45,7 @@ static bool set_share(struct config_share *s, const char *key, const char *value
         *ret_wanted = scalar_workers(value, &s->workers) < 0 ? WANTED_WORKERS : NULL;
     } else if (strcmp(key, "executor-memory") == 0) {
         *ret_wanted = scalar_memory(value, &s->memory) < 0 ? WANTED_MEMORY : NULL;
-        s->has_memory = true;
+        s->has_memory |= !*ret_wanted;
     } else if (strcmp(key, "executor-tasks") == 0) {
         *ret_wanted = scalar_tasks(value, &s->tasks) < 0 ? WANTED_TASKS : NULL;
     } else if (strcmp(key, "cpu-weight") == 0) {
@@ -320,13 +320,13 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
     } else if (strcmp(key, "persistent") == 0) {
         flag = scalar_bool(value);
         wanted = flag < 0 ? WANTED_BOOL : NULL;
-        s->persistent = flag > 0;
+        s->persistent = flag < 0 ? s->persistent : flag;
     } else if (strcmp(key, "user") == 0) {
         int r = uid_of(value, &s->uid);
         if (r < 0 && r != -ENOENT)
             return accounts_silent(key, value, r, error);
         wanted = r < 0 ? "the name or number of a user" : NULL;
-        s->has_uid = true;
+        s->has_uid |= r == 0;
     } else {
         snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%.64s`; it has: on job persistent user", name, key);
         return -EINVAL;
@@ -351,16 +351,13 @@ static const struct section *section_find(const char *section)
     return NULL;
 }
 
-bool sections_have(const char *section)
-{
-    return section_find(section);
-}
-
 int sections_set(struct config *c, const char *section, const char *key, const char *value,
                  char error[static CONFIG_ERROR])
 {
     const struct section *s = section_find(section);
 
+    if (!s)
+        return -ENOENT;
     return s->set(c, section + strlen(s->prefix), key, value, error);
 }
 

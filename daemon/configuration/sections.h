@@ -8,8 +8,7 @@
 
 #include "configuration/configuration.h"
 
-bool sections_have(const char *section); /* it is one of them */
-/* Sets a key of such a section. Returns 0, or a negative errno with the words. */
+/* Sets a key of such a section. Returns 0; -ENOENT: it is none of them; or a negative errno with the words. */
 int sections_set(struct config *c, const char *section, const char *key, const char *value,
                  char error[static CONFIG_ERROR]);
 int sections_print(const struct config *c, FILE *to); /* all of them. 0, or -ENOMEM: the output is incomplete */
