@@ -85,8 +85,7 @@ int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret
     int r;
 
     if (client->connection.broken)
-        return failure_set(&client->failure, client->connection.broken, client->connection.broken_exit, "%s",
-                           client->connection.reason);
+        return connection_broken(&client->connection);
     if (size == 0 || size > INT64_MAX)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
     if (!connection_takes_files(&client->connection))

@@ -76,8 +76,7 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
                                r == -EINVAL ? "the question is above a limit" : strerror(-r));
         }
     } else {
-        return failure_set(&client->failure, client->connection.broken, client->connection.broken_exit, "%s",
-                           client->connection.reason);
+        return connection_broken(&client->connection);
     }
     client->connection.depth++;
     while (!query->done && r == 0)

@@ -309,15 +309,16 @@ int json_parse(const char *data, size_t size, struct json_value **ret, char erro
     return 0;
 }
 
-bool json_is_object(const char *text, size_t size)
+int json_is_object(const char *text, size_t size)
 {
     char error[JSON_ERROR];
     struct json_value *value = NULL;
 
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)text[i] < ' ' ? text[i] != '\t' : (unsigned char)text[i] >= 0x7f)
-            return false;
-    bool is_object = json_parse(text, size, &value, error) == 0 && value->type == JSON_OBJECT;
+            return 0;
+    int r = json_parse(text, size, &value, error);
+    bool is_object = r == 0 && value->type == JSON_OBJECT;
     json_free(value);
-    return is_object;
+    return r == -ENOMEM ? r : is_object;
 }

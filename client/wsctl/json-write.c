@@ -4,7 +4,7 @@
  * Owns the line until it is written. One thread.
  * Keeps: what comes out is valid JSON in valid UTF-8, whatever bytes went in (each that is no UTF-8 becomes U+FFFD); no
  * terminal that shows it is steered by it.
- * Does not read JSON, but for telling whether it is some. */
+ * Does not read JSON (json-parse.c). */
 #include "json-write.h"
 
 #include <errno.h>

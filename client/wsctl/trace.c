@@ -22,7 +22,7 @@
 
 #define DEFAULT_FILE "wsd-trace.json"
 #define DEFAULT_USEC 1000000u
-#define LINE_MAX_    65536u
+#define LINE_MAX_    4096u /* the pool writes at most 1,024 */
 #define TICK_MSEC    100
 
 struct trace {
@@ -64,7 +64,11 @@ static int write_failed(struct trace *t)
 
 static int put_line(struct trace *t, const char *line, size_t size)
 {
-    if (size > LINE_MAX_ || !json_is_object(line, size)) {
+    int is_event = size <= LINE_MAX_ ? json_is_object(line, size) : 0;
+
+    if (is_event < 0)
+        return ctl_error(CODE_IO, "trace", "out of memory");
+    if (!is_event) {
         t->n_bad++;
         return 0;
     }
