@@ -261,7 +261,8 @@ static void job_room(struct call *c)
 static void job_cancel(struct call *c, uint32_t item)
 {
     c->job.cancel = c->job.deferred;
-    /* the right to see a job is not the right to cancel it. A job that has not begun ends at once, and frees the call */
+    /* The right to see a job is not the right to cancel it. A job that has not begun ends at once, and frees the
+     * call. */
     jobs_cancel_watched(&c->job.watch, access_cancels(c->peer), c->peer->uid);
 }
 

@@ -141,7 +141,7 @@ void listeners_close(struct frontend *f)
     f->accept_timer = NULL;
 }
 
-/* --- clients of other machines --------------------------------------------------------------------------------------- */
+/* --- clients of other machines ------------------------------------------------------------------------------------ */
 
 static int bind_one(const struct addrinfo *a)
 {
@@ -182,7 +182,7 @@ static char *split_port(char *where, char **ret_port)
 
 static int refuse_address(char error[REMOTE_ERROR], const char *where, const char *why)
 {
-    snprintf(error, REMOTE_ERROR, "[tls] listen: %.200s%s%s", where, *why == ' ' ? "" : ": ", why);
+    snprintf(error, REMOTE_ERROR, "[tls] listen: %.200s: %s", where, why);
     return -EINVAL;
 }
 
@@ -195,7 +195,7 @@ int frontend_listen_remote(struct frontend *f, const char *where, char error[REM
     int r;
 
     if (!host)
-        return refuse_address(error, where, " is no HOST:PORT, [ADDRESS]:PORT or :PORT");
+        return refuse_address(error, where, "it is no HOST:PORT, [ADDRESS]:PORT or :PORT");
     r = getaddrinfo(*host ? host : NULL, port, &hints, &all);
     if (r != 0)
         return refuse_address(error, where, gai_strerror(r));

@@ -93,8 +93,10 @@ void serve_forget(struct request *r)
 {
     struct call *c = call_find(r->peer, r->tag);
 
-    if (c && c->ops->leaves)
-        call_end(c);
+    if (!c || !c->ops->leaves)
+        return;
+    call_free(c); /* what that ends is told before the END */
+    send_end(r);
 }
 
 void serve_credit(struct request *r)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * serve-lane.c: direct lanes: LANE_OPEN, LANE_BIND, LANE_WAITS, LANE_CLOSE: a lane is a call that stays open as long as the lane does.
+ * serve-lane.c: direct lanes: LANE_OPEN, LANE_BIND, LANE_WAITS, LANE_CLOSE. A lane is a call that stays open as long
+ * as the lane does.
  * Owns nothing beyond the calls. [loop]
  * Keeps: descriptors go with the frame that speaks of them; a lane ends with its connection.
  * Does not see what goes through a lane. */

@@ -156,8 +156,8 @@ void recycle_abandon(struct domain *d)
     not_replaced(d);
 }
 
-/* No other one can be started beside the spoilt one, which may hold all that there is of something. Where it has nothing
- * to do, it ends, and the next job starts one. */
+/* No other one can be started beside the spoilt one, which may hold all that there is of something. If it has nothing to
+ * do, it ends, and the next job starts one. */
 static void make_room(struct domain *d)
 {
     if (d->recycling.spoilt && is_settled(d) && !d->n_handed && !lanes_running(d))
@@ -301,17 +301,15 @@ static void take_over(struct domain *d, struct domain *n)
 
 bool recycle_gone(struct domain *d)
 {
-    struct domain *successor = d->recycling.successor,
-                  *next_of = d->recycling.standby_of && d->recycling.standby_of->recycling.standby == d
-                                 ? d->recycling.standby_of
-                                 : NULL;
+    struct domain *successor = d->recycling.successor, *of = d->recycling.standby_of;
 
-    if (!successor && !d->recycling.standby_of)
+    if (!successor && !of)
         return false;
+    bool was_standby = of && of->recycling.standby == d;
     drop(d);
-    if (next_of) {
-        not_replaced(next_of);
-        make_room(next_of);
+    if (was_standby) {
+        not_replaced(of);
+        make_room(of);
     }
     if (successor)
         domain_pump(successor);

@@ -206,6 +206,7 @@ check "and a client opens none for a wsd of another machine" from_elsewhere
 check "input goes" expect_output "$(sha256sum <"$WORK/secret")" as alice submit --input "$WORK/secret" checksum
 check "no plugin by path" refused 77 'not for clients of other machines' as alice submit "$PLUGINS/fib.so" 5
 check "nor shown, nor loaded anew" eval 'refused 77 "other machines" as alice plugin show "$PLUGINS/fib.so" && refused 77 "other machines" as alice plugin reload ./x'
+check "nor released, nor scheduled" eval 'refused 77 "other machines" as alice plugin release ./x && refused 77 "other machines" as alice schedule add far --on daily "$PLUGINS/fib.so"'
 dead_one() { # of alice; for whom no rule names there is none
   local dead
   dead=$(as alice submit --durable --detach --retries 1 --retry-delay 5ms echo:status 9) && echo "$dead" >"$WORK/dead" && expect_exit 9 as alice await "$dead" 2>/dev/null &&
