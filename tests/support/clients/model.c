@@ -548,10 +548,12 @@ static void act(void)
     } else if (what < 80) {
         doing = "cancel";
         if ((j = pick(is_open))) {
-            if (wsd_client_cancel(client, &j->id) < 0)
+            bool may_have_ended = j->timed || j->maybe; /* just before, by itself: then there is nothing to cancel */
+
+            if (wsd_client_cancel(client, &j->id) < 0 && !may_have_ended)
                 die(j, "not cancelled");
             see(j);
-            if (j->timed || j->maybe) { /* it may have ended just before, by itself */
+            if (may_have_ended) {
                 while (j->seen < WSD_JOB_SUCCEEDED) {
                     pause_msec(1);
                     see(j);
