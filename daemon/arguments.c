@@ -54,7 +54,7 @@ static const struct flag flags[] = {
 
 #define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
 
-void tell(const char *format, ...)
+void print_error(const char *format, ...)
 {
     char text[2048], line[2048];
     va_list args;
@@ -68,7 +68,7 @@ void tell(const char *format, ...)
 
 static int usage_error(const char *what, const char *why)
 {
-    tell("%s: %s; see `wsd --help`", what, why);
+    print_error("%s: %s; see `wsd --help`", what, why);
     return CODE_USAGE;
 }
 
@@ -121,7 +121,7 @@ int arguments_apply(struct config *c, int argc, char **argv, const char **ret_fi
                 return CODE_SOFTWARE;
             first_dir = first_dir && strcmp(f->name, "plugin-dir") != 0;
             if (config_set(c, f->section, f->key, joined ? joined : optarg, error) < 0) {
-                tell("--%s: %s", f->name, error);
+                print_error("--%s: %s", f->name, error);
                 return CODE_USAGE;
             }
         }
@@ -147,7 +147,7 @@ int arguments_load(struct config *c, int argc, char **argv, const char **ret_fil
     if (r == 0)
         r = config_check(c, error);
     if (r < 0) {
-        tell("%s", *error ? error : strerror(-r));
+        print_error("%s", *error ? error : strerror(-r));
         return r == -ENOENT ? CODE_NOT_FOUND : r == -EAGAIN ? CODE_BUSY : r == -ENOMEM ? CODE_SOFTWARE : CODE_USAGE;
     }
     return arguments_apply(c, argc, argv, ret_file, ret_mode);

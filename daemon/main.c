@@ -21,6 +21,7 @@
 #include "base/journal.h"
 #include "base/log.h"
 #include "configuration/check.h"
+#include "configuration/print.h"
 #include "daemon.h"
 #include "drain.h"
 #include "start.h"
@@ -32,7 +33,7 @@
 #define HEAP_STEP    (1 << 20)  /* by which the heap grows */
 
 /* One turn of work: requests of clients, completions of executors, and output. True: there is more to do. */
-static bool work(struct daemon *d)
+static bool work_once(struct daemon *d)
 {
     bool more = frontend_serve(d->frontend);
 
@@ -42,12 +43,12 @@ static bool work(struct daemon *d)
     return frontend_flush(d->frontend) || more;
 }
 
-static void turn(struct daemon *d)
+static void run_turn(struct daemon *d)
 {
-    bool more = work(d), sleep;
+    bool more = work_once(d), sleep;
 
     for (uint32_t i = 0; i < READS_A_TURN && frontend_read_on(d->frontend); i++)
-        more = work(d);
+        more = work_once(d);
     sleep = !more && jobs_asleep(d->jobs);
     if (finished(d))
         return;
@@ -86,7 +87,7 @@ static void tear_down(struct daemon *d)
 
 static void print_fault(bool warning, const char *text, void *userdata)
 {
-    tell("%s%s", warning ? "warning: " : "", text);
+    print_error("%s%s", warning ? "warning: " : "", text);
 }
 
 /* The standard files are those of wsd.service. So root checks with the rights of the service: files that only root can
@@ -108,20 +109,20 @@ static int become_service_user(void)
 }
 
 /* Checks what the configuration names, in addition to its syntax. Returns 0 or the exit code. */
-static int check(const struct daemon *d)
+static int check_configuration(const struct daemon *d)
 {
     char error[REMOTE_ERROR] = "out of memory";
     struct remote *remote = NULL;
     int r = geteuid() == 0 && !d->config_file ? become_service_user() : 0;
 
     if (r < 0) {
-        tell("cannot look as user " SERVICE_USER ": %s", strerror(-r));
+        print_error("cannot look as user " SERVICE_USER ": %s", strerror(-r));
         return r == -EPERM ? CODE_IO : CODE_BUSY;
     }
     r = config_examine(&d->config, print_fault, NULL);
     int of_remote = load_remote(&d->config, &remote, error);
     if (of_remote < 0)
-        tell("%s", error);
+        print_error("%s", error);
     remote_free(remote);
     return r == 0 && of_remote == 0                                               ? 0
            : (r == 0 || r == -EAGAIN) && (of_remote == 0 || of_remote == -EAGAIN) ? CODE_BUSY
@@ -149,11 +150,11 @@ static __attribute__((noinline)) int run(int argc, char **argv)
         fputs("wsd: cannot start: out of memory\n", stderr);
     if (r != 0 || (mode != MODE_RUN && mode != MODE_SPAWN)) {
         if (r == 0 && mode == MODE_PRINT && config_print(&d.config, stdout) < 0) {
-            tell("%s", strerror(ENOMEM));
+            print_error("%s", strerror(ENOMEM));
             r = CODE_SOFTWARE;
         }
         if (r == 0 && mode == MODE_CHECK)
-            r = check(&d);
+            r = check_configuration(&d);
         config_deinit(&d.config);
         return r > 0 ? r : fflush(stdout) == 0 && !ferror(stdout) ? 0 : CODE_IO;
     }
@@ -165,7 +166,7 @@ static __attribute__((noinline)) int run(int argc, char **argv)
     if (r >= 0) {
         service_ready(d.service);
         while (!finished(&d))
-            turn(&d);
+            run_turn(&d);
         finish_executors(&d);
         if (d.keeps)
             leave_clients(&d);
@@ -183,7 +184,7 @@ int main(int argc, char **argv)
     char error[INHERIT_ERROR];
 
     if (inherit_begin(INHERIT_DAEMON, error) < 0) {
-        tell("cannot start: %s", error);
+        print_error("cannot start: %s", error);
         return CODE_IO;
     }
     return run(argc, argv);

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "config.h"
 #include "configuration/check.h"
+#include "configuration/print.h"
 
 void log_fault(bool warning, const char *text, void *userdata)
 {

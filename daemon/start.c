@@ -25,6 +25,7 @@
 #include "config.h"
 #include "configuration/check.h"
 #include "configuration/effects.h"
+#include "configuration/print.h"
 #include "drain.h"
 #include "frontend/handover.h"
 #include "frontend/listener.h"
@@ -134,7 +135,7 @@ static void tell_of_landlock(void)
 }
 
 /* Prepares what wsd and wsd-spawn share: what executors are, and for which users. */
-static int prepare(struct daemon *d, const char *path)
+static int prepare_executors(struct daemon *d, const char *path)
 {
     if (!path)
         return -ENOMEM;
@@ -171,7 +172,7 @@ static int listen_remote(struct daemon *d)
 }
 
 /* Takes the connections that the last wsd left, once the jobs exist that their clients wait for. */
-static void take(struct daemon *d)
+static void take_connections(struct daemon *d)
 {
     size_t n = 0;
     int r;
@@ -195,7 +196,7 @@ static int check_needs(struct daemon *d)
     return r < 0 ? -EPERM : 0; /* what it is has been told */
 }
 
-static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
+static void load_of_jobs(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
 {
     jobs_load(((struct daemon *)context)->jobs, ret_running, ret_waiting);
 }
@@ -203,9 +204,9 @@ static void load(void *context, uint64_t *ret_running, uint64_t *ret_waiting)
 int start(struct daemon *d)
 {
     struct service_options service = {
-        .reload = on_reload, .drain = on_drain, .end = on_end, .load = load, .context = d};
+        .reload = on_reload, .drain = on_drain, .end = on_end, .load = load_of_jobs, .context = d};
     _cleanup_(freep) char *path = socket_path(&d->config);
-    int taken = service_take(&d->kept), r = prepare(d, path);
+    int taken = service_take(&d->kept), r = prepare_executors(d, path);
 
     if (r >= 0 && (r = hash_seed()) < 0)
         log_error("cannot start: the kernel gives no random bytes: %s", strerror(-r));
@@ -250,7 +251,7 @@ int start(struct daemon *d)
     if (r >= 0)
         apply_rules(d);
     if (r >= 0)
-        take(d);
+        take_connections(d);
     if (r >= 0)
         r = listen_all(d, path);
     if (r >= 0)
@@ -278,7 +279,7 @@ int become_spawner(struct daemon *d)
         log_error("--spawn: there is no socket to listen at: it is for wsd-spawn.service, which has wsd-spawn.socket");
         return -EINVAL;
     }
-    r = prepare(d, path);
+    r = prepare_executors(d, path);
     if (r == 0)
         r = check_needs(d);
     if (r < 0)

@@ -379,7 +379,7 @@ static const void *plain_of(const struct msg *msg)
 }
 
 /* Beside the limits of its fields. */
-static const char *check(const struct type *type, const struct msg *msg, size_t body_size)
+static const char *check_message(const struct type *type, const struct msg *msg, size_t body_size)
 {
     if (body_size && !type->body)
         return "body";
@@ -391,7 +391,7 @@ const char *codec_problem(const struct msg *msg)
     const struct type *type = type_find(msg->type);
     const char *problem = type ? message_problem(type->message, plain_of(msg)) : "type";
 
-    return problem ? problem : check(type, msg, 0);
+    return problem ? problem : check_message(type, msg, 0);
 }
 
 /* --- there and back ----------------------------------------------------------------------------------------------- */
@@ -442,7 +442,7 @@ int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret
         return CODEC_E_BYTES;
     }
     if (!problem)
-        problem = check(type, &msg, frame->body_size);
+        problem = check_message(type, &msg, frame->body_size);
     if (!problem && (frame->type == FRAME_ARRAY || frame->type == FRAME_ENDS))
         problem = codec_records_problem(&msg, (struct span){(const char *)frame->body, frame->body_size});
     if (problem) {
@@ -465,7 +465,7 @@ size_t codec_encode(const struct msg *msg, uint32_t tag, size_t body_size, uint8
 {
     const struct type *type = type_find(msg->type);
 
-    if (!type || body_size > FRAME_PAYLOAD_MAX || room < FRAME_HEADER_SIZE || check(type, msg, body_size))
+    if (!type || body_size > FRAME_PAYLOAD_MAX || room < FRAME_HEADER_SIZE || check_message(type, msg, body_size))
         return 0;
     const uint8_t *end = message_pack(type->message, plain_of(msg), ret + FRAME_HEADER_SIZE, ret + room);
     size_t size = end ? (size_t)(end - ret) : 0;

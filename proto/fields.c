@@ -194,7 +194,7 @@ struct token {
     const uint8_t *bytes;
 };
 
-static inline bool skip(struct input *in, size_t size)
+static inline bool skip_bytes(struct input *in, size_t size)
 {
     if ((size_t)(in->end - in->at) < size)
         return false;
@@ -217,11 +217,11 @@ static inline __attribute__((always_inline)) bool get_token(struct input *in, st
         if (!get_varint(in, TAG_BYTES, &ret->value))
             return false;
         ret->bytes = in->at;
-        return skip(in, ret->value);
+        return skip_bytes(in, ret->value);
     case PROTOBUF_C_WIRE_TYPE_64BIT:
-        return skip(in, 8);
+        return skip_bytes(in, 8);
     case PROTOBUF_C_WIRE_TYPE_32BIT:
-        return skip(in, 4);
+        return skip_bytes(in, 4);
     default:
         return false;
     }
@@ -237,7 +237,7 @@ struct source {
     const char *problem;
 };
 
-static void *take(struct arena *a, size_t size)
+static void *arena_take(struct arena *a, size_t size)
 {
     size_t at = (a->used + 15) & ~(size_t)15;
 
@@ -258,7 +258,7 @@ static bool append_arg(const struct token *t, struct source *from, struct span *
     struct msg_submit *s = (void *)((char *)args - offsetof(struct msg_submit, args));
     /* each has come with two bytes at least */
     size_t room = from->size < CODEC_ARGS_SIZE ? from->size : CODEC_ARGS_SIZE;
-    char *to = s->argc ? (char *)(uintptr_t)args->data : take(from->arena, room);
+    char *to = s->argc ? (char *)(uintptr_t)args->data : arena_take(from->arena, room);
 
     if (!to)
         return false;
@@ -288,7 +288,7 @@ static bool append(const struct field *f, const struct token *t, struct input re
             all += other.number == t->number;
         if (all > f->most)
             return too_much(from, f->problem);
-        list->data = take(from->arena, all * f->of->size);
+        list->data = arena_take(from->arena, all * f->of->size);
         if (!list->data)
             return false;
     }
@@ -332,7 +332,8 @@ static bool set_bytes(const struct field *f, const struct token *t, struct input
     }
 }
 
-static inline bool set(const struct field *f, const struct token *t, struct input rest, struct source *from, void *to)
+static inline bool set_field(const struct field *f, const struct token *t, struct input rest, struct source *from,
+                             void *to)
 {
     uint64_t value = t->value;
 
@@ -352,7 +353,7 @@ static inline bool set(const struct field *f, const struct token *t, struct inpu
 }
 
 /* What did not come: texts are empty, not nowhere. */
-static bool finish(const struct message *m, uint64_t seen, struct source *from, void *ret)
+static bool finish_message(const struct message *m, uint64_t seen, struct source *from, void *ret)
 {
     for (uint32_t i = 0; i < m->n_fields; i++) {
         const struct field *f = &m->fields[i];
@@ -369,7 +370,7 @@ static bool finish(const struct message *m, uint64_t seen, struct source *from, 
 
 /* The index of a field; n_fields: it is unknown. Looks from `next` on first: fields were most likely packed in the
  * order of their numbers. */
-static inline unsigned find(const ProtobufCMessageDescriptor *d, uint32_t number, unsigned next)
+static inline unsigned find_field(const ProtobufCMessageDescriptor *d, uint32_t number, unsigned next)
 {
     while (next < d->n_fields && d->fields[next].id < number)
         next++;
@@ -389,20 +390,20 @@ static bool unpack(const struct message *m, struct input in, struct source *from
     while (in.at < in.end) {
         if (!get_token(&in, &t))
             return false;
-        i = find(m->descriptor, t.number, i < n ? i : 0);
+        i = find_field(m->descriptor, t.number, i < n ? i : 0);
         if (i == n)
             continue;
-        if (!set(&m->fields[i], &t, in, from, member(ret, &m->fields[i])))
+        if (!set_field(&m->fields[i], &t, in, from, member(ret, &m->fields[i])))
             return false;
         seen |= 1ull << i;
     }
-    return finish(m, seen, from, ret);
+    return finish_message(m, seen, from, ret);
 }
 
 bool message_unpack(const struct message *m, struct arena *arena, const uint8_t *data, size_t size, void *ret,
                     const char **ret_problem)
 {
-    struct source from = {.data = data, .copy = take(arena, size + 1), .size = size, .arena = arena};
+    struct source from = {.data = data, .copy = arena_take(arena, size + 1), .size = size, .arena = arena};
 
     *ret_problem = NULL;
     if (!from.copy)

@@ -50,7 +50,7 @@ static bool is_failure(int error)
         r_ == 0 && (found) ? 0 : is_absence(r_) ? -ENOENT : -r_;                                                       \
     })
 
-static int take(int r, const struct passwd *entry, struct account *ret)
+static int take_entry(int r, const struct passwd *entry, struct account *ret)
 {
     if (r < 0)
         return r;
@@ -68,7 +68,7 @@ int account_by_name(const char *name, struct account *ret)
     struct passwd entry, *found = NULL;
     int r = LOOK_UP(room, found, getpwnam_r(name, &entry, room, size, &found));
 
-    return take(r, &entry, ret);
+    return take_entry(r, &entry, ret);
 }
 
 int account_by_uid(uint32_t uid, struct account *ret)
@@ -77,7 +77,7 @@ int account_by_uid(uint32_t uid, struct account *ret)
     struct passwd entry, *found = NULL;
     int r = LOOK_UP(room, found, getpwuid_r(uid, &entry, room, size, &found));
 
-    return take(r, &entry, ret);
+    return take_entry(r, &entry, ret);
 }
 
 int group_by_name(const char *name, uint32_t *ret)

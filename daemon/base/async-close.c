@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * async-close.c: closing what may block, or takes long. [any thread]
- * Owns the descriptors that wait for their close(), and the threads that do it, of two kinds: for what may block, and
- * for memory.
+ * Owns the descriptors that wait for their close(), and the threads that close them. One kind of thread closes what may
+ * block, the other kind memory.
  * Keeps: each descriptor is closed once. The caller goes on at once, unless there is neither memory nor a thread. No
  * memory waits for a close that blocks. No owner waits for more than another owner's share of the threads. */
 #include "base/async-close.h"
@@ -50,7 +50,7 @@ static struct closers memory = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .ready = {&memory.ready, &memory.ready}, .max_threads = 1, .max_each = 1};
 
 /* [lock] */
-static struct owner *find(const struct closers *c, uint64_t number)
+static struct owner *owner_find(const struct closers *c, uint64_t number)
 {
     for (struct hash_link *l = hash_first(&c->owners, hash_number(number)); l; l = hash_next(l)) {
         struct owner *o = container_of(l, struct owner, by_number);
@@ -62,9 +62,9 @@ static struct owner *find(const struct closers *c, uint64_t number)
 }
 
 /* [lock] */
-static struct owner *find_or_make(struct closers *c, uint64_t number)
+static struct owner *owner_find_or_make(struct closers *c, uint64_t number)
 {
-    struct owner *o = find(c, number);
+    struct owner *o = owner_find(c, number);
 
     if (o)
         return o;
@@ -79,7 +79,7 @@ static struct owner *find_or_make(struct closers *c, uint64_t number)
 }
 
 /* What was given, taken or closed has changed it. [lock] */
-static void settle(struct closers *c, struct owner *o)
+static void owner_settle(struct closers *c, struct owner *o)
 {
     list_remove(&o->link);
     if (o->n_waiting && o->n_closing < c->max_each) {
@@ -102,12 +102,12 @@ static void *closer(void *arg)
         int fd = o->waiting[--o->n_waiting];
 
         o->n_closing++;
-        settle(c, o);
+        owner_settle(c, o);
         pthread_mutex_unlock(&c->lock);
         close(fd);
         pthread_mutex_lock(&c->lock);
         o->n_closing--;
-        settle(c, o);
+        owner_settle(c, o);
     }
     c->n_threads--;
     pthread_mutex_unlock(&c->lock);
@@ -115,7 +115,7 @@ static void *closer(void *arg)
 }
 
 /* [lock] */
-static bool start(struct closers *c)
+static bool start_closer(struct closers *c)
 {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -136,7 +136,7 @@ static bool start(struct closers *c)
 }
 
 /* [lock] */
-static bool put(struct owner *o, int fd)
+static bool owner_put(struct owner *o, int fd)
 {
     if (o->n_waiting == o->n_room) {
         size_t n = o->n_room ? o->n_room * 2 : 16;
@@ -151,20 +151,20 @@ static bool put(struct owner *o, int fd)
     return true;
 }
 
-static bool give(struct closers *c, int fd, uint64_t number)
+static bool give_descriptor(struct closers *c, int fd, uint64_t number)
 {
     struct owner *o;
     bool given = false;
 
     pthread_mutex_lock(&c->lock);
-    o = find_or_make(c, number);
+    o = owner_find_or_make(c, number);
     if (o) {
-        given = put(o, fd);
-        settle(c, o);
+        given = owner_put(o, fd);
+        owner_settle(c, o);
     }
-    if (given && !start(c)) {
+    if (given && !start_closer(c)) {
         o->n_waiting--;
-        settle(c, o);
+        owner_settle(c, o);
         given = false;
     }
     pthread_mutex_unlock(&c->lock);
@@ -176,7 +176,7 @@ static size_t held(struct closers *c, uint64_t number)
     const struct owner *o;
 
     pthread_mutex_lock(&c->lock);
-    o = find(c, number);
+    o = owner_find(c, number);
     size_t n = o ? o->n_waiting + o->n_closing : 0;
     pthread_mutex_unlock(&c->lock);
     return n;
@@ -207,7 +207,7 @@ int async_close(int fd, uint64_t owner)
     if (fd < 0)
         return -1;
     c = closers_for(fd);
-    if (!c || !give(c, fd, owner))
+    if (!c || !give_descriptor(c, fd, owner))
         close(fd);
     return -1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cost.h: how long a function's recent calls took, and so how many calls may go together. For wsd's bundles
- * (jobs/bundle.c) and the slots of a direct lane (client/calls.c). All zeros: nothing is known. [one thread]
+ * (domains/bundle.c) and the slots of a direct lane (client/calls.c). All zeros: nothing is known. [one thread]
  */
 #pragma once
 

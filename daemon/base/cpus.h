@@ -11,7 +11,7 @@ unsigned cpus_usable(int *ret_error);
 /* CPUs of the affinity mask; at least 1. */
 unsigned cpus_affinity(void);
 
-/* The tightest CPU quota on the way from this process's cgroup to the root, in CPUs, rounded up; 0: none. *ret_error:
- * 0; or a negative errno if one could not be read, and the result is that of the others. proc_cgroup:
- * /proc/self/cgroup; mount: /sys/fs/cgroup; other paths are for tests. */
+/* The tightest CPU quota on the way from this process's cgroup to the root, in CPUs, rounded up. It is 0 where there is
+ * none. *ret_error: 0, or a negative errno if one could not be read; the result is then that of the others.
+ * proc_cgroup: /proc/self/cgroup; mount: /sys/fs/cgroup; other paths are for tests. */
 unsigned cpus_quota(const char *proc_cgroup, const char *mount, int *ret_error);

@@ -38,7 +38,7 @@ static void look_failed(void)
     unseen |= failure(errno) < 0;
 }
 
-static void note(pid_t pid, descendants_spared *spared)
+static void note_process(pid_t pid, descendants_spared *spared)
 {
     int r = spared && pid > 0 ? spared(pid) : 0;
 
@@ -62,7 +62,7 @@ static void find_of_thread(const char *process, const char *thread, descendants_
                 pid = pid * 10 + (text[i] - '0');
                 continue;
             }
-            note(pid, spared);
+            note_process(pid, spared);
             pid = 0;
         }
     if (n < 0)

@@ -17,8 +17,8 @@ typedef int descendants_spared(pid_t pid);
 
 /* One round of SIGKILL. A process with a pending SIGKILL forks no more, and the children that it leaves become this
  * process's own: the next round finds them. Returns how many processes there were, zombies included, plus one if some
- * could not be examined (no descriptor, no memory). -EPERM: there are some, and none of them may be signalled. spared:
- * NULL for none. */
+ * could not be examined (no descriptor, no memory). It returns -EPERM if there are some, and none of them may be
+ * signalled. spared: NULL for none. */
 int descendants_kill(descendants_spared *spared);
 /* Reaps those of the last round that are children of this process and have ended. */
 void descendants_reap(void);
@@ -27,6 +27,6 @@ bool descendants_end(descendants_spared *spared, unsigned msec);
 /* Whether a process has the name of a reaper; a process chooses its name. 1, 0, or a negative errno if it could not be
  * read. */
 int descendants_is_reaper(pid_t pid);
-/* Whether /proc/PID/status has this line, which ends in a newline. 1; 0, also if the process is gone; or a negative
- * errno if the file could not be read. Allocates. */
+/* Whether /proc/PID/status has this line, which ends in a newline. Returns 1 or 0; it is 0 if the process is gone, too.
+ * A negative errno says that the file could not be read. Allocates. */
 int descendants_status_has(pid_t pid, const char *line);

@@ -123,7 +123,7 @@ static void go_ahead(struct hash *h)
 
 /* Linear hashing (Litwin 1980): one bucket more, split from the first one that has not been since the array doubled. So
  * no insert pays for all links; realloc() moves a large array by its page tables. */
-static int grow(struct hash *h)
+static int add_bucket(struct hash *h)
 {
     size_t n = h->n_buckets;
 
@@ -157,7 +157,7 @@ int hash_insert(struct hash *h, struct hash_link *link, uint64_t key)
 {
     go_ahead(h);
     if (h->n >= h->n_buckets * HASH_LOAD) {
-        int r = grow(h);
+        int r = add_bucket(h);
 
         if (r < 0)
             return r;
@@ -238,7 +238,7 @@ bool hash_shrink(struct hash *h, size_t steps)
         return false;
     for (size_t i = 0; i < AHEAD; i++)
         h->ahead[i] = NULL;
-    for (; steps && h->n_buckets > least; steps--) { /* grow(), backwards */
+    for (; steps && h->n_buckets > least; steps--) { /* add_bucket(), backwards */
         size_t last = h->n_buckets - 1;
         struct hash_link **low = &h->buckets[last - ((mask_of(h) >> 1) + 1)];
 

@@ -5,9 +5,8 @@
  * Keeps: no node's key is smaller than its parent's. A node's right side is not the one of higher rank, and the node's
  * rank is one more than that side's. So the path along right sides is at most the logarithm of the heap's size, and
  * ranks grow on the way up.
- * Rejected: a pairing heap: its first take after a million puts melds all of them, 0.1 s in one turn of the loop; a
- * binary heap in an array, which has to grow, while timing must not fail.
- */
+ * Rejected: a pairing heap. Its first take after a million puts melds all of them, 0.1 s in one turn of the loop. Also
+ * rejected: a binary heap in an array. It has to grow, while timing must not fail. */
 #include "base/heap.h"
 
 static uint32_t rank_of(const struct heap_node *n)

@@ -2,7 +2,7 @@
  *
  * inherit.c: what a process inherits from its parent: descriptors 0 to 2, signals, limits.
  * Owns nothing: what is set here is the process's. [main, before threads; inherit_check() and inherit_blame(): any]
- * Keeps: a number from 0 to 2 is never given to anything else; the words name a limit as getrlimit(2) does.
+ * Keeps: a number from 0 to 2 is never given to anything else. The words name a limit as getrlimit(2) does.
  * Does not know what a program needs: its main() says so. Uses nothing but the C library. */
 #include "base/inherit.h"
 

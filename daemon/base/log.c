@@ -2,7 +2,7 @@
  *
  * log.c: writes log lines.
  * Owns the level and the choice of target, set once before threads start. [any]
- * Keeps: a line is written with one system call, so lines of several threads do not mix. Nothing in a line can look
+ * Keeps: a line is written with one system call. So lines of several threads do not mix. Nothing in a line can look
  * like another line. A flood of one kind does not fill the log.
  * Does not rotate, or look into jobs: it writes what it is given. */
 #include "base/log.h"
@@ -135,8 +135,8 @@ static void write_fields(enum log_kind kind, int level, const struct log_about *
 }
 
 /* Text of clients and plugins may be among it. */
-__attribute__((format(printf, 4, 0))) static bool say(enum log_kind kind, int level, const struct log_about *about,
-                                                      const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static bool
+write_escaped(enum log_kind kind, int level, const struct log_about *about, const char *format, va_list args)
 {
     char text[LINE_ROOM], line[LINE_ROOM];
 
@@ -157,7 +157,7 @@ void log_write(int level, const char *format, ...)
     if (level > max_level)
         return;
     va_start(args, format);
-    say(LOG_KIND_NONE, level, NULL, format, args);
+    write_escaped(LOG_KIND_NONE, level, NULL, format, args);
     va_end(args);
 }
 
@@ -251,7 +251,7 @@ bool log_event(enum log_kind kind, int level, const struct log_about *about, con
     if (!may_say(kind, about ? about->uid : NULL))
         return false;
     va_start(args, format);
-    bool said = say(kind, level, about, format, args);
+    bool said = write_escaped(kind, level, about, format, args);
     va_end(args);
     return said;
 }

@@ -25,7 +25,7 @@ static inline bool trust_only_here(const struct stat *st)
 }
 
 /* Walks the path as the kernel does, through symbolic links too. Returns an O_PATH descriptor of its target, or a
- * negative errno. -EPERM, with the directory in ret_where: a user other than root and our own could put another file in
- * the target's place; also for a name that does not exist. In a sticky directory of ours, such as /tmp, our own files
- * are safe. ret_where is empty with any other result. */
+ * negative errno. It is -EPERM, with the directory in ret_where, where a user other than root and our own could put
+ * another file in the target's place. The name need not exist for that. In a sticky directory of ours, such as /tmp,
+ * our own files are safe. ret_where is empty with any other result. */
 int trust_open(const char *path, char ret_where[static PATH_MAX]);

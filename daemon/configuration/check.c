@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/accounts.h"
-#include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/socket.h"
+#include "calendar/calendar.h"
 #include "config.h"
 
 struct examination {

@@ -3,7 +3,7 @@
  * configuration.c: reads and checks the configuration. syntax.c splits the lines; schema.c and sections.c say what
  * they mean.
  * Owns the strings of a struct config. [before the loop, and beside it at a reload]
- * Keeps: an unknown section, key or value is an error with file and line, never ignored.
+ * Keeps: no unknown section, key or value is ignored. It is an error with file and line.
  * Does not apply anything. */
 #include "configuration/configuration.h"
 

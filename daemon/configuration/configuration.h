@@ -140,19 +140,7 @@ int config_set(struct config *c, const char *section, const char *key, const cha
  * or -EINVAL with the words. */
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
                      char error[static CONFIG_ERROR]);
-/* Lists each of these limits with its value, in the syntax of the file. Returns 0, or -ENOMEM: the list is
- * incomplete. */
-int config_each_limit(const struct config *c, void (*each)(const char *key, const char *value, void *userdata),
-                      void *userdata);
 /* Checks what needs the whole configuration. Returns 0, or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
-/* Prints all of it, in the syntax of the file. Returns 0, or -ENOMEM: the output is incomplete. */
-int config_print(const struct config *c, FILE *to);
-/* Returns the settings that only a start applies: pairs of key and value, each with its NUL. The caller frees. NULL: no
- * memory. */
-char *config_at_start(const struct config *c);
-/* Calls each for every key that differs in two results of config_at_start(). */
-void config_each_changed(const char *started, const char *fresh, void (*each)(const char *key, void *userdata),
-                         void *userdata);
 /* Where that key was last set. */
 struct config_origin config_origin(const struct config *c, const char *section, const char *key);

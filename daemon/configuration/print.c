@@ -3,7 +3,7 @@
  * print.c: the configuration as text: whole, its limits, and what only a start applies.
  * Owns nothing. [any]
  * Keeps: what is printed reads back as the same. */
-#include "configuration/configuration.h"
+#include "configuration/print.h"
 
 #include <errno.h>
 #include <stdio.h>

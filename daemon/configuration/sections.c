@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/calendar.h"
 #include "base/cleanup.h"
+#include "calendar/calendar.h"
 #include "configuration/people.h"
 #include "configuration/scalars.h"
 #include "configuration/syntax.h"
 
-static int refuse(const char *key, const char *value, const char *wanted, char error[static CONFIG_ERROR])
+static int refuse_value(const char *key, const char *value, const char *wanted, char error[static CONFIG_ERROR])
 {
     snprintf(error, CONFIG_ERROR, "%s = %.128s: %s is wanted", key, value, wanted);
     return -EINVAL;
@@ -87,7 +87,7 @@ static int set_plugin(struct config *c, const char *plugin, const char *key, con
         return -EINVAL;
     }
     if (wanted)
-        return refuse(key, value, wanted, error);
+        return refuse_value(key, value, wanted, error);
     struct config_plugin *p = plugin_get(c, plugin);
     if (!p) {
         snprintf(error, CONFIG_ERROR, "[plugin %s]: at most %u plugins, with names of 1 to 42 bytes", plugin,
@@ -138,7 +138,7 @@ static int set_tag(struct config *c, const char *name, const char *key, const ch
         return -EINVAL;
     }
     if (scalar_running(value, &running) < 0)
-        return refuse(key, value, WANTED_RUNNING, error);
+        return refuse_value(key, value, WANTED_RUNNING, error);
     struct config_tag *t = is_tag(name) ? tag_get(c, name) : NULL;
     if (!t) {
         snprintf(error, CONFIG_ERROR,
@@ -224,7 +224,7 @@ static int set_domain(struct config *c, const char *name, const char *key, const
         snprintf(error, CONFIG_ERROR, "[domain %s] has no key `%.64s`; it has: users " SHARE_KEYS, name, key);
         return -EINVAL;
     }
-    return wanted ? refuse(key, value, wanted, error) : 0;
+    return wanted ? refuse_value(key, value, wanted, error) : 0;
 }
 
 /* NULL: too many, a bad name, or no memory. */
@@ -331,7 +331,7 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
         snprintf(error, CONFIG_ERROR, "[schedule %s] has no key `%.64s`; it has: on job persistent user", name, key);
         return -EINVAL;
     }
-    return wanted ? refuse(key, value, wanted, error) : 0;
+    return wanted ? refuse_value(key, value, wanted, error) : 0;
 }
 
 struct section {

@@ -56,8 +56,8 @@ static int number(const char *at, int n, int base)
     return v > 0 && v < 256 ? v : -1;
 }
 
-/* Returns the character that an escape stands for. at: behind the backslash. *ret_n: the length of the escape; 0: there
- * is none, so the backslash is plain text, as in systemd. */
+/* Returns the character that an escape stands for. at: behind the backslash. *ret_n: the length of the escape; 0 says
+ * that there is none. The backslash is then plain text, as in systemd. */
 static char escape(const char *at, size_t *ret_n)
 {
     static const char letters[] = "abfnrtv\\\"'s", means[] = "\a\b\f\n\r\t\v\\\"' ";
@@ -215,7 +215,7 @@ struct reading {
     size_t size;
 };
 
-static int refuse(struct reading *r, const char *why)
+static int refuse_line(struct reading *r, const char *why)
 {
     snprintf(r->why, r->size, "%s", why);
     return -EINVAL;
@@ -227,15 +227,15 @@ static int read_section(struct reading *r, char *name)
     char why[64];
 
     if (!end)
-        return refuse(r, "neither a [section] nor a `key = value`");
+        return refuse_line(r, "neither a [section] nor a `key = value`");
     if (end - name > (ptrdiff_t)SYNTAX_SECTION) {
         snprintf(why, sizeof(why), "the name of the section is longer than %u bytes", SYNTAX_SECTION);
-        return refuse(r, why);
+        return refuse_line(r, why);
     }
     *end++ = 0;
     end += strspn(end, BLANKS);
     if (*end && *end != ';' && *end != '#')
-        return refuse(r, "something stands behind the ] of the section");
+        return refuse_line(r, "something stands behind the ] of the section");
     snprintf(r->section, sizeof(r->section), "%s", name);
     r->has_key = false;
     return 0;
@@ -249,12 +249,12 @@ static int read_line(struct reading *r, char *line)
     if (!*at || *at == '#' || *at == ';')
         return 0;
     if (r->has_key && indented)
-        return refuse(r, "the line begins with a blank, as if it went on with the one before: remove the blank");
+        return refuse_line(r, "the line begins with a blank, as if it went on with the one before: remove the blank");
     if (*at == '[')
         return read_section(r, at + 1);
     value = strpbrk(at, "=:");
     if (!value || value == at)
-        return refuse(r, "neither a [section] nor a `key = value`");
+        return refuse_line(r, "neither a [section] nor a `key = value`");
     r->has_key = true;
     *value++ = 0;
     trim_end(at);
@@ -272,10 +272,10 @@ static int next_line(struct reading *r, FILE *file, char **line, size_t *room)
     if (n > 0 && (*line)[n - 1] == '\n')
         (*line)[--n] = 0;
     if (strlen(*line) < (size_t)n)
-        return refuse(r, "the line has a NUL byte: a text is wanted");
+        return refuse_line(r, "the line has a NUL byte: a text is wanted");
     if (n > (ssize_t)SYNTAX_LINE_MAX) {
         snprintf(why, sizeof(why), "the line is longer than %u bytes", SYNTAX_LINE_MAX);
-        return refuse(r, why);
+        return refuse_line(r, why);
     }
     return 0;
 }

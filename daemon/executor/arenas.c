@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * arenas.c: arenas of clients in this process.
- * Owns the mappings, under one lock, held for moments. [control thread, workers]
- * Keeps: an arena is mapped whole, once, so that its pages are faulted in by the first job that touches them and by no
- * other; what a job uses stays; nothing is mapped that could be cut.
+ * Owns the mappings, under one lock that is held for moments. [control thread, workers]
+ * Keeps: an arena is mapped whole, once. So only the first job that touches a page has to fault it in. What a job uses
+ * stays mapped. Nothing is mapped that could be cut.
  * Does not decide when one goes: wsd does, which knows the clients. */
 #include "executor/arenas.h"
 

@@ -2,8 +2,9 @@
  *
  * commands.c: the reaper of an executor: this program once more, in the same sandbox (host/reaper.h).
  * Owns the one struct commands of the process.
- * Keeps: wsd has one end of the reaper's life before the reaper starts a command; this process keeps neither, so that
- * the end of file there says that reaper and keepers are gone, and with them everything of their commands.
+ * Keeps: wsd has one end of the reaper's life, a socket pair, before the reaper starts a command. This process keeps
+ * neither end. So the end of file there says that reaper and keepers are gone, and with them everything of their
+ * commands.
  * Does not fork: this process may be large. */
 #include "executor/commands.h"
 
@@ -29,7 +30,7 @@ static struct commands commands;
 static int control; /* [const after init] */
 
 /* 0 or a negative errno. */
-static int spawn(int socket, int life, pid_t *ret_pid)
+static int spawn_reaper(int socket, int life, pid_t *ret_pid)
 {
     char parent[16];
     char *argv[] = {(char[]){REAPER_NAME}, parent, NULL};
@@ -72,7 +73,7 @@ static int start_reaper(int socket, pid_t *ret_pid, void *context)
     if (high < 0)
         return -errno;
     int r = control_send(control, &c, wsds);
-    return r < 0 ? r : spawn(high, its, ret_pid);
+    return r < 0 ? r : spawn_reaper(high, its, ret_pid);
 }
 
 void executor_commands_init(int control_fd)

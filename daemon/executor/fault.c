@@ -5,7 +5,7 @@
  * nothing that could be locked.
  * Keeps: the process dies by the signal that hit it, after the note. A process that a plugin has forked leaves no note.
  * Does not try to continue, since only the process boundary is safe. The exception is a fault that is no plugin's: the
- * file that a job reads in place was truncated (map.c). */
+ * file that a job reads in place was truncated (input-map.c). */
 #include "executor/fault.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/code.h"
+#include "executor/input-map.h"
 #include "host/backtrace.h"
-#include "executor/work.h"
 #include "host/stack.h"
 
 #define TRACE_SECONDS 2 /* for a backtrace: walking a destroyed stack may take for ever */
@@ -28,6 +28,7 @@
 static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
 
 static struct back *noted_in; /* [const after init] */
+static fault_place *place;    /* [const after init] */
 static pid_t owner;           /* [const after init] the owner of the notes */
 static _Atomic bool orderly;  /* [atomic: relaxed; main sets it before it exits itself] */
 
@@ -42,12 +43,8 @@ static char *leave_note_of(const struct host_job *job, uint64_t cpu_usec, uint32
 {
     uint32_t slot = RING_NONE, generation = 0;
 
-    if (job && !lanes_place(job, &slot, &generation)) {
-        const struct slot *s = container_of(job, struct slot, job);
-
-        slot = s->number;
-        generation = s->generation;
-    }
+    if (job)
+        place(job, &slot, &generation);
     if (atomic_load_explicit(&noted_in->up->fault.written, memory_order_relaxed) == 0)
         noted_in->up->fault.cpu_usec = cpu_usec;
     return back_fault(noted_in, slot, generation, worker, signal, code, address);
@@ -75,7 +72,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     struct sigaction by_default = {.sa_handler = SIG_DFL};
     int error = errno;
 
-    if (signal == SIGBUS && info->si_code > 0 && map_mend(info->si_addr)) {
+    if (signal == SIGBUS && info->si_code > 0 && input_map_mend(info->si_addr)) {
         errno = error;
         return;
     }
@@ -181,11 +178,12 @@ const char *fault_mend(bool handlers)
     return stack ? "the stack for signal handlers" : mask ? "the signals that its thread blocks" : NULL;
 }
 
-int fault_init(struct back *back)
+int fault_init(struct back *back, fault_place *place_of_job)
 {
     const struct sigaction action = handler();
 
     noted_in = back;
+    place = place_of_job;
     owner = getpid();
     backtrace_init();
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)

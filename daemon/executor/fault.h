@@ -9,10 +9,13 @@
 #include <stdint.h>
 
 #include "host/run.h"
-#include "ring/ring.h"
+#include "ring/back.h"
+
+/* Gives the numbers of a job's slot for the note. Async-signal-safe. [any] */
+typedef void fault_place(const struct host_job *job, uint32_t *ret_slot, uint32_t *ret_generation);
 
 /* Handlers for the signals of faults, and for exit() out of a plugin. [main, before threads] */
-int fault_init(struct back *back);
+int fault_init(struct back *back, fault_place *place);
 
 /* Around the making of worker threads: they take no signals but those of faults. [the thread that makes them] */
 void fault_block_signals(sigset_t *ret_before);

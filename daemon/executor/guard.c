@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * guard.c: finds what jobs have left changed in their thread and in the process.
- * Owns the record of what both were like at first, and when they were last looked at. [each function says where]
- * Keeps: what a fault needs is checked once for each GUARD_NSEC in which a worker had jobs, and anything else once for
- * each SLOW_NSEC: before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
+ * Owns the record of their first state, and the time of the last look. [each function says where]
+ * Keeps: while a worker has jobs, what a fault needs is checked once in GUARD_NSEC. Anything else is checked once in
+ * SLOW_NSEC. The check comes before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
  * Does not look while a job runs on the thread. wsd decides what becomes of a spoilt executor. */
 #include "executor/guard.h"
 
@@ -34,7 +34,7 @@
 #define HELD_LOOKS  3           /* health checks, each after half of executor-answer */
 #define NO_UMASK    0x8000
 #define MEMORY_LEFT 8  /* with less than one part in so many of its memory the process is of no use */
-#define THREADS_MAX 8u /* that jobs may leave before it is tried whether there can be more */
+#define THREADS_MAX 8u /* that jobs may leave before it is tested whether there can be more */
 
 static const struct {
     int resource;
@@ -262,7 +262,7 @@ static void look_at_thread(void)
     (void)sched_getaffinity(0, sizeof(mine.cpus), &mine.cpus);
 }
 
-static void mend(void)
+static void mend_thread(void)
 {
     bool handlers = atomic_load_explicit(&process.loads, memory_order_relaxed) == 0;
     const char *what = fault_mend(handlers);
@@ -284,7 +284,7 @@ void guard_look(bool sleeps)
         return;
     mine.looked_nsec = now;
     mine.due = !sleeps;
-    mend();
+    mend_thread();
     if (now - mine.slowly_nsec < SLOW_NSEC)
         return;
     mine.slowly_nsec = now;
@@ -329,7 +329,7 @@ void guard_load_begin(void)
 void guard_load_end(void)
 {
     atomic_fetch_sub_explicit(&process.loads, 1, memory_order_relaxed);
-    mend();
+    mend_thread();
 }
 
 void guard_init(int control_fd, uint32_t (*running)(void *context), void *context)

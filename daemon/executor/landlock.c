@@ -6,6 +6,8 @@
  * Owns nothing: the domain is the process's for good, and its children's. [main, before threads]
  * Keeps: nothing that was opened before is taken away: memfds, pipes, what clients hand over.
  * Does not restrict reading: plugins have tables and models wherever their authors put them. */
+#include "executor/landlock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -17,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "executor/sandbox.h"
 
 #define VERSION_LEAST    2 /* the first one forbids every rename between directories */
 #define VERSION_TRUNCATE 3

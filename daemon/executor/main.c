@@ -23,15 +23,15 @@
 #include "base/descendants.h"
 #include "base/inherit.h"
 #include "base/log.h"
-#include "executor/query.h"
-#include "host/backtrace.h"
 #include "executor/fault.h"
 #include "executor/guard.h"
 #include "executor/process.h"
+#include "executor/query.h"
 #include "executor/sandbox.h"
 #include "executor/slice.h"
 #include "executor/thread.h"
 #include "executor/work.h"
+#include "host/backtrace.h"
 #include "host/loader.h"
 #include "host/note.h"
 #include "host/reaper.h"
@@ -112,15 +112,15 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
         .workers = a->workers,
         .pin = a->pin,
         .stack_size = a->stack_size,
-        .event = &work.back.up->doorbell,
+        .event = &work.shared.back.up->doorbell,
         .event_shared = true,
-        .searchers = &work.back.up->searchers,
+        .searchers = &work.shared.back.up->searchers,
         .source = {.take = work_take,
                    .ready = work_ready,
                    .worth_waking = work_worth_waking,
                    .prepare = work_prepare,
-                   .done = lanes_done,
-                   .may_spin = lanes_may_spin,
+                   .done = work_done,
+                   .may_spin = work_may_spin,
                    .leave = work_leave,
                    .context = &work},
         .worker_start = worker_start,
@@ -155,7 +155,7 @@ static int send_failure(uint32_t number, int error, const char *text)
     struct control c = {.kind = CONTROL_LOADED, .number = number, .error = (uint32_t)-error};
 
     put_text(&c, text);
-    return control_send(work.control_fd, &c, -1);
+    return control_send(work.shared.control_fd, &c, -1);
 }
 
 static int send_plugin(uint32_t number, const struct host_plugin *p)
@@ -172,14 +172,14 @@ static int send_plugin(uint32_t number, const struct host_plugin *p)
     put_text(&c, p->help);
     put_text(&c, p->path);
     put_text(&c, build);
-    int r = control_send(work.control_fd, &c, -1);
+    int r = control_send(work.shared.control_fd, &c, -1);
     for (uint32_t i = 0; i < p->n_functions && r == 0; i++) {
         const struct plugin_function *f = &p->functions[i];
 
         c = (struct control){.kind = CONTROL_FUNCTION, .number = number, .functions = i, .flags = f->flags};
         put_text(&c, f->name);
         put_text(&c, f->help);
-        r = control_send(work.control_fd, &c, -1);
+        r = control_send(work.shared.control_fd, &c, -1);
     }
     return r;
 }
@@ -189,10 +189,10 @@ static int on_load(struct loader *loader, const struct control *c)
     char error[LOADER_ERROR] = "";
     struct host_plugin *p;
 
-    if (c->number >= WORK_PLUGINS || c->text_size == 0)
+    if (c->number >= SHARED_PLUGINS || c->text_size == 0)
         return send_failure(c->number, -EINVAL, "wsd asked for nonsense");
     const struct control begun = {.kind = CONTROL_LOADING, .number = c->number};
-    int r = control_send(work.control_fd, &begun, -1);
+    int r = control_send(work.shared.control_fd, &begun, -1);
     if (r < 0)
         return r;
     guard_load_begin();
@@ -201,8 +201,7 @@ static int on_load(struct loader *loader, const struct control *c)
     if (r < 0)
         return send_failure(c->number, r, error);
     backtrace_plugin(p);
-    /* release: partner is the acquire in work.c's find_function() */
-    atomic_store_explicit(&work.plugins[c->number], p, memory_order_release);
+    shared_add_plugin(&work.shared, c->number, p);
     return send_plugin(c->number, p);
 }
 
@@ -215,7 +214,7 @@ static int control_loop(struct loader *loader, struct pool *pool)
     while (r == 0) {
         _cleanup_(close_fdp) int fd = -1;
 
-        r = control_receive(work.control_fd, ASYNC_CLOSE_OWN, &c, &fd);
+        r = control_receive(work.shared.control_fd, ASYNC_CLOSE_OWN, &c, &fd);
         if (r < 0)
             break;
         switch (c.kind) {
@@ -223,28 +222,28 @@ static int control_loop(struct loader *loader, struct pool *pool)
             r = on_load(loader, &c);
             break;
         case CONTROL_INPUT:
-            inputs_put(&work.inputs, c.slot, c.generation, TAKE_FD(fd));
-            eventcount_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            inputs_put(&work.shared.inputs, c.slot, c.generation, TAKE_FD(fd));
+            shared_notify(&work.shared);
             break;
         case CONTROL_ARENA:
-            r = arenas_put(&work.arenas, c.number, TAKE_FD(fd));
-            eventcount_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            r = arenas_put(&work.shared.arenas, c.number, TAKE_FD(fd));
+            shared_notify(&work.shared);
             break;
         case CONTROL_ARENA_DROP:
-            r = arenas_drop(&work.arenas, c.number);
+            r = arenas_drop(&work.shared.arenas, c.number);
             break;
         case CONTROL_OPENED:
-            opens_answer(&work.opens, c.slot, c.generation, c.number, c.error, TAKE_FD(fd));
-            eventcount_notify(&work.back.up->space, UINT32_MAX, true); /* partner: slot_wait() */
+            opens_answer(&work.shared.opens, c.slot, c.generation, c.number, c.error, TAKE_FD(fd));
+            shared_notify(&work.shared);
             break;
         case CONTROL_ASK:
-            r = ask_answer(pool, work.control_fd, &c, fd);
+            r = ask_answer(pool, work.shared.control_fd, &c, fd);
             break;
         case CONTROL_LANE_GRANT:
         case CONTROL_LANE:
         case CONTROL_LANE_BIND:
         case CONTROL_LANE_CLOSE:
-            r = lanes_control(&work, &c, TAKE_FD(fd));
+            r = lanes_control(&work.lanes, &c, TAKE_FD(fd));
             break;
         case CONTROL_FINISH:
             return 0;
@@ -273,7 +272,7 @@ static int control_guarded(struct loader *loader, struct pool *pool)
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
 
-static int prepare(const struct arguments *a, struct loader **ret_loader)
+static int prepare_process(const struct arguments *a, struct loader **ret_loader)
 {
     const struct loader_options options = {
         .dirs = a->dirs, .n_dirs = a->n_dirs, .flags = a->any_path ? LOADER_ANY_PATH : 0};
@@ -282,7 +281,7 @@ static int prepare(const struct arguments *a, struct loader **ret_loader)
     if (r == 0)
         r = process_settle(CONTROL_FD_CONTROL);
     if (r == 0)
-        r = back_init(&work.back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL);
+        r = back_init(&work.shared.back, CONTROL_FD_DOWN, CONTROL_FD_UP, CONTROL_FD_BELL);
     if (r < 0)
         return r;
     /* mapped: no job needs them as files */
@@ -291,7 +290,7 @@ static int prepare(const struct arguments *a, struct loader **ret_loader)
     work_init(&work, CONTROL_FD_CONTROL);
     if (!thread_init())
         return -ENOSYS;
-    r = fault_init(&work.back);
+    r = fault_init(&work.shared.back, work_place);
     return r < 0 ? r : loader_new(ret_loader, &options);
 }
 
@@ -303,7 +302,7 @@ static int confine(const struct sandbox *s)
 
     if (r < 0) {
         put_text(&c, error);
-        control_send(work.control_fd, &c, -1);
+        control_send(work.shared.control_fd, &c, -1);
     }
     return r;
 }
@@ -317,8 +316,8 @@ static void tell_failure(int error)
     snprintf(why, sizeof(why), "%s%s", strerror(-error), inherit_blame(error, words));
     log_error("cannot start: %s", why);
     put_text(&c, why);
-    if (work.control_fd == CONTROL_FD_CONTROL) /* else it has not come as far as to have one */
-        control_send(work.control_fd, &c, -1);
+    if (work.shared.control_fd == CONTROL_FD_CONTROL) /* else it has not come as far as to have one */
+        control_send(work.shared.control_fd, &c, -1);
 }
 
 static void *sleep_for_ever(void *context)
@@ -328,8 +327,9 @@ static void *sleep_for_ever(void *context)
     return NULL;
 }
 
-/* A killed process has ended only when its last thread has given the memory back, which takes long if it is much. wsd
- * looks at two threads besides the first, one of which ends before that. With one worker there would be only one. */
+/* A killed process has ended only when its last thread has given the memory back. That takes long if it is much. So wsd
+ * looks at two threads besides the first. One of the two ends before the memory is given back. With one worker there
+ * would be only one. */
 static int start_sleeper(void)
 {
     sigset_t all, before;
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
         return CODE_USAGE;
     }
     log_set_level(a.log_level);
-    int r = prepare(&a, &loader);
+    int r = prepare_process(&a, &loader);
     if (r == 0 && confine(&a.sandbox) < 0)
         fault_leave(EXIT_FAILURE); /* wsd was told */
     if (r == 0)
@@ -379,14 +379,14 @@ int main(int argc, char **argv)
         r = start_sleeper();
     if (r == 0)
         r = sandbox_limit_memory(&a.sandbox);
-    guard_init(work.control_fd, work_running, &work);
+    guard_init(work.shared.control_fd, work_running, &work);
     if (r == 0 && a.pin && !pool_is_pinned(pool))
         log_warning("the CPUs of this machine cannot be told apart: workers are not pinned");
     if (r < 0) {
         tell_failure(r);
         fault_leave(EXIT_FAILURE);
     }
-    r = control_send(work.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
+    r = control_send(work.shared.control_fd, &(struct control){.kind = CONTROL_READY, .number = a.workers}, -1);
     if (r == 0)
         r = control_guarded(loader, pool);
     if (r < 0) {

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/copy.h"
-#include "executor/work.h"
+#include "executor/slot.h"
 
 #define SCRATCH     (256u * 1024u)
 #define RUN_LARGEST 4u /* chunks, unless more is asked for: 256 KiB on its way while the next is filled */
@@ -68,29 +68,29 @@ static void place_commit(struct output *o, size_t size)
 /* --- through wsd -------------------------------------------------------------------------------------------------- */
 
 /* Forgets the runs that wsd has released. */
-static void sweep(struct slot *s)
+static void sweep_held(struct slot *s)
 {
     struct output *o = &s->output;
     uint32_t kept = 0;
 
     o->held_chunks = 0;
     for (uint32_t i = 0; i < o->n_held; i++)
-        if (back_held(&s->work->back, o->held[i].chunk, o->held[i].serial)) {
+        if (back_held(&s->shared->back, o->held[i].chunk, o->held[i].serial)) {
             o->held_chunks += o->held[i].n;
             o->held[kept++] = o->held[i];
         }
     o->n_held = kept;
 }
 
-static bool allocate(struct slot *s, uint32_t n)
+static bool allocate_run(struct slot *s, uint32_t n)
 {
     struct output *o = &s->output;
 
     if (o->held_chunks + n > RING_JOB_CHUNKS)
-        sweep(s);
+        sweep_held(s);
     if (o->held_chunks + n > RING_JOB_CHUNKS)
         return false;
-    uint32_t chunk = back_alloc(&s->work->back, n, &o->serial);
+    uint32_t chunk = back_alloc(&s->shared->back, n, &o->serial);
     if (chunk == RING_NONE)
         return false;
     o->chunk = chunk;
@@ -100,17 +100,17 @@ static bool allocate(struct slot *s, uint32_t n)
 }
 
 /* arg: the number of chunks that it takes at least. */
-static bool allocate_any(struct slot *s, void *arg)
+static bool allocate_any_run(struct slot *s, void *arg)
 {
     uint32_t least = *(const uint32_t *)arg, n = MAX(least, s->output.n_next);
 
-    return allocate(s, n) || (n > least && allocate(s, least));
+    return allocate_run(s, n) || (n > least && allocate_run(s, least));
 }
 
 static void send_run(struct slot *s)
 {
     struct output *o = &s->output;
-    struct back *b = &s->work->back;
+    struct back *b = &s->shared->back;
     uint32_t n = (uint32_t)((o->used + RING_CHUNK - 1) / RING_CHUNK);
 
     if (o->n_chunks > n)
@@ -130,7 +130,7 @@ static void send_run(struct slot *s)
 
 static uint8_t *small(struct slot *s)
 {
-    return (uint8_t *)back_small(&s->work->back, s->number) + s->output.small_at;
+    return (uint8_t *)back_small(&s->shared->back, s->number) + s->output.small_at;
 }
 
 /* A new run with at least min bytes free, what is in the small area first. */
@@ -145,12 +145,12 @@ static bool next_run(struct slot *s, size_t min)
      * goes alone. */
     if (least > RING_RUN_MAX)
         least = 1;
-    if (!slot_wait(s, allocate_any, &least))
+    if (!slot_wait(s, allocate_any_run, &least))
         return false;
     slot_alone(s);
     o->n_next = MIN(o->n_next * 2, RUN_LARGEST);
     o->chunked = true;
-    memcpy(back_chunk(&s->work->back, o->chunk), small(s), o->small_used);
+    memcpy(back_chunk(&s->shared->back, o->chunk), small(s), o->small_used);
     o->used = o->small_used;
     o->small_used = 0;
     return true;
@@ -172,7 +172,7 @@ void *output_reserve(struct slot *s, size_t min, size_t *ret_size)
         if (!next_run(s, min))
             return NULL;
     *ret_size = (size_t)o->n_chunks * RING_CHUNK - o->used;
-    return (char *)back_chunk(&s->work->back, o->chunk) + o->used;
+    return (char *)back_chunk(&s->shared->back, o->chunk) + o->used;
 }
 
 void output_commit(struct slot *s, size_t size)

@@ -18,6 +18,9 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "executor/landlock.h"
+#include "executor/syscall-filter.h"
+#include "executor/verify.h"
 
 #define CAPABILITIES_MAX 64
 
@@ -162,7 +165,7 @@ static const char *enter(const struct sandbox *s, int version, char where[static
         *ret_error = version < 0 ? version : r;
     }
     /* last: it refuses some of what the others need */
-    if ((r = filter_enter(s, !landlock_keeps_signals(version) && !s->children)) < 0) {
+    if ((r = syscall_filter_enter(s, !landlock_keeps_signals(version) && !s->children)) < 0) {
         failed = "seccomp";
         *ret_error = r;
     }

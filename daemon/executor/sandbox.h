@@ -8,10 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-#define SANDBOX_ERROR  512u
-#define LANDLOCK_WHERE 400u
+#define SANDBOX_ERROR 512u
 
 /* What wsd's configuration wants. */
 struct sandbox {
@@ -35,28 +33,5 @@ int sandbox_enter(const struct sandbox *s, char error[static SANDBOX_ERROR]);
  * negative errno. */
 int sandbox_limit_memory(const struct sandbox *s);
 
-/* --- its parts: each 0 or a negative errno ------------------------------------------------------------------------ */
-
+/* A part of it: empties all sets of capabilities. 0 or a negative errno. */
 int capabilities_drop(void);
-
-/* The version of Landlock that the kernel has; 0: none, or one that is too old; or a negative errno. */
-int landlock_version(void);
-/* ret_where: LANDLOCK_WHERE bytes, set to the directory that is in the way if there is one; or NULL. */
-int landlock_enter(const struct sandbox *s, int version, char *ret_where);
-/* Whether this version keeps signals inside. */
-bool landlock_keeps_signals(int version);
-
-/* signals: refuse signals to other processes here too. */
-int filter_enter(const struct sandbox *s, bool signals);
-
-/* Tries all of them. Returns NULL, or the name of what does not hold. landlock: its version. */
-const char *verify(const struct sandbox *s, int landlock, pid_t witness);
-
-/* A process of the same user outside the sandbox to be entered: verify() tries to reach its memory and to signal it. It
- * is wsd, if wsd and wsd-spawn run as this user; else a child that lives for as long as this takes. */
-struct witness {
-    pid_t pid;
-    int fd; /* -1: it is our parent */
-};
-int witness_begin(struct witness *ret);
-void witness_end(struct witness *w);

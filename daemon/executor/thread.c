@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * thread.c: each thread that a plugin makes holds the handle of the job that it was made for.
- * Owns the two symbols, which plugins and their libraries find before the C library's. [any]
- * Keeps: a thread's handle is held from before it begins until the destructors of its thread-local variables
- * and of its keys have run.
+ * Owns the two symbols. Plugins and their libraries find these before the C library's. [any]
+ * Keeps: a thread's handle is held from before the thread begins. It is released when the destructors of its
+ * thread-local variables and keys have run.
  * Does not see a clone() that a plugin calls by itself, or the threads that the C library makes for timers and aio. */
 #include "executor/thread.h"
 
@@ -50,7 +50,7 @@ static void on_end(void *value)
     start_free(s);
 }
 
-static void *begin(void *arg)
+static void *run_thread(void *arg)
 {
     struct start *s = arg;
 
@@ -72,14 +72,14 @@ static bool is_own(thread_run *run)
     return (uintptr_t)run >= (uintptr_t)__executable_start && (uintptr_t)run < (uintptr_t)etext;
 }
 
-static int make(pthread_t *thread, const pthread_attr_t *attr, thread_run *run, void *arg)
+static int make_thread(pthread_t *thread, const pthread_attr_t *attr, thread_run *run, void *arg)
 {
     struct start *s = malloc(sizeof(*s));
 
     if (!s)
         return EAGAIN;
     *s = (struct start){.handle = handle_share(host_current()), .run = run, .arg = arg};
-    int r = create(thread, attr, begin, s);
+    int r = create(thread, attr, run_thread, s);
     if (r != 0)
         start_free(s);
     return r;
@@ -90,7 +90,7 @@ __attribute__((visibility("default"))) int pthread_create(pthread_t *thread, con
 {
     if (!create && !thread_init())
         return EAGAIN;
-    return is_own(run) ? create(thread, attr, run, arg) : make(thread, attr, run, arg);
+    return is_own(run) ? create(thread, attr, run, arg) : make_thread(thread, attr, run, arg);
 }
 
 /* --- C11 ---------------------------------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ __attribute__((visibility("default"))) int thrd_create(thrd_t *thread, thrd_star
         return thrd_nomem;
     }
     *c = (struct c11){run, arg};
-    int r = make(thread, NULL, begin_c11, c);
+    int r = make_thread(thread, NULL, begin_c11, c);
     if (r != 0)
         free(c);
     return r == 0 ? thrd_success : r == ENOMEM ? thrd_nomem : thrd_error;

@@ -4,6 +4,8 @@
  * Owns nothing. [main, before threads]
  * Keeps: each part is tested by something that would succeed, or fail in another way, without it.
  * Does not test what the administrator denies in addition: whether a call is harmless depends on its arguments. */
+#include "executor/verify.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +25,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "executor/sandbox.h"
+#include "executor/landlock.h"
 
 #define STATUS_STEP 8192u
 
@@ -90,7 +92,7 @@ static bool nothing_stays(void)
     if (semget(IPC_PRIVATE, 0, 0) != -1 || errno != EPERM)
         return false;
     errno = 0;
-    if (msgsnd(-1, "", 0, IPC_NOWAIT) != -1 || errno != EPERM)
+    if (msgsnd(-1, &(const long){1}, 0, IPC_NOWAIT) != -1 || errno != EPERM) /* the type of an empty message */
         return false;
     errno = 0;
     return syscall(SYS_mq_open, NULL, 0, 0, NULL) == -1 && errno == EPERM;

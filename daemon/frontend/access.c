@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * access.c: access rights, by the rules of the configuration.
- * Owns nothing: the rules are the configuration's, and a connection's rights are kept in its peer. [loop]
+ * Owns nothing. The rules are the configuration's. A connection's rights are kept in its peer. [loop]
  * Keeps: the client's user comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame. What no list allows
  * is refused. Each right has one function.
  * Does not know requests, jobs or names of users. */

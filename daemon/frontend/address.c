@@ -2,7 +2,7 @@
  *
  * address.c: the file of the Unix socket that wsd listens at.
  * Owns the file from bind to unbind; never the descriptor. [loop]
- * Keeps: a socket is only removed by the wsd that made it, or when no process answers there; of several that start at
+ * Keeps: a socket is removed only by the wsd that made it, or when no process answers there. Of several that start at
  * the same place one gets it. The file is told by device and inode, which no other one can have as long as the socket
  * is open. Does not accept (listener.c). */
 #include "frontend/address.h"
@@ -44,7 +44,7 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-static int look(const char *path, struct frontend_address *ret)
+static int look_at_socket(const char *path, struct frontend_address *ret)
 {
     struct stat st;
 
@@ -60,7 +60,7 @@ static bool is_at(const struct frontend_address *a, const char *path)
 {
     struct frontend_address now = {0};
 
-    return look(path, &now) == 0 && now.device == a->device && now.inode == a->inode;
+    return look_at_socket(path, &now) == 0 && now.device == a->device && now.inode == a->inode;
 }
 
 static void remove_locked(const struct frontend_address *a, const char *path)
@@ -87,11 +87,11 @@ static int probe(const char *path, bool *ret_answers)
 }
 
 /* Removes a dead socket. Returns 0 where the path is free then. */
-static int clear(const char *path)
+static int clear_socket(const char *path)
 {
     struct frontend_address stale = {0};
     bool answers;
-    int r = look(path, &stale);
+    int r = look_at_socket(path, &stale);
 
     if (r < 0)
         return r == -EEXIST ? r : 0; /* what else there is, bind() tells */
@@ -132,14 +132,14 @@ int frontend_bind(const char *path, uint32_t group, int *ret_fd, struct frontend
     _cleanup_(close_fdp) __attribute__((unused)) int lock = lock_directory(path);
     int r = look_above(path);
     if (r == 0)
-        r = clear(path);
+        r = clear_socket(path);
     if (r < 0)
         return r;
     mode_t mask = umask(0117); /* 0660 from the first moment */
     r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
     umask(mask);
     if (r == 0)
-        r = look(path, &own);
+        r = look_at_socket(path, &own);
     if (r < 0)
         return r;
     if (group != (uint32_t)-1 && lchown(path, (uid_t)-1, group) < 0)
@@ -162,7 +162,7 @@ int frontend_find(const char *path, int listener, struct frontend_address *ret_a
     struct ucred there, ours;
     socklen_t size = sizeof(there);
     bool answers;
-    int r = strlen(path) <= SOCKET_PATH_MAX ? look(path, &found) : -ENAMETOOLONG;
+    int r = strlen(path) <= SOCKET_PATH_MAX ? look_at_socket(path, &found) : -ENAMETOOLONG;
 
     if (r < 0)
         return r;

@@ -159,7 +159,7 @@ struct cursor {
     size_t left;
 };
 
-static const void *take(struct cursor *c, uint64_t size)
+static const void *cursor_take(struct cursor *c, uint64_t size)
 {
     const uint8_t *at = c->at;
 
@@ -172,7 +172,7 @@ static const void *take(struct cursor *c, uint64_t size)
 
 static bool take_copy(struct cursor *c, void *to, size_t size)
 {
-    const void *from = take(c, size);
+    const void *from = cursor_take(c, size);
 
     if (from)
         memcpy(to, from, size);
@@ -203,8 +203,8 @@ static bool take_peer(struct frontend *f, struct cursor *c, struct found *found,
 
     if (!take_copy(c, &k, sizeof(k)))
         return false;
-    directory = take(c, k.directory_size);
-    in = take(c, k.in_size);
+    directory = cursor_take(c, k.directory_size);
+    in = cursor_take(c, k.in_size);
     if (!directory || !in || k.n_calls > c->left / sizeof(kc))
         return false;
     at = bsearch(&(struct found){.inode = k.inode}, found, n_found, sizeof(*found), by_inode);

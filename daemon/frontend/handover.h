@@ -46,7 +46,7 @@ struct handover_call {
 
 /* At the end, if options.keeps: answers what only this wsd can answer. Then makes the state that the next wsd needs for
  * the connections. *ret_state is a sealed memory file, which the caller owns. *ret_fds are the connections'
- * descriptors, which stay the frontend's; the caller frees the array. */
+ * descriptors. These stay the frontend's. The caller frees the array. */
 int frontend_leave(struct frontend *f, int *ret_state, int **ret_fds, size_t *ret_n);
 /* The counterpart in the next wsd, after jobs_start(): takes all descriptors. Returns 0 or a negative errno;
  * connections that it could not understand are closed. */

@@ -50,16 +50,16 @@ uint64_t handshake_origin(const struct sockaddr_storage *a)
 }
 
 /* The keys are hashes with a secret, so no client can find two origins with one key. */
-static struct origin *find(const struct handshakes *h, uint64_t key)
+static struct origin *origin_find(const struct handshakes *h, uint64_t key)
 {
     struct hash_link *l = hash_first(&h->origins, key);
 
     return l ? container_of(l, struct origin, by_key) : NULL;
 }
 
-static struct origin *find_or_make(struct handshakes *h, uint64_t key)
+static struct origin *origin_find_or_make(struct handshakes *h, uint64_t key)
 {
-    struct origin *o = find(h, key);
+    struct origin *o = origin_find(h, key);
 
     if (o)
         return o;
@@ -74,7 +74,7 @@ static struct origin *find_or_make(struct handshakes *h, uint64_t key)
 
 int handshake_begin(struct handshakes *h, struct handshake *one, struct peer *p, uint64_t origin)
 {
-    struct origin *o = find_or_make(h, origin);
+    struct origin *o = origin_find_or_make(h, origin);
 
     if (!o)
         return -ENOMEM;
@@ -139,7 +139,7 @@ static struct handshake *oldest(const struct handshakes *h, const struct origin 
 
 struct handshake *handshakes_give_way(const struct handshakes *h, uint64_t origin)
 {
-    const struct origin *o = largest(h, find(h, origin));
+    const struct origin *o = largest(h, origin_find(h, origin));
     bool heard = o ? 2 * o->n_heard > o->n : 2 * h->n_heard > h->n;
 
     return oldest(h, o, heard);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * peer.c: connections: bytes in, bytes out, backpressure.
- * Owns the descriptor, both buffers and descriptors that were received. [loop]
- * Keeps: a connection that breaks a rule, stands still or goes costs itself only; nothing is read from a client that
- * does not read; a connection is freed only at the end of a turn. share.c decides when it is served.
+ * Owns the connection's descriptor, both buffers and the descriptors that were received. [loop]
+ * Keeps: a connection that breaks a rule, stands still or goes costs itself only. Nothing is read from a client that
+ * does not read. A connection is freed only at the end of a turn. share.c decides when it is served.
  * Does not know what messages mean. */
 #include "frontend/peer.h"
 
@@ -195,7 +195,7 @@ void peer_fail(struct peer *p, const char *format, ...)
 }
 
 /* Adds an event. On failure the connection would stand for ever, so it is closed. */
-static void add(struct peer *p, struct event *event, const struct timeval *timeout)
+static void add_event(struct peer *p, struct event *event, const struct timeval *timeout)
 {
     if (event_add(event, timeout) == 0)
         return;
@@ -212,7 +212,7 @@ static void read_pending(struct peer *p)
 }
 
 /* Asks the kernel, or does not. */
-static void watch(struct peer *p)
+static void watch_socket(struct peer *p)
 {
     bool on = p->reading && !p->parked;
 
@@ -220,7 +220,7 @@ static void watch(struct peer *p)
         return;
     p->watched = on;
     if (on)
-        add(p, p->read_event, NULL);
+        add_event(p, p->read_event, NULL);
     else
         event_del(p->read_event);
     if (p->remote)
@@ -230,7 +230,7 @@ static void watch(struct peer *p)
 static void want_reading(struct peer *p, bool on)
 {
     p->reading = on;
-    watch(p);
+    watch_socket(p);
 }
 
 /* Writes what the socket takes, in this turn. */
@@ -267,7 +267,7 @@ void peer_flush(struct peer *p)
         leave_spare(p);
     } else if (!p->blocked) {
         p->blocked = true;
-        add(p, p->write_event, NULL);
+        add_event(p, p->write_event, NULL);
     }
     bool low = buffer_size(&p->out) <= FRONTEND_OUT_LOW;
     if (low)
@@ -316,7 +316,7 @@ static void half_watch(struct peer *p, bool on)
         return;
     p->timed = on;
     if (on)
-        add(p, p->half_timer, &t);
+        add_event(p, p->half_timer, &t);
     else
         evtimer_del(p->half_timer);
 }
@@ -353,8 +353,8 @@ int peer_take_fd(struct peer *p)
     return fd;
 }
 
-/* Handles complete frames, and returns how many bytes they had. The rest is half a frame; or it is held, because an
- * answer filled the output (a small question can have a large answer) or because the user's share is spent. */
+/* Handles complete frames, and returns how many bytes they had. The rest is half a frame, or it is held. It is held
+ * where an answer filled the output (a small question can have a large answer), or where the user's share is spent. */
 static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
@@ -453,7 +453,7 @@ static ssize_t receive_remote(struct peer *p, uint8_t *to, size_t size)
         half_watch(p, true);
     }
     if (p->remote->ops->recv_waits_to_write(p->remote->tls))
-        add(p, p->write_event, NULL);
+        add_event(p, p->write_event, NULL);
     if (n > 0 && !p->failed && remote_expired(p))
         peer_fail(p, "the certificate %s has expired", p->remote->name);
     return n;
@@ -535,7 +535,7 @@ bool peer_serve(struct peer *p)
         share_drop(p);
         p->readable = p->parked = false;
         if (!p->failed)
-            watch(p);
+            watch_socket(p);
     }
     return more;
 }
@@ -557,7 +557,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
 
     p->parked = !list_empty(&p->ready); /* it was there a turn ago, too */
     p->readable = true;
-    watch(p);
+    watch_socket(p);
     share_want(p);
 }
 

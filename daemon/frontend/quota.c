@@ -22,7 +22,7 @@ struct frontend_user {
     uint64_t n_unread;
 };
 
-static struct frontend_user *find(const struct frontend *f, uint32_t uid)
+static struct frontend_user *user_find(const struct frontend *f, uint32_t uid)
 {
     for (struct hash_link *l = hash_first(&f->users, hash_number(uid)); l; l = hash_next(l)) {
         struct frontend_user *u = container_of(l, struct frontend_user, by_uid);
@@ -43,7 +43,7 @@ static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64
 int quota_take(struct peer *p, const char **ret_refusal)
 {
     struct frontend *f = p->frontend;
-    struct frontend_user *u = find(f, p->uid);
+    struct frontend_user *u = user_find(f, p->uid);
     uint64_t n = u ? u->n_peers : 0;
 
     if (f->n_admitted >= f->options.limits.connections)

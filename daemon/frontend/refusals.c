@@ -2,7 +2,7 @@
  *
  * refusals.c: bounds how fast a connection is refused requests.
  * Owns the pauses of connections that had too many. [loop]
- * Keeps: refusals take a bounded share of the loop, and of the CPU on both sides, so that other clients do not notice.
+ * Keeps: refusals take a bounded share of the loop, and of the CPU on both sides. Other clients do not notice them.
  * Does not know why a request is refused. */
 #include "frontend/refusals.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * remote.c: clients of other machines: TCP, never without TLS, and the local user of each.
- * Owns certificates and user map as last read, and the fields that only connections of other machines have. [loop]
+ * Owns certificates and user map as last read. Owns the fields that only connections of other machines have. [loop]
  * Keeps: nothing that came before the end of the handshake is dispatched. A client without a line in the map has no
  * user; none is root. Certificates that are revoked or expired, and users taken out of the map, end with the next
  * reading of the files, on open connections too.
@@ -47,8 +47,8 @@ struct remote {
 
 /* --- the user map ------------------------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 4, 5))) static int refuse(char error[REMOTE_ERROR], const char *file, unsigned line,
-                                                        const char *format, ...)
+__attribute__((format(printf, 4, 5))) static int refuse_line(char error[REMOTE_ERROR], const char *file, unsigned line,
+                                                             const char *format, ...)
 {
     size_t n = (size_t)snprintf(error, REMOTE_ERROR, line ? "%.200s:%u: " : "%.200s: ", file, line);
     va_list args;
@@ -95,18 +95,18 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
     name = trim(line);
     user = equal ? trim(equal + 1) : line;
     if (!equal || !is_certificate_name(name))
-        return refuse(error, file, number,
-                      "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
-                      TLS_NAME_MAX - 1);
+        return refuse_line(error, file, number,
+                           "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
+                           TLS_NAME_MAX - 1);
     int result = account_by_name(user, &found);
     if (result == -ENOENT)
-        return refuse(error, file, number, "%.64s: there is no such user", user);
+        return refuse_line(error, file, number, "%.64s: there is no such user", user);
     if (result < 0)
-        return refuse(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
+        return refuse_line(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
     if (found.uid == 0)
-        return refuse(error, file, number, "%.64s: nobody is root from another machine", user);
+        return refuse_line(error, file, number, "%.64s: nobody is root from another machine", user);
     if (r->n_users == REMOTE_USERS_MAX)
-        return refuse(error, file, number, "at most %u lines", REMOTE_USERS_MAX);
+        return refuse_line(error, file, number, "at most %u lines", REMOTE_USERS_MAX);
     more = realloc(r->users, (r->n_users + 1) * sizeof(*more));
     if (more)
         r->users = more;
@@ -114,10 +114,10 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
     u.uid = found.uid;
     u.gid = found.gid;
     if (!more)
-        return refuse(error, file, number, "out of memory"), -ENOMEM;
+        return refuse_line(error, file, number, "out of memory"), -ENOMEM;
     result = account_groups(&found, &u.gids, &u.n_gids);
     if (result < 0)
-        return refuse(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
+        return refuse_line(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
     u.n_gids = MIN(u.n_gids, REMOTE_GROUPS_MAX); /* groups only ever permit */
     r->users[r->n_users++] = u;
     return 0;
@@ -129,9 +129,9 @@ static int check_map(FILE *f, const char *file, char error[REMOTE_ERROR])
     struct stat st;
 
     if (fstat(fileno(f), &st) < 0)
-        return refuse(error, file, 0, "%s", strerror(errno));
+        return refuse_line(error, file, 0, "%s", strerror(errno));
     if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & (S_IWGRP | S_IWOTH))
-        return refuse(error, file, 0, "others than root and the user of wsd could have written it");
+        return refuse_line(error, file, 0, "others than root and the user of wsd could have written it");
     return 0;
 }
 
@@ -142,14 +142,14 @@ static int read_map(struct remote *r, const char *file, char error[REMOTE_ERROR]
     int result;
 
     if (!f)
-        return refuse(error, file, 0, "%s", strerror(errno));
+        return refuse_line(error, file, 0, "%s", strerror(errno));
     result = check_map(f, file, error);
     for (unsigned n = 1; result == 0 && fgets(line, sizeof(line), f); n++)
         result = strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n'
-                     ? refuse(error, file, n, "the line is longer than %u bytes", LINE_MAX_BYTES - 2)
+                     ? refuse_line(error, file, n, "the line is longer than %u bytes", LINE_MAX_BYTES - 2)
                      : add_line(r, file, n, line, error);
     if (result == 0 && ferror(f))
-        result = refuse(error, file, 0, "cannot be read");
+        result = refuse_line(error, file, 0, "cannot be read");
     fclose(f);
     return result;
 }

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 
-static void forget(struct call *c)
+static void arena_forget(struct call *c)
 {
     if (!c->arena)
         return;
@@ -16,7 +16,7 @@ static void forget(struct call *c)
     c->arena = jobs_arena_drop(c->arena);
 }
 
-static const struct call_ops ops = {.forget = forget};
+static const struct call_ops ops = {.forget = arena_forget};
 
 void serve_arena_open(struct request *r)
 {
@@ -41,7 +41,7 @@ void serve_arena_open(struct request *r)
     peer_send(p, &(struct msg){.type = FRAME_ARENA}, r->tag, NULL, 0);
 }
 
-static struct call *find(const struct peer *p, uint32_t tag)
+static struct call *arena_call_find(const struct peer *p, uint32_t tag)
 {
     struct call *c = call_find(p, tag);
 
@@ -50,14 +50,14 @@ static struct call *find(const struct peer *p, uint32_t tag)
 
 struct arena *arena_find(const struct peer *p, uint32_t tag)
 {
-    struct call *c = find(p, tag);
+    struct call *c = arena_call_find(p, tag);
 
     return c ? c->arena : NULL;
 }
 
 void serve_arena_close(struct request *r)
 {
-    struct call *c = find(r->peer, r->tag);
+    struct call *c = arena_call_find(r->peer, r->tag);
 
     if (c)
         call_end(c);

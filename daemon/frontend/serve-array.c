@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * serve-array.c: many jobs in one frame (ARRAY), and their ends gathered into few (ENDS).
- * Owns the items of an ARRAY: for each the watch of its job, and how much output it may still send. [loop]
- * Keeps: each item has one last record, in the order of its ends; what was gathered leaves with the connection's next
+ * Owns the items of an ARRAY. Each has the watch of its job, and how much output it may still send. [loop]
+ * Keeps: each item has one last record, in the order of the ends. What was gathered leaves with the connection's next
  * write, and before the end of a batch is told.
  * Does not know how many jobs a user may have: one record refuses all items that wsd does not take for the same
  * reason. */

@@ -2,8 +2,8 @@
  *
  * serve-batch.c: batches: BATCH.
  * Owns nothing beyond the calls. [loop]
- * Keeps: a batch that is open ends with its connection, unless it is detached; what crossed the end of a cancelled one
- * on its way is told so. */
+ * Keeps: a batch that is open ends with its connection, unless it is detached. A request that crossed the end of a
+ * cancelled batch on its way is told so. */
 #include "frontend/serve-batch.h"
 
 #include <errno.h>
@@ -49,21 +49,21 @@ static void on_batch(struct batch_watch *w, const struct batch_info *info)
         call_free(c);
 }
 
-static void cancel(struct call *c, uint32_t item)
+static void batch_cancel(struct call *c, uint32_t item)
 {
     jobs_batch_cancel_watched(&c->batch->watch, access_cancels(c->peer), c->peer->uid);
 }
 
-static void forget(struct call *c)
+static void batch_forget(struct call *c)
 {
     if (c->batch)
         jobs_batch_unwatch(&c->batch->watch);
     free(c->batch);
 }
 
-static const struct call_ops ops = {.forget = forget, .cancel = cancel, .leaves = true};
+static const struct call_ops ops = {.forget = batch_forget, .cancel = batch_cancel, .leaves = true};
 
-static struct call *begin(const struct request *r)
+static struct call *batch_begin(const struct request *r)
 {
     struct call *c = call_new(r, &ops);
 
@@ -87,7 +87,7 @@ static void batch_open(const struct request *r)
     uint32_t flags = r->msg->batch.flags;
     struct peer *p = r->peer;
     const char *refusal = access_submit(p);
-    struct call *c = refusal ? NULL : begin(r);
+    struct call *c = refusal ? NULL : batch_begin(r);
     struct batch_info info;
 
     if (refusal)
@@ -117,7 +117,7 @@ static void batch_await(const struct request *r)
 {
     const struct msg_batch *m = &r->msg->batch;
     struct peer *p = r->peer;
-    struct call *c = begin(r);
+    struct call *c = batch_begin(r);
 
     if (c && jobs_batch_watch(p->frontend->options.jobs, m->id.id, access_sees(p), m->flags & BATCH_PROGRESS,
                               &c->batch->watch) < 0)

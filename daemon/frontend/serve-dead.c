@@ -22,12 +22,12 @@ static void on_decided(struct dead_query *q, int code, const char *text)
         call_refuse(c, (uint32_t)code, text);
 }
 
-static void forget(struct call *c)
+static void dead_forget(struct call *c)
 {
     jobs_dead_forget(&c->dead);
 }
 
-static const struct call_ops ops = {.forget = forget};
+static const struct call_ops ops = {.forget = dead_forget};
 
 void serve_dead(struct request *r)
 {

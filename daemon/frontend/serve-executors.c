@@ -2,7 +2,7 @@
  *
  * serve-executors.c: executors: their workers and traces: WORKERS and TRACE.
  * Owns the answers of executors that a connection has not had room for. [loop]
- * Keeps: each PIECE comes behind the EXECUTOR that it is from; a connection that does not read holds up itself only.
+ * Keeps: each PIECE comes behind the EXECUTOR that it is from. A connection that does not read holds up itself only.
  * Holds no policy. */
 #include "frontend/serve-executors.h"
 
@@ -131,7 +131,7 @@ static void send_answers(struct call *c)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-static void forget(struct call *c)
+static void query_forget(struct call *c)
 {
     struct call_executors *own = &c->executors;
 
@@ -143,9 +143,9 @@ static void forget(struct call *c)
         answer_free(container_of(own->answers.next, struct answer, link));
 }
 
-static const struct call_ops ops = {.forget = forget, .room = send_answers};
+static const struct call_ops ops = {.forget = query_forget, .room = send_answers};
 
-static struct call *begin(const struct request *r)
+static struct call *query_begin(const struct request *r)
 {
     struct call *c = call_new(r, &ops);
 
@@ -156,7 +156,7 @@ static struct call *begin(const struct request *r)
     return c;
 }
 
-static void ask(struct call *c, enum jobs_query what, uint32_t argument)
+static void query_ask(struct call *c, enum jobs_query what, uint32_t argument)
 {
     struct peer *p = c->peer;
     const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
@@ -184,24 +184,24 @@ static void ask(struct call *c, enum jobs_query what, uint32_t argument)
 void serve_workers(struct request *r)
 {
     uint32_t set = r->msg->workers.set;
-    struct call *c = begin(r);
+    struct call *c = query_begin(r);
 
     if (c)
-        ask(c, set ? JOBS_SET_WORKERS : JOBS_WORKERS, set);
+        query_ask(c, set ? JOBS_SET_WORKERS : JOBS_WORKERS, set);
 }
 
 void serve_trace(struct request *r)
 {
-    struct call *c = begin(r);
+    struct call *c = query_begin(r);
 
     if (!c)
         return;
     c->executors.starts = r->msg->trace.action == TRACE_ACTION_START;
     if (r->msg->trace.action != TRACE_ACTION_STOP) {
-        ask(c, JOBS_TRACE_START, 0);
+        query_ask(c, JOBS_TRACE_START, 0);
         return;
     }
     c->executors.query.answer = on_trace;
     c->executors.query.done = on_traced;
-    ask(c, JOBS_TRACE_STOP, 0);
+    query_ask(c, JOBS_TRACE_STOP, 0);
 }

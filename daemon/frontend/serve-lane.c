@@ -48,7 +48,7 @@ static bool on_may_use(struct lane_user *u, const char *plugin)
 
 static const struct lane_ops user_ops = {.opened = on_opened, .may_use = on_may_use, .gone = on_gone};
 
-static void forget(struct call *c)
+static void lane_forget(struct call *c)
 {
     if (!c->lane)
         return;
@@ -57,10 +57,10 @@ static void forget(struct call *c)
     free(c->lane);
 }
 
-static const struct call_ops lane_call_ops = {.forget = forget}, bind_call_ops = {.forget = forget};
+static const struct call_ops lane_call_ops = {.forget = lane_forget}, bind_call_ops = {.forget = lane_forget};
 
 /* NULL: it was answered. */
-static struct call *begin(const struct request *r, const struct call_ops *ops)
+static struct call *lane_begin(const struct request *r, const struct call_ops *ops)
 {
     struct call *c = call_new(r, ops);
 
@@ -80,7 +80,7 @@ static struct call *begin(const struct request *r, const struct call_ops *ops)
 void serve_lane_open(struct request *r)
 {
     struct peer *p = r->peer;
-    struct call *c = begin(r, &lane_call_ops);
+    struct call *c = lane_begin(r, &lane_call_ops);
     bool agreed = p->features & FEATURE_LANE;
 
     if (!c)
@@ -115,7 +115,7 @@ static struct call *find_lane(const struct peer *p, uint32_t tag)
 void serve_lane_bind(struct request *r)
 {
     const struct msg_lane_bind *m = &r->msg->lane_bind;
-    struct call *c = begin(r, &bind_call_ops), *lane = find_lane(r->peer, m->lane);
+    struct call *c = lane_begin(r, &bind_call_ops), *lane = find_lane(r->peer, m->lane);
 
     if (!c)
         return;

@@ -17,7 +17,7 @@
 #define LOOK_COST   400u  /* in units of share.h: among a million jobs it is in no cache */
 #define CANCEL_COST 4000u /* to cancel one */
 
-static void look(struct call *c)
+static void list_some(struct call *c)
 {
     struct peer *p = c->peer;
     uint32_t looks = LOOKS;
@@ -57,7 +57,7 @@ static void look(struct call *c)
     call_free(c);
 }
 
-static void forget(struct call *c)
+static void list_forget(struct call *c)
 {
     if (!c->list.selection)
         return;
@@ -65,9 +65,9 @@ static void forget(struct call *c)
     jobs_select_free(c->list.selection);
 }
 
-static const struct call_ops ops = {.forget = forget, .room = call_later, .later = look};
+static const struct call_ops ops = {.forget = list_forget, .room = call_later, .later = list_some};
 
-static void begin(const struct request *r, bool cancels, const struct jobs_filter *filter)
+static void list_begin(const struct request *r, bool cancels, const struct jobs_filter *filter)
 {
     struct peer *p = r->peer;
     struct call *c = call_new(r, &ops);
@@ -99,19 +99,19 @@ static struct jobs_filter filter_of(const struct msg_filter *m)
 
 void list_jobs(struct request *r, const struct jobs_filter *filter)
 {
-    begin(r, false, filter);
+    list_begin(r, false, filter);
 }
 
 void serve_list(struct request *r)
 {
-    begin(r, false, &(struct jobs_filter){.limit = 0});
+    list_begin(r, false, &(struct jobs_filter){.limit = 0});
 }
 
 void serve_list_where(struct request *r)
 {
     struct jobs_filter filter = filter_of(&r->msg->filter);
 
-    begin(r, false, &filter);
+    list_begin(r, false, &filter);
 }
 
 void serve_cancel_where(struct request *r)
@@ -132,5 +132,5 @@ void serve_cancel_where(struct request *r)
         peer_send(r->peer, &(struct msg){.type = FRAME_COUNT}, r->tag, NULL, 0);
         return;
     }
-    begin(r, true, &filter);
+    list_begin(r, true, &filter);
 }

@@ -2,7 +2,7 @@
  *
  * serve-plugins.c: plugins: PLUGINS, RELOAD, RELEASE.
  * Owns nothing beyond the calls. [loop]
- * Keeps: one plugin, or executor, after the other, since each may have to be loaded first; a client that does not read
+ * Keeps: one plugin, or executor, after the other, since each may have to be loaded first. A client that does not read
  * holds up itself only. */
 #include "frontend/serve-plugins.h"
 

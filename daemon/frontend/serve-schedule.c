@@ -77,12 +77,12 @@ static void schedule_add(struct call *c, const struct msg_schedule *m)
         on_scheduled(&c->schedule.query, CODE_USAGE, "no plugin named", NULL);
 }
 
-static void forget(struct call *c)
+static void schedule_forget(struct call *c)
 {
     jobs_schedule_forget(&c->schedule.query);
 }
 
-static const struct call_ops ops = {.forget = forget};
+static const struct call_ops ops = {.forget = schedule_forget};
 
 void serve_schedule(struct request *r)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * share.c: chooses the connection that is served next, and for how long.
- * Owns the order of users and of their connections that have something to handle. [loop]
- * Keeps: a user waits at most for one quantum of each other user, however many connections they have. A turn ends when
- * its units are used up, at most one request late. A request that costs more than its user has left is paid back from
- * the user's next quanta.
+ * Owns the order of users, and of those connections of theirs that have something to handle. [loop]
+ * Keeps: a user waits for at most one quantum of each other user. How many connections those have does not matter. A
+ * turn ends when its units are used up, at most one request late. A request that costs more than its user has left is
+ * paid back from the user's next quanta.
  * Deficit round robin (Shreedhar and Varghese, 1995), with users as flows.
  * Does not know what a request is, or what it costs. */
 #include "frontend/share.h"
@@ -119,7 +119,7 @@ void share_alone(struct peer *p)
 }
 
 /* Serves until the user's units, those of the turn, or the user's connections are used up. */
-static void serve(struct shares *all, struct share *s, bool (*one)(struct peer *p))
+static void serve_share(struct shares *all, struct share *s, bool (*one)(struct peer *p))
 {
     while (!list_empty(&s->ready) && s->left > 0 && all->left > 0) {
         struct peer *p = container_of(s->ready.next, struct peer, ready);
@@ -139,7 +139,7 @@ bool shares_serve(struct shares *all, bool (*one)(struct peer *p))
 
         if (s->left <= 0)
             s->left += SHARE_QUANTUM;
-        serve(all, s, one);
+        serve_share(all, s, one);
         if (s->left <= 0 && !list_empty(&s->ready)) {
             list_remove(&s->turn);
             list_push_back(&all->waiting, &s->turn);

@@ -2,8 +2,8 @@
  *
  * share.h: each user's share of a turn of the loop: deficit round robin over users. [loop]
  *
- * Work is counted in units: what a request is expected to cost, in nanoseconds of an ordinary machine. Units are never
- * measured, so a turn holds the same work on every machine, and a test can count it.
+ * The unit of work is a nanosecond of an ordinary machine. A request counts as what it is expected to cost. Units are
+ * never measured, so a turn holds the same work on every machine, and a test can count it.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  *
  * backtrace.c: where a thread is, in words, from inside a fault handler.
  * Owns the table of the plugins with mapped code; entries stay for the life of the process, as the code does. Keeps: no
- * lock, no allocation and no file in a handler: the unwinder finds its tables through _dl_find_object(), which was made
- * for that, and function names come from the sealed copy of the plugin's file, each offset checked.
+ * lock, no allocation and no file in a handler. The unwinder finds its tables through _dl_find_object(), which was made
+ * for that. Function names come from the sealed copy of the plugin's file, each offset checked.
  * Does not read what lies beyond a destroyed stack safely: the note of the fault is written before. */
 #include "host/backtrace.h"
 
@@ -42,7 +42,7 @@ struct walk {
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
-static void put(struct text *t, const char *s, size_t max)
+static void put_printable(struct text *t, const char *s, size_t max)
 {
     for (size_t i = 0; i < max && s[i] && t->at < t->end; i++)
         *t->at++ = s[i] > 0x20 && s[i] < 0x7f ? s[i] : s[i] == ' ' ? ' ' : '?';
@@ -59,7 +59,7 @@ static void put_number(struct text *t, uintptr_t n, unsigned base)
         digits[--at] = "0123456789abcdef"[n % base];
         n /= base;
     } while (n);
-    put(t, digits + at, sizeof(digits));
+    put_printable(t, digits + at, sizeof(digits));
 }
 
 static void put_newline(struct text *t)
@@ -127,12 +127,12 @@ static void put_build_id(struct text *t, const struct host_plugin *p)
         if (!n || n->n_type != NT_GNU_BUILD_ID || n->n_namesz != 4)
             continue;
         const uint8_t *id = image_at(p, s[i].sh_offset + sizeof(*n) + 4, n->n_descsz);
-        put(t, "build-id of ", SIZE_MAX);
-        put(t, p->name, sizeof(p->name));
-        put(t, ": ", SIZE_MAX);
+        put_printable(t, "build-id of ", SIZE_MAX);
+        put_printable(t, p->name, sizeof(p->name));
+        put_printable(t, ": ", SIZE_MAX);
         for (size_t k = 0; id && k < n->n_descsz; k++) {
-            put(t, &"0123456789abcdef"[id[k] >> 4], 1);
-            put(t, &"0123456789abcdef"[id[k] & 15], 1);
+            put_printable(t, &"0123456789abcdef"[id[k] >> 4], 1);
+            put_printable(t, &"0123456789abcdef"[id[k] & 15], 1);
         }
         put_newline(t);
         return;
@@ -157,11 +157,11 @@ static void put_frame(struct walk *w, uintptr_t pc, bool is_return)
     struct dl_find_object o;
     size_t max;
 
-    put(&w->text, "#", 1);
+    put_printable(&w->text, "#", 1);
     put_number(&w->text, w->n++, 10);
-    put(&w->text, " ", 1);
+    put_printable(&w->text, " ", 1);
     if (_dl_find_object((void *)look, &o) != 0) {
-        put(&w->text, "0x", 2);
+        put_printable(&w->text, "0x", 2);
         put_number(&w->text, pc, 16);
         put_newline(&w->text);
         return;
@@ -174,20 +174,20 @@ static void put_frame(struct walk *w, uintptr_t pc, bool is_return)
         if (!name)
             name = symbol_in(p, SHT_DYNSYM, look - base, &into, &max);
         if (name) {
-            put(&w->text, name, MIN(max, (size_t)LINE_LEAST));
-            put(&w->text, "+0x", 3);
+            put_printable(&w->text, name, MIN(max, (size_t)LINE_LEAST));
+            put_printable(&w->text, "+0x", 3);
             put_number(&w->text, into + is_return, 16);
-            put(&w->text, " in ", 4);
+            put_printable(&w->text, " in ", 4);
         }
-        put(&w->text, p->name, sizeof(p->name));
+        put_printable(&w->text, p->name, sizeof(p->name));
         if (!w->plugin)
             w->plugin = p;
     } else {
         const char *file = o.dlfo_link_map->l_name, *slash = strrchr(file, '/');
 
-        put(&w->text, !*file ? program_invocation_short_name : slash ? slash + 1 : file, LINE_LEAST);
+        put_printable(&w->text, !*file ? program_invocation_short_name : slash ? slash + 1 : file, LINE_LEAST);
     }
-    put(&w->text, "+0x", 3);
+    put_printable(&w->text, "+0x", 3);
     put_number(&w->text, pc - base, 16);
     put_newline(&w->text);
 }

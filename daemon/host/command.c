@@ -79,7 +79,7 @@ static int have_reaper(struct commands *c)
 }
 
 /* [lock] */
-static int ask(struct commands *c, const int fds[static REAPER_FDS])
+static int send_request(struct commands *c, const int fds[static REAPER_FDS])
 {
     union {
         struct cmsghdr header;
@@ -107,12 +107,12 @@ static int ask_reaper(struct commands *c, const int fds[static REAPER_FDS], pid_
     pthread_mutex_lock(&c->lock);
     int r = have_reaper(c);
     if (r == 0)
-        r = ask(c, fds);
+        r = send_request(c, fds);
     if (r == -EPIPE || r == -ECONNRESET || r == -ENOTCONN) { /* it was killed: this request has not reached it */
         forget_reaper(c);
         r = have_reaper(c);
         if (r == 0)
-            r = ask(c, fds);
+            r = send_request(c, fds);
     }
     *ret_reaper = c->reaper;
     pthread_mutex_unlock(&c->lock);

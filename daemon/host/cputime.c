@@ -60,7 +60,7 @@ static uint64_t read_cpu(uint64_t wall)
 }
 
 /* Goes on from the reading before the sleep. */
-static void wake(void)
+static void wake_anchor(void)
 {
     anchor.slept = false;
     anchor.woken = true;
@@ -95,7 +95,7 @@ uint64_t cputime_at(uint64_t wall_nsec)
 uint64_t cputime_nsec(uint64_t *ret_wall_nsec)
 {
     if (anchor.slept)
-        wake();
+        wake_anchor();
     uint64_t ticks = ticks_now() - anchor.ticks, wall = anchor.wall + (ticks * anchor.rate >> RATE_SHIFT);
 
     if (anchor.owed + ticks >= anchor.span) {

@@ -21,7 +21,7 @@
 /* Never goes backwards. *ret_wall_nsec: CLOCK_MONOTONIC. [any thread, its own clock] */
 uint64_t cputime_nsec(uint64_t *ret_wall_nsec);
 
-/* Between two jobs a worker only does bookkeeping, so one reading serves as the end of one job and the start of the
+/* Between two jobs a worker only does bookkeeping. So one reading serves as the end of one job and the start of the
  * next. cputime_recent_nsec() returns CLOCK_MONOTONIC as of the last of these calls. After cputime_stale(), which says
  * that time has passed, it reads both clocks anew. cputime_at() is what cputime_nsec() returned then. [any thread, its
  * own] */

@@ -46,8 +46,8 @@ bool handle_is_lent(const struct handle *h);
  * reference. NULL is fine. [the same] */
 void handle_retire(struct handle *h, const char *plugin, const char *function);
 
-/* Around a call by a thread that is no worker of the job. handle_enter() returns the job, which does not end before
- * handle_leave(); or NULL if the job is over, and then handle_leave() must not be called. [any] */
+/* Around a call by a thread that is no worker of the job. handle_enter() returns the job, and the job does not end
+ * before handle_leave(). It returns NULL if the job is over; then handle_leave() must not be called. [any] */
 struct host_job *handle_enter(struct handle *h);
 void handle_leave(struct handle *h);
 

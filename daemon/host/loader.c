@@ -52,7 +52,7 @@ struct error {
     size_t size;
 };
 
-__attribute__((format(printf, 3, 4))) static int refuse(const struct error *e, int r, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int refuse_file(const struct error *e, int r, const char *format, ...)
 {
     va_list args;
 
@@ -144,13 +144,13 @@ static int open_trusted(const char *dir, const char *file, const struct error *e
     char path[PATH_MAX], where[PATH_MAX];
 
     if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, file) >= sizeof(path))
-        return refuse(e, -ENOENT, "not found: the path is too long");
+        return refuse_file(e, -ENOENT, "not found: the path is too long");
     _cleanup_(close_fdp) int place = trust_open(path, where);
     if (place == -EPERM && *where)
-        return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", where);
+        return refuse_file(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", where);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
     int fd = place < 0 ? place : open_plugin(AT_FDCWD, path);
-    return fd < 0 ? refuse(e, fd, "%s/%s: %s", dir, file, strerror(-fd)) : fd;
+    return fd < 0 ? refuse_file(e, fd, "%s/%s: %s", dir, file, strerror(-fd)) : fd;
 }
 
 /* Opens file in one plugin directory. A descriptor, or -ENOENT with *e untouched, or another error with its text. */
@@ -160,19 +160,19 @@ static int open_in(const struct loader *l, const char *dir, const char *file, co
     struct stat st;
 
     if (dir_fd < 0 && is_want(errno))
-        return refuse(e, -errno, "cannot be opened: %s", strerror(errno));
+        return refuse_file(e, -errno, "cannot be opened: %s", strerror(errno));
     if (dir_fd < 0)
         return -ENOENT; /* a plugin directory that does not exist (yet) is empty */
     int fd = open_plugin(dir_fd, file);
     if (fd == -ENOENT)
         return fd;
     if (fd < 0)
-        return refuse(e, fd == -EACCES ? -EACCES : fd, "%s/%s: %s", dir, file, strerror(-fd));
+        return refuse_file(e, fd == -EACCES ? -EACCES : fd, "%s/%s: %s", dir, file, strerror(-fd));
     if (l->flags & LOADER_ANY_PATH)
         return fd;
     close(fd);
     if (fstat(dir_fd, &st) < 0 || !trust_only_ours(&st))
-        return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", dir);
+        return refuse_file(e, -EACCES, "not permitted: others than root and the owner of wsd could write to %s", dir);
     return open_trusted(dir, file, e);
 }
 
@@ -193,11 +193,11 @@ static int not_found(const struct loader *l, const char *file, const struct erro
     for (size_t i = 0, at = 0; i < l->n_dirs && at < sizeof(dirs); i++)
         at += (size_t)snprintf(dirs + at, sizeof(dirs) - at, "%s%s", i ? ":" : "", l->dirs[i]);
     if (exists_in_directory(l, file))
-        return refuse(e, -ENOENT, "not in the plugin directories; for the one in the working directory write ./%s",
-                      file);
+        return refuse_file(e, -ENOENT, "not in the plugin directories; for the one in the working directory write ./%s",
+                           file);
     if (l->n_dirs == 0)
-        return refuse(e, -ENOENT, "not found: there is no plugin directory");
-    return refuse(e, -ENOENT, "not found in %s (a plugin elsewhere is named by its path, with a slash)", dirs);
+        return refuse_file(e, -ENOENT, "not found: there is no plugin directory");
+    return refuse_file(e, -ENOENT, "not found in %s (a plugin elsewhere is named by its path, with a slash)", dirs);
 }
 
 /* A name without a slash. */
@@ -208,14 +208,14 @@ static int open_name(const struct loader *l, const char *name, char *ret_path, c
     bool has_suffix = n > 3 && strcmp(name + n - 3, ".so") == 0;
 
     if ((size_t)snprintf(file, sizeof(file), "%s%s", name, has_suffix ? "" : ".so") >= sizeof(file))
-        return refuse(e, -ENOENT, "not found: the name is too long");
+        return refuse_file(e, -ENOENT, "not found: the name is too long");
     for (size_t i = 0; i < l->n_dirs; i++) {
         int fd = open_in(l, l->dirs[i], file, e);
         if (fd == -ENOENT)
             continue;
         if (fd >= 0 && (size_t)snprintf(ret_path, PLUGIN_PATH_MAX, "%s/%s", l->dirs[i], file) >= PLUGIN_PATH_MAX) {
             close(fd);
-            return refuse(e, -ENOENT, "not found: the path is too long");
+            return refuse_file(e, -ENOENT, "not found: the path is too long");
         }
         return fd;
     }
@@ -246,26 +246,26 @@ static int open_path(const struct loader *l, const char *path, char *ret_path, c
     if (!(l->flags & LOADER_ANY_PATH)) {
         if (name)
             return open_name(l, name, ret_path, e);
-        return refuse(e, -EACCES, "not permitted: this wsd opens plugins from its plugin directories only");
+        return refuse_file(e, -EACCES, "not permitted: this wsd opens plugins from its plugin directories only");
     }
     if (path[0] == '/')
         n = snprintf(ret_path, PLUGIN_PATH_MAX, "%s", path);
     else if (l->directory)
         n = snprintf(ret_path, PLUGIN_PATH_MAX, "%s/%s", l->directory, path);
     else
-        return refuse(e, -ENOENT, "not found: not an absolute path");
+        return refuse_file(e, -ENOENT, "not found: not an absolute path");
     if (n < 0 || (unsigned)n >= PLUGIN_PATH_MAX)
-        return refuse(e, -ENOENT, "not found: the path is too long");
+        return refuse_file(e, -ENOENT, "not found: the path is too long");
     int fd = open_plugin(AT_FDCWD, ret_path);
     if (fd == -ENOENT || fd == -ENOTDIR)
-        return refuse(e, -ENOENT, "no such file");
+        return refuse_file(e, -ENOENT, "no such file");
     if (fd == -EACCES || fd == -EPERM)
-        return refuse(e, -EACCES, "%s", strerror(-fd));
+        return refuse_file(e, -EACCES, "%s", strerror(-fd));
     /* A FIFO without a reader is no error here, a socket is: whatever it is, it is no plugin. */
     if (fd == -ENXIO)
-        return refuse(e, -ENOEXEC, "not a plugin: not a regular file");
+        return refuse_file(e, -ENOEXEC, "not a plugin: not a regular file");
     if (fd < 0)
-        return refuse(e, fd, "cannot be opened: %s", strerror(-fd));
+        return refuse_file(e, fd, "cannot be opened: %s", strerror(-fd));
     return fd;
 }
 
@@ -319,23 +319,24 @@ static int copy_sealed(int fd, const char *path, struct loaded **ret, const stru
     struct stat st;
 
     if (!d)
-        return refuse(e, -ENOMEM, "out of memory");
+        return refuse_file(e, -ENOMEM, "out of memory");
     d->memfd = memfd_new(path);
     if (d->memfd < 0)
-        return refuse(e, d->memfd, "cannot be copied: %s%s", strerror(-d->memfd), inherit_blame(d->memfd, words));
+        return refuse_file(e, d->memfd, "cannot be copied: %s%s", strerror(-d->memfd), inherit_blame(d->memfd, words));
     int r = copy_bytes(fd, d->memfd);
     if (r < 0)
-        return refuse(e, r == -E2BIG ? -ENOEXEC : r, "cannot be copied: %s%s", strerror(-r), inherit_blame(r, words));
+        return refuse_file(e, r == -E2BIG ? -ENOEXEC : r, "cannot be copied: %s%s", strerror(-r),
+                           inherit_blame(r, words));
     r = seal_memory(d->memfd);
     if (r == 0 && fstat(d->memfd, &st) < 0)
         r = -errno;
     if (r < 0)
-        return refuse(e, r, "cannot be copied: %s", strerror(-r));
+        return refuse_file(e, r, "cannot be copied: %s", strerror(-r));
     d->size = (size_t)st.st_size;
     if (d->size > 0) {
         void *bytes = mmap(NULL, d->size, PROT_READ, MAP_SHARED, d->memfd, 0);
         if (bytes == MAP_FAILED)
-            return refuse(e, -errno, "cannot be copied: %s", strerror(errno));
+            return refuse_file(e, -errno, "cannot be copied: %s", strerror(errno));
         d->bytes = bytes;
     }
     *ret = TAKE(d);
@@ -348,22 +349,23 @@ static int check_file(const struct loader *l, int fd, const struct error *e)
     struct stat st;
 
     if (fstat(fd, &st) < 0)
-        return refuse(e, -errno, "%s", strerror(errno));
+        return refuse_file(e, -errno, "%s", strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return refuse(e, -ENOEXEC, "not a plugin: %s",
-                      S_ISDIR(st.st_mode) ? "it is a directory" : "not a regular file");
+        return refuse_file(e, -ENOEXEC, "not a plugin: %s",
+                           S_ISDIR(st.st_mode) ? "it is a directory" : "not a regular file");
     /* before any of it is copied, which takes memory */
     if (st.st_size > (off_t)LOADER_FILE_MAX)
-        return refuse(e, -ENOEXEC, "not a plugin: the file is larger than %u MiB", LOADER_FILE_MAX >> 20);
+        return refuse_file(e, -ENOEXEC, "not a plugin: the file is larger than %u MiB", LOADER_FILE_MAX >> 20);
     if (!(l->flags & LOADER_ANY_PATH) && !trust_only_ours(&st))
-        return refuse(e, -EACCES, "not permitted: others than root and the owner of wsd could have written the file");
+        return refuse_file(e, -EACCES,
+                           "not permitted: others than root and the owner of wsd could have written the file");
     /* the copy that is loaded lies where all may be executed, whatever the administrator says of the place of the
      * file */
     if (fstatvfs(fd, &vfs) < 0)
-        return refuse(e, -errno, "%s", strerror(errno));
+        return refuse_file(e, -errno, "%s", strerror(errno));
     if (vfs.f_flag & ST_NOEXEC)
-        return refuse(e, -EACCES,
-                      "not permitted: nothing may be executed where it lies (noexec; ExecPaths= of the service)");
+        return refuse_file(e, -EACCES,
+                           "not permitted: nothing may be executed where it lies (noexec; ExecPaths= of the service)");
     return 0;
 }
 
@@ -400,9 +402,9 @@ static int refuse_dlerror(const char *file, const struct error *e)
         if (ends_with(text, strerror(wants[i])))
             r = -wants[i];
     if (strstr(text, "static TLS"))
-        return refuse(e, -ELIBBAD, "cannot be loaded: %s; raise [executor] static-tls in wsd.conf",
-                      text + strspn(text, " "));
-    return refuse(e, r, "cannot be loaded: %s", text + strspn(text, " "));
+        return refuse_file(e, -ELIBBAD, "cannot be loaded: %s; raise [executor] static-tls in wsd.conf",
+                           text + strspn(text, " "));
+    return refuse_file(e, r, "cannot be loaded: %s", text + strspn(text, " "));
 }
 
 static uintptr_t load_address(void *handle)
@@ -419,13 +421,13 @@ static int load_code(const struct loader *l, struct loaded *d, const char *path,
 
     snprintf(name, sizeof(name), "/proc/self/fd/%d", d->memfd);
     if (l->flags & LOADER_REAL_PATH && !realpath(path, name))
-        return refuse(e, -errno, "%s", strerror(errno));
+        return refuse_file(e, -errno, "%s", strerror(errno));
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return refuse_dlerror(name, e);
     const struct wsd_plugin *descriptor = dlsym(handle, "wsd_plugin");
     if (!descriptor)
-        return refuse(e, -ELIBBAD, "cannot be loaded: it does not export wsd_plugin");
+        return refuse_file(e, -ELIBBAD, "cannot be loaded: it does not export wsd_plugin");
     int r = plugin_new(&d->plugin, descriptor, e->text, e->size);
     if (r < 0)
         return r;
@@ -435,7 +437,7 @@ static int load_code(const struct loader *l, struct loaded *d, const char *path,
     d->plugin->load_address = load_address(handle);
     status = d->plugin->init ? d->plugin->init() : 0;
     if (status != 0)
-        return refuse(e, -ELIBBAD, "its init failed with %d", status);
+        return refuse_file(e, -ELIBBAD, "its init failed with %d", status);
     return 0;
 }
 
@@ -450,7 +452,7 @@ int loader_load(struct loader *loader, const char *name, struct host_plugin **re
     int r;
 
     if (!*name)
-        return refuse(&e, -ENOENT, "not found: the name is empty");
+        return refuse_file(&e, -ENOENT, "not found: the name is empty");
     fd = strchr(name, '/') ? open_path(loader, name, path, &e) : open_name(loader, name, path, &e);
     if (fd < 0)
         return fd;
@@ -466,7 +468,7 @@ int loader_load(struct loader *loader, const char *name, struct host_plugin **re
     }
     r = note_read(d->bytes, d->size, &abi);
     if (r != 0)
-        return refuse(&e, -ENOEXEC, "%s", note_strerror(r));
+        return refuse_file(&e, -ENOEXEC, "%s", note_strerror(r));
     if (!plugin_abi_known(abi))
         return plugin_error_abi(abi, ret_error, error_size);
     r = load_code(loader, d, path, &e);

@@ -382,7 +382,7 @@ static bool wait_for_end(struct local *l, int cancel_fd)
     return true;
 }
 
-/* As wsd tells it (domain_done(), was_running() of daemon/jobs): whatever it has returned. */
+/* As wsd tells it (domain_done(), was_running() of daemon/domains): whatever it has returned. */
 static void fill_result(const struct local *l, bool finished, struct local_result *ret)
 {
     const struct host_job *job = &l->job;

@@ -17,7 +17,8 @@
 #define FUNCTION_SIZE_MIN (offsetof(struct wsd_function, run) + sizeof(int (*)(void)))
 #define SIZE_MAX_SANE     4096u
 
-__attribute__((format(printf, 3, 4))) static int refuse(char *ret_error, size_t error_size, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int refuse_plugin(char *ret_error, size_t error_size, const char *format,
+                                                               ...)
 {
     va_list args;
 
@@ -63,17 +64,18 @@ static int copy_function(struct host_plugin *p, const struct wsd_plugin *d, uint
     /* The stride is the plugin's: its headers may be older or newer than ours. */
     memcpy(&f, (const char *)d->functions + (size_t)index * d->function_size, MIN(d->function_size, sizeof(f)));
     if (!name_ok(f.name))
-        return refuse(ret_error, error_size, "bad descriptor: the name of function %u is not 1 to %u of A-Za-z0-9_-",
-                      index + 1, PLUGIN_NAME_MAX - 1);
+        return refuse_plugin(ret_error, error_size,
+                             "bad descriptor: the name of function %u is not 1 to %u of A-Za-z0-9_-", index + 1,
+                             PLUGIN_NAME_MAX - 1);
     for (uint32_t i = 0; i < index; i++)
         if (strcmp(p->functions[i].name, f.name) == 0)
-            return refuse(ret_error, error_size, "bad descriptor: two functions are called %s", f.name);
+            return refuse_plugin(ret_error, error_size, "bad descriptor: two functions are called %s", f.name);
     if (!text_ok(f.help, WSD_TEXT_MAX))
-        return refuse(ret_error, error_size,
-                      "bad descriptor: the help of function %s is not one line of at most %u bytes", f.name,
-                      WSD_TEXT_MAX - 1);
+        return refuse_plugin(ret_error, error_size,
+                             "bad descriptor: the help of function %s is not one line of at most %u bytes", f.name,
+                             WSD_TEXT_MAX - 1);
     if (!f.run)
-        return refuse(ret_error, error_size, "bad descriptor: function %s has no run", f.name);
+        return refuse_plugin(ret_error, error_size, "bad descriptor: function %s has no run", f.name);
     to->plugin = p;
     to->has_hooks = p->worker_start || p->worker_stop;
     strcpy(to->name, f.name);
@@ -87,19 +89,19 @@ static int check_descriptor(const struct wsd_plugin *d, char *ret_error, size_t 
 {
     if (d->function_size < FUNCTION_SIZE_MIN || d->function_size > SIZE_MAX_SANE ||
         d->function_size % _Alignof(struct wsd_function) != 0)
-        return refuse(ret_error, error_size, "bad descriptor: function_size is %u", d->function_size);
+        return refuse_plugin(ret_error, error_size, "bad descriptor: function_size is %u", d->function_size);
     if (d->n_functions < 1 || d->n_functions > PLUGIN_FUNCTIONS_MAX || !d->functions)
-        return refuse(ret_error, error_size, "bad descriptor: it has %u functions, not 1 to %u",
-                      d->functions ? d->n_functions : 0, PLUGIN_FUNCTIONS_MAX);
+        return refuse_plugin(ret_error, error_size, "bad descriptor: it has %u functions, not 1 to %u",
+                             d->functions ? d->n_functions : 0, PLUGIN_FUNCTIONS_MAX);
     if (!name_ok(d->name))
-        return refuse(ret_error, error_size, "bad descriptor: the plugin's name is not 1 to %u of A-Za-z0-9_-",
-                      PLUGIN_NAME_MAX - 1);
+        return refuse_plugin(ret_error, error_size, "bad descriptor: the plugin's name is not 1 to %u of A-Za-z0-9_-",
+                             PLUGIN_NAME_MAX - 1);
     if (!text_ok(d->version, PLUGIN_NAME_MAX))
-        return refuse(ret_error, error_size, "bad descriptor: the version is not one line of at most %u bytes",
-                      PLUGIN_NAME_MAX - 1);
+        return refuse_plugin(ret_error, error_size, "bad descriptor: the version is not one line of at most %u bytes",
+                             PLUGIN_NAME_MAX - 1);
     if (!text_ok(d->help, WSD_TEXT_MAX))
-        return refuse(ret_error, error_size, "bad descriptor: the plugin's help is not one line of at most %u bytes",
-                      WSD_TEXT_MAX - 1);
+        return refuse_plugin(ret_error, error_size,
+                             "bad descriptor: the plugin's help is not one line of at most %u bytes", WSD_TEXT_MAX - 1);
     return 0;
 }
 
@@ -112,7 +114,7 @@ int plugin_new(struct host_plugin **ret_plugin, const struct wsd_plugin *descrip
     if (!plugin_abi_known(descriptor->abi))
         return plugin_error_abi(descriptor->abi, ret_error, error_size);
     if (size < PLUGIN_SIZE_MIN || size > SIZE_MAX_SANE)
-        return refuse(ret_error, error_size, "bad descriptor: its size is %u", size);
+        return refuse_plugin(ret_error, error_size, "bad descriptor: its size is %u", size);
     memcpy(&d, descriptor, MIN(size, sizeof(d)));
     int r = check_descriptor(&d, ret_error, error_size);
     if (r < 0)

@@ -73,7 +73,7 @@ static bool place(const int *from, const int *to, size_t n)
     return true;
 }
 
-static void settle(int socket, int life, pid_t parent)
+static void settle_process(int socket, int life, pid_t parent)
 {
     static const int to[] = {FD_SOCKET, FD_LIFE, FD_PARENT, FD_SIGNALS};
     cpu_set_t cpus;
@@ -202,7 +202,7 @@ static _Noreturn void become_command(const struct command *c, pid_t keeper, vola
 }
 
 /* 0 or a positive errno. vfork(): the child uses this memory until it is another program, so that its error is here. */
-static int start(struct command *c)
+static int start_command(struct command *c)
 {
     volatile int error = 0;
     pid_t self = getpid();
@@ -277,7 +277,7 @@ static _Noreturn void end_all(struct command *c)
     _exit(EXIT_SUCCESS);
 }
 
-static _Noreturn void keep(struct command *c)
+static _Noreturn void keep_command(struct command *c)
 {
     for (;;) {
         struct pollfd p[] = {{.fd = FD_HANDLE, .events = POLLIN},
@@ -313,13 +313,13 @@ static _Noreturn void keeper_run(const int fds[static REAPER_FDS])
     close_range(FD_KEEPER_FIRST, ~0u, 0); /* handles of others among them */
     int error = read_request(&c);
     if (error == 0)
-        error = start(&c);
+        error = start_command(&c);
     int32_t answer = error;
     if (error >= 0 && send(FD_HANDLE, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 && error == 0)
         end_all(&c);
     if (error != 0)
         _exit(EXIT_SUCCESS);
-    keep(&c);
+    keep_command(&c);
 }
 
 /* --- the reaper --------------------------------------------------------------------------------------------------- */
@@ -428,7 +428,7 @@ _Noreturn void reaper_run(int socket, int life, pid_t parent)
 {
     bool serves = true;
 
-    settle(socket, life, parent);
+    settle_process(socket, life, parent);
     while (serves || has_keepers()) {
         struct pollfd p[] = {{.fd = serves ? FD_SOCKET : -1, .events = POLLIN},
                              {.fd = serves ? FD_LIFE : -1, .events = POLLIN},

@@ -3,8 +3,8 @@
  * run.c: one job as one root task: argv, the service table, the rule about statuses, CPU time.
  * Owns what is in struct host_job; the transport owns what is under it. Everything runs on the workers of the job's
  * tasks; host_current() also in signal handlers.
- * Keeps: finished() is called exactly once for each begun job, after its function and all its tasks have returned;
- * what is told about a job is one line, of limited length, free of control characters.
+ * Keeps: finished() is called exactly once for each begun job, after its function and all its tasks have returned. What
+ * is told about a job is one line of limited length, free of control characters.
  * Does not choose which job runs, where its bytes go, or what becomes of it. */
 #include "host/run.h"
 
@@ -543,7 +543,7 @@ int host_job_begin(struct host_job *job, const struct host_request *q)
     return 0;
 }
 
-static void finish(struct host_job *job, struct wsd_worker *self)
+static void finish_job(struct host_job *job, struct wsd_worker *self)
 {
     if (job->argv != job->argv_inline)
         free(job->argv);
@@ -592,7 +592,7 @@ void host_job_run(struct host_job *job, struct wsd_worker *self)
         status = WSD_STATUS_MAX;
     }
     job->exit = status;
-    finish(job, self);
+    finish_job(job, self);
 }
 
 void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *format, ...)
@@ -608,5 +608,5 @@ void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *fo
     cputime_nsec(&wall_nsec);
     job->exit = WSD_STATUS_MAX;
     job->ended_usec = ended_usec(job, wall_nsec);
-    finish(job, self);
+    finish_job(job, self);
 }

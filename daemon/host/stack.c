@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stack.c: whether a fault is the end of a stack.
- * Owns a signal stack a thread, and what this thread knows of its bounds. [the thread, also in its signal handlers]
- * Keeps: a fault elsewhere is never called an overflow, unless it lies in the guard below the stack.
+ * Owns a signal stack for each thread, and what the thread knows of its bounds. [the thread, also in its signal
+ * handlers]
+ * Keeps: not every fault is called an overflow. It has to lie in the guard below the stack, or in a large frame that
+ * reaches beyond the guard.
  * Does not know of stacks that a plugin makes itself. */
 #include "host/stack.h"
 

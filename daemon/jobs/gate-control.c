@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/gate.h"
-#include "jobs/job.h"
-#include "jobs/lane.h"
+#include "domains/direct-lane.h"
+#include "table/gate.h"
+#include "table/job.h"
 
 static void log_gate(const struct jobs_gate_request *r)
 {

@@ -5,6 +5,8 @@
  * Keeps: what is missing is named, with the number that is wanted.
  * Does not measure: the numbers are those of pool/ and ring/, and tests/integration/inherit.sh starts a wsd with just
  * these. */
+#include "jobs/jobs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +15,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "jobs/job.h"
+#include "base/inherit.h"
+#include "ring/layout.h"
 
 #define DESCRIPTORS   512u /* connections and inputs have most of them; see FDS_SPARED of frontend/ */
 #define CPU_SECONDS   60u

@@ -6,7 +6,7 @@
  * meanwhile are skipped and counted. Runs that fell due while no wsd ran become one run at the start, or none. A
  * schedule is on disk before its addition is answered, and off the disk before its removal is; what becomes of its runs
  * is written later.
- * Does not know calendars (base/calendar.c), or what a run does: that is a job like any other. */
+ * Does not know calendars (calendar/calendar.c), or what a run does: that is a job like any other. */
 #include "jobs/schedule.h"
 
 #include <errno.h>
@@ -14,19 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/calendar.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/admission.h"
-#include "jobs/durable.h"
-#include "jobs/policy.h"
-#include "jobs/results.h"
+#include "calendar/calendar.h"
+#include "durable/durable.h"
+#include "durable/results.h"
+#include "jobs/jobs.h"
+#include "table/admission.h"
+#include "table/interface.h"
+#include "table/policy.h"
 
 #define SET_BACK_USEC 600000000u /* a clock that is set back by less does not repeat a run */
 
 struct schedule {
-    struct hash_link by_name; /* jobs->schedules.by_name */
+    struct hash_link by_name; /* jobs->schedules->by_name */
     struct due due;
     struct watch watch; /* of the last run */
     struct jobs *jobs;
@@ -56,7 +58,7 @@ static uint64_t key_of(uint32_t uid, const char *name)
 
 static struct schedule *find(const struct jobs *jobs, uint32_t uid, const char *name)
 {
-    for (struct hash_link *l = hash_first(&jobs->schedules.by_name, key_of(uid, name)); l; l = hash_next(l)) {
+    for (struct hash_link *l = hash_first(&jobs->schedules->by_name, key_of(uid, name)); l; l = hash_next(l)) {
         struct schedule *s = container_of(l, struct schedule, by_name);
 
         if (s->job.uid == uid && strcmp(s->name, name) == 0)
@@ -113,7 +115,7 @@ static void schedule_free(struct schedule *s)
     tell(s, CODE_BUSY, "it was removed");
     due_cancel(&s->due);
     jobs_unwatch(&s->watch);
-    hash_remove(&s->jobs->schedules.by_name, &s->by_name);
+    hash_remove(&s->jobs->schedules->by_name, &s->by_name);
     directory_unref(s->directory);
     calendar_free(s->calendar);
     free(s->name);
@@ -139,7 +141,7 @@ static int schedule_new(struct jobs *jobs, const struct schedule_request *r, str
     s->base_usec = clock_realtime_usec();
     result = fill(s, r);
     if (result == 0)
-        result = hash_insert(&jobs->schedules.by_name, &s->by_name, key_of(r->job.uid, r->name));
+        result = hash_insert(&jobs->schedules->by_name, &s->by_name, key_of(r->job.uid, r->name));
     if (result == 0) {
         *ret = s;
         return 0;
@@ -198,7 +200,7 @@ void schedule_unanswered(struct schedule *s)
 
 static bool post(struct schedule *s, enum store_op op, void (*answer)(struct store_request *r))
 {
-    bool kept = s->jobs->store && !store_problem(s->jobs->store);
+    bool kept = s->jobs->durable->store && !store_problem(s->jobs->durable->store);
     struct disk_request *q = kept ? disk_request_alloc(s->jobs, op, answer) : NULL;
 
     if (!q)
@@ -208,7 +210,7 @@ static bool post(struct schedule *s, enum store_op op, void (*answer)(struct sto
     snprintf(q->error, sizeof(q->error), "%s", s->error);
     q->r.row.error = *q->error ? q->error : NULL;
     s->n_requests++;
-    store_post(s->jobs->store, &q->r);
+    store_post(s->jobs->durable->store, &q->r);
     return true;
 }
 
@@ -258,7 +260,7 @@ static void schedule_remove(struct schedule *s, struct schedule_query *q)
     s->removed = true;
     due_cancel(&s->due);
     jobs_unwatch(&s->watch);
-    hash_remove(&s->jobs->schedules.by_name, &s->by_name);
+    hash_remove(&s->jobs->schedules->by_name, &s->by_name);
     if (s->number && post(s, STORE_SCHEDULE_DROP, dropped))
         return;
     tell(s, s->number ? CODE_IO : 0, "it runs no more, but the next wsd will have it again: its store takes nothing");
@@ -399,8 +401,8 @@ static void on_due(struct due *due)
 
 static void each(struct jobs *jobs, void (*call)(struct schedule *s))
 {
-    for (size_t i = 0; i < jobs->schedules.by_name.n_buckets; i++)
-        for (struct hash_link *l = jobs->schedules.by_name.buckets[i], *next; l; l = next) {
+    for (size_t i = 0; i < jobs->schedules->by_name.n_buckets; i++)
+        for (struct hash_link *l = jobs->schedules->by_name.buckets[i], *next; l; l = next) {
             next = l->next;
             call(container_of(l, struct schedule, by_name));
         }
@@ -465,7 +467,7 @@ static void forget(struct schedule *s)
 void schedules_free(struct jobs *jobs)
 {
     each(jobs, forget);
-    hash_deinit(&jobs->schedules.by_name);
+    hash_deinit(&jobs->schedules->by_name);
 }
 
 int schedule_restore(const struct store_row *row, void *userdata)
@@ -493,7 +495,7 @@ int schedule_restore(const struct store_row *row, void *userdata)
     int result = user && (!row->directory || r.job.directory) ? schedule_new(jobs, &r, &s) : -ENOMEM;
 
     directory_unref(r.job.directory);
-    jobs->schedules.last_number = MAX(jobs->schedules.last_number, row->number);
+    jobs->schedules->last_number = MAX(jobs->schedules->last_number, row->number);
     if (result == -EINVAL) { /* its time zone does not exist now: it stays on disk */
         log_error("schedule %s of uid %u cannot be read: %s", row->key, row->uid, row->calendar);
         return 0;
@@ -557,7 +559,7 @@ static const char *refusal(struct jobs *jobs, const struct schedule_request *r, 
                            char text[static JOB_TEXT])
 {
     struct user *user = user_get(jobs, r->job.uid);
-    const char *why = jobs->store ? store_problem(jobs->store) : "there is no state directory";
+    const char *why = jobs->durable->store ? store_problem(jobs->durable->store) : "there is no state directory";
 
     *ret_code = CODE_USAGE;
     if (!jobs_schedule_is_name(r->name))
@@ -603,7 +605,7 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
         answer(q, CODE_USAGE, "--on: that time never comes");
         return;
     }
-    s->number = ++jobs->schedules.last_number;
+    s->number = ++jobs->schedules->last_number;
     s->pending = true;
     ask(s, q);
     if (!post(s, STORE_SCHEDULE_ADD, added)) {
@@ -662,13 +664,13 @@ static int by_name(const void *a, const void *b)
 int jobs_schedules(struct jobs *jobs, uint32_t uid, void (*show)(const struct schedule_info *info, void *userdata),
                    void *userdata)
 {
-    struct schedule **all = calloc(jobs->schedules.by_name.n + 1, sizeof(struct schedule *));
+    struct schedule **all = calloc(jobs->schedules->by_name.n + 1, sizeof(struct schedule *));
     size_t n = 0;
 
     if (!all)
         return -ENOMEM;
-    for (size_t i = 0; i < jobs->schedules.by_name.n_buckets; i++)
-        for (struct hash_link *l = jobs->schedules.by_name.buckets[i]; l; l = l->next) {
+    for (size_t i = 0; i < jobs->schedules->by_name.n_buckets; i++)
+        for (struct hash_link *l = jobs->schedules->by_name.buckets[i]; l; l = l->next) {
             struct schedule *s = container_of(l, struct schedule, by_name);
 
             if ((uid == 0 || uid == s->job.uid) && !s->pending && (!s->configured || s->claimed))
@@ -744,7 +746,7 @@ static void configure(struct jobs *jobs, const struct schedule_request *r)
         s->configured = true;
         if (base)
             s->base_usec = base;
-        s->number = ++jobs->schedules.last_number;
+        s->number = ++jobs->schedules->last_number;
         if (!post(s, STORE_SCHEDULE_ADD, noted))
             s->number = 0; /* it runs all the same */
     }

@@ -4,8 +4,8 @@
  * Owns the ids that were found, charged to the user that asks. [loop]
  * The table is walked a piece a turn, while jobs come and go. Found ids are sorted in runs of a bounded length, and the
  * runs are merged as the ids are taken; so no step takes longer with more jobs. A list goes from the oldest job to the
- * newest. A cancel goes the other way: the end of a job ends newer ones with it (those behind it in its batch, those
- * that wait for it), and these would not be counted.
+ * newest. A cancel goes the other way. The end of a job ends newer ones with it: those behind it in its batch, and
+ * those that wait for it. From the oldest on, these would not be counted.
  * Keeps: a job that matches and exists all the time is found once. An id is no promise: each job is checked again when
  * it is taken.
  * Does not send anything. */
@@ -16,13 +16,14 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "jobs/admission.h"
-#include "jobs/batch.h"
-#include "jobs/bundle.h"
-#include "jobs/ids.h"
-#include "jobs/plugin-names.h"
-#include "jobs/plugins.h"
-#include "jobs/policy.h"
+#include "domains/bundle.h"
+#include "jobs/jobs.h"
+#include "table/admission.h"
+#include "table/batch.h"
+#include "table/find.h"
+#include "table/ids.h"
+#include "table/plugin-names.h"
+#include "table/policy.h"
 
 #define RUN 1024u /* ids that are sorted at once */
 

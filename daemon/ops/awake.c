@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * awake.c: asks the kernel to keep idle CPUs from being halted, and takes it back.
- * Owns the descriptor of the request, with which the request ends however wsd ends. [loop]
- * Keeps: nothing is asked for 10 ms after jobs have ceased to follow each other closely; an idle wsd has no timer.
+ * Owns the descriptor of the request. The request ends with it, however wsd ends. [loop]
+ * Keeps: the request ends within 10 ms once jobs have ceased to follow each other closely. An idle wsd has no timer.
  * Does not know what woke the loop. */
 #include "ops/awake.h"
 
@@ -35,7 +35,7 @@ static void rest(struct awake_policy *p)
     p->n = 0;
 }
 
-static void hold(struct awake_policy *p, enum awake_phase phase, uint64_t now_usec)
+static void begin_phase(struct awake_policy *p, enum awake_phase phase, uint64_t now_usec)
 {
     p->phase = phase;
     p->n = p->n_looked = 0;
@@ -59,12 +59,12 @@ static void row_ended(struct awake_policy *p, uint64_t now_usec, uint64_t took_u
         }
         p->pause_usec = 0;
         p->until_usec = now_usec + AWAKE_HOLD_USEC;
-        hold(p, AWAKE_HELD, now_usec);
+        begin_phase(p, AWAKE_HELD, now_usec);
     } else if (p->always || now_usec < p->until_usec) {
-        hold(p, AWAKE_HELD, now_usec);
+        begin_phase(p, AWAKE_HELD, now_usec);
     } else if (now_usec >= p->retry_usec) {
         p->before_usec = took_usec;
-        hold(p, AWAKE_PROBE, now_usec);
+        begin_phase(p, AWAKE_PROBE, now_usec);
     } else {
         p->n = 0;
     }
@@ -115,7 +115,7 @@ bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
 
 /* --- how ---------------------------------------------------------------------------------------------------------- */
 
-static void ask(struct awake *a, bool held)
+static void ask_kernel(struct awake *a, bool held)
 {
     const struct timeval look = {.tv_usec = AWAKE_LOOK_USEC};
     int32_t usec = held ? 0 : NO_MATTER;
@@ -139,14 +139,14 @@ static void on_look(evutil_socket_t fd, short what, void *userdata)
 {
     struct awake *a = userdata;
 
-    ask(a, awake_policy_look(&a->policy, clock_monotonic_usec()));
+    ask_kernel(a, awake_policy_look(&a->policy, clock_monotonic_usec()));
 }
 
 void awake_woke(struct awake *a)
 {
     if (!a || a->fd < 0)
         return;
-    ask(a, awake_policy_woke(&a->policy, clock_monotonic_usec()));
+    ask_kernel(a, awake_policy_woke(&a->policy, clock_monotonic_usec()));
     if (!a->held || a->told || a->policy.phase != AWAKE_HELD) /* a probe is not worth a word */
         return;
     a->told = true;

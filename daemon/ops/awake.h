@@ -2,11 +2,12 @@
  *
  * awake.h: keeps idle CPUs from halting while jobs follow each other closely. [loop]
  *
- * To wake a thread on a halted CPU takes 25 to 60 us on a virtual machine, and up to 100 us where a CPU sleeps deeply.
- * A call by socket consists of little but four such wake-ups in a row. The kernel takes requests for a latency (PM QoS,
- * /dev/cpu_dma_latency). With a latency of 0, a CPU without work polls for some in the kernel's idle loop. It yields to
- * whatever becomes ready at once, and needs no interrupt to wake up. That is worth the power only while wake-ups follow
- * each other closely and take long. So wsd asks for it only then, and only if a probe has shown that it pays.
+ * Waking a thread on a halted CPU takes 25 to 60 us on a virtual machine. Where a CPU sleeps deeply, it takes up to 100
+ * us. A call by socket consists of little but four such wake-ups in a row. The kernel takes requests for a latency (PM
+ * QoS, /dev/cpu_dma_latency). With a latency of 0, a CPU without work polls for some in the kernel's idle loop. It
+ * yields to whatever becomes ready at once, and needs no interrupt to wake up. That is worth the power only while
+ * wake-ups follow each other closely and take long. So wsd asks for it only then, and only if a probe has shown that it
+ * pays.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  *
  * limits.c: limits that differ from the configuration, since an administrator has moved them, for all users or for one,
  * until the configuration is read again.
- * Owns the list of moves, as texts: keys, values and their rules are the configuration's. [loop]
+ * Owns the list of moves, as texts. Keys, values and their rules are the configuration's. [loop]
  * Keeps: the limits in force are the configuration with that list read over it, line by line.
  * Does not decide which users may move limits. */
 #include "ops/limits.h"
@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "configuration/print.h"
 
 struct moved {
     struct list link;
@@ -31,7 +32,7 @@ static struct moved *moved_free(struct moved *m)
     return NULL;
 }
 
-static struct moved *find(const struct limits *l, bool own, uint32_t uid, const char *key)
+static struct moved *moved_find(const struct limits *l, bool own, uint32_t uid, const char *key)
 {
     list_for_each_entry (struct moved, m, &l->moved, link) {
         if (m->own == own && (!own || m->uid == uid) && strcmp(m->key, key) == 0)
@@ -68,7 +69,7 @@ static int apply_user(struct limits *l, uint32_t uid, const struct config *every
     return jobs_set_user_limits(l->jobs, uid, move_over(l, true, uid, &c) ? &c.limits : NULL);
 }
 
-static int apply(struct limits *l)
+static int apply_moved(struct limits *l)
 {
     struct config c;
     int r = 0;
@@ -110,12 +111,12 @@ void limits_reset(struct limits *l)
             (void)jobs_set_user_limits(l->jobs, m->uid, NULL);
         moved_free(m);
     }
-    (void)apply(l);
+    (void)apply_moved(l);
 }
 
 static int remember(struct limits *l, bool own, uint32_t uid, const char *key, const char *value, uint32_t by)
 {
-    struct moved *m = find(l, own, uid, key), *fresh;
+    struct moved *m = moved_find(l, own, uid, key), *fresh;
 
     if (m) {
         list_remove(&m->link);
@@ -142,8 +143,8 @@ static int remember(struct limits *l, bool own, uint32_t uid, const char *key, c
     return -ENOMEM;
 }
 
-static int set(void *userdata, uint32_t by, bool own, uint32_t uid, const char *key, const char *value,
-               char error[static FRONTEND_LIMIT_ERROR])
+static int set_limit(void *userdata, uint32_t by, bool own, uint32_t uid, const char *key, const char *value,
+                     char error[static FRONTEND_LIMIT_ERROR])
 {
     struct limits *l = userdata;
     char words[CONFIG_ERROR], whose[32] = "all users";
@@ -159,7 +160,7 @@ static int set(void *userdata, uint32_t by, bool own, uint32_t uid, const char *
     }
     r = remember(l, own, uid, key, value, by);
     if (r == 0)
-        r = own ? apply_user(l, uid, &c) : apply(l);
+        r = own ? apply_user(l, uid, &c) : apply_moved(l);
     if (r < 0) {
         snprintf(error, FRONTEND_LIMIT_ERROR,
                  r == -ENOSPC ? "%u limits are moved already: take some of them back" : "out of memory", MOVED_MAX);
@@ -178,23 +179,23 @@ struct telling {
     void *userdata;
 };
 
-static void tell(const char *key, const char *value, void *userdata)
+static void tell_limit(const char *key, const char *value, void *userdata)
 {
     const struct telling *t = userdata;
-    const struct moved *m = find(t->limits, false, 0, key);
+    const struct moved *m = moved_find(t->limits, false, 0, key);
 
     t->each(&(struct frontend_limit){.key = key, .value = value, .moved = m != NULL, .by = m ? m->by : 0}, t->userdata);
 }
 
-static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct frontend_limit *limit, void *userdata),
-                void *context)
+static int each_limit(void *userdata, bool all, uint32_t uid,
+                      void (*to)(const struct frontend_limit *limit, void *userdata), void *context)
 {
     const struct limits *l = userdata;
     struct telling t = {.limits = l, .each = to, .userdata = context};
     struct config c;
 
     in_force(l, &c);
-    int r = config_each_limit(&c, tell, &t);
+    int r = config_each_limit(&c, tell_limit, &t);
     if (r < 0)
         return r;
     list_for_each_entry (const struct moved, m, &l->moved, link) {
@@ -207,4 +208,4 @@ static int each(void *userdata, bool all, uint32_t uid, void (*to)(const struct 
     return 0;
 }
 
-const struct frontend_limits_ops limits_ops = {.set = set, .each = each};
+const struct frontend_limits_ops limits_ops = {.set = set_limit, .each = each_limit};

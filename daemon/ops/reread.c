@@ -32,14 +32,14 @@ struct reread {
     bool again; /* asked for since it began */
 };
 
-static void work(void *userdata)
+static void read_aside(void *userdata)
 {
     struct reading *q = userdata;
 
     q->what = q->ops->read(q->context);
 }
 
-static void release(void *userdata)
+static void release_reading(void *userdata)
 {
     struct reading *q = userdata;
 
@@ -48,7 +48,7 @@ static void release(void *userdata)
     free(q);
 }
 
-static void forget(struct reread *r)
+static void forget_reading(struct reread *r)
 {
     evtimer_del(r->deadline);
     if (r->done)
@@ -58,13 +58,13 @@ static void forget(struct reread *r)
     r->aside = aside_forget(r->aside);
 }
 
-static int start(struct reread *r);
+static int start_reading(struct reread *r);
 
-static void begin(struct reread *r)
+static void begin_reading(struct reread *r)
 {
     r->again = r->late = false;
-    if (start(r) < 0) {
-        forget(r);
+    if (start_reading(r) < 0) {
+        forget_reading(r);
         r->ops->take(NULL, r->context);
     }
 }
@@ -78,13 +78,13 @@ static void on_done(evutil_socket_t fd, short what, void *userdata)
     void *read = r->late ? NULL : TAKE(r->reading->what);
     bool late = r->late, again = r->again;
 
-    forget(r);
+    forget_reading(r);
     if (!late && !again)
         r->ops->take(read, r->context);
     else if (read)
         r->ops->drop(read);
     if (again)
-        begin(r);
+        begin_reading(r);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *userdata)
@@ -106,7 +106,7 @@ static void set_deadline(struct reread *r)
         on_deadline(-1, EV_TIMEOUT, r); /* no memory: not without a limit */
 }
 
-static int start(struct reread *r)
+static int start_reading(struct reread *r)
 {
     struct reading *q = calloc(1, sizeof(*q));
 
@@ -114,7 +114,7 @@ static int start(struct reread *r)
         return -ENOMEM;
     q->ops = r->ops;
     q->context = r->context;
-    int result = aside_start(&r->aside, work, release, q);
+    int result = aside_start(&r->aside, read_aside, release_reading, q);
     if (result < 0) {
         free(q);
         return result;
@@ -147,7 +147,7 @@ void reread_ask(struct reread *r, uint64_t answer_usec)
 {
     r->answer_usec = answer_usec;
     if (!r->aside) {
-        begin(r);
+        begin_reading(r);
         return;
     }
     r->again = true;
@@ -159,7 +159,7 @@ struct reread *reread_free(struct reread *r)
 {
     if (!r)
         return NULL;
-    forget(r);
+    forget_reading(r);
     event_free(r->deadline);
     free(r);
     return NULL;

@@ -153,7 +153,7 @@ bool service_keeps(void)
 }
 
 /* After the descriptors were taken: has the service manager drop its copies, so that closing one here closes it. */
-static void forget(void)
+static void forget_stored(void)
 {
     sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" NAME_CONNECTION);
     sd_notify(0, "FDSTOREREMOVE=1\nFDNAME=" NAME_STATE);
@@ -193,7 +193,7 @@ int service_take(struct service_kept *ret)
         return -ENOMEM;
     }
     if (k.n_connections || k.state >= 0 || k.own_listener)
-        forget();
+        forget_stored();
     *ret = k;
     return 0;
 }
@@ -210,7 +210,7 @@ void service_kept_deinit(struct service_kept *k)
     *k = (struct service_kept){.state = -1};
 }
 
-static int leave(const char *name, const int *fds, size_t n)
+static int store_descriptors(const char *name, const int *fds, size_t n)
 {
     char text[64];
 
@@ -226,12 +226,12 @@ static int leave(const char *name, const int *fds, size_t n)
 
 int service_leave(int state, const int *connections, size_t n_connections, int listener)
 {
-    int r = leave(NAME_STATE, &state, state >= 0);
+    int r = store_descriptors(NAME_STATE, &state, state >= 0);
 
     if (r == 0)
-        r = leave(NAME_CONNECTION, connections, n_connections);
+        r = store_descriptors(NAME_CONNECTION, connections, n_connections);
     if (r == 0 && listener >= 0)
-        r = leave(NAME_LISTENER, &listener, 1);
+        r = store_descriptors(NAME_LISTENER, &listener, 1);
     if (r == 0)
         r = sd_notify_barrier(0, LEAVE_USEC);
     return r < 0 ? r : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * trim.c: gives memory back after a burst of jobs: first that of tables, then that which the allocator keeps.
- * Owns the timer, which the end of a burst sets: an idle wsd has none. [loop]
- * Keeps: between two bursts in quick succession nothing is given back, so they cost no page faults. For a heap of
- * hundreds of MiB the allocator may take some ten milliseconds, in which the loop stands still. So it waits for an idle
- * moment, but not for ever.
+ * Owns the timer, which the end of a burst sets. An idle wsd has none. [loop]
+ * Keeps: bursts in quick succession cost no page faults: nothing is given back between them. For a heap of hundreds of
+ * MiB the allocator may take some ten milliseconds, in which the loop stands still. So it waits for an idle moment, but
+ * not for ever.
  * Does not know the users of the memory. */
 #include "ops/trim.h"
 

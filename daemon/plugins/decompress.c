@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * decompress.c: the plugin `decompress`: any zstd stream.
- * Owns a window of the input while its job runs. Frames that are whole in the window and say that they are small (such
- * as those of `compress`) are decompressed in parallel; others as a stream, so that neither input nor output need fit
- * into memory.
+ * Owns a window of the input while its job runs. Frames that are whole in the window and say that they are small, such
+ * as those of `compress`, are decompressed in parallel. Others are decompressed as a stream, so neither input nor
+ * output need fit into memory.
  * Keeps: what was written is right as far as it goes; what is broken or cut off ends with an error, after it.
  * Does not pass through what is not zstd (zstd -f), nor read the formats before 1.0. */
 #include <errno.h>
@@ -54,7 +54,7 @@ static void context_free(void *context)
 }
 
 /* Moves what is left to the front and reads behind it. */
-static int fill(struct run *run)
+static int fill_input(struct run *run)
 {
     int64_t n;
 
@@ -179,7 +179,7 @@ static int stream_frame(struct run *run)
         r = -ENOMEM;
     while (!r && hint) {
         if (run->begin == run->end && !full) {
-            r = fill(run);
+            r = fill_input(run);
             if (!r && run->begin == run->end)
                 r = broken(run, "unexpected end");
         }
@@ -196,14 +196,14 @@ static int stream_frame(struct run *run)
 
 static int decompress_all(struct run *run, struct wsd_worker *self)
 {
-    int r = fill(run);
+    int r = fill_input(run);
 
     if (!r && run->begin == run->end)
         return broken(run, "unexpected end");
     while (!r) {
         find_frames(run);
         if (!run->n_frames && !run->eof && run->end - run->begin < WINDOW) {
-            r = fill(run);
+            r = fill_input(run);
             if (r)
                 break;
             find_frames(run);

@@ -83,7 +83,7 @@ static int make_pipes(struct command *command)
 }
 
 /* 0 or a negative errno: that of exec too. */
-static int start(struct command *command)
+static int start_command(struct command *command)
 {
     const char *const environment[] = {command->path, NULL};
     const struct wsd_command c = {
@@ -302,7 +302,7 @@ static int run_command(struct command *command)
     int r = data ? make_pipes(command) : -ENOMEM;
 
     if (!r)
-        r = start(command);
+        r = start_command(command);
     command->input = close_fd(command->input);
     command->output[1] = close_fd(command->output[1]);
     command->error[1] = close_fd(command->error[1]);

@@ -37,7 +37,7 @@ static void end_run(struct parser *parser)
     parser->n_run = 0;
 }
 
-static void put(struct parser *parser, const char *text, size_t size)
+static void put_text(struct parser *parser, const char *text, size_t size)
 {
     memcpy(parser->out, text, size);
     parser->out += size;
@@ -56,7 +56,7 @@ static void put_byte(struct parser *parser, char c)
 /* Something that matches more than one byte or none. */
 static void put_other(struct parser *parser, const char *text, size_t size)
 {
-    put(parser, text, size);
+    put_text(parser, text, size);
     parser->plain = parser->start = false;
     end_run(parser);
 }
@@ -121,7 +121,7 @@ static void parse_operators(struct parser *parser)
     for (; (n = operator_size(parser, &none)); parser->p += n) {
         optional |= none;
         if (!dropped)
-            put(parser, parser->p, n);
+            put_text(parser, parser->p, n);
         else
             parser->swallowed = *parser->p != '{';
     }

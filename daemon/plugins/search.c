@@ -279,7 +279,7 @@ struct meter {
 };
 
 /* Looks at the cancel flag, and at what matching costs, where it is time for that. */
-static int check(const struct run *run, struct set **set, struct meter *meter, bool now)
+static int check_run(const struct run *run, struct set **set, struct meter *meter, bool now)
 {
     if (meter->bytes < CHECK_BYTES && !now)
         return 0;
@@ -322,13 +322,13 @@ static int search_lines(const struct run *run, struct set **set, struct piece *p
                 return r;
         }
         meter.bytes += end - at;
-        r = check(run, set, &meter, false);
+        r = check_run(run, set, &meter, false);
         if (r)
             return r;
         piece->lines++;
         at = newline ? end + 1 : end;
     }
-    return check(run, set, &meter, true);
+    return check_run(run, set, &meter, true);
 }
 
 static void search_piece(struct run *run, struct piece *piece)

@@ -325,8 +325,8 @@ static struct deque_entry *steal(struct deque *d, const uint64_t *origin, bool *
         uint32_t tail = word_tail(word), split = word_split(word);
         if (tail >= split || (origin && __atomic_load_n(&d->entries[tail].origin, __ATOMIC_RELAXED) != *origin))
             return NULL;
-        /* The entry is read only after the CAS, so the word may have come back to this value any number of times.
-         * seq_cst: acquire for slot and entry; the total order is for the trap, see deque_bounds(). */
+        /* The entry is read only after the CAS, so the word may have come back to this value any number of times. Why
+         * seq_cst: the acquire is for slot and entry, the total order for the trap (deque_bounds()). */
         if (!atomic_compare_exchange_strong_explicit(&d->word, &word, word_make(tail + 1, split), memory_order_seq_cst,
                                                      memory_order_relaxed))
             continue;
@@ -385,12 +385,12 @@ bool deque_revoke_any(struct deque *d)
 bool deque_is_empty_any(const struct deque *d)
 {
     /* The owner reaches its base only by way of deque_bounds(), which leaves the trap there, or with the trap still
-     * there. So the first push from the base publishes (seq_cst), then looks for sleepers. seq_cst: a caller that this
-     * look has not seen, because it announced itself later, sees that publication here, or a later word. So it sees the
-     * top that was stored before that publication, or a later top. (While a stolen task lies at the base, a pop shows
-     * the base for a moment, perhaps with the thief's trap still on its way. The owner may then help with something
-     * else and hide tasks above the base before it sees the trap. The thief sees those tasks: it looks for sleepers
-     * after setting its trap, see stole().) */
+     * there. So the first push from the base publishes (seq_cst), then looks for sleepers. Why seq_cst: a caller that
+     * announced itself too late for this look sees that publication here, or a later word. So it sees the top that was
+     * stored before that publication, or a later top. (While a stolen task lies at the base, a pop shows the base for a
+     * moment, perhaps with the thief's trap still on its way. The owner may then help with something else and hide
+     * tasks above the base before it sees the trap. The thief sees those tasks: it looks for sleepers after setting its
+     * trap, see note_stolen().) */
     uint64_t word = atomic_load_explicit(&d->word, memory_order_seq_cst);
 
     return word_tail(word) == word_split(word) && __atomic_load_n(&d->owner->top, __ATOMIC_ACQUIRE) == d->base;

@@ -13,7 +13,7 @@
  * publish more. If the owner does neither for long, deque_revoke_any() publishes for it.
  *
  * The owner keeps at most DEQUE_WINDOW bytes of tasks that were not stolen. Beyond them a push is refused, as on a full
- * stack, and the child runs inside its spawn: thieves have enough to take, and the tasks stay in the cache.
+ * stack, and the child runs inside its spawn. Thieves have enough to take then, and the tasks stay in the cache.
  *
  *              | owner's inline push/pop | _owner | steal_any | revoke_any | hint_any
  *   inline     |     no (one thread)     |   no   |    yes    |    yes     |   yes

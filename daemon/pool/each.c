@@ -5,11 +5,13 @@
  * Keeps: each index is visited at most once, and exactly once if nothing fails. No piece begins once the form is
  * cancelled, or at or above the best index that find has.
  * Does not decide when to split: partition_grain() does. */
-#include "pool/forms.h"
+
+#include "pool/each.h"
 
 #include <stdatomic.h>
 
 #include "base/cleanup.h"
+#include "pool/group.h"
 
 struct each {
     struct wsd_group group;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * find.c: what a worker does next: own ready list, steal, ready lists of others, injector, source.
- * Owns nothing. Everything here is for the owner of the worker that it gets, except pool_tell_*() [any].
+ * Owns nothing. Everything here is for the owner of the worker that it gets, but pool_has_*(). [any]
  * Keeps: this order. A worker that finds work and was the last searcher sees to it that the next one wakes, if that
  * pays.
  * Does not sleep, except for a yield. */
+#include "pool/find.h"
+
 #include <sched.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/relax.h"
 #include "base/ticks.h"
+#include "pool/crew.h"
 #include "pool/worker.h"
 
 /* Ticks are nanoseconds, or a third of one. A task below TINY_TICKS is tiny. After TINY_STREAK of them in a row a thief
@@ -64,22 +66,6 @@ static uint32_t next_random(struct worker *w)
     return w->random = x;
 }
 
-/* --- telling --- */
-
-void pool_tell_root(struct pool *pool)
-{
-    if (park_has_sleepers(&pool->park) && park_wake_root(&pool->park))
-        return;
-    crew_complete(pool);
-}
-
-void pool_tell_task(struct pool *pool)
-{
-    if (park_has_sleepers(&pool->park) && park_wake_task(&pool->park))
-        return;
-    crew_complete(pool);
-}
-
 /* --- stealing --- */
 
 static bool has_roots(struct pool *pool, bool (*source)(void *context))
@@ -106,7 +92,7 @@ bool pool_has_tasks(struct pool *pool)
 
 /* Makes the hints about private tasks exact, if any other worker may have some. For a worker that has announced its
  * sleep, or has stopped searching. */
-static void settle(const struct worker *w)
+static void settle_hints(const struct worker *w)
 {
     struct pool *pool = w->pool;
     uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
@@ -126,14 +112,6 @@ static bool has_any(const struct worker *victim)
     return deque_has_public_any(&victim->deque) || deque_has_private_any(&victim->deque);
 }
 
-void worker_leave_source(struct worker *w)
-{
-    const struct pool_source *s = &w->pool->options.source;
-
-    if (s->leave)
-        s->leave(s->context);
-}
-
 /* Wakes the next worker if work is left for it: others have relied on this worker. */
 void worker_wake_if_left(struct worker *w)
 {
@@ -143,7 +121,7 @@ void worker_wake_if_left(struct worker *w)
 
     if (!park_has_sleepers(&pool->park) && !crew_short(pool))
         return;
-    settle(w);
+    settle_hints(w);
     for_each_active(i, pool, n) if (pool->all[i] != w && has_any(pool->all[i]))
     {
         pool_tell_task(pool);
@@ -154,7 +132,7 @@ void worker_wake_if_left(struct worker *w)
 }
 
 /* A task was taken from the victim. */
-static void stole(struct worker *w, struct worker *victim, bool more)
+static void note_stolen(struct worker *w, struct worker *victim, bool more)
 {
     COUNT(w, stolen);
     w->last_victim = victim->public.index;
@@ -162,7 +140,7 @@ static void stole(struct worker *w, struct worker *victim, bool more)
         return;
     if (!more) {
         /* The owner was just told to publish, but may be in a long leaf by now, with more tasks that are hidden. */
-        settle(w);
+        settle_hints(w);
         more = deque_has_private_any(&victim->deque);
     }
     if (more)
@@ -175,7 +153,7 @@ static bool steal_from(struct worker *w, struct worker *victim, struct stolen *r
 
     *ret = (struct stolen){.victim = victim, .entry = deque_steal_any(&victim->deque, &more)};
     if (ret->entry)
-        stole(w, victim, more);
+        note_stolen(w, victim, more);
     else
         COUNT(w, failed_steals);
     return ret->entry;
@@ -222,38 +200,14 @@ bool worker_steal(struct worker *w, struct stolen *ret)
     return false;
 }
 
-/* A task that was stolen by mistake, for another worker to run. */
-struct handed {
-    struct ready ready; /* first */
-    struct stolen stolen;
-};
-
-static void run_handed(struct ready *r, struct worker *w)
-{
-    struct handed *h = (struct handed *)(void *)r;
-    struct stolen s = h->stolen;
-
-    free(h);
-    worker_run_stolen(w, &s, false);
-}
-
-bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t origin, struct stolen *ret)
+bool worker_steal_origin(struct worker *w, struct worker *thief, uint64_t origin, struct stolen *ret)
 {
     bool more;
 
     *ret = (struct stolen){.victim = thief, .entry = deque_steal_origin_any(&thief->deque, origin, &more)};
-    if (!ret->entry)
-        return false;
-    stole(w, thief, more);
-    if (ret->entry->origin == origin)
-        return true;
-    /* The victim has begun something else between the look and the steal. */
-    struct handed *h = malloc(sizeof(*h));
-    if (!h)
-        pool_out_of_memory();
-    *h = (struct handed){.ready = {.home = w, .run = run_handed}, .stolen = *ret};
-    ready_push(&h->ready, NULL);
-    return false;
+    if (ret->entry)
+        note_stolen(w, thief, more);
+    return ret->entry;
 }
 
 /* Whether there is something to steal. Publishes what the owner hides. */
@@ -286,7 +240,7 @@ bool worker_look(struct worker *w, struct worker *only)
 {
     if (look_at_all(w, only))
         return true;
-    settle(w);
+    settle_hints(w);
     return look_at_all(w, only);
 }
 
@@ -329,9 +283,10 @@ static struct pool_node *take_of_others(struct worker *w, uint32_t n, bool *ret_
     return NULL;
 }
 
-/* Takes, in this order: what was put to the front; now and then, from a batch that stands still; from its own batch;
- * from a new batch; and if there is none, from any batch. Always preferring other batches to a new one would have all
- * workers take from one batch. Each take moves that batch's cache line (40 instead of 28 ns a root, two workers). */
+/* Takes first what was put to the front. Then comes, now and then, a batch that stands still; then the worker's own
+ * batch; then a new batch. If there is no new one, any batch will do. Always preferring other batches to a new one
+ * would have all workers take from one batch. Each take moves that batch's cache line (40 instead of 28 ns a root, two
+ * workers). */
 static struct pool_node *take_injected(struct worker *w, bool *ret_more)
 {
     struct pool *pool = w->pool;
@@ -375,20 +330,6 @@ struct pool_node *worker_take_root(struct worker *w)
     return node;
 }
 
-static void run_root(struct worker *w, struct pool_node *node)
-{
-    COUNT(w, roots);
-    w->public.context = NULL;
-    worker_new_origin(w);
-    trace_event(w, TRACE_ROOT, TRACE_NOBODY);
-    node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
-    trace_event(w, TRACE_ROOT | TRACE_END, TRACE_NOBODY);
-    trace_subject_clear(&w->trace);
-    w->public.context = NULL;
-    if (w->public.top != w->deque.base || worker_has_overflow(w))
-        pool_broken("a root returned without joining its children");
-}
-
 /* From other workers: the oldest. */
 static struct ready *take_ready(struct worker *w)
 {
@@ -412,19 +353,6 @@ bool worker_find(struct worker *w, struct found *f)
     if (!f->ready)
         f->root = worker_take_root(w);
     return f->ready || f->root;
-}
-
-void worker_run(struct worker *w, const struct found *f)
-{
-    if (f->root) {
-        run_root(w, f->root);
-        return;
-    }
-    worker_leave_source(w);
-    if (f->ready)
-        f->ready->run(f->ready, w);
-    else
-        worker_run_stolen(w, &f->task, false);
 }
 
 /* Whether a worker keeps looking though no other runs. */

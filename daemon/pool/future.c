@@ -18,6 +18,8 @@
 #include <sched.h>
 
 #include "base/cleanup.h"
+#include "pool/guest.h"
+#include "pool/join.h"
 #include "pool/worker.h"
 
 enum future_state {
@@ -62,7 +64,7 @@ void future_begin(struct wsd_worker *self, struct wsd_future *future)
     atomic_fetch_add_explicit(&w->pool->futures, 1, memory_order_relaxed);
 }
 
-static void finish(struct future *f, void *value, int error)
+static void finish_future(struct future *f, void *value, int error)
 {
     f->value = value;
     f->error = error;
@@ -98,7 +100,7 @@ static void compute(struct future *f, struct worker *w, bool inside)
         o->task_leave(&w->public, context, outer, o->context);
     w->public.context = outer;
     atomic_store_explicit(&w->deque.origin, origin, memory_order_relaxed);
-    finish(f, value, error);
+    finish_future(f, value, error);
 }
 
 static void run_ready(struct ready *r, struct worker *w)
@@ -132,7 +134,7 @@ void future_set(struct wsd_future *future, void *value, int error)
     struct future *f = future_of(future);
 
     take_turn(f, FUTURE_RUNNING);
-    finish(f, value, error);
+    finish_future(f, value, error);
 }
 
 static bool future_over(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin)

@@ -5,19 +5,23 @@
  * Keeps: a node runs when its strong predecessors have ended or a condition chooses it, and never twice at once. The
  * first error stays, and no node begins after it. No thread touches the graph once graph_run() has returned.
  *
- * Nodes that are to run lie in a list of the graph's own, so that the waiting caller can take them and nothing else:
- * other work might wait for what the caller is part of. Other workers reach the list by a ticket, a piece in the pool's
- * ready lists (ready.h). One ticket is out while the list is not empty; a worker that takes it puts it out again if it
- * leaves nodes behind. So each worker wakes the next, and no node in the list is hidden behind a running one. The
- * pool's sleep and shutdown need no knowledge of graphs.
+ * Nodes that are to run lie in a list of the graph's own. So the waiting caller can take them and nothing else. Other
+ * work might wait for what the caller is part of. Other workers reach the list by a ticket, a piece in the pool's ready
+ * lists (ready.h). One ticket is out while the list is not empty; a worker that takes it puts it out again if it leaves
+ * nodes behind. So each worker wakes the next, and no node in the list is hidden behind a running one. The pool's sleep
+ * and shutdown need no knowledge of graphs.
  *
  * pool.futures is raised during a run, as by a future that is begun and not done: see future.c. */
+#include "pool/graph-run.h"
+
 #include <errno.h>
 #include <sched.h>
 
 #include "base/cleanup.h"
-#include "pool/forms.h"
+#include "pool/find.h"
 #include "pool/graph.h"
+#include "pool/group.h"
+#include "pool/join.h"
 #include "pool/worker.h"
 
 #define HINT_SHIFT 48
@@ -59,7 +63,7 @@ static void hand_on(struct graph *g, struct worker *w, struct node *first, struc
         eventcount_notify(&g->event, 1, false);
 }
 
-static struct node *take(struct graph *g)
+static struct node *take_node(struct graph *g)
 {
     struct node *n;
 
@@ -83,7 +87,7 @@ static struct node *take(struct graph *g)
 /* --- a node --- */
 
 /* Counts one strong edge, or the choice of a condition. True: the node is to run, and is ours to hand on. */
-static bool came(struct graph *g, struct node *n, bool chosen)
+static bool count_edge(struct graph *g, struct node *n, bool chosen)
 {
     int32_t left;
 
@@ -117,7 +121,7 @@ static struct node *go_on(struct graph *g, struct worker *w, struct node *n)
 
     for (uint32_t i = 0; i < n->n_after; i++) {
         struct node *a = n->after[i];
-        if (!came(g, a, false))
+        if (!count_edge(g, a, false))
             continue;
         if (!next) {
             next = a;
@@ -146,7 +150,7 @@ static struct node *run_node(struct graph *g, struct worker *w, struct node *n)
 
     if (!wsd_group_cancelled(&g->group)) {
         COUNT(w, ready);
-        int r = n->fn(&w->public, &g->group, n->arg);
+        int r = n->fn ? n->fn(&w->public, &g->group, n->arg) : graph_run(&w->public, &g->group, n->arg, 1, NULL, NULL);
         if (w->public.top != top)
             pool_broken("a node's function returned without joining its children");
         /* Release: partner is the next thread to count down, if that is not this one. */
@@ -155,7 +159,7 @@ static struct node *run_node(struct graph *g, struct worker *w, struct node *n)
             group_fail(&g->group, r);
         else if (!n->condition)
             next = go_on(g, w, n);
-        else if ((uint32_t)r < n->n_after && came(g, n->after[r], true))
+        else if ((uint32_t)r < n->n_after && count_edge(g, n->after[r], true))
             next = n->after[r];
     }
     if (!next)
@@ -165,7 +169,7 @@ static struct node *run_node(struct graph *g, struct worker *w, struct node *n)
 
 static bool run_some(struct graph *g, struct worker *w)
 {
-    struct node *n = take(g);
+    struct node *n = take_node(g);
 
     if (!n)
         return false;

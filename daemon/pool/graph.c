@@ -74,11 +74,6 @@ void graph_free(struct wsd_graph *graph)
 
 /* --- building --- */
 
-static int run_inner(struct wsd_worker *self, struct wsd_group *group, void *arg)
-{
-    return graph_run(self, group, arg, 1, NULL, NULL);
-}
-
 /* Room for one more node at the end of the last chunk. */
 static int make_room(struct graph *g)
 {
@@ -118,7 +113,7 @@ int graph_add(struct wsd_graph *graph, uint32_t kind, const char *name, wsd_node
         return -ENOMEM;
     struct node *n = &g->last_chunk->nodes[g->last_chunk->n++];
     *n = (struct node){.public.graph = graph,
-                       .fn = runs_graph ? run_inner : fn,
+                       .fn = runs_graph ? NULL : fn,
                        .arg = arg,
                        .after = n->few,
                        .room = NODE_FEW,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * graph.h: the functions behind wsd/graph.h, for the table in join.c; and a graph, for graph.c and graph-run.c only.
+ * graph.h: the functions behind wsd/graph.h, for the table in ops.c; and a graph, for graph.c and graph-run.c only.
  *
  *           | build | run | cancel | dump
  *   build   |  no   | no  |  yes   |  no     add, precede, free [any thread]; in a run -EBUSY, free aborts
@@ -30,10 +30,10 @@
 struct node {
     _Alignas(CACHE_LINE) struct wsd_node public; /* first */
     struct node *link;                           /* the next one in a list [its taker, or graph.lock] */
-    wsd_node_fn *fn;
+    wsd_node_fn *fn;                             /* NULL: `arg` is a graph, which is run */
     void *arg;
     struct node **after; /* successors, in the order in which they were given */
-    /* How many strong edges are still to come. 0: the node is to run, or runs; negative: it was to run twice at once.
+    /* How many strong edges are still to come. 0: the node is to run, or runs. Negative: it was to run twice at once.
      * [atomic: each predecessor's decrement releases what it wrote; the last one's acquires. The thread that made the
      * last one runs the node or hands it on under graph.lock. Set anew, by release, when its function has ended] */
     _Atomic int32_t pending;
@@ -67,8 +67,8 @@ struct graph {
      * at 0 the caller has seen all that nodes wrote; seq_cst against its sleep] */
     _Alignas(CACHE_LINE) _Atomic uint64_t active;
     struct eventcount event; /* the caller's sleep: nodes in the list, or none active */
-    /* How many others may touch the graph besides the caller: the ticket counts, from before it is pushed until its
-     * taker has gone. [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
+    /* How many others may touch the graph besides the caller. The ticket counts from before its push until its taker
+     * has gone. [atomic: raised under lock; release by the last touch, partner is the caller's acquire] */
     _Atomic uint32_t present;
     /* What other workers run for this graph: worker << 48 | origin, or 0. [atomic: release by that worker, acquire by
      * the caller, which looks that worker up; a hint] */
@@ -90,7 +90,6 @@ static inline struct node *node_of(struct wsd_node *node)
     return (struct node *)(void *)node;
 }
 
-/* graph.c */
 int graph_new(struct wsd_worker *self, struct wsd_graph **ret_graph);
 void graph_free(struct wsd_graph *graph);
 int graph_add(struct wsd_graph *graph, uint32_t kind, const char *name, wsd_node_fn *fn, void *arg,
@@ -102,8 +101,3 @@ int graph_dump(const struct wsd_graph *graph, wsd_text_fn *put, void *arg);
 int graph_check(struct graph *g);
 /* Sets each node's count to its initial value. [the thread that runs it] */
 void graph_reset(struct graph *g);
-
-/* graph-run.c */
-int graph_run(struct wsd_worker *self, struct wsd_group *group, struct wsd_graph *graph, uint64_t times,
-              wsd_until_fn *until, void *arg);
-void graph_cancel(struct wsd_graph *graph);

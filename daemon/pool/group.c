@@ -4,7 +4,8 @@
  * Owns nothing: a group lies with its caller. Each call runs on the worker of its `self`.
  * Keeps: a group ends after its last child; its first error stays; once it is cancelled no child starts.
  * Does not tell a parent of a child's error: the owner of the child group may do that. */
-#include "pool/forms.h"
+
+#include "pool/group.h"
 
 #include <errno.h>
 #include <stdlib.h>

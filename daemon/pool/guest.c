@@ -4,11 +4,17 @@
  * Owns the guests' workers; they are made once and lent again.
  * Everything here [any but workers].
  * Keeps: the pool does not end while a guest is in it. */
+#include "pool/guest.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
 
 #include "base/cleanup.h"
+#include "pool/crew.h"
+#include "pool/find.h"
+#include "pool/join.h"
+#include "pool/run.h"
 #include "pool/worker.h"
 
 static struct worker *guest_borrow(struct pool *pool)

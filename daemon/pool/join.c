@@ -5,7 +5,7 @@
  * join returns only when its child is done. It takes no new roots. It takes no unrelated task once half of the stack is
  * used, or if another task may wait for what the join belongs to (futures, locks). It sleeps rather than spins.
  * Does not decide which worker is woken (park.c) or how tasks move (deque.c). */
-#include "pool/worker.h"
+#include "pool/join.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -16,9 +16,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/ticks.h"
-#include "pool/forms.h"
-#include "pool/future.h"
-#include "pool/graph.h"
+#include "pool/crew.h"
+#include "pool/find.h"
+#include "pool/run.h"
 
 /* How long a join looks for other work before it sleeps: about what a wake-up costs. */
 #define JOIN_SPIN_USEC    20
@@ -83,11 +83,6 @@ static void level_pop(struct worker *w)
 
     w->public.done = outer->done;
     deque_set_level_owner(&w->deque, outer->at);
-}
-
-bool worker_has_overflow(const struct worker *w)
-{
-    return w->public.level;
 }
 
 /* Keeps the result of a child that ran inside its spawn until the sync. */
@@ -183,47 +178,11 @@ void task_lower(struct wsd_worker *self)
     self->refuse = refuse;
 }
 
-void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant)
-{
-    const struct pool_options *o = &w->pool->options;
-    struct wsd_task *t = s->entry->task, *top = w->public.top;
-    const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
-    uint64_t origin = atomic_load_explicit(&w->deque.origin, memory_order_relaxed);
-    void *context = s->entry->context, *outer = w->public.context;
-    uint32_t own = w->public.own;
-
-    if (!descendant)
-        worker_new_origin(w);
-    s->entry->run_origin = atomic_load_explicit(&w->deque.origin, memory_order_relaxed);
-    /* Release: partner is the owner's acquire in its join, which steals back from this worker. */
-    __atomic_store_n(&t->word, (uintptr_t)w | TASK_STOLEN, __ATOMIC_RELEASE);
-    __atomic_store_n(&w->public.own, MAX(own, s->entry->own), __ATOMIC_RELAXED);
-    w->public.context = context;
-    if (o->task_enter)
-        o->task_enter(&w->public, context, outer, o->context);
-    trace_event(w, TRACE_TASK, s->victim->public.index);
-    uint64_t begin = ticks_now();
-    type->run(&w->public, t);
-    worker_weigh(w, ticks_now() - begin);
-    if (w->public.top != top)
-        pool_broken("a task returned without joining its children");
-    trace_event(w, TRACE_TASK | TRACE_END, s->victim->public.index);
-    if (o->task_leave)
-        o->task_leave(&w->public, context, outer, o->context);
-    w->public.context = outer;
-    __atomic_store_n(&w->public.own, own, __ATOMIC_RELAXED);
-    atomic_store_explicit(&w->deque.origin, origin, memory_order_relaxed);
-    /* Release: partner is the owner's acquire in its join, which then reads the result. Slot and entry are the owner's
-     * from here on. */
-    __atomic_store_n(&t->word, TASK_DONE, __ATOMIC_RELEASE);
-    eventcount_notify(&s->victim->joiner.event, 1, false);
-}
-
 /* Whether this worker may take tasks unrelated to what it waits for. Such tasks pile up on both stacks. They may also
  * wait for a lock that is held across this join, or for a future that this join belongs to, and would then never end.
  * The same holds for what such a holder waits for, so `own` goes with the task. Tasks stolen back from the thief need
- * no such bound: they lie deeper in the tree than the waiting task, so the depth of the tree bounds them, and they wait
- * for nothing above it. If more workers run than were asked for, a worker stops at a join: it sleeps until the join is
+ * no such bound. They lie deeper in the tree than the waiting task, so the depth of the tree bounds them. They wait for
+ * nothing above it. If more workers run than were asked for, a worker stops at a join: it sleeps until the join is
  * over. The other workers take what it leaves. */
 static bool may_take_any(const struct worker *w)
 {
@@ -244,6 +203,37 @@ static void pass_on(struct worker *w)
     worker_wake_if_left(w);
 }
 
+/* A task that was stolen by mistake, for another worker to run. */
+struct handed {
+    struct ready ready; /* first */
+    struct stolen stolen;
+};
+
+static void run_handed(struct ready *r, struct worker *w)
+{
+    struct handed *h = (struct handed *)(void *)r;
+    struct stolen s = h->stolen;
+
+    free(h);
+    worker_run_stolen(w, &s, false);
+}
+
+/* Steals only what descends from what the thief began as `origin`. */
+static bool steal_descendant(struct worker *w, struct worker *thief, uint64_t origin, struct stolen *ret)
+{
+    if (!worker_steal_origin(w, thief, origin, ret))
+        return false;
+    if (ret->entry->origin == origin)
+        return true;
+    /* The victim has begun something else between the look and the steal. */
+    struct handed *h = malloc(sizeof(*h));
+    if (!h)
+        pool_out_of_memory();
+    *h = (struct handed){.ready = {.home = w, .run = run_handed}, .stolen = *ret};
+    ready_push(&h->ready, NULL);
+    return false;
+}
+
 /* Runs one task while the awaited one runs on `thief` as part of `origin`: first what the awaited one spawned. */
 static bool help(struct worker *w, const struct wait *wait, struct worker *thief, uint64_t origin)
 {
@@ -252,7 +242,7 @@ static bool help(struct worker *w, const struct wait *wait, struct worker *thief
     bool descendant = !wait->future;
     struct stolen s;
 
-    if (!(thief && worker_steal_descendant(w, thief, origin, &s))) {
+    if (!(thief && steal_descendant(w, thief, origin, &s))) {
         if (wait->future || !may_take_any(w) || !worker_steal(w, &s))
             return false;
         descendant = false;

@@ -3,9 +3,18 @@
  * ops.c: the table of what tasks can do: the engine's part, and the forms that stand on it.
  * Owns nothing. [const]
  * Does not do any of it. */
-#include "pool/forms.h"
+#include "pool/ops.h"
+
+#include "pool/each.h"
 #include "pool/future.h"
+#include "pool/graph-run.h"
 #include "pool/graph.h"
+#include "pool/group.h"
+#include "pool/join.h"
+#include "pool/pipeline.h"
+#include "pool/reduce.h"
+#include "pool/scan.h"
+#include "pool/sort.h"
 #include "pool/worker.h"
 
 const struct wsd_task_ops worker_ops = {

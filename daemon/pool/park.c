@@ -48,7 +48,7 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
         if (waking || eventcount_notify(p->event, 1, p->shared))
             return true;
         *ret_left |= (atomic_fetch_and_explicit(p->searchers, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
-        /* Did a worker go to sleep after the notify, over work whose waker relied on the bit? */
+        /* Did a worker go to sleep after the notify, over work of a waker that relied on the bit? */
         if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
             return false;
     }
@@ -90,7 +90,8 @@ bool park_wake_task(struct park *p)
 
 bool park_has_sleepers(const struct park *p)
 {
-    /* seq_cst: after the caller's trap or RMW on searchers; partners are the RMWs of eventcount_prepare() and joiner_add. */
+    /* seq_cst: after the caller's trap or RMW on searchers. Partners are the RMWs of eventcount_prepare() and
+     * joiner_add. */
     return atomic_load_explicit(&p->event->waiters, memory_order_seq_cst) ||
            atomic_load_explicit(&p->n_joiners, memory_order_seq_cst);
 }

@@ -14,7 +14,7 @@
  *     looks everywhere. If the waker saw the searcher, the waker's RMW came first, and the look sees the work.
  *   - If the waker saw no searcher, it notifies the eventcount. The same argument holds there (base/eventcount.h).
  *   - A worker that begins to search clears the bit. So does a waker that found no sleeper. That waker then looks once
- *     more: another worker may have gone to sleep meanwhile, over work, and the waker of that work relied on the bit.
+ *     more. Another worker may have gone to sleep meanwhile over work, because that work's waker relied on the bit.
  *   - A waker for a task that relies on the bit sets a second bit. The waker it relies on may have a root, for which it
  *     wakes no join. If that waker finds no idle sleeper, it wakes a join for the task.
  *   - A join that is woken for a task may find another task, or find its child done. It then looks whether something is
@@ -77,7 +77,7 @@ void park_search_begin(struct park *p);
 bool park_search_end(struct park *p);
 
 /* A join begins, or stops, to accept any task. Call eventcount_prepare() before the add, then look for work, then
- * eventcount_wait(), then the remove. park_joiner_remove() returns false if the join was woken for a task: the caller
+ * eventcount_wait(), then the remove. If the join was woken for a task, park_joiner_remove() returns false. The caller
  * must then see to it that the next worker is woken if more is left. */
 void park_joiner_add(struct park *p, struct joiner *j);
 bool park_joiner_remove(struct park *p, struct joiner *j);

@@ -4,6 +4,8 @@
  * Owns nothing. [owner of w], but for pool_worker_cpu() [any]
  * Keeps: a worker that cannot be pinned runs all the same.
  * Does not know the machine: topology.c does. */
+#include "pool/pin.h"
+
 #include <pthread.h>
 
 #include "pool/worker.h"

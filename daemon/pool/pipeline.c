@@ -3,10 +3,11 @@
  * pipeline.c: items through stages, some of which take one at a time.
  * Owns, during a call, the tokens (one for each item under way) and where they wait. An item is its token's.
  *
- * A runner is a task that takes an item that can go on: the first one that waits at a free stage, last stage first, or
- * a new item of the first stage. It takes the item through the stages until the item has to wait or is through. It
- * repeats this until no item can go on. A runner that makes more items ready than it takes itself spawns one more
- * runner, unless one is already spawned and has not begun. If no runner is stolen, the first does it all.
+ * A runner is a task that takes an item that can go on. This is the first one that waits at a free stage, with the last
+ * stage asked first. If none waits, it is a new item of the first stage. It takes the item through the stages until the
+ * item has to wait or is through. It repeats this until no item can go on. A runner that makes more items ready than it
+ * takes itself spawns one more runner, unless one is already spawned and has not begun. If no runner is stolen, the
+ * first does it all.
  *
  * Keeps: a stage that is not parallel has one runner at a time. No runner waits for a turn. An item that can go on is
  * seen by a runner that has not ended. For the last point: the item is marked in `open` (seq_cst), then `waiting` is
@@ -14,10 +15,11 @@
  * spawned.
  * Runners are children of runners, so their depth and number would grow with the number of steals. To bound them, all
  * runners come back when one is at its limit, and the first begins again. Items under way wait at their stages
- * meanwhile. Runners also come back after some thousand items. A worker that waits in the middle of an item, within a
- * stage that has children, may have stolen a runner; that item goes on only when the runner has ended.
+ * meanwhile. Runners also come back after some thousand items. A worker may wait in the middle of an item, within a
+ * stage that has children, and steal a runner meanwhile. That item goes on only when the runner has ended.
  * After an error or a cancel all goes on as before, but no stage is called and items are dropped. */
-#include "pool/forms.h"
+
+#include "pool/pipeline.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +28,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "pool/group.h"
 #include "pool/worker.h"
 
 #define TOKENS_A_WORKER 4
@@ -90,7 +93,7 @@ static void runner_offer(struct wsd_worker *self, struct runner *r)
     WSD_SPAWN(pipeline_run, r->p, r->depth + 1);
 }
 
-static void mark(struct pipeline *p, uint32_t stage, bool can_go_on)
+static void mark_stage(struct pipeline *p, uint32_t stage, bool can_go_on)
 {
     uint64_t bit = UINT64_C(1) << stage;
     bool marked = atomic_load_explicit(&p->open, memory_order_relaxed) & bit;
@@ -127,7 +130,7 @@ static struct token *gate_take(struct pipeline *p, uint32_t stage)
             t = g->places[g->next % p->n_tokens];
             g->places[g->next % p->n_tokens] = NULL;
         }
-        mark(p, stage, false);
+        mark_stage(p, stage, false);
     }
     pthread_mutex_unlock(&g->lock);
     return t;
@@ -157,7 +160,7 @@ static bool gate_leave(struct pipeline *p, uint32_t stage)
     if (stage == 0)
         p->busy = false;
     bool open = gate_is_open(p, stage);
-    mark(p, stage, open);
+    mark_stage(p, stage, open);
     pthread_mutex_unlock(&g->lock);
     return open;
 }
@@ -169,7 +172,7 @@ static void token_end(struct pipeline *p, struct token *t, bool no_more)
     pthread_mutex_lock(&g->lock);
     p->unused[p->n_unused++] = t;
     p->ended |= no_more;
-    mark(p, 0, gate_is_open(p, 0));
+    mark_stage(p, 0, gate_is_open(p, 0));
     pthread_mutex_unlock(&g->lock);
 }
 

@@ -15,6 +15,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "pool/crew.h"
+#include "pool/join.h"
+#include "pool/ops.h"
+#include "pool/worker-loop.h"
 #include "pool/worker.h"
 
 static struct worker *worker_free(struct worker *w)
@@ -57,8 +61,10 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     pool = aligned_alloc(CACHE_LINE, (sizeof(*pool) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (!pool)
         return -ENOMEM;
-    *pool =
-        (struct pool){.options = *options, .ops = &worker_ops, .eager = options->eager || !deque_revoke_available()};
+    *pool = (struct pool){.options = *options,
+                          .worker_main = worker_main,
+                          .ops = &worker_ops,
+                          .eager = options->eager || !deque_revoke_available()};
     eventcount_init(&pool->own_event);
     injector_init(&pool->injector);
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared,

@@ -36,9 +36,9 @@ struct pool_source {
     /* Whether what is left is worth another worker, given what the calling worker has at hand and takes first. NULL:
      * always. */
     bool (*worth_waking)(void *context);
-    /* Eventcounts that publishers of roots notify instead of options.event. prepare, called before the last look, adds
-     * them to what a worker is about to sleep on. done gets the same set when the worker sleeps no more. When the set
-     * of eventcounts changes, options.event is notified for all. Both may be NULL. */
+    /* Eventcounts that publishers of roots notify instead of options.event. A worker calls prepare before its last
+     * look. It adds them to the set that the worker is about to sleep on. When the worker has woken, done gets the same
+     * set. When the set of eventcounts changes, options.event is notified for all. Both may be NULL. */
     void (*prepare)(void *context, struct eventcount_set *set);
     void (*done)(void *context, struct eventcount_set *set);
     /* Whether more roots may come so soon, judging by what the calling worker ran last, that looking for them awake
@@ -71,7 +71,7 @@ struct pool_options {
      * not return, since the pool cannot do without the worker. NULL: the process is aborted. */
     void (*worker_lost)(struct wsd_worker *self, uint32_t index, bool gone, void *context);
     void *context;
-    /* Called around each stolen task, and around nothing else: the task's context then differs from that of the
+    /* Called around each stolen task, and around nothing else. The task's context then differs from that of the
      * worker's other work. self->context is the task's. `outer` is the context of the root or task that waits below it
      * on this worker, or NULL. So a host can charge the thread's CPU time so far to `outer` at enter, and to the task's
      * context at leave. The task's root cannot return before leave has returned. May be NULL. [worker] */

@@ -5,14 +5,8 @@
 #include "pool/ready.h"
 
 #include "base/cleanup.h"
+#include "pool/crew.h"
 #include "pool/worker.h"
-
-void ready_init(struct ready_list *l)
-{
-    pthread_mutex_init(&l->lock, NULL);
-    list_init(&l->list);
-    atomic_init(&l->n, 0);
-}
 
 void ready_deinit(struct ready_list *l)
 {

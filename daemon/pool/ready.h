@@ -34,7 +34,12 @@ struct ready_list {
     _Atomic uint32_t n; /* [atomic: seq_cst RMW under lock, partner is a sleeper's announcement; relaxed as a hint] */
 };
 
-void ready_init(struct ready_list *l);
+static inline void ready_init(struct ready_list *l)
+{
+    pthread_mutex_init(&l->lock, NULL);
+    list_init(&l->list);
+    atomic_init(&l->n, 0);
+}
 void ready_deinit(struct ready_list *l);
 
 /* Puts it into its home's list, notifies all waiters on the event (NULL: none), and tells the pool. [any] */

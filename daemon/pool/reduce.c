@@ -4,12 +4,14 @@
  * Owns the values of right halves, in the frame of the task that splits, or on the heap where they are large.
  * Keeps: combine is called for neighbours only, left before right; each value that was made is either combined away and
  * ended, or the result. Does not need the operation to commute. */
-#include "pool/forms.h"
+
+#include "pool/reduce.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool/group.h"
 #include "pool/worker.h"
 
 /* A value of up to so many bytes lies in a frame. */

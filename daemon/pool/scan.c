@@ -7,7 +7,8 @@
  * part ahead, and that part is then scanned in parallel as soon as the sum before it is known. In place, an element is
  * summed up before it is written: the sum is joined before the scan begins.
  * Does not need the operation to commute. */
-#include "pool/forms.h"
+
+#include "pool/scan.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "pool/group.h"
 
 #define BLOCKS_A_WORKER 32
 #define LEAST_BLOCK     64

@@ -7,13 +7,15 @@
  * the comparison contradicts itself, and if the form is cancelled: then the rest is moved instead of merged, so that
  * the caller has all elements.
  * Looks at elements only through the comparison. */
-#include "pool/forms.h"
+
+#include "pool/sort.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "pool/group.h"
 
 /* Elements: below so many insertion is cheaper; pieces of so many are worth a task, with a comparison of 5 ns. */
 #define INSERT_MOST 12u
@@ -36,7 +38,7 @@ static inline bool in_order(const struct sort *s, const unsigned char *a, const 
     return s->compare(a, b, s->arg) <= 0;
 }
 
-static void move(const struct sort *s, unsigned char *to, const unsigned char *from, uint64_t n)
+static void move_elements(const struct sort *s, unsigned char *to, const unsigned char *from, uint64_t n)
 {
     if (n)
         memcpy(to, from, n * s->size);
@@ -115,8 +117,8 @@ WSD_VOID_TASK_6(merge_runs, const struct sort *, s, unsigned char *, left, uint6
         m.n_right = j;
     }
     if (wsd_group_cancelled(&s->group)) {
-        move(s, m.to, m.left, m.n_left);
-        move(s, element(s, m.to, m.n_left), m.right, m.n_right);
+        move_elements(s, m.to, m.left, m.n_left);
+        move_elements(s, element(s, m.to, m.n_left), m.right, m.n_right);
     } else {
         merge_serial(&m);
     }
@@ -132,7 +134,7 @@ WSD_VOID_TASK_5(sort_range, const struct sort *, s, unsigned char *, base, unsig
         if (n <= INSERT_MOST)
             insert_sort(s, base, n, other);
         if (over)
-            move(s, other, base, n);
+            move_elements(s, other, base, n);
         return;
     }
     uint64_t half = n / 2;
@@ -148,10 +150,10 @@ WSD_VOID_TASK_5(sort_range, const struct sort *, s, unsigned char *, base, unsig
     }
     unsigned char *from_right = element(s, from, half);
     if (in_order(s, from_right - s->size, from_right)) {
-        move(s, to, from, n); /* in order already */
+        move_elements(s, to, from, n); /* in order already */
     } else if (s->compare(from, element(s, from, n - 1), s->arg) > 0) {
-        move(s, to, from_right, n - half); /* each on the right is before each on the left */
-        move(s, element(s, to, n - half), from, half);
+        move_elements(s, to, from_right, n - half); /* each on the right is before each on the left */
+        move_elements(s, element(s, to, n - half), from, half);
     } else {
         WSD_CALL(merge_runs, s, from, half, from_right, n - half, to);
     }

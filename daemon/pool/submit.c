@@ -5,6 +5,7 @@
  * Keeps: what was accepted is seen by a worker, or wakes one. */
 #include "pool/pool.h"
 
+#include "pool/crew.h"
 #include "pool/worker.h"
 
 static int tell_submitted(struct pool *pool, int r)

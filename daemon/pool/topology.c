@@ -54,7 +54,7 @@ static void hwloc_destroyp(hwloc_topology_t *h)
         hwloc_topology_destroy(*h);
 }
 
-static int load(hwloc_topology_t *ret, const char *synthetic)
+static int load_topology(hwloc_topology_t *ret, const char *synthetic)
 {
     _cleanup_(hwloc_destroyp) hwloc_topology_t h = NULL;
 
@@ -174,7 +174,7 @@ int topology_new(struct topology **ret_topology, const char *synthetic)
 
     if (!t)
         return -ENOMEM;
-    int r = load(&h, synthetic);
+    int r = load_topology(&h, synthetic);
     if (r == 0)
         r = build(t, h, masked ? &set : NULL);
     if (r < 0)

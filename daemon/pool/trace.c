@@ -134,7 +134,7 @@ static struct trace_ring *ring_of(struct worker *w)
     return atomic_load_explicit(&w->trace.ring, memory_order_acquire);
 }
 
-static void look(const struct trace_worker *w, struct pool_subject *ret)
+static void read_subject(const struct trace_worker *w, struct pool_subject *ret)
 {
     ret->name = atomic_load_explicit(&w->subject.name, memory_order_acquire);
     ret->id[0] = atomic_load_explicit(&w->subject.id[0], memory_order_relaxed);
@@ -161,7 +161,7 @@ void pool_trace_start(struct pool *pool)
     atomic_store_explicit(&t->on, true, memory_order_seq_cst);
     /* after that: events that end from now on are recorded, except for a moment */
     for (uint32_t i = 0; i < n; i++)
-        look(&pool->all[i]->trace, &pool->all[i]->trace.at_start);
+        read_subject(&pool->all[i]->trace, &pool->all[i]->trace.at_start);
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -171,7 +171,7 @@ static void look_at_all(struct pool *pool)
     uint32_t n = pool_workers_seen(pool);
 
     for (uint32_t i = 0; i < n; i++)
-        look(&pool->all[i]->trace, &pool->all[i]->trace.at_end);
+        read_subject(&pool->all[i]->trace, &pool->all[i]->trace.at_end);
 }
 
 void pool_trace_stop(struct pool *pool)
@@ -229,20 +229,20 @@ struct writer {
     int error;
 };
 
-static void flush(struct writer *w)
+static void flush_text(struct writer *w)
 {
     if (w->used > 0 && w->error == 0)
         w->error = w->out->put(w->text, w->used, w->out->userdata);
     w->used = 0;
 }
 
-/* One line: one object. Texts in it are ours, or went through put_name(). */
-__attribute__((format(printf, 2, 3))) static void put(struct writer *w, const char *format, ...)
+/* One line: one object. Texts in it are ours, or went through name_of(). */
+__attribute__((format(printf, 2, 3))) static void put_line(struct writer *w, const char *format, ...)
 {
     va_list args;
 
     if (OUT_SIZE - w->used < LINE_MAX_)
-        flush(w);
+        flush_text(w);
     va_start(args, format);
     int n = vsnprintf(w->text + w->used, LINE_MAX_, format, args);
     va_end(args);
@@ -290,10 +290,10 @@ static void put_span(struct writer *w, const struct open *o, uint64_t end)
         id_text(&o->subject, id);
         snprintf(job, sizeof(job), "\"job\":\"%s\"", id);
     }
-    put(w,
-        "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME ",\"dur\":" TIME ",\"cat\":\"%s\",\"name\":\"%s\","
-        "\"args\":{%s%s}}\n",
-        w->out->number, w->worker, USEC(begin), USEC(end - begin), kind, name ? name : kind, victim, job);
+    put_line(w,
+             "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME ",\"dur\":" TIME ",\"cat\":\"%s\",\"name\":\"%s\","
+             "\"args\":{%s%s}}\n",
+             w->out->number, w->worker, USEC(begin), USEC(end - begin), kind, name ? name : kind, victim, job);
 }
 
 /* From the victim's lane to the thief's. */
@@ -306,13 +306,14 @@ static void put_steal(struct writer *w, const struct event_copy *e)
         return;
     w->n_flows++;
     for (int i = 0; i < 2; i++)
-        put(w,
-            "{%s,\"pid\":%u,\"tid\":%u,\"ts\":" TIME ",\"cat\":\"steal\",\"name\":\"steal\",\"id\":\"%u.%u.%" PRIu64
-            "\"}\n",
-            ends[i], w->out->number, lanes[i], USEC(e->nsec), w->out->number, w->worker, w->n_flows);
+        put_line(w,
+                 "{%s,\"pid\":%u,\"tid\":%u,\"ts\":" TIME
+                 ",\"cat\":\"steal\",\"name\":\"steal\",\"id\":\"%u.%u.%" PRIu64 "\"}\n",
+                 ends[i], w->out->number, lanes[i], USEC(e->nsec), w->out->number, w->worker, w->n_flows);
 }
 
-static void push(struct writer *w, uint64_t nsec, uint32_t kind, uint32_t other, const struct pool_subject *subject)
+static void push_open(struct writer *w, uint64_t nsec, uint32_t kind, uint32_t other,
+                      const struct pool_subject *subject)
 {
     if (w->depth == w->room) {
         uint32_t room = w->room ? 2 * w->room : 64;
@@ -326,22 +327,22 @@ static void push(struct writer *w, uint64_t nsec, uint32_t kind, uint32_t other,
     w->open[w->depth++] = (struct open){.nsec = nsec, .kind = kind, .other = other, .subject = *subject};
 }
 
-static void pop(struct writer *w, uint64_t end)
+static void pop_open(struct writer *w, uint64_t end)
 {
     put_span(w, &w->open[--w->depth], end);
 }
 
-static void begin(struct writer *w, const struct event_copy *e)
+static void begin_span(struct writer *w, const struct event_copy *e)
 {
     /* Roots do not nest: whatever is open has lost its end. */
     while (e->kind == TRACE_ROOT && w->depth > 0)
-        pop(w, e->nsec);
-    push(w, e->nsec, e->kind, e->other, &e->subject);
+        pop_open(w, e->nsec);
+    push_open(w, e->nsec, e->kind, e->other, &e->subject);
     if (e->kind == TRACE_TASK)
         put_steal(w, e);
 }
 
-static void end(struct writer *w, const struct event_copy *e)
+static void end_span(struct writer *w, const struct event_copy *e)
 {
     uint32_t kind = e->kind & ~(uint32_t)TRACE_END;
     struct open *top = w->depth > 0 ? &w->open[w->depth - 1] : NULL;
@@ -352,7 +353,7 @@ static void end(struct writer *w, const struct event_copy *e)
         top->other = e->other;
         if (kind == TRACE_ROOT && e->subject.name)
             top->subject = e->subject; /* at its beginning the host had not told yet */
-        pop(w, e->nsec);
+        pop_open(w, e->nsec);
         return;
     }
     /* It began before the trace, or before what is still in the ring. */
@@ -366,20 +367,20 @@ static void put_event(struct writer *w, const struct event_copy *e)
     case TRACE_TASK:
     case TRACE_JOIN:
     case TRACE_SLEEP:
-        begin(w, e);
+        begin_span(w, e);
         return;
     case TRACE_ROOT | TRACE_END:
     case TRACE_TASK | TRACE_END:
     case TRACE_JOIN | TRACE_END:
     case TRACE_SLEEP | TRACE_END:
-        end(w, e);
+        end_span(w, e);
         return;
     case TRACE_REVOKE:
         if (e->other < w->n_workers)
-            put(w,
-                "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME
-                ",\"cat\":\"revoke\",\"name\":\"revoke\",\"args\":{\"victim\":%u}}\n",
-                w->out->number, w->worker, USEC(e->nsec), e->other);
+            put_line(w,
+                     "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME
+                     ",\"cat\":\"revoke\",\"name\":\"revoke\",\"args\":{\"victim\":%u}}\n",
+                     w->out->number, w->worker, USEC(e->nsec), e->other);
         return;
     default:
         return;
@@ -438,22 +439,22 @@ static uint64_t put_worker(struct writer *w, struct worker *worker)
     bool guest = pool_worker_kind(w->pool, w->worker) == POOL_GUEST;
     uint64_t lost = 0;
 
-    put(w, "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}\n",
-        w->out->number, w->worker, guest ? "guest" : "worker", w->worker);
+    put_line(w, "{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}\n",
+             w->out->number, w->worker, guest ? "guest" : "worker", w->worker);
     w->depth = 0;
     if (worker->trace.at_start.name)
-        push(w, w->from, 0, TRACE_NOBODY, &worker->trace.at_start);
+        push_open(w, w->from, 0, TRACE_NOBODY, &worker->trace.at_start);
     if (r)
         lost = put_ring(w, r);
     if (w->depth > 0 && w->open[0].kind == TRACE_ROOT && !w->open[0].subject.name)
         w->open[0].subject = worker->trace.at_end;
     while (w->depth > 0)
-        pop(w, w->to);
+        pop_open(w, w->to);
     if (lost)
-        put(w,
-            "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME
-            ",\"cat\":\"lost\",\"name\":\"older events were overwritten\",\"args\":{\"events\":%" PRIu64 "}}\n",
-            w->out->number, w->worker, USEC(w->from), lost);
+        put_line(w,
+                 "{\"ph\":\"i\",\"s\":\"t\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME
+                 ",\"cat\":\"lost\",\"name\":\"older events were overwritten\",\"args\":{\"events\":%" PRIu64 "}}\n",
+                 w->out->number, w->worker, USEC(w->from), lost);
     return lost;
 }
 
@@ -474,11 +475,11 @@ int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uin
     }
     w.n_workers = pool_workers_seen(pool);
     if (w.from) {
-        put(&w, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"executor %u\"}}\n",
-            out->number, out->number);
+        put_line(&w, "{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":\"executor %u\"}}\n",
+                 out->number, out->number);
         for (w.worker = 0; w.worker < w.n_workers && w.error == 0; w.worker++)
             lost += put_worker(&w, pool->all[w.worker]);
-        flush(&w);
+        flush_text(&w);
     }
     pthread_mutex_unlock(&t->lock);
     free(w.open);

@@ -2,7 +2,7 @@
  *
  * worker.c: one worker and its place in the pool, and the child of a fork.
  * Owns what a thread knows of itself. [each as worker.h says]
- * Keeps: in the child of a fork, a call into the pool ends it with words instead of a hang.
+ * Keeps: a call into the pool in the child of a fork does not hang. It ends the child with words.
  * Does not know what a worker does (find.c) or how many there are (crew.c). */
 #include "pool/worker.h"
 

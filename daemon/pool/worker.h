@@ -91,9 +91,9 @@ struct pool {
     _Atomic bool crowded;
     struct injector injector;
     struct park park;
-    /* Workers that run or search, and guests. At 0 while closing, all work is done: the last to leave has looked
-     * everywhere before, and each of the others has since its last task. [atomic: acq_rel, among themselves; seq_cst
-     * load in settle(): a worker that is not counted yet has pushed nothing] */
+    /* Workers that run or search, and guests. At 0 while closing, all work is done. The last worker to leave has looked
+     * everywhere before. Each of the others has looked since its last task. [atomic: acq_rel, among themselves; seq_cst
+     * load in settle_hints(): a worker that is not counted yet has pushed nothing] */
     _Atomic uint32_t busy;
     _Atomic bool closing; /* [atomic: seq_cst, before the notify-all of the closer] */
     _Atomic bool ended;   /* [atomic: release by the last one, acquire by all] */
@@ -108,15 +108,16 @@ struct pool {
     uint32_t retired, tickets, threads, most_asked; /* [crew_lock] */
     struct worker *unhired;                         /* among `all`, still without a thread; NULL: none [crew_lock] */
     bool joined;                                    /* [close_lock] */
-    /* One bit per worker: it may have something to take. There may be many retired workers after others have blocked;
-     * those that look for work skip them. [atomic: seq_cst RMW by the worker itself, or its maker, before it can have
-     * anything; seq_cst load after a sleeper's announcement] */
+    /* One bit per worker: it may have something to take. After workers have blocked there may be many retired ones. A
+     * look for work skips these. [atomic: seq_cst RMW by the worker itself, or its maker, before it can have anything;
+     * seq_cst load after a sleeper's announcement] */
     _Atomic uint64_t active[(POOL_ALL_MAX + 63) / 64];
     /* in the order in which they were made: workers, spare ones, guests [crew_lock; const below victims] */
     struct worker **all;
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
-    struct topology *topology; /* [const] NULL: no worker is pinned */
+    struct topology *topology;          /* [const] NULL: no worker is pinned */
+    void *(*worker_main)(void *worker); /* [const] what the thread of a worker does */
 };
 
 /* The first worker in [from, n) that may have something to take; n if there is none. [any] */
@@ -152,25 +153,11 @@ static inline void trace_event(struct worker *w, uint32_t kind, uint32_t other)
 
 extern __thread struct worker *worker_current; /* [the thread's own] NULL outside */
 
-/* A task that was taken from another worker's stack. */
-struct stolen {
-    struct worker *victim;
-    struct deque_entry *entry; /* the victim's; good until the task is done */
-};
-
-/* What a worker found to do: one of these. */
-struct found {
-    struct pool_node *root;
-    struct ready *ready;
-    struct stolen task; /* if the others are NULL */
-};
-
 static inline struct worker *worker_of(struct wsd_worker *self)
 {
     return (struct worker *)(void *)self;
 }
 
-/* worker.c */
 void pool_watch_forks(void); /* once a process: has pool_check_fork() see a fork */
 /* Counts one fewer in `busy`. [a thread counted there] */
 void pool_leave(struct pool *pool);
@@ -179,88 +166,23 @@ void pool_check_fork(void);
 __attribute__((noreturn)) void pool_broken(const char *what);
 __attribute__((noreturn)) void pool_out_of_memory(void);
 
-/* find.c */
-bool worker_find(struct worker *w, struct found *f);
-/* The same, counted as a searcher meanwhile. */
-bool worker_search(struct worker *w, struct found *f);
-void worker_run(struct worker *w, const struct found *f);
-struct pool_node *worker_take_root(struct worker *w);
-/* Steals from any worker: the last victim that had work first, then round from a random one. [owner of w] */
-bool worker_steal(struct worker *w, struct stolen *ret);
-/* Steals only what descends from what the thief began as `origin`. [owner of w] */
-bool worker_steal_descendant(struct worker *w, struct worker *thief, uint64_t origin, struct stolen *ret);
-/* The look before sleeping: whether any worker, or just `only` if not NULL, has a task to steal. Publishes for workers
- * that keep theirs private in a long leaf. [owner of w] */
-bool worker_look(struct worker *w, struct worker *only);
-/* Wakes the next worker if work is left for it. [owner of w] */
-void worker_wake_if_left(struct worker *w);
-/* This worker will not take from the source soon; others rely on it to do so. Call before its last look. [w itself] */
-void worker_leave_source(struct worker *w);
-/* Whether there is a root or a ready piece; whether there is a task. [any] */
-bool pool_has_roots(struct pool *pool);
-bool pool_has_tasks(struct pool *pool);
-/* A root or ready piece, or a task, is there. Wakes a worker, or adds one, if one is due. Call after a seq_cst
- * publication. [any] */
-void pool_tell_root(struct pool *pool);
-void pool_tell_task(struct pool *pool);
-void worker_relax(void);
-/* pin.c: moves to its CPU if the pool pins workers. [owner of w] */
-void worker_pin(struct worker *w);
-/* Records how many ticks (base/ticks.h) a stolen task took, so that thieves skip tasks that are too short. [owner of
- * w] */
-void worker_weigh(struct worker *w, uint64_t ticks);
-
 /* Marks that what this worker runs from now on does not descend from what it waits for. [owner] */
 static inline void worker_new_origin(struct worker *w)
 {
     atomic_store_explicit(&w->deque.origin, ++w->origins, memory_order_relaxed);
 }
 
-/* guest.c */
-/* Takes a piece out of its list and runs it on the calling outside thread. False: the piece was gone, or too many
- * threads do so already. [any but workers] */
-bool guest_run_ready(struct pool *pool, struct ready *r);
+/* Whether children that ran inside their spawn wait for their sync. [owner] */
+static inline bool worker_has_overflow(const struct worker *w)
+{
+    return w->public.level;
+}
 
-/* crew.c */
-int crew_new_worker(struct worker **ret_worker, struct pool *pool);
-int crew_set(struct pool *pool, uint32_t n);
-void crew_join(struct pool *pool);
-bool crew_short(const struct pool *pool);
-/* More workers run than were asked for: some have come back from a wait, or the number has shrunk. A worker that is
- * between two tasks should stop. */
-bool crew_surplus(const struct pool *pool);
-/* Adds a worker if there are too few. [any] */
-void crew_complete(struct pool *pool);
-/* Called before this worker blocks, and when it goes on. [owner] */
-void crew_leave(struct worker *w);
-void crew_return(struct worker *w);
+/* This worker will not take from the source soon; others rely on it to do so. Call before its last look. [w itself] */
+static inline void worker_leave_source(struct worker *w)
+{
+    const struct pool_source *s = &w->pool->options.source;
 
-/* ops.c */
-extern const struct wsd_task_ops worker_ops;
-
-/* join.c, for ops.c: see wsd/task.h. [owner of the worker] */
-void task_spawn(struct wsd_worker *self, struct wsd_task *t);
-struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, const struct wsd_task_type *type);
-void task_lower(struct wsd_worker *self);
-void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t grain, wsd_for_fn *body, void *arg);
-void task_spawn_word(struct wsd_worker *self, wsd_word_fn *fn, uint64_t arg);
-uint64_t task_sync_word(struct wsd_worker *self);
-void task_blocking_begin(struct wsd_worker *self);
-void task_blocking_end(struct wsd_worker *self);
-
-/* join.c */
-/* Runs a stolen task and tells its owner. descendant: the task descends from what this worker waits for. [owner of
- * w] */
-void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant);
-/* Something to wait for. */
-struct wait {
-    /* Whether it is over. If it is not, and this is known: the worker that runs it, and as part of which origin. */
-    bool (*over)(const struct wait *wait, struct worker **ret_thief, uint64_t *ret_origin);
-    const void *what;
-    struct eventcount *event; /* the thread that ends it notifies this */
-    bool future;              /* work taken meanwhile may itself wait for the waiting worker */
-};
-/* Runs other tasks, its own descendants first, until the wait is over. Sleeps while there is nothing to run. [owner] */
-void worker_wait(struct worker *w, const struct wait *wait);
-void worker_free_overflow(struct worker *w);
-bool worker_has_overflow(const struct worker *w);
+    if (s->leave)
+        s->leave(s->context);
+}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * back.c: the executor's end of the shared memory.
- * Owns both mappings, the cursor of the submission ring, and which chunks of the up arena are allocated. [any worker;
- * back_fault() also in signal handlers]
- * Keeps: each submitted entry is taken once, each claimed or recalled slot is completed once; no offset or index that
+ * Owns both mappings, the cursor of the submission ring, and the record of which chunks of the `up` arena are
+ * allocated. [any worker; back_fault() also in signal handlers]
+ * Keeps: no submitted entry is taken twice. Each claimed or recalled slot is completed once. No offset or index that
  * wsd wrote is used before it was checked.
  * Does not know plugins, and never waits. */
-#include "ring/ring.h"
+#include "ring/back.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ void back_bell(const struct back *b)
     (void)r; /* full: it has been rung already */
 }
 
-static void push(struct back *b, uint64_t value)
+static void push_completion(struct back *b, uint64_t value)
 {
     /* relaxed: it only gives out positions. The entry is free: the completion that it held was for a slot or chunk that
      * we could not have got again before wsd had read it (RING_COMPLETIONS) */
@@ -88,9 +88,9 @@ static void push(struct back *b, uint64_t value)
 
     atomic_store_explicit(&c->value, value, memory_order_relaxed);
     /* An RMW in place of a store and the fence after it (see eventcount_notify()). This cache line is ours; `asleep` is
-     * shared by all and is only read. Release: partner is the acquire load in front.c's completion_there(). seq_cst,
-     * and so is the load after it: partners are the exchange in front_asleep() and its look; one of the two sees the
-     * other. */
+     * shared by all and is only read. Release: partner is the acquire load in front.c's completion_there(). This
+     * exchange and the load after it are seq_cst. Their partners are the exchange in front_asleep() and its look. One
+     * of the two sees the other. */
     atomic_exchange_explicit(&c->seq, at + 1, memory_order_seq_cst);
     if (atomic_load_explicit(&b->up->asleep, memory_order_seq_cst) &&
         atomic_exchange_explicit(&b->up->asleep, 0, memory_order_relaxed))
@@ -171,7 +171,7 @@ bool back_claim(struct back *b, uint32_t slot, uint32_t generation, uint64_t now
                                                 memory_order_acq_rel, memory_order_relaxed))
         return true;
     if (word == ring_word(generation, RING_RECALLED))
-        push(b, completion_word(COMPLETION_RECALLED, slot, generation));
+        push_completion(b, completion_word(COMPLETION_RECALLED, slot, generation));
     return false;
 }
 
@@ -303,7 +303,7 @@ void back_done(struct back *b, uint32_t slot, uint32_t generation)
 {
     /* release: partner is the acquire load in front.c's completion_read() and front_autopsy() */
     atomic_store_explicit(&b->up->slots[slot].state, ring_word(generation, RING_DONE), memory_order_release);
-    push(b, completion_word(COMPLETION_DONE, slot, generation));
+    push_completion(b, completion_word(COMPLETION_DONE, slot, generation));
 }
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
@@ -369,7 +369,7 @@ void back_output(struct back *b, uint32_t slot, uint32_t generation, uint32_t ch
     c->size = size;
     c->run = n;
     pthread_mutex_unlock(&b->chunk_lock);
-    push(b, completion_word(COMPLETION_OUTPUT, chunk, generation));
+    push_completion(b, completion_word(COMPLETION_OUTPUT, chunk, generation));
 }
 
 /* --- faults ------------------------------------------------------------------------------------------------------- */

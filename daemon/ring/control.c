@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * control.c: one struct control a packet, with at most one descriptor.
- * Owns nothing but the descriptors of a packet until it has handed one over. [any; one receiver at a time]
- * Keeps: what control_receive() gives is whole and its text ends in NUL; no descriptor that came with a bad packet
+ * Owns the descriptors of a packet until it has handed one over. [any; one receiver at a time]
+ * Keeps: what control_receive() gives is whole, and its text ends in NUL. No descriptor that came with a bad packet
  * stays open.
  * Does not know what the packets mean. */
 #include "ring/control.h"
@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "base/cleanup.h"
 #include "base/async-close.h"
+#include "base/cleanup.h"
 
 /* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
 #define FDS_MAX 253

@@ -6,7 +6,7 @@
  *
  * The executor is started as
  *      wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
- * with descriptors 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is also its stdout and
+ * Its descriptors are 3: down, 4: up, 5: bell (eventfd), 6: control socket, 7: a pipe, which is also its stdout and
  * stderr. If wsd itself starts it, there may be descriptor 8: a regular file, which stays open while any process below
  * the executor is left. The arguments are:
  *   - PATHS: "any" if plugins may be opened by any path (a user's own wsd), else "dirs".
@@ -40,7 +40,7 @@ enum control_kind {
     /* number: its place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
     CONTROL_ARENA = 6,
     CONTROL_ARENA_DROP = 7,  /* number: of an arena that no job uses or will use */
-    CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane.h): LANE follows at once */
+    CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane-ring.h): LANE follows at once */
     CONTROL_LANE = 41, /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's
                                 working directory, or "" -> LANED */
     CONTROL_LANE_BIND = 42,  /* number: of the lane; slot: number that it is called by there; generation: plugin number;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * front.c: wsd's end of the shared memory.
- * Owns both mappings, their descriptors and the private truth about them: cursors, generations, which job holds which
+ * Owns both mappings, their descriptors and the private truth about them: cursors, generations, the job that holds each
  * slot and chunk. [loop]
- * Keeps: nothing read from `up` is used before it is copied and checked against the private truth. A slot is used again
- * only after its completion.
+ * Keeps: what is read from `up` is first copied. It is used only after a check against the private truth. A slot is
+ * used again only after its completion.
  * Does not know jobs or processes, and never waits. */
-#include "ring/ring.h"
+#include "ring/front.h"
 
 #include <errno.h>
 #include <fcntl.h>

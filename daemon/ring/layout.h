@@ -62,7 +62,7 @@
 #define RING_WAKE_PENDING                                                                                              \
     (1u << 29) /* bit of up->searchers: wsd has woken a worker, which has not begun to search yet */
 #define RING_NONE       UINT32_MAX
-#define RING_LANES      64u        /* direct lanes of one executor (lane.h); a sleeper waits on them all */
+#define RING_LANES      64u        /* direct lanes of one executor (lane-ring.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS 64u        /* calls under way in one of them */
 #define RING_ARENAS     RING_SLOTS /* arenas mapped by one executor: as many as jobs can use at once */
 
@@ -92,7 +92,7 @@ static inline uint32_t ring_entry_usec(uint64_t entry)
 
 _Static_assert((RING_ARENAS & (RING_ARENAS - 1)) == 0, "numbers may begin anew");
 
-/* The place of an arena in the executor's table. The next arena in a place has a number that is RING_ARENAS higher: a
+/* The place of an arena in the executor's table. The next arena in a place has a number that is RING_ARENAS higher. A
  * worker may take its job before the control thread has heard that the old arena is gone. */
 static inline uint32_t ring_arena_place(uint32_t number)
 {
@@ -303,8 +303,8 @@ struct up {
     struct eventcount space __attribute__((aligned(64)));
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
-    /* 0: wsd does not look at direct calls. A worker that begins one then sets it to 1 and rings the bell. wsd looks
-     * now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner: running] */
+    /* 0: wsd does not look at direct calls. A worker that begins one then sets it to 1 and rings the bell. wsd
+     * looks now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner: running] */
     _Atomic uint32_t lanes_watched __attribute__((aligned(64)));
     struct fault_note fault __attribute__((aligned(64)));
     struct completion completions[RING_COMPLETIONS];

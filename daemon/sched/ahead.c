@@ -11,7 +11,7 @@
 #include "sched/fair-queue.h"
 
 /* Returns its index; n_flows: there is none. */
-static uint32_t find(const struct ahead *a, const void *owner, int priority)
+static uint32_t flow_find(const struct ahead *a, const void *owner, int priority)
 {
     uint32_t i = 0;
 
@@ -23,7 +23,7 @@ static uint32_t find(const struct ahead *a, const void *owner, int priority)
 /* NULL: there are too many. */
 static struct ahead_flow *find_or_add(struct ahead *a, const void *owner, int priority)
 {
-    uint32_t i = find(a, owner, priority);
+    uint32_t i = flow_find(a, owner, priority);
 
     if (i == AHEAD_FLOWS)
         return NULL;
@@ -76,7 +76,7 @@ bool ahead_lacks(const struct ahead *ahead, struct fair_queue *q, int priority, 
     list_for_each_entry (const struct flow, flow, fair_queue_flows(q, priority), link) {
         if (looked++ == AHEAD_FLOWS)
             break;
-        if (find(ahead, flow->owner, priority) == ahead->n_flows)
+        if (flow_find(ahead, flow->owner, priority) == ahead->n_flows)
             return true;
     }
     return false;

@@ -24,9 +24,9 @@ struct ahead {
 };
 
 void ahead_note(struct ahead *all, const void *owner, int priority); /* this flow has items ahead */
-/* To be called for each item, the first to begin first: an item of this flow, which counts for n. all has the flows of
- * all items. slack: so many begin at once. Returns whether the item waits behind more than would come before it in
- * turn, and than begin meanwhile. */
+/* Call it for each item, the first to begin first. The item is of this flow, and counts for n. all has the flows of all
+ * items. slack: so many begin at once. Returns whether the item waits behind more than would come before it in turn,
+ * and than begin meanwhile. */
 bool ahead_is_unfair(struct ahead *ahead, const struct ahead *all, const void *owner, int priority, uint32_t n,
                      uint32_t slack);
 /* Whether more than slack items are ahead, and a flow of this priority that waits in the queue has none among them. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * breaker.c: functions that crash again and again, and plugins that have to prove themselves.
- * Owns one entry for each that has crashed of late. [loop]
- * Keeps: in quarantine at most one job of a function is under way; a pause is never shorter than the one before until
- * it has been quiet for a while; the table has a limit, and forgets the one that crashed longest ago.
+ * Owns one entry for each function or plugin that has crashed of late. [loop]
+ * Keeps: in quarantine at most one job of a function is under way. A pause is never shorter than the one before, until
+ * the function has been quiet for a while. The table has a limit, and forgets the one that crashed longest ago.
  * Does not know jobs, executors or clocks: it is told. */
 #include "sched/breaker.h"
 

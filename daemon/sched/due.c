@@ -2,9 +2,9 @@
  *
  * due.c: two clocks, each with a heap of what waits for it and one timerfd.
  * Owns the timers; not what waits. [loop]
- * Keeps: what is due is called once, soon after its time and never before it; the timer is set for the first or for
- * something before it, and not set again where nothing waits, so that an idle wsd makes no system call. Objects that
- * wait for a clock are told when it is set.
+ * Keeps: what is due is called once, soon after its time and never before it. The timer is set for the first that is
+ * due, or earlier. It is not set again while nothing waits, so an idle wsd makes no system call. Objects that wait for
+ * a clock are told when it is set.
  * Does not know what is due. */
 #include "sched/due.h"
 
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 
 /* Sets the timer for the first, unless it is set for that or for an earlier time. */
-static void arm(struct due_clock *c)
+static void arm_timer(struct due_clock *c)
 {
     uint64_t at = heap_empty(&c->heap) ? 0 : MAX(c->heap.top->key, (uint64_t)1); /* 0 would disarm it */
     struct itimerspec t = {.it_value = {.tv_sec = (time_t)(at / 1000000), .tv_nsec = (long)(at % 1000000) * 1000}};
@@ -48,7 +48,7 @@ static void on_time(evutil_socket_t fd, short what, void *userdata)
         due_cancel(d);
         d->call(d);
     }
-    arm(c);
+    arm_timer(c);
 }
 
 int due_init(struct due_clock *c, struct event_base *base, int id, void (*was_set)(void *context), void *context)
@@ -74,7 +74,7 @@ void due_set(struct due *d, struct due_clock *c, uint64_t at_usec)
     due_cancel(d);
     d->clock = c;
     heap_put(&c->heap, &d->node, at_usec);
-    arm(c);
+    arm_timer(c);
 }
 
 /* The timer stays as it is. So frequent changes cost no system calls, at the price of one expiry for nothing. */

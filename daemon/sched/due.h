@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * due.h: actions at a given time: delayed jobs, limits of the time in the queue, and schedules. [loop]
+ * due.h: actions at a given time, for delayed jobs, limits of the time in the queue, and schedules. [loop]
  *
- * There is one timer for each of two clocks, whatever number waits. CLOCK_BOOTTIME is for spans: it continues while the
- * machine sleeps, and cannot be set. CLOCK_REALTIME is for times of day. libevent's own timers are not used: each would
- * cost an event of 120 bytes and a place in an array, and can fail for want of memory. They also follow
+ * One timer for each of two clocks does, whatever number waits. CLOCK_BOOTTIME is for spans: it continues while the
+ * machine sleeps, and cannot be set. CLOCK_REALTIME is for times of day. These are not libevent's own timers. Each of
+ * those would cost an event of 120 bytes and a place in an array, and can fail for want of memory. They also follow
  * CLOCK_MONOTONIC, which stands still while the machine sleeps.
  */
 #pragma once

@@ -3,9 +3,9 @@
  * fair-queue.c: what waits, in the order in which it goes on: priority, then the owners in turn, then first in, first
  * out.
  * Owns the flows: the items of one owner at one priority. [loop]
- * Keeps: put and take are O(1), with a look at four words where the first list has become empty; an owner's turn comes
- * after at most one item of each other owner, however many those have queued; no priority waits for ever behind a
- * higher one: fair_queue_aged().
+ * Keeps: put and take are O(1). Where the first list has become empty, they look at four words. An owner's turn comes
+ * after at most one item of each other owner, however many those have queued. No priority waits for ever behind a
+ * higher one (fair_queue_aged()).
  * Does not know what waits: an item is a link. */
 #include "sched/fair-queue.h"
 
@@ -37,7 +37,7 @@ static uint64_t hash_of(const struct fair_queue *q, struct fair_queue_key key)
                        hash_number((uint64_t)(uintptr_t)key.owner << 8 | FAIR_QUEUE_LIST(key.priority)));
 }
 
-static struct flow *find(struct fair_queue *q, struct fair_queue_key key)
+static struct flow *flow_find(struct fair_queue *q, struct fair_queue_key key)
 {
     struct flow *own = &q->flows[FAIR_QUEUE_LIST(key.priority)];
 
@@ -57,7 +57,7 @@ static struct flow *find(struct fair_queue *q, struct fair_queue_key key)
 /* The first owner of a priority gets the queue's own flow, so that most owners need no other. */
 static struct flow *find_or_make(struct fair_queue *q, struct fair_queue_key key)
 {
-    struct flow *own = &q->flows[FAIR_QUEUE_LIST(key.priority)], *flow = find(q, key);
+    struct flow *own = &q->flows[FAIR_QUEUE_LIST(key.priority)], *flow = flow_find(q, key);
 
     if (flow)
         return flow;

@@ -60,7 +60,7 @@ static inline struct list *fair_queue_flows(struct fair_queue *q, int priority) 
 
 /* others: a hash table for all queues. n_all: counts the items of all queues. */
 void fair_queue_init(struct fair_queue *q, struct hash *others, uint64_t *n_all);
-/* front: as the first of its owner, whose turn is then next. Without memory, owners may share a turn. */
+/* front: as the first of its owner, and the owner's turn is then next. Without memory, owners may share a turn. */
 void fair_queue_put(struct fair_queue *q, struct list *item, struct fair_queue_key key, bool front);
 void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_key key); /* any item of the queue */
 /* In each AGEING_TURNS-th turn: the first item of a lower priority that waits since before_usec or longer; the lower

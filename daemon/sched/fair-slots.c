@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fair-slots.c: so many slots for all, and whose turn it is when one becomes free.
+ * fair-slots.c: so many slots for all, and which waiter gets the next one that becomes free.
  * Owns the list of those that wait. [loop]
  * Keeps: none passes those that wait. The highest priority goes first; then the owner with the oldest last turn, then
  * the waiter with it. Each AGEING_TURNS-th turn is for a lower priority that has waited for long.

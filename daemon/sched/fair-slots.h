@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fair-slots.h: so many slots for all, and whose turn it is when one becomes free. [loop]
+ * fair-slots.h: so many slots for all, and which waiter gets the next one that becomes free. [loop]
  */
 #pragma once
 

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* A limit of events a second. *at is its only state: the time (CLOCK_MONOTONIC, ns) at which the last event would have
- * been due, had all come evenly. rate_wait() returns how long until one more may come, in us, 0: now. rate_take()
- * counts it. rate 0: any number; burst 0: as many as in a second. */
+/* A limit of events a second. Its only state is *at. That is the time (CLOCK_MONOTONIC, ns) at which the last event
+ * would have been due, had all come evenly. rate_wait() returns how long until one more may come, in us. 0: now.
+ * rate_take() counts it. `rate` 0: any number. `burst` 0: as many as in a second. */
 uint64_t rate_wait(uint64_t at, uint64_t rate, uint64_t burst, uint64_t now_nsec);
 void rate_take(uint64_t *at, uint64_t rate, uint64_t now_nsec);

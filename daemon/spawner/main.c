@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * main.c: wsd-spawn: starts executors under the uids of users. It works for the wsd that started it, or for one without
- * that right, which connects to it where the service manager has started it (wsd-spawn.service). packet.h describes its
- * start and its packets.
+ * main.c: wsd-spawn: starts executors under the uids of users. It works for the wsd that started it. Or the service
+ * manager has started it (wsd-spawn.service). Then a wsd that may not change uids itself connects to it. packet.h
+ * describes its start and its packets.
  * Owns its children: those it started and has not reaped yet.
  * Keeps: no process gets a uid or a group below the bound of its command line, or runs anything but wsd-executor. Each
  * child that was started is reported as exited once. None is left when wsd, or this process, ends.
@@ -267,7 +267,7 @@ static struct child *child_of(uint64_t serial)
     return NULL;
 }
 
-static int start(const struct spawn_request *q, const int *fds, struct spawn_reply *ret, int *ret_pidfd)
+static int start_child(const struct spawn_request *q, const int *fds, struct spawn_reply *ret, int *ret_pidfd)
 {
     struct child *c = child_of(0);
 
@@ -320,7 +320,7 @@ static void handle(const struct spawn_request *q, size_t size, const int *fds, u
     }
     reply.serial = q->serial;
     if (error == 0)
-        error = start(q, fds, &reply, &pidfd);
+        error = start_child(q, fds, &reply, &pidfd);
     reply.error = (uint32_t)error;
     answer(&reply, pidfd);
     if (pidfd >= 0)
@@ -370,7 +370,7 @@ static void take_request(void)
         close(fds[i]);
 }
 
-static void reap(int signals)
+static void reap_children(int signals)
 {
     struct signalfd_siginfo ignored;
 
@@ -482,7 +482,7 @@ static bool find_wsd(bool *ret_accepted)
     return listens ? accept_wsd() : peer_of(SPAWN_FD_SOCKET, &peer) && peer.pid == getppid();
 }
 
-static int prepare(void)
+static int prepare_process(void)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -524,7 +524,7 @@ int main(int argc, char **argv)
               stderr);
         return EXIT_USAGE;
     }
-    int signals = prepare();
+    int signals = prepare_process();
     if (signals < 0) {
         fprintf(stderr, "wsd-spawn: cannot begin: %s\n", strerror(errno));
         _exit(EXIT_FAILED);
@@ -538,7 +538,7 @@ int main(int argc, char **argv)
             continue;
         }
         if (p[1].revents)
-            reap(signals);
+            reap_children(signals);
         if (strays)
             strays = descendants_kill(is_spared) > 0;
         if (p[0].revents)

@@ -6,8 +6,8 @@
  * The helper is started as
  *     wsd-spawn FIRST_ID PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
  * Descriptor 3 is the socket, descriptor 4 is wsd-executor.
- * - If wsd has started the helper, the socket is connected to that wsd. Descriptor 5 may then be a file that the helper
- *   keeps open as long as anything is left of its executors.
+ * - If wsd has started the helper, the socket is connected to that wsd. There may then be descriptor 5: a file that the
+ *   helper keeps open as long as anything is left of its executors.
  * - Otherwise the service manager owns the socket, which listens. The first client with the helper's own uid is wsd.
  *   Descriptor 5 may then be a cgroup for those of executors, which READY hands over.
  * Users and groups below FIRST_ID are refused. All arguments except FIRST_ID go to each executor as they are
@@ -28,7 +28,7 @@
 #define SPAWN_GROUPS_MAX   4096u
 #define SPAWN_CHILDREN_MAX 4096u
 #define SPAWN_WORKERS_MAX  1024u
-#define SPAWN_NO_GROUP     65534u /* the group of nobody, for a user without a group that may be given */
+#define SPAWN_NO_GROUP     65534u /* the overflow gid, for a user without a group that may be given */
 /* descriptors of a START: down, up, bell, control socket, words; then cgroup.procs if SPAWN_CGROUP is set */
 #define SPAWN_FDS 5u
 /* index of the one that is the executor's stdout and stderr from its first instruction on */

@@ -4,9 +4,9 @@
  * Owns the connection. One thread at a time: the one that opens it, then the store's own.
  * Keeps: a request is completely on disk, or not at all. What a job was given stays until it cannot be needed, its
  * output until the job is dropped.
- * Events of jobs stand in the log (log.h), with up to STORE_SMALL bytes of what the jobs were given or wrote. Larger
- * data have a table of their own each, where they are written once and removed when they are not needed. So have keys,
- * for SQLite to compare.
+ * Events of jobs stand in the log (job-log.h), with up to STORE_SMALL bytes of what the jobs were given or wrote.
+ * Larger data have a table of their own each, where they are written once and removed when they are not needed. So
+ * have keys, for SQLite to compare.
  * Does not know what a state means, or when something has to go. */
 #include "store/database.h"
 
@@ -20,9 +20,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/trust.h"
 #include "base/seal.h"
-#include "store/log.h"
+#include "base/trust.h"
+#include "store/job-log.h"
 
 #define VERSION   7    /* of the tables */
 #define LOG_PAGES 1000 /* of the write-ahead log, at which they are copied into the database: 4 MiB */
@@ -145,7 +145,7 @@ static const char *const upgrades[VERSION] = {
         "CREATE UNIQUE INDEX jobs_key ON jobs (uid, job_key) WHERE job_key IS NOT NULL;"
         "PRAGMA user_version = 5;"
         "COMMIT;",
-    [5] = "BEGIN;" LOG_TABLE
+    [5] = "BEGIN;" JOB_LOG_TABLE
           "CREATE TABLE keys (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, job_key BLOB NOT NULL);"
           "CREATE UNIQUE INDEX keys_key ON keys (uid, job_key);"
           "INSERT INTO keys SELECT number, uid, job_key FROM jobs WHERE job_key IS NOT NULL;"
@@ -165,7 +165,7 @@ struct database {
     char *path, *wal;
     dev_t dev; /* of the file */
     ino_t inode;
-    struct log log;
+    struct job_log log;
     int n_frames; /* pages in SQLite's own log, as far as is known */
     sqlite3_stmt *statements[N_STATEMENTS];
 };
@@ -336,7 +336,7 @@ static void entries(sqlite3_context *context, int n, sqlite3_value **v)
         sqlite3_result_blob64(context, buffer_data(&b), buffer_size(&b), SQLITE_TRANSIENT);
 }
 
-static int prepare(struct database *db, char why[static STORE_WHY])
+static int prepare_tables(struct database *db, char why[static STORE_WHY])
 {
     int version = 0, code = sqlite3_exec(db->sqlite, lock, NULL, NULL, NULL);
 
@@ -360,7 +360,7 @@ static int prepare(struct database *db, char why[static STORE_WHY])
     for (int i = 0; i < N_STATEMENTS && code == SQLITE_OK; i++)
         code = sqlite3_prepare_v3(db->sqlite, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i], NULL);
     if (code == SQLITE_OK)
-        code = log_open(&db->log, db->sqlite);
+        code = job_log_open(&db->log, db->sqlite);
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
 }
 
@@ -437,7 +437,7 @@ int database_open(struct database **ret_database, const char *path, bool create,
     }
     code = sqlite3_open_v2(path, &db->sqlite,
                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0), NULL);
-    r = code == SQLITE_OK ? prepare(db, why) : failed(db->sqlite, code, why);
+    r = code == SQLITE_OK ? prepare_tables(db, why) : failed(db->sqlite, code, why);
     if (r < 0) {
         database_free(db);
         return r;
@@ -452,7 +452,7 @@ struct database *database_free(struct database *db)
         return NULL;
     for (int i = 0; i < N_STATEMENTS; i++)
         sqlite3_finalize(db->statements[i]);
-    log_deinit(&db->log);
+    job_log_deinit(&db->log);
     sqlite3_close(db->sqlite);
     free(db->path);
     free(db->wal);
@@ -534,7 +534,7 @@ static void id_of(sqlite3_stmt *st, int at, struct store_row *row)
 static int unpack(struct database *db, const struct logged *job, enum entry_kind kind, struct store_row *row)
 {
     struct entry e;
-    int code = log_read(&db->log, job, kind, &e);
+    int code = job_log_read(&db->log, job, kind, &e);
 
     if (code != SQLITE_OK)
         return code;
@@ -589,7 +589,7 @@ static int row_of(struct database *db, const struct logged *job, struct store_ro
 int database_each(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
                   char why[static STORE_WHY])
 {
-    _cleanup_(freep) struct logged **all = log_sorted(&db->log);
+    _cleanup_(freep) struct logged **all = job_log_sorted(&db->log);
     struct store_row row;
     int r = 0, code = all ? SQLITE_OK : SQLITE_NOMEM;
 
@@ -665,7 +665,7 @@ int database_schedules(struct database *db, int (*each)(const struct store_row *
 
 /* --- into the tables ---------------------------------------------------------------------------------------------- */
 
-static int run(struct database *db, enum statement which)
+static int run_statement(struct database *db, enum statement which)
 {
     sqlite3_stmt *st = db->statements[which];
     int code = sqlite3_step(st);
@@ -677,41 +677,41 @@ static int run(struct database *db, enum statement which)
 
 static int run_simple(struct database *db, enum statement which, char why[static STORE_WHY])
 {
-    int code = run(db, which);
+    int code = run_statement(db, which);
 
     return code == SQLITE_OK ? 0 : failed(db->sqlite, code, why);
 }
 
 int database_begin(struct database *db, char why[static STORE_WHY])
 {
-    log_begin(&db->log);
+    job_log_begin(&db->log);
     return run_simple(db, BEGIN, why);
 }
 
 int database_commit(struct database *db, char why[static STORE_WHY])
 {
-    int code = log_flush(&db->log);
+    int code = job_log_flush(&db->log);
     int r = code == SQLITE_OK ? run_simple(db, COMMIT, why) : failed(db->sqlite, code, why);
 
     if (r == 0)
-        log_committed(&db->log);
+        job_log_committed(&db->log);
     return r;
 }
 
 void database_rollback(struct database *db)
 {
     if (!sqlite3_get_autocommit(db->sqlite)) /* else it has been done already */
-        (void)run(db, ROLLBACK);
-    log_rolled_back(&db->log);
+        (void)run_statement(db, ROLLBACK);
+    job_log_rolled_back(&db->log);
 }
 
 void database_tidy(struct database *db)
 {
     char why[STORE_WHY];
 
-    log_shrink(&db->log);
-    if (log_wants_cleaning(&db->log) &&
-        (database_begin(db, why) < 0 || log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
+    job_log_shrink(&db->log);
+    if (job_log_wants_cleaning(&db->log) &&
+        (database_begin(db, why) < 0 || job_log_clean(&db->log) != SQLITE_OK || database_commit(db, why) < 0))
         database_rollback(db); /* on failure nothing is lost, and the next call does it */
     if (db->n_frames < LOG_PAGES)
         return;
@@ -719,7 +719,7 @@ void database_tidy(struct database *db)
     (void)sqlite3_wal_checkpoint_v2(db->sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }
 
-static void put(sqlite3_stmt *st, int at, uint64_t value)
+static void put_number(sqlite3_stmt *st, int at, uint64_t value)
 {
     sqlite3_bind_int64(st, at, (sqlite3_int64)MIN(value, (uint64_t)INT64_MAX));
 }
@@ -740,7 +740,7 @@ static sqlite3_stmt *of(struct database *db, enum statement which, uint64_t row)
 {
     sqlite3_stmt *st = db->statements[which];
 
-    put(st, 1, row);
+    put_number(st, 1, row);
     return st;
 }
 
@@ -759,7 +759,7 @@ static int add_input(struct database *db, const struct store_row *row)
     }
     put_bytes(st, 2, row->args, row->args_size);
     put_bytes(st, 3, input, row->input_size);
-    code = run(db, ADD_INPUT);
+    code = run_statement(db, ADD_INPUT);
     if (map != MAP_FAILED)
         munmap(map, row->input_size);
     return code;
@@ -769,18 +769,18 @@ static int add_key(struct database *db, const struct store_row *row)
 {
     sqlite3_stmt *st = of(db, ADD_KEY, row->number);
 
-    put(st, 2, row->uid);
+    put_number(st, 2, row->uid);
     put_text(st, 3, row->key);
-    return run(db, ADD_KEY);
+    return run_statement(db, ADD_KEY);
 }
 
 static int drop_row(struct database *db, enum statement which, uint64_t row)
 {
     of(db, which, row);
-    return run(db, which);
+    return run_statement(db, which);
 }
 
-static int add(struct database *db, const struct store_request *r)
+static int add_job(struct database *db, const struct store_request *r)
 {
     const struct store_row *row = &r->row;
     bool apart = !store_given_fits(row);
@@ -790,17 +790,17 @@ static int add(struct database *db, const struct store_request *r)
         code = add_input(db, row);
     if (code != SQLITE_OK)
         return code;
-    return log_give(&db->log, row->number, (apart ? ENTRY_APART : 0u) | (row->key ? ENTRY_KEYED : 0u), r->record,
-                    r->record_size);
+    return job_log_give(&db->log, row->number, (apart ? ENTRY_APART : 0u) | (row->key ? ENTRY_KEYED : 0u), r->record,
+                        r->record_size);
 }
 
 /* Of one that is not there nothing is noted. */
-static int note(struct database *db, struct logged *job, unsigned flags, const struct store_request *r)
+static int note_known(struct database *db, struct logged *job, unsigned flags, const struct store_request *r)
 {
-    return job ? log_know(&db->log, job, flags, r->record, r->record_size) : SQLITE_OK;
+    return job ? job_log_know(&db->log, job, flags, r->record, r->record_size) : SQLITE_OK;
 }
 
-static int end(struct database *db, struct logged *job, const struct store_request *r)
+static int end_job(struct database *db, struct logged *job, const struct store_request *r)
 {
     const struct store_row *row = &r->row;
     bool apart = !store_output_fits(row);
@@ -812,54 +812,54 @@ static int end(struct database *db, struct logged *job, const struct store_reque
         code = drop_row(db, DROP_INPUT, row->number);
     if (code == SQLITE_OK && apart) {
         put_bytes(of(db, ADD_RESULT, row->number), 2, row->output, row->output_size);
-        code = run(db, ADD_RESULT);
+        code = run_statement(db, ADD_RESULT);
     }
     if (code != SQLITE_OK)
         return code;
-    return note(db, job, (apart ? ENTRY_APART : 0u) | (row->dead ? ENTRY_DEAD : 0u), r);
+    return note_known(db, job, (apart ? ENTRY_APART : 0u) | (row->dead ? ENTRY_DEAD : 0u), r);
 }
 
 static int add_schedule(struct database *db, const struct store_row *row)
 {
     sqlite3_stmt *st = of(db, ADD_SCHEDULE, row->number);
 
-    put(st, 2, row->uid);
+    put_number(st, 2, row->uid);
     put_text(st, 3, row->key);
     put_text(st, 4, row->calendar);
     put_text(st, 5, row->plugin);
     put_text(st, 6, row->function);
     put_text(st, 7, row->directory);
     put_bytes(st, 8, row->args, row->args_size);
-    put(st, 9, row->argc);
+    put_number(st, 9, row->argc);
     sqlite3_bind_int(st, 10, row->priority);
-    put(st, 11, row->timeout_usec);
-    put(st, 12, row->retries);
-    put(st, 13, row->retry_on);
-    put(st, 14, row->retry_usec);
-    put(st, 15, row->wait_usec);
-    put(st, 16, row->durable);
-    put(st, 17, row->persistent);
-    put(st, 18, row->configured);
-    put(st, 19, row->due_usec);
-    return run(db, ADD_SCHEDULE);
+    put_number(st, 11, row->timeout_usec);
+    put_number(st, 12, row->retries);
+    put_number(st, 13, row->retry_on);
+    put_number(st, 14, row->retry_usec);
+    put_number(st, 15, row->wait_usec);
+    put_number(st, 16, row->durable);
+    put_number(st, 17, row->persistent);
+    put_number(st, 18, row->configured);
+    put_number(st, 19, row->due_usec);
+    return run_statement(db, ADD_SCHEDULE);
 }
 
 static int note_schedule(struct database *db, const struct store_row *row)
 {
     sqlite3_stmt *st = of(db, NOTE_SCHEDULE, row->number);
 
-    put(st, 2, row->due_usec);
+    put_number(st, 2, row->due_usec);
     sqlite3_bind_blob(st, 3, row->id, sizeof(row->id), SQLITE_STATIC);
-    put(st, 4, row->submitted_usec);
-    put(st, 5, row->done);
-    put(st, 6, row->total);
-    put(st, 7, row->state);
-    put(st, 8, row->exit);
+    put_number(st, 4, row->submitted_usec);
+    put_number(st, 5, row->done);
+    put_number(st, 6, row->total);
+    put_number(st, 7, row->state);
+    put_number(st, 8, row->exit);
     put_text(st, 9, row->error);
-    return run(db, NOTE_SCHEDULE);
+    return run_statement(db, NOTE_SCHEDULE);
 }
 
-static int drop(struct database *db, struct logged *job)
+static int drop_job(struct database *db, struct logged *job)
 {
     int code = SQLITE_OK;
 
@@ -871,7 +871,7 @@ static int drop(struct database *db, struct logged *job)
         code = drop_row(db, DROP_INPUT, logged_number(job));
     if (code == SQLITE_OK && job->at.known_flags & ENTRY_APART)
         code = drop_row(db, DROP_RESULT, logged_number(job));
-    return code == SQLITE_OK ? log_drop(&db->log, job) : code;
+    return code == SQLITE_OK ? job_log_drop(&db->log, job) : code;
 }
 
 static void not_there(struct store_request *r)
@@ -944,12 +944,12 @@ static int take_file(struct store_request *r, const void *data, size_t size)
     return 0;
 }
 
-static int start(struct database *db, struct logged *job, struct store_request *r)
+static int start_job(struct database *db, struct logged *job, struct store_request *r)
 {
     int code = SQLITE_OK;
 
     if (r->row.started && job)
-        code = log_start(&db->log, job);
+        code = job_log_start(&db->log, job);
     if (code == SQLITE_OK && r->want_input)
         code = read_bytes(db, INPUT, r, take_file);
     return code;
@@ -1003,29 +1003,29 @@ static int requeue(struct database *db, struct logged *job, struct store_request
     if (job->at.known_flags & ENTRY_APART)
         code = drop_row(db, DROP_RESULT, logged_number(job));
     if (code == SQLITE_OK)
-        code = note(db, job, 0, r);
+        code = note_known(db, job, 0, r);
     return code == SQLITE_OK ? read_given(db, job, r) : code;
 }
 
 static int act(struct database *db, struct store_request *r)
 {
-    struct logged *job = r->op == STORE_ADD ? NULL : log_find(&db->log, r->row.number);
+    struct logged *job = r->op == STORE_ADD ? NULL : job_log_find(&db->log, r->row.number);
 
     switch (r->op) {
     case STORE_ADD:
-        return add(db, r);
+        return add_job(db, r);
     case STORE_START:
-        return start(db, job, r);
+        return start_job(db, job, r);
     case STORE_RETRY:
-        return note(db, job, 0, r);
+        return note_known(db, job, 0, r);
     case STORE_END:
-        return end(db, job, r);
+        return end_job(db, job, r);
     case STORE_READ:
         return read_output(db, job, r);
     case STORE_REQUEUE:
         return requeue(db, job, r);
     case STORE_DROP:
-        return drop(db, job);
+        return drop_job(db, job);
     case STORE_SCHEDULE_ADD:
         return add_schedule(db, &r->row);
     case STORE_SCHEDULE_NOTE:

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * record.h: rows as bytes, and the entries of the log (log.h) that hold them. One thread at a time.
+ * record.h: rows as bytes, and the entries of the log (job-log.h) that hold them. One thread at a time.
  *
  * A record is its fields, in the order of their table in record.c. A number is a varint, least significant bits first
  * (as in Protocol Buffers; priority is zigzag). A text or bytes are their length, as a varint, and their content. A
  * text has its NUL; length 0 means none. An id is its 16 bytes. Fields may be added at the end of a table: an older
  * record ends before them, and they are 0.
  *
- * An entry is a byte (enum entry_kind, and above it enum entry_flags), the number of its job and the size of the
- * content, both varints, and the content: a record, or nothing.
+ * An entry has four parts. The first is a byte: enum entry_kind, and above it enum entry_flags. Then come the number of
+ * its job and the size of the content, both varints. The last is the content: a record, or nothing.
  */
 #pragma once
 

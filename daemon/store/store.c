@@ -128,7 +128,7 @@ static int open_now(struct store *s, char why[static STORE_WHY])
     return r;
 }
 
-static void say(struct store *s, const char *what, const char *then)
+static void note_failure(struct store *s, const char *what, const char *then)
 {
     pthread_mutex_lock(&s->lock);
     snprintf(s->says, sizeof(s->says), "%.200s: %.160s: %.140s", s->path, what, then);
@@ -200,21 +200,21 @@ static int ensure_there(struct store *s, char why[static STORE_WHY])
         return r;
     r = put_back(s, why);
     if (r == 0)
-        say(s, text, "all of it was written again, and nothing is lost");
+        note_failure(s, text, "all of it was written again, and nothing is lost");
     return r;
 }
 
-static void move(struct list *from, struct list *to, uint32_t max)
+static void move_requests(struct list *from, struct list *to, uint32_t max)
 {
     for (uint32_t n = 0; n < max && !list_empty(from); n++)
         list_push_back(to, list_pop_front(from));
 }
 
 /* Adds requests that came meanwhile to the same transaction: all that are there before the sync share it. */
-static void join(struct store *s, struct list *batch, uint32_t max)
+static void join_requests(struct store *s, struct list *batch, uint32_t max)
 {
     pthread_mutex_lock(&s->lock);
-    move(&s->waiting, batch, max);
+    move_requests(&s->waiting, batch, max);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -236,7 +236,7 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
             memcpy(why, q->why, sizeof(why));
         }
         if (whole && ++n < max && l->next == batch)
-            join(s, batch, max - n);
+            join_requests(s, batch, max - n);
     }
     if (whole) {
         r = database_commit(s->db, why);
@@ -268,7 +268,7 @@ static void take_out(struct store *s, struct list *batch)
     if (ok && database_commit(s->db, why) == 0)
         return;
     database_rollback(s->db);
-    say(s, "jobs that were refused stay in it", "they may run after wsd's next start");
+    note_failure(s, "jobs that were refused stay in it", "they may run after wsd's next start");
 }
 
 /* The files may have gone while these were written. */
@@ -331,11 +331,11 @@ static void *thread(void *context)
             pthread_cond_wait(&s->rung, &s->lock);
         if (list_empty(&s->waiting))
             break;
-        move(&s->waiting, &batch, STORE_BATCH);
+        move_requests(&s->waiting, &batch, STORE_BATCH);
         pthread_mutex_unlock(&s->lock);
         do_batch(s, &batch);
         pthread_mutex_lock(&s->lock);
-        move(&batch, &s->done, UINT32_MAX);
+        move_requests(&batch, &s->done, UINT32_MAX);
         pthread_mutex_unlock(&s->lock); /* the thread that it wakes needs the lock */
         (void)eventfd_write(s->fd, 1);
         if (s->db)
@@ -386,7 +386,8 @@ static int look_for_remains(struct store *s, char why[static STORE_WHY])
         return -EBADMSG;
     }
     if (there || had_made)
-        say(s, there ? "it is empty" : "it has been there, and is missing",
+        note_failure(
+            s, there ? "it is empty" : "it has been there, and is missing",
             "durable jobs that were in it are lost, and it begins anew; to put back a copy, see BACKUP in wsd(8)");
     return 0;
 }
@@ -407,7 +408,7 @@ static int finish_put_back(struct store *s, char why[static STORE_WHY])
         return r;
     r = take_place(s, whole);
     if (r == 0)
-        say(s, "it was written again when wsd ended", "that was finished, and nothing is lost");
+        note_failure(s, "it was written again when wsd ended", "that was finished, and nothing is lost");
     else
         snprintf(why, STORE_WHY, "%s: %s", STORE_FILE STORE_WHOLE, strerror(-r));
     return r;
@@ -540,7 +541,7 @@ struct store *store_free(struct store *s, void (*unanswered)(struct store_reques
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
     }
-    move(&s->waiting, &s->done, UINT32_MAX);
+    move_requests(&s->waiting, &s->done, UINT32_MAX);
     for (struct list *l; (l = list_pop_front(&s->done));) {
         struct store_request *r = container_of(l, struct store_request, link);
 
@@ -606,7 +607,7 @@ void store_ring(struct store *s)
         list_for_each_entry (struct store_request, store_request, &s->posted, link)
             take_words(store_request, error, "no thread can be had for it");
     pthread_mutex_lock(&s->lock);
-    move(&s->posted, error < 0 ? &s->done : &s->waiting, UINT32_MAX);
+    move_requests(&s->posted, error < 0 ? &s->done : &s->waiting, UINT32_MAX);
     pthread_mutex_unlock(&s->lock);
     if (error < 0)
         (void)eventfd_write(s->fd, 1);
@@ -622,7 +623,7 @@ void store_answers(struct store *s)
     list_init(&done);
     (void)eventfd_read(s->fd, &n);
     pthread_mutex_lock(&s->lock);
-    move(&s->done, &done, UINT32_MAX);
+    move_requests(&s->done, &done, UINT32_MAX);
     pthread_mutex_unlock(&s->lock);
     for (struct list *l; (l = list_pop_front(&done));) {
         struct store_request *r = container_of(l, struct store_request, link);

@@ -57,7 +57,7 @@ struct store_row {
     uint64_t queued_usec, run_usec, cpu_usec, done, total;
     const char *error, *status, *worker, *backtrace;
     const char *tags;  /* separated by commas */
-    const void *after; /* the jobs that it runs after: struct after_name of jobs/after.h */
+    const void *after; /* the jobs that it runs after: struct after_name of table/after.h */
     size_t after_size;
     uint64_t requeued; /* the newest number when this dead job was queued again; 0: never */
     /* of a schedule; its name is `key`. due_usec: its runs up to then are done; submitted_usec: its last run; done:

@@ -28,7 +28,7 @@
 #define LEAF      "daemon" /* where wsd itself is */
 #define PREFIX    "executor-"
 #define TEXT_MAX  4096
-#define NAMES_MAX 1000 /* tried for one cgroup */
+#define NAMES_MAX 1000 /* attempted for one cgroup */
 /* Of an executor, beside what its plugins and jobs take: its own, and what it shares with wsd and touches first. */
 #define ALLOWANCE (RING_ARENA_SIZE + (16ull << 20))
 
@@ -134,7 +134,8 @@ static int is_marked(const char *path, const char *mark)
     return errno == ENODATA || errno == EOPNOTSUPP || errno == ENOENT ? 0 : -errno;
 }
 
-/* systemd marks what it has delegated; the second mark is for root only, the first one is newer. Returns as is_marked().
+/* systemd marks what it has delegated. The second mark is for root only; the first one is newer. Returns as
+ * is_marked().
  */
 static int is_delegated(const char *path)
 {
@@ -146,7 +147,7 @@ static int is_delegated(const char *path)
 /* --- one ---------------------------------------------------------------------------------------------------------- */
 
 /* 0 where it is gone. */
-static int clear(int at, const char *name)
+static int remove_directory(int at, const char *name)
 {
     char kill[64];
 
@@ -160,7 +161,7 @@ static int clear(int at, const char *name)
 static void clear_late(struct cgroups *g)
 {
     list_for_each_entry_safe (struct cgroup, c, after_c, &g->late, link) {
-        if (clear(g->fd, c->name) == 0) {
+        if (remove_directory(g->fd, c->name) == 0) {
             list_remove(&c->link);
             free(c);
         }
@@ -190,7 +191,7 @@ static int set_limits(int fd, const struct cgroup_limits *l)
 }
 
 /* Returns one that is not made yet, or NULL: no memory. */
-static struct cgroup *allocate(struct cgroups *g)
+static struct cgroup *cgroup_allocate(struct cgroups *g)
 {
     struct cgroup *c = calloc(1, sizeof(*c));
 
@@ -203,7 +204,7 @@ static struct cgroup *allocate(struct cgroups *g)
 }
 
 /* Makes its directory under the first free name. Returns 0 or a negative errno. */
-static int make(struct cgroup *c, uint32_t number)
+static int make_directory(struct cgroup *c, uint32_t number)
 {
     snprintf(c->name, sizeof(c->name), PREFIX "%u", number);
     for (unsigned n = 2; mkdirat(c->group->fd, c->name, 0755) < 0; n++) {
@@ -218,12 +219,12 @@ static int make(struct cgroup *c, uint32_t number)
 
 int cgroup_new(struct cgroups *g, uint32_t number, const struct cgroup_limits *limits, struct cgroup **ret_cgroup)
 {
-    struct cgroup *c = allocate(g);
+    struct cgroup *c = cgroup_allocate(g);
 
     if (!c)
         return -ENOMEM;
     clear_late(g);
-    int r = make(c, number);
+    int r = make_directory(c, number);
     if (r < 0) {
         free(c);
         return r;
@@ -289,11 +290,11 @@ enum cgroup_end cgroup_end(const struct cgroup *c)
 /* Removes one of a wsd that was killed, later if it cannot be removed yet. Returns 0 or a negative errno: it stays. */
 static int remove_old(struct cgroups *g, const char *name)
 {
-    int r = clear(g->fd, name);
+    int r = remove_directory(g->fd, name);
 
     if (r != -EBUSY)
         return r;
-    struct cgroup *c = strlen(name) < sizeof(c->name) ? allocate(g) : NULL; /* no wsd makes longer names */
+    struct cgroup *c = strlen(name) < sizeof(c->name) ? cgroup_allocate(g) : NULL; /* no wsd makes longer names */
     if (!c)
         return r;
     memcpy(c->name, name, strlen(name) + 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * child.c: starts, watches and reaps the process of an executor, by itself or through the helper.
+ * child.c: the process of an executor: starts wsd's own, watches and ends any.
  * Owns the process and its pidfd. [loop]
  * Keeps: each process that was started is reaped, and `gone` called at most once for it.
- * Does not know rings, or what an executor says. */
+ * Does not know rings, what an executor says, or how the helper starts one (helper.c). */
 #include "supervisor/child.h"
 
 #include <dirent.h>
@@ -22,15 +22,8 @@
 #include "base/descendants.h"
 #include "base/log.h"
 #include "ring/control.h"
-#include "supervisor/helper.h"
 #include "supervisor/identity.h"
 #include "supervisor/orphans.h"
-#include "supervisor/starter.h"
-
-#define FD_FIRST 3  /* of an executor, and of the helper */
-#define FD_HIGH  16 /* above every number that the child gets, so that no dup2 tramples on a source */
-
-extern char **environ;
 
 /* A child that may write a core is not killed when its note is there: it has to die of the fault by itself. At each
  * look the kernel must be writing the core. */
@@ -50,119 +43,31 @@ static const struct timeval going_look = {.tv_usec = 1000};
 
 static struct list remains = {&remains, &remains}; /* wsd's own children that were forgotten */
 
-#define TUNABLES_ROOM 80u
-
-/* --- what it is started with -------------------------------------------------------------------------------------- */
-
-/* The executor inherits nothing of wsd's environment but what the machine's owner may have set for its runtime. */
-static bool environment_passes(const char *entry, bool manager)
-{
-    static const char *const managers[] = {"NOTIFY_SOCKET=", "WATCHDOG_USEC="};
-    static const char *const names[] = {
-        "PATH=", "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "TSAN_OPTIONS=", "LSAN_OPTIONS=", "LD_LIBRARY_PATH=", "MALLOC_"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (strncmp(entry, names[i], strlen(names[i])) == 0)
-            return true;
-    for (size_t i = 0; i < ARRAY_SIZE(managers) && manager; i++)
-        if (strncmp(entry, managers[i], strlen(managers[i])) == 0)
-            return true;
-    return false;
-}
-
-/* manager: with what the service manager says to a process of its own. */
-static char **environment_new(char tunables[static TUNABLES_ROOM], uint64_t static_tls, bool manager)
-{
-    size_t n = 0, at = 0;
-
-    while (environ[n])
-        n++;
-    char **ret = calloc(n + 2, sizeof(char *));
-    if (!ret)
-        return NULL;
-    /* the C library lays out the static block of a thread once, when the process starts */
-    snprintf(tunables, TUNABLES_ROOM, "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=%llu",
-             (unsigned long long)static_tls);
-    ret[at++] = tunables;
-    for (size_t i = 0; i < n; i++)
-        if (environment_passes(environ[i], manager))
-            ret[at++] = environ[i];
-    return ret;
-}
-
-void child_arguments(const struct child_program *program, struct child_arguments *ret)
-{
-    static char any[] = "any", dirs[] = "dirs", pin[] = "pin", unpinned[] = "free";
-
-    snprintf(ret->level, sizeof(ret->level), "%d", program->log_level);
-    snprintf(ret->stack, sizeof(ret->stack), "%llu", (unsigned long long)program->stack_size);
-    /* posix_spawn() does not write to its arguments */
-    ret->argv[0] = (char *)(uintptr_t)program->plugin_dirs;
-    ret->argv[1] = program->any_path ? any : dirs;
-    ret->argv[2] = ret->level;
-    ret->argv[3] = program->pin ? pin : unpinned;
-    ret->argv[4] = ret->stack;
-}
-
 /* --- wsd's own ---------------------------------------------------------------------------------------------------- */
 
-int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd,
-                char *const *argv, pid_t *ret_pid)
-{
-    char tunables[TUNABLES_ROOM];
-    _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, false);
-
-    if (!environment || orphans_reserve() < 0)
-        return -ENOMEM;
-    const struct starter_program p = {
-        .fds = fds, .n = n, .words = words, .binary_fd = binary_fd, .argv = argv, .environment = environment};
-    int r = starter_start(program->starter, &p, ret_pid);
-    if (r == 0)
-        orphans_spare(*ret_pid);
-    return r;
-}
-
-int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv)
-{
-    char tunables[TUNABLES_ROOM];
-    _cleanup_(freep) char **environment = environment_new(tunables, program->static_tls, true);
-    int high[SPAWN_FDS];
-
-    if (!environment)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FD_HIGH)) < 0)
-            return -errno;
-    for (size_t i = 0; i < n; i++)
-        if (dup2(high[i], FD_FIRST + (int)i) < 0)
-            return -errno;
-    execve(file, argv, environment);
-    return -errno;
-}
-
-static int spawn(struct child *c, const struct child_options *o)
+static int spawn_own(struct child *c, const struct child_options *o)
 {
     _cleanup_(freep) char *sandbox = NULL;
     char workers[16];
-    struct child_arguments a = {0};
+    struct child_program_arguments a = {0};
 
     if (asprintf(&sandbox, "memory=%llu,%s", (unsigned long long)o->memory, o->program->sandbox) < 0)
         return -ENOMEM;
-    child_arguments(o->program, &a);
+    child_program_arguments(o->program, &a);
     char *argv[] = {
         (char[]){"wsd-executor"}, workers, a.argv[0], a.argv[1], a.argv[2], a.argv[3], a.argv[4], sandbox, NULL};
     snprintf(workers, sizeof(workers), "%u", o->workers);
     int fds[SPAWN_FDS + 1] = {[SPAWN_FDS] = o->program->predecessor_fd};
     memcpy(fds, o->fds, sizeof(o->fds));
-    int r = child_spawn(o->program, fds, SPAWN_FDS + (fds[SPAWN_FDS] >= 0), SPAWN_WORDS, o->program->binary_fd, argv,
-                        &c->pid);
+    int r = child_program_spawn(o->program, fds, SPAWN_FDS + (fds[SPAWN_FDS] >= 0), SPAWN_WORDS, o->program->binary_fd,
+                                argv, &c->pid);
     if (r < 0)
         return r;
     c->pidfd = pidfd_open(c->pid, 0);
     return c->pidfd < 0 ? -errno : 0;
 }
 
-static bool reap(struct child *c, int *ret_code, int *ret_status)
+static bool reap_own(struct child *c, int *ret_code, int *ret_status)
 {
     siginfo_t info = {0};
 
@@ -188,17 +93,29 @@ static void look_for_core(struct child *c)
     child_kill(c);
 }
 
+static void kill_own(struct child *c)
+{
+    kill(c->pid, SIGKILL);
+}
+
+static void own_ended(struct child *c)
+{
+    int code, status;
+
+    if (reap_own(c, &code, &status))
+        child_gone(c, code, status);
+}
+
+static const struct child_ops own_ops = {.kill = kill_own, .ended = own_ended};
+
 static void on_pid(evutil_socket_t fd, short what, void *userdata)
 {
     struct child *c = userdata;
-    int code, status;
 
     if (what & EV_TIMEOUT)
         look_for_core(c);
-    else if (c->helper)
-        helper_child_ended(c);
-    else if (reap(c, &code, &status))
-        child_gone(c, code, status);
+    else
+        c->ops->ended(c);
 }
 
 /* --- either ------------------------------------------------------------------------------------------------------- */
@@ -365,7 +282,7 @@ static int start_own(struct child *c, const struct child_options *o)
     int r = o->cgroups ? cgroup_new(o->cgroups, o->number, &o->limits, &c->cgroup) : 0;
 
     if (r == 0)
-        r = spawn(c, o);
+        r = spawn_own(c, o);
     if (r == 0)
         r = child_watch(c, o->base);
     if (r == 0 && c->cgroup) /* it is not ready yet, so that nothing was given to it */
@@ -373,12 +290,13 @@ static int start_own(struct child *c, const struct child_options *o)
     return r;
 }
 
-int child_start(struct child **ret_child, const struct child_options *options)
+struct child *child_new(const struct child_options *options, const struct child_ops *ops)
 {
     struct child *c = calloc(1, sizeof(*c));
 
     if (!c)
-        return -ENOMEM;
+        return NULL;
+    c->ops = ops;
     list_init(&c->link);
     c->pidfd = c->threads[0].fd = c->threads[1].fd = -1;
     for (size_t i = 0; i < ARRAY_SIZE(c->fds); i++)
@@ -387,9 +305,18 @@ int child_start(struct child **ret_child, const struct child_options *options)
     c->gone = options->gone;
     c->going = options->going;
     c->context = options->context;
-    int r = options->uid != CHILD_OWN ? helper_start(options->helper, c, options) : start_own(c, options);
+    return c;
+}
+
+int child_start(struct child **ret_child, const struct child_options *options)
+{
+    struct child *c = child_new(options, &own_ops);
+
+    if (!c)
+        return -ENOMEM;
+    int r = start_own(c, options);
     if (r < 0) {
-        if (c->pid > 0) /* wsd's own */
+        if (c->pid > 0)
             orphans_bury(c->pid);
         child_free(c);
         return r;
@@ -410,10 +337,7 @@ const char *child_lacks(int error)
 
 void child_kill(struct child *c)
 {
-    if (c->helper)
-        helper_kill(c);
-    else
-        kill(c->pid, SIGKILL);
+    c->ops->kill(c);
 }
 
 pid_t child_pid(const struct child *c)

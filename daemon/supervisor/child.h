@@ -13,11 +13,11 @@
 #include "base/list.h"
 #include "spawner/packet.h"
 #include "supervisor/cgroup.h"
+#include "supervisor/child-program.h"
 
 struct child;
 struct helper;
 struct identity_question;
-struct starter;
 
 #define CHILD_WHY 192u       /* bytes of the reason why a child could not be started */
 #define CHILD_OWN UINT32_MAX /* the uid of wsd itself */
@@ -30,25 +30,11 @@ struct child_end {
     enum cgroup_end memory;
 };
 
-/* What all executors of a wsd have in common. */
-struct child_program {
-    struct starter *starter; /* starts wsd's own; NULL: nothing is started */
-    int predecessor_fd;      /* see predecessor.h; -1: none */
-    int binary_fd;           /* wsd-executor, held open so that an upgrade on disk cannot mix versions */
-    const char *plugin_dirs; /* colon-separated */
-    bool any_path, pin;
-    int log_level;
-    uint64_t stack_size;
-    uint64_t static_tls; /* bytes: see [executor] static-tls in wsd.conf(5) */
-    const char *sandbox; /* in the format of ring/control.h, without the memory */
-};
-
 struct child_options {
     struct event_base *base;
     const struct child_program *program;
-    struct helper *helper; /* for another uid */
-    uint32_t uid;          /* CHILD_OWN: wsd's own */
-    uint32_t number;       /* of the executor, for the log */
+    uint32_t uid;    /* CHILD_OWN: wsd's own */
+    uint32_t number; /* of the executor, for the log */
     uint32_t workers;
     uint64_t memory; /* bytes; 0: without limit */
     /* where its cgroup is made; NULL: it gets none. A helper with a unit of its own makes it there instead */
@@ -63,8 +49,7 @@ struct child_options {
     void *context;
 };
 
-/* Starts one. Returns 0 or a negative errno. A start by the helper may still fail later: then `gone` has exit code
- * 127. */
+/* Starts one of wsd's own uid; for another one there is helper_start(). Returns 0 or a negative errno. */
 int child_start(struct child **ret_child, const struct child_options *options);
 /* Words to add to the errno with which a process could not be started: what is missing. "": not known. */
 const char *child_lacks(int error);
@@ -84,24 +69,16 @@ struct child *child_forget(struct child *c, bool writes_core);
 /* Forgets processes that were not reaped yet. [at the end] */
 void child_forget_remains(void);
 
-/* The arguments of an executor after WORKERS, made from the program. The texts live in `ret`. */
-struct child_arguments {
-    char level[16], stack[24];
-    char *argv[5]; /* PLUGIN_DIRS PATHS LOG_LEVEL PIN STACK */
-};
-void child_arguments(const struct child_program *program, struct child_arguments *ret);
-/* Becomes another program, with n descriptors as 3, 4, ..., and the part of wsd's environment that is passed on.
- * Returns only on failure: a negative errno. */
-int child_become(const struct child_program *program, const int *fds, size_t n, const char *file, char *const *argv);
-/* Starts a program from an open file. It gets n descriptors, at most SPAWN_FDS + 1, as 3, 4, .... It gets default
- * signals, and the part of wsd's environment that is passed on. words: index of the descriptor that is its stdout and
- * stderr too; -1: it has wsd's. Returns 0 or a negative errno. */
-int child_spawn(const struct child_program *program, const int *fds, size_t n, int words, int binary_fd,
-                char *const *argv, pid_t *ret_pid);
-
 /* --- for helper.c ------------------------------------------------------------------------------------------------ */
 
+/* What is done for a child by what has started it. */
+struct child_ops {
+    void (*kill)(struct child *c);
+    void (*ended)(struct child *c); /* its pidfd reported its end */
+};
+
 struct child {
+    const struct child_ops *ops;
     struct list link;      /* in the helper's children, in the remains, or in none */
     struct helper *helper; /* NULL: started by wsd itself */
     uint32_t number;
@@ -138,6 +115,8 @@ struct child {
     bool late;
 };
 
+/* NULL: no memory. Nothing is started yet. */
+struct child *child_new(const struct child_options *options, const struct child_ops *ops);
 struct child *child_free(struct child *c);
 void child_gone(struct child *c, int code, int status);
 int child_watch(struct child *c, struct event_base *base);

@@ -19,10 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/async-close.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "supervisor/child.h"
+#include "supervisor/helper.h"
 #include "supervisor/orphans.h"
 
 #define CONTROL_BATCH 64   /* packets taken a wake-up, so that a chatty executor cannot hold the loop */
@@ -46,7 +47,7 @@ static void tell_dead(void *context)
 }
 
 /* Takes its last packets first: they may report a reaper that wsd did not know of. */
-static void ends(struct executor *e, int code, int status)
+static void executor_ends(struct executor *e, int code, int status)
 {
     e->dying = true;
     event_del(e->bell_event);
@@ -69,14 +70,14 @@ static void note_cpu(struct executor *e)
 }
 
 /* Reports its end: how it ends is known, so nothing waits for the kernel to finish. */
-static void dies(struct executor *e, int code, int status)
+static void executor_dies(struct executor *e, int code, int status)
 {
     if (e->dying)
         return;
     note_cpu(e);
     if (!e->leaves_core) /* which takes its time, and nothing waits for it */
         child_kill(e->child);
-    ends(e, code, status);
+    executor_ends(e, code, status);
 }
 
 /* By its note. */
@@ -85,7 +86,7 @@ static void dies_noted(struct executor *e)
     struct fault_note note = {.signal = SIGKILL}; /* one that cannot be read is a lie: what follows is that */
 
     (void)front_fault(&e->front, &note);
-    dies(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal);
+    executor_dies(e, note.signal ? CLD_KILLED : CLD_EXITED, note.signal);
 }
 
 static void on_bell(evutil_socket_t fd, short what, void *userdata)
@@ -174,7 +175,7 @@ static void on_gone(const struct child_end *end, void *context)
     e->orphan = end->orphan;
     snprintf(e->why, sizeof(e->why), "%s", end->why);
     e->late = end->late;
-    ends(e, end->code, end->status);
+    executor_ends(e, end->code, end->status);
 }
 
 static void on_going(int code, int status, void *context)
@@ -185,15 +186,14 @@ static void on_going(int code, int status, void *context)
         return;
     e->memory = child_memory(e->child);
     e->orphan = child_orphan(e->child);
-    dies(e, code, status);
+    executor_dies(e, code, status);
 }
 
-static int start(struct executor *e, const struct executor_options *o, int control_child, int words_child)
+static int start_child(struct executor *e, const struct executor_options *o, int control_child, int words_child)
 {
     const struct child_options options = {
         .base = o->base,
         .program = o->program,
-        .helper = o->helper,
         .uid = o->uid,
         .number = o->number,
         .workers = o->workers,
@@ -206,10 +206,10 @@ static int start(struct executor *e, const struct executor_options *o, int contr
         .context = e,
     };
 
-    return child_start(&e->child, &options);
+    return o->uid == CHILD_OWN ? child_start(&e->child, &options) : helper_start(o->helper, &e->child, &options);
 }
 
-static int watch(struct executor *e, struct event_base *base)
+static int watch_descriptors(struct executor *e, struct event_base *base)
 {
     /* Edge-triggered: each write to an eventfd is an edge, so it need not be read. An executor that fills it up only
      * deafens its own bell. */
@@ -254,9 +254,9 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
         r = words_init(&e->words, options->base, e->number, options->uid == CHILD_OWN ? getuid() : options->uid,
                        &words);
     if (r >= 0)
-        r = start(e, options, child, words);
+        r = start_child(e, options, child, words);
     if (r >= 0)
-        r = watch(e, options->base);
+        r = watch_descriptors(e, options->base);
     if (r < 0) {
         executor_free(e);
         return r;

@@ -10,7 +10,7 @@
 
 #include "base/list.h"
 #include "ring/control.h"
-#include "ring/ring.h"
+#include "ring/front.h"
 #include "supervisor/child.h"
 #include "supervisor/remains.h"
 #include "supervisor/words.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * helper.c: asks wsd-spawn for executors, and learns of their ends.
- * Owns the helper's process, if wsd starts it; the socket; and the list of children that were requested. [loop]
- * Keeps: the end of each started child is reported once: by the helper; or, where the helper is gone, by the pidfd,
- * since the child died with it. A child that was not requested yet is requested of the next helper. A helper that does
- * not answer is replaced: one that wsd started is killed; one of a unit is left to its watchdog.
+ * Owns the helper's process, if wsd starts it. Owns the socket, and the list of children that were requested. [loop]
+ * Keeps: the end of each started child is reported once. The helper reports it. Where the helper is gone, the pidfd
+ * does, since the child died with the helper. A child that was not requested yet is requested of the next helper. A
+ * helper that does not answer is replaced: one that wsd started is killed; one of a unit is left to its watchdog.
  * Does not wait for the helper: requests that it does not take now are sent when it can take them. */
 #include "supervisor/helper.h"
 
@@ -79,17 +79,17 @@ bool helper_possible(const char *file)
 /* --- its process -------------------------------------------------------------------------------------------------- */
 
 struct arguments {
-    struct child_arguments executors;
+    struct child_program_arguments executors;
     char name[sizeof("wsd-spawn")];
     char first_id[16];
     char *argv[9];
 };
 
-static void arguments(const struct helper_options *o, struct arguments *ret)
+static void program_arguments(const struct helper_options *o, struct arguments *ret)
 {
-    struct child_arguments *a = &ret->executors;
+    struct child_program_arguments *a = &ret->executors;
 
-    child_arguments(o->program, a);
+    child_program_arguments(o->program, a);
     memcpy(ret->name, "wsd-spawn", sizeof(ret->name)); /* lives as long as what points to it */
     snprintf(ret->first_id, sizeof(ret->first_id), "%u", o->first_id);
     memcpy(ret->argv,
@@ -103,11 +103,11 @@ int helper_become(const struct helper_options *options, int socket, int cgroups_
     const int fds[] = {socket, options->program->binary_fd, cgroups_fd};
     struct arguments a;
 
-    arguments(options, &a);
-    return child_become(options->program, fds, cgroups_fd < 0 ? 2 : 3, options->file, a.argv);
+    program_arguments(options, &a);
+    return child_program_become(options->program, fds, cgroups_fd < 0 ? 2 : 3, options->file, a.argv);
 }
 
-static int start(struct helper *h)
+static int start_process(struct helper *h)
 {
     _cleanup_(close_fdp) int other = -1;
     struct arguments a;
@@ -121,14 +121,14 @@ static int start(struct helper *h)
     if (fcntl(h->fd, F_SETFL, O_NONBLOCK) < 0)
         return -errno;
     const int fds[] = {other, h->options.program->binary_fd, h->options.program->predecessor_fd};
-    arguments(&h->options, &a);
-    int r = child_spawn(h->options.program, fds, fds[2] < 0 ? 2 : 3, -1, h->file_fd, a.argv, &h->pid);
+    program_arguments(&h->options, &a);
+    int r = child_program_spawn(h->options.program, fds, fds[2] < 0 ? 2 : 3, -1, h->file_fd, a.argv, &h->pid);
     h->ready = r == 0;
     return r;
 }
 
 /* Connects, which makes the service manager start the helper; the helper reports when it is ready. */
-static int reach(struct helper *h)
+static int connect_unit(struct helper *h)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
 
@@ -145,7 +145,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata);
 static void on_writable(evutil_socket_t fd, short what, void *userdata);
 static void on_deadline(evutil_socket_t fd, short what, void *userdata);
 
-static void down(struct helper *h)
+static void helper_down(struct helper *h)
 {
     if (h->readable)
         event_free(h->readable);
@@ -185,11 +185,11 @@ static void expect_answer(struct helper *h)
     h->wants_ping = wait_for_answer(h) == 0; /* no memory: with the next request */
 }
 
-static int up(struct helper *h)
+static int helper_up(struct helper *h)
 {
     if (h->fd >= 0)
         return 0;
-    int r = h->is_unit ? reach(h) : start(h);
+    int r = h->is_unit ? connect_unit(h) : start_process(h);
     if (r == 0) {
         h->readable = event_new(h->options.base, h->fd, EV_READ | EV_PERSIST, on_readable, h);
         h->writable = event_new(h->options.base, h->fd, EV_WRITE | EV_PERSIST, on_writable, h);
@@ -199,7 +199,7 @@ static int up(struct helper *h)
             r = -ENOMEM;
     }
     if (r < 0)
-        down(h);
+        helper_down(h);
     return r;
 }
 
@@ -212,7 +212,7 @@ static void on_told(evutil_socket_t fd, short what, void *userdata)
     child_gone(c, c->code, c->status);
 }
 
-static void tell(struct child *c, int code, int status)
+static void tell_end(struct child *c, int code, int status)
 {
     if (c->telling)
         return;
@@ -222,18 +222,18 @@ static void tell(struct child *c, int code, int status)
     event_active(c->told, EV_READ, 0);
 }
 
-static void flush(struct helper *h);
+static void flush_requests(struct helper *h);
 
-void helper_child_ended(struct child *c)
+static void on_ended(struct child *c)
 {
     c->exited = true;
     event_del(c->event); /* the helper tells how it ended, once it has reaped it */
     if (c->orphan) {
-        tell(c, CLD_KILLED, SIGKILL);
+        tell_end(c, CLD_KILLED, SIGKILL);
         return;
     }
     expect_answer(c->helper);
-    flush(c->helper);
+    flush_requests(c->helper);
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -289,7 +289,7 @@ static void lose_cgroup(struct child *c)
  * Any other failure ends this child. */
 static int send_start(struct helper *h, struct child *c)
 {
-    int r = up(h);
+    int r = helper_up(h);
 
     if (r == 0 && !h->ready)
         return -EAGAIN;
@@ -309,7 +309,7 @@ static int send_start(struct helper *h, struct child *c)
         snprintf(c->why, sizeof(c->why), "%s%s%s", strerror(-r), child_lacks(r), inherit_blame(r, words));
         log_error("cannot start an executor for user %u: %s%s%s", c->request.uid, strerror(-r), child_lacks(r),
                   inherit_blame(r, words));
-        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        tell_end(c, CLD_EXITED, EXIT_NO_EXEC);
     } else {
         c->started = true;
         expect_answer(h);
@@ -340,7 +340,7 @@ static int send_ping(struct helper *h)
     return 0;
 }
 
-static void flush(struct helper *h)
+static void flush_requests(struct helper *h)
 {
     int r = 0;
 
@@ -362,7 +362,7 @@ static void flush(struct helper *h)
 
 static void on_writable(evutil_socket_t fd, short what, void *userdata)
 {
-    flush(userdata);
+    flush_requests(userdata);
 }
 
 static void on_identity(const struct identity *i, void *context)
@@ -372,24 +372,24 @@ static void on_identity(const struct identity *i, void *context)
     c->question = NULL;
     if (i->error < 0) {
         snprintf(c->why, sizeof(c->why), ACCOUNTS_SILENT, strerror(-i->error));
-        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        tell_end(c, CLD_EXITED, EXIT_NO_EXEC);
         return;
     }
     if (i->n_groups > SPAWN_GROUPS_MAX) {
         snprintf(c->why, sizeof(c->why), "user %u is in %u groups, and an executor can be in %u: take him out of some",
                  c->request.uid, i->n_groups, SPAWN_GROUPS_MAX);
         log_error("cannot start an executor: %s", c->why);
-        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        tell_end(c, CLD_EXITED, EXIT_NO_EXEC);
         return;
     }
     c->request.gid = i->gid;
     c->request.n_groups = i->n_groups;
     memcpy(c->request.groups, i->groups, sizeof(i->groups));
     c->wants_start = true;
-    flush(c->helper);
+    flush_requests(c->helper);
 }
 
-int helper_start(struct helper *h, struct child *c, const struct child_options *options)
+static int begin_start(struct helper *h, struct child *c, const struct child_options *options)
 {
     c->request = (struct spawn_request){.kind = SPAWN_START,
                                         .serial = ++h->last_serial,
@@ -414,17 +414,17 @@ int helper_start(struct helper *h, struct child *c, const struct child_options *
     return 0;
 }
 
-void helper_kill(struct child *c)
+static void kill_child(struct child *c)
 {
     if (c->started) {
         bool killed = c->pidfd >= 0 && pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0) == 0; /* where wsd may */
 
         if (c->orphan && !killed) { /* whatever becomes of it, it is not waited for */
-            tell(c, CLD_KILLED, SIGKILL);
+            tell_end(c, CLD_KILLED, SIGKILL);
             return;
         }
         c->wants_kill = !c->orphan;
-        flush(c->helper);
+        flush_requests(c->helper);
         return;
     }
     if (c->question)
@@ -432,7 +432,22 @@ void helper_kill(struct child *c)
     c->late = c->question;
     c->wants_start = false;
     c->question = identity_forget(c->question);
-    tell(c, CLD_KILLED, SIGKILL);
+    tell_end(c, CLD_KILLED, SIGKILL);
+}
+
+static const struct child_ops child_ops = {.kill = kill_child, .ended = on_ended};
+
+int helper_start(struct helper *h, struct child **ret_child, const struct child_options *options)
+{
+    struct child *c = child_new(options, &child_ops);
+    int r = c ? begin_start(h, c, options) : -ENOMEM;
+
+    if (r < 0) {
+        child_free(c);
+        return r;
+    }
+    *ret_child = c;
+    return 0;
 }
 
 /* --- hearing ------------------------------------------------------------------------------------------------------ */
@@ -453,14 +468,14 @@ static void on_started(struct child *c, const struct spawn_reply *a, int pidfd)
         log_error("wsd-spawn cannot start an executor for user %u: %s", c->request.uid,
                   strerror(a->error ? (int)a->error : EBADMSG));
         close_fd(pidfd);
-        tell(c, CLD_EXITED, EXIT_NO_EXEC);
+        tell_end(c, CLD_EXITED, EXIT_NO_EXEC);
         return;
     }
     c->pid = a->pid;
     c->pidfd = pidfd;
     log_debug("executor %u is process %d of user %u", c->number, (int)c->pid, c->request.uid);
     if (child_watch(c, event_get_base(c->told)) < 0)
-        helper_kill(c);
+        kill_child(c);
 }
 
 static int on_ready(struct helper *h, int cgroups_fd)
@@ -469,7 +484,7 @@ static int on_ready(struct helper *h, int cgroups_fd)
         return -ENOMEM;
     h->ready = true;
     event_del(h->deadline);
-    flush(h);
+    flush_requests(h);
     return 0;
 }
 
@@ -479,7 +494,7 @@ static void on_pong(struct helper *h)
     if (!h->asked_since)
         return;
     expect_answer(h);
-    flush(h);
+    flush_requests(h);
 }
 
 /* 0: one was taken; a negative errno. */
@@ -522,7 +537,7 @@ static int take_reply(struct helper *h)
  * that only does not answer (lives) has children that go on: wsd learns of their ends by the pidfds. */
 static void lost(struct helper *h, bool lives)
 {
-    down(h);
+    helper_down(h);
     list_for_each_entry (struct child, c, &h->children, link) {
         if (!c->started) {
             lose_cgroup(c);
@@ -533,11 +548,11 @@ static void lost(struct helper *h, bool lives)
         c->orphan = true;
         c->wants_kill = false;
         if (c->pidfd < 0 || c->exited)
-            tell(c, CLD_KILLED, SIGKILL);
+            tell_end(c, CLD_KILLED, SIGKILL);
         else if (!lives)
             (void)pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0); /* where wsd may */
     }
-    flush(h); /* what was not asked of it is asked of the next one, or told that there is none */
+    flush_requests(h); /* what was not asked of it is asked of the next one, or told that there is none */
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *userdata)
@@ -589,7 +604,7 @@ int helper_new(struct helper **ret_helper, const struct helper_options *options)
     list_init(&h->children);
     if (!is_unit)
         h->file_fd = open(options->file, O_RDONLY | O_CLOEXEC);
-    int r = h->file_fd < 0 && !is_unit ? -errno : up(h);
+    int r = h->file_fd < 0 && !is_unit ? -errno : helper_up(h);
     if (r < 0) {
         helper_free(h);
         return r;
@@ -602,7 +617,7 @@ struct helper *helper_free(struct helper *h)
 {
     if (!h)
         return NULL;
-    down(h);
+    helper_down(h);
     while (!list_empty(&h->children))
         child_free(container_of(h->children.next, struct child, link));
     close_fd(h->file_fd);

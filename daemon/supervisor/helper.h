@@ -30,9 +30,5 @@ int helper_new(struct helper **ret_helper, const struct helper_options *options)
 /* Ends the helper, and with it what it has started. NULL is fine. Returns NULL. */
 struct helper *helper_free(struct helper *h);
 uint32_t helper_first_id(const struct helper *h);
-
-/* --- for child.c -------------------------------------------------------------------------------------------------- */
-
-int helper_start(struct helper *h, struct child *c, const struct child_options *options);
-void helper_kill(struct child *c);
-void helper_child_ended(struct child *c); /* its pidfd reported its end */
+/* Starts an executor of another uid; see child_start(). It may still fail later: then `gone` has exit code 127. */
+int helper_start(struct helper *h, struct child **ret_child, const struct child_options *options);

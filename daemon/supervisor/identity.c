@@ -59,7 +59,7 @@ static void look_up(void *context)
 }
 
 /* Frees the loop's part of a look-up; the thread may go on. */
-static void forget(struct lookup *q)
+static void lookup_forget(struct lookup *q)
 {
     list_remove(&q->link);
     if (q->event)
@@ -79,7 +79,7 @@ static void on_done(evutil_socket_t fd, short what, void *userdata)
     list_init(&questions);
     while (!list_empty(&q->questions))
         list_push_back(&questions, list_pop_front(&q->questions));
-    forget(q);
+    lookup_forget(q);
     while (!list_empty(&questions)) {
         struct identity_question *one = container_of(list_pop_front(&questions), struct identity_question, link);
         void (*answer)(const struct identity *i, void *context) = one->answer;
@@ -107,7 +107,7 @@ static int lookup_new(struct event_base *base, uint32_t uid, uint32_t first_id, 
     }
     q->event = event_new(base, aside_fd(q->aside), EV_READ, on_done, q);
     if (!q->event || event_add(q->event, NULL) < 0) {
-        forget(q);
+        lookup_forget(q);
         return -ENOMEM;
     }
     list_push_back(&lookups, &q->link);
@@ -156,5 +156,5 @@ struct identity_question *identity_forget(struct identity_question *q)
 void identity_forget_all(void)
 {
     while (!list_empty(&lookups))
-        forget(container_of(lookups.next, struct lookup, link));
+        lookup_forget(container_of(lookups.next, struct lookup, link));
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * orphans.c: reaps what wsd has not started, and ends what executors have left.
- * Owns the list of what it has: those are reaped by what started them, which wants to know how they ended. [loop]
- * Keeps: no zombie stays; none that belongs to another file is reaped here. */
+ * Owns the list of the children that wsd has started. The file that started a child reaps it, to learn how it ended.
+ * [loop]
+ * Keeps: no zombie stays. No child in the list is reaped here. */
 #include "supervisor/orphans.h"
 
 #include <errno.h>
@@ -135,7 +136,7 @@ static void reap_all(struct orphans *o)
     }
 }
 
-static void reap(evutil_socket_t fd, short what, void *userdata)
+static void on_child_ended(evutil_socket_t fd, short what, void *userdata)
 {
     struct orphans *o = userdata;
 
@@ -179,8 +180,8 @@ int orphans_new(struct orphans **ret_orphans, struct event_base *base)
         return -ENOMEM;
     o->gets_others = getpid() == 1 || subreaper || has_children();
     o->is_like_them = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
-    o->again = evtimer_new(base, reap, o);
-    o->signal = evsignal_new(base, SIGCHLD, reap, o);
+    o->again = evtimer_new(base, on_child_ended, o);
+    o->signal = evsignal_new(base, SIGCHLD, on_child_ended, o);
     /* the timer: some may have ended before */
     if (!o->again || !o->signal || event_add(o->signal, NULL) < 0 || evtimer_add(o->again, &shortly) < 0) {
         orphans_free(o);

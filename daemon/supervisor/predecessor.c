@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * predecessor.c: waits for what the wsd before has left.
- * Owns nothing: the lock is the open file's, which wsd, its own executors and wsd-spawn share. The last of them that
- * ends gives it back, and each of the latter ends when nothing is below it. [main, before the loop turns]
+ * Owns nothing: the lock is the open file's, which wsd, its own executors and wsd-spawn share. It is free when the last
+ * of them has ended. The executors and wsd-spawn end when nothing is below them. [main, before the loop turns]
  * Does not keep another wsd away: the store does. */
 #include "supervisor/predecessor.h"
 

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/async-close.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/async-close.h"
 #include "base/log.h"
 
 #define LIVES_MAX 8u /* of one executor at a time: reapers that were killed; their keepers go on */
@@ -44,7 +44,7 @@ static struct life *life_free(struct life *l)
     return NULL;
 }
 
-static void tell(struct remains *r)
+static void tell_gone(struct remains *r)
 {
     if (!r->deadline)
         return; /* they ended by themselves, without remains_end() */
@@ -64,7 +64,7 @@ static void on_life(evutil_socket_t fd, short what, void *userdata)
         return;
     life_free(l);
     if (--r->n == 0)
-        tell(r);
+        tell_gone(r);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *userdata)
@@ -78,7 +78,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *userdata)
     for (struct list *l; (l = list_pop_front(&r->lives));)
         life_free(container_of(l, struct life, link));
     r->n = 0;
-    tell(r);
+    tell_gone(r);
 }
 
 void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context),

@@ -2,8 +2,8 @@
  *
  * starter.c: starts programs from a thread with a table of descriptors of its own.
  * Owns the thread and the socket by which descriptors get into its table. [loop, and the thread]
- * Keeps: the thread has descriptors 0 to 2 and its end of the socket, and beside them, while a program starts, those for
- * it. The loop and the thread never run at once: each waits for the other's semaphore.
+ * Keeps: the thread has descriptors 0 to 2 and its end of the socket only. While a program starts, it has those for the
+ * program, too. The loop and the thread never run at once: each waits for the other's semaphore.
  * Does not reap, or know what it starts. */
 #include "supervisor/starter.h"
 
@@ -101,7 +101,7 @@ static int place(posix_spawn_file_actions_t *actions, const struct starter_progr
 }
 
 /* 0 or a negative errno. */
-static int spawn(struct starter *s)
+static int spawn_program(struct starter *s)
 {
     const struct starter_program *p = s->program;
     posix_spawn_file_actions_t actions;
@@ -139,7 +139,7 @@ static void *starter_main(void *userdata)
         wait_for(&s->asked);
         if (!s->program)
             break;
-        s->result = spawn(s);
+        s->result = spawn_program(s);
         drop_rest(s);
         (void)close_others(s, 0);
         sem_post(&s->answered);
@@ -148,7 +148,7 @@ static void *starter_main(void *userdata)
     return NULL;
 }
 
-/* --- the loop ------------------------------------------------------------------------------------------------------ */
+/* --- the loop ----------------------------------------------------------------------------------------------------- */
 
 /* Signals are the other threads'. */
 static int thread_start(struct starter *s)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * starter.h: starts programs from a thread whose descriptors are its own. A new process has what its starter has until
- * it is another program, and closes it then. wsd's loop has what clients have opened: sockets that linger, files of a
- * file system that never answers. A process that had those would wait for their close, before its first instruction.
+ * starter.h: starts programs from a thread that has descriptors of its own. A new process has its starter's descriptors
+ * until it runs another program. It closes them then. wsd's loop has what clients have opened: sockets that linger,
+ * files of a file system that never answers. A process that had those would wait for their close, before its first
+ * instruction.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  *
  * words.c: reads the pipe that is an executor's stdout and stderr.
  * Owns the reading end. [loop]
- * Keeps: it never blocks, and takes no more than TURN_MAX in a turn of the loop; unwanted text is read all the same, so
- * that no plugin waits for the log.
+ * Keeps: it never blocks, and takes no more than TURN_MAX in a turn of the loop. Unwanted text is read all the same, so
+ * no plugin waits for the log.
  * Does not know which job has written what: all of an executor have one pipe. */
 #include "supervisor/words.h"
 
@@ -37,7 +37,7 @@ static void line_ends(struct words *w)
 }
 
 /* At most so many bytes, in whole pieces. */
-static void take(struct words *w, size_t most)
+static void read_pieces(struct words *w, size_t most)
 {
     char piece[PIECE];
     ssize_t n = PIECE;
@@ -57,7 +57,7 @@ static void take(struct words *w, size_t most)
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
-    take(userdata, TURN_MAX);
+    read_pieces(userdata, TURN_MAX);
 }
 
 int words_init(struct words *w, struct event_base *base, uint32_t number, uint32_t uid, int *ret_fd)
@@ -82,7 +82,7 @@ int words_init(struct words *w, struct event_base *base, uint32_t number, uint32
 void words_deinit(struct words *w)
 {
     if (w->fd >= 0) {
-        take(w, PIPE_MAX);
+        read_pieces(w, PIPE_MAX);
         line_ends(w);
     }
     if (w->event)
@@ -99,7 +99,7 @@ void words_last(struct words *w, uint64_t since_usec, char *ret, size_t size)
     *ret = 0;
     if (w->fd < 0)
         return;
-    take(w, PIPE_MAX);
+    read_pieces(w, PIPE_MAX);
     line_ends(w);
     n = MIN(w->n_lines, WORDS_LINES);
     /* from the last one back, as many as fit */

@@ -114,7 +114,7 @@ static const char *reason(void)
     return text ? text : "cannot be read";
 }
 
-static int refuse(char error[TLS_ERROR], const char *file, const char *why)
+static int refuse_file(char error[TLS_ERROR], const char *file, const char *why)
 {
     snprintf(error, TLS_ERROR, "%.200s: %.150s", file, why);
     ERR_clear_error();
@@ -132,8 +132,8 @@ static int check_key(const char *file, char error[TLS_ERROR])
     struct stat st;
 
     if (stat(file, &st) < 0)
-        return refuse(error, file, strerror(errno));
-    return st.st_mode & S_IRWXO ? refuse(error, file, "others can read it: chmod 600") : 0;
+        return refuse_file(error, file, strerror(errno));
+    return st.st_mode & S_IRWXO ? refuse_file(error, file, "others can read it: chmod 600") : 0;
 }
 
 static int load_crl(SSL_CTX *ssl, const char *file, char error[TLS_ERROR])
@@ -142,7 +142,7 @@ static int load_crl(SSL_CTX *ssl, const char *file, char error[TLS_ERROR])
     X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
 
     if (!lookup || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) <= 0)
-        return refuse(error, file, reason());
+        return refuse_file(error, file, reason());
     X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     return 0;
 }
@@ -154,11 +154,11 @@ static int load_files(SSL_CTX *ssl, const struct tls_options *o, char error[TLS_
     if (r < 0)
         return r;
     if (SSL_CTX_use_certificate_chain_file(ssl, o->certificate) != 1)
-        return refuse(error, o->certificate, reason());
+        return refuse_file(error, o->certificate, reason());
     if (SSL_CTX_use_PrivateKey_file(ssl, o->key, SSL_FILETYPE_PEM) != 1)
-        return refuse(error, o->key, reason());
+        return refuse_file(error, o->key, reason());
     if (SSL_CTX_load_verify_file(ssl, o->ca) != 1)
-        return refuse(error, o->ca, reason());
+        return refuse_file(error, o->ca, reason());
     return o->crl ? load_crl(ssl, o->crl, error) : 0;
 }
 
@@ -295,7 +295,7 @@ static ssize_t outcome(struct tls *t, int r, bool reading)
     int e = errno, why = SSL_get_error(t->ssl, r);
 
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
-        t->waits_to_write |= reading && why == SSL_ERROR_WANT_WRITE;
+        t->waits_to_write |= (reading || !SSL_is_init_finished(t->ssl)) && why == SSL_ERROR_WANT_WRITE;
         errno = EAGAIN;
         return -1;
     }
@@ -367,7 +367,7 @@ static const char *last_error(const struct tls *t)
     return t->error;
 }
 
-static struct tls_work work(struct tls *t)
+static struct tls_work take_work(struct tls *t)
 {
     struct tls_work w = t->work;
 
@@ -393,7 +393,7 @@ static bool is_printable(const unsigned char *text, int n)
 }
 
 /* A name with a NUL or other unprintable bytes is skipped. */
-static bool tell(struct naming *g, const char *kind, const ASN1_STRING *s)
+static bool tell_name(struct naming *g, const char *kind, const ASN1_STRING *s)
 {
     unsigned char *text = NULL;
     char name[TLS_NAME_MAX];
@@ -419,11 +419,11 @@ static bool tell_alternatives(struct naming *g, X509 *x)
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(all, i);
 
         if (name->type == GEN_URI)
-            found = tell(g, "URI:", name->d.uniformResourceIdentifier);
+            found = tell_name(g, "URI:", name->d.uniformResourceIdentifier);
         else if (name->type == GEN_EMAIL)
-            found = tell(g, "email:", name->d.rfc822Name);
+            found = tell_name(g, "email:", name->d.rfc822Name);
         else if (name->type == GEN_DNS)
-            found = tell(g, "DNS:", name->d.dNSName);
+            found = tell_name(g, "DNS:", name->d.dNSName);
     }
     GENERAL_NAMES_free(all);
     return found;
@@ -437,7 +437,7 @@ static bool names(const struct tls *t, bool (*each)(const char *name, void *user
     bool found = x && tell_alternatives(&g, x);
 
     for (int at = -1; subject && !found && (at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0;)
-        found = tell(&g, "CN:", X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+        found = tell_name(&g, "CN:", X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
     return found;
 }
 
@@ -482,7 +482,7 @@ const struct tls_ops wsd_tls = {
     .pending = pending,
     .established = established,
     .error = last_error,
-    .work = work,
+    .work = take_work,
     .names = names,
     .recheck = recheck,
     .expires = expires,

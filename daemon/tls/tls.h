@@ -52,7 +52,7 @@ struct tls_ops {
     int (*open)(struct tls **ret, struct tls_context *c, int fd, const char *host);
     struct tls *(*free)(struct tls *t); /* tells the other side; NULL is fine */
     /* As recv() and send(); the first calls do the handshake. recv() takes what is there, with TLS_READS_MAX reads of
-     * the socket at most; the socket reports the rest. errno EAGAIN: wait for the socket; EACCES: a certificate was
+     * the socket at most. The socket reports the rest. errno EAGAIN: wait for the socket; EACCES: a certificate was
      * refused, one's own or the other's; EPROTO: no TLS, or not this kind. error() has words for the latter two. */
     ssize_t (*recv)(struct tls *t, void *data, size_t size);
     ssize_t (*send)(struct tls *t, const void *data, size_t size);

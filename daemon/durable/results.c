@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * results.c: durable jobs that have ended. They are on disk until they expire or, if dead, until a user decides.
+ * Owns the lists of both and the two timers. [loop]
+ * Keeps: by time, the oldest end goes first; by size, the oldest of the same user. Nothing goes while a client reads
+ * it. An output is in memory only while a client reads it.
+ * Does not touch what has not ended. */
+#include "durable/results.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "domains/hand-over.h"
+#include "durable/dead.h"
+#include "durable/durable.h"
+#include "durable/restore.h"
+#include "table/admission.h"
+#include "table/after.h"
+#include "table/find.h"
+#include "table/ids.h"
+#include "table/output.h"
+#include "table/plugin-names.h"
+#include "table/policy.h"
+#include "table/timers.h"
+#include "table/timing.h"
+
+static struct job *job_at(struct list *l)
+{
+    return container_of(l, struct policy, stored)->job;
+}
+
+static bool in_use(const struct job *job)
+{
+    return job->watches || !list_empty(&job_policy(job)->requests) || after_pending(job);
+}
+
+/* --- expiry ------------------------------------------------------------------------------------------------------- */
+
+static void dropped(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+
+    if (r->result < 0) /* it will be back after a restart, and expire then */
+        log_warning("an expired job stays on disk: %s", r->why);
+    disk_request_free(q);
+}
+
+static void uncount(struct job *job)
+{
+    struct policy *p = job_policy(job);
+    struct jobs_counters *n = &job->domain->jobs->counters;
+
+    durable_count(job, 0);
+    if (p->dead) {
+        n->n_dead--;
+        return;
+    }
+    n->n_stored--;
+    job->user->n_stored--;
+}
+
+static void expire(struct job *job)
+{
+    struct disk_request *q = disk_request_new(job, STORE_DROP, dropped);
+
+    if (!q)
+        return; /* at the next look */
+    (void)disk_request_done(q);
+    q->job = NULL;
+    uncount(job);
+    store_post(q->jobs->durable->store, &q->r);
+    job_free(job);
+}
+
+static bool expire_oldest(struct user *user)
+{
+    list_for_each (l, &user->stored) {
+        struct job *job = container_of(l, struct policy, by_user)->job;
+
+        if (in_use(job))
+            continue;
+        expire(job);
+        return true;
+    }
+    return false;
+}
+
+/* Whether one user may hold so many bytes where all users together hold `all`: no more than is left for others then. So
+ * one user that takes all that is allowed gets half, two get a third each, and a new one finds room: the dynamic
+ * thresholds of Choudhury and Hahne (1998). In a user's own wsd there are no others. */
+static bool is_share(const struct jobs *jobs, uint64_t his, uint64_t all, uint64_t limit)
+{
+    return all <= limit && (jobs->options.user_daemon || his <= limit - all);
+}
+
+bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
+{
+    const uint64_t limit = jobs->options.limits.store_bytes, had = user->store_bytes;
+    const uint64_t others = jobs->counters.store_bytes - had;
+
+    if (bytes > limit || others > limit - bytes)
+        return false; /* even without all bytes of this user */
+    for (;;) {
+        uint64_t his = user->store_bytes + bytes;
+
+        /* what the user had before others came may be replaced, one for one */
+        if (others + his <= limit && (his <= had || is_share(jobs, his, others + his, limit)))
+            return true;
+        if (!expire_oldest(user))
+            return false;
+    }
+}
+
+static void expiry_arm(struct jobs *jobs)
+{
+    uint64_t now = clock_monotonic_usec();
+    struct policy *p = container_of(jobs->durable->results.stored.next, struct policy, stored);
+
+    if (!list_empty(&jobs->durable->results.stored) && !evtimer_pending(jobs->durable->results.expiry_timer, NULL))
+        jobs_timer(jobs, jobs->durable->results.expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
+}
+
+static void on_expiry(evutil_socket_t fd, short what, void *userdata)
+{
+    struct jobs *jobs = userdata;
+    uint64_t now = clock_monotonic_usec();
+
+    list_for_each_safe (l, n, &jobs->durable->results.stored) {
+        struct job *job = job_at(l);
+
+        if (job_policy(job)->expires_usec > now)
+            break;
+        if (in_use(job)) { /* a client reads it: it goes after that, and those behind it are looked at then, too */
+            job_policy(job)->expires_usec = now + STORE_AGAIN_USEC;
+            break;
+        }
+        expire(job);
+    }
+    expiry_arm(jobs);
+}
+
+void results_insert(struct job *job, uint64_t left_usec)
+{
+    struct jobs *jobs = job->domain->jobs;
+    struct policy *p = job_policy(job);
+    struct user *user = job->user;
+    struct list *at = &jobs->durable->results.stored;
+
+    if (p->dead) {
+        list_push_back(&jobs->durable->results.dead, &p->stored);
+        jobs->counters.n_dead++;
+        return;
+    }
+    p->expires_usec = clock_monotonic_usec() + left_usec;
+    while (at->prev != &jobs->durable->results.stored &&
+           container_of(at->prev, struct policy, stored)->expires_usec > p->expires_usec)
+        at = at->prev;
+    list_insert_before(at, &p->stored);
+    at = &user->stored;
+    while (at->prev != &user->stored && container_of(at->prev, struct policy, by_user)->expires_usec > p->expires_usec)
+        at = at->prev;
+    list_insert_before(at, &p->by_user);
+    jobs->counters.n_stored++;
+    user->n_stored++;
+    if (!is_share(jobs, user->n_stored, jobs->counters.n_stored, STORE_RECORDS) && jobs->durable->store)
+        expire_oldest(user);
+    if (jobs->durable->results.stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
+        evtimer_del(jobs->durable->results.expiry_timer);
+    expiry_arm(jobs);
+}
+
+bool durable_keep(struct job *job)
+{
+    struct policy *p = job_policy(job);
+
+    if (!p || !p->durable)
+        return false;
+    results_insert(job, job->domain->jobs->options.limits.store_keep_usec);
+    if (p->unsaved)
+        durable_unsaved(job);
+    else if (!job->watches)
+        durable_rest(job);
+    return true;
+}
+
+/* --- what could not be written ------------------------------------------------------------------------------------ */
+
+void durable_unsaved(struct job *job)
+{
+    struct jobs *jobs = job->domain->jobs;
+
+    if (!evtimer_pending(jobs->durable->results.save_timer, NULL))
+        jobs_timer(jobs, jobs->durable->results.save_timer, STORE_AGAIN_USEC);
+}
+
+static void save_all(struct list *jobs)
+{
+    list_for_each (l, jobs) {
+        struct job *job = job_at(l);
+
+        if (job_policy(job)->unsaved)
+            durable_save(job);
+    }
+}
+
+static void on_save(evutil_socket_t fd, short what, void *userdata)
+{
+    struct jobs *jobs = userdata;
+
+    save_all(&jobs->durable->results.stored);
+    save_all(&jobs->durable->results.dead);
+}
+
+void results_rearm(struct jobs *jobs)
+{
+    expiry_arm(jobs);
+    if (!evtimer_pending(jobs->durable->results.save_timer, NULL))
+        on_save(-1, 0, jobs);
+}
+
+/* --- reading back ------------------------------------------------------------------------------------------------- */
+
+void durable_rest(struct job *job)
+{
+    struct policy *p = job_policy(job);
+
+    if (!p || !p->durable || !job_final(job) || p->ending || p->unsaved || job->watches || list_empty(&p->stored))
+        return;
+    output_free(job);
+    user_refund(job->domain->jobs, job->user, job->more->charged);
+    job->more->charged = 0;
+    p->away = job_received(job) > 0;
+}
+
+static void read_back(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct job *job = disk_request_done(q);
+    _cleanup_(freep) void *output = r->reply;
+    size_t size = r->reply_size;
+    int result = r->result;
+    char text[JOB_TEXT];
+
+    snprintf(text, sizeof(text), "the output cannot be read: %.160s", r->why);
+    disk_request_free(q);
+    if (!job)
+        return;
+    struct policy *p = job_policy(job);
+    p->reading = false;
+    if (!job->watches)
+        return;
+    uint64_t retry_usec = 0;
+    if (result == 0) {
+        int charged = user_admit(job->domain->jobs, job->user, size, &retry_usec);
+
+        result = charged < 0 ? -ENOSPC : 0;
+        if (charged < 0)
+            snprintf(text, sizeof(text), "%s", user_charge_words(charged));
+    }
+    if (result < 0) {
+        watches_refuse(job, durable_code(result), text, retry_usec);
+        return;
+    }
+    job->more->charged += size;
+    job->more->received = size;
+    p->away = false;
+    job->more->output = (struct buffer){.data = TAKE(output), .end = size, .room = size};
+    output_pump(job);
+    job_settle(job);
+}
+
+bool durable_fetch(struct job *job)
+{
+    struct policy *p = job_policy(job);
+    struct disk_request *q;
+
+    if (!p || !p->away)
+        return false;
+    if (p->reading)
+        return true;
+    q = disk_request_new(job, STORE_READ, read_back);
+    if (!q) {
+        watches_refuse(job, CODE_BUSY, "out of memory", 0);
+        return true;
+    }
+    p->reading = true;
+    store_post(q->jobs->durable->store, &q->r);
+    return true;
+}
+
+/* --- out of retries ----------------------------------------------------------------------------------------------- */
+
+static void decided(struct store_request *r)
+{
+    struct disk_request *q = container_of(r, struct disk_request, r);
+    struct dead_query *query = q->query;
+    struct job *job = disk_request_done(q), *again = NULL;
+    struct jobs *jobs = q->jobs;
+    _cleanup_(freep) void *given = r->reply;
+    int code = r->result == 0 ? 0 : durable_code(r->result);
+    char text[JOB_TEXT];
+
+    snprintf(text, sizeof(text), "%s", r->why);
+    if (r->result == 0 && job) {
+        struct policy *p = job_policy(job);
+        struct store_row row = {.number = p->number,
+                                .uid = job->user->uid,
+                                .plugin = job->plugin->request,
+                                .title = plugin_title(job->plugin),
+                                .function = job_function(job)->name,
+                                .function_flags = job_function(job)->flags,
+                                .directory = job->directory ? job->directory->path : NULL,
+                                .args_size = r->row.args_size,
+                                .argc = job->argc,
+                                .input_size = r->row.input_size,
+                                .input_fd = -1,
+                                .priority = job->priority,
+                                .timeout_usec = p->timeout_usec,
+                                .retry_usec = p->retry_usec,
+                                .retries = p->retries,
+                                .retry_on = p->retry_on,
+                                .state = JOB_QUEUED,
+                                .submitted_usec = job_submitted_usec(job),
+                                .tags = job->more->tags,
+                                .requeued = r->row.requeued,
+                                .due_usec = clock_realtime_usec(), /* it begins to wait anew */
+                                .wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec};
+        _cleanup_(freep) char *key = TAKE(p->key);
+
+        memcpy(row.id, job->id, sizeof(row.id));
+        row.key = key;
+        if (key)
+            hash_remove(&jobs->durable->keys, &p->by_key);
+        watches_refuse(job, CODE_BUSY, r->op == STORE_DROP ? "it was dropped" : "it was queued again: await it anew",
+                       0);
+        uncount(job);
+        /* the old one goes last, since the row points into it; a final state is never left */
+        if (r->op == STORE_REQUEUE && restore_job(jobs, &row, given, &again) < 0) {
+            code = CODE_BUSY; /* on disk it is queued: the next start finds it */
+            snprintf(text, sizeof(text), "out of memory: it is queued after wsd's next start");
+        }
+        job_free(job);
+    }
+    disk_request_free(q);
+    if (query) {
+        query->request = NULL;
+        query->answer(query, code, text);
+    }
+    if (again)
+        domain_pump(again->domain);
+}
+
+int jobs_dead(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by, bool requeue,
+              struct dead_query *query)
+{
+    struct job *job = job_find(jobs, id, uid);
+    struct policy *p = job ? job_policy(job) : NULL;
+    struct disk_request *q;
+
+    if (!p || !policy_dead(p))
+        return -ENOENT;
+    if (requeue && jobs->draining)
+        return -EAGAIN;
+    if (!list_empty(&p->requests) || p->unsaved || after_pending(job))
+        return -EBUSY;
+    q = disk_request_new(job, requeue ? STORE_REQUEUE : STORE_DROP, decided);
+    if (!q)
+        return -ENOMEM;
+    if (by != job->user->uid) {
+        struct log_about about = job_about(job);
+
+        about.uid = &by;
+        log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &about, "job " JOB_ID_FORMAT " of user %u: %s by user %u",
+                  JOB_ID_ARGS(job->id), job->user->uid, requeue ? "queued again" : "dropped", by);
+    }
+    q->r.row.state = JOB_QUEUED;
+    q->r.row.requeued = jobs->durable->last_number;
+    q->query = query;
+    query->request = q;
+    store_post(jobs->durable->store, &q->r);
+    return 0;
+}
+
+void jobs_dead_forget(struct dead_query *query)
+{
+    if (query->request)
+        query->request->query = NULL;
+    query->request = NULL;
+}
+
+/* --- the start and the end ---------------------------------------------------------------------------------------- */
+
+int results_init(struct jobs *jobs)
+{
+    list_init(&jobs->durable->results.stored);
+    list_init(&jobs->durable->results.dead);
+    jobs->durable->results.expiry_timer = evtimer_new(jobs->options.base, on_expiry, jobs);
+    jobs->durable->results.save_timer = evtimer_new(jobs->options.base, on_save, jobs);
+    return jobs->durable->results.expiry_timer && jobs->durable->results.save_timer ? 0 : -ENOMEM;
+}
+
+void results_deinit(struct jobs *jobs)
+{
+    if (jobs->durable->results.expiry_timer)
+        event_free(jobs->durable->results.expiry_timer);
+    if (jobs->durable->results.save_timer)
+        event_free(jobs->durable->results.save_timer);
+}

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * state.h: the table of a job's legal state changes. [loop]
- */
-#pragma once
-
-#include "jobs/job.h"
-
-void job_move(struct job *job, enum job_state state);

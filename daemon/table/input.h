@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * input.h: input that does not come with the SUBMIT message. It is gathered in wsd's memory or in a memfd, goes through
+ * a pipe, or is a file of the submitter's (input.c). [loop]
+ */
+#pragma once
+
+#include "table/job.h"
+
+void input_begin(struct job *job); /* the function is known: early input goes to its place */
+/* makes the pipe, or the memfd if one is needed in any case */
+int input_prepare(struct job *job, bool streaming);
+/* Why a file cannot be input. NULL: it can. */
+const char *input_refuses(const struct job_file *file);
+/* NEW: takes the file's descriptor; 0 or a negative errno */
+int input_hold(struct job *job, const struct job_file *file);
+/* For a NEW job with its function: charges the input that it holds. Returns 0, or a negative errno as user_admit();
+ * input_words() has the words for it. */
+int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec);
+void input_words(const struct job *job, int error, char text[static JOB_TEXT]);
+int input_take(struct job *job, const void *data, size_t size, bool last);
+void input_free(struct job *job);
+
+/* Whether descriptors of the job's input go to the executor. */
+static inline bool job_by_descriptor(const struct job *job)
+{
+    return job->more && (job->more->input_fd >= 0 || job->more->pipe_fd >= 0);
+}
+
+/* The input that goes through the ring; NULL: none. */
+static inline const void *job_input(const struct job *job)
+{
+    if (job->more && !(job->flags & JOB_PIPE) && buffer_size(&job->more->early))
+        return buffer_data(&job->more->early);
+    return job->input_size ? job_given(job) + job->args_size : NULL;
+}
