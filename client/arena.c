@@ -60,10 +60,17 @@ static int make_memory(struct wsd_arena *a)
     return TAKE_FD(fd);
 }
 
+static bool is_answered(const void *arg)
+{
+    const struct wsd_arena *a = arg;
+
+    return !a->client || a->there;
+}
+
 /* Asks wsd, and waits for what it says. */
 static int set_up(struct wsd_client *client, struct wsd_arena *a, int fd)
 {
-    uint64_t deadline = connection_deadline(ANSWER_TIMEOUT_USEC);
+    uint64_t deadline = connection_answer_deadline(&client->connection);
     int r = request_open(&client->connection, &a->request);
 
     if (r < 0) {
@@ -74,18 +81,22 @@ static int set_up(struct wsd_client *client, struct wsd_arena *a, int fd)
     r = connection_send_fd(&client->connection, &(struct msg){.type = FRAME_ARENA_OPEN}, a->request.tag, fd);
     if (r < 0)
         return failure_set(&client->failure, r, exit_of_error(r), "%s", strerror(-r));
-    while (r == 0 && a->client && !a->there)
-        r = connection_step(&client->connection, deadline);
+    r = connection_await(&client->connection, &deadline, is_answered, a);
     return a->error ? a->error : r;
 }
 
 int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
     struct wsd_arena *a;
-    int r;
 
-    if (client->connection.broken)
-        return connection_broken(&client->connection);
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
+    int r = connection_ready(&client->connection);
+    if (r < 0)
+        return r;
     if (size == 0 || size > INT64_MAX)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "an arena has 1 byte to 2^63 - 1");
     if (!connection_takes_files(&client->connection))
@@ -124,6 +135,11 @@ struct wsd_arena *wsd_arena_free(struct wsd_arena *a)
 {
     if (!a)
         return NULL;
+    _cleanup_(client_leavep) struct wsd_client *used = a->client ? client_enter(a->client) : NULL;
+    if (a->client && !used) { /* a child's copy: the handle, which is not to be touched, still points to it */
+        munmap(a->data, a->size);
+        return NULL;
+    }
     if (a->client) {
         /* no request waits for its END; without memory for the frame wsd keeps the arena until the connection ends */
         (void)connection_send(&a->client->connection, &(struct msg){.type = FRAME_ARENA_CLOSE}, a->request.tag, NULL,

@@ -46,14 +46,16 @@ struct array {
     struct gathering *gathering; /* that it is the last of; NULL when it was sent */
     struct call_unit *batch;     /* as long as an item is open; NULL: of none */
     uint32_t n, n_open;
+    uint64_t sent_at; /* as of a call */
     uint32_t n_refused;
     uint32_t n_doubtful;     /* of those that are not refused yet: so many will be, after ACCEPTED */
     struct msg_id first;     /* of item 0, as ACCEPTED said */
     unsigned busy;           /* frames that are being handled */
     struct records *records; /* of those, oldest first */
     bool over;
-    bool leaves; /* its calls are done when they are accepted; ends that come after that are dropped */
-    bool quiet;  /* no callback needs ACCEPTED */
+    bool leaves;   /* its calls are done when they are accepted; ends that come after that are dropped */
+    bool given_up; /* so are ends of items that were no calls */
+    bool quiet;    /* no callback needs ACCEPTED */
     struct buffer body;
     struct item_owner *owner; /* of items that are no calls; NULL: each is a call */
     /* n of each, not zeroed: */
@@ -144,13 +146,17 @@ static void array_broken(struct connection *c, struct request *request)
         if (a->calls[i])
             call_lost(client, a->calls[i]);
         else if (is_bare(a, i))
-            bare_failed(a, i, call_say_lost(client, true, false));
+            bare_failed(a, i, call_say_lost(client, a->sent_at, false));
     a->busy--;
     array_settle(a);
 }
 
 static void array_sent(struct array *a)
 {
+    a->sent_at = connection_position(&a->client->connection);
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->calls[i])
+            a->calls[i]->sent_at = a->sent_at;
     list_remove(&a->unsent);
     a->gathering->pending = NULL;
     a->gathering = NULL;
@@ -208,6 +214,15 @@ int arrays_send(struct wsd_client *client)
     while (r == 0 && !list_empty(&client->connection.gathered))
         r = array_send(container_of(client->connection.gathered.next, struct array, unsent));
     return r;
+}
+
+size_t arrays_unsent(const struct wsd_client *client)
+{
+    size_t size = 0;
+
+    list_for_each_entry (struct array, a, &client->connection.gathered, unsent)
+        size += buffer_size(&a->body);
+    return size;
 }
 
 static struct array *array_of(const struct wsd_call *call)
@@ -269,12 +284,13 @@ static void array_accepted(struct wsd_client *client, struct array *a, const str
 static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
 {
     call->array = &a->unit;
+    call->sent_at = a->sent_at;
     call->index = i;
     call->input_ended = true;
     call->batch = a->batch;
     a->calls[i] = call;
     a->places[i] = NOWHERE;
-    list_push_back(&a->client->calls.open, &call->link);
+    call_is_open(call);
 }
 
 /* That of an item that is open, from now on; NULL: it is not, or there is no memory, which ends the connection. */
@@ -418,7 +434,7 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
         item_accepted(client, a, end->index);
         call = a->calls[end->index]; /* it may have left */
     }
-    if (!call && (a->leaves || client->connection.broken))
+    if (!call && (a->leaves || a->given_up || client->connection.broken))
         return;
     if (!call || call->has_job || call->ending) {
         connection_break_protocol(&client->connection, "an item that is not open in", FRAME_ENDS);
@@ -549,6 +565,44 @@ static void array_frame(struct connection *c, struct request *request, const str
 
 static const struct request_ops array_ops = {.frame = array_frame, .broken = array_broken};
 
+static void array_give_up(struct array *a, int error)
+{
+    struct item_owner *owner = TAKE(a->owner);
+    struct failure said = *a->client->connection.failure;
+
+    a->given_up = true;
+    a->busy++;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->places[i] != NOWHERE) {
+            size_t place = a->places[i];
+
+            a->places[i] = NOWHERE;
+            item_done(a);
+            *a->client->connection.failure = said; /* callbacks may have had failures of their own */
+            owner->ops->failed(owner, place, error);
+        }
+    a->busy--;
+    array_settle(a);
+}
+
+/* One of this owner; NULL: there is none. */
+static struct array *array_of_owner(struct wsd_client *client, const struct item_owner *owner)
+{
+    list_for_each_entry_safe (struct request, request, after, &client->connection.open, open) {
+        struct array *a = container_of(request, struct array, request);
+
+        if (request->ops == &array_ops && a->owner == owner)
+            return a;
+    }
+    return NULL;
+}
+
+void arrays_give_up(struct wsd_client *client, struct item_owner *owner, int error)
+{
+    for (struct array *a; (a = array_of_owner(client, owner));) /* callbacks may free any of them */
+        array_give_up(a, error);
+}
+
 static struct array *array_new(struct wsd_client *client, struct gathering *g)
 {
     struct array *a = TAKE(client->spare_array);
@@ -564,7 +618,9 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     a->records = NULL;
     a->over = false;
     a->quiet = true;
+    a->sent_at = UINT64_MAX;
     a->leaves = g->leaves;
+    a->given_up = false;
     list_init(&a->unsent);
     list_init(&a->request.open);
     a->request.ops = &array_ops;

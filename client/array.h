@@ -44,5 +44,9 @@ int array_submit(struct wsd_client *client, struct gathering *g, const struct ws
                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 /* The same for the item at this place of g->owner. 1: it has to be a call. Else 0 or an error, said. */
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
-void arrays_forget(struct wsd_client *client); /* the room that is kept */
-int arrays_send(struct wsd_client *client);    /* what was gathered. 0, -ENOMEM, or what ended the connection */
+/* Nobody waits for the items of this owner any longer: each that is open has failed with that error, with the words that
+ * the handle has now. What wsd says of them from now on has no reader. */
+void arrays_give_up(struct wsd_client *client, struct item_owner *owner, int error);
+size_t arrays_unsent(const struct wsd_client *client); /* bytes that are gathered */
+void arrays_forget(struct wsd_client *client);         /* the room that is kept */
+int arrays_send(struct wsd_client *client);            /* what was gathered. 0, -ENOMEM, or what ended the connection */

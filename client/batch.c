@@ -12,7 +12,9 @@
 
 #include "base/clock.h"
 #include "base/code.h"
+#include "bounds.h"
 #include "client.h"
+#include "given.h"
 #include "query.h"
 #include "submit.h"
 
@@ -26,9 +28,11 @@ struct wsd_batch {
     char tags[CODEC_TAGS_MAX];
     char *texts; /* of common */
     uint32_t flags;
-    uint64_t n_lost; /* client->connection.n_lost, when it was opened */
-    bool native;     /* wsd knows it */
+    uint64_t n_lost;        /* client->connection.n_lost, when it was opened */
+    uint64_t deadline_usec; /* of what waits for it; 0: none of its own */
+    bool native;            /* wsd knows it */
     bool closed, ended, freed, stopped;
+    unsigned n_waits; /* under way: it stays, even if a callback frees it */
     uint64_t n_calls, n_open, n_refused;
     uint64_t first_failed;
     struct list stoppable; /* where wsd does not know it: open calls that it has not cancelled, by `order` */
@@ -75,7 +79,7 @@ static int say_gone(const struct wsd_batch *b)
 
 static void batch_settle(struct wsd_batch *b)
 {
-    if (b->freed && is_over(b) && !b->gathering.pending)
+    if (b->freed && !b->n_waits && is_over(b) && !b->gathering.pending)
         batch_destroy(b);
 }
 
@@ -288,17 +292,26 @@ static int batch_prepare(struct wsd_batch *b)
 int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                    struct wsd_batch **ret_batch)
 {
-    struct wsd_batch *b = calloc(1, sizeof(*b));
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+    struct wsd_submit room;
     int r;
 
+    if (!used)
+        return -ECHILD;
+    common = GIVEN(&client->failure, wsd_submit, common, &room, &r);
+    if (!common)
+        return r;
+    struct wsd_batch *b = calloc(1, sizeof(*b));
     if (!b)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    memcpy(&b->common, common, MIN(common->size, sizeof(b->common)));
+    b->common = *common;
     b->common.args = NULL;
     b->common.input = NULL;
     b->common.n_args = b->common.input_size = 0;
     b->client = client;
     b->n_lost = client->connection.n_lost;
+    b->deadline_usec = b->common.deadline_usec ? deadline_in(b->common.deadline_usec) : 0;
+    b->common.deadline_usec = 0; /* its jobs have none of their own */
     b->flags = flags;
     b->info.size = sizeof(b->info);
     list_init(&b->link);
@@ -306,8 +319,9 @@ int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, u
     list_init(&b->request.open);
     b->request.ops = &batch_ops;
     b->unit.ops = &unit_ops;
-    r = client->connection.broken ? connection_failed(&client->connection, client->connection.broken)
-                                  : batch_prepare(b);
+    r = connection_ready(&client->connection);
+    if (r == 0)
+        r = batch_prepare(b);
     if (r < 0) {
         batch_destroy(b);
         return r;
@@ -340,7 +354,7 @@ int batch_submit_bare(struct wsd_batch *b, const struct wsd_item *given, size_t 
 {
     int r = batch_takes(b);
 
-    if (r < 0 || !b->gathering.owner || given->size < sizeof(*given))
+    if (r < 0 || !b->gathering.owner || given->size != sizeof(*given))
         return r < 0 ? r : 1;
     r = array_submit_bare(b->client, &b->gathering, given, place);
     if (r == 0) {
@@ -350,22 +364,22 @@ int batch_submit_bare(struct wsd_batch *b, const struct wsd_item *given, size_t 
     return r;
 }
 
-int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const struct wsd_callbacks *callbacks,
-                     struct wsd_call **ret_call)
+int batch_submit(struct wsd_batch *b, const struct wsd_item *given, const struct wsd_callbacks *callbacks,
+                 struct wsd_call **ret_call)
 {
     struct wsd_client *client = b->client;
     struct wsd_submit submit = b->common;
-    struct wsd_item item = {0};
+    struct wsd_item room;
     struct wsd_call *call;
-    int r = batch_takes(b);
+    int r;
 
-    if (r < 0)
+    const struct wsd_item *item = GIVEN(&client->failure, wsd_item, given, &room, &r);
+    if (!item)
         return r;
-    memcpy(&item, given, MIN(given->size, sizeof(item)));
-    submit.args = item.args;
-    submit.n_args = item.n_args;
-    submit.input = item.input;
-    submit.input_size = item.input_size;
+    submit.args = item->args;
+    submit.n_args = item->n_args;
+    submit.input = item->input;
+    submit.input_size = item->input_size;
     r = b->native && array_holds(&b->gathering, &submit)
             ? array_submit(client, &b->gathering, &submit, callbacks, &call)
             : submit_alone(client, &submit, callbacks, &b->unit, b->native ? b->request.tag : 0, &call);
@@ -380,6 +394,21 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *given, const st
     return 0;
 }
 
+int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *item, const struct wsd_callbacks *callbacks,
+                     struct wsd_call **ret_call)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(b->client);
+
+    if (ret_call)
+        *ret_call = NULL;
+    if (!used)
+        return -ECHILD;
+    int r = batch_takes(b);
+    if (r == 0)
+        r = bounds_check(used);
+    return r < 0 ? r : batch_submit(b, item, callbacks, ret_call);
+}
+
 static int batch_say(struct wsd_batch *b, const struct msg *msg)
 {
     int r = b->native && b->client->connection.broken && !is_known(b) ? b->client->connection.broken : 0;
@@ -391,8 +420,11 @@ static int batch_say(struct wsd_batch *b, const struct msg *msg)
 
 int wsd_batch_close(struct wsd_batch *b)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(b->client);
     int r;
 
+    if (!used)
+        return -ECHILD;
     if (is_gone(b) && !is_known(b))
         return say_gone(b);
     r = b->closed ? 0 : batch_say(b, &(struct msg){.type = FRAME_BATCH, .batch = {.action = BATCH_CLOSE}});
@@ -402,6 +434,10 @@ int wsd_batch_close(struct wsd_batch *b)
 
 int wsd_batch_cancel(struct wsd_batch *b)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(b->client);
+
+    if (!used)
+        return -ECHILD;
     if (is_gone(b) && !is_known(b))
         return say_gone(b);
     if (b->native)
@@ -413,6 +449,8 @@ int wsd_batch_look(const struct wsd_batch *b, struct wsd_batch_info *ret_info)
 {
     struct wsd_batch_info info = b->info;
 
+    if (!owner_is_here(&b->client->owner))
+        return -ECHILD;
     if (!b->native) {
         info.closed = b->closed;
         info.ended = is_known(b);
@@ -424,14 +462,65 @@ int wsd_batch_look(const struct wsd_batch *b, struct wsd_batch_info *ret_info)
     return 0;
 }
 
-int wsd_batch_wait(struct wsd_batch *b, uint64_t timeout_usec, struct wsd_batch_info *ret_info)
+/* Cancels its jobs, unless they are detached. */
+static void batch_stop(struct wsd_batch *b)
+{
+    if (!(b->common.flags & WSD_SUBMIT_DETACH)) /* which goes with WSD_BATCH_DETACH */
+        wsd_batch_cancel(b);
+}
+
+uint64_t batch_deadline(const struct wsd_batch *b)
+{
+    bool keeps;
+
+    return waiting_for_job(&b->client->connection.waiting, UINT64_MAX, b->deadline_usec, &keeps);
+}
+
+/* Nothing waits for it any longer. Returns error, said. */
+static int give_up(struct wsd_batch *b, int error)
+{
+    batch_stop(b);
+    connection_send_early(&b->client->connection);
+    return connection_given_up(&b->client->connection, error);
+}
+
+static bool wait_is_over(const void *arg)
+{
+    const struct wsd_batch *b = arg;
+
+    return b->freed || is_over(b);
+}
+
+/* In the midst of this wait. */
+static int forgotten(struct wsd_batch *b, int error)
 {
     struct wsd_client *client = b->client;
-    uint64_t deadline = connection_deadline(timeout_usec);
+
+    batch_settle(b);
+    return error < 0 ? error
+                     : failure_set(&client->failure, -ECANCELED, CODE_CANCELLED, "a callback has freed the batch");
+}
+
+int wsd_batch_wait(struct wsd_batch *b, uint64_t timeout_usec, struct wsd_batch_info *ret_info)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(b->client);
+    struct wsd_client *client = b->client;
+    bool keeps;
+    uint64_t deadline = waiting_for_job(&client->connection.waiting, timeout_usec, b->deadline_usec, &keeps);
     int r = wsd_batch_close(b);
 
-    while (r == 0 && !is_over(b))
-        r = connection_step(&client->connection, deadline);
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
+    b->n_waits++;
+    if (r == 0)
+        r = connection_await(&client->connection, &deadline, wait_is_over, b);
+    b->n_waits--;
+    if (b->freed)
+        return forgotten(b, r);
+    if (r == -EINTR || (r == -ETIMEDOUT && !keeps))
+        return give_up(b, r);
     if (r == 0 && b->native && !b->ended && !b->error)
         r = connection_failed(&client->connection, client->connection.broken);
     if (r == 0 && b->error) {
@@ -447,11 +536,13 @@ struct wsd_batch *wsd_batch_free(struct wsd_batch *b)
 {
     if (!b || b->freed)
         return NULL;
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(b->client);
+    if (!used)
+        return NULL; /* it goes with the handle */
     b->freed = true;
     if (!b->client->connection.broken && !is_over(b)) {
         wsd_batch_close(b);
-        if (!(b->flags & WSD_BATCH_DETACH) && !(b->common.flags & WSD_SUBMIT_DETACH))
-            wsd_batch_cancel(b);
+        batch_stop(b);
     }
     b->closed = true;
     batch_settle(b);
@@ -477,7 +568,7 @@ static int show_state(struct wsd_client *client, struct query *query, const stru
     return a->info.ended;
 }
 
-static int ask(struct wsd_client *client, const struct wsd_id *id, uint32_t action, struct query *query)
+static int ask_batch(struct wsd_client *client, const struct wsd_id *id, uint32_t action, struct query *query)
 {
     struct msg msg = {
         .type = FRAME_BATCH,
@@ -486,7 +577,7 @@ static int ask(struct wsd_client *client, const struct wsd_id *id, uint32_t acti
 
     memcpy(msg.batch.id.id, id->bytes, sizeof(msg.batch.id.id));
     r = r < 0 ? r : query_run(client, &msg, query);
-    if (r == -ETIMEDOUT && action == BATCH_AWAIT && !client->connection.broken)
+    if ((r == -ETIMEDOUT || r == -EINTR) && action == BATCH_AWAIT && !client->connection.broken)
         connection_send(&client->connection, &(struct msg){.type = FRAME_FORGET}, query->request.tag, NULL, 0);
     return r > 0 ? 0 : r;
 }
@@ -495,7 +586,7 @@ int wsd_client_batch(struct wsd_client *client, const struct wsd_id *id, struct 
 {
     struct await a = {.progress = NULL};
     struct query query = {.each = FRAME_BATCH_STATE, .end = FRAME_BATCH_STATE, .show = show_state, .wanted = &a};
-    int r = ask(client, id, BATCH_STATUS, &query);
+    int r = ask_batch(client, id, BATCH_STATUS, &query);
 
     if (r == 0)
         info_give(&a.info, ret_info);
@@ -509,7 +600,7 @@ int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, u
     struct await a = {.progress = progress, .userdata = userdata};
     struct query query = {
         .each = FRAME_BATCH_STATE, .show = show_state, .wanted = &a, .timeout_usec = timeout_usec ? timeout_usec : 1};
-    int r = ask(client, id, BATCH_AWAIT, &query);
+    int r = ask_batch(client, id, BATCH_AWAIT, &query);
 
     if (r == 0)
         info_give(&a.info, ret_info);
@@ -520,5 +611,5 @@ int wsd_client_batch_cancel(struct wsd_client *client, const struct wsd_id *id)
 {
     struct query query = {.each = FRAME_END, .end = FRAME_END};
 
-    return ask(client, id, BATCH_CANCEL, &query);
+    return ask_batch(client, id, BATCH_CANCEL, &query);
 }

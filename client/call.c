@@ -4,8 +4,8 @@
  * Owns struct wsd_call from submit or attach until the user has freed it and wsd has ended it. One thread a handle.
  * Keeps: done is told exactly once and last; output is told in order, never more than was granted is accepted, and none
  * while the user holds it; input never exceeds what wsd granted.
- * A call that the user has freed lives on unseen until wsd ends it, so that its output is granted away and does not
- * hold up a detached job.
+ * A call that the user has freed, or that was given up at its deadline, lives on unseen until wsd ends it, so that its
+ * output is granted away and does not hold up a detached job.
  * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each
  * time, and the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed
  * none. */
@@ -14,8 +14,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/code.h"
 #include "client.h"
+#include "given.h"
 #include "open.h"
 #include "text.h"
 
@@ -37,6 +39,12 @@ static uint32_t call_tag(struct wsd_call *call)
 static struct wsd_call *call_of(struct request *request)
 {
     return container_of(request, struct wsd_call, request);
+}
+
+/* The user hears no more of it. */
+static bool is_unseen(const struct wsd_call *call)
+{
+    return call->freed || call->given_up;
 }
 
 /* --- room of large outputs ---------------------------------------------------------------------------------------- */
@@ -86,6 +94,39 @@ static void room_take(struct wsd_call *call)
     call->output = room;
 }
 
+/* --- deadlines ---------------------------------------------------------------------------------------------------- */
+
+static void deadline_list(struct wsd_call *call, uint64_t usec)
+{
+    call->deadline->listed = true;
+    heap_put(&call->client->calls.deadlines, &call->deadline->node, usec);
+}
+
+int call_set_deadline(struct wsd_call *call, uint64_t usec)
+{
+    struct call_deadline *d = malloc(sizeof(*d));
+
+    if (!d)
+        return -ENOMEM;
+    *d = (struct call_deadline){.call = call};
+    call->deadline = d;
+    deadline_list(call, usec);
+    return 0;
+}
+
+static void deadline_unlist(struct wsd_call *call)
+{
+    if (!call->deadline || !call->deadline->listed)
+        return;
+    heap_take(&call->client->calls.deadlines, &call->deadline->node);
+    call->deadline->listed = false;
+}
+
+uint64_t calls_deadline(const struct wsd_client *client)
+{
+    return heap_empty(&client->calls.deadlines) ? UINT64_MAX : client->calls.deadlines.top->key;
+}
+
 /* --- the end of a call -------------------------------------------------------------------------------------------- */
 
 void call_destroy(struct wsd_call *call)
@@ -96,6 +137,8 @@ void call_destroy(struct wsd_call *call)
     room_give(call, &call->output);
     if (!call->large)
         calls_drop_spare(call->client);
+    deadline_unlist(call);
+    free(call->deadline);
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
     free(call->info_texts);
@@ -116,6 +159,31 @@ static void call_bury(struct wsd_call *call)
     connection_reap(&call->client->connection);
 }
 
+/* Words and exit code of an error are the client's. */
+static void keep_error(struct wsd_call *call, int error)
+{
+    const struct failure *f = &call->client->failure;
+
+    call->error = error;
+    if (!error)
+        return;
+    call->text = strdup(f->text);
+    call->exit = f->exit;
+    call->retry_usec = f->retry_usec;
+}
+
+static void tell_done(struct wsd_call *call)
+{
+    struct connection *c = &call->client->connection;
+
+    c->depth++;
+    c->n_told++;
+    if (call->callbacks.done)
+        call->callbacks.done(call, call->error, call->error || !call->has_job ? NULL : &call->info,
+                             call->text ? call->text : "", call->callbacks.userdata);
+    c->depth--;
+}
+
 /* error 0: info is set. Otherwise words and exit code are the client's. */
 static void call_finish(struct wsd_call *call, int error)
 {
@@ -124,12 +192,10 @@ static void call_finish(struct wsd_call *call, int error)
     if (call->done)
         return;
     call->done = true;
-    call->error = error;
-    if (error) {
-        call->text = strdup(client->failure.text);
-        call->exit = client->failure.exit;
-        call->retry_usec = client->failure.retry_usec;
-    }
+    client->calls.n_open--;
+    deadline_unlist(call);
+    if (!call->given_up)
+        keep_error(call, error);
     request_close(&client->connection, &call->request);
     list_remove(&call->feeding);
     call->input_size = 0;
@@ -137,35 +203,36 @@ static void call_finish(struct wsd_call *call, int error)
         call->array->ops->done(call, error);
     if (call->batch)
         call->batch->ops->done(call, error);
-    if (call->freed) {
+    if (call->freed)
         call_bury(call);
-        return;
-    }
-    client->connection.depth++;
-    if (call->callbacks.done)
-        call->callbacks.done(call, error, error || !call->has_job ? NULL : &call->info, call->text ? call->text : "",
-                             call->callbacks.userdata);
-    client->connection.depth--;
+    else if (!call->given_up)
+        tell_done(call);
 }
 
-int call_say_lost(struct wsd_client *client, bool accepted, bool durable)
+void call_is_open(struct wsd_call *call)
 {
-    /* A job that wsd had accepted may be lost half-way: that is not the same as no daemon there. A durable one is not
+    list_push_back(&call->client->calls.open, &call->link);
+    call->client->calls.n_open++;
+}
+
+int call_say_lost(struct wsd_client *client, uint64_t sent_at, bool durable)
+{
+    const struct connection *c = &client->connection;
+    bool sent = sent_at <= c->sent, went = c->broken_exit == CODE_NO_DAEMON;
+
+    /* A job that wsd may have had may be lost half-way: that is not the same as no daemon there. A durable one is not
      * lost. */
-    if (accepted && durable && client->connection.leaving && client->connection.broken_exit == CODE_NO_DAEMON)
-        failure_set(&client->failure, client->connection.broken, CODE_INTERRUPTED,
+    if (sent && durable && c->leaving && went)
+        failure_set(&client->failure, c->broken, CODE_INTERRUPTED,
                     "wsd has ended: the job stays in its store, and goes on after the next start; see `wsctl await`");
     else
-        failure_set(&client->failure, client->connection.broken,
-                    accepted && client->connection.broken_exit == CODE_NO_DAEMON ? CODE_INTERRUPTED
-                                                                                 : client->connection.broken_exit,
-                    "%s", client->connection.reason);
+        failure_set(&client->failure, c->broken, sent && went ? CODE_INTERRUPTED : c->broken_exit, "%s", c->reason);
     return -ECONNRESET;
 }
 
 void call_lost(struct wsd_client *client, struct wsd_call *call)
 {
-    call_finish(call, call_say_lost(client, call->accepted, call->durable));
+    call_finish(call, call_say_lost(client, call->attached ? UINT64_MAX : call->sent_at, call->durable));
 }
 
 static void call_broken(struct connection *c, struct request *request)
@@ -241,11 +308,14 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
 
     call->delivering = true;
     client->connection.depth++;
+    client->connection.n_told++;
     if (call->callbacks.output(call, data, size, call->callbacks.userdata) != 0)
         call->held = true;
     client->connection.depth--;
     call->delivering = false;
     call->output_taken += size;
+    if (call->deadline && !call->deadline->listed && !call->has_job && !call->done && !is_unseen(call))
+        deadline_list(call, call->deadline->node.key); /* it has passed meanwhile */
 }
 
 static void deliver_waiting(struct wsd_call *call)
@@ -264,12 +334,12 @@ static void deliver_waiting(struct wsd_call *call)
 /* Gives out what waited, and ends the call if that was all that its end waited for. */
 static void call_drain(struct wsd_call *call)
 {
-    while (call->callbacks.output && !call->held && !call->delivering && !call->freed && !call->done &&
+    while (call->callbacks.output && !call->held && !call->delivering && !is_unseen(call) && !call->done &&
            waiting_size(call) > 0)
         deliver_waiting(call);
     if (!call->delivering)
         call_grant(call);
-    if (call->has_job && !call->delivering && (!call->callbacks.output || call->freed || waiting_size(call) == 0))
+    if (call->has_job && !call->delivering && (!call->callbacks.output || is_unseen(call) || waiting_size(call) == 0))
         call_finish(call, 0);
 }
 
@@ -282,7 +352,7 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
     call->output_received += size;
     if (size == 0)
         return;
-    if (call->freed) {
+    if (is_unseen(call)) {
         call->output_taken += size;
     } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
@@ -306,8 +376,13 @@ static void handle_output(struct wsd_client *client, struct wsd_call *call, cons
 
 int wsd_call_resume(struct wsd_call *call)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(call->client);
     struct wsd_client *client = call->client;
 
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
     if (call->delivering || !call->held)
         return 0;
     call->held = false;
@@ -320,10 +395,38 @@ int wsd_call_resume(struct wsd_call *call)
 
 const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
 {
-    bool gathered = !call->callbacks.output && waiting_size(call) > 0;
+    bool gathered = owner_is_here(&call->client->owner) && !call->callbacks.output && waiting_size(call) > 0;
 
     *ret_size = gathered ? waiting_size(call) : 0;
     return !gathered ? "" : call->small_output ? call->output_room : (const void *)buffer_data(&call->output);
+}
+
+void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(call->client);
+    size_t size;
+
+    *ret_size = 0;
+    if (!used)
+        return NULL;
+    const void *gathered = wsd_call_output(call, &size);
+    void *taken;
+
+    *ret_size = size;
+    if (!size)
+        return NULL;
+    if (call->small_output) {
+        taken = malloc(size);
+        if (taken)
+            memcpy(taken, gathered, size);
+        call->small_output = taken ? 0 : size;
+        return taken;
+    }
+    taken = realloc(call->output.data, size); /* nothing was taken out at its beginning. It gets smaller, .. */
+    if (!taken)
+        taken = call->output.data; /* .. or stays */
+    call->output = (struct buffer){0};
+    return taken;
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -340,7 +443,7 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
     call->info.id = copy;
     client->connection.depth++;
-    if (!call->freed && call->callbacks.accepted)
+    if (!is_unseen(call) && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
     call_leave(call);
     client->connection.depth--;
@@ -395,11 +498,11 @@ void call_told(struct wsd_client *client, struct wsd_call *call, const struct ms
     client->connection.depth++;
     switch (msg->type) {
     case FRAME_MESSAGE:
-        if (callbacks->message && !call->freed)
+        if (callbacks->message && !is_unseen(call))
             callbacks->message(call, (int)msg->message.level, msg->message.text.data, callbacks->userdata);
         break;
     case FRAME_PROGRESS:
-        if (callbacks->progress && !call->freed)
+        if (callbacks->progress && !is_unseen(call))
             callbacks->progress(call, msg->progress.done, msg->progress.total, callbacks->userdata);
         break;
     case FRAME_OPEN:
@@ -461,10 +564,12 @@ static const struct request_ops call_ops = {.frame = call_frame, .broken = call_
 
 int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
 {
+    struct wsd_callbacks room;
     struct wsd_call *call;
+    int r;
 
-    if (callbacks && callbacks->size == 0)
-        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the size of struct wsd_callbacks is not set");
+    if (callbacks && !(callbacks = GIVEN(&client->failure, wsd_callbacks, callbacks, &room, &r)))
+        return r;
     *ret_call = call = freelist_take(&client->calls.free, sizeof(*call));
     if (!call)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
@@ -475,10 +580,11 @@ int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, s
     list_init(&call->stoppable);
     list_init(&call->request.open);
     call->request.ops = &call_ops;
+    call->sent_at = UINT64_MAX;
     call->output_granted = OUTPUT_WINDOW;
     call->input_limit = client->connection.window;
     if (callbacks)
-        memcpy(&call->callbacks, callbacks, MIN(callbacks->size, sizeof(call->callbacks)));
+        call->callbacks = *callbacks;
     return 0;
 }
 
@@ -534,12 +640,15 @@ again:
 
 int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(call->client);
     struct wsd_client *client = call->client;
     int64_t taken;
 
+    if (!used)
+        return -ECHILD;
     if (!call->stream || call->attached)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
-    if (call->done || call->has_job || call->input_ended)
+    if (call->done || call->given_up || call->has_job || call->input_ended)
         return failure_set(&client->failure, -EPIPE, CODE_IO, "the input of the call has ended");
     if (call->input_size > 0)
         return 0; /* what was given with the submit goes first */
@@ -554,9 +663,12 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
 
 int wsd_call_cancel(struct wsd_call *call)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(call->client);
     struct msg msg = {.type = FRAME_CANCEL, .id = {.item = call->index}};
     int r;
 
+    if (!used)
+        return -ECHILD;
     if (call->done || call->has_job || call->cancelled)
         return 0;
     r = connection_send(&call->client->connection, &msg, call_tag(call), NULL, 0);
@@ -575,44 +687,70 @@ static int call_error(const struct wsd_call *call)
     return call->error;
 }
 
+/* Whether the job goes on without its call. A job whose input is not all sent cannot. */
+static bool outlives(const struct wsd_call *call)
+{
+    return call->attached || (call->detached && call->input_ended);
+}
+
+/* The program waits for it no longer. Returns error, said. */
+static int give_up(struct wsd_call *call, int error)
+{
+    struct connection *c = &call->client->connection;
+
+    if (!outlives(call))
+        wsd_call_cancel(call);
+    connection_send_early(c);
+    return connection_given_up(c, error);
+}
+
+static bool is_over(const void *arg)
+{
+    const struct wsd_call *call = arg;
+
+    return call->done || is_unseen(call);
+}
+
 int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(call->client);
     struct wsd_client *client = call->client;
-    uint64_t deadline = connection_deadline(timeout_usec);
-    int r = 0;
+    uint64_t own = call->deadline ? call->deadline->node.key : 0;
+    bool keeps;
+    uint64_t deadline = waiting_for_job(&client->connection.waiting, timeout_usec, own, &keeps);
+
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
 
     if (call->delivering)
         return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
                            "a call cannot be waited for in its own output callback");
     client->connection.depth++; /* the call stays where it is, even if a callback frees it */
-    while (r == 0 && !call->done && !call->freed)
-        r = connection_step(&client->connection, deadline);
+    int r = connection_await(&client->connection, &deadline, is_over, call);
     client->connection.depth--;
     if (call->freed) {
         r = call->done ? call->error : -ECANCELED;
-    } else if (call->done) {
+    } else if (call->done || call->given_up) {
         r = call->error ? call_error(call) : 0;
         if (r == 0 && ret_info)
             *ret_info = &call->info;
+    } else if (r == -EINTR || (r == -ETIMEDOUT && !keeps)) {
+        r = give_up(call, r);
     }
     connection_reap(&client->connection);
     return r;
 }
 
-struct wsd_call *wsd_call_free(struct wsd_call *call)
+/* It is unseen from now on, until wsd ends it. The user's input may not be read any more; a job cannot continue without
+ * it. */
+static void call_abandon(struct wsd_call *call)
 {
-    struct wsd_client *client;
+    struct connection *c = &call->client->connection;
 
-    if (!call || call->freed)
-        return NULL;
-    client = call->client;
-    call->freed = true;
-    if (call->done) {
-        call_bury(call);
-        return NULL;
-    }
-    /* The user's input may not be read from now on; a job cannot continue without it. */
-    if (!call->attached && (!call->detached || !call->input_ended))
+    deadline_unlist(call);
+    if (!outlives(call))
         wsd_call_cancel(call);
     else if (!call->left)
         call_forget(call);
@@ -622,10 +760,57 @@ struct wsd_call *wsd_call_free(struct wsd_call *call)
     if (!call->callbacks.output)
         call->output_taken = call->output_received;
     waiting_drop(call);
-    client->connection.depth++;
+    c->depth++;
     call_drain(call);
-    client->connection.depth--;
+    c->depth--;
+}
+
+void calls_expire(struct wsd_client *client, uint64_t stop_at)
+{
+    struct connection *c = &client->connection;
+
+    if (heap_empty(&client->calls.deadlines))
+        return;
+    uint64_t now = clock_monotonic_usec();
+    while (calls_deadline(client) <= now && c->n_told < stop_at && !c->broken) {
+        struct wsd_call *call = container_of(client->calls.deadlines.top, struct call_deadline, node)->call;
+
+        deadline_unlist(call);
+        if (call->has_job || call->delivering) /* its end waits for the user to take the output */
+            continue;
+        /* it may have run, or may yet: one that was not sent is sent, with its cancel behind it */
+        failure_set(&client->failure, -ETIMEDOUT, call->attached ? CODE_TIMED_OUT : CODE_INTERRUPTED,
+                    "no end of the job before its deadline");
+        keep_error(call, -ETIMEDOUT);
+        call->given_up = true;
+        call_abandon(call);
+        tell_done(call);
+    }
+    connection_reap(c);
+}
+
+/* It is not yet. */
+static void call_free(struct wsd_call *call)
+{
+    struct wsd_client *client = call->client;
+
+    call->freed = true;
+    if (call->done) {
+        call_bury(call);
+        return;
+    }
+    if (!call->given_up)
+        call_abandon(call);
     connection_reap(&client->connection);
+}
+
+struct wsd_call *wsd_call_free(struct wsd_call *call)
+{
+    if (!call || call->freed)
+        return NULL;
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(call->client);
+    if (used) /* else it goes with the handle */
+        call_free(call);
     return NULL;
 }
 
@@ -641,7 +826,13 @@ void calls_init(struct wsd_client *client)
 void calls_free(struct wsd_client *client)
 {
     while (!list_empty(&client->calls.open))
-        wsd_call_free(container_of(client->calls.open.next, struct wsd_call, link));
+        call_free(container_of(client->calls.open.next, struct wsd_call, link));
+}
+
+void calls_mute(struct wsd_client *client)
+{
+    list_for_each_entry (struct wsd_call, call, &client->calls.open, link)
+        call->callbacks = (struct wsd_callbacks){0};
 }
 
 void calls_deinit(struct wsd_client *client)

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/freelist.h"
+#include "base/heap.h"
 #include "base/list.h"
 #include "connection.h"
 #include "wsd/client.h"
@@ -35,6 +36,13 @@ struct call_unit {
     const struct call_unit_ops *ops;
 };
 
+/* When a job that has a deadline is given up. */
+struct call_deadline {
+    struct heap_node node; /* in deadlines, until that time or the end of the call; its key: the time */
+    struct wsd_call *call;
+    bool listed;
+};
+
 struct wsd_call {
     struct request request;
     struct list link, feeding;
@@ -47,6 +55,7 @@ struct wsd_call {
     bool has_job;    /* DONE has come; info is set */
     bool ending;     /* its last output is told, and then its end */
     bool done, freed;
+    bool given_up;           /* done was told of its deadline: the user hears no more of it */
     bool large;              /* LARGE_OUTPUT or more was gathered, or waited while held */
     bool forgotten;          /* wsd was told: END is the last frame */
     bool quiet;              /* wsd was asked for no ACCEPTED */
@@ -61,6 +70,7 @@ struct wsd_call {
     uint32_t argc;
     const uint8_t *input; /* the user's; what is left to send */
     size_t input_size;
+    uint64_t sent_at; /* wsd may have the job when so much of the stream is sent; UINT64_MAX: it is not put there yet */
     uint64_t input_sent, input_limit;
     uint64_t output_received, output_taken, output_granted;
     struct buffer output; /* gathered, or waiting while held; or: */
@@ -69,6 +79,7 @@ struct wsd_call {
     char *info_texts;
     int error, exit;
     uint64_t retry_usec;
+    struct call_deadline *deadline;         /* NULL: as the handle says */
     uint64_t progress_done, progress_total; /* of an item, which come before its end */
     char *text;
     /* What is small needs no block of its own. Not zeroed. */
@@ -79,13 +90,16 @@ struct wsd_call {
 struct call_set {
     struct list open;      /* struct wsd_call: all but the graves */
     struct list feeding;   /* those with input left that the library sends by itself */
+    size_t n_open;         /* without their end, freed or not */
     struct list graveyard; /* freed ones, destroyed by calls_reap() */
+    struct heap deadlines; /* struct call_deadline */
     struct freelist free;
     struct buffer spare; /* room of a large output, without bytes, until a call ends that had no use for it */
 };
 
 void calls_init(struct wsd_client *client);
 void calls_free(struct wsd_client *client); /* as the user would, each that is left */
+void calls_mute(struct wsd_client *client); /* makes no callback any more */
 void calls_deinit(struct wsd_client *client);
 /* Sends input as far as windows and buffer allow. */
 void calls_pump(struct wsd_client *client);
@@ -96,7 +110,14 @@ void calls_drop_spare(struct wsd_client *client);
 /* One that nothing is sent of yet, and that is in no list. 0, -EINVAL, -ENOMEM: said. */
 int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 void call_destroy(struct wsd_call *call);
+/* It is given up at that time (CLOCK_MONOTONIC). 0 or -ENOMEM. */
+int call_set_deadline(struct wsd_call *call, uint64_t usec);
+uint64_t calls_deadline(const struct wsd_client *client); /* the first of them; UINT64_MAX: there is none */
+/* Gives up the calls whose time has come: cancels each, and tells it, until so much was told of all (n_told). */
+void calls_expire(struct wsd_client *client, uint64_t stop_at);
 
+/* It is in flight from now on. */
+void call_is_open(struct wsd_call *call);
 /* What frames say of it, its own or those of its array. */
 void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id);
 void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size);
@@ -105,5 +126,5 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
 /* Any other frame of a call. */
 void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);
 void call_lost(struct wsd_client *client, struct wsd_call *call); /* the connection is over */
-/* The words for that, and what done is told. */
-int call_say_lost(struct wsd_client *client, bool accepted, bool durable);
+/* The words for that, and what done is told. sent_at: of its submit */
+int call_say_lost(struct wsd_client *client, uint64_t sent_at, bool durable);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calls.c: wsd_call() and wsd_calls(): jobs that are awaited, by a direct lane (ring/lane.h) if there is one, else by
- * the socket.
+ * calls.c: wsd_call() and wsd_calls(): jobs that are awaited, by a direct lane (ring/lane-ring.h) if there is one, else
+ * by the socket.
  * Owns what is under way of one of these calls, on its stack. One thread a handle.
  * Keeps: one answer a call, whichever way it goes. What wsd calls untouched, or idempotent and begun, is submitted
  * again, once and by the socket. Brief calls of one function share a slot, where one worker runs them one after the
- * other. A call that takes longer than usual keeps those after it from other workers for HELD_USEC.
- * Does not know how a lane comes and goes (lane.c). */
+ * other. A call that takes longer than usual keeps those after it from other workers for HELD_USEC. What is under way
+ * when its deadline passes, or when the program wants its wait to end, is cancelled, and its late answer has no reader.
+ * Does not know how a lane comes and goes (lane-binding.c). */
 #include "client.h"
 
 #include <errno.h>
@@ -16,7 +17,9 @@
 
 #include "base/clock.h"
 #include "base/code.h"
-#include "lane.h"
+#include "given.h"
+#include "lane-binding.h"
+#include "text.h"
 
 #define AHEAD_MAX      256u    /* calls under way */
 #define SLICE_USEC     100000u /* between looks at the connection while direct calls run */
@@ -30,7 +33,8 @@ struct flight {
     struct function *function;
     size_t first;
     uint32_t n, slot;
-    bool late; /* nothing had ended for too long: those behind the one that has its turn were taken back */
+    bool late;         /* nothing had ended for too long: those behind the one that has its turn were taken back */
+    uint64_t due_usec; /* the deadline of its calls */
 };
 
 struct part {
@@ -56,8 +60,11 @@ struct calls {
     uint32_t n_slices; /* of waiting */
     bool relies;       /* on what is under way being brief: let_go() is due if not */
     bool moved, spin;
-    uint64_t held_usec, look_usec; /* when let_go() and look() are due, where `moved` is not set */
+    uint64_t held_usec, look_usec; /* when let_go() and process_connection() are due, where `moved` is not set */
     uint64_t slice_usec;           /* of waiting for the socket, while direct calls run */
+    bool timed;                    /* a call has a deadline: now_usec is kept */
+    uint64_t begun_usec, now_usec;
+    uint64_t due_usec; /* the first deadline of what is under way */
     struct words *words;
     size_t failed; /* the first one that has no result */
     int error, exit;
@@ -86,7 +93,7 @@ static void set_result(struct calls *c, size_t i, struct wsd_call_result *from)
 }
 
 /* A copy that lives until the next call. */
-static const char *keep(struct calls *c, const char *text)
+static const char *keep_words(struct calls *c, const char *text)
 {
     size_t size = strlen(text) + 1;
     struct words *w = size > 1 ? malloc(sizeof(*w) + size) : NULL;
@@ -102,8 +109,10 @@ static const char *keep(struct calls *c, const char *text)
 /* It has no result; the words are the handle's last ones. */
 static void set_error(struct calls *c, size_t i, int error)
 {
-    struct wsd_call_result result = {
-        .exit = wsd_client_exit(c->client), .error = keep(c, wsd_client_error(c->client)), .status = "", .code = error};
+    struct wsd_call_result result = {.exit = wsd_client_exit(c->client),
+                                     .error = keep_words(c, wsd_client_error(c->client)),
+                                     .status = "",
+                                     .code = error};
 
     set_result(c, i, &result);
     if (c->error && c->failed < i)
@@ -120,6 +129,30 @@ static void set_too_large(struct calls *c, size_t i)
     set_error(
         c, i,
         failure_set(&c->client->failure, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
+}
+
+/* Its deadline: the handle's, where it has none. UINT64_MAX: never. */
+static uint64_t due_of(struct calls *c, const struct wsd_call_request *q)
+{
+    uint64_t usec = q->deadline_usec ? q->deadline_usec : c->client->connection.waiting.deadline_usec;
+
+    if (!usec)
+        return UINT64_MAX;
+    if (!c->begun_usec)
+        c->begun_usec = clock_monotonic_usec();
+    if (!c->timed)
+        c->now_usec = c->n > 1 ? clock_monotonic_usec() : c->begun_usec;
+    c->timed = true;
+    return usec > UINT64_MAX - c->begun_usec ? UINT64_MAX : c->begun_usec + usec;
+}
+
+/* It is waited for no longer, because of error. */
+static void set_given_up(struct calls *c, size_t i, int error, bool begun)
+{
+    failure_set(&c->client->failure, error, begun ? CODE_INTERRUPTED : exit_of_error(error), "%s: the job %s",
+                error == -EINTR ? "the program has ended the wait" : "the deadline has passed",
+                begun ? "is told to stop, and may have run" : "has not begun");
+    set_error(c, i, error);
 }
 
 /* With what has ended since, one more may be under way. */
@@ -141,6 +174,7 @@ struct sent {
     struct wsd_call *call;
     size_t index, size;
     bool over;
+    uint64_t due_usec;
 };
 
 static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
@@ -180,8 +214,8 @@ static void set_sent(struct sent *s, int error, const struct wsd_job_info *info)
         struct wsd_call_result result = {.state = info->state,
                                          .exit = info->exit,
                                          .output_size = s->size,
-                                         .error = keep(c, info->error),
-                                         .status = keep(c, info->status),
+                                         .error = keep_words(c, info->error),
+                                         .status = keep_words(c, info->status),
                                          .run_usec = info->run_usec,
                                          .cpu_usec = info->cpu_usec};
 
@@ -228,10 +262,11 @@ static void send_call(struct calls *c, size_t i)
         set_error(c, i, failure_set(&c->client->failure, -ENOMEM, CODE_IO, "out of memory"));
         return;
     }
-    *s = (struct sent){.calls = c, .index = i};
+    *s = (struct sent){.calls = c, .index = i, .due_usec = due_of(c, q)};
+    c->due_usec = MIN(c->due_usec, s->due_usec);
     list_push_back(&c->sent, &s->link);
     c->n_sent++;
-    int r = wsd_client_submit(c->client, &submit, &callbacks, &s->call);
+    int r = plain_submit(c->client, &submit, &callbacks, &s->call);
     if (r < 0) {
         s->call = NULL;
         set_error(c, i, r);
@@ -299,20 +334,18 @@ static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
         memcpy(q->output, r.output, result.output_size);
     result.run_usec = r.run_usec;
     result.cpu_usec = r.cpu_usec;
-    result.error = keep(c, r.error);
-    result.status = keep(c, r.status);
+    result.error = keep_words(c, r.error);
+    result.status = keep_words(c, r.status);
     set_result(c, i, &result);
     return r.run_usec;
 }
 
-/* Its slot has ended. */
-static void take_flight(struct calls *c, struct flight *f)
+/* Of those before the call that had its turn last. Returns how long they ran together. */
+static uint64_t take_ends(struct calls *c, const struct flight *f, uint32_t last)
 {
     struct lane_client *ring = &c->lane->ring;
-    uint32_t last = MIN(lane_client_last(ring, f->slot), f->n - 1);
     uint64_t usec = 0;
 
-    take_back(c, f, last + 1);
     for (uint32_t i = 0; i < last; i++) {
         struct wsd_call_result result = {.direct = true, .state = WSD_JOB_SUCCEEDED, .error = "", .status = ""};
         struct wsd_call_request room;
@@ -329,18 +362,47 @@ static void take_flight(struct calls *c, struct flight *f)
         usec += result.run_usec;
         set_result(c, f->first + i, &result);
     }
+    return usec;
+}
+
+/* Its slot has ended. */
+static void take_flight(struct calls *c, struct flight *f)
+{
+    uint32_t last = MIN(lane_client_last(&c->lane->ring, f->slot), f->n - 1);
+
+    take_back(c, f, last + 1);
+    uint64_t usec = take_ends(c, f, last);
     usec += take_last(c, f, f->first + last);
     cost_learn(&f->function->cost, last + 1, usec);
 }
 
-static void flight_free(struct calls *c, uint32_t i)
+static void flight_remove(struct calls *c, uint32_t i)
 {
     struct flight *f = &c->flights[i];
 
-    lane_client_free_slot(&c->lane->ring, f->slot);
-    lane_leave(c->lane);
     c->n_direct -= f->n;
     memmove(f, f + 1, (--c->n_flights - i) * sizeof(*f));
+}
+
+static void flight_free(struct calls *c, uint32_t i)
+{
+    lane_client_free_slot(&c->lane->ring, c->flights[i].slot);
+    lane_leave(c->lane);
+    flight_remove(c, i);
+}
+
+/* Cancels what of it has not ended, because of error. Its slot is free when it ends. */
+static void flight_give_up(struct calls *c, uint32_t i, int error)
+{
+    struct flight *f = &c->flights[i];
+    uint32_t turn = MIN(lane_client_close(&c->lane->ring, f->slot), f->n - 1);
+    bool begun = lane_client_cancel(&c->lane->ring, f->slot);
+
+    take_ends(c, f, turn);
+    for (uint32_t k = turn; k < f->n; k++)
+        set_given_up(c, f->first + k, error, begun && k == turn);
+    lane_park(c->lane, f->slot);
+    flight_remove(c, i);
 }
 
 static void collect(struct calls *c)
@@ -373,7 +435,7 @@ static void let_go(struct calls *c)
 static bool alike(const struct wsd_call_request *a, const struct wsd_call_request *b)
 {
     return a->plugin == b->plugin && a->function == b->function && a->flags == b->flags &&
-           a->timeout_usec == b->timeout_usec;
+           a->timeout_usec == b->timeout_usec && a->deadline_usec == b->deadline_usec;
 }
 
 /* RING_WORTH_USEC: that or more, or unknown. */
@@ -394,7 +456,7 @@ static bool is_brief(const struct calls *c)
 }
 
 /* How many went, from the first of this part; 0: it does not fit a lane. */
-static uint32_t push(struct calls *c, struct function *function, struct part part)
+static uint32_t push_slot(struct calls *c, struct function *function, struct part part)
 {
     struct lane_client *ring = &c->lane->ring;
     uint32_t most = bundle_most(function, part.end - part.first), slot = lane_client_begin(ring), n = 0;
@@ -418,7 +480,9 @@ static uint32_t push(struct calls *c, struct function *function, struct part par
     }
     c->lane->dry = 0;
     c->lane->depth++;
-    c->flights[c->n_flights++] = (struct flight){.function = function, .first = part.first, .n = n, .slot = slot};
+    c->flights[c->n_flights++] =
+        (struct flight){.function = function, .first = part.first, .n = n, .slot = slot, .due_usec = due_of(c, first)};
+    c->due_usec = MIN(c->due_usec, c->flights[c->n_flights - 1].due_usec);
     c->n_direct += n;
     c->relies |= n > 1;
     lane_client_push(ring, slot, function->number, first->timeout_usec);
@@ -446,16 +510,20 @@ static uint32_t begin_some(struct calls *c, struct part part)
                   failure_set(&c->client->failure, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
         return 1;
     }
+    if (due_of(c, q) <= c->now_usec) {
+        set_given_up(c, part.first, -ETIMEDOUT, false);
+        return 1;
+    }
     if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->connection.broken)
         f = lane_function(c->client, c->lane, q->plugin, q->function ? q->function : "");
-    if (f && !lane_client_has_room(&c->lane->ring)) {
+    if (f && !lane_has_room(c->lane)) {
         if (c->n_flights && !lane_client_dry(&c->lane->ring) && !lane_client_lost(&c->lane->ring))
             return 0;
         lane_is_dry(c->client, c->lane);
         f = NULL;
     }
     if (f)
-        n = push(c, f, part);
+        n = push_slot(c, f, part);
     if (n == 0) {
         send_call(c, part.first);
         n = 1;
@@ -464,7 +532,7 @@ static uint32_t begin_some(struct calls *c, struct part part)
     return n;
 }
 
-static void fill(struct calls *c)
+static void push_parts(struct calls *c)
 {
     while (c->n_direct + c->n_sent < c->ahead) {
         struct part *again = c->n_again ? &c->again[c->n_again - 1] : NULL;
@@ -483,9 +551,9 @@ static void fill(struct calls *c)
 }
 
 /* As many as may be under way. */
-static void begin(struct calls *c)
+static void begin_calls(struct calls *c)
 {
-    fill(c);
+    push_parts(c);
     if (!c->n_pushed)
         return;
     bool brief = is_brief(c);
@@ -496,7 +564,7 @@ static void begin(struct calls *c)
 }
 
 /* 0, or what ended the connection. */
-static int look(struct calls *c)
+static int process_connection(struct calls *c)
 {
     struct msg waits = {.type = FRAME_LANE_WAITS};
 
@@ -521,24 +589,66 @@ static bool any_ended(void *arg)
 /* By the lane, or by the socket; where by both, for a short while, which grows as long as nothing ends. */
 static int sleep_until(struct calls *c, uint64_t now, uint64_t due)
 {
+    due = MIN(due, c->due_usec);
     if (!c->n_sent) {
+        due = waiting_look(&c->client->connection.waiting, now, due);
         lane_client_sleep(&c->lane->ring, any_ended, c, due - now);
         return 0;
     }
     if (c->n_flights)
         due = MIN(due, now + c->slice_usec);
     c->slice_usec = MIN(2 * c->slice_usec, HELD_USEC);
-    int r = connection_step(&c->client->connection, c->n_flights ? due : UINT64_MAX);
+    int r = connection_step(&c->client->connection, c->n_flights ? due : c->due_usec);
     return r == -ETIMEDOUT ? 0 : r;
 }
 
-/* Until something has ended, or is due. 0, or what ended the connection. */
+static void sent_give_up(struct sent *s, int error)
+{
+    set_given_up(s->calls, s->index, error, true);
+    sent_free(s);
+}
+
+/* Gives up what is under way and due by then, because of error. What has ended counts all the same. */
+static void give_up(struct calls *c, uint64_t by_usec, int error)
+{
+    collect(c);
+    c->moved = true;
+    c->due_usec = UINT64_MAX;
+    for (uint32_t i = 0; i < c->n_flights;)
+        if (c->flights[i].due_usec <= by_usec)
+            flight_give_up(c, i, error);
+        else
+            c->due_usec = MIN(c->due_usec, c->flights[i++].due_usec);
+    list_for_each_entry_safe (struct sent, s, after, &c->sent, link)
+        if (s->due_usec <= by_usec)
+            sent_give_up(s, error);
+        else
+            c->due_usec = MIN(c->due_usec, s->due_usec);
+    connection_send_early(&c->client->connection);
+}
+
+/* The program wants its wait to end: all that has not ended is given up, and nothing more is begun. */
+static void interrupt(struct calls *c)
+{
+    give_up(c, UINT64_MAX, -EINTR);
+    for (; c->n_again; c->n_again--)
+        for (struct part *p = &c->again[c->n_again - 1]; p->first < p->end; p->first++)
+            set_given_up(c, p->first, -EINTR, false);
+    for (; c->next < c->n; c->next++)
+        set_given_up(c, c->next, -EINTR, false);
+}
+
+/* Until something has ended, or is due. 0, -EINTR, or what ended the connection. */
 static int await(struct calls *c)
 {
     if (c->n_flights && (c->spin && !c->n_sent ? lane_client_spin(&c->lane->ring, any_ended, c) : any_ended(c)))
         return 0;
     c->spin = false;
-    uint64_t now = clock_monotonic_usec();
+    uint64_t now = c->now_usec = clock_monotonic_usec();
+    if (now >= c->due_usec) {
+        give_up(c, now, -ETIMEDOUT);
+        return 0;
+    }
     if (c->moved) {
         c->held_usec = now + HELD_USEC;
         c->slice_usec = SLICE_MIN_USEC;
@@ -552,7 +662,7 @@ static int await(struct calls *c)
     }
     if (c->n_flights && now >= c->look_usec) {
         c->look_usec = now + SLICE_USEC;
-        return look(c);
+        return process_connection(c);
     }
     return sleep_until(c, now, c->relies ? MIN(c->held_usec, c->look_usec) : c->look_usec);
 }
@@ -579,30 +689,44 @@ static void lose_all(struct calls *c)
     }
 }
 
-static void run(struct calls *c)
+static void run_calls(struct calls *c)
 {
-    for (;;) {
-        begin(c);
+    int r = 0;
+
+    while (r != -EINTR && !waiting_interrupted(&c->client->connection.waiting)) {
+        if (c->timed)
+            c->now_usec = clock_monotonic_usec();
+        begin_calls(c);
         if (!c->n_direct && !c->n_sent)
             return;
-        if (await(c) < 0)
+        r = await(c);
+        if (r < 0 && r != -EINTR)
             lose_all(c);
         collect(c);
     }
+    interrupt(c);
 }
 
 int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results,
               size_t n)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
     struct calls c;
-    struct lane *l = lane_of(client);
 
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
+    struct lane *l = lane_of(client);
     if (!l)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (n == 0)
         return 0;
-    if (requests->size == 0 || results->size == 0)
-        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "no size of the requests, or of the results");
+    if (results->size == 0)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the size of struct wsd_call_result is not set");
+    int r = given_all(&client->failure, "wsd_call_request", requests, n, sizeof(*requests));
+    if (r < 0)
+        return r;
     c.client = client;
     c.lane = l;
     c.requests = (const char *)requests;
@@ -617,11 +741,15 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     c.relies = c.spin = false;
     c.moved = true;
     c.look_usec = 0;
+    c.timed = false;
+    c.begun_usec = n > 1 ? clock_monotonic_usec() : 0;
+    c.now_usec = 0;
+    c.due_usec = UINT64_MAX;
     c.words = NULL;
     c.error = 0;
     list_init(&c.sent);
     calls_drop_spare(client); /* output goes to the caller's room */
-    run(&c);
+    run_calls(&c);
     lane_words_free(l);
     l->words = c.words;
     if (!c.error)

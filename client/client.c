@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * client.c: a handle: its beginning and end, what its event loop calls, and what its connection does not know.
+ * client.c: a handle: its beginning and end, and what its connection does not know.
  * Owns the parts of a handle, each of which its file looks after. One thread a handle. */
 #include "client.h"
 
@@ -13,26 +13,41 @@
 #include "array.h"
 #include "base/code.h"
 #include "batch.h"
-#include "lane.h"
+#include "bounds.h"
+#include "connecting.h"
+#include "given.h"
+#include "lane-binding.h"
+#include "loop.h"
 #include "open.h"
 
 #define CONNECT_TIMEOUT_USEC (5u * 1000000u)
 
 /* --- words -------------------------------------------------------------------------------------------------------- */
 
+static bool is_here(const struct wsd_client *client)
+{
+    return owner_is_here(&client->owner);
+}
+
 uint64_t wsd_client_retry_usec(const struct wsd_client *client)
 {
-    return client ? client->failure.retry_usec : 0;
+    return client && is_here(client) ? client->failure.retry_usec : 0;
 }
 
 const char *wsd_client_error(const struct wsd_client *client)
 {
-    return client ? client->failure.text : "out of memory";
+    if (!client)
+        return "out of memory";
+    return is_here(client) ? client->failure.text
+                           : "the handle is another process's, of which this one is a child: open one here, or "
+                             "wsd_client_adopt() it";
 }
 
 int wsd_client_exit(const struct wsd_client *client)
 {
-    return client ? client->failure.exit : CODE_IO;
+    if (!client)
+        return CODE_IO;
+    return is_here(client) ? client->failure.exit : CODE_USAGE;
 }
 
 const char *wsd_client_daemon_version(const struct wsd_client *client)
@@ -42,34 +57,7 @@ const char *wsd_client_daemon_version(const struct wsd_client *client)
 
 bool wsd_client_takes_files(const struct wsd_client *client)
 {
-    return connection_takes_files(&client->connection);
-}
-
-/* --- the event loop's calls --------------------------------------------------------------------------------------- */
-
-int wsd_client_fd(const struct wsd_client *client)
-{
-    return client->connection.fd;
-}
-
-short wsd_client_events(const struct wsd_client *client)
-{
-    return connection_events(&client->connection);
-}
-
-int wsd_client_process(struct wsd_client *client)
-{
-    return connection_process(&client->connection);
-}
-
-int wsd_client_flush(struct wsd_client *client)
-{
-    return connection_flush(&client->connection);
-}
-
-int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec)
-{
-    return connection_step(&client->connection, connection_deadline(timeout_usec));
+    return is_here(client) && connection_takes_files(&client->connection);
 }
 
 /* --- what the connection does not know ---------------------------------------------------------------------------- */
@@ -79,9 +67,13 @@ static int send_gathered(struct connection *c)
     return arrays_send(client_of(c));
 }
 
+/* All that was in the output is sent. */
 static void pump(struct connection *c)
 {
-    calls_pump(client_of(c));
+    struct wsd_client *client = client_of(c);
+
+    calls_pump(client);
+    bounds_tell(client);
 }
 
 static void answer_stray(struct connection *c, uint32_t tag, const struct msg *msg)
@@ -90,7 +82,7 @@ static void answer_stray(struct connection *c, uint32_t tag, const struct msg *m
         open_answer(c, (struct span){0}, tag, &msg->open); /* every OPEN is answered */
 }
 
-static void reap(struct connection *c)
+static void reap_calls(struct connection *c)
 {
     calls_reap(client_of(c));
 }
@@ -103,15 +95,34 @@ static void connection_gone(struct connection *c)
     plain_forget(client);
 }
 
+static void stop_watching(struct connection *c)
+{
+    loop_unwatch(client_of(c));
+}
+
 static const struct connection_ops connection_ops = {
     .gathered = send_gathered,
     .room = pump,
     .stray = answer_stray,
-    .reap = reap,
+    .reap = reap_calls,
+    .closing = stop_watching,
     .gone = connection_gone,
 };
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
+
+static void destroy(struct wsd_client *client)
+{
+    calls_free(client); /* of callbacks that came after */
+    batches_free(client);
+    connection_reap(&client->connection);
+    connection_deinit(&client->connection);
+    free(client->job_texts);
+    arrays_forget(client);
+    calls_deinit(client);
+    owner_deinit(&client->owner);
+    free(client);
+}
 
 static struct wsd_client *client_new(void)
 {
@@ -119,6 +130,11 @@ static struct wsd_client *client_new(void)
 
     if (!client)
         return NULL;
+    if (owner_init(&client->owner) < 0) {
+        free(client);
+        return NULL;
+    }
+    client->destroy = destroy;
     calls_init(client);
     list_init(&client->batches);
     if (connection_init(&client->connection, &connection_ops, &client->failure) < 0)
@@ -126,61 +142,148 @@ static struct wsd_client *client_new(void)
     return client;
 }
 
-static uint64_t connect_deadline(uint64_t timeout_usec)
+static uint64_t connect_deadline(const struct waiting *w, uint64_t timeout_usec)
 {
-    return connection_deadline(timeout_usec ? timeout_usec : CONNECT_TIMEOUT_USEC);
+    return deadline_in(timeout_usec ? timeout_usec : w->deadline_usec ? w->deadline_usec : CONNECT_TIMEOUT_USEC);
 }
 
-/* socket: where remote is false. */
-static int open_client(struct wsd_client **ret_client, bool remote, const struct wsd_tls *tls, const char *socket,
-                       uint64_t timeout_usec)
+/* Where wsd is, and how long calls wait. tls: on another machine, whatever is given. 0 or a negative errno, said. */
+static int settle(struct wsd_client *client, const struct wsd_open *given, bool tls, uint64_t *ret_timeout_usec)
 {
-    uint64_t deadline = connect_deadline(timeout_usec);
-    struct wsd_client *client = *ret_client = client_new();
-    struct connection *c = client ? &client->connection : NULL;
+    struct connection *c = &client->connection;
+    struct wsd_open room;
     int r;
+
+    const struct wsd_open *how = GIVEN(&client->failure, wsd_open, given, &room, &r);
+    if (!how)
+        return r;
+    const char *host = how->socket || how->tls ? NULL : secure_getenv("WSD_HOST");
+    c->waiting = (struct waiting){how->deadline_usec, how->interrupted, how->userdata};
+    if (how->flags & ~(uint32_t)(WSD_OPEN_LATER | WSD_OPEN_AGAIN))
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown flags");
+    *ret_timeout_usec = how->timeout_usec;
+    client->loop.flags = how->flags;
+    client->loop.timeout_usec = how->timeout_usec ? how->timeout_usec : CONNECT_TIMEOUT_USEC;
+    client->loop.state = how->state;
+    client->loop.state_userdata = how->state_userdata;
+    return tls || how->tls || (host && *host) ? remote_init(&c->remote, how->tls, &client->failure)
+                                              : address_find(how->socket, &c->address, &client->failure);
+}
+
+static int open_client(struct wsd_client **ret_client, const struct wsd_open *given, bool tls)
+{
+    struct wsd_client *client = *ret_client = client_new();
+    uint64_t timeout_usec = 0;
 
     if (!client)
         return -ENOMEM;
-    if (!remote)
-        r = address_find(socket, &c->address, &client->failure);
-    else if ((r = remote_init(&c->remote, tls)) < 0)
-        failure_set(&client->failure, r, CODE_IO, "%s", strerror(-r));
-    if (r == 0)
-        return connection_connect(c, deadline);
-    connection_fail(c, r);
-    return r;
-}
-
-int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
-{
-    return connection_reconnect(&client->connection, connect_deadline(timeout_usec));
+    struct connection *c = &client->connection;
+    int r = settle(client, given, tls, &timeout_usec);
+    if (r < 0) {
+        client->loop.flags = 0; /* there is nowhere to connect to, now or later */
+        connection_fail(c, r);
+        return r;
+    }
+    if (client->loop.flags)
+        return loop_connect(client);
+    return connection_connect(c, connect_deadline(&c->waiting, timeout_usec));
 }
 
 int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec)
 {
-    const char *host = socket ? NULL : secure_getenv("WSD_HOST");
+    const struct wsd_open how = {.size = sizeof(how), .socket = socket, .timeout_usec = timeout_usec};
 
-    return open_client(ret_client, host && *host, NULL, socket, timeout_usec);
+    return open_client(ret_client, &how, false);
 }
 
 int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec)
 {
-    return open_client(ret_client, true, tls, NULL, timeout_usec);
+    const struct wsd_open how = {.size = sizeof(how), .tls = tls, .timeout_usec = timeout_usec};
+
+    return open_client(ret_client, &how, true);
+}
+
+int wsd_client_open_with(struct wsd_client **ret_client, const struct wsd_open *how)
+{
+    return open_client(ret_client, how, false);
+}
+
+int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+    struct connection *c = &client->connection;
+
+    if (!used)
+        return -ECHILD;
+    loop_tell(client); /* of its end, which another call has found */
+    if (client->freed)
+        return connection_broken(c);
+    int r = connection_reconnect(c, connect_deadline(&c->waiting, timeout_usec));
+    loop_tell(client);
+    return r;
+}
+
+int wsd_client_set_deadline(struct wsd_client *client, uint64_t deadline_usec)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+
+    if (!used)
+        return -ECHILD;
+    client->connection.waiting.deadline_usec = deadline_usec;
+    return 0;
+}
+
+int wsd_client_set_interrupt(struct wsd_client *client, int (*interrupted)(void *userdata), void *userdata)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+
+    if (!used)
+        return -ECHILD;
+    client->connection.waiting.interrupted = interrupted;
+    client->connection.waiting.userdata = userdata;
+    return 0;
+}
+
+int wsd_client_adopt(struct wsd_client *client)
+{
+    if (is_here(client))
+        return 0;
+    if (!owner_was_idle(&client->owner))
+        return -EBUSY;
+    owner_take(&client->owner);
+    client_enter(client);
+    if (client->lane) {
+        lane_forget(client->lane);
+        lane_give_back(client, client->lane);
+    }
+    client_leavep(&client);
+    return 0;
+}
+
+/* In a child of fork(): wsd and the parent notice nothing, and no callback is made. False: what the handle points to
+ * was not whole at the fork, and so is not freed. */
+static bool forsake(struct wsd_client *client)
+{
+    connection_forsake(&client->connection);
+    client->loop.watch = NULL;
+    if (!owner_was_idle(&client->owner))
+        return false;
+    if (client->lane)
+        lane_forget(client->lane);
+    calls_mute(client);
+    connection_break(&client->connection, -ECHILD, CODE_USAGE, "the handle is another process's");
+    return true;
 }
 
 struct wsd_client *wsd_client_free(struct wsd_client *client)
 {
-    if (!client)
+    if (!client || client->freed || (!is_here(client) && !forsake(client)))
         return NULL;
+    owner_enter(&client->owner);
+    client->freed = true;
+    loop_unwatch(client);
     connection_close(&client->connection);
     calls_free(client);
-    batches_free(client);
-    connection_reap(&client->connection);
-    connection_deinit(&client->connection);
-    free(client->job_texts);
-    arrays_forget(client);
-    calls_deinit(client);
-    free(client);
+    client_leavep(&client);
     return NULL;
 }

@@ -5,37 +5,113 @@
  * Each file needs those before it in this list only. What it has to know of later ones it asks through the struct
  * ..._ops that they give it.
  *
- *   text, failure             names, numbers, copies; the words of the last failure
+ *   text, failure, given      names, numbers, copies; the words of the last failure; structures of any version
+ *   owner, waiting            the process that a handle belongs to; what ends a wait
  *   address, remote           the ways to a wsd: on this machine, on another one
  *   connection                bytes, frames, tags, what both sides know
- *   open, arena, lane         files for wsd, shared memory, the direct lane
+ *   connecting                the way to wsd, and the handshake
+ *   open, arena, lane-binding files for wsd, shared memory, the direct lane
  *   query, schedule           questions that are waited for
  *   call, submit              jobs in flight, and how one is begun
- *   array, plain, batch       jobs that go in one frame: of a batch, or submitted one after the other
- *   client                    the handle: its beginning and end, its event loop's calls
+ *   array, bounds             jobs that go in one frame; how much may be submitted
+ *   plain, batch              such jobs: submitted one after the other, or of a batch
+ *   loop                      what an event loop calls, and is told
+ *   client                    the handle: its beginning and end
  *   calls, map                jobs that are waited for: by the lane, in a batch
  */
 #pragma once
 
+#include <errno.h>
+
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "base/list.h"
 #include "call.h"
 #include "connection.h"
 #include "failure.h"
+#include "owner.h"
 #include "plain.h"
+
+#define NESTED_MAX 32u /* calls on a handle, each in a callback of the one before */
 
 struct lane;
 
+/* How much the user may submit. */
+struct bounds {
+    size_t unsent_max, calls_max; /* 0: any */
+    bool full;                    /* a submit was refused: room() is due */
+    void (*room)(void *userdata);
+    void *userdata;
+};
+
+/* As state() was told last. LINK_TRYING: nothing yet of the try under way. */
+enum link { LINK_TRYING, LINK_UP, LINK_DOWN };
+
+/* What an event loop is told of the handle. */
+struct loop {
+    uint32_t flags;        /* enum wsd_open_flags */
+    uint64_t timeout_usec; /* of each try to connect */
+    void (*state)(int error, void *userdata);
+    void *state_userdata;
+    enum link link;
+    uint64_t up_usec;                                                           /* since when it is LINK_UP */
+    uint64_t due_usec;                                                          /* LINK_DOWN: when to try again */
+    uint32_t failures;                                                          /* one after the other */
+    void (*watch)(int fd, short events, uint64_t timeout_usec, void *userdata); /* NULL: nobody watches */
+    void *watch_userdata;
+    void (*look)(struct wsd_client *client); /* loop.c: tells what has changed */
+    int fd;                                  /* as watch was told last */
+    short events;
+    uint64_t until_usec;
+};
+
 struct wsd_client {
-    struct failure failure; /* the last one */
+    struct owner owner;
+    bool freed; /* by the user, in a call that is under way: it is destroyed when the outermost one is over */
+    void (*destroy)(struct wsd_client *client); /* client.c */
+    struct failure failure;                     /* the last one */
     struct connection connection;
     struct call_set calls;
+    struct bounds bounds;
+    struct loop loop;
     struct array *spare_array; /* array.c: with its room; NULL */
     struct plain plain;
     struct list batches; /* struct wsd_batch */
     struct lane *lane;   /* NULL until the first wsd_call() */
     char *job_texts;     /* query.c: of the last wsd_client_job() */
 };
+
+/* Each call on a handle begins with this, and ends with client_leavep(). NULL: the handle belongs to another process;
+ * then the call does nothing and returns -ECHILD. */
+static inline struct wsd_client *client_enter(struct wsd_client *client)
+{
+    if (!owner_is_here(&client->owner))
+        return NULL;
+    owner_enter(&client->owner);
+    return client;
+}
+
+/* For a call that makes callbacks, after client_enter(). 0, or -EDEADLK, said: they nest too deep. */
+static inline int client_nests(struct wsd_client *client)
+{
+    return owner_depth(&client->owner) <= NESTED_MAX
+               ? 0
+               : failure_set(&client->failure, -EDEADLK, CODE_USAGE,
+                             "more than %u calls, each in a callback of the one before: return from some", NESTED_MAX);
+}
+
+static inline void client_leavep(struct wsd_client **client)
+{
+    struct wsd_client *c = *client;
+
+    if (!c)
+        return;
+    if (c->loop.watch && owner_depth(&c->owner) == 1 && !c->freed)
+        c->loop.look(c);
+    owner_leave(&c->owner);
+    if (c->freed && owner_was_idle(&c->owner))
+        c->destroy(c);
+}
 
 static inline struct wsd_client *client_of(struct connection *c)
 {

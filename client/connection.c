@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * connection.c: the connection: handshake, bytes in and out, which request a frame belongs to.
+ * connection.c: the connection: bytes in and out, which request a frame belongs to, and its end.
  * Owns the socket, both buffers, descriptors on their way out, and the table of open requests. One thread a handle.
  * Keeps: every open request is told exactly once that the connection is over. No descriptor that wsd sends stays open.
  * SIGPIPE never comes. Nothing that wsd sends is trusted before it is checked.
@@ -26,15 +26,8 @@
 #include "config.h"
 #include "text.h"
 
-#define PROTOCOL_VERSION_MIN 1u
-#define PROTOCOL_VERSION_MAX 1u
-#define READ_SIZE            (128u * 1024u)
-#define READ_MAX             16 /* receives before the caller gets its turn again */
-#define RECONNECT_MSEC       20 /* between two tries */
-#define FEATURES                                                                                                       \
-    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER |  \
-     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
-
+#define READ_SIZE (128u * 1024u)
+#define READ_MAX  16 /* receives before the caller gets its turn again */
 /* --- what both sides know ----------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -55,6 +48,8 @@ int connection_wants(struct connection *c, uint64_t feature)
 
     if (c->features & feature)
         return 0;
+    if (!c->welcomed || c->broken)
+        return connection_ready(c);
     for (size_t i = 0; i < ARRAY_SIZE(lacks); i++)
         if (lacks[i].feature == feature)
             words = lacks[i].lacks;
@@ -141,14 +136,14 @@ void request_close(struct connection *c, struct request *request)
 
 static void handle_welcome(struct connection *c, const struct msg_welcome *welcome)
 {
-    if (welcome->version < PROTOCOL_VERSION_MIN || welcome->version > PROTOCOL_VERSION_MAX) {
+    if (welcome->version < CONNECTION_VERSION_MIN || welcome->version > CONNECTION_VERSION_MAX) {
         connection_break(c, -EPROTONOSUPPORT, CODE_PROTOCOL, "wsd speaks protocol version %u, this library %u to %u",
-                         welcome->version, PROTOCOL_VERSION_MIN, PROTOCOL_VERSION_MAX);
+                         welcome->version, CONNECTION_VERSION_MIN, CONNECTION_VERSION_MAX);
         return;
     }
     c->welcomed = true;
     c->window = welcome->window;
-    c->features = welcome->features & FEATURES;
+    c->features = welcome->features & CONNECTION_FEATURES;
     escape_text(c->daemon_version, sizeof(c->daemon_version), (const char *)welcome->program.data);
 }
 
@@ -228,6 +223,7 @@ static void unpin(struct connection *c, struct pin *until)
 
 static void process_frames(struct connection *c)
 {
+    c->left = false;
     while (!c->broken && buffer_size(&c->in) > 0) {
         struct frame frame;
         size_t size = 0;
@@ -235,6 +231,10 @@ static void process_frames(struct connection *c)
 
         if (r == FRAME_MORE)
             return;
+        if (c->n_told >= c->stop_at) {
+            c->left = true;
+            return;
+        }
         if (r == 0) {
             struct pin *mark = c->pins;
 
@@ -243,6 +243,7 @@ static void process_frames(struct connection *c)
             buffer_drop(&c->in, size);
             c->busy = true;
             c->n_frames++;
+            c->n_told++;
             handle_frame(c, &frame);
             c->busy = false;
             unpin(c, mark);
@@ -341,7 +342,11 @@ static bool process_rest(struct connection *c)
 
 static void receive(struct connection *c)
 {
-    for (int i = 0; i < READ_MAX && !c->broken; i++) {
+    if (c->connecting) /* what comes before TLS is nobody's, and its errors are connection_advance()'s */
+        return;
+    if (c->left && !c->busy) /* before the end of the stream is seen */
+        process_frames(c);
+    for (int i = 0; i < READ_MAX && !c->broken && !c->left; i++) {
         size_t n;
 
         if (c->busy && pin_storage(c) < 0)
@@ -355,10 +360,22 @@ static void receive(struct connection *c)
 
 /* --- bytes out ---------------------------------------------------------------------------------------------------- */
 
+int connection_not_yet(struct connection *c)
+{
+    return failure_set(c->failure, -EAGAIN, CODE_NO_DAEMON, "wsd is not connected yet: process the connection first");
+}
+
 int connection_failed(struct connection *c, int error)
 {
+    if (!c->broken && !c->welcomed && error == -EAGAIN)
+        return connection_not_yet(c);
     return c->broken ? failure_set(c->failure, -ECONNRESET, c->broken_exit, "%s", c->reason)
                      : failure_set(c->failure, error, exit_of_error(error), "%s", strerror(-error));
+}
+
+int connection_ready(struct connection *c)
+{
+    return c->broken || !c->welcomed ? connection_failed(c, c->broken ? c->broken : -EAGAIN) : 0;
 }
 
 int connection_send(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size)
@@ -375,6 +392,8 @@ int connection_put(struct connection *c, const struct msg *msg, uint32_t tag, co
 
     if (c->broken)
         return c->broken;
+    if (!c->welcomed && msg->type != FRAME_HELLO)
+        return -EAGAIN; /* it is unknown what wsd knows */
     room = buffer_reserve(&c->out, size + body_size);
     if (!room)
         return -ENOMEM;
@@ -432,7 +451,7 @@ static ssize_t send_once(struct connection *c)
     return attach ? send_with_fd(c, data, size) : send(c->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static void flush(struct connection *c)
+static void flush_out(struct connection *c)
 {
     while (!c->broken && !c->send_failed && buffer_size(&c->out) > 0) {
         ssize_t n = send_once(c);
@@ -457,7 +476,7 @@ int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag
     int r;
 
     if (c->n_opened == OPENED_MAX)
-        flush(c);
+        flush_out(c);
     if (c->n_opened == OPENED_MAX) {
         close_fd(fd);
         return -EAGAIN;
@@ -475,13 +494,13 @@ int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag
 void connection_send_early(struct connection *c)
 {
     c->ops->gathered(c); /* if either fails, the next turn repeats it, and reports it */
-    flush(c);
+    flush_out(c);
 }
 
 static void flush_and_pump(struct connection *c)
 {
     for (;;) {
-        flush(c);
+        flush_out(c);
         if (buffer_size(&c->out) > 0)
             return;          /* the socket is full */
         c->ops->gathered(c); /* no memory now: the next turn repeats it */
@@ -495,14 +514,19 @@ static void flush_and_pump(struct connection *c)
 
 short connection_events(const struct connection *c)
 {
-    bool writes = ((buffer_size(&c->out) > 0 || !list_empty(&c->gathered)) && !c->send_failed) ||
-                  (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls));
+    const struct tls_ops *ops = c->remote.tls ? c->remote.ops : NULL;
+    bool shakes = ops && !ops->established(c->remote.tls); /* recv() goes on with that: the socket could be written */
+    bool writes = ((buffer_size(&c->out) > 0 || !list_empty(&c->gathered)) && !c->send_failed && !shakes) ||
+                  (ops && ops->recv_waits_to_write(c->remote.tls));
 
-    return (short)(POLLIN | (writes ? POLLOUT : 0));
+    return (short)(c->connecting ? POLLOUT : POLLIN | (writes ? POLLOUT : 0));
 }
 
-int connection_process(struct connection *c)
+static int process(struct connection *c, uint64_t stop_at)
 {
+    uint64_t outer = c->stop_at; /* of the call that has made this callback */
+
+    c->stop_at = stop_at;
     if (!c->broken) {
         flush_and_pump(c);
         receive(c);
@@ -511,7 +535,25 @@ int connection_process(struct connection *c)
             receive(c);
         connection_reap(c);
     }
+    c->stop_at = outer;
     return c->broken ? connection_broken(c) : 0;
+}
+
+int connection_process(struct connection *c)
+{
+    return process(c, UINT64_MAX);
+}
+
+bool connection_has_more(const struct connection *c)
+{
+    return c->left || (c->remote.tls && c->remote.ops->pending(c->remote.tls));
+}
+
+int connection_process_some(struct connection *c, uint64_t max)
+{
+    int r = process(c, max > UINT64_MAX - c->n_told ? UINT64_MAX : c->n_told + max);
+
+    return r < 0 ? r : connection_has_more(c);
 }
 
 int connection_flush(struct connection *c)
@@ -523,37 +565,74 @@ int connection_flush(struct connection *c)
     return c->broken ? connection_broken(c) : 0;
 }
 
-uint64_t connection_deadline(uint64_t timeout_usec)
+uint64_t connection_answer_deadline(const struct connection *c)
 {
-    if (timeout_usec == UINT64_MAX)
-        return UINT64_MAX;
-    uint64_t now = clock_monotonic_usec();
-
-    return timeout_usec > UINT64_MAX - now ? UINT64_MAX : now + timeout_usec;
+    return deadline_in(c->waiting.deadline_usec ? c->waiting.deadline_usec : ANSWER_TIMEOUT_USEC);
 }
 
-int connection_step(struct connection *c, uint64_t deadline_usec)
+int connection_given_up(struct connection *c, int error)
+{
+    return failure_set(c->failure, error, exit_of_error(error), "%s",
+                       error == -EINTR ? "the program has ended the wait" : "no answer from wsd in time");
+}
+
+/* Waits for events of the descriptor, until there is a reason to ask the program or the deadline has passed. Returns
+ * what ppoll() does; *ret_over: the deadline has passed. */
+static int await_some(struct connection *c, uint64_t deadline_usec, struct pollfd *p, bool *ret_over)
+{
+    struct timespec timeout = {0};
+    uint64_t now = 0, until = UINT64_MAX, left;
+
+    if (deadline_usec != UINT64_MAX || c->waiting.interrupted) {
+        now = clock_monotonic_usec();
+        until = waiting_look(&c->waiting, now, deadline_usec);
+    }
+    left = until > now ? until - now : 0;
+    timeout = (struct timespec){.tv_sec = (time_t)(left / 1000000u), .tv_nsec = (long)(left % 1000000u) * 1000};
+    *ret_over = until == deadline_usec;
+    return ppoll(p, 1, until == UINT64_MAX ? NULL : &timeout, NULL);
+}
+
+/* Waits for events of the descriptor. 1: there are some; 0: a signal came; or a negative errno, said. */
+static int await_events(struct connection *c, uint64_t deadline_usec, struct pollfd *p)
+{
+    for (;;) {
+        bool over;
+        int r = waiting_interrupted(&c->waiting) ? -EINTR : await_some(c, deadline_usec, p, &over);
+
+        if (r > 0)
+            return 1;
+        if (r == -EINTR || (r == 0 && over))
+            return connection_given_up(c, r == 0 ? -ETIMEDOUT : -EINTR);
+        if (r < 0 && errno != EINTR)
+            return failure_set(c->failure, -errno, CODE_IO, "poll: %s", strerror(errno));
+        if (r < 0)
+            return waiting_interrupted(&c->waiting) ? connection_given_up(c, -EINTR) : 0;
+    }
+}
+
+static int step(struct connection *c, uint64_t deadline_usec)
 {
     struct pollfd poll_fd = {.fd = c->fd};
-    struct timespec timeout = {0};
     int r;
 
     if (c->broken)
         return connection_broken(c);
+    if (c->left && !c->busy) {
+        process_frames(c);
+        return c->broken ? connection_broken(c) : 0;
+    }
     if (process_rest(c))
         return c->broken ? connection_broken(c) : 0;
     flush_and_pump(c);
     poll_fd.events = connection_events(c);
-    if (deadline_usec != UINT64_MAX) {
-        uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 0;
-
-        timeout = (struct timespec){.tv_sec = (time_t)(left / 1000000u), .tv_nsec = (long)(left % 1000000u) * 1000};
+    if (connection_has_more(c)) {
+        poll_fd.revents = POLLIN;
+    } else {
+        r = await_events(c, deadline_usec, &poll_fd);
+        if (r <= 0)
+            return r;
     }
-    r = ppoll(&poll_fd, 1, deadline_usec == UINT64_MAX ? NULL : &timeout, NULL);
-    if (r < 0)
-        return errno == EINTR ? 0 : failure_set(c->failure, -errno, CODE_IO, "poll: %s", strerror(errno));
-    if (r == 0)
-        return failure_set(c->failure, -ETIMEDOUT, exit_of_error(-ETIMEDOUT), "no answer from wsd in time");
     if (poll_fd.revents & ~POLLOUT || (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls)))
         receive(c);
     flush_and_pump(c);
@@ -563,75 +642,50 @@ int connection_step(struct connection *c, uint64_t deadline_usec)
     return c->broken ? connection_broken(c) : 0;
 }
 
+int connection_step(struct connection *c, uint64_t deadline_usec)
+{
+    uint64_t outer = c->stop_at; /* of the call that has made this callback: what is waited for may be behind that */
+
+    c->stop_at = UINT64_MAX;
+    int r = step(c, deadline_usec);
+    c->stop_at = outer;
+    return r;
+}
+
+int connection_await(struct connection *c, const uint64_t *deadline_usec, bool (*over)(const void *arg),
+                     const void *arg)
+{
+    int r = 0;
+
+    while (r == 0 && !over(arg)) {
+        r = connection_step(c, *deadline_usec);
+        if (r == 0 && *deadline_usec != UINT64_MAX && clock_monotonic_usec() > *deadline_usec && !over(arg))
+            r = connection_given_up(c, -ETIMEDOUT);
+    }
+    return r;
+}
+
 void connection_reap(struct connection *c)
 {
-    if (c->depth == 0 && !c->busy)
+    if (connection_is_idle(c))
         c->ops->reap(c);
 }
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
 
-static int send_hello(struct connection *c)
-{
-    struct msg msg = {.type = FRAME_HELLO,
-                      .hello = {
-                          .version_min = PROTOCOL_VERSION_MIN,
-                          .version_max = PROTOCOL_VERSION_MAX,
-                          .features = c->remote.tls ? FEATURES & ~(uint64_t)(FEATURE_LANE | FEATURE_PAYLOAD) : FEATURES,
-                          .directory = {.data = c->directory},
-                          .window = OUTPUT_WINDOW,
-                      }};
-    char program[64];
-    int n = snprintf(program, sizeof(program), "%.40s libwsclient/%s", program_invocation_short_name, WSD_VERSION);
-
-    c->directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (c->remote.tls) /* nothing here is anything there */
-        c->directory[0] = 0;
-    else if (!getcwd(c->directory, sizeof(c->directory)) || c->directory[0] != '/')
-        c->directory[0] = 0; /* removed, unreachable or too long: wsd gets no name for it, files open all the same */
-    msg.hello.directory.size = strlen(c->directory);
-    msg.hello.program = (struct span){.data = program, .size = (size_t)MIN(n, (int)sizeof(program) - 1)};
-    return connection_send(c, &msg, 0, NULL, 0);
-}
-
 /* No half-open one is ever used. */
 void connection_fail(struct connection *c, int error)
 {
-    c->broken = error;
+    c->broken = error == -EINTR ? -ECONNRESET : error; /* later calls are not interrupted: there is no connection */
     c->broken_exit = c->failure->exit;
     memcpy(c->reason, c->failure->text, sizeof(c->reason));
-}
-
-/* Where wsd is. 0 or a negative errno, said. */
-static int connect_to(struct connection *c, uint64_t deadline_usec)
-{
-    int r = c->remote.there ? remote_connect(&c->remote, deadline_usec, c->failure)
-                            : address_connect(&c->address, deadline_usec, c->failure);
-
-    if (r < 0)
-        return r;
-    c->fd = r;
-    return 0;
-}
-
-int connection_connect(struct connection *c, uint64_t deadline_usec)
-{
-    int r = connect_to(c, deadline_usec);
-
-    if (r == 0 && (r = send_hello(c)) < 0)
-        failure_set(c->failure, r, CODE_IO, "%s", strerror(-r));
-    while (r == 0 && !c->welcomed)
-        r = connection_step(c, deadline_usec);
-    if (r == -ETIMEDOUT)
-        c->failure->exit = CODE_NO_DAEMON;
-    if (r < 0 && !c->broken)
-        connection_fail(c, r);
-    return r;
 }
 
 /* What is of the handle stays. */
 static void disconnect(struct connection *c)
 {
+    if (c->ops->closing)
+        c->ops->closing(c);
     c->ops->gone(c);
     while (c->n_received > 0)
         close_fd(c->received[--c->n_received]);
@@ -645,27 +699,15 @@ static void disconnect(struct connection *c)
     c->fd = close_fd(c->fd);
 }
 
-int connection_reconnect(struct connection *c, uint64_t deadline_usec)
+void connection_reset(struct connection *c)
 {
-    int r;
-
-    if (!c->broken)
-        return 0;
-    if (c->depth > 0 || c->busy)
-        return failure_set(c->failure, -EDEADLK, CODE_USAGE,
-                           "a callback of this handle is under way: reconnect when it has returned");
-    for (;;) {
-        disconnect(c);
-        c->n_lost++;
-        c->welcomed = c->send_failed = c->leaving = false;
-        c->broken = 0;
-        c->sent = c->features = 0;
-        c->n_answers = 0;
-        r = connection_connect(c, deadline_usec);
-        if ((r != -ECONNREFUSED && r != -ENOENT && r != -ECONNRESET) || clock_monotonic_usec() >= deadline_usec)
-            return r;
-        poll(NULL, 0, RECONNECT_MSEC); /* wsd is not there again yet */
-    }
+    disconnect(c);
+    c->n_lost++;
+    c->connecting = c->welcomed = c->send_failed = c->leaving = false;
+    c->broken = 0;
+    c->left = false;
+    c->sent = c->features = 0;
+    c->n_answers = 0;
 }
 
 int connection_init(struct connection *c, const struct connection_ops *ops, struct failure *failure)
@@ -673,6 +715,7 @@ int connection_init(struct connection *c, const struct connection_ops *ops, stru
     c->ops = ops;
     c->failure = failure;
     c->fd = c->directory_fd = -1;
+    c->stop_at = UINT64_MAX;
     list_init(&c->open);
     list_init(&c->gathered);
     return codec_new(&c->codec);
@@ -683,6 +726,17 @@ void connection_close(struct connection *c)
     if (!c->broken && c->welcomed) /* what was asked for last, such as a cancel */
         connection_send_early(c);
     connection_break(c, -ECONNRESET, CODE_NO_DAEMON, "the connection was closed");
+}
+
+void connection_forsake(struct connection *c)
+{
+    c->remote.tls = NULL; /* not freed: that would say goodbye to wsd */
+    while (c->n_received > 0)
+        close_fd(c->received[--c->n_received]);
+    while (c->n_opened > 0)
+        close_fd(c->opened[--c->n_opened].fd);
+    c->directory_fd = close_fd(c->directory_fd);
+    c->fd = close_fd(c->fd);
 }
 
 void connection_deinit(struct connection *c)

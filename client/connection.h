@@ -19,6 +19,13 @@
 #include "proto/codec.h"
 #include "proto/frame.h"
 #include "remote.h"
+#include "waiting.h"
+
+#define CONNECTION_VERSION_MIN 1u
+#define CONNECTION_VERSION_MAX 1u
+#define CONNECTION_FEATURES                                                                                            \
+    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER |  \
+     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
 
 #define OUTPUT_WINDOW       (1024u * 1024u)  /* bytes of output that wsd may send ahead, a call */
 #define OPENED_MAX          64u              /* descriptors waiting to be sent */
@@ -47,8 +54,9 @@ struct connection_ops {
     int (*gathered)(struct connection *c); /* sends what is in `gathered`. 0, -ENOMEM, or what ended the connection */
     void (*room)(struct connection *c);    /* the output has room again */
     void (*stray)(struct connection *c, uint32_t tag, const struct msg *msg); /* a frame of no open request */
-    void (*reap)(struct connection *c); /* no callback and no wait is under way: frees what was kept for one */
-    void (*gone)(struct connection *c); /* frees what was of this connection only, which is about to be closed */
+    void (*reap)(struct connection *c);    /* no callback and no wait is under way: frees what was kept for one */
+    void (*closing)(struct connection *c); /* its descriptor is about to be closed; NULL: nobody watches it */
+    void (*gone)(struct connection *c);    /* frees what was of this connection only, which is about to be closed */
 };
 
 /* Storage that a frame in the hands of a callback still points to. */
@@ -66,11 +74,15 @@ struct opened {
 struct connection {
     const struct connection_ops *ops;
     struct failure *failure; /* the handle's */
+    struct waiting waiting;
     int fd, directory_fd;
     char directory[CODEC_PATH_MAX];
     struct buffer in, out;
     uint64_t sent;     /* bytes, since the beginning */
     uint64_t n_frames; /* handled, since the beginning */
+    uint64_t n_told;   /* the same, and callbacks of calls */
+    uint64_t stop_at;  /* no further frame is handled when n_told is this; UINT64_MAX: all are */
+    bool left;         /* `in` has whole frames, because of that */
     struct opened opened[OPENED_MAX];
     size_t n_opened;
     size_t n_answers; /* open.c: answers since the output was empty */
@@ -83,14 +95,16 @@ struct connection {
     unsigned depth;       /* callbacks under way, and waits that look at a call */
     uint32_t next_tag;
     uint64_t n_lost;                     /* connections before this one: what was opened on one of them is no more */
+    bool connecting;                     /* TCP is not connected yet: nothing was said */
     bool welcomed, send_failed, leaving; /* leaving: wsd said GOODBYE */
+    uint64_t connect_deadline_usec;      /* of connection_begin(), until it is welcomed */
     uint32_t window;                     /* of input */
     int broken;                          /* negative errno once the connection is over */
     int broken_exit;
     char reason[512]; /* words for that */
     char daemon_version[CODEC_TEXT_MAX];
     uint64_t features; /* of both */
-    bool awaits_fds;   /* lane.c: descriptors are to come, */
+    bool awaits_fds;   /* lane-binding.c: descriptors are to come, */
     int received[2];   /* and these have */
     size_t n_received;
     struct sockaddr_un address; /* where wsd is, unless remote.there */
@@ -101,12 +115,12 @@ struct connection {
 int connection_init(struct connection *c, const struct connection_ops *ops, struct failure *failure);
 /* Sends what is left, and ends it: every open request hears of it. */
 void connection_close(struct connection *c);
+/* The connection is another process's: closes the descriptors, and neither sends nor receives. */
+void connection_forsake(struct connection *c);
 /* No request is open. */
 void connection_deinit(struct connection *c);
-/* To where wsd is, with the handshake. 0 or a negative errno, said; then it is over. */
-int connection_connect(struct connection *c, uint64_t deadline_usec);
-/* The same again after its end, and until the deadline as long as wsd is not there. 0: also where it had not ended. */
-int connection_reconnect(struct connection *c, uint64_t deadline_usec);
+/* As before the first connection: closes what there is. No request is open. What is of the handle stays. */
+void connection_reset(struct connection *c);
 /* It cannot be connected, as the failure says: it is over. */
 void connection_fail(struct connection *c, int error);
 
@@ -119,6 +133,10 @@ void connection_break_protocol(struct connection *c, const char *what, uint16_t 
 int connection_failed(struct connection *c, int error);
 /* The same for what ended it. Returns that. */
 int connection_broken(struct connection *c);
+/* -EAGAIN, said: it is not welcomed yet. */
+int connection_not_yet(struct connection *c);
+/* 0, or an error, said: it is over, or not welcomed yet. */
+int connection_ready(struct connection *c);
 /* 0, or -EOPNOTSUPP with words where wsd does not have this FEATURE_. */
 int connection_wants(struct connection *c, uint64_t feature);
 bool connection_takes_files(const struct connection *c);
@@ -134,6 +152,11 @@ void request_close(struct connection *c, struct request *request);
 int connection_send(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 /* The same, before what was gathered. */
 int connection_put(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+/* Where the stream of bytes ends that was put into the output; `sent` gets there. */
+static inline uint64_t connection_position(const struct connection *c)
+{
+    return c->sent + buffer_size(&c->out);
+}
 /* connection_send() with a descriptor, which it takes in any case; -EAGAIN also where too many are on their way. */
 int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag, int fd);
 /* Sends what was gathered, as far as the socket takes it. Makes no callback. */
@@ -142,10 +165,26 @@ void connection_send_early(struct connection *c);
 /* wsd_client_events(), _process() and _flush(). */
 short connection_events(const struct connection *c);
 int connection_process(struct connection *c);
+/* The same, for at most max frames and callbacks, and those behind in the last frame. 1: more is there. */
+int connection_process_some(struct connection *c, uint64_t max);
 int connection_flush(struct connection *c);
 /* Sends, waits until the deadline (CLOCK_MONOTONIC; UINT64_MAX: none), receives. 0 (also after a signal), -ETIMEDOUT,
- * or what ended the connection. */
+ * -EINTR (the program wants the wait to end), or what ended the connection. */
 int connection_step(struct connection *c, uint64_t deadline_usec);
-uint64_t connection_deadline(uint64_t timeout_usec);
+/* Steps until that is over. As connection_step(); -ETIMEDOUT also where something else comes all the time.
+ * *deadline_usec may move meanwhile. */
+int connection_await(struct connection *c, const uint64_t *deadline_usec, bool (*over)(const void *arg),
+                     const void *arg);
+/* When a question that is asked now has waited long enough for its answer. */
+uint64_t connection_answer_deadline(const struct connection *c);
+/* Sets the words for a wait that has ended with -ETIMEDOUT or -EINTR. Returns error. */
+int connection_given_up(struct connection *c, int error);
+/* No callback of the handle is under way. */
+static inline bool connection_is_idle(const struct connection *c)
+{
+    return c->depth == 0 && !c->busy;
+}
+/* There is more to handle that the descriptor does not report. */
+bool connection_has_more(const struct connection *c);
 /* Has what was kept for callbacks and waits freed, unless one is under way. */
 void connection_reap(struct connection *c);

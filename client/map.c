@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/code.h"
 #include "batch.h"
+#include "given.h"
 #include "submit.h"
 #include "text.h"
 
@@ -66,8 +67,8 @@ static void fail(struct map *m, size_t index, int error, int exit, bool cancelle
 }
 
 /* error: with this exit, and the words text. */
-static void tell(struct map *m, size_t index, int error, int exit, const struct wsd_job_info *info, const void *output,
-                 size_t size, const char *text)
+static void tell_result(struct map *m, size_t index, int error, int exit, const struct wsd_job_info *info,
+                        const void *output, size_t size, const char *text)
 {
     if (error || !info)
         fail(m, index, error, exit, error == -ECANCELED, text);
@@ -86,7 +87,7 @@ static void tell(struct map *m, size_t index, int error, int exit, const struct 
 
 static void tell_failed(struct map *m, size_t index, int error, int exit, const char *text)
 {
-    tell(m, index, error, exit, NULL, "", 0, text);
+    tell_result(m, index, error, exit, NULL, "", 0, text);
 }
 
 /* Room is found out by refusals: less is under way at once after one, and one more again after a round without. */
@@ -131,7 +132,7 @@ static void item_ended(struct item_owner *owner, size_t index, const struct wsd_
 
     m->n_under_way--;
     calls_drop_spare(m->client);
-    tell(m, index, 0, 0, info, output, size, "");
+    tell_result(m, index, 0, 0, info, output, size, "");
     ended(m, true);
 }
 
@@ -163,7 +164,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     } else {
         const void *output = wsd_call_output(call, &size);
 
-        tell(m, index, error, wsd_client_exit(m->client), info, output, size, text);
+        tell_result(m, index, error, wsd_client_exit(m->client), info, output, size, text);
         ended(m, !error);
     }
     wsd_call_free(call);
@@ -201,7 +202,7 @@ static int item_call(struct item_owner *owner, size_t index, struct wsd_call **r
 
 static const struct item_owner_ops item_owner_ops = {.ended = item_ended, .failed = item_failed, .call = item_call};
 
-static int begin(struct map *m, size_t index)
+static int begin_item(struct map *m, size_t index)
 {
     int r = batch_submit_bare(m->batch, item_at(m, index), index);
 
@@ -209,7 +210,7 @@ static int begin(struct map *m, size_t index)
         struct wsd_callbacks callbacks;
         struct map_call *item = call_of(m, index, &callbacks);
 
-        r = item ? wsd_batch_submit(m->batch, item_at(m, index), &callbacks, NULL)
+        r = item ? batch_submit(m->batch, item_at(m, index), &callbacks, NULL)
                  : failure_set(&m->client->failure, -ENOMEM, CODE_IO, "out of memory");
         if (r < 0)
             free(item);
@@ -229,7 +230,7 @@ static void begin_some(struct map *m)
 {
     while (!m->stopped && m->n_under_way < m->ahead && (m->n_refused || m->n_begun < m->n)) {
         size_t index = next_index(m);
-        int r = begin(m, index);
+        int r = begin_item(m, index);
 
         if (r < 0)
             tell_failed(m, index, r, exit_of_error(r), wsd_client_error(m->client));
@@ -265,28 +266,55 @@ static void linger(struct map *m)
         m->n_calm = CALM;
 }
 
-static int run(struct map *m)
+/* 0; -ETIMEDOUT, -EINTR: it is waited for no longer; or what ended the connection. */
+static int run_items(struct map *m, uint64_t deadline_usec)
 {
     int r = 0;
 
     while (r == 0 && (wants_more(m) || m->n_under_way)) {
-        bool pause = m->due_usec > clock_monotonic_usec();
+        uint64_t now = clock_monotonic_usec();
+        bool pause = m->due_usec > now;
 
+        if (now > deadline_usec) /* there may be something to read all the time */
+            return connection_given_up(&m->client->connection, -ETIMEDOUT);
         if (!pause)
             begin_some(m);
         if (!m->n_under_way && !pause)
             continue;
         if (m->n_under_way)
             linger(m);
-        r = connection_step(&m->client->connection, wants_more(m) && pause ? m->due_usec : UINT64_MAX);
-        if (r == -ETIMEDOUT)
+        uint64_t until = wants_more(m) && pause ? MIN(m->due_usec, deadline_usec) : deadline_usec;
+        r = connection_step(&m->client->connection, until);
+        if (r == -ETIMEDOUT && until != deadline_usec)
             r = 0;
     }
     return r;
 }
 
-/* Reports the items that were not begun, because others have failed, or because wsd cannot be asked (error, with the
- * client's words). */
+/* What is under way has failed with error, and the words that the client has now: items that are calls are left to
+ * tell_rest(). Whatever comes of them is discarded. wsd_batch_free() has the batch cancelled. */
+static void give_up(struct map *m, int error)
+{
+    struct failure said = m->client->failure;
+
+    m->stopped = true;
+    list_for_each_entry_safe (struct wsd_call, call, after, &m->client->calls.open, link) {
+        struct map_call *item = call->callbacks.userdata;
+
+        if (call->freed || call->done || call->callbacks.done != on_done || item->map != m)
+            continue;
+        m->refused[m->n_refused++] = item->index;
+        m->n_under_way--;
+        free(item);
+        wsd_call_free(call);
+    }
+    m->client->failure = said;
+    arrays_give_up(m->client, &m->owner, error);
+    m->client->failure = said;
+}
+
+/* Reports the items that were not begun, because others have failed; or those that have no end, because wsd cannot be
+ * asked or is waited for no longer (error, with the client's words). */
 static void tell_rest(struct map *m, int error)
 {
     char text[sizeof(m->client->failure.text)] = "not begun: another item has failed";
@@ -302,6 +330,7 @@ static void tell_rest(struct map *m, int error)
 int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
             size_t n_items, wsd_map_result result, void *userdata)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
     struct map m = {.owner = {.ops = &item_owner_ops},
                     .client = client,
                     .given = items,
@@ -314,16 +343,30 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
                     .userdata = userdata};
     int r;
 
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
+    if (n_items && (r = given_all(&client->failure, "wsd_item", items, n_items, sizeof(*items))) < 0)
+        return r;
     m.refused = calloc(n_items + 1, sizeof(*m.refused));
     r = m.refused ? wsd_batch_open(client, common, flags, &m.batch)
                   : failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     if (r == 0) {
         batch_set_owner(m.batch, &m.owner);
-        r = run(&m);
-        if (m.n_under_way) /* it cannot be waited for */
+        r = run_items(&m, batch_deadline(m.batch));
+        bool given_up = r == -ETIMEDOUT || r == -EINTR;
+        if (given_up)
+            give_up(&m, r);
+        else if (m.n_under_way) /* it cannot be waited for */
             connection_break(&client->connection, -ECONNRESET, client->failure.exit, "%s", client->failure.text);
         tell_rest(&m, r);
         m.batch = wsd_batch_free(m.batch);
+        if (given_up) {
+            free(m.refused);
+            connection_send_early(&client->connection);
+            return connection_given_up(&client->connection, r);
+        }
         r = 0;
     }
     free(m.refused);

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/code.h"
+#include "bounds.h"
 #include "client.h"
+#include "given.h"
 #include "submit.h"
 
 void plain_forget(struct wsd_client *client)
@@ -86,16 +88,27 @@ static int submit_plain(struct wsd_client *client, const struct wsd_submit *subm
                : 1;
 }
 
+int plain_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
+                 struct wsd_call **ret_call)
+{
+    int r = submit_plain(client, submit, callbacks, ret_call);
+
+    return r > 0 ? submit_alone(client, submit, callbacks, NULL, 0, ret_call) : r;
+}
+
 int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
                       struct wsd_call **ret_call)
 {
-    const struct wsd_submit *submit = given;
-    struct wsd_submit whole;
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+    struct wsd_submit room;
+    int r;
 
-    if (given->size < sizeof(whole)) { /* of a program that was built with less */
-        memset(&whole, 0, sizeof(whole));
-        submit = memcpy(&whole, given, given->size);
-    }
-    int r = submit_plain(client, submit, callbacks, ret_call);
-    return r > 0 ? submit_alone(client, submit, callbacks, NULL, 0, ret_call) : r;
+    if (ret_call)
+        *ret_call = NULL;
+    if (!used)
+        return -ECHILD;
+    const struct wsd_submit *submit = GIVEN(&client->failure, wsd_submit, given, &room, &r);
+    if (!submit || (r = bounds_check(client)) < 0)
+        return r;
+    return plain_submit(client, submit, callbacks, ret_call);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/code.h"
 #include "client.h"
+#include "given.h"
 #include "text.h"
 
 static void query_end(struct wsd_client *client, struct query *query, int result)
@@ -38,8 +39,9 @@ static void query_frame(struct connection *c, struct request *request, const str
     }
     if (msg->type == query->end)
         query_end(client, query, 0); /* before show, which may process the connection */
-    if (msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED || msg->type == FRAME_JOB)
-        query->deadline = connection_deadline(ANSWER_TIMEOUT_USEC); /* it moves */
+    bool moves = msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED || msg->type == FRAME_JOB;
+    if (moves && !c->waiting.deadline_usec)
+        query->deadline = connection_answer_deadline(c);
     if (each && query->show) {
         client->connection.depth++;
         query->current = frame;
@@ -59,11 +61,22 @@ static void query_broken(struct connection *c, struct request *request)
 
 static const struct request_ops query_ops = {.frame = query_frame, .broken = query_broken};
 
+static bool is_answered(const void *arg)
+{
+    return ((const struct query *)arg)->done;
+}
+
 int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
     int r = 0;
 
-    query->deadline = connection_deadline(query->timeout_usec ? query->timeout_usec : ANSWER_TIMEOUT_USEC);
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
+    query->deadline = query->timeout_usec ? waiting_deadline(&client->connection.waiting, query->timeout_usec)
+                                          : connection_answer_deadline(&client->connection);
     list_init(&query->request.open);
     query->request.ops = &query_ops;
     if (!client->connection.broken) {
@@ -79,8 +92,7 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
         return connection_broken(&client->connection);
     }
     client->connection.depth++;
-    while (!query->done && r == 0)
-        r = connection_step(&client->connection, query->deadline);
+    r = connection_await(&client->connection, &query->deadline, is_answered, query);
     client->connection.depth--;
     if (!query->done)
         query_end(client, query, r);
@@ -156,24 +168,27 @@ int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id)
 /* 0, or a negative errno, said. */
 static int filter_message(struct wsd_client *client, const struct wsd_filter *given, uint16_t type, struct msg *ret)
 {
-    struct wsd_filter f = {0};
+    struct wsd_filter room;
     const char *problem;
     int r = connection_wants(&client->connection, FEATURE_WHERE);
 
     if (r < 0)
         return r;
-    memcpy(&f, given, MIN(given->size, sizeof(f)));
-    *ret = (struct msg){.type = type,
-                        .filter = {.states = f.states,
-                                   .by_uid = f.by_uid,
-                                   .uid = f.uid,
-                                   .plugin = {.data = f.plugin, .size = f.plugin ? strlen(f.plugin) : 0},
-                                   .function = {.data = f.function, .size = f.function ? strlen(f.function) : 0},
-                                   .newer_usec = f.newer_usec,
-                                   .older_usec = f.older_usec,
-                                   .limit = f.limit,
-                                   .batch = {.data = (const char *)f.batch, .size = f.batch ? sizeof(*f.batch) : 0}}};
-    if (f.batch && (r = connection_wants(&client->connection, FEATURE_ARRAY)) < 0)
+    const struct wsd_filter *f = GIVEN(&client->failure, wsd_filter, given, &room, &r);
+    if (!f)
+        return r;
+    *ret =
+        (struct msg){.type = type,
+                     .filter = {.states = f->states,
+                                .by_uid = f->by_uid,
+                                .uid = f->uid,
+                                .plugin = {.data = f->plugin, .size = f->plugin ? strlen(f->plugin) : 0},
+                                .function = {.data = f->function, .size = f->function ? strlen(f->function) : 0},
+                                .newer_usec = f->newer_usec,
+                                .older_usec = f->older_usec,
+                                .limit = f->limit,
+                                .batch = {.data = (const char *)f->batch, .size = f->batch ? sizeof(*f->batch) : 0}}};
+    if (f->batch && (r = connection_wants(&client->connection, FEATURE_ARRAY)) < 0)
         return r;
     problem = codec_problem(ret);
     return problem ? failure_set(&client->failure, -EINVAL, CODE_USAGE, "%s: out of range", problem) : 0;

@@ -14,7 +14,7 @@ struct query {
     uint16_t each;         /* frames of this type are shown */
     uint16_t also[2];      /* so are those of these types */
     uint16_t end;          /* a frame of this type ends the answer (the same as `each`: one frame is the answer) */
-    uint64_t timeout_usec; /* 0: QUERY_TIMEOUT_USEC */
+    uint64_t timeout_usec; /* 0: that of any question */
     uint64_t deadline;
     const struct frame *current; /* while it is shown */
     int (*show)(struct wsd_client *client, struct query *query, const struct msg *msg);

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/code.h"
+#include "given.h"
 
 static const char *or_environment(const char *given, const char *variable)
 {
@@ -42,65 +43,58 @@ static bool split(const char *where, char host[static 256], char port[static 16]
 }
 
 /* 0 or a negative errno. */
-static int await_connected(int fd, uint64_t deadline_usec)
+static int await_connected(int fd, const struct waiting *waiting, uint64_t deadline_usec)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     socklen_t size = sizeof(int);
+    uint64_t until;
     int error = 0, r;
 
     do {
-        uint64_t now = clock_monotonic_usec(), left = deadline_usec > now ? deadline_usec - now : 0;
+        uint64_t now = clock_monotonic_usec();
 
+        if (waiting_interrupted(waiting))
+            return -EINTR;
+        until = waiting_look(waiting, now, deadline_usec);
+        uint64_t left = until > now ? until - now : 0;
         r = poll(&p, 1, (int)MIN(left / 1000 + 1, (uint64_t)INT32_MAX));
-    } while (r < 0 && errno == EINTR);
+    } while ((r < 0 && errno == EINTR) || (r == 0 && until != deadline_usec));
     if (r == 0)
         return -ETIMEDOUT;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? -errno : -error;
 }
 
-static int connect_one(const struct addrinfo *a, uint64_t deadline_usec)
+/* A descriptor that is being connected, or a negative errno. */
+static int begin_one(const struct addrinfo *a)
 {
     _cleanup_(close_fdp) int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1, r = 0;
+    int on = 1;
 
     if (fd < 0)
         return -errno;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    if (connect(fd, a->ai_addr, a->ai_addrlen) < 0)
-        r = errno == EINPROGRESS || errno == EINTR ? await_connected(fd, deadline_usec) : -errno;
-    return r < 0 ? r : TAKE_FD(fd);
+    if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS && errno != EINTR)
+        return -errno;
+    return TAKE_FD(fd);
 }
 
-/* The first address that answers: a descriptor, or a negative errno with words. */
-static int connect_host(const char *where, const char *host, const char *port, uint64_t deadline_usec,
-                        struct failure *failure)
+int remote_init(struct remote_wsd *r, const struct wsd_tls *given, struct failure *failure)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *all;
-    int r = getaddrinfo(host, port, &hints, &all);
+    const struct wsd_tls none = {.size = sizeof(none)};
+    struct wsd_tls *to = &r->place, room;
+    int error;
 
-    if (r != 0)
-        return failure_set(failure, -EHOSTUNREACH, CODE_NO_DAEMON, "%s: %s", where, gai_strerror(r));
-    r = -EHOSTUNREACH;
-    for (const struct addrinfo *a = all; a && r < 0; a = a->ai_next)
-        r = connect_one(a, deadline_usec);
-    freeaddrinfo(all);
-    return r < 0 ? failure_set(failure, r, CODE_NO_DAEMON, "%s: %s", where, strerror(-r)) : r;
-}
-
-int remote_init(struct remote_wsd *r, const struct wsd_tls *tls)
-{
-    struct wsd_tls *to = &r->place, t = {0};
-
-    r->there = true;
-    if (tls)
-        memcpy(&t, tls, MIN(tls->size, sizeof(t)));
-    const char *from[] = {t.host, t.certificate, t.key, t.ca},
+    const struct wsd_tls *t = GIVEN(failure, wsd_tls, given ? given : &none, &room, &error);
+    if (!t)
+        return error;
+    const char *from[] = {t->host, t->certificate, t->key, t->ca},
                **all[] = {&to->host, &to->certificate, &to->key, &to->ca};
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         if (from[i] && !(*all[i] = strdup(from[i])))
-            return -ENOMEM;
+            return failure_set(failure, -ENOMEM, CODE_IO, "out of memory");
+    r->there = true;
     return 0;
 }
 
@@ -112,19 +106,36 @@ void remote_deinit(struct remote_wsd *r)
         free((char *)(uintptr_t)all[i]);
 }
 
-int remote_connect(struct remote_wsd *remote, uint64_t deadline_usec, struct failure *failure)
+static const char *host_of(const struct remote_wsd *r)
+{
+    return or_environment(r->place.host, "WSD_HOST");
+}
+
+int remote_next(struct remote_wsd *r, int error, struct failure *failure)
+{
+    while (r->next) {
+        const struct addrinfo *a = r->next;
+        int fd = begin_one(a);
+
+        r->next = a->ai_next;
+        if (fd >= 0)
+            return fd;
+        error = fd;
+    }
+    return failure_set(failure, error, error == -EINTR ? CODE_CANCELLED : CODE_NO_DAEMON, "%s: %s", host_of(r),
+                       strerror(-error));
+}
+
+/* The library, and what it needs. 0 or a negative errno, said. */
+static int load(struct remote_wsd *remote, struct failure *failure)
 {
     const struct wsd_tls t = remote->place;
-    char host[256], port[16], error[TLS_ERROR] = "";
-
-    const char *where = or_environment(t.host, "WSD_HOST");
+    const char *where = host_of(remote);
     const struct tls_options o = {.certificate = or_environment(t.certificate, "WSD_TLS_CERT"),
                                   .key = or_environment(t.key, "WSD_TLS_KEY"),
                                   .ca = or_environment(t.ca, "WSD_TLS_CA")};
+    char error[TLS_ERROR] = "";
 
-    if (!where || !split(where, host, port))
-        return failure_set(failure, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
-                           where ? where : "host");
     if (!o.certificate || !o.key || !o.ca)
         return failure_set(failure, -EINVAL, CODE_USAGE,
                            "%s: a certificate, its key and a CA are wanted: "
@@ -134,17 +145,75 @@ int remote_connect(struct remote_wsd *remote, uint64_t deadline_usec, struct fai
     if (!remote->ops)
         return failure_set(failure, -EOPNOTSUPP, CODE_NO_DAEMON, "%s: %s", where, error);
     int r = remote->ops->context_new(&remote->context, &o, error);
+    return r < 0 ? failure_set(failure, r, r == -ENOMEM ? CODE_IO : CODE_NOT_FOUND, "%s", error) : 0;
+}
+
+int remote_begin(struct remote_wsd *remote, struct failure *failure)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const char *where = host_of(remote);
+    char host[256], port[16];
+
+    if (!where || !split(where, host, port))
+        return failure_set(failure, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
+                           where ? where : "host");
+    if (!remote->place.host && !(remote->place.host = strdup(where))) /* the environment may change */
+        return failure_set(failure, -ENOMEM, CODE_IO, "out of memory");
+    int r = load(remote, failure);
     if (r < 0)
-        return failure_set(failure, r, r == -ENOMEM ? CODE_IO : CODE_NOT_FOUND, "%s", error);
-    _cleanup_(close_fdp) int fd = connect_host(where, host, port, deadline_usec, failure);
+        return r;
+    r = getaddrinfo(host, port, &hints, &remote->all);
+    if (r != 0)
+        return failure_set(failure, -EHOSTUNREACH, CODE_NO_DAEMON, "%s: %s", where, gai_strerror(r));
+    remote->next = remote->all;
+    return remote_next(remote, -EHOSTUNREACH, failure);
+}
+
+int remote_connected(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    socklen_t size = sizeof(int);
+    int error = 0;
+
+    if (poll(&p, 1, 0) <= 0)
+        return -EINPROGRESS;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? -errno : -error;
+}
+
+int remote_secure(struct remote_wsd *remote, int fd, struct failure *failure)
+{
+    char host[256], port[16];
+
+    if (!split(host_of(remote), host, port))
+        return failure_set(failure, -EINVAL, CODE_USAGE, "HOST:PORT is wanted");
+    int r = remote->ops->open(&remote->tls, remote->context, fd, host);
+    return r < 0 ? failure_set(failure, r, CODE_IO, "%s: out of memory", host_of(remote)) : 0;
+}
+
+int remote_connect(struct remote_wsd *remote, const struct waiting *waiting, uint64_t deadline_usec,
+                   struct failure *failure)
+{
+    int fd = remote_begin(remote, failure), r;
+
+    while (fd >= 0 && (r = await_connected(fd, waiting, deadline_usec)) < 0) {
+        close_fd(fd);
+        if (r == -EINTR)
+            remote->next = NULL;
+        fd = remote_next(remote, r, failure);
+    }
     if (fd < 0)
         return fd;
-    r = remote->ops->open(&remote->tls, remote->context, fd, host);
-    return r < 0 ? failure_set(failure, r, CODE_IO, "%s: out of memory", where) : TAKE_FD(fd);
+    r = remote_secure(remote, fd, failure);
+    if (r < 0)
+        close_fd(fd);
+    return r < 0 ? r : fd;
 }
 
 void remote_disconnect(struct remote_wsd *r)
 {
+    if (r->all)
+        freeaddrinfo(TAKE(r->all));
+    r->next = NULL;
     if (!r->ops)
         return;
     r->ops->free(TAKE(r->tls));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/code.h"
+#include "given.h"
 #include "query.h"
 
 static struct span span_of(const char *text)
@@ -35,7 +36,7 @@ static char *pack_args(const struct wsd_submit *job, size_t *ret_size)
     return args;
 }
 
-static int ask(struct wsd_client *client, const struct msg *msg, struct query *query)
+static int ask_schedule(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     const char *problem = codec_problem(msg);
     int r = connection_wants(&client->connection, FEATURE_TIME);
@@ -47,38 +48,45 @@ static int ask(struct wsd_client *client, const struct msg *msg, struct query *q
 
 int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *given)
 {
-    struct wsd_schedule schedule = {0};
-    struct wsd_submit job = {0};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
+    struct wsd_schedule schedule_room;
+    struct wsd_submit job_room;
     size_t size;
+    int r;
 
-    memcpy(&schedule, given, MIN(given->size, sizeof(schedule)));
-    if (!schedule.job || !schedule.job->plugin || !schedule.job->plugin[0])
+    const struct wsd_schedule *schedule = GIVEN(&client->failure, wsd_schedule, given, &schedule_room, &r);
+    if (!schedule)
+        return r;
+    if (!schedule->job)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the schedule has no job");
+    const struct wsd_submit *job = GIVEN(&client->failure, wsd_submit, schedule->job, &job_room, &r);
+    if (!job)
+        return r;
+    if (!job->plugin || !job->plugin[0])
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
-    memcpy(&job, schedule.job, MIN(schedule.job->size, sizeof(job)));
-    if (job.flags & ~(uint32_t)WSD_SUBMIT_DURABLE || job.key || job.input_size || job.delay_usec || job.at_usec)
+    if (job->flags & ~(uint32_t)WSD_SUBMIT_DURABLE || job->key || job->input_size || job->delay_usec || job->at_usec)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE,
                            "a schedule's job has no key, input, delay, time, or flags but DURABLE");
-    _cleanup_(freep) char *args = pack_args(&job, &size);
+    _cleanup_(freep) char *args = pack_args(job, &size);
     if (!args)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     struct msg msg = {.type = FRAME_SCHEDULE,
                       .schedule = {.action = SCHEDULE_ADD,
-                                   .name = span_of(schedule.name),
-                                   .calendar = span_of(schedule.calendar),
-                                   .persistent = schedule.persistent,
-                                   .job = {.plugin = span_of(job.plugin),
-                                           .function = span_of(job.function),
+                                   .name = span_of(schedule->name),
+                                   .calendar = span_of(schedule->calendar),
+                                   .persistent = schedule->persistent,
+                                   .job = {.plugin = span_of(job->plugin),
+                                           .function = span_of(job->function),
                                            .args = {.data = args, .size = size},
-                                           .argc = (uint32_t)MIN(job.n_args, UINT32_MAX),
-                                           .timeout_usec = job.timeout_usec,
-                                           .priority = job.priority,
-                                           .flags = job.flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u,
-                                           .retries = job.retries,
-                                           .retry_on = job.retry_on,
-                                           .retry_usec = job.retry_usec,
-                                           .queue_usec = job.queue_usec}}};
-    return ask(client, &msg, &query);
+                                           .argc = (uint32_t)MIN(job->n_args, UINT32_MAX),
+                                           .timeout_usec = job->timeout_usec,
+                                           .priority = job->priority,
+                                           .flags = job->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u,
+                                           .retries = job->retries,
+                                           .retry_on = job->retry_on,
+                                           .retry_usec = job->retry_usec,
+                                           .queue_usec = job->queue_usec}}};
+    return ask_schedule(client, &msg, &query);
 }
 
 struct each_schedule {
@@ -86,7 +94,7 @@ struct each_schedule {
     void *userdata;
 };
 
-static int show(struct wsd_client *client, struct query *query, const struct msg *msg)
+static int show_schedule(struct wsd_client *client, struct query *query, const struct msg *msg)
 {
     const struct each_schedule *user = query->wanted;
     const struct msg_scheduled *m = &msg->scheduled;
@@ -119,9 +127,9 @@ int wsd_client_schedules(struct wsd_client *client, int (*each)(const struct wsd
 {
     struct msg msg = {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_LIST}};
     struct each_schedule user = {.each = each, .userdata = userdata};
-    struct query query = {.each = FRAME_SCHEDULED, .end = FRAME_END, .show = show, .wanted = &user};
+    struct query query = {.each = FRAME_SCHEDULED, .end = FRAME_END, .show = show_schedule, .wanted = &user};
 
-    return ask(client, &msg, &query);
+    return ask_schedule(client, &msg, &query);
 }
 
 int wsd_client_schedule_remove(struct wsd_client *client, const char *name)
@@ -129,7 +137,7 @@ int wsd_client_schedule_remove(struct wsd_client *client, const char *name)
     struct msg msg = {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_REMOVE, .name = span_of(name)}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
 
-    return ask(client, &msg, &query);
+    return ask_schedule(client, &msg, &query);
 }
 
 static int take_id(struct wsd_client *client, struct query *query, const struct msg *msg)
@@ -146,5 +154,5 @@ int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct 
     struct msg msg = {.type = FRAME_SCHEDULE, .schedule = {.action = SCHEDULE_RUN, .name = span_of(name)}};
     struct query query = {.each = FRAME_SCHEDULED, .end = FRAME_END, .show = take_id, .wanted = ret_id};
 
-    return ask(client, &msg, &query);
+    return ask_schedule(client, &msg, &query);
 }

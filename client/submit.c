@@ -91,6 +91,8 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
     if (submit->arena && submit->arena->client != call->client)
         return failure_set(&call->client->failure, -EAGAIN, CODE_BUSY,
                            "wsd has this arena no more, or had it from another connection: make a new one");
+    if (by_file && !call->client->connection.welcomed)
+        return connection_ready(&call->client->connection);
     if (by_file && !connection_takes_files(&call->client->connection))
         return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
                            "%s takes no files as input over this connection: send the bytes",
@@ -146,7 +148,9 @@ static int send_file(struct wsd_call *call, const struct wsd_submit *submit, str
     if (call->leaves && call->client->connection.features & FEATURE_BRIEF)
         msg->submit.flags |= SUBMIT_LEFT;
     call->left = msg->submit.flags & SUBMIT_LEFT;
-    return fd < 0 ? -errno : connection_send_fd(&call->client->connection, msg, call->request.tag, fd);
+    int r = fd < 0 ? -errno : connection_send_fd(&call->client->connection, msg, call->request.tag, fd);
+    call->sent_at = connection_position(&call->client->connection);
+    return r;
 }
 
 /* SUBMIT with as much input as goes into one frame and the window. */
@@ -169,6 +173,7 @@ static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, s
     r = connection_send(&client->connection, msg, call->request.tag, submit->input, body);
     if (r < 0)
         return r;
+    call->sent_at = connection_position(&client->connection);
     call->input_sent = body;
     call->input_ended = !(msg->submit.flags & SUBMIT_MORE);
     call->input_size = size - body;
@@ -200,7 +205,7 @@ static int call_make(struct wsd_call *call, const struct wsd_submit *submit, str
         call_destroy(call);
         return connection_failed(&client->connection, r);
     }
-    list_push_back(&client->calls.open, &call->link);
+    call_is_open(call);
     if (ret_call)
         *ret_call = call;
     return 0;
@@ -215,6 +220,10 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
     if (r < 0)
         return r;
     if (pack_args(submit, call) < 0) {
+        call_destroy(call);
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    }
+    if (submit->deadline_usec && call_set_deadline(call, deadline_in(submit->deadline_usec)) < 0) {
         call_destroy(call);
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     }
@@ -251,10 +260,15 @@ int submit_alone(struct wsd_client *client, const struct wsd_submit *submit, con
 int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
                       struct wsd_call **ret_call)
 {
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
     struct msg msg = {.type = FRAME_AWAIT, .id = {.has_id = true}};
     struct wsd_call *call;
-    int r = call_new(client, callbacks, &call);
 
+    if (ret_call)
+        *ret_call = NULL;
+    if (!used)
+        return -ECHILD;
+    int r = call_new(client, callbacks, &call);
     if (r < 0)
         return r;
     call->attached = call->input_ended = true;

@@ -147,9 +147,9 @@ static const struct {
     int exit;
 } errors[] = {
     /* The first with an exit code, or an errno, is the one taken. */
-    {EINVAL, 64},     {ENOENT, 66},          {EREMOTEIO, 70},   {EIO, 74},        {EAGAIN, 75},       {EPROTO, 76},
-    {EACCES, 77},     {ETIME, 124},          {EOWNERDEAD, 125}, {ECANCELED, 130}, {ECONNREFUSED, 69}, {ECONNRESET, 69},
-    {ETIMEDOUT, 124}, {EPROTONOSUPPORT, 76}, {EPERM, 77},
+    {EINVAL, 64},     {ENOENT, 66},     {EREMOTEIO, 70},       {EIO, 74},        {EAGAIN, 75}, {EPROTO, 76},
+    {EACCES, 77},     {ETIME, 124},     {EOWNERDEAD, 125},     {ECANCELED, 130}, {EINTR, 130}, {ECONNREFUSED, 69},
+    {ECONNRESET, 69}, {ETIMEDOUT, 124}, {EPROTONOSUPPORT, 76}, {EPERM, 77},
 };
 
 int error_of_exit(uint32_t code)

@@ -38,7 +38,7 @@ static void event(struct json *json, const struct followed *f, const char *what)
     json_string(json, "id", f->id);
 }
 
-static int end(struct attach *a, struct json *json)
+static int end_array(struct attach *a, struct json *json)
 {
     int r = json_end(json);
 
@@ -59,7 +59,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     if (a->ctl->json) {
         event(&json, f, "output");
         json_base64(&json, "output", data, size);
-        return end(a, &json);
+        return end_array(a, &json);
     }
     progress_clear_for_stdout();
     if (a->n > 1 && a->last != f && !a->ctl->quiet) {
@@ -80,7 +80,7 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
         event(&json, f, "message");
         json_number(&json, "level", (uint64_t)level);
         json_string(&json, "text", text);
-        end(f->attach, &json);
+        end_array(f->attach, &json);
     } else if (!f->attach->ctl->quiet) {
         print_message(f->attach->n > 1 ? f->id : NULL, text);
     }
@@ -98,7 +98,7 @@ static void on_progress(struct wsd_call *call, uint64_t done, uint64_t total, vo
     event(&json, f, "progress");
     json_number(&json, "done", done);
     json_number(&json, "total", total);
-    end(f->attach, &json);
+    end_array(f->attach, &json);
 }
 
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
@@ -118,7 +118,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     if (a->ctl->json) {
         json_string(&json, "event", "end");
         json_job(&json, info);
-        end(a, &json);
+        end_array(a, &json);
     }
     if (info->state != WSD_JOB_SUCCEEDED)
         ctl_error(info->exit, f->id, "%s", job_error_text(info, words, sizeof(words)));

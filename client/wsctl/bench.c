@@ -186,7 +186,7 @@ static int measure(struct bench *b, struct shot *shots)
     return r ? r : b->exit;
 }
 
-static int run(struct bench *b)
+static int run_bench(struct bench *b)
 {
     size_t n = b->n_connections * b->in_flight;
     _cleanup_(freep) struct shot *shots = calloc(n, sizeof(*shots));
@@ -290,7 +290,7 @@ static int set_option(struct bench *b, int c)
     return 0;
 }
 
-static int parse(struct bench *b, int argc, char **argv, int *ret_exit)
+static int parse_options(struct bench *b, int argc, char **argv, int *ret_exit)
 {
     int c;
 
@@ -321,9 +321,9 @@ int verb_bench(struct ctl *ctl, int argc, char **argv)
     struct bench b = {.ctl = ctl, .name = DEFAULT_PLUGIN, .n_connections = 1, .in_flight = 1};
     int r;
 
-    if (parse(&b, argc, argv, &r) != CTL_EXIT) {
+    if (parse_options(&b, argc, argv, &r) != CTL_EXIT) {
         progress_init(!ctl->no_progress && !ctl->quiet);
-        r = run(&b);
+        r = run_bench(&b);
         if (r == 0)
             r = report(&b);
         if (r == 0)

@@ -37,7 +37,7 @@ static int act(struct ctl *ctl, struct wsd_client *client, enum wsd_gate_action 
 }
 
 /* --tag TAG, then at most so many arguments. Returns 0, the exit code, said, or -1: help was given. */
-static int parse(struct ctl *ctl, int argc, char **argv, int max, const char **ret_tag)
+static int parse_options(struct ctl *ctl, int argc, char **argv, int max, const char **ret_tag)
 {
     static const struct option own[] = {{"tag", required_argument, NULL, 't'}, {0}};
     int c, r;
@@ -58,7 +58,7 @@ static int verb_act(struct ctl *ctl, int argc, char **argv, enum wsd_gate_action
 {
     struct wsd_client *client = NULL;
     const char *tag;
-    int r = parse(ctl, argc, argv, 1, &tag);
+    int r = parse_options(ctl, argc, argv, 1, &tag);
 
     if (r != 0)
         return MAX(r, 0);
@@ -174,7 +174,7 @@ int verb_limit(struct ctl *ctl, int argc, char **argv)
     struct wsd_client *client = NULL;
     const char *tag, *number;
     long long n = 0;
-    int r = parse(ctl, argc, argv, 2, &tag);
+    int r = parse_options(ctl, argc, argv, 2, &tag);
 
     if (r != 0)
         return MAX(r, 0);

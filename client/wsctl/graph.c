@@ -16,7 +16,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 
-static int refuse(const char *path, const struct json_value *v, const char *what)
+static int refuse_value(const char *path, const struct json_value *v, const char *what)
 {
     char where[400];
 
@@ -32,7 +32,7 @@ static const struct json_value *member(const struct json_value *object, const ch
     return NULL;
 }
 
-static size_t count(const struct json_value *array)
+static size_t count_elements(const struct json_value *array)
 {
     size_t n = 0;
 
@@ -56,7 +56,7 @@ static int wants(const struct reading *r, const struct json_value *v, enum json_
                                        [JSON_ARRAY] = "an array is wanted",
                                        [JSON_OBJECT] = "an object is wanted"};
 
-    return v->type == type ? 0 : refuse(r->path, v, what[type]);
+    return v->type == type ? 0 : refuse_value(r->path, v, what[type]);
 }
 
 static int strings(const struct reading *r, const struct json_value *v)
@@ -74,7 +74,7 @@ static int set_args(const struct reading *r, struct graph_node *node, const stru
 
     if (error)
         return error;
-    node->args = calloc(count(v) + 1, sizeof(*node->args));
+    node->args = calloc(count_elements(v) + 1, sizeof(*node->args));
     if (!node->args)
         return ctl_error(CODE_IO, r->path, "out of memory");
     for (const struct json_value *s = v->first; s; s = s->next)
@@ -104,7 +104,7 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
 
     if (error)
         return error;
-    more = realloc(node->edges, (node->n_edges + count(v) + 1) * sizeof(*more));
+    more = realloc(node->edges, (node->n_edges + count_elements(v) + 1) * sizeof(*more));
     if (!more)
         return ctl_error(CODE_IO, r->path, "out of memory");
     node->edges = more;
@@ -113,7 +113,7 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
 
         if (!name) {
             snprintf(text, sizeof(text), "there is no node `%.100s`", s->text);
-            return refuse(r->path, s, text);
+            return refuse_value(r->path, s, text);
         }
         node->edges[node->n_edges++] = (struct graph_edge){.node = (size_t)name->column, .any = any};
     }
@@ -145,7 +145,8 @@ static int set_tags(const struct reading *r, struct graph_node *node, const stru
 
     for (const struct json_value *s = v->first; s && error == 0; s = s->next) {
         if (node->options.n_tags == CODEC_TAGS || !codec_is_tag(s->text, strlen(s->text)))
-            return refuse(r->path, s, "at most 3 tags, each of 1 to 63 letters, digits, dots, underscores and hyphens");
+            return refuse_value(r->path, s,
+                                "at most 3 tags, each of 1 to 63 letters, digits, dots, underscores and hyphens");
         node->options.tags[node->options.n_tags++] = s->text;
     }
     return error;
@@ -162,7 +163,7 @@ static int set_plugin(const struct reading *r, struct graph_node *node, const st
     if (!node->plugin)
         return ctl_error(CODE_IO, r->path, "out of memory");
     if (parse_plugin(node->plugin, &function) < 0)
-        return refuse(r->path, v, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+        return refuse_value(r->path, v, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
     node->options.plugin = node->plugin;
     if (function)
         node->options.function = function;
@@ -189,9 +190,9 @@ static int set_member(const struct reading *r, struct graph_node *node, const st
         if (strcmp(v->name, options[i]) == 0)
             return set_option(r, node, v);
     if (strcmp(v->name, "function") != 0 && strcmp(v->name, "input") != 0)
-        return refuse(r->path, v,
-                      "no such member of a node; there are: name plugin function args input after after-any tags "
-                      "timeout priority durable key retries retry-delay retry-on");
+        return refuse_value(r->path, v,
+                            "no such member of a node; there are: name plugin function args input after after-any tags "
+                            "timeout priority durable key retries retry-delay retry-on");
     error = wants(r, v, JSON_STRING);
     if (*v->name == 'f')
         node->options.function = v->text;
@@ -208,7 +209,7 @@ static int set_node(const struct reading *r, struct graph_node *node, const stru
     for (const struct json_value *v = object->first; v && error == 0; v = v->next)
         error = set_member(r, node, v);
     if (error == 0 && !node->plugin)
-        error = refuse(r->path, object, "a node needs a plugin");
+        error = refuse_value(r->path, object, "a node needs a plugin");
     node->options.name = node->name;
     return error;
 }
@@ -221,12 +222,12 @@ static int check_name(const char *path, const struct json_value *object)
     const struct json_value *name = object->type == JSON_OBJECT ? member(object, "name") : NULL;
 
     if (object->type != JSON_OBJECT)
-        return refuse(path, object, "a node, which is an object, is wanted");
+        return refuse_value(path, object, "a node, which is an object, is wanted");
     if (!name)
-        return refuse(path, object, "a node needs a name");
+        return refuse_value(path, object, "a node needs a name");
     if (name->type != JSON_STRING || !codec_is_tag(name->text, strlen(name->text)) || name->text[0] == '.')
-        return refuse(path, name,
-                      "a name is 1 to 63 letters, digits, dots, underscores and hyphens, and begins with no dot");
+        return refuse_value(path, name,
+                            "a name is 1 to 63 letters, digits, dots, underscores and hyphens, and begins with no dot");
     return 0;
 }
 
@@ -252,7 +253,7 @@ static int index_names(struct reading *r, struct json_value *names, const struct
 
             while (second--)
                 v = v->next;
-            return refuse(r->path, member(v, "name"), "another node has that name already");
+            return refuse_value(r->path, member(v, "name"), "another node has that name already");
         }
     return 0;
 }
@@ -291,7 +292,7 @@ static int check_order(const char *path, const struct graph *graph)
         v = v->next;
     snprintf(text, sizeof(text), "node `%.60s` runs after itself, by way of `%.60s`", graph->nodes[at].name,
              graph->nodes[graph->nodes[at].edges[left[at]].node].name);
-    return refuse(path, v, text);
+    return refuse_value(path, v, text);
 }
 
 /* --- the file ----------------------------------------------------------------------------------------------------- */
@@ -306,13 +307,13 @@ static int read_nodes(const char *path, struct graph *graph)
     int error;
 
     if (!nodes || nodes->type != JSON_ARRAY)
-        return refuse(path, nodes ? nodes : graph->file, "an object with an array `nodes` is wanted");
+        return refuse_value(path, nodes ? nodes : graph->file, "an object with an array `nodes` is wanted");
     for (v = graph->file->first; v; v = v->next)
         if (v != nodes)
-            return refuse(path, v, "no such member; there is: nodes");
-    size_t n = count(nodes);
+            return refuse_value(path, v, "no such member; there is: nodes");
+    size_t n = count_elements(nodes);
     if (n == 0 || n > GRAPH_NODES_MAX)
-        return refuse(path, nodes, n ? "more than 10000 nodes" : "there are no nodes");
+        return refuse_value(path, nodes, n ? "more than 10000 nodes" : "there are no nodes");
     graph->nodes = calloc(n, sizeof(*graph->nodes));
     names = calloc(n, sizeof(*names));
     r.by_name = by_name = calloc(n, sizeof(*by_name));

@@ -21,7 +21,7 @@ struct reader {
     char *error;
 };
 
-static int refuse(const struct reader *r, const char *what)
+static int refuse_text(const struct reader *r, const char *what)
 {
     snprintf(r->error, JSON_ERROR, "%u:%u: %s", r->line, (unsigned)(r->at - r->line_start) + 1, what);
     return -EINVAL;
@@ -42,7 +42,7 @@ static bool next_is(struct reader *r, char c)
     return r->at < r->end && *r->at == c;
 }
 
-static bool take(struct reader *r, char c)
+static bool take_char(struct reader *r, char c)
 {
     if (!next_is(r, c))
         return false;
@@ -111,17 +111,17 @@ static int unicode(struct reader *r, char **to)
     int c = hex4(r), low;
 
     if (c <= 0)
-        return refuse(r, c < 0 ? "four hexadecimal digits are wanted behind \\u" : "a string with a NUL in it");
+        return refuse_text(r, c < 0 ? "four hexadecimal digits are wanted behind \\u" : "a string with a NUL in it");
     r->at += 4;
     if (c >= 0xd800 && c < 0xdc00 && r->end - r->at >= 2 && r->at[0] == '\\' && r->at[1] == 'u') {
         r->at += 2;
         low = hex4(r);
         if (low < 0xdc00 || low >= 0xe000)
-            return refuse(r, "half of a surrogate pair");
+            return refuse_text(r, "half of a surrogate pair");
         r->at += 4;
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
     } else if (c >= 0xd800 && c < 0xe000) {
-        return refuse(r, "half of a surrogate pair");
+        return refuse_text(r, "half of a surrogate pair");
     }
     *to = put_utf8(*to, (unsigned)c);
     return 0;
@@ -138,7 +138,7 @@ static int read_string(struct reader *r, char **ret)
     for (; close < r->end && *close != '"'; close++)
         close += *close == '\\' && close + 1 < r->end;
     if (close >= r->end)
-        return refuse(r, "a string that does not end");
+        return refuse_text(r, "a string that does not end");
     text = to = malloc((size_t)(close - r->at) + 1);
     if (!text)
         return -ENOMEM;
@@ -146,7 +146,7 @@ static int read_string(struct reader *r, char **ret)
         const char *escape;
 
         if ((unsigned char)*r->at < ' ') {
-            error = refuse(r, "a control character in a string: write it as \\n, \\t or \\u....");
+            error = refuse_text(r, "a control character in a string: write it as \\n, \\t or \\u....");
         } else if (*r->at != '\\') {
             *to++ = *r->at++;
         } else if (r->at[1] == 'u') {
@@ -156,7 +156,7 @@ static int read_string(struct reader *r, char **ret)
             *to++ = meanings[escape - escapes];
             r->at += 2;
         } else {
-            error = refuse(r, "no such escape in a string");
+            error = refuse_text(r, "no such escape in a string");
         }
     }
     if (error) {
@@ -184,13 +184,13 @@ static int read_number(struct reader *r, struct json_value *v)
     size_t n = digits(r, p);
 
     if (n == 0 || (n > 1 && *p == '0'))
-        return refuse(r, n == 0 ? "no digit behind the minus of a number"
-                                : "a number begins with no zero but that before its point");
+        return refuse_text(r, n == 0 ? "no digit behind the minus of a number"
+                                     : "a number begins with no zero but that before its point");
     p += n;
     if (p < r->end && *p == '.') {
         n = digits(r, p + 1);
         if (n == 0)
-            return refuse(r, "no digit behind the point of a number");
+            return refuse_text(r, "no digit behind the point of a number");
         p += n + 1;
     }
     if (p < r->end && (*p == 'e' || *p == 'E')) {
@@ -199,7 +199,7 @@ static int read_number(struct reader *r, struct json_value *v)
         exponent += exponent < r->end && (*exponent == '+' || *exponent == '-');
         n = digits(r, exponent);
         if (n == 0)
-            return refuse(r, "no digit in the exponent of a number");
+            return refuse_text(r, "no digit in the exponent of a number");
         p = exponent + n;
     }
     v->type = JSON_NUMBER;
@@ -224,7 +224,7 @@ static int read_word(struct reader *r, struct json_value *v)
     }
     if (*r->at == '-' || digits(r, r->at) > 0)
         return read_number(r, v);
-    return refuse(r, "no value begins so: an object, an array, a string, a number, true, false or null is wanted");
+    return refuse_text(r, "no value begins so: an object, an array, a string, a number, true, false or null is wanted");
 }
 
 static int read_value(struct reader *r, unsigned depth, struct json_value *v);
@@ -235,8 +235,8 @@ static int read_members(struct reader *r, unsigned depth, struct json_value *v, 
     struct json_value **last = &v->first;
 
     if (depth == JSON_DEPTH_MAX)
-        return refuse(r, "too deep");
-    if (take(r, close))
+        return refuse_text(r, "too deep");
+    if (take_char(r, close))
         return 0;
     do {
         struct json_value *member = *last = calloc(1, sizeof(*member));
@@ -247,20 +247,20 @@ static int read_members(struct reader *r, unsigned depth, struct json_value *v, 
         last = &member->next;
         if (v->type == JSON_OBJECT) {
             if (!next_is(r, '"'))
-                return refuse(r, "the name of a member, in double quotes, is wanted");
+                return refuse_text(r, "the name of a member, in double quotes, is wanted");
             error = read_string(r, &member->name);
             for (const struct json_value *other = v->first; error == 0 && other != member; other = other->next)
                 if (strcmp(other->name, member->name) == 0)
-                    return refuse(r, "a member of the same name is there already");
-            if (error == 0 && !take(r, ':'))
-                return refuse(r, "a colon is wanted behind the name of a member");
+                    return refuse_text(r, "a member of the same name is there already");
+            if (error == 0 && !take_char(r, ':'))
+                return refuse_text(r, "a colon is wanted behind the name of a member");
         }
         if (error == 0)
             error = read_value(r, depth + 1, member);
         if (error)
             return error;
-    } while (take(r, ','));
-    return take(r, close) ? 0 : refuse(r, close == '}' ? "a comma or } is wanted" : "a comma or ] is wanted");
+    } while (take_char(r, ','));
+    return take_char(r, close) ? 0 : refuse_text(r, close == '}' ? "a comma or } is wanted" : "a comma or ] is wanted");
 }
 
 static int read_value(struct reader *r, unsigned depth, struct json_value *v)
@@ -269,7 +269,7 @@ static int read_value(struct reader *r, unsigned depth, struct json_value *v)
     v->line = r->line;
     v->column = (unsigned)(r->at - r->line_start) + 1;
     if (r->at == r->end)
-        return refuse(r, "it ends where a value is wanted");
+        return refuse_text(r, "it ends where a value is wanted");
     switch (*r->at) {
     case '{':
     case '[':
@@ -297,7 +297,7 @@ int json_parse(const char *data, size_t size, struct json_value **ret, char erro
     if (result == 0) {
         skip_blanks(&r);
         if (r.at < r.end)
-            result = refuse(&r, "something behind the end");
+            result = refuse_text(&r, "something behind the end");
     }
     if (result < 0) {
         if (result == -ENOMEM)

@@ -14,7 +14,7 @@
 #include "base/escape.h"
 #include "ctl.h"
 
-static void put(struct json *json, const char *text, size_t size)
+static void put_bytes(struct json *json, const char *text, size_t size)
 {
     if (buffer_put(&json->out, text, size) < 0)
         json->failed = true;
@@ -22,7 +22,7 @@ static void put(struct json *json, const char *text, size_t size)
 
 static void puts_json(struct json *json, const char *text)
 {
-    put(json, text, strlen(text));
+    put_bytes(json, text, strlen(text));
 }
 
 /* A character that is not shown as it is: by its UTF-16. */
@@ -39,7 +39,7 @@ static void put_escaped(struct json *json, uint32_t character)
 
 static void put_string(struct json *json, const char *value)
 {
-    put(json, "\"", 1);
+    put_bytes(json, "\"", 1);
     for (const char *p = value; *p;) {
         uint32_t character;
         size_t n = escape_character(p, &character);
@@ -48,27 +48,27 @@ static void put_string(struct json *json, const char *value)
             puts_json(json, "\xef\xbf\xbd");
             n = 1;
         } else if (*p == '"' || *p == '\\') {
-            put(json, "\\", 1);
-            put(json, p, 1);
+            put_bytes(json, "\\", 1);
+            put_bytes(json, p, 1);
         } else if (*p == '\t' || !escape_printable(character)) {
             put_escaped(json, character);
         } else {
-            put(json, p, n);
+            put_bytes(json, p, n);
         }
         p += n;
     }
-    put(json, "\"", 1);
+    put_bytes(json, "\"", 1);
 }
 
 static void put_key(struct json *json, const char *key)
 {
     if (buffer_size(&json->out) == 0)
-        put(json, "{", 1);
+        put_bytes(json, "{", 1);
     if (json->n++ > 0)
-        put(json, ",", 1);
+        put_bytes(json, ",", 1);
     if (key) {
         put_string(json, key);
-        put(json, ":", 1);
+        put_bytes(json, ":", 1);
     }
 }
 
@@ -108,16 +108,16 @@ void json_base64(struct json *json, const char *key, const void *data, size_t si
     const uint8_t *p = data;
 
     put_key(json, key);
-    put(json, "\"", 1);
+    put_bytes(json, "\"", 1);
     for (size_t i = 0; i < size; i += 3) {
         uint32_t bits =
             (uint32_t)p[i] << 16 | (uint32_t)(i + 1 < size ? p[i + 1] : 0) << 8 | (i + 2 < size ? p[i + 2] : 0);
         char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63], i + 1 < size ? digits[bits >> 6 & 63] : '=',
                         i + 2 < size ? digits[bits & 63] : '='};
 
-        put(json, four, sizeof(four));
+        put_bytes(json, four, sizeof(four));
     }
-    put(json, "\"", 1);
+    put_bytes(json, "\"", 1);
 }
 
 /* An array of the parts of a text. */
@@ -213,13 +213,13 @@ void json_gate(struct json *json, const struct wsd_gate_info *info)
 void json_open(struct json *json, const char *key, char bracket)
 {
     put_key(json, key);
-    put(json, &bracket, 1);
+    put_bytes(json, &bracket, 1);
     json->n = 0;
 }
 
 void json_close(struct json *json, char bracket)
 {
-    put(json, &bracket, 1);
+    put_bytes(json, &bracket, 1);
     json->n = 1; /* whatever follows is not the first */
 }
 
@@ -229,8 +229,8 @@ int json_end(struct json *json)
     int r = 0;
 
     if (buffer_size(&json->out) == 0)
-        put(json, "{", 1);
-    put(json, "}\n", 2);
+        put_bytes(json, "{", 1);
+    put_bytes(json, "}\n", 2);
     size = buffer_size(&json->out);
     if (json->failed)
         r = ctl_error(CODE_IO, "json", "out of memory");

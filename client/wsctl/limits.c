@@ -28,7 +28,7 @@ static void name_of(uint32_t uid, char *ret, size_t size)
         snprintf(ret, size, "%u", uid);
 }
 
-static int show(const struct wsd_limit_info *info, void *userdata)
+static int show_limit(const struct wsd_limit_info *info, void *userdata)
 {
     const struct limits *l = userdata;
     char user[64] = "", by[64] = "";
@@ -54,7 +54,7 @@ static int show(const struct wsd_limit_info *info, void *userdata)
     return 0;
 }
 
-static int move(const struct limits *l, struct wsd_client *client, char *what)
+static int move_limit(const struct limits *l, struct wsd_client *client, char *what)
 {
     char *equals = strchr(what, '=');
     int r;
@@ -83,11 +83,11 @@ int verb_limits(struct ctl *ctl, int argc, char **argv)
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     for (int i = optind; i < argc && r == 0; i++)
-        r = move(&l, client, argv[i]);
+        r = move_limit(&l, client, argv[i]);
     if (optind == argc) {
         if (!ctl->json && !ctl->quiet)
             print_line("%-25s %16s %-14s %s", "KEY", "VALUE", "USER", "MOVED BY");
-        r = wsd_client_limits(client, show, &l);
+        r = wsd_client_limits(client, show_limit, &l);
         r = r < 0 ? ctl_client_error(client, "limits", NULL) : r;
     }
     wsd_client_free(client);

@@ -95,7 +95,7 @@ static uint64_t key_of(const struct wsd_id *id)
     return hash_text(0, (const char *)id->bytes, sizeof(id->bytes));
 }
 
-static struct watched *find(struct watch *w, const struct wsd_id *id)
+static struct watched *watched_find(struct watch *w, const struct wsd_id *id)
 {
     for (struct hash_link *l = hash_first(&w->jobs, key_of(id)); l; l = hash_next(l)) {
         struct watched *j = container_of(l, struct watched, by_id);
@@ -109,7 +109,7 @@ static struct watched *find(struct watch *w, const struct wsd_id *id)
 static int on_look(const struct wsd_job_info *info, void *userdata)
 {
     struct watch *w = userdata;
-    struct watched *j = find(w, &info->id);
+    struct watched *j = watched_find(w, &info->id);
     bool changed = !j || j->state != info->state || j->attempts != info->attempts;
 
     if (!j) {
@@ -167,7 +167,7 @@ static int repaint(struct ctl *ctl, struct wsd_client *client, const struct wsd_
     return wsd_client_list_where(client, &shown, list_show, ctl);
 }
 
-static int watch(struct ctl *ctl, struct wsd_client *client, const struct wsd_filter *filter, uint64_t delay_usec)
+static int watch_jobs(struct ctl *ctl, struct wsd_client *client, const struct wsd_filter *filter, uint64_t delay_usec)
 {
     struct pollfd fd = {.events = POLLIN};
     struct watch w = {.ctl = ctl};
@@ -237,7 +237,7 @@ int verb_list(struct ctl *ctl, int argc, char **argv)
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     if (again) {
-        r = watch(ctl, client, &filter, delay_usec);
+        r = watch_jobs(ctl, client, &filter, delay_usec);
     } else {
         list_heading(ctl);
         r = chosen ? wsd_client_list_where(client, &filter, list_show, ctl) : wsd_client_list(client, list_show, ctl);

@@ -16,12 +16,12 @@
 
 const char *const look_sort_names[] = {"run", "cpu", "new"};
 
-static int add(struct buffer *array, const void *item, size_t size)
+static int append_item(struct buffer *array, const void *item, size_t size)
 {
     return buffer_put(array, item, size) < 0 ? 1 : 0; /* ends the listing */
 }
 
-static void copy(char *to, size_t room, const char *text)
+static void copy_text(char *to, size_t room, const char *text)
 {
     snprintf(to, room, "%s", text);
 }
@@ -30,8 +30,8 @@ static int on_counter(const char *name, uint64_t value, void *userdata)
 {
     struct look_counter c = {.value = value};
 
-    copy(c.name, sizeof(c.name), name);
-    return add(&((struct look *)userdata)->counters, &c, sizeof(c));
+    copy_text(c.name, sizeof(c.name), name);
+    return append_item(&((struct look *)userdata)->counters, &c, sizeof(c));
 }
 
 static int on_worker(const struct wsd_worker_info *info, void *userdata)
@@ -42,7 +42,7 @@ static int on_worker(const struct wsd_worker_info *info, void *userdata)
                             .run = worker_run(info),
                             .cpu_usec = worker_counter(info, "cpu_usec")};
 
-    return add(&((struct look *)userdata)->workers, &w, sizeof(w));
+    return append_item(&((struct look *)userdata)->workers, &w, sizeof(w));
 }
 
 static int on_executor(const struct wsd_executor_info *info, void *userdata)
@@ -54,7 +54,7 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
 
     e.first = last ? last->first + last->n : 0; /* each comes behind its workers */
     e.n = n - e.first;
-    return add(&look->executors, &e, sizeof(e));
+    return append_item(&look->executors, &e, sizeof(e));
 }
 
 static int on_gate(const struct wsd_gate_info *info, void *userdata)
@@ -65,10 +65,10 @@ static int on_gate(const struct wsd_gate_info *info, void *userdata)
                           .running = info->running,
                           .waiting = info->waiting};
 
-    copy(g.plugin, sizeof(g.plugin), info->plugin);
-    copy(g.function, sizeof(g.function), info->function);
-    copy(g.tag, sizeof(g.tag), info->tag);
-    return add(&((struct look *)userdata)->gates, &g, sizeof(g));
+    copy_text(g.plugin, sizeof(g.plugin), info->plugin);
+    copy_text(g.function, sizeof(g.function), info->function);
+    copy_text(g.tag, sizeof(g.tag), info->tag);
+    return append_item(&((struct look *)userdata)->gates, &g, sizeof(g));
 }
 
 static int count_for_user(struct look *look, const struct wsd_job_info *info)
@@ -78,7 +78,7 @@ static int count_for_user(struct look *look, const struct wsd_job_info *info)
 
     while (i < n && user[i].uid != info->uid)
         i++;
-    if (i == n && add(&look->users, &fresh, sizeof(fresh)) != 0)
+    if (i == n && append_item(&look->users, &fresh, sizeof(fresh)) != 0)
         return 1;
     user = LOOK_AT(look->users, struct look_user) + i;
     user->running += info->state == WSD_JOB_RUNNING;
@@ -92,11 +92,11 @@ static int on_job(const struct wsd_job_info *info, void *userdata)
     struct look *look = userdata;
     struct look_job job = {.info = *info};
 
-    copy(job.plugin, sizeof(job.plugin), info->plugin);
-    copy(job.function, sizeof(job.function), info->function);
-    copy(job.worker, sizeof(job.worker), info->worker);
-    copy(job.error, sizeof(job.error), info->error);
-    return add(&look->jobs, &job, sizeof(job)) || count_for_user(look, info) ? 1 : 0;
+    copy_text(job.plugin, sizeof(job.plugin), info->plugin);
+    copy_text(job.function, sizeof(job.function), info->function);
+    copy_text(job.worker, sizeof(job.worker), info->worker);
+    copy_text(job.error, sizeof(job.error), info->error);
+    return append_item(&look->jobs, &job, sizeof(job)) || count_for_user(look, info) ? 1 : 0;
 }
 
 int look_take(struct look *ret, struct wsd_client *client)

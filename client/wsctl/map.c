@@ -330,7 +330,7 @@ static void look_for_failures(struct map *map)
     batch_cancel(&map->batch, map->batch.noticed + 1);
 }
 
-static int turn(struct map *map)
+static int map_turn(struct map *map)
 {
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(map->batch.client), .events = wsd_client_events(map->batch.client)},
@@ -355,7 +355,7 @@ static int turn(struct map *map)
     return r;
 }
 
-static int run(struct map *map)
+static int run_map(struct map *map)
 {
     uint64_t total;
     int r = 0;
@@ -370,7 +370,7 @@ static int run(struct map *map)
                 r = begin_jobs(map, SIZE_MAX);
         }
         if (r == 0)
-            r = turn(map);
+            r = map_turn(map);
         total = map->items ? map->n_items : map->stdin_eof ? map->n_begun : 0;
         progress_draw("map", map->batch.n_done, total, map->batch.n_failed);
     }
@@ -438,7 +438,7 @@ static int set_option(struct map *map, int c)
 }
 
 /* Returns CTL_END, or CTL_EXIT with *ret_exit. */
-static int parse(struct map *map, int argc, char **argv, int *ret_exit)
+static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
 {
     bool ended;
     int c, at;
@@ -538,7 +538,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
     room_init(&map.room);
     batch_init(&map.batch, ctl, NULL);
     map.batch.named = map.batch.item_key = true;
-    if (parse(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)
+    if (parse_options(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)
         return r;
     if ((r = open_group(&map)) != 0) {
         wsd_client_free(map.batch.client);
@@ -551,7 +551,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
         r = print_id(&map);
     if (r == 0) {
         signals_init();
-        r = run(&map);
+        r = run_map(&map);
         if (r != 0 && map.detach && (!map.keep_going || map.interrupted))
             take_back(&map);
     }

@@ -63,7 +63,7 @@ static void remember(struct outfile *file)
 }
 
 /* Its sibling has another name, or is gone. */
-static void forget(struct outfile *file)
+static void unlist_sibling(struct outfile *file)
 {
     struct outfile *before = atomic_load(&siblings);
 
@@ -114,7 +114,7 @@ static int create_sibling(struct outfile *file, mode_t mode)
 static void remove_sibling(struct outfile *file)
 {
     unlink(file->temporary);
-    forget(file);
+    unlist_sibling(file);
     file->fd = close_fd(file->fd);
 }
 
@@ -159,7 +159,7 @@ static int copy_attributes(const struct outfile *file)
 }
 
 /* The sibling gets what the file has. 0, or a negative errno: it cannot. */
-static int keep(const struct outfile *file, const struct stat *old)
+static int copy_rights(const struct outfile *file, const struct stat *old)
 {
     struct stat st;
 
@@ -243,7 +243,7 @@ int outfile_open(struct outfile *file, const char *path, const struct outfile_re
     }
     file->regular = S_ISREG(st.st_mode);
     if (file->regular && is_same(&link, &st) && st.st_nlink == 1 && create_sibling(file, 0600) == 0) {
-        if (keep(file, &st) == 0) {
+        if (copy_rights(file, &st) == 0) {
             file->target = close_fd(file->target); /* a graph of jobs has thousands of files */
             return 0;
         }
@@ -263,7 +263,7 @@ int outfile_open(struct outfile *file, const char *path, const struct outfile_re
  * ------------------------------------------------------------------------------------------------------------ */
 
 /* What was kept apart, or cannot take the place of the file, goes into it. */
-static int copy(const struct outfile *file)
+static int copy_to_target(const struct outfile *file)
 {
     off_t at = 0, size = lseek(file->fd, 0, SEEK_END);
 
@@ -289,7 +289,7 @@ static int cut(const struct outfile *file, bool complete)
 }
 
 /* Some file systems tell only at a close that the disk is full. */
-static int flush(int fd)
+static int flush_file(int fd)
 {
     int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
@@ -298,20 +298,20 @@ static int flush(int fd)
 
 static int replace(struct outfile *file)
 {
-    int r = flush(file->fd);
+    int r = flush_file(file->fd);
 
     if (r < 0)
         return r;
     if (rename(file->temporary, file->path) == 0) {
-        forget(file);
+        unlist_sibling(file);
         return 0;
     }
     r = -errno; /* it is mounted there, or another user's in a directory like /tmp */
     file->target = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
-    return file->target >= 0 ? copy(file) : r;
+    return file->target >= 0 ? copy_to_target(file) : r;
 }
 
-static void finish(struct outfile *file)
+static void close_outfile(struct outfile *file)
 {
     if (file->temporary)
         remove_sibling(file);
@@ -323,11 +323,11 @@ static void finish(struct outfile *file)
 
 int outfile_commit(struct outfile *file)
 {
-    int r = file->temporary ? replace(file) : file->fd == file->target ? cut(file, true) : copy(file);
+    int r = file->temporary ? replace(file) : file->fd == file->target ? cut(file, true) : copy_to_target(file);
 
     if (r == 0 && file->target >= 0)
-        r = flush(file->target);
-    finish(file);
+        r = flush_file(file->target);
+    close_outfile(file);
     return r;
 }
 
@@ -335,5 +335,5 @@ void outfile_abandon(struct outfile *file)
 {
     if (file->fd >= 0 && file->fd == file->target)
         cut(file, false);
-    finish(file);
+    close_outfile(file);
 }

@@ -41,7 +41,7 @@ bool progress_on(void)
     return on;
 }
 
-static void put(const char *text)
+static void put_text(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         on = false;
@@ -50,7 +50,7 @@ static void put(const char *text)
 void progress_clear(void)
 {
     if (drawn)
-        put("\r\033[K");
+        put_text("\r\033[K");
     last.waits = last.waits || drawn;
     drawn = false;
 }
@@ -102,7 +102,7 @@ void progress_draw(const char *label, uint64_t done, uint64_t total, uint64_t fa
     } else {
         snprintf(line, sizeof(line), "\r%s %s\033[K", shown, numbers);
     }
-    put(line);
+    put_text(line);
     drawn = true;
 }
 

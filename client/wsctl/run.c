@@ -255,7 +255,7 @@ static void look_for_failures(struct run *run)
     }
 }
 
-static int turn(struct run *run)
+static int run_turn(struct run *run)
 {
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(run->batch.client), .events = wsd_client_events(run->batch.client)},
@@ -296,7 +296,7 @@ static int run_nodes(struct run *run)
         if (!run->stopping)
             r = submit_all(run);
         if (r == 0)
-            r = turn(run);
+            r = run_turn(run);
         forget_items(run);
         batch_settle(&run->batch);
         progress_draw("run", run->batch.n_done, run->graph.n_nodes, run->batch.n_failed);
@@ -358,7 +358,7 @@ static const struct option long_options[] = {
     {0},
 };
 
-static int parse(struct run *run, struct ctl *ctl, int argc, char **argv, int *ret_exit)
+static int parse_options(struct run *run, struct ctl *ctl, int argc, char **argv, int *ret_exit)
 {
     int c;
 
@@ -384,7 +384,7 @@ int verb_run(struct ctl *ctl, int argc, char **argv)
     struct run run = {.keep_going = false};
     int r, end;
 
-    if (parse(&run, ctl, argc, argv, &r) == CTL_EXIT || (r = graph_read(argv[optind], &run.graph)) != 0)
+    if (parse_options(&run, ctl, argc, argv, &r) == CTL_EXIT || (r = graph_read(argv[optind], &run.graph)) != 0)
         return r;
     if (run.dot) {
         graph_dot(&run.graph, stdout);

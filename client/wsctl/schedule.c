@@ -52,7 +52,7 @@ static int take_options(struct ctl *ctl, int argc, char **argv, struct add_optio
     return CTL_END;
 }
 
-static int add(struct ctl *ctl, int argc, char **argv, const char *name, const struct add_options *options)
+static int schedule_add(struct ctl *ctl, int argc, char **argv, const char *name, const struct add_options *options)
 {
     struct wsd_schedule schedule = {
         .size = sizeof(schedule), .name = name, .calendar = options->on, .persistent = options->persistent};
@@ -134,7 +134,7 @@ static void show_json(const struct wsd_schedule_info *info, struct json *json)
     json_string(json, "id", id);
 }
 
-static int show(const struct wsd_schedule_info *info, void *userdata)
+static int schedule_show(const struct wsd_schedule_info *info, void *userdata)
 {
     const struct ctl *ctl = userdata;
     char next[64], ran[64];
@@ -161,7 +161,7 @@ static int list(struct ctl *ctl)
     if (!ctl->json && !ctl->quiet)
         print_line("%-16s  %-23s  %-23s  %-11s  %6s  %7s  %s", "NAME", "NEXT", "LAST", "ENDED", "RUNS", "SKIPPED",
                    "PLUGIN  ON");
-    r = wsd_client_schedules(client, show, ctl);
+    r = wsd_client_schedules(client, schedule_show, ctl);
     if (r < 0)
         r = ctl_client_error(client, "schedule list", NULL);
     wsd_client_free(client);
@@ -207,7 +207,7 @@ int verb_schedule(struct ctl *ctl, int argc, char **argv)
     if (name && take_options(ctl, argc, argv, &o, &r) == CTL_EXIT)
         return r;
     if (name && strcmp(action, "add") == 0)
-        return add(ctl, argc, argv, name, &o);
+        return schedule_add(ctl, argc, argv, name, &o);
     if (strcmp(action, "list") == 0 && !name && o.n == 0)
         return list(ctl);
     if (name && o.n == 0 && optind == argc && (strcmp(action, "run") == 0 || strcmp(action, "remove") == 0))

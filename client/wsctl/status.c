@@ -10,7 +10,7 @@
 
 #include "json-write.h"
 
-static void show(const struct wsd_job_info *info)
+static void show_job(const struct wsd_job_info *info)
 {
     char id[WSD_ID_TEXT], text[32];
 
@@ -105,7 +105,7 @@ int verb_status(struct ctl *ctl, int argc, char **argv)
         json_job(&json, &info);
         r = json_end(&json);
     } else {
-        show(&info);
+        show_job(&info);
     }
     wsd_client_free(client);
     return r ? r : print_end();

@@ -177,7 +177,7 @@ static int feed(struct submit *submit)
 }
 
 /* One turn. Returns 0, or what ends the loop. */
-static int turn(struct submit *submit)
+static int submit_turn(struct submit *submit)
 {
     /* Before the wait: the credit for it may have come with what was processed last, and nothing would wake us for it
      * again. What is fed here makes POLLOUT wake us at once. */
@@ -214,7 +214,7 @@ static struct wsd_callbacks callbacks_of(struct submit *submit)
     };
 }
 
-static int start(struct submit *submit)
+static int submit_start(struct submit *submit)
 {
     const struct submit_options *o = submit->options;
     bool file = submit->input.large && !o->durable && wsd_client_takes_files(submit->client);
@@ -270,7 +270,7 @@ static int start_again(struct submit *submit)
 {
     submit->call = wsd_call_free(submit->call);
     submit->refused = submit->done = false;
-    return start(submit);
+    return submit_start(submit);
 }
 
 static int print_id(const struct submit *submit)
@@ -289,7 +289,7 @@ static int print_id(const struct submit *submit)
     return json_end(&json) || print_end() ? CODE_IO : 0;
 }
 
-static int leave(struct submit *submit)
+static int submit_leave(struct submit *submit)
 {
     if (submit->interrupted)
         return ctl_error(CODE_CANCELLED, submit->options->name, "cancelled");
@@ -347,15 +347,15 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
     if ((r = output_open_job(&submit.output, options, submit.input.fd)) != 0)
         goto end;
     signals_init();
-    r = start(&submit);
+    r = submit_start(&submit);
     while (r == 0 && (!submit.done || submit.lost || submit.refused) && submit.exit == 0 && !may_leave(&submit))
         r = submit.lost                                         ? follow_again(&submit)
             : submit.refused && room_timeout(&submit.room) == 0 ? start_again(&submit)
-                                                                : turn(&submit);
+                                                                : submit_turn(&submit);
     if (r == 0)
         r = submit.exit;
     if (r == 0 && options->detach && submit.accepted)
-        r = leave(&submit);
+        r = submit_leave(&submit);
     progress_clear();
     closed = output_close(&submit.output, submit.succeeded);
     if (r == 0)
@@ -564,7 +564,7 @@ int submit_option_named(struct submit_options *options, const char *name, const 
     return ctl_error(CODE_USAGE, name, "no such option");
 }
 
-static int parse(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
+static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
 {
     bool ended;
     int c, r;
@@ -623,7 +623,7 @@ int verb_submit(struct ctl *ctl, int argc, char **argv)
     int r;
 
     room_init(&options.room);
-    r = parse(ctl, argc, argv, &options);
+    r = parse_options(ctl, argc, argv, &options);
 
     if (r == 0) {
         progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json && !options.detach);

@@ -60,7 +60,7 @@ static void draw(struct top *t)
 }
 
 /* 0 or the exit code, said. */
-static int show(struct top *t)
+static int show_screen(struct top *t)
 {
     int r = 0;
 
@@ -88,7 +88,7 @@ static int say_lost(struct top *t)
 }
 
 /* 0 or the exit code, said. */
-static int look(struct top *t)
+static int look_at_wsd(struct top *t)
 {
     struct look *next = t->before ? t->before : t->now ? &t->looks[1] : &t->looks[0];
     int r;
@@ -116,7 +116,7 @@ static void keys(struct top *t)
         else if (key != SCREEN_RESIZED)
             continue;
         if (!t->quit)
-            show(t);
+            show_screen(t);
     }
 }
 
@@ -146,20 +146,20 @@ static int wait_a_while(struct top *t)
     return 0;
 }
 
-static int run(struct top *t)
+static int run_top(struct top *t)
 {
-    int r = look(t);
+    int r = look_at_wsd(t);
 
     if (r == 0 && t->screen)
-        r = show(t); /* without rates: better than nothing for an interval */
+        r = show_screen(t); /* without rates: better than nothing for an interval */
     for (uint64_t i = 0; r == 0 && (!t->iterations || i < t->iterations); i++) {
         r = wait_a_while(t);
         if (r == 0 && t->quit)
             break;
         if (r == 0)
-            r = look(t);
+            r = look_at_wsd(t);
         if (r == 0)
-            r = show(t);
+            r = show_screen(t);
     }
     return r;
 }
@@ -223,7 +223,7 @@ static int set_option(struct top *t, int c)
     }
 }
 
-static int parse(struct top *t, int argc, char **argv, int *ret_exit)
+static int parse_options(struct top *t, int argc, char **argv, int *ret_exit)
 {
     int c;
 
@@ -245,7 +245,7 @@ int verb_top(struct ctl *ctl, int argc, char **argv)
     struct top t = {.ctl = ctl, .view = {.delay_usec = DEFAULT_USEC, .jobs = DEFAULT_JOBS}};
     int r;
 
-    if (parse(&t, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &t.client)) != 0)
+    if (parse_options(&t, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &t.client)) != 0)
         return r;
     t.view.daemon = wsd_client_daemon_version(t.client);
     t.view.keys = !t.batch;
@@ -253,7 +253,7 @@ int verb_top(struct ctl *ctl, int argc, char **argv)
     if (!t.batch)
         r = open_screen(&t);
     if (r == 0)
-        r = run(&t);
+        r = run_top(&t);
     if (t.screen) {
         t.screen->close();
         signals_before_quitting(NULL);

@@ -133,7 +133,7 @@ static int finish_file(struct trace *t, int r)
     return r ? r : ended;
 }
 
-static int stop(struct trace *t)
+static int stop_trace(struct trace *t)
 {
     int r = begin_file(t);
 
@@ -148,7 +148,7 @@ static int stop(struct trace *t)
     return r;
 }
 
-static void say(const struct trace *t)
+static void say_result(const struct trace *t)
 {
     if (t->ctl->quiet || t->stream == stdout)
         return;
@@ -196,7 +196,7 @@ static const struct option long_options[] = {
     {0},
 };
 
-static int parse(struct trace *t, int argc, char **argv, int *ret_exit)
+static int parse_options(struct trace *t, int argc, char **argv, int *ret_exit)
 {
     int c;
 
@@ -235,7 +235,7 @@ static int record(struct trace *t)
         return 0;
     if (!t->stop)
         r = wait_a_while(t);
-    return r ? r : stop(t);
+    return r ? r : stop_trace(t);
 }
 
 int verb_trace(struct ctl *ctl, int argc, char **argv)
@@ -243,7 +243,7 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
     struct trace t = {.ctl = ctl, .path = DEFAULT_FILE, .usec = DEFAULT_USEC};
     int r;
 
-    if (parse(&t, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &t.client)) != 0)
+    if (parse_options(&t, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &t.client)) != 0)
         return r;
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();
@@ -255,7 +255,7 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
     if (!t.start)
         r = finish_file(&t, r);
     if (r == 0 && !t.start)
-        say(&t);
+        say_result(&t);
     buffer_deinit(&t.rest);
     wsd_client_free(t.client);
     r = r ? r : print_end();

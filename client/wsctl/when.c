@@ -21,7 +21,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
-#include "base/zone.h"
+#include "calendar/zone.h"
 #include "ctl.h"
 
 #define DAY        86400

@@ -15,13 +15,18 @@
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
  *   -ECONNRESET    the connection ended; every call in flight gets it, once. Use a new handle, or
  *                  wsd_client_reconnect(). An orderly restart of a wsd that systemd runs does not end the connection:
- *                  calls for durable jobs just take longer. If wsd ended in order and is not back, wsd_client_exit()
- *                  is 75 for those calls, and the job is in wsd's store.
+ *                  calls for durable jobs just take longer. wsd_client_exit() is 125 for a call whose job may have
+ *                  run, and another number, mostly 69, for one that wsd never had. If wsd ended in order and is not
+ *                  back, it is 75 for durable jobs, and the job is in wsd's store.
  *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
  *   -EAGAIN        refused for now: queue full, quota, draining
  *   -EACCES        not permitted
  *   -EINVAL        the request is wrong
- *   -ETIMEDOUT     the time given to a waiting call is up; the job goes on
+ *   -E2BIG         the program was built for a newer library, and sets a field that this one does not know
+ *   -ETIMEDOUT     the time given to a waiting call is up; see "how long calls wait"
+ *   -EINTR         the program has ended the wait; see there
+ *   -ECHILD        the handle is another process's; see "fork"
+ *   -EDEADLK       the call cannot be made in this callback
  *   -EPROTO        the program at the socket does not speak wsd's protocol
  *   -EIO, -EREMOTEIO, -EOWNERDEAD  wsd had an I/O error, had an internal error, or does not know how the job ended
  * The words and the exit code of a failed call are available in its done callback, and after wsd_call_wait().
@@ -38,6 +43,23 @@ extern "C" {
 #endif
 
 #define WSD_EXPORT __attribute__((visibility("default")))
+
+/* The version of this header, for #if: 10000 times major, 100 times minor, and patch. Since 0.1. */
+#define WSD_CLIENT_VERSION 100
+
+/* Structures that begin with `size` grow from version to version. Set size to that of the structure, and all fields
+ * that are not used to zero, as WSD_INIT() does:
+ *
+ *     struct wsd_submit job = WSD_INIT(struct wsd_submit);
+ *
+ * A library that is newer takes the fields that are missing for zero. A library that is older refuses the call with
+ * -E2BIG if a field that it does not know is set, and otherwise does what it is told. -EINVAL: size is not set. Since
+ * 0.1. */
+#ifdef __cplusplus
+#define WSD_INIT(type) (wsd_init<type>())
+#else
+#define WSD_INIT(type) ((type){.size = sizeof(type)})
+#endif
 
 struct wsd_client;
 struct wsd_call;
@@ -133,6 +155,97 @@ struct wsd_tls {
  * Since 0.1. */
 WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 
+/* --- fork -------------------------------------------------------------------------------------------------------- */
+
+/* A handle belongs to the process that opened it. In a child of fork() its copy can only be freed: every other call
+ * returns -ECHILD at once, and wsd_client_fd() returns -1. Nothing is sent, received or cancelled there, no callback is
+ * made, and the parent notices nothing. This holds for what the handle has, too, and whatever other threads of the
+ * parent were doing with it at the fork.
+ *
+ * wsd_client_free() in a child closes the descriptors of the copy and frees its memory, as far as no thread or callback
+ * was using the handle at the fork. Call it there: as long as a child has the connection open, wsd does not notice that
+ * the parent has ended. wsd_call_free() and wsd_batch_free() do nothing in a child: what they would free goes with the
+ * handle. wsd_arena_free() unmaps the memory of an arena, which a child shares with its parent until then.
+ *
+ * A child that needs wsd opens a handle of its own. A child of vfork() or posix_spawn() shares its parent's memory and
+ * so cannot be told apart: it calls only exec() or _exit(). Descriptors of the library are closed by exec(). */
+
+/* Moves a handle into this process, a child of the one that has it, with all that is open on it: jobs, batches and
+ * arenas. For a program that opens a handle and then becomes a daemon. From then on the parent makes no call on the
+ * handle and does not free it: it ends by _exit(), or by exit() without freeing. wsd still takes the client for the
+ * process that connected.
+ *
+ * Call it before anything else in the child. Returns 0, also in the process that has the handle; -EBUSY: a thread or a
+ * callback was using the handle at the fork, so that the copy may be half-way. Since 0.1. */
+WSD_EXPORT int wsd_client_adopt(struct wsd_client *client);
+
+/* --- how long calls wait ------------------------------------------------------------------------------------------ */
+
+/* Three things end a wait:
+ *  - the time that a call is given: timeout_usec of wsd_call_wait() and the like. The job goes on. -ETIMEDOUT.
+ *  - a deadline: deadline_usec of struct wsd_call_request and struct wsd_submit, or that of the handle. It counts all
+ *    that happens in it: waiting for room, in the queue, running, and a wsd or an executor that does not answer. The
+ *    job is cancelled. -ETIMEDOUT.
+ *  - the program: interrupted() has returned another value than 0. The job is cancelled. -EINTR.
+ *
+ * Cancelling does not wait: wsd, or the executor, is told that the job is to stop, and its late answer is discarded.
+ * Jobs are cancelled as by wsd_call_free(): those that are attached or detached go on. wsd_client_exit() says whether
+ * the job of a wsd_call() may have run: it is 125 then, else 124 (-ETIMEDOUT) or 130 (-EINTR).
+ *
+ * A call returns within some milliseconds after its deadline; the CPU may be busy. Callbacks that run meanwhile, and
+ * looking up the name of another machine, count, but are not ended. */
+
+/* Sets the deadline of blocking calls that are given no time of their own: wsd_call(), wsd_calls() and wsd_map()
+ * without deadline_usec, what has timeout_usec UINT64_MAX (not for a job with deadline_usec), wsd_client_reconnect()
+ * with 0, and all calls that ask and otherwise block for at most 30 seconds. 0: none, as at the beginning. Counts from
+ * the beginning of each call. Returns 0 or -ECHILD. Since 0.1. */
+WSD_EXPORT int wsd_client_set_deadline(struct wsd_client *client, uint64_t deadline_usec);
+
+/* Sets what is asked whether a wait is to end, at the beginning of each blocking call on the handle, after each signal,
+ * and each 20 ms. Any return value but 0 ends the wait: the call returns -EINTR. It is asked again by the next call. So
+ * a signal handler that sets a flag ends a wait, if interrupted() returns that flag. It is called on the thread of the
+ * call, must return, and makes no call on the handle. NULL: nothing is asked, as at the beginning. Returns 0 or
+ * -ECHILD. Since 0.1. */
+WSD_EXPORT int wsd_client_set_interrupt(struct wsd_client *client, int (*interrupted)(void *userdata), void *userdata);
+
+enum wsd_open_flags {
+    /* Does not wait. The connection is made while it is processed, in an event loop. Only looking up the name of
+     * another machine blocks. Until then, calls that need wsd return -EAGAIN. wsd_client_connected() and state() tell
+     * when it is there. */
+    WSD_OPEN_LATER = 1u << 0,
+    /* The same, and the library connects again when a connection has failed or ended, as often as it takes. The pauses
+     * between two tries double from 20 ms to 5 s. Each is shortened by up to a half, at random. They begin anew when a
+     * connection has stood for 5 s.
+     *
+     * Calls that were open end with -ECONNRESET, as on any handle, and are not repeated. While there is no connection,
+     * wsd_client_submit() returns -EAGAIN, and wsd_client_process() 0. */
+    WSD_OPEN_AGAIN = 1u << 1,
+};
+
+/* How to connect. Zero all fields that are not used, and set size to sizeof(struct wsd_open). Texts are not kept.
+ * Fields are appended. Since 0.1. */
+struct wsd_open {
+    size_t size;
+    const char *socket;                 /* as for wsd_client_open() */
+    const struct wsd_tls *tls;          /* not NULL: as wsd_client_open_tls() */
+    uint64_t timeout_usec;              /* for connecting; 0: deadline_usec, or 5 seconds if that is 0, too. With flags:
+                                           of each try, and 0 is 5 seconds */
+    uint64_t deadline_usec;             /* as wsd_client_set_deadline() */
+    int (*interrupted)(void *userdata); /* as wsd_client_set_interrupt(), for connecting, too */
+    void *userdata;                     /* of interrupted */
+    uint32_t flags;                     /* enum wsd_open_flags */
+    /* With flags. error 0: it is connected now. A negative errno: it could not connect, or the connection has ended.
+     * What wsd_client_open_with() itself has returned is not repeated. It is a callback like those of struct
+     * wsd_callbacks, called by wsd_client_process() and the like. It may be NULL. */
+    void (*state)(int error, void *userdata);
+    void *state_userdata;
+};
+
+/* Connects as wsd_client_open() or wsd_client_open_tls(), with these settings from the beginning. Returns as they do;
+ * -EINTR: interrupted() has ended it; -EINVAL: size is not set, or a flag is unknown. With WSD_OPEN_AGAIN it returns 0
+ * even if no wsd is there. Since 0.1. */
+WSD_EXPORT int wsd_client_open_with(struct wsd_client **ret_client, const struct wsd_open *how);
+
 /* Connects again, to the same place, after the connection has ended: a call on the handle returned -ECONNRESET, or
  * wsd_client_open() failed. The handle is then as new. Blocks for at most timeout_usec (0: 5 seconds). Until then it
  * keeps trying while there is no wsd, as between a crash and the next start.
@@ -140,12 +253,18 @@ WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct 
  * Calls that were open on the old connection have ended with -ECONNRESET, and stay ended. A durable job goes on in the
  * next wsd, and wsd_client_attach() follows it there. Make batches and arenas anew, and free the old ones.
  *
- * Returns 0, also if the connection still stands; -EDEADLK in a callback of the handle; or as wsd_client_open(). Since
+ * If the connection is being made (WSD_OPEN_LATER), it waits for that. Returns 0, also if the connection still stands;
+ * -EDEADLK in a callback of the handle; or as wsd_client_open(). Since
  * 0.1. */
 WSD_EXPORT int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec);
 
 /* Closes the connection and frees the handle. wsd cancels the jobs of this connection that were not detached. Calls
- * that are still open get their done callback first, with -ECONNRESET. NULL is allowed. Returns NULL. Since 0.1. */
+ * that are still open get their done callback first, with -ECONNRESET.
+ *
+ * Allowed in a callback: then the connection ends at once, and the memory of the handle goes when the outermost call on
+ * the handle returns. That call returns an error, mostly -ECONNRESET, and leaves no texts behind.
+ *
+ * NULL is allowed. Returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_client *wsd_client_free(struct wsd_client *client);
 
 /* Returns the words for the last failure on this handle, one line; valid until the next call. Since 0.1. */
@@ -159,20 +278,61 @@ WSD_EXPORT int wsd_client_exit(const struct wsd_client *client);
  * many clients that were refused together do not come back together. Since 0.1. */
 WSD_EXPORT uint64_t wsd_client_retry_usec(const struct wsd_client *client);
 
-/* The descriptor, and the poll(2) events to wait for, for event loops. Since 0.1. */
+/* The descriptor, and the poll(2) events to wait for, for event loops. -1 and 0 if the handle is not connected: it did
+ * not open, or the connection has ended. Since 0.1. */
 WSD_EXPORT int wsd_client_fd(const struct wsd_client *client);
 WSD_EXPORT short wsd_client_events(const struct wsd_client *client);
+
+/* Whether wsd is there: it has answered, and the connection has not ended. Since 0.1. */
+WSD_EXPORT bool wsd_client_connected(const struct wsd_client *client);
+
+/* The microseconds after which to call wsd_client_process() even if the descriptor reports nothing: a call has a
+ * deadline, or it is time to connect. UINT64_MAX: never. Any call on the handle may change it. Since 0.1. */
+WSD_EXPORT uint64_t wsd_client_timeout_usec(const struct wsd_client *client);
+
+/* Sets a function that is told of each change of what a loop waits for: descriptor, events and timeout, as the three
+ * calls return them. It is called at the end of the call on the handle that has changed one of them, and at the end of
+ * this one. The function makes no call on the handle but those three.
+ *
+ * With fd -1 there is no descriptor now, only a timeout. With a descriptor and events 0, the library is about to close
+ * that descriptor: the loop must forget it. NULL: nothing is called, as at the beginning. The adapters in wsd/adapters/
+ * are made with this. Returns 0 or -ECHILD. Since 0.1. */
+WSD_EXPORT int wsd_client_set_watch(struct wsd_client *client,
+                                    void (*watch)(int fd, short events, uint64_t timeout_usec, void *userdata),
+                                    void *userdata);
 
 /* Reads and writes what it can without blocking, and makes the callbacks. Returns 0 or a negative errno. After an error
  * the connection is over, and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
+/* The same, for a loop that has other work: stops after max callbacks of calls (at least 1), at the end of the frame
+ * that it has in hand, which has at most 512. Returns 1 if there is more that the descriptor does not report: call it
+ * again in the next turn. Otherwise returns as wsd_client_process(); -EINVAL: max is 0. Since 0.1. */
+WSD_EXPORT int wsd_client_process_some(struct wsd_client *client, unsigned max);
+
 /* Writes what it can without blocking, and reads nothing. What was just submitted leaves at once. This takes one system
  * call less than wsd_client_process() if there is nothing to read. Returns as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
-/* Waits until something has happened and processes it, for at most timeout_usec (UINT64_MAX: for ever). Returns 0 (also
- * after a signal), -ETIMEDOUT, or as wsd_client_process(). Since 0.1. */
+/* Bytes of submits, batches and questions that wait in memory to be sent, because wsd does not read as fast as the
+ * program submits, or because the connection was not processed since. Input that is sent from the caller's memory does
+ * not count. Since 0.1. */
+WSD_EXPORT size_t wsd_client_unsent(const struct wsd_client *client);
+
+/* Calls that wsd has, or will get, and has not ended; also those that were freed. Since 0.1. */
+WSD_EXPORT size_t wsd_client_open_calls(const struct wsd_client *client);
+
+/* Sets bounds: wsd_client_submit() and wsd_batch_submit() return -EAGAIN while so many bytes are unsent, or so many
+ * calls are open. 0: no bound, as at the beginning. What blocks, as wsd_map() does, is not refused.
+ *
+ * room is called once after such a refusal, and after one because wsd was not connected: when all has been sent, and a
+ * call may be made again. It is a callback like those of struct wsd_callbacks, and may be NULL. Returns 0 or -ECHILD.
+ * Since 0.1. */
+WSD_EXPORT int wsd_client_set_bounds(struct wsd_client *client, size_t unsent_max, size_t calls_max,
+                                     void (*room)(void *userdata), void *userdata);
+
+/* Waits until something has happened and processes it, for at most timeout_usec (UINT64_MAX: until the deadline of the
+ * handle). Returns 0 (also after a signal), -ETIMEDOUT, -EINTR, or as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec);
 
 /* --- submitting ----------------------------------------------------------------------------------------------- */
@@ -272,15 +432,23 @@ struct wsd_submit {
      * no key and no retries, and is not detached. Since 0.1. */
     struct wsd_arena *arena;
     uint64_t output_offset, output_size;
+    /* When wsd_call_wait(), wsd_batch_wait() or wsd_map() ends at the latest, with -ETIMEDOUT, and cancels the job. It
+     * counts from the submit, from wsd_batch_open() or from wsd_map(). 0: that of the handle, for calls that are given
+     * no time of their own.
+     *
+     * In an event loop, done gets -ETIMEDOUT then, and the job is cancelled, unless it is detached. wsd_client_process()
+     * and the like do that, after they have read what has come; wsd_client_timeout_usec() says when. Jobs of batches
+     * have no such deadline. Since 0.1. */
+    uint64_t deadline_usec;
 };
 
 /* What happens to a call. The callbacks run on the thread that made a call which processes the connection:
  * wsd_client_process(), all calls that wait or ask, wsd_call_resume(), wsd_client_free(). Set size to sizeof(struct
  * wsd_callbacks). Each callback may be NULL.
  *
- * A callback may make any call on the handle except wsd_client_free(). A callback that processes the connection may
- * cause further callbacks inside itself. Each level keeps what was read for it, so doing this in each callback nests
- * deeply. The output callback of a call is not entered again while it runs. Fields are appended. Since 0.1. */
+ * A callback may make any call on the handle. A callback that processes the connection may cause further callbacks
+ * inside itself. Each level keeps what was read for it, and the 33rd is refused (-EDEADLK). The output callback of a
+ * call is not entered again while it runs. Fields are appended. Since 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
@@ -303,8 +471,10 @@ WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
 
 /* Submits a job without blocking. callbacks may be NULL, and is copied. A refusal by wsd comes through done.
  *
- * Returns 0, -EINVAL (a limit is exceeded: the words say which), -ENOMEM or -ECONNRESET. With WSD_SUBMIT_FILE also
- * -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN if too many descriptors wait to be sent: process the connection first.
+ * Returns 0, and sets *ret_call, unless ret_call is NULL. Otherwise sets it to NULL and returns -EINVAL (a limit is
+ * exceeded: the words say which), -ENOMEM, -ECONNRESET, or -EAGAIN: see wsd_client_set_bounds(). With
+ * WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN if too many descriptors wait to be sent: process the
+ * connection first.
  *
  * Similar jobs that are submitted one after the other leave together, 128 in a frame, and their ends come in few
  * frames. Such jobs have only plugin, function, timeout, priority, DETACH and LEAVE set, and have these alike. A full
@@ -335,8 +505,9 @@ WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
 
 /* Processes the connection until this call is done. Callbacks of this call and of others run meanwhile. Returns 0, and
  * sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns -ETIMEDOUT after
- * timeout_usec (UINT64_MAX: never), -EDEADLK in the call's own output callback, or the error that done was given. A
- * call does not end while its output is held. Since 0.1. */
+ * timeout_usec (UINT64_MAX: none is given), when the job goes on; -ETIMEDOUT at the deadline and -EINTR, when it is
+ * cancelled; -EDEADLK in the call's own output callback; or the error that done was given. After -ETIMEDOUT and -EINTR
+ * the call is still open: free it, or wait again. A call does not end while its output is held. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
 /* Returns the output gathered so far; valid until the next call on the handle or wsd_call_free(). When a call with 256
@@ -344,6 +515,11 @@ WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const
  * one call, the largest, and at most 64 MiB. It frees the memory with the next call that gathers less, however that
  * call is made, or with itself. Since 0.1. */
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
+
+/* Takes away the output gathered so far, without a copy if it is more than 64 bytes. The caller frees it by free(3), so
+ * it can go to evbuffer_add_reference() and the like. What comes later is gathered anew. Sets *ret_size. Returns NULL if
+ * there is no output (*ret_size is 0), or no memory: then the output stays. Since 0.1. */
+WSD_EXPORT void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size);
 
 /* Forgets a call: no more callbacks come. A call that is not done is cancelled. But an attached job goes on, and so
  * does a detached one after its input was sent. NULL is allowed; returns NULL. Allowed in any callback, also the call's
@@ -371,7 +547,7 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  *
  * Call it on the handle's thread; any thread may use the memory. Blocks for as long as wsd takes to answer. Returns 0;
  * -EOPNOTSUPP: wsd is too old, or on another machine (the input goes by the connection then); -EINVAL; -ENOMEM;
- * -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT; -ECONNRESET. Since 0.1. */
+ * -ENOSPC; -EAGAIN: quota, or too many; -ETIMEDOUT; -EINTR; -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_arena_new(struct wsd_client *client, size_t size, struct wsd_arena **ret_arena);
 /* The address of an arena's memory, and its size in bytes. Since 0.1. */
 WSD_EXPORT void *wsd_arena_data(struct wsd_arena *arena);
@@ -401,6 +577,9 @@ struct wsd_call_request {
     size_t output_room;
     uint64_t timeout_usec; /* of its run time; 0: none */
     uint32_t flags;
+    /* When the call ends at the latest, from the beginning of wsd_call() or wsd_calls(), queueing and all; 0: that of
+     * the handle. -ETIMEDOUT. Since 0.1. */
+    uint64_t deadline_usec;
 };
 
 /* How a call ended. Set size to sizeof(struct wsd_call_result) before the call. Texts are never NULL and live until the
@@ -435,8 +614,8 @@ struct wsd_call_result {
  *
  * Returns 0: the call ended, and *ret_result says how. Otherwise *ret_result has only code, exit and error. -EMSGSIZE:
  * the output is larger than output_room; the job was cancelled or has run. Others are as for wsd_client_submit() and
- * wsd_call_wait(): refused (-EAGAIN, -ENOENT, -EACCES), -EINVAL, -ENOMEM, -ECONNRESET (wsd_client_exit() is then 125 if
- * the job may have run). Since 0.1. */
+ * wsd_call_wait(): refused (-EAGAIN, -ENOENT, -EACCES), -EINVAL, -ENOMEM; -ETIMEDOUT at the deadline, -EINTR and
+ * -ECONNRESET (wsd_client_exit() is then 125 if the job may have run). Since 0.1. */
 WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request *request,
                         struct wsd_call_result *ret_result);
 
@@ -452,8 +631,8 @@ WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request
  *
  * Returns 0: each call has ended, as its result says, also with a failure. Otherwise returns the code of the first
  * call, in the order of the requests, that has no result. Its code, exit and error say why. All other calls have been
- * made nevertheless. Also returns -EINVAL or -ENOMEM before any call; no result is touched then. With n 0 it does
- * nothing. Since 0.1. */
+ * made nevertheless. If the program has ended the wait, each call without a result has -EINTR. Also returns -EINVAL or
+ * -ENOMEM before any call; no result is touched then. With n 0 it does nothing. Since 0.1. */
 WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests,
                          struct wsd_call_result *results, size_t n);
 
@@ -527,11 +706,13 @@ WSD_EXPORT int wsd_batch_cancel(struct wsd_batch *batch);
 /* Gives the last known state of a batch. It is renewed about ten times a second while the connection is processed. When
  * the connection has ended, it stays as it was. Returns 0. Since 0.1. */
 WSD_EXPORT int wsd_batch_look(const struct wsd_batch *batch, struct wsd_batch_info *ret_info);
-/* Closes a batch, and processes the connection until all of its jobs have ended. ret_info may be NULL. Returns 0,
- * -ETIMEDOUT, -ECONNRESET, or why wsd refused the batch (-EAGAIN: too many are open, -EACCES). Since 0.1. */
+/* Closes a batch, and processes the connection until all of its jobs have ended. ret_info may be NULL. Returns 0;
+ * -ETIMEDOUT and -EINTR, as wsd_call_wait(); -ECONNRESET; or why wsd refused the batch (-EAGAIN: too many are open,
+ * -EACCES). Since 0.1. */
 WSD_EXPORT int wsd_batch_wait(struct wsd_batch *batch, uint64_t timeout_usec, struct wsd_batch_info *ret_info);
 /* Forgets a batch: closes it, and cancels it unless WSD_BATCH_DETACH is set. Its calls are freed separately, before or
- * after. NULL is allowed; returns NULL. Since 0.1. */
+ * after. Allowed in any callback; a wait for the batch then returns -ECANCELED. NULL is allowed; returns NULL. Since
+ * 0.1. */
 WSD_EXPORT struct wsd_batch *wsd_batch_free(struct wsd_batch *batch);
 
 /* How one item of wsd_map() ended: error 0 and info, as for wsd_callbacks.done; output is all of its output. Called
@@ -546,7 +727,8 @@ typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info
  *
  * Returns 0: each job has succeeded. Otherwise returns the error of the first item without success, in the order of the
  * items. That is -EREMOTEIO if the job failed, was cancelled or the like; or what wsd_batch_submit() and done give.
- * wsd_client_exit() is what `wsctl map` would exit with. Since 0.1. */
+ * -ETIMEDOUT and -EINTR if the wait has ended before: each item without an end is told that. wsd_client_exit() is what
+ * `wsctl map` would exit with. Since 0.1. */
 WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                        const struct wsd_item *items, size_t n_items, wsd_map_result result, void *userdata);
 
@@ -564,7 +746,7 @@ WSD_EXPORT int wsd_client_batch_cancel(struct wsd_client *client, const struct w
 
 /* Gives what is known of one job by its id. Set ret_info->size to sizeof(struct wsd_job_info) first. The texts live
  * until the next wsd_client_job() on the handle. Returns 0, -ENOENT or -EACCES; like all of these also -ETIMEDOUT,
- * -ENOMEM, -ECONNRESET. Since 0.1. */
+ * -EINTR, -ENOMEM, -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_job(struct wsd_client *client, const struct wsd_id *id, struct wsd_job_info *ret_info);
 
 /* Lists the caller's jobs (root: those of all users), the oldest first. Each is valid during its callback. A callback
@@ -863,6 +1045,14 @@ WSD_EXPORT int wsd_id_parse(const char *text, struct wsd_id *ret_id);
 WSD_EXPORT const char *wsd_job_state_name(enum wsd_job_state state);
 
 #ifdef __cplusplus
+}
+
+template <typename T> inline T wsd_init()
+{
+    T t = T();
+
+    t.size = sizeof(T);
+    return t;
 }
 #endif
 

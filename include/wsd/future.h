@@ -21,8 +21,8 @@
  * of a pool is begun and not done, joins of wsd/task.h keep to the same rule.
  *
  * One graph is not allowed. Do not wait for a future that a task has yet to set or start, if that task was already in a
- * sync when the future was begun. The waiter may run on top of that sync (a task that serves requests of others has the
- * futures set by a thread of its own, or begins a future itself, before it syncs).
+ * sync when the future was begun. The waiter may run on top of that sync. So a task that serves requests of others has
+ * the futures set by a thread of its own. Or it begins a future itself, before it syncs.
  *
  * Start or set every future that was begun, exactly once, whatever happens. It lives until that was done and all waits
  * for it have returned. All of that is before the job's function returns. If the job is cancelled, its futures are not:

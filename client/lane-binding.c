@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.c: the direct lane (ring/lane.h) of a handle, and the functions that are bound in it.
+ * lane-binding.c: the direct lane (ring/lane-ring.h) of a handle, and the functions that are bound in it.
  * Owns both, from the question to wsd until the last call that waits in it has left. One thread a handle.
  * Keeps: a lane stays mapped while a call waits in it.
  * Does not call (calls.c). wsd and the executor decide what may go by a lane. */
-#include "lane.h"
+#include "lane-binding.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,6 +28,7 @@ static void unmap(struct lane *l)
     if (l->mapped && l->depth == 0) {
         lane_client_deinit(&l->ring);
         l->mapped = false;
+        l->n_parked = 0;
     }
 }
 
@@ -124,6 +125,21 @@ static void lane_return(struct wsd_client *client, struct lane *l)
     for (uint32_t i = 0; i < l->n_functions; i++)
         if (l->functions[i].progress == LANE_THERE)
             l->functions[i].progress = LANE_NONE;
+}
+
+void lane_forget(struct lane *l)
+{
+    l->mapped = false;
+    l->depth = 0;
+    l->n_parked = 0;
+}
+
+void lane_give_back(struct wsd_client *client, struct lane *l)
+{
+    if (l->progress == LANE_THERE)
+        lane_return(client, l);
+    l->pause = 0;
+    l->next = l->n_calls + OPEN_AFTER;
 }
 
 struct lane *lane_of(struct wsd_client *client)
@@ -253,6 +269,26 @@ void lane_is_dry(struct wsd_client *client, struct lane *l)
 {
     if (lane_client_dry(&l->ring) && ++l->dry > AGAIN_AFTER && l->depth == 0)
         lane_return(client, l);
+}
+
+bool lane_has_room(struct lane *l)
+{
+    if (lane_client_has_room(&l->ring))
+        return true;
+    for (uint32_t i = 0; i < l->n_parked;)
+        if (lane_client_ended(&l->ring, l->parked[i])) {
+            lane_client_free_slot(&l->ring, l->parked[i]);
+            l->parked[i] = l->parked[--l->n_parked];
+        } else {
+            i++;
+        }
+    return lane_client_has_room(&l->ring);
+}
+
+void lane_park(struct lane *l, uint32_t slot)
+{
+    l->parked[l->n_parked++] = slot;
+    lane_leave(l);
 }
 
 void lane_leave(struct lane *l)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane.h: the direct lane of a handle: lane.c has it opened and its functions bound, calls.c calls through it. One
- * thread a handle.
+ * lane-binding.h: the direct lane of a handle: lane-binding.c has it opened and its functions bound, calls.c calls
+ * through it. One thread a handle.
  */
 #pragma once
 
 #include "base/cost.h"
 #include "connection.h"
-#include "ring/lane.h"
+#include "ring/lane-ring.h"
 
 #define AGAIN_AFTER 64u /* calls until a lane that was refused is asked for again; doubled up to AGAIN_MAX */
 #define AGAIN_MAX   4096u
@@ -38,7 +38,8 @@ struct lane {
     enum lane_progress progress;
     struct lane_client ring; /* mapped */
     bool mapped;
-    unsigned depth; /* slots that are waited for */
+    unsigned depth;                        /* slots that are waited for */
+    uint32_t n_parked, parked[LANE_SLOTS]; /* slots that are waited for no longer, and have not ended */
     uint64_t n_calls, next, pause;
     uint32_t dry; /* calls in a row that it had no credit for */
     struct function functions[LANE_BINDS];
@@ -52,8 +53,16 @@ struct lane *lane_of(struct wsd_client *client);
 struct function *lane_function(struct wsd_client *client, struct lane *l, const char *plugin, const char *name);
 /* There was no credit for a call: after many of those it goes back to wsd, since another one may be better. */
 void lane_is_dry(struct wsd_client *client, struct lane *l);
+/* Whether there is room for a slot more. Parked ones that have ended are free from now on. */
+bool lane_has_room(struct lane *l);
+/* A slot that was cancelled is waited for no longer. */
+void lane_park(struct lane *l, uint32_t slot);
 /* A slot less is waited for; then it may be unmapped. */
 void lane_leave(struct lane *l);
 /* Has them forgotten. */
 void lane_words_free(struct lane *l);
+/* For a child of fork(), which does not have the lane's memory. */
+void lane_forget(struct lane *l);
+/* For one that takes over the handle: wsd has the lane back. */
+void lane_give_back(struct wsd_client *client, struct lane *l);
 void lane_free(struct wsd_client *client); /* the connection is over; every request has been closed */

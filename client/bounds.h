@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bounds.h: how much the user may submit. One thread a handle.
+ */
+#pragma once
+
+struct wsd_client;
+
+/* Whether the user may submit one more. 0, or -EAGAIN, said. */
+int bounds_check(struct wsd_client *client);
+/* All that was in the output is sent: tells a user whose submit was refused when there is room again. */
+void bounds_tell(struct wsd_client *client);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * given.c: structures that a program passes, of whatever version it was built with.
+ * Owns nothing. [any]
+ * Keeps: no field that is set is ignored silently (as copy_struct_from_user() of Linux has it). */
+#include "given.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/code.h"
+#include "config.h"
+
+/* One of that size. 0 or an error, said. */
+static int check(struct failure *f, const char *name, const void *from, size_t size, size_t known)
+{
+    const uint8_t *bytes = from;
+
+    if (size < sizeof(size))
+        return failure_set(f, -EINVAL, CODE_USAGE, "the size of struct %s is not set", name);
+    for (size_t i = known; i < size; i++)
+        if (size > GIVEN_MAX || bytes[i])
+            return failure_set(f, -E2BIG, CODE_USAGE,
+                               "struct %s has %zu bytes, and sets something behind the %zu that libwsclient %s knows",
+                               name, size, known, WSD_VERSION);
+    return 0;
+}
+
+static size_t size_of(const void *from)
+{
+    size_t size;
+
+    memcpy(&size, from, sizeof(size));
+    return size;
+}
+
+const void *given_view(struct failure *f, const char *name, const void *from, void *to, size_t known, int *ret_error)
+{
+    size_t size = size_of(from);
+
+    if (size == known)
+        return from;
+    *ret_error = check(f, name, from, size, known);
+    if (*ret_error)
+        return NULL;
+    if (size > known)
+        return from;
+    memset(to, 0, known);
+    return memcpy(to, from, size);
+}
+
+int given_all(struct failure *f, const char *name, const void *first, size_t n, size_t known)
+{
+    size_t size = size_of(first);
+    int r = 0;
+
+    if (size > known && size <= GIVEN_MAX)
+        for (size_t i = 0; i < n && r == 0; i++)
+            r = check(f, name, (const uint8_t *)first + i * size, size, known);
+    else
+        r = check(f, name, first, size, known);
+    return r;
+}
