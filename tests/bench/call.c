@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * call.c: one client that awaits each answer: a no-op job, 16 bytes in and out, by the socket and by a direct lane.
+ * call.c: one client that awaits each answer. The job is a no-op with 16 bytes in and out, by the socket and by a
+ * direct lane.
  *
- *     bench-call call WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugin work.so
+ *     bench-call call WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugin work.so.
  *
- * awake: one call behind the other, so that both sides find each other awake where there are CPUs for both. asleep:
- * GAP_USEC between two calls, so that everybody sleeps. Beside it two processes that do nothing but wake each other by
- * a futex, in the same two ways; and a client and a server that spin on a word, the least that can be. */
+ * Awake: one call behind the other, so that both sides find each other awake where there are CPUs for both. Asleep:
+ * GAP_USEC between two calls, so that both sides sleep. For comparison: two processes that only wake each other by a
+ * futex, in the same two ways. Also a client and a server that spin on a word, which is the least possible. */
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <sys/mman.h>

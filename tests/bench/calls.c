@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calls.c: what wsd costs a client, through a wsd of our own:
+ * calls.c: what wsd costs a client, through a wsd of our own.
  *
+ * Usage:
  *     bench-calls call|pipeline|clients|payload|queue|connections|start|idle|shell|durable WORKERS WSD EXECUTOR WSCTL
  *     DIRECTORY
  *
- * DIRECTORY: of the plugin work.so, whose function echo is what the workers of peer-service.c do. The same sizes,
- * numbers and ways of measuring as there. CPU is of wsd and its executor.
- * queue: all is paused, so nothing but the queue is there. idle: how often any thread of wsd ran in ten seconds with
- * 1,000 connections open, after a job. durable: acknowledged when it is on disk, and paused as in queue, or (ends=yes)
- * run, with its end on disk. shell: `wsctl submit` from fork to its end, beside fork and exec of a program that does
- * nothing. */
+ * DIRECTORY: of the plugin work.so. Its function echo does what the workers of peer-service.c do. The sizes, numbers
+ * and ways of measuring are those of peer-service.c. CPU is of wsd and its executor.
+ * Queue: all functions are paused, so only queueing is measured. Idle: how often any thread of wsd ran in ten seconds
+ * with 1,000 connections open, after a job. Durable: acknowledged when the job is on disk. The jobs are paused as in
+ * queue, or (ends=yes) they run and their ends are on disk. Shell: `wsctl submit` from fork to its end. Beside it, fork
+ * and exec of a program that does nothing. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>

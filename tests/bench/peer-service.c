@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * peer-service.c: job servers that Debian packages, each with a worker that answers what it gets, by their own
- * protocols, as cheap as they allow:
+ * peer-service.c: job servers that Debian packages. Each has a worker that answers what it gets. They are called by
+ * their own protocols, as cheaply as those allow.
  *
+ * Usage:
  *     peer-service redis|nats|gearmand|beanstalkd call|pipeline|clients|payload|queue|connections|start
  *     peer-service redis|beanstalkd|rabbitmq|jetstream|raw durable
  *
  * redis: RPUSH to a list, the worker pops up to 256 at a time and pushes each answer to the client's own list. In a
- * closed loop RPUSH and BLPOP go in one write; with many in flight the pushes have a connection of their own, without
- * replies. nats: request and reply with an inbox. gearmand: foreground jobs; the worker has up to 64 grabs ahead.
- * beanstalkd: a tube of jobs, and one of answers a client. Everything over unix sockets where the server can (redis),
- * else TCP on loopback with TCP_NODELAY. The worker is one process. CPU is of server and worker.
- * durable: jobs that nobody takes, acknowledged when they are on disk: redis by appendfsync always, beanstalkd by -f0,
- * rabbitmq by publisher confirms of persistent messages in a durable queue; jetstream (of nats) acknowledges without
- * any fsync. raw is pwrite and fdatasync, behind the end of a file and in room that it has already. */
+ * closed loop RPUSH and BLPOP go in one write. With many in flight the pushes have a connection of their own, without
+ * replies.
+ * NATS: request and reply with an inbox. Gearmand: foreground jobs; the worker has up to 64 grabs ahead. Beanstalkd: a
+ * tube of jobs, and one tube of answers for each client.
+ * The transport is a unix socket where the server has one (redis), else TCP on loopback with TCP_NODELAY. The worker is
+ * one process. CPU is of server and worker.
+ * Durable: jobs that no worker takes, acknowledged when they are on disk. Redis does so by appendfsync always,
+ * beanstalkd by -f0. RabbitMQ does so by publisher confirms of persistent messages in a durable queue. JetStream (of
+ * nats) acknowledges without any fsync. Raw is pwrite and fdatasync, behind the end of a file and in room that it has
+ * already. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -57,7 +61,7 @@ struct peer {
     void (*submit)(struct conn *c, const char *payload, size_t size, bool alone);
     /* Takes one whole answer out of the buffer: true where there was one. */
     bool (*answer)(struct conn *c);
-    void (*keep)(struct conn *c, const char *payload, size_t size); /* a job that nobody takes */
+    void (*keep)(struct conn *c, const char *payload, size_t size); /* a job that no worker takes */
     unsigned (*kept)(struct conn *c); /* so many were acknowledged by the next thing in the buffer; 0: none is there */
     void (*work)(struct conn *c);     /* never returns */
 };
@@ -434,7 +438,7 @@ static void nats_work(struct conn *c)
     }
 }
 
-/* jetstream: one stream on disk, made by the first connection; who comes later is told that it is there. */
+/* jetstream: one stream on disk, made by the first connection. Later connections are told that it exists. */
 static void jet_hello(struct conn *c)
 {
     static const char stream[] = "{\"name\":\"kept\",\"subjects\":[\"kept\"],\"storage\":\"file\"}";
@@ -975,7 +979,7 @@ static void bench_queue(void)
     uint64_t queued = 0, empty = server_memory();
 
     if (!peer->keep)
-        return; /* it keeps nothing that nobody takes */
+        return; /* it keeps nothing without a worker */
     memset(payload, 'x', sizeof(payload));
     for (uint64_t step = 1000; step <= 1000000; step *= 10) {
         uint64_t sent = queued, begin = now_nsec(), from = queued;

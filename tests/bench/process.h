@@ -41,7 +41,7 @@ _Noreturn static inline void give_up(const char *what)
     exit(1);
 }
 
-/* The child of a fork() whose parent wants it to end with him. */
+/* Like fork(), but the child is killed when its parent ends. */
 static inline pid_t fork_server(void)
 {
     pid_t pid = fork();
@@ -55,8 +55,8 @@ static inline pid_t fork_server(void)
     return pid;
 }
 
-/* Servers that are started from here on count what they sync, into the file that is returned; false: no longer,
- * NULL. */
+/* true: servers that are started from here on count their syncs in a file; returns its name. false: later servers do
+ * not count; returns NULL. */
 static const char *fsyncs_file;
 
 static inline const char *count_fsyncs(bool yes)
@@ -126,8 +126,8 @@ static inline double quantile(double *values, size_t n, double q)
     return values[at < n ? at : n - 1];
 }
 
-/* What is said of one form, when the server has ended: nsec for n submits, of which each took so long where they came
- * one by one; fsyncs: the file of count_fsyncs(). */
+/* Prints the result of one form, when the server has ended: n submits took nsec. For submits one by one, `each` has the
+ * n single times. If `fsyncs` is the file of count_fsyncs(), it prints their number instead. */
 static inline void say_durable(const struct durable_form *form, const char *more, uint64_t nsec, uint64_t n,
                                double *each, const char *fsyncs)
 {

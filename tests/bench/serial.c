@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * serial.c: the same programs in plain serial C: gcc -O2, calls that are not inlined. `wake` is the floor that the
- * kernel sets: a futex wake-up between two threads on one CPU.
+ * serial.c: the same programs in plain serial C: gcc -O2, calls that are not inlined. The benchmark `wake` is
+ * the kernel's minimum, a futex wake-up between two threads on one CPU.
  *
- *     bench-serial BENCH WORKERS      WORKERS is for the harness only */
+ * Usage: bench-serial BENCH WORKERS. WORKERS is for the harness only. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * service-plugin.c: jobs for the benchmarks of a service whose executors die. Built twice, so that what crashes is
- * another plugin than what does not.
- *   work          0.1 ms of work, then the executor's pid
- *   echo          gives its input back
- *   segv [NSEC]   crashes, at that time of CLOCK_MONOTONIC
- *   fat MIB       makes so much memory resident, once in an executor */
+ * service-plugin.c: jobs for the benchmarks with dying executors. It is built twice, so that crashing jobs are in one
+ * plugin and the others in another one.
+ *   The job `work` works for 0.1 ms and then prints the executor's pid.
+ *   The job `echo` gives its input back.
+ *   The job `segv [NSEC]` crashes, at that time of CLOCK_MONOTONIC.
+ *   The job `fat MIB` makes so much memory resident, once in an executor. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 #include <wsd/plugin.h>
 
-/* An address that nobody has, and that no compiler can judge. */
+/* An address that is not mapped. volatile hides it from the compiler. */
 static volatile uintptr_t nowhere = 8;
 
 static uint64_t now(void)

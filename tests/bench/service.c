@@ -2,14 +2,16 @@
  *
  * service.c: what a client sees while executors die, through a wsd of our own.
  *
- *     bench-service recover|storm WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugins work.so and crash.so
+ * Usage:
+ *     bench-service recover|storm WORKERS WSD EXECUTOR DIRECTORY     DIRECTORY: of the plugins work.so and crash.so.
  *
- * recover: 1,024 jobs that may run twice are in flight all the time. The time from an executor's death to the first
- * answer of a job that ran in the next one: the median of KILLS deaths, by a fault (from the crash) and by kill -9
- * (from the kill), with and without 1 GiB resident in what dies. The plugin has an executor of its own from the start
- * (isolation = own): else its first crash would take it into one, and two would answer for a while.
- * storm: one job at a time, the answer awaited: p50 and p99, in turns without and with somebody else's plugin that
- * crashes all the time, STORM_CRASHES at once. Quarantine is off, so each of those is a crash. */
+ * Recover: 1,024 jobs that may run twice are in flight all the time. It measures the time from an executor's death to
+ * the first answer of a job that ran in the next executor. The result is the median of KILLS deaths. They are by a
+ * fault (timed from the crash) and by kill -9 (timed from the kill), with and without 1 GiB resident in the executor.
+ * The plugin has an executor of its own from the start (isolation = own). Otherwise its first crash would move it into
+ * one, and two executors would answer for a while.
+ * Storm: one job at a time, its answer awaited: p50 and p99. In turns, another user's plugin crashes all the time,
+ * STORM_CRASHES at once, or does not run. Quarantine is off, so each of those is a crash. */
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>

@@ -173,8 +173,8 @@ WSD_VOID_TASK_1(leaf, uint64_t, i)
     __asm__ volatile("" : : "r"(i));
 }
 
-/* Where the two loops lie in a line of code makes a fifth of what they take, and any change elsewhere moves them: so
- * they are there at each multiple of 16 of it. */
+/* The offset of the two loops in a cache line changes their time by a fifth, and any change elsewhere moves them. So
+ * there is a copy at each multiple of 16 bytes of a 64-byte line. */
 #define DO_LOOP(place)                                                                                                 \
     __attribute__((aligned(64))) static uint64_t do_loop_##place(struct wsd_worker *self, uint64_t n, uint64_t rounds) \
     {                                                                                                                  \

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "base/calendar.h"
-#include "base/zone.h"
+#include "calendar/calendar.h"
+#include "calendar/zone.h"
 
 static void zone(const uint8_t *data, size_t size)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-client.c: any bytes from something that says it is wsd, through the client library. Input: a byte (bit 0: a
- * right WELCOME comes first; bit 1: and offers all that is spoken today, so that calls go in arrays and batches), a
- * byte of how many bytes of script there are, the script (how the bytes are cut, what the user does when), and the
- * stream. The linker puts stand-ins where the library asks the kernel, so that nothing waits.
- * Keeps: done is told exactly once for each call that is not freed, and nothing after it; nothing after a call is
- * freed; output comes in order; texts are texts, and what wsd_client_error() says is one line. */
+ * fuzz-client.c: any bytes from a peer that claims to be wsd, through the client library.
+ * Input: a byte of flags, the size of the script (a byte), the script, the stream. Flag bit 0: a right WELCOME comes
+ * first. Bit 1: that WELCOME offers all features, so that calls go in arrays and batches. The script says how the
+ * stream is cut and what the user does when. The linker puts stand-ins where the library asks the kernel, so that
+ * nothing waits.
+ * Keeps: Each call that is not freed is told its end exactly once, and nothing after it. Nothing is told after a call
+ * is freed. Output comes in order. Texts are valid texts, and wsd_client_error() returns one line. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -361,7 +362,7 @@ static struct wsd_item item_of(const char *const *args, size_t n_args)
         .size = sizeof(struct wsd_item), .args = args, .n_args = n_args, .input = "input", .input_size = 5};
 }
 
-/* Each in the array of its like: three plain ones, five of a batch, two that nobody follows, one that outlives us. */
+/* Each in the array of its like: three plain ones, five of a batch, two detached ones, one that outlives us. */
 static void submit_many(void)
 {
     static const char *const args[] = {"one", "two"};
@@ -443,7 +444,7 @@ static void ask_batch(unsigned what)
     case 4: {
         struct wsd_batch *b = batch;
 
-        batch = NULL; /* what it tells while it goes finds none any more */
+        batch = NULL; /* callbacks during the free find no batch */
         wsd_batch_free(b);
         break;
     }

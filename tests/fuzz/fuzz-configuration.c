@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-configuration.c: any bytes as wsd.conf.
- * Keeps: a file is taken whole or refused with one line that names it; nothing in it is cut off or ignored; what is in
+ * Keeps: A file is taken whole, or refused with one line that names it. Nothing in it is cut off or ignored. What is in
  * force can be printed, and reads back as the same. */
 #include "fuzz.h"
 
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "configuration/configuration.h"
+#include "configuration/print.h"
 
 static char path[32];
 static int file = -1;

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-dispatch.c: whole connections through the frontend and the job table, with a store and an executor
-<<<<<<< HEAD
- * (tests/support/shims/liar.c, which answers every job). Input: a byte or two of features that the client agrees to, then
-=======
- * (tests/support/domain_distrust.c, which answers every job). Input: a byte or two of features that the client agrees to, then
->>>>>>> main
- * frames: a type, a tag, the size of the header (a byte), that of the body (a byte, times 16), and as many bytes of
- * both as are left. Type 255 lets the executor work for a moment; bit 7 of a tag cuts the frame after its header.
- * Keeps: whatever wsd says back is whole frames that decode; no connection and no call is left behind. One wsd serves
- * WSD_INPUTS inputs, so that what one leaves (detached jobs, gates, schedules) meets the next: an input alone may not
- * do what it did behind others. */
+ * (tests/support/shims/liar.c, which answers every job).
+ * Input: one or two bytes of features that the client agrees to, then frames. A frame is a type, a tag, the size of the
+ * header (a byte), the size of the body (a byte, times 16), and both. They are shorter where the input ends. Type 255
+ * lets the executor work for a moment. Bit 7 of a tag cuts the frame after its header.
+ * Keeps: Whatever wsd answers is whole frames that decode. No connection and no call is left behind.
+ * One wsd serves WSD_INPUTS inputs, so that what one leaves (detached jobs, gates, schedules) meets the next. An input
+ * alone may therefore not do what it did behind others. */
 #include "fuzz.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-escape.c: any bytes as text for a terminal.
- * Keeps: what is shown has no control character but tabs, is UTF-8 of printable characters, fits the room, and stays as
- * it is when it is shown again; so does each shorter room. */
+ * Keeps: The output has no control characters but tabs, is UTF-8 of printable characters, and fits the room. Escaping
+ * it again does not change it. The same holds for each shorter room. */
 #include "fuzz.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * fuzz-fields.c: any bytes through message_unpack(), beside protobuf-c's own. Input: a byte that says which type of
  * frame, the message.
- * Keeps: both read the same messages and find the same in them, but for what our limits refuse; both make the same
- * bytes of that; nothing is written beyond its end; what there is no room for is no message.
+ * Keeps: Both accept the same messages and find the same in them, but for what our limits refuse. Both encode that to
+ * the same bytes. Nothing is written beyond its end. A message without enough room is refused.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-frame.c: any stream of bytes through frame_parse().
- * Keeps: what is found does not depend on how the stream was cut; frames lie inside the bytes; an answer for a prefix
- * (error, or how much is missing) holds for everything that begins with it. */
+ * Keeps: What is found does not depend on how the stream was cut. Frames lie inside the bytes. An answer for a prefix
+ * (an error, or how much is missing) holds for every stream that begins with it. */
 #include "fuzz.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-graph.c: any bytes as the file of `wsctl run`.
- * Keeps: they are refused in one line that names the file, or are a graph whose nodes have names and plugins, and in
- * which repeatedly taking away the nodes that run after none that is left leaves nothing. */
+ * Keeps: The file is refused in one line that names it, or it is a graph. Then each node has a name and a plugin, and
+ * the graph has no cycle: taking away nodes without predecessors, again and again, leaves nothing. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-lane.c: a direct lane as the executor, wsd and the client library read it, whose memory somebody else writes.
- * Input: a script of steps, each a byte and what it takes: honest calls, words written anywhere or where they do harm,
- * and looks of all three.
- * Keeps: what is taken is a slot; a request that is read lies within its copy; what the client is told of lies inside
- * the slot; no look takes more than a round.
+ * fuzz-lane.c: a direct lane as the executor, wsd and the client library read it, while other code writes its memory.
+ * Input: a script of steps, each a byte and its arguments. Steps are honest calls, words written anywhere or where they
+ * do harm, and reads by all three.
+ * Keeps: What is taken is a slot. A request that is read lies within its copy. What the client is told of lies inside
+ * the slot. No read takes more than a round.
  * The mappings are made once; what a script wrote is put back. */
 #include "fuzz.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ring/lane.h"
+#include "ring/lane-ring.h"
 
 #define STEPS_MAX 256
 

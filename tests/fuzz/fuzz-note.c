@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-note.c: any bytes as the file of a plugin, through note_read().
- * Keeps: an answer with words, for every file; where it is yes, the header is of a shared object and the note of
+ * Keeps: Each file gets an answer with words. Where it is accepted, the header is of a shared object, and the note of
  * WSD_PLUGIN() with that number lies in the bytes. */
 #include "fuzz.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-ring.c: wsd's end of the rings against an executor that writes anything. Input: a script of steps, each a byte
- * and what it takes: jobs handed over, words written into `up` (anywhere, or where they do harm), honest answers, and
- * looks of wsd at it all.
- * Keeps: a completion is of a job that is with the executor, and DONE or RECALLED comes once for each; what is handed
- * to the caller lies inside the mapping and within the limits; a fault note names such a job, a direct call, or none.
+ * and its arguments. Steps hand over jobs, write words into `up` (anywhere, or where they do harm), answer honestly, or
+ * have wsd read it all.
+ * Keeps: A completion is of a job that is with the executor, and DONE or RECALLED comes once for each. What is handed
+ * to the caller lies inside the mapping and within the limits. A fault note names such a job, a direct call, or none.
  * The mappings are made once; what a script wrote is put back. */
 #include "fuzz.h"
 
@@ -12,7 +12,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ring/ring.h"
+#include "ring/back.h"
+#include "ring/front.h"
 
 #define STEPS_MAX 512
 #define HOLES_MAX 2 /* looks behind a hole, each of which goes through the whole ring */
@@ -237,7 +238,7 @@ static void look_at_slot(uint32_t how)
     }
 }
 
-/* What is said once of who has its turn stays. */
+/* Closes a bundle. What front_close() has returned stays the same, whatever is written after it. */
 static void close_bundle(void)
 {
     uint32_t slot = some_slot() % RING_SLOTS, turn;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-wsctl.c: any command line through wsctl's own main(). Input: the arguments one behind the other, each ending in
- * NUL. The linker puts stand-ins where wsctl would leave the process: connecting (nobody is there), running a plugin in
+ * NUL. The linker puts stand-ins where wsctl would leave the process: connecting (which fails), running a plugin in
  * wsctl itself, opening an input, and what goes to stderr.
- * Keeps: wsctl ends with an exit code of wsctl(1); each line that it says about an error begins with `wsctl: `, and
- * has nothing that steers a terminal; no word without an error, no error without a word; what --local is given is in
- * its limits. */
+ * Keeps: The exit code is one of wsctl(1). Each line about an error begins with `wsctl: `, and has nothing that steers
+ * a terminal. There is a message exactly where there is an error. What --local is given is within its limits. */
 #include "fuzz.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 #include "configuration/configuration.h"
 
 #define ARGS_MAX 64
-#define LINE_CUT (2048u - 1u - ESCAPE_ROOM) /* main.c's tell(): a line that was cut has at least so many bytes */
+#define LINE_CUT (2048u - 1u - ESCAPE_ROOM) /* print_error(): a line that was cut has at least so many bytes */
 
 int wsd_main(int argc, char **argv);
 int __wrap_config_read(struct config *c, const char *path, char *error);

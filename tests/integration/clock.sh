@@ -83,7 +83,8 @@ schedule_forward() { # over ten of its times: one run, and the next is ahead
       wsctl --json schedule list
       return 1
     }
-  [ "$(runs daily)" = 1 ] || {
+  # a run counts when it has ended; no other one comes, since the next time lies ahead
+  wait_until sh -c "wsctl --json schedule list | grep -q '\"runs\":1,.*\"last\":\"succeeded\"'" || {
     wsctl --json schedule list
     return 1
   }

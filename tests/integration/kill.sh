@@ -32,7 +32,7 @@ client() { # COMMAND...: it goes on in the background, and what it says and exit
   started+=("$CLIENT")
 }
 
-# The client has been told in one line: 69, no daemon there; 125 where its job had been accepted and may have run.
+# The client has been told in one line: 69, no daemon there; 125 where wsd had its job, which may have run.
 client_is_told() { # EXIT
   wait_until gone "$CLIENT" || {
     echo "the client waits on"
@@ -97,7 +97,7 @@ reader_stands() { # it has read what it wanted
 stage_loading() { # the plugin's constructor hangs
   client "$WSCTL" submit "$TEST_PLUGINS/hostile/$1.so"
   wait_until is_loading "$1" || return 1
-  kill_and_serve && client_is_told 69 # it was not accepted yet
+  kill_and_serve && client_is_told 125 # it was sent, so it may have run
 }
 is_loading() { # PLUGIN: the executor that was there has it mapped
   grep -q "$1.so" "/proc/$(pgrep -P "$WSD_PID")/maps"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # manual-examples.sh: each example of wsctl(1) is run as it is printed, one after the other, and succeeds. One that begins with
-# `.\" NAME.sh: ...` needs more than a wsd (another machine, a file of its own) and is that script's.
+# `.\" NAME.sh: ...` needs more than a wsd (another machine, a file of its own) and is that script's. Those of libwsclient(3) are
+# one program, which is compiled as a user would, and whose first example runs.
 . "$(dirname "$0")/../support/lib.sh"
 
 manual=$SRC/packaging/man/wsctl.1
@@ -86,6 +87,32 @@ nightly() {
   expect_output "it is done" wsctl await "$(wsctl schedule run nightly)"
 }
 check "and its schedule runs what it says" nightly
+
+# --- libwsclient(3) ---------------------------------------------------------------------------------------------------------
+
+# One that begins with `static` stands in the file; each other one is a function, with what it takes as given.
+in_c() {
+  awk '
+    BEGIN {
+      print "#include <errno.h>\n#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n#include <wsd/adapters/libevent.h>"
+      print "static char data[1000][16], answers[1000][16];\nstatic size_t size = 16;\nstatic const char *args[] = {\"20\"};\nstatic struct event_base *base;"
+    }
+    /^\.EX/ { on = 1; text = ""; next }
+    /^\.EE/ {
+      on = 0
+      if (text ~ /^#include|(^|\n)cc /) next
+      print text ~ /^static/ ? text : "void example_" ++n "(struct wsd_client *client)\n{\n    (void)client;\n    {\n" text "    }\n}"
+    }
+    on { gsub(/\\-/, "-"); gsub(/\\e/, "\\"); text = text $0 "\n" }
+    END { print "int main(void)\n{\n    example_1(NULL);\n    return 0;\n}" }' "$SRC/packaging/man/libwsclient.3"
+}
+client_examples() {
+  in_c >"$WORK/examples.c" && [ "$(grep -c '^void example_' "$WORK/examples.c")" -ge 8 ] &&
+    cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-{variable,but-set-variable,parameter,function} -Werror -I "$SRC/include" "$WORK/examples.c" \
+      "$BUILD/client/libwsclient.so.0" -levent_core -Wl,-rpath,"$BUILD/client" -o "$WORK/client-examples"
+}
+check "libwsclient(3): its examples compile" client_examples
+check "and its first one does what it says" expect_output 2178309 "$WORK/client-examples"
 
 kill -TERM "$(cat "$WORK/pid")"
 check "wsd ends in order" wait_for_exit "$serves"

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 cat >"$WORK/manual.py" <<'END'
-import os, re, subprocess, sys
+import glob, os, re, subprocess, sys
 
 SRC = os.environ['SRC']
 
@@ -168,7 +168,7 @@ def environment():
     """What the programs look for in it, or have libsystemd look for, and what executors are given of it."""
     asked = {folder: {v for text in sources(folder) for v in re.findall(r'getenv\("(\w+)"\)', text)} for folder in ('daemon', 'client')}
     asked['client'] |= {v for text in sources('client') for v in re.findall(r'"(WSD_TLS_\w+)"', text)}
-    with open(SRC + '/daemon/supervisor/child.c') as f:
+    with open(SRC + '/daemon/supervisor/child-program.c') as f:
         given = set(re.findall(r'"(\w+)=?"', re.search(r'environment_passes.*?\{(.*?)\};', f.read(), re.S).group(1)))
     systemd = {'LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'WATCHDOG_USEC', 'WATCHDOG_PID'}
     own, library = section('wsd.8', 'ENVIRONMENT'), section('libwsclient.3', 'ENVIRONMENT')
@@ -228,10 +228,10 @@ def files():
 def calls():
     """A call that a manual, a header or a README names is there."""
     there, good = set(), True
-    for name in os.listdir(SRC + '/include/wsd'):
-        with open(SRC + '/include/wsd/' + name) as f:
+    for name in glob.glob(SRC + '/include/wsd/**/*.h', recursive=True):
+        with open(name) as f:
             there |= set(re.findall(r'\b(wsd_\w+)\)?\s*\(', re.sub(r'/\*.*?\*/', '', f.read(), flags=re.S)))
-    for folder, pattern in (('packaging/man', r'\.[1-8]$'), ('include/wsd', r'\.h$'), ('proto', r'\.md$'), ('.', r'README\.md$'), ('packaging/doc', r'\.md$')):
+    for folder, pattern in (('packaging/man', r'\.[1-8]$'), ('include/wsd', r'\.h$'), ('include/wsd/adapters', r'\.h$'), ('proto', r'\.md$'), ('.', r'README\.md$'), ('packaging/doc', r'\.md$')):
         for name in sorted(os.listdir(SRC + '/' + folder)):
             if re.search(pattern, name):
                 with open(SRC + '/' + folder + '/' + name) as f:

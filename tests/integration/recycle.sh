@@ -48,6 +48,20 @@ many_go_well() {
   [ "$(counter executors_died)" = 0 ]
 }
 
+three_at_once() {
+  [ "$(counter executors)" -ge 3 ]
+}
+
+# What waits when the executors change goes to the fresh one at once, while the old one still has all that it can have:
+# so the fresh one makes room in its turn before the old one has ended.
+queue_goes_on() {
+  local map
+  numbers 4 1500 | wsctl map -j 1500 sleep:sleep >"$WORK/out" &
+  map=$!
+  wait_until three_at_once || return 1
+  wait "$map" && [ "$(sort "$WORK/out" | uniq -c | tr -s ' ')" = " 1500 slept" ]
+}
+
 # Output, input and a file of the submitter's go with the job, whichever executor it is at.
 all_goes_along() {
   for _ in 1 2 3 4 5 6 7 8; do
@@ -113,6 +127,8 @@ start_wsd --log-level debug --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "a long job stays where it began, and ends well" long_job_stays
 check "3000 jobs at once: all right, no executor has died" many_go_well
 check "the old ones end" wait_until one_left
+check "what waits at the change goes to the fresh one at once" queue_goes_on
+check "and again they end" wait_until one_left
 check "inputs, streams and files go along" all_goes_along
 check "a result is kept longer than its executor" kept_results_stay
 check "wsctl workers" wsctl workers

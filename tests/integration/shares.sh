@@ -14,7 +14,7 @@ command -v setpriv >/dev/null || {
   skip "shares of several users" "no setpriv here"
   exit 0
 }
-ENDS=100000 # that are kept: STORE_RECORDS of jobs/policy.h
+ENDS=100000 # that are kept: STORE_RECORDS of durable/durable.h
 
 durable() { # UID OPTION...: and awaits its end; prints its id
   local uid=$1 id

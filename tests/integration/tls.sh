@@ -240,6 +240,27 @@ direct() { # wsd_call(), which has no lane there
   as alice bench --connections 4 --in-flight 8 --count 2000 fib:nothing
 }
 check "2,000 on four connections" direct
+in_a_loop() { # CERTIFICATE N
+  (become "$1" && exec "$BUILD/client/examples/example-epoll" direct direct "$2")
+}
+check "2,000 in an event loop" expect_output "2000 calls, 2000 succeeded" in_a_loop alice 2000
+# It tries again and again, and holds nothing of the tries before.
+refused_times() { # N
+  [ "$(n_logged 'its certificate is refused')" -ge $((before + $1)) ]
+}
+tries_again() {
+  local n all
+  (become bad/alice && exec "$BUILD/client/examples/example-epoll" direct direct 1) &
+  note_started $!
+  wait_until refused_times 3 || return 1
+  all=("/proc/$!/fd"/*) n=${#all[@]}
+  wait_until refused_times 7 || return 1
+  all=("/proc/$!/fd"/*)
+  echo "$n descriptors, then ${#all[@]}"
+  [ $((${#all[@]} - n)) -le 2 ] && kill $!
+}
+before=$(n_logged "its certificate is refused")
+check "a refused one tries again" tries_again
 goes() {
   waits alice && kill -KILL "$waiting" && wait_until eval '[ "$(counter jobs_open)" = 0 ]'
 }

@@ -14,7 +14,7 @@ command -v setpriv >/dev/null || {
   exit 0
 }
 
-TURN=$((1024 << 10)) # DOMAINS_TAKE of jobs/domain.h: a KiB counts as a completion
+TURN=$((1024 << 10)) # DOMAINS_TAKE of domains/completions.h: a KiB counts as a completion
 SIZE=200000          # of each output
 EACH=10
 USERS=(2001 2002 2003 2004 2005 2006)

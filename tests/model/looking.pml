@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * looking.pml: whom a client of a direct lane wakes (daemon/ring/lane.h, daemon/executor/lane.c): as long as calls are as brief
+ * looking.pml: whom a client of a direct lane wakes (daemon/ring/lane-ring.h, daemon/executor/lanes.c): as long as calls are as brief
  * as it says, nothing that it relied on somebody for is left lying.
  *
  * A client pushes PUSHES slots, each brief or not, and never presses (lane_client_press(), which makes good what is wrong here

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * deque-race.c: one owner pushes and pops as fast as he can while thieves steal, and revoke where nothing is public.
- * Each item is taken exactly once: poisoned when taken, counted when joined. This is where a missing barrier between
- * the owner's pop and a revoke shows, and a steal that is not one compare-and-swap. */
+ * deque-race.c: one owner pushes and pops as fast as it can while thieves steal, and revoke where nothing is public.
+ * Each item is taken exactly once: poisoned when taken, counted when joined. It shows a missing barrier between the
+ * owner's pop and a revoke, and a steal that is not one compare-and-swap. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -14,9 +14,9 @@
 static struct deque d;
 static struct wsd_worker owner;
 static _Atomic bool stop;
-/* Apart, so that nobody needs a locked instruction, which would hide what this program is to find. */
+/* Apart, so that no thread needs a locked instruction, which would hide what this program is to find. */
 static _Atomic uint32_t taken_by_owner[BATCH], taken_by_thieves[BATCH];
-/* Written by all: keeps the owner's stores waiting for the line, and so his pops invisible for a moment. */
+/* Written by all: keeps the owner's stores waiting for the line, so that its pops are invisible for a moment. */
 static _Alignas(64) _Atomic uint32_t noise;
 
 static void spawn_slow(struct wsd_worker *self, struct wsd_task *t)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * litmus.c: the deque's smallest races, one at a time and very often. Each round sets the deque up, lets an owner and
- * one or two thieves go at the same tick, give or take a little by chance, and then looks: each task was taken exactly
- * once, with the contents and the context that were written for it, and what is private is not hidden: public tasks
- * exist, or the owner's next push and pop ask. A lead for the one or the other side follows what comes out, so that
- * both win about as often, and meet. The outcomes are tallied and printed: one sees that the race was one. */
+ * litmus.c: the deque's smallest races, one at a time and very often. Each round sets the deque up and starts an
+ * owner and one or two thieves at the same tick, with a small random offset. Then it checks the result. Each task was
+ * taken exactly once, with the contents and the context that were written for it. Private tasks are not hidden: public
+ * tasks exist, or the owner's next push and pop ask. A lead for one side is adjusted by the outcomes, so that both
+ * sides win about as often. The outcomes are tallied and printed, which shows that the race took place. */
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct party {
 struct litmus {
     const char *name;
     uint32_t thieves, rounds, contested; /* the task that both sides are to win about as often */
-    void (*set_up)(void);                /* [owner] nobody else is there */
+    void (*set_up)(void);                /* [owner] no thief runs */
     void (*owner)(struct party *p);
     void (*thief)(struct party *p);
     bool revokes; /* not where deques are eager */
@@ -52,7 +52,7 @@ static uint64_t round_number;     /* [owner, before the barrier] */
 static uint32_t n_tasks;          /* spawned in this round [owner] */
 static char contexts[4];          /* two for this round, two for the next */
 static void *expected[TASKS_MAX]; /* [owner, before the task is published] */
-/* Written by both sides: keeps the owner's stores waiting for the line, and so his pops invisible for a moment. */
+/* Written by both sides: keeps the owner's stores waiting for the line, so that its pops are invisible for a moment. */
 static _Alignas(64) _Atomic uint32_t noise;
 static _Alignas(64) _Atomic uint64_t go;   /* [atomic: release by the owner, acquire by thieves] */
 static _Alignas(64) _Atomic uint32_t back; /* [atomic: release by thieves, acquire by the owner] */
@@ -362,7 +362,7 @@ static void tally(const char *who)
     outcomes[i].count++;
 }
 
-/* Everybody is back. Whether a thief has the contested one. */
+/* Called when all threads are back. Returns whether a thief has the contested task. */
 static bool look(uint32_t contested)
 {
     char who[TASKS_MAX + 8];

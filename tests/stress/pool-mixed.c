@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pool-mixed.c: everything at once. Roots are random programs: trees of tasks, rows that overflow a tiny task stack,
- * random graphs of futures, own sections with a lock across their joins, loops, words, waits that block, more roots.
- * Outside, producers submit them, guests run some themselves, wait for futures and help, somebody changes the number of
- * workers, and somebody closes the pool in the middle. Each program knows its result; nothing is lost, run twice, or
- * left in a count. */
+ * pool-mixed.c: everything at once. Roots are random programs. Their parts are trees of tasks, rows that overflow a
+ * tiny task stack, random graphs of futures, own sections with a lock across their joins. Others are loops, words,
+ * waits that block, and more roots.
+ * Outside, producers submit them. Guests run some themselves, wait for futures and help. One thread changes the number
+ * of workers, and one closes the pool in the middle. Each program knows its result. Nothing is lost, run twice, or left
+ * in a count. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -448,7 +449,7 @@ static void *help(void *arg)
         s = (struct shared){.node = {.run = shared_run}, .c = o->c};
         if (pool_submit(o->c->pool, &s.node) != 0)
             break;
-        /* Who owes a promise must not help: it might run what waits for it. */
+        /* A thread that owes a promise must not help: it might run what waits for it. */
         while (atomic_load(&s.ready) == 0)
             sched_yield();
         bool first = stress_random(&o->seed) % 2;

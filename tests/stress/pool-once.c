@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pool-once.c: every spawned item is run exactly once and joined by the one who spawned it, with its own result. Items
- * are poisoned when taken, so that a double take shows at once, and a lost one when it is joined. Random trees, leaves
+ * pool-once.c: every spawned item is run exactly once and joined by the task that spawned it, with its own result.
+ * Items are poisoned when taken: a double take shows at once, and a lost item when it is joined. Random trees, leaves
  * from nothing to some microseconds, several roots with contexts of their own, pools of all sizes. */
 #include "pool-stress.h"
 

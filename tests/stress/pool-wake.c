@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * pool-wake.c: no wake-up is lost. A lost one hangs, and SIGALRM ends the program.
- *   - one root at a time from outside with random gaps, so that workers are met at each point of going to sleep;
- *   - the same from many producers, each with one root in flight;
- *   - the same through a source on a shared event, as wsd feeds it;
- *   - tasks that only return when n of them run at once, spawned by a worker that then stays in a leaf, at random
- *     distances: nothing that was spawned may stay hidden while a worker sleeps. */
+ *   1. One root at a time from outside with random gaps, so that workers are met at each point of going to sleep.
+ *   2. The same from many producers, each with one root in flight.
+ *   3. The same through a source on a shared event, as wsd feeds it.
+ *   4. Tasks that only return when n of them run at once. A worker spawns them at random distances, and then stays in a
+ *      leaf. Nothing that was spawned may stay hidden while a worker sleeps. */
 #include <pthread.h>
 #include <sched.h>
 

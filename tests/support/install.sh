@@ -25,6 +25,8 @@ for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/w
   "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h" \
+  "$prefix/include/wsd/adapters/epoll.h" "$prefix/include/wsd/adapters/glib.h" "$prefix/include/wsd/adapters/libevent.h" \
+  "$prefix/include/wsd/adapters/libuv.h" "$prefix/share/doc/libwsclient-dev/examples/libuv.c" \
   "$prefix/share/bash-completion/completions/wsctl" "$prefix/share/zsh/site-functions/_wsctl" \
   "$prefix/share/fish/vendor_completions.d/wsctl.fish"; do
   check "installs ${file#"$prefix"/}" there "$file"

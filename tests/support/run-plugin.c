@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run-plugin.c: runs one job by wsctl-local.so, as `wsctl submit --local` does, but with nothing of the client:
+ * run-plugin.c: runs one job by wsctl-local.so, as `wsctl submit --local` does, but without client code.
+ * Usage:
  *     run-plugin [--workers N] [--timeout MSEC] [--plugin-dir DIR]... [--input FILE|-] [--verbose] PLUGIN[:FUNCTION]
- * [ARG...] Output on stdout, messages and error on stderr, the job's exit code. WSCTL_LOCAL names the module. */
+ *                [ARG...]
+ * Output goes to stdout, messages and error to stderr. Exits with the job's exit code. WSCTL_LOCAL names the module. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

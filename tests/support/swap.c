@@ -4,9 +4,9 @@
  *
  *     swap NAME GOOD BAD...
  *
- * NAME becomes, in turns, a hard link of GOOD, of each BAD, and a symbolic link to each; between the two GOOD is
- * writable for everybody for a moment, and so is the directory of NAME. What is at NAME is always whole: each change is
- * one rename. */
+ * NAME becomes, in turns, a hard link of GOOD, of each BAD, and a symbolic link to each. Between the two GOOD is
+ * writable for all users for a moment, and so is the directory of NAME. The file at NAME is always complete: each
+ * change is one rename. */
 #include <errno.h>
 #include <libgen.h>
 #include <signal.h>

@@ -8,12 +8,14 @@
  *     ignore=SIGNAL            by its name without SIG, or all
  *     block=SIGNAL
  *     limit=NAME:SOFT[:HARD]   of getrlimit(2), without RLIMIT_; numbers with K, M or G, or unlimited; HARD is SOFT
- * where it is missing user=UID                 user and group; what comes behind it has no more rights groups=N N
- * groups beside, from 100000 on subreaper                orphans below it become its children pid1 process 1 of a new
- * PID namespace, with a /proc of its own; needs root hide=DIRECTORY           an empty file system in its place, in a
- * mount namespace of its own; needs root
+ *                              where it is missing
+ *     user=UID                 user and group; states after it have no more rights
+ *     groups=N                 N supplementary groups, from 100000 on
+ *     subreaper                orphans below it become its children
+ *     pid1                     process 1 of a new PID namespace, with a /proc of its own; needs root
+ *     hide=DIRECTORY           an empty file system in its place, in a mount namespace of its own; needs root
  *
- * States come into force in their order. Its exit status is the command's; 99 where a state cannot be had. */
+ * States come into force in their order. Its exit status is the command's; 99 where a state cannot be set up. */
 #include <errno.h>
 #include <grp.h>
 #include <sched.h>

@@ -3,8 +3,8 @@
  * bundle.c: brief jobs of an array travel together in wsd; here they are held to what each would have been by itself.
  * One case a run, with the plugin fickle. Prints what was wrong, exits 1 then.
  *   bundle CASE FUNCTION [ARGUMENT]
- * FUNCTION is one of fickle's. Each row of jobs comes behind many numbers, so that wsd takes it for brief, and is done
- * again until wsd's own counter says that it went in bundles: else it would prove nothing. */
+ * FUNCTION is one of fickle's. Each row of jobs comes behind many numbers, so that wsd takes it for brief. The row is
+ * repeated until wsd's own counter says that it went in bundles, since it proves nothing otherwise. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ static unsigned n_workers; /* of wsd */
 static bool by_submit;     /* wsd_client_submit(), else wsd_batch_submit() */
 static bool holds_output;  /* what comes is not taken before resume() */
 static uint32_t batch_flags = WSD_BATCH_KEEP_GOING, submit_flags;
-static char what[128] = ""; /* is done now, for whoever reads of a failure */
+static char what[128] = ""; /* the current step, for messages of failures */
 
 #define MUST(it)                                                                                                       \
     do {                                                                                                               \
@@ -236,7 +236,7 @@ static struct item *add_odd(const char *words)
 {
     struct item *item = add_bytes(words, strlen(words), 0);
 
-    if (is(words, "open")) { /* who may not open it himself, asks for what an argument names */
+    if (is(words, "open")) { /* a sandboxed executor asks its client for files that an argument names */
         item->args[0] = words + 5;
         item->n_args = 1;
     }
@@ -462,7 +462,7 @@ static void prove(void (*begin)(void), void (*end)(void), size_t size)
     unsigned n = 0;
 
     for (bool good = false; !good && !n_wrong; n++) {
-        /* there each job is interrupted by whoever gave it, and is not brief: the answers were right */
+        /* on one CPU the submitter interrupts each job, so that no job is brief: the answers were right */
         if (n == TRIES && one_cpu())
             return;
         if (n == TRIES) {
@@ -936,7 +936,7 @@ static int asked(void)
     return 0;
 }
 
-/* Nobody wants any of it any more. */
+/* Closes the client while its jobs are open. */
 static void go_away(void)
 {
     until_it_hangs();
@@ -1080,9 +1080,9 @@ static int stops(void)
     return 0;
 }
 
-/* --- nobody waits, nobody reads ----------------------------------------------------------------------------------- */
+/* --- detached jobs, outputs that are not read --------------------------------------------------------------------- */
 
-/* What nobody waits for goes one by one, and is there. */
+/* Detached jobs are not bundled, and each ends. */
 static int detached(void)
 {
     for (int k = 0; k < 3; k++) {
@@ -1121,9 +1121,9 @@ static int detached(void)
     return 0;
 }
 
-#define MUCH 12000u /* jobs, with answers that are more than wsd and the kernel keep for somebody who does not read */
+#define MUCH 12000u /* jobs; their answers are more than wsd and the kernel keep for a client that does not read */
 
-/* What is first keeps the workers until all are accepted; then the rest ends, and nobody reads. */
+/* The first jobs occupy the workers until all are accepted. Then the rest ends, and the client does not read. */
 static void begin_unread(void)
 {
     for (unsigned i = 0; i < n_workers; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chaos-noise.c: clients that send noise: random bytes, right frames with random contents, and right frames that were
- * damaged (bits, bytes gone, doubled or new, lengths that lie), cut into pieces of any size, with descriptors where
- * none belong; each vanishes after any byte, or half, or goes on without reading.
+ * chaos-noise.c: clients that send noise. Noise is random bytes, right frames with random contents, and damaged frames
+ * (bits, bytes gone, doubled or new, lengths that lie). It is cut into pieces of any size, with descriptors where none
+ * belong. A client vanishes after any byte, shuts down one half, or goes on without reading.
  *
- * Whatever was sent, what comes back must be right: frames that can be decoded, nothing behind an ERROR about the
- * connection, which has words; and a connection on which nothing was damaged is never closed. */
+ * Whatever was sent, the answers must be right. Their frames can be decoded. An ERROR about the connection has words,
+ * and nothing comes after it. A connection on which nothing was damaged is never closed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

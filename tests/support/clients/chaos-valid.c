@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chaos-valid.c: clients that send valid frames in any order, hang up, come back, read or do not read; each answer is
- * checked: it belongs to a request that is open, ACCEPTED comes once and first, the last frame comes once. */
+ * chaos-valid.c: clients that send valid frames in any order, hang up, come back, read or do not read. Each answer is
+ * checked: it belongs to an open request, ACCEPTED comes once and first, the last frame comes once. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chaos.c: many connections to wsd that do at random what a manner has: valid frames in any order (chaos-valid.c), or
- * noise (chaos-noise.c). What comes back is checked, whatever was sent.
+ * chaos.c: many connections to wsd with random traffic: valid frames in any order (chaos-valid.c), or noise
+ * (chaos-noise.c). Each answer is checked, whatever was sent.
  *
+ * Usage:
  *     chaos [-s SECONDS] [-c CONNECTIONS] [-r SEED] PLUGIN[:FUNCTION[=ARGUMENT]]...
- *     chaos -n [-s SECONDS] [-c CONNECTIONS] [-r SEED]      noise
+ *     chaos -n [-s SECONDS] [-c CONNECTIONS] [-r SEED]
+ *
+ * With -n it sends noise.
  *
  * Prints the seed and one line of counts; exits 0 where every frame was in order and wsd was always there. */
 #include <errno.h>

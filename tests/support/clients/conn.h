@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conn.h: a client's connection without the library, frame by frame; for programs of one case a run, which end at the
- * first thing that is not as it should be.
+ * conn.h: a client's connection without the library, frame by frame. It is for programs that run one case and end at
+ * the first failure.
  */
 #pragma once
 

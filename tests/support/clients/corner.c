@@ -3,7 +3,7 @@
  * corner.c: corners of the job table, each by a client that speaks the wire itself: it grants output when the case
  * wants it, and not before. One case a run: prints `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
  *
- *     corner CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose executors some cases kill */
+ *     corner CASE        WSD_SOCKET: where; WSD_PID: of that wsd; some cases kill its executors */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,7 +76,8 @@ static void wait_for_counter(const char *counter_name, uint64_t value)
 
     for (int i = 0; counter(c, tag, counter_name) != value; i++, tag++) {
         if (i > WAIT_MSEC / 10)
-            fail("%s does not become %llu", counter_name, (unsigned long long)value);
+            fail("%s does not become %llu: it is %llu", counter_name, (unsigned long long)value,
+                 (unsigned long long)counter(c, tag + 1, counter_name));
         pause_a_little();
     }
     hang_up(c);
@@ -187,7 +188,7 @@ static void a_path_longer_than_a_packet(void)
     hang_up(open_conn(0));
 }
 
-/* Who follows a job from its middle on gets what is still to come, and its submitter all of it. */
+/* A client that follows a job from its middle on gets the rest of its output; the submitter gets all of it. */
 static void await_from_the_middle(void)
 {
     struct conn *a = open_conn(65536), *b = open_conn(65536);
@@ -244,7 +245,7 @@ static void await_from_the_middle(void)
     hang_up(b);
 }
 
-/* Two readers, none of whom has had a byte; the executor dies and the job runs again: both get all of it. */
+/* Two readers have had no byte yet. The executor dies and the job runs again: both get all of the output. */
 static void output_that_was_thrown_away(void)
 {
     struct conn *a = open_conn(0), *b = open_conn(1 << 20);
@@ -332,7 +333,7 @@ static void drain_waits_for_a_slow_reader(void)
     credit(c, 1, 65536);
     while (!t.done) {
         next(c);
-        /* no more than is needed: when it has sent all, wsd goes, and what is sent to it then finds nobody */
+        /* no more credit than is needed: when wsd has sent all, it ends, and sending to it fails */
         take(c, 1, &t, 0, t.bytes + 65536 < 2000000);
     }
     if (t.bytes != 2000000 || t.state != 5)
@@ -340,7 +341,7 @@ static void drain_waits_for_a_slow_reader(void)
     hang_up(c);
 }
 
-/* More kept results than are kept of a user, all but the last of them being read by somebody who stands still. */
+/* More kept results than wsd keeps for a user. A client that stands still is reading all but the last of them. */
 static void kept_results_that_are_being_read(void)
 {
     struct conn *c = open_conn(0), *d = open_conn(1 << 20);
@@ -362,7 +363,8 @@ static void kept_results_that_are_being_read(void)
     hang_up(open_conn(0));
 }
 
-/* Submits to a liar (tests/support/shims/liar.c), reads to the end of the call; returns the final state, 0 for an ERROR. */
+/* Submits to a liar (tests/support/shims/liar.c) and reads to the end of the call. Returns the final state, or 0 for an
+ * ERROR. */
 static uint32_t lie(struct conn *c, uint32_t tag, const char *mode, uint32_t flags)
 {
     submit(c, tag, mode, "", NULL, flags);
@@ -511,7 +513,7 @@ static uint64_t memory_of_wsd(void)
     return kib * 1024;
 }
 
-/* Sixteen bytes a question, many kilobytes an answer, and nobody reads them. */
+/* Questions of sixteen bytes with answers of many kilobytes, from a client that does not read. */
 static void questions_of_one_who_does_not_read(void)
 {
     struct conn *c = open_conn(0);
@@ -545,7 +547,7 @@ static void questions_of_one_who_does_not_read(void)
     hang_up(c);
 }
 
-/* They are all answered once there is somebody who reads. */
+/* The same questions are all answered once the client reads. */
 static void questions_of_one_who_reads_late(void)
 {
     static uint8_t questions[2000 * FRAME_HEADER_SIZE]; /* fits the socket: this client does not read while it sends */
@@ -582,8 +584,8 @@ static void names_that_are_no_plugins(void)
     hang_up(c);
 }
 
-/* For a wsd with 256 descriptors: inputs that never come to their end hold some (those of jobs that may be tried again
- * are in a memfd from the beginning), and leave enough for others. */
+/* For a wsd with 256 descriptors. Inputs that never end hold some of them, and leave enough for others. (The input of a
+ * job with retries is in a memfd from the beginning.) */
 static void inputs_without_end(void)
 {
     struct conn *c = open_conn(0);
@@ -732,9 +734,9 @@ static void a_job_that_is_left(void)
     hang_up(c);
 }
 
-/* A question and a job in one piece, while another connection of the same user leaves more unread than he may: the job
- * is held back until the answer is written, and runs then, though nothing else happens. For max-unread-per-user = 64K,
- * executor-answer = 1h. */
+/* A question and a job are sent in one piece, while another connection of the same user leaves more unread than the
+ * user may. The job is held back until the answer is written, and runs then, though nothing else happens. For
+ * max-unread-per-user = 64K, executor-answer = 1h. */
 static void a_job_that_was_held_back(void)
 {
     static uint8_t questions[1000 * FRAME_HEADER_SIZE];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * crowd.c: many clients that behave badly at once, and an innocent one whose jobs go on meanwhile. One case a run:
- * prints `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
+ * crowd.c: many clients that behave badly at once, and an innocent one that has its jobs done meanwhile. One case a
+ * run: prints `ok NAME` or `FAIL NAME: why`, exits 0 or 1.
  *
- *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, whose memory is looked at; WSD_RELAY: a socket that
- *     leads to it by TLS */
+ *     crowd CASE        WSD_SOCKET: where; WSD_PID: of that wsd, to read its memory use; WSD_RELAY: a socket that
+ *                       leads to it by TLS */
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -113,7 +113,7 @@ static void expect_growth(uint64_t before, uint64_t most)
              (unsigned long long)(most / MIB));
 }
 
-/* So many jobs of somebody who does nothing wrong, one behind the other: each succeeds. */
+/* Runs n jobs of the innocent client, one behind the other: each succeeds. */
 static void innocent_jobs(struct conn *c, uint32_t n)
 {
     for (uint32_t tag = 1; tag <= n; tag++) {
@@ -172,7 +172,7 @@ static void writers_of_single_bytes(void)
     hang_up(fast);
 }
 
-/* Output is taken a byte at a time: each such reader costs his window's worth, and nobody else waits. */
+/* Output is taken a byte at a time: each such reader costs its window's worth, and no other client waits. */
 static void readers_of_single_bytes(void)
 {
     enum { N = 12 };
@@ -204,8 +204,8 @@ static void readers_of_single_bytes(void)
     hang_up(innocent);
 }
 
-/* For a wsd with max-bytes-per-user = 32M: jobs whose output nobody takes. They end, and what waits is no more than
- * that. Once it is read, each has its own end: all of the output, or a failure that names the key. */
+/* For a wsd with max-bytes-per-user = 32M: jobs whose output is not taken. They end, and no more than that limit
+ * waits. Once it is read, each has its own end: all of the output, or a failure that names the key. */
 static void results_that_nobody_reads(void)
 {
     enum { N = 400, BYTES = 1000000 };
@@ -257,9 +257,10 @@ static void results_that_nobody_reads(void)
     hang_up(innocent);
 }
 
-/* Output that has gone into n connections and that nobody reads there, for a wsd with max-unread-per-user = 4M:
- * together no more than that and a frame for each. Another user goes on meanwhile, and another connection of the same
- * one, and what is read at last is all of it. The variable has the socket of that user. */
+/* Output that has gone into n connections and is not read there, for a wsd with max-unread-per-user = 4M. Together it
+ * is no more than that and a frame for each connection. Another user goes on meanwhile, and so does another connection
+ * of the same user. When the output is read at last, it is complete. where: the variable with the socket of that user.
+ * */
 static void unread_by(const char *where, uint32_t n, const char *bytes)
 {
     struct conn *innocent = open_conn(64 << 20), **deaf = calloc(n + 1, sizeof(*deaf));
@@ -336,7 +337,7 @@ static void questions_that_pile_up(void)
     hang_up(innocent);
 }
 
-/* Requests as fast as they go, whose answers nobody reads: wsd stops reading, stays small, and others are served. */
+/* Sends requests as fast as possible and reads no answer: wsd stops reading, stays small, and serves others. */
 static void floods(void)
 {
     enum { N = 8, MANY = 1000 };
@@ -474,8 +475,8 @@ static void followers(void)
     hang_up(innocent);
 }
 
-/* What is asked in the same breath as the end of a job is answered before all who wait for that end; then each is told,
- * once. */
+/* A request that is sent together with what ends a job is answered before all requests that wait for that end. Then
+ * each of those is told, once. */
 static void an_end_for_many(void)
 {
     enum { N = 100000, FIRST = 2 };
@@ -513,7 +514,7 @@ static void an_end_for_many(void)
     hang_up(innocent);
 }
 
-/* wsd closes what a stranger has opened where nobody waits for it, whichever way it came. */
+/* wsd closes unrequested descriptors in a thread that no client waits for, whichever way they came. */
 static void descriptors_that_linger(void)
 {
     struct conn *innocent = open_conn(1 << 20);
@@ -540,7 +541,7 @@ static void descriptors_that_linger(void)
 /* --- a user beside another one ------------------------------------------------------------------------------------ */
 
 #define CODE_BUSY  75u
-#define NEIGHBOUR  12345u  /* whose connections are many; the innocent one is root's */
+#define NEIGHBOUR  12345u  /* the user with many connections; the innocent client is root's */
 #define TURN_UNITS 350000u /* SHARE_TURN, and what a request may overdraw it by */
 /* before the innocent one is answered, and one more each time that libevent doubles the events it asks for */
 #define TURNS  3u
@@ -604,8 +605,8 @@ static uint32_t refusal_of(struct conn *c, const struct msg *m, uint32_t tag)
     }
 }
 
-/* What a user has brought and cannot be closed yet counts with his inputs, his arenas and his connections; others have
- * theirs. wsd is given 512 descriptors, of which a user may have 192 in one way and 192 in the other. */
+/* Descriptors of a user that cannot be closed yet count with the inputs, arenas and connections of that user. Other
+ * users keep theirs. wsd is given 512 descriptors. A user may have 192 in one way and 192 in the other. */
 static void what_cannot_be_closed_counts(void)
 {
     enum { ROOM = 4 }; /* that is left; the connection that brought the others takes one of it until it is closed */
@@ -727,9 +728,9 @@ static void beside_refusals(void)
     beside_requests(m, 2, 16);
 }
 
-/* Another user has each of his connections look through all jobs, and the innocent one does twice, one after the other.
- * It has both answers before they all have theirs: by call instead of by user, its second look would begin when they
- * have almost ended. */
+/* Each connection of another user searches all jobs. The innocent client searches twice, one search after the other,
+ * and has both answers before all of the others have theirs. With turns by call instead of by user, its second search
+ * would begin when theirs have almost ended. */
 static void beside_selections(void)
 {
     enum { JOBS = 20000, N = 250 };

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct.c: calls by wsd_call(), from processes of their own, and counts how they ended.
+ * direct.c: makes calls by wsd_call(), from several processes, and counts how they ended.
  *
+ * Usage:
  *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-o
- *     OTHER] [-h FILE]
+ *     OTHER] [-h FILE] [-x]
  *            PLUGIN:FUNCTION [ARG...]
  *
- * Without arguments each call sends bytes that no other call has, and wants them back. -c: all of them by one
- * wsd_calls(). -u: as many again and again, until FILE is there. -m: only each K-th one has the arguments. -w: first
- * calls the function with `ok` until such a call was direct (30 s at most), and often enough to be known for brief. -o:
- * the same with another function of the plugin, and, behind -h, again; then each of both is to say its name. -x: only
- * says whether this kernel can have lanes. -h: says "held" and then waits until FILE is there, before it calls.
+ * Without arguments each call sends bytes that no other call has, and wants them back.
+ * With -c all calls go by one wsd_calls().
+ * With -u it makes as many calls again and again, until FILE is there.
+ * With -m only each K-th call has the arguments.
+ * With -w it first calls the function with `ok` until such a call was direct (30 s at most), and often enough that wsd
+ * takes the function for brief.
+ * With -o it does the same with another function of the plugin, and again behind -h. Then each of both is to say its
+ * name.
+ * With -x it only says whether this kernel can have lanes.
+ * With -h it says "held" and then waits until FILE is there, before it calls.
+ *
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each call had one end and each echo was right. */
 #include <errno.h>
 #include <getopt.h>

@@ -5,8 +5,8 @@
  *     follow-on star ID N
  *         N jobs that all run after ID, which is to succeed. Exits 0 where all of them have.
  *     follow-on row N
- *         N jobs in a row, each after the one before, of which the first fails: all others are to be cancelled, and to
- *         name the first. Exits 0 where that is so. */
+ *         N jobs in a row, each after the one before. The first one fails: all others are to be cancelled, and to name
+ *         the first. Exits 0 where that is so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane-scribbler.c: a hostile client: gets a direct lane by honest calls, then writes over all of it that it can, and
- * rings its bell, until it is killed. What the library makes of that is its own affair.
+ * lane-scribbler.c: a hostile client. It gets a direct lane by honest calls, then writes over all of it that it can,
+ * and rings its bell, until it is killed. How its own library reacts does not matter.
  *
- *     lane-scribbler SEED PLUGIN:FUNCTION      says "scribbling" when it has begun
- *     lane-scribbler greedy PLUGIN:FUNCTION    pushes calls of numbers that it has not got, and one slot twice; exits 0
- *                                              where those were refused and that ran once
- *     lane-scribbler credit PLUGIN:FUNCTION    pushes calls that last, beyond its credit of 1; exits 0 where one was
- *     begun */
+ * Usage:
+ *     lane-scribbler SEED|greedy|credit PLUGIN:FUNCTION
+ *
+ * With SEED it says "scribbling" when it has begun.
+ * With `greedy` it pushes calls of function numbers that it was not given, and one slot twice. It exits with 0 where
+ * those calls were refused and that slot ran once.
+ * With `credit` it pushes calls that last, beyond its credit of 1. It exits with 0 where one was begun. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +21,7 @@
 
 #include <wsd/client.h>
 
-#include "ring/lane.h"
+#include "ring/lane-ring.h"
 
 static struct lane_memory *memory;
 static uint64_t seed;
@@ -163,7 +165,7 @@ static int greedy(void)
             return 1;
         }
     }
-    /* the same slot twice, while it runs: the second one is nobody's */
+    /* the same slot twice, while it runs: the second entry is ignored */
     push(10, 0, "nap\000200", 8, 2);
     uint64_t tail = atomic_load(&memory->tail);
     atomic_store(&memory->ring[tail % LANE_SLOTS], ring_word(1000, 10));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linger.h: descriptors whose last close waits, and how a client hands them over.
+ * linger.h: descriptors that wait in their last close, and how a client hands them over.
  */
 #pragma once
 
@@ -101,7 +101,7 @@ static inline bool send_descriptors(int to, const void *bytes, size_t size, uint
     return taken;
 }
 
-/* No close waits any more. */
+/* Ends the wait of every close. */
 static inline void lingering_end(void)
 {
     while (lingering_n_listeners)
@@ -119,7 +119,7 @@ static inline int arena_file(void)
     return fd;
 }
 
-/* A socket that has one that lingers in its queue, and nobody else has that. */
+/* Returns a socket with a lingering descriptor in its queue. That descriptor is open nowhere else. */
 static inline int with_lingering_inside(void)
 {
     int pair[2], inside = lingering();

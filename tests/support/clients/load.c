@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * load.c: many jobs from many client processes at once; every answer is checked.
- * Each job echoes bytes that no other job has, so that an answer that went to the wrong call shows. Prints one line of
- * counts. Exits 0 where every job was answered exactly once and every success was right; else 1.
+ * Each job echoes bytes that no other job has, so that an answer to the wrong call shows. Prints one line of counts.
+ * Exits 0 where every job was answered exactly once and every success was right; else 1.
  *
+ * Usage:
  *     load [-p PROCESSES] [-n JOBS, all together] [-w IN_FLIGHT, each] [-b BYTES] [-m OTHER] PLUGIN[:FUNCTION]
  *
- * -m: every second process has the jobs of that one (PLUGIN[:FUNCTION] too); others and others-succeeded count them.
+ * -m: every second process submits OTHER (PLUGIN[:FUNCTION] too). The counts others and others-succeeded are of these.
  *
  *     load -c CONNECTIONS: no jobs; holds that many open, says "held", until it is killed.
  *
- * -f: wsd is short of something: refusals and ends of connections, also with jobs under way, are no errors, and a
- * process begins again on a connection of its own. Prints and demands that each answer is right and none comes twice.
+ * -f: wsd is short of a resource. Refusals and ends of connections, also with jobs under way, are no errors. A process
+ * begins again on a new connection. Each answer must be right, and none may come twice.
  *
- * -t: a refusal or the end of the connection ends a process without being an error (the daemon is being stopped); jobs
- * that were accepted must be answered all the same. */
+ * -t: the daemon is being stopped. A refusal or the end of the connection ends a process and is no error. Jobs that
+ * were accepted must be answered all the same. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -151,7 +152,7 @@ static int run(struct load *l)
     return r < 0 && !l->tolerant ? 1 : 0;
 }
 
-/* Connections are opened until all is done, or nobody listens any more. */
+/* Opens connections until all jobs are done, or until connecting fails for long. */
 static int run_faulty(struct load *l)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -253,7 +254,7 @@ int main(int argc, char **argv)
                              .lied_to = lied_to,
                              .faulty = faulty};
 
-            prctl(PR_SET_PDEATHSIG, SIGKILL); /* who kills us wants an end of it */
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends with its parent */
             _exit(faulty ? run_faulty(&l) : run(&l));
         }
     for (int status; wait(&status) > 0;)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * many.c: queues a great many detached jobs: `many N`. fib is to be paused: nobody waits for them. */
+ * many.c: queues a great many detached jobs: `many N`. fib must be paused: this program does not wait for them. */
 #include <stdio.h>
 #include <stdlib.h>
 

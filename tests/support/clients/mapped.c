@@ -2,11 +2,12 @@
  *
  * mapped.c: wsd_map() and batches of the library, from a shell. Prints what went wrong; exits as wsctl would.
  *   mapped N FUNCTION [keep] [wait] [durable]   N items with their number as input (echo and its like): each comes
- *   back, once mapped statuses S...                        one item each that ends with that status: prints how they
- *   ended mapped handle                               the calls of a batch one by one, and by its id
+ *                                               back, once
+ *   mapped statuses S...                        one item each that ends with that status: prints how they ended
+ *   mapped handle                               the calls of a batch one by one, and by its id
  *   mapped large N                              an input of N bytes between small ones
  *   mapped mixed N [again]                      N items of the plugin `direct`, of all kinds: all that is told of each;
- *                                               again: whose callback goes on with the connection */
+ *                                               again: the callback makes more calls on the connection */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>

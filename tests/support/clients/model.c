@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model.c: random operations on a real wsd, held against a simple model of what a job may be.
+ * model.c: random operations on a real wsd, compared with a simple model of a job.
  *
+ * Usage:
  *     model STEPS SEED DIRECTORY WSD [ARGUMENT...]
- *         Starts wsd (with these arguments; WSD_SOCKET says where it is to be reached), and does STEPS operations:
- *         submit (priority, retries, timeout, tags, after others, durable, input that comes later), input, release (a
- *         running job ends as it is told), cancel, pause, resume, limit, kill -9 of the executor, kill -9 of wsd and a
- *         new one, requeue and drop of dead jobs, await. After each of them the state of every job that is open, and of
- *         those that have just ended, is that of the model, and as many run as may: no worker is idle while a job could
- *         run, no limit is passed. Exits 0 where that was so. */
+ *         Starts wsd with these arguments and does STEPS operations. WSD_SOCKET is its socket.
+ *         Submit has priorities, retries, timeouts, tags, jobs after others, durable jobs, and input that comes later.
+ *         Release lets a running job end as it is told. Other operations are input, cancel, await, pause, resume and
+ *         limit, and requeue and drop of dead jobs. The executor is killed with -9, and so is wsd; a new one follows.
+ *
+ *         After each operation the state of every open job, and of jobs that have just ended, is that of the model. As
+ *         many jobs run as may: no worker is idle while a job could run, and no limit is passed. Exits 0 where that was
+ *         so. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -43,7 +46,7 @@ struct job {
     bool bad;              /* one that was met has not ended well */
     struct wsd_call *call; /* while its input is not whole */
     bool maybe;            /* wsd was killed while it may have been marked: interrupted, or not */
-    bool unsure;           /* that may have cost a retry, whose pause is too short to be seen */
+    bool unsure;           /* that may have cost a retry: its pause is too short to be seen */
     enum wsd_job_state seen;
     unsigned seen_attempts;
     uint64_t seen_run_usec;
@@ -222,9 +225,9 @@ static bool agrees(struct job *j)
     }
 }
 
-/* As many run as may, and no more. One whose input came in pieces has it by a descriptor, which a busy machine may
- * bring later than the job: as long as it waits a spare worker is there for it, and whatever that one has begun runs on
- * beside it. */
+/* Returns whether as many jobs run as may, and no more. A job with input in pieces gets it by a descriptor. On a busy
+ * machine the descriptor may come later than the job. While the job waits for it a spare worker takes its place, and a
+ * job that the spare has begun runs on beside it. */
 static bool are_busy(void)
 {
     unsigned running = 0, spares = 0, inside[GATES] = {0};
@@ -318,8 +321,8 @@ static bool is_stopped(pid_t pid)
     return stopped;
 }
 
-/* Stopped first and looked at then: one whose time is up makes room for another one at any moment. And waits until wsd
- * has noticed: until then it tells of the runs that were. */
+/* Stops the executors before it looks at the jobs: a job that runs out of time makes room for another at any moment.
+ * Then it waits until wsd has noticed, since wsd shows the old runs until then. */
 static void kill_executors(void)
 {
     pid_t killed[OPEN], there[OPEN];
@@ -398,7 +401,7 @@ static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *us
     ((struct job *)userdata)->m = HELD;
 }
 
-/* Nobody would wake us after that: the job is as good as lost. */
+/* No later frame would wake us: the job is as good as lost. */
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
     const struct job *j = userdata;
@@ -633,7 +636,7 @@ int main(int argc, char **argv)
     }
     printf("%u steps, %u jobs\n", steps, number - 1);
     wsd_client_free(client);
-    kill(wsd, SIGKILL); /* a drain would wait for jobs that nobody releases */
+    kill(wsd, SIGKILL); /* a drain would wait for jobs that are never released */
     waitpid(wsd, NULL, 0);
     return 0;
 }

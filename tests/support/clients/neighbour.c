@@ -2,14 +2,13 @@
  *
  * neighbour.c: one user attacks, and another one calls a function every 2 ms. Run by root.
  *
- *     neighbour ATTACK N CALLS    WSD_SOCKET: where; TLS_PORT, TLS_CALL: for attacks on the TLS listener, its port on
- *                                 this machine, and a command that calls fib by TLS
+ *     neighbour ATTACK N CALLS    WSD_SOCKET: where. TLS_PORT, TLS_CALL: for attacks on the TLS listener, its port on
+ *                                 this machine, and a command that calls fib by TLS.
  *
- * The attacker does as many whole rounds, each of size N (0: its own), as take place while the neighbour makes CALLS
- * calls, and one at least.
- * Prints what the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why, where an answer is wrong or
- * missing, or the attack was not answered as it should be. What the calls took is never a reason: see tests/bench/run
- * neighbour. */
+ * While the neighbour makes CALLS calls, the attacker does whole rounds, and one at least. Each is of size N (0: the
+ * default of the attack). Prints how long the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why,
+ * where an answer is wrong or missing, or the attack was not answered as it should be. The times never fail the test:
+ * see tests/bench/run neighbour. */
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
@@ -29,7 +28,7 @@
 
 #define ATTACKER  1001u
 #define NEIGHBOUR 1002u
-#define STRANGER  1003u /* whom the configuration lets in for nothing: see neighbour.sh */
+#define STRANGER  1003u /* a user to which the configuration gives no right: see neighbour/attacks.sh */
 #define CALLS_MAX 1000000u
 #define GAP_NSEC  2000000u
 #define LONG_USEC (3600ull * 1000000)
@@ -111,8 +110,8 @@ static void nothing(uint32_t n)
     usleep(100000);
 }
 
-/* A connection with n descriptors, twice, whose last close waits for minutes. A process of its own closes them at once:
- * where it is the later one nevertheless, it is what waits, until its alarm. */
+/* Sends n descriptors over a connection, twice. Their last close waits for minutes. A child process sends them and
+ * closes its own copies at once. Where its close is the last one nevertheless, the child waits, until its alarm. */
 static void give_away(uint32_t n, bool stranger)
 {
     int status;
@@ -157,7 +156,7 @@ static void lingering_descriptors(uint32_t n)
     lingering_from(n, false, 1);
 }
 
-/* The same by one whom nothing is allowed. */
+/* The same by a user without rights. */
 static void lingering_of_a_stranger(uint32_t n)
 {
     lingering_from(n, true, 1);
@@ -175,7 +174,7 @@ static void closers_taken(uint32_t n)
     usleep(1000);
 }
 
-/* What the neighbour brings is closed, too: a pipe that nobody asked for. */
+/* The descriptor of the neighbour, an unrequested pipe, is closed, too. */
 static void closes_for_the_neighbour(void)
 {
     struct conn *c = open_conn(0);
@@ -276,7 +275,7 @@ static void colliding_keys(uint32_t n)
     hang_up(c);
 }
 
-/* n open requests whose tags share their low bits under that hash. */
+/* n open requests. The low bits of the hash are the same for all of their tags. */
 static void colliding_tags(uint32_t n)
 {
     struct conn *c = open_with(1 << 20, "/", FEATURE_BRIEF);
@@ -293,7 +292,7 @@ static void colliding_tags(uint32_t n)
     hang_up(c);
 }
 
-/* n connections, each full of such requests: all that wsd and its socket take of them. Nobody reads the answers. */
+/* n connections, each full of such requests: all that wsd and its socket take of them. The answers are not read. */
 static void crowded(uint32_t n, const struct msg *requests, size_t n_requests, size_t bytes_each)
 {
     struct conn **flood = calloc(n, sizeof(*flood));
@@ -560,7 +559,7 @@ static const struct {
     ATTACK(slow_handshakes, 100, 1000),
 };
 
-/* What the neighbour does beside his calls. */
+/* What the neighbour does beside its calls. */
 static void (*beside_of(void (*round)(uint32_t n)))(void)
 {
     if (round == closers_taken)
@@ -611,7 +610,7 @@ static int compare(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Becomes a user, who may have as many descriptors as root. */
+/* Becomes that user, with as many descriptors as root may have. */
 static void become(uint32_t uid)
 {
     struct rlimit l;

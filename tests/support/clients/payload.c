@@ -4,14 +4,16 @@
  *
  *     payload CASE                             hand-written frames; `FAIL CASE: why` and 1 where it went wrong
  *     payload file FILE OFFSET SIZE PLUGIN     by libwsclient: the job's output on stdout, its exit code, its error on
- *     stderr payload arena FILE PLUGIN TIMES          the same by an arena, so often in the same one
+ *                                              stderr
+ *     payload arena FILE PLUGIN TIMES          the same by an arena, TIMES times in the same one
  *     payload arenas N BEGUN GO                a job in each of N arenas, and in each once more; BEGUN is made then,
- *     and GO waited for payload again SIZE CALLS PLUGIN          by the socket, gathered: `FAULTS USEC KIB KIB KIB`:
+ *                                              and GO waited for
+ *     payload again SIZE CALLS PLUGIN          by the socket, gathered: `FAULTS USEC KIB KIB KIB`:
  *                                              page faults of one of those calls (mean, but for the first two), its
  *                                              time (median), and what a small call after one gave back: submitted,
  *                                              mapped, by a direct lane
- *     payload killed BEGUN GO                  a job in an arena, whose executor is killed when BEGUN is there; as a
- *     case payload cases                            the names of all cases, one a line */
+ *     payload killed BEGUN GO                  a job in an arena; its executor is killed when BEGUN is there
+ *     payload cases                            the names of all cases, one a line */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -745,7 +747,7 @@ static void await_file(const char *path)
     }
 }
 
-/* Who uses a part has it until the end; a job goes on when its arena is closed, and whatever is done to the memory. */
+/* A job has its part until its end. It goes on when its arena is closed, and whatever is done to the memory. */
 static void busy_parts(void)
 {
     struct conn *c = open_payload();
@@ -809,7 +811,7 @@ static void holes(void)
         fail("it was cut");
 }
 
-/* Nobody writes to an arena to which a dying executor may still write. */
+/* No later job writes to an arena to which a dying executor may still write. */
 static void killed(char **argv)
 {
     struct conn *c = open_payload();

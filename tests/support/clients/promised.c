@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * promised.c: durable jobs whose daemon is killed.
+ * promised.c: durable jobs of a daemon that is killed.
  *
  *     promised submit FUNCTION LEDGER NAME IN_FLIGHT ACKNOWLEDGED
  *         Submits ledger:FUNCTION LEDGER NAME.N for N = 1.. until the connection ends. Each job that wsd has accepted

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reconnect.c: a client whose wsd is killed while its durable job runs, and once more in a wsd_map(). Says "accepted"
- * and "mapping" when that may be done, connects again with the same handle when there is a wsd again, and does there
- * all that a new one can; what was opened before is over, and says so. Exits with 0, or says what went wrong. Argument:
- * a file, for which its job waits. */
+ * reconnect.c: a client that loses its wsd twice: while its durable job runs, and in a wsd_map(). It says "accepted"
+ * and "mapping" when wsd may be killed. It connects again with the same handle when there is a wsd again, and does
+ * there all that a new handle can do. What was opened before is over, and says so. Exits with 0, or says what went
+ * wrong. Argument: a file, for which its job waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trespass.c: requests by hand-written frames, about a job that most likely is somebody else's.
+ * trespass.c: requests by hand-written frames, about a job that most likely is another user's.
  *
  *     trespass ID REQUEST=CODE...
  *
- * sends one REQUEST after the other on one connection and wants the exit code that wsd refuses it with; 0: it is done.
- * A question that is answered with nothing (no job, no executor) counts as 66; who is given that very job by a submit,
- * 1. `stop` in the place of a request prints a line and goes on when it has read one. Prints `FAIL REQUEST: why` for
- * each that was answered otherwise. */
+ * Sends one REQUEST after the other on one connection. CODE is the exit code that wsd must refuse it with; 0: it is
+ * done. A question that is answered with nothing (no job, no executor) counts as 66. A submit that is answered with
+ * that very job counts as 1. `stop` in the place of a request prints a line and goes on when it has read one. Prints
+ * `FAIL REQUEST: why` for each that was answered otherwise. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -183,8 +183,8 @@ static const struct {
 };
 #define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
-/* AWAIT by one who may see the job, then CANCEL by the tag of that: nothing answers that, so PING tells when it has
- * been. patient: it is cancelled, and what is told is its end. */
+/* AWAIT by a user that may see the job, then CANCEL by the tag of the AWAIT. A CANCEL has no answer, so PING tells when
+ * it was handled. patient: it is cancelled; waits for the job's end. */
 static int cancel_by_tag(const uint8_t id[16], bool patient)
 {
     struct msg await = {.type = FRAME_AWAIT, .id = {.has_id = true}}, cancel = {.type = FRAME_CANCEL};
@@ -201,8 +201,8 @@ static int cancel_by_tag(const uint8_t id[16], bool patient)
     return -1;
 }
 
-/* A BATCH that is awaited is no batch of one's own: what names its tag does not get into it (64), a CANCEL with its tag
- * is one of the batch. PING tells when both have been; 0: the batch has not ended by then. */
+/* A BATCH that is only awaited takes no jobs: a SUBMIT that names its tag is refused (64). A CANCEL with its tag
+ * cancels the batch. PING tells when both were handled; 0: the batch has not ended by then. */
 static int into_batch(const uint8_t id[16])
 {
     struct msg await = {.type = FRAME_BATCH, .batch = {.action = BATCH_AWAIT, .id = {.has_id = true}}},

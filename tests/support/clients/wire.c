@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * wire.c: a client that breaks the rules of the wire, one rule a case. Each case has a connection of its own; wsd must
- * answer with ERROR, tag 0, code 76 and words, and close that connection; another connection, opened before, must be
+ * wire.c: a client that breaks the rules of the wire, one rule a case. Each case has a connection of its own. wsd must
+ * answer with ERROR, tag 0, code 76 and words, and close that connection. Another connection, opened before, must be
  * served as ever. Prints `ok NAME: words` or `FAIL NAME: why` for each. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -207,8 +207,8 @@ static bool is_stopped(pid_t pid)
     return !name_end || name_end[2] == 'T';
 }
 
-/* Its last close() lasts for five minutes: data is left to send, and the other side reads none. wsd stands still until
- * ours is closed, so that the last one is wsd's. */
+/* Its last close() lasts for five minutes, because data is left to send and the other side reads none. The program
+ * stops wsd until our copy is closed, so that the last close is wsd's. */
 static void a_descriptor_whose_close_blocks(int fd)
 {
     static const char data[65536];

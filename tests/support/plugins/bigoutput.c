@@ -82,7 +82,7 @@ static int sizes(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
-/* The largest reservations behind a little, used to the last byte. */
+/* The largest reservations, behind a few bytes, each filled to its last byte. */
 static int largest(struct wsd_job *job, struct wsd_worker *self)
 {
     unsigned char little[8];

@@ -16,7 +16,7 @@
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
-/* An address that nobody has, and that no compiler can judge. */
+/* An address that is not mapped. volatile hides it from the compiler. */
 static volatile uintptr_t nowhere = 0x1238;
 
 static int segv(struct wsd_job *job, struct wsd_worker *self)
@@ -196,7 +196,7 @@ WSD_VOID_TASK_2(overflowing_child, struct wsd_worker *, parent, atomic_int *, st
         deeper(&top, 0);
 }
 
-/* Uses up the stack of another worker, in a task that he has stolen; needs two workers. */
+/* Uses up the stack of another worker, in a task that it has stolen; needs two workers. */
 static int stolen_overflow(struct wsd_job *job, struct wsd_worker *self)
 {
     atomic_int started = 0;

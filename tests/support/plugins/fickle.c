@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fickle.c: test plugin: brief, unless its input says otherwise. By its first word:
+ * fickle.c: test plugin for brief jobs. The first word of its input says what it does:
  *   (none of these)  gives the input back, and each argument behind a `|`
  *   fail N           ends with that status
  *   crash            ends the process
@@ -127,7 +127,7 @@ static int open_file(struct wsd_job *job, struct wsd_worker *self, const char *p
     return n < 0 || wsd_job_write(job, bytes, (size_t)n) < 0;
 }
 
-/* Whoever sees the file sees all of it. */
+/* Writes the process id to the file. The file appears complete, by a rename. */
 static void tell(const char *path)
 {
     char part[300];

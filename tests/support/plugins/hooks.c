@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hooks.c: a plugin that wants to know its workers. `hooks [FILE]` runs tasks on all of them and says how many of those
- * ran on a thread that had not been started; what is stopped is told in FILE, a line a worker. */
+ * hooks.c: a plugin with worker_start and worker_stop. The job `hooks [FILE]` runs tasks on all workers and says how
+ * many of those tasks ran on a thread that had not been started. Each worker_stop writes a line to FILE. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>

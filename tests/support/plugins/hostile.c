@@ -399,8 +399,8 @@ static int smuggle(struct wsd_job *job, struct wsd_worker *self)
         pause(); /* until wsd ends this process */
 }
 
-/* BEGIN END: when the file BEGIN is there, sends wsd two sockets whose last close waits for five minutes, keeps
- * neither, and makes END. */
+/* BEGIN END: when the file BEGIN is there, sends wsd two sockets, closes its own copies, and makes END. The last
+ * close of such a socket waits for five minutes. */
 static int linger(struct wsd_job *job, struct wsd_worker *self)
 {
     const struct linger l = {.l_onoff = 1, .l_linger = 300};

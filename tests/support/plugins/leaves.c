@@ -326,7 +326,7 @@ static int prints(struct wsd_job *job, struct wsd_worker *self)
 
 /* --- words --- */
 
-/* N [WHERE]: so many lines for nobody. */
+/* N [WHERE]: N lines on stderr, and one on stdout. */
 static int says(struct wsd_job *job, struct wsd_worker *self)
 {
     int n = job->argc > 1 ? atoi(job->argv[1]) : 1;
@@ -483,7 +483,7 @@ static void *write_by_destructor(void *job)
     return (void *)(intptr_t)(pthread_key_create(&key, write_on_at_the_end) != 0 || pthread_setspecific(key, job) != 0);
 }
 
-/* Leaves a thread that ends, and whose key has a destructor that does not. */
+/* Leaves a thread that ends, but is kept by a destructor of its key that does not return. */
 static int destructor(struct wsd_job *job, struct wsd_worker *self)
 {
     int r = listen_to(job, self);
@@ -553,7 +553,7 @@ static int family(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
-/* One that has ended, and that nobody waits for. */
+/* Leaves a child that has ended and is not waited for. */
 static int zombie(struct wsd_job *job, struct wsd_worker *self)
 {
     pid_t pid = fork();

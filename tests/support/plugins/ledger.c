@@ -30,7 +30,7 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
     return r ? r : wsd_job_print(job, "%s\n", job->argv[2]) < 0;
 }
 
-/* FILE: until that is there, or somebody cancels. */
+/* FILE: waits until that is there, or the job is cancelled. */
 static int gate(struct wsd_job *job, struct wsd_worker *self)
 {
     const struct timespec millisecond = {.tv_nsec = 1000000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scribble.c: test plugin: writes at random over everything that its own process may write: the heap, stacks, data of
- * the engine and of libraries, and what is shared with wsd. */
+ * scribble.c: test plugin. It writes at random over all that its own process may write: the heap, stacks, data of the
+ * engine and of libraries, and memory shared with wsd. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teller.c: test plugin: does what the lines of a FIFO, its argument, tell it, as they come: `out TEXT`, `say TEXT`,
- * `progress DONE TOTAL`, `flood BYTES`, `end STATUS`. */
+ * teller.c: test plugin. Its argument is a FIFO; it does what each line of that says, as it comes. Lines are `out
+ * TEXT`, `say TEXT`, `progress DONE TOTAL`, `flood BYTES`, and `end STATUS`. */
 #include <wsd/plugin.h>
 
 #include <errno.h>

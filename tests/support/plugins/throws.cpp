@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * throws.cpp: test plugin in C++: exceptions that nobody catches. */
+ * throws.cpp: test plugin in C++: uncaught exceptions. */
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -53,7 +53,7 @@ static int leaves_thread(wsd_job *, wsd_worker *)
     return 0;
 }
 
-/* One that is caught is nobody's business. */
+/* A caught exception changes nothing. */
 static int is_caught(wsd_job *job, wsd_worker *)
 {
     try {

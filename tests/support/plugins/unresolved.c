@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unresolved.c: test plugin: needs a function that nobody has. */
+ * unresolved.c: test plugin: needs a function that does not exist. */
 #include <wsd/plugin.h>
 
 int nobody_has_this_function(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clocks.c: preloaded into wsd (LD_PRELOAD), sets its clocks as an administrator, or a machine that slept, does: it
- * reads
+ * clocks.c: preloaded into wsd (LD_PRELOAD), sets its clocks as an administrator, or a machine that slept, does. Each
+ * 10 ms it reads
  *
  *     CLOCKS_FILE=PATH   two numbers of 8 bytes: seconds that CLOCK_REALTIME and CLOCK_BOOTTIME are ahead
  *
- * each 10 ms. When the first has changed, timers of CLOCK_REALTIME that want to know (TFD_TIMER_CANCEL_ON_SET) give
- * ECANCELED; timers of both clocks go off by what their clock says then. All else is the kernel's. */
+ * When the first has changed, timers of CLOCK_REALTIME with TFD_TIMER_CANCEL_ON_SET give ECANCELED. Timers of both
+ * clocks expire by the new time of their clock. All else is the kernel's. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * each-fault.c: runs a command once for each call of a kind that it makes, with that one failing, and once more with
- * all from there on failing:
+ * each-fault.c: runs a command once for each call of a kind that it makes, with that call failing. Then it runs the
+ * command once more for each, with all calls from there on failing.
+ * Usage:
  *     [FAULTS=KIND[,KIND...]] each-fault [--runs N] [--may-crash] [--exit N] [--words] FAULTS.SO COMMAND [ARG...]
- * FAULTS.SO is faults.c, which has the kinds; memory where none is given. N: how many runs of each sort at most; beyond
- * that only each K-th call is tried.
+ * FAULTS.SO is faults.c, which has the kinds; the default is memory.
  * Each run has to end as the undisturbed one does (exit 0 and the same bytes on stdout), or with another status and
- * words on stderr. Less output with 0, no words, a signal, or no end in LIMIT_SEC (times TIME_SCALE) is told, and the
- * exit status is 1. --may-crash: a signal is only counted. --exit: the undisturbed run ends with N instead of 0, and no run may end
- * with 0 then. --words: a run that ends with 0 also has to say the same on stderr. */
+ * words on stderr. It is a failure if a run ends with 0 and less output, without words, by a signal, or not within
+ * LIMIT_SEC (times TIME_SCALE). Each failure is printed, and the exit status is 1.
+ * With --runs there are at most N runs of each sort. Where there are more calls, only each K-th one fails.
+ * With --may-crash a signal is only counted.
+ * With --exit the undisturbed run ends with N instead of 0, and no run may end with 0 then.
+ * With --words a run that ends with 0 also has to say the same on stderr. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as a machine does that has run out
- * of something. Executors do not get it: wsd hands LD_PRELOAD to nobody.
+ * faults.c: preloaded into wsd (LD_PRELOAD), makes calls of libc fail now and then, as on a machine that has run out
+ * of a resource. Executors do not get it: wsd hands LD_PRELOAD to no process.
  *
  *     FAULTS=KIND[,KIND...]   memory       malloc, calloc, realloc, aligned_alloc and its like, mmap, epoll_ctl: ENOMEM
  *                             descriptors  accept4, socketpair, pipe2, memfd_create, eventfd, pidfd_open,
@@ -9,7 +9,7 @@
  *                             space        memfd_create, ftruncate, write and pwrite to files, mmap: ENOSPC, ENOMEM
  *                             spawn        posix_spawn, the first and then each N-th: EAGAIN, ENOMEM; fork: EAGAIN
  *                             short        send, recvmsg, read, write, epoll_wait: EINTR, or a part only
- *                             signals      a signal each millisecond, whose handler does nothing
+ *                             signals      a signal each millisecond, with a handler that does nothing
  *                             timers       event_add with a time: as where libevent gets no memory
  *                             texts        strndup: ENOMEM
  *                             copies       strdup: ENOMEM
@@ -18,8 +18,8 @@
  *                             membership   getgrouplist: EIO, and the user's own group only
  *                             clock        CLOCK_REALTIME jumps a year forward and back
  *     FAULTS_RATE=N           one call in about N fails
- *     FAULTS_SEED=N           the same row of dice again (as far as the calls are the same)
- *     FAULTS_NTH=N            no dice: the N-th call fails and no other; with N+ each one from there on; 0: none
+ *     FAULTS_SEED=N           the same random numbers again (as far as the calls are the same)
+ *     FAULTS_NTH=N            not at random: the N-th call fails and no other; with N+ each one from there on; 0: none
  *     FAULTS_ALONE=1          what this process executes has no faults
  *     FAULTS_FILE=PATH        of 24 bytes: while the first is '1' calls fail; the next 8 count those that did, the next
  *                             8 with FAULTS_NTH all that could have. Of 40: the next 8 say which is the N-th, instead

@@ -24,7 +24,8 @@
  *     elsewhere  says that its file is never/elsewhere.so below the last plugin directory
  *     escapes  all that it says (description, message, error, status, stderr) would steer a terminal
  *     escapes-load, escapes-fault, escapes-spoilt  the same of: why it cannot be loaded, a backtrace and last words,
- *     why it is spoilt random   all of that, and scribbles over the shared memory
+ *              why it is spoilt
+ *     random   all of that, and scribbles over the shared memory
  * Where /never-ready is among the plugin directories it never says that it is there; where /descriptors is, it tells
  * those that it was started with on stderr. */
 #include <errno.h>
@@ -42,10 +43,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ring/control.h"
 #include "base/async-close.h"
 #include "base/clock.h"
-#include "ring/ring.h"
+#include "ring/back.h"
+#include "ring/control.h"
 
 #define PLUGINS 256
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * powerloss.c: an SQLite VFS, the default one as soon as it is there, on whose files only what was synced survives the
- * process: other writes stay in its memory, as in a page cache that a power cut takes. As a page cache does, it writes
+ * powerloss.c: an SQLite VFS that becomes the default one. Only what was synced to its files survives the process.
+ * Other writes stay in its memory, as in a page cache that a power cut destroys. As a page cache does, it writes
  * some of them early, out of order and in parts. In a unit test it is linked in; wsd gets it by LD_PRELOAD.
  *
- *     POWERLOSS_EARLY=N   one write in about N goes to the disk before it is synced (0, the default: none)
- *     POWERLOSS_SEED=N    the same row of dice again
- *     POWERLOSS_AFTER=TEXT  the process dies (SIGKILL) when bytes with that text are on the disk, before it can know
- *     POWERLOSS_HOLD=FILE   as long as that is there, a sync waits
- *     POWERLOSS_FAIL=FILE   as long as that is there, writes and syncs fail as those of a broken disk do
+ * With POWERLOSS_EARLY=N one write in about N goes to the disk before it is synced (0, the default: none).
+ * With POWERLOSS_SEED=N the random numbers are the same again.
+ * With POWERLOSS_AFTER=TEXT the process dies (SIGKILL) when bytes with that text are on the disk, before it can know.
+ * With POWERLOSS_HOLD=FILE a sync waits as long as FILE exists.
+ * With POWERLOSS_FAIL=FILE writes and syncs fail as on a broken disk, as long as FILE exists.
  *
  * It has no shared memory, so it also shows that the store needs none (locking_mode EXCLUSIVE). */
 #include "powerloss.h"
@@ -109,7 +109,7 @@ static int x_close(sqlite3_file *base)
 {
     struct file *f = file_of(base);
 
-    (void)apply(f); /* who ends in order loses nothing */
+    (void)apply(f); /* an orderly end loses nothing */
     forget(f);
     return f->real->pMethods->xClose(f->real);
 }

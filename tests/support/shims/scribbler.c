@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scribbler.c: a random-ring executor, for `wsd --executor`. It has whatever plugin it is asked for, and lives one life
- * as the dice fall: it serves jobs rightly for a while, so that wsd trusts it with more, and then it does, between
- * right answers, what a broken or hostile executor can do:
+ * scribbler.c: an executor with random faults, for `wsd --executor`. It has whatever plugin it is asked for. At first
+ * it serves jobs rightly for a random time, so that wsd trusts it with more. Then, between right answers, it does at
+ * random what a broken or hostile executor can do:
  *
- *     writes anything over the whole of `up`: numbers that harm, runs of bytes, copies of other parts of it
- *     writes what looks right into completion ring, slots, chunk table and fault note
- *     sends any packets, whole and broken, with and without descriptors, more than one too
- *     closes its control socket, stops reading, leaves a child behind that goes on writing
+ *     It writes anything over the whole of `up`: numbers that harm, runs of bytes, copies of other parts of it.
+ *     It writes plausible words into completion ring, slots, chunk table and fault note.
+ *     It sends any packets, whole and broken, with no descriptor, one or several.
+ *     It closes its control socket, stops reading, or leaves a child behind that goes on writing.
  *
- * and dies, in the middle of it: by a signal, by exit, with a forged note or without. At the latest an alarm ends it.
- * Where the first plugin that it is asked for is called `innocent` it becomes the real wsd-executor, for those who must
- * not notice anything.
+ * It dies in the middle of it: by a signal, by exit, with a forged note or without. At the latest an alarm ends it.
+ * Where the first plugin that it is asked for is called `innocent` it becomes the real wsd-executor. That serves the
+ * user that must not notice anything.
  * A right answer is `SCRIBBLE ` and the bytes of the input. The seed is told on stderr, that is, in wsd's log. */
 #include <fcntl.h>
 #include <poll.h>
@@ -26,10 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ring/control.h"
 #include "base/async-close.h"
 #include "base/clock.h"
-#include "ring/ring.h"
+#include "ring/back.h"
+#include "ring/control.h"
 
 #define LIFE_SECONDS 4
 #define HONEST_MAX   400 /* jobs before the rest begins */
@@ -129,7 +129,7 @@ static void any_packet(void)
     tell(&c);
 }
 
-/* No struct control at all, or one that is cut off, with descriptors that nobody asked for. */
+/* No struct control at all, or one that is cut off, with unrequested descriptors. */
 static void broken_packet(void)
 {
     static uint8_t bytes[sizeof(struct control) + 64];

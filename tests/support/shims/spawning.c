@@ -167,7 +167,7 @@ static void noise(uint32_t uid)
             q.serial = 0;
             send_bytes(&q, sizeof(q), SPAWN_FDS);
             break;
-        case 3: /* of nobody, or with more than it has */
+        case 3: /* a kill of an unknown serial, with a uid or a descriptor that it must not have */
             q = (struct spawn_request){
                 .kind = SPAWN_KILL, .serial = 1000 + chance() % 1000, .uid = chance() % 2 ? 0 : uid};
             send_bytes(&q, sizeof(q), chance() % 2 ? 0 : 1);

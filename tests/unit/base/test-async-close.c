@@ -17,9 +17,9 @@
 #define OTHER   (ASYNC_CLOSERS / ASYNC_CLOSERS_EACH + 1) /* owner: has none of those that all_block() gives */
 #define GREEDY  77u
 
-/* --- close() of this program: knows who closes what, and can hold up threads --- */
+/* --- close() of this program: records which thread closes what, and can hold up threads --- */
 
-static _Atomic pid_t closes[NUMBERS]; /* who closes it, or has */
+static _Atomic pid_t closes[NUMBERS]; /* the thread that closes or has closed it */
 static _Atomic unsigned n_closing;    /* calls that have not returned */
 static _Atomic bool held;             /* threads wait in their close() */
 
@@ -101,14 +101,14 @@ static int listener_new(void)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0); /* theirs, whom it accepts */
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0); /* accepted sockets inherit it */
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     ck_assert_int_eq(listen(fd, 512), 0);
     return fd;
 }
 
 /* With close() in the same thread this would take five minutes. */
-START_TEST(a_close_that_blocks_holds_up_nobody)
+START_TEST(a_close_that_blocks_holds_up_no_other)
 {
     int listener = listener_new(), pipes[2], slow;
 
@@ -149,8 +149,8 @@ START_TEST(more_than_there_may_be_threads_are_closed_when_one_is_free)
 }
 END_TEST
 
-/* One owner's block as long as they like: as many as he may have threads for, one less, and one more. */
-START_TEST(one_owner_takes_no_more_than_his_threads)
+/* Closes of one owner that block: one less than it may have threads, as many, and one more. */
+START_TEST(one_owner_takes_no_more_than_its_threads)
 {
     const unsigned n = ASYNC_CLOSERS_EACH - 1 + (unsigned)_i;
     int listener = listener_new(), slow[ASYNC_CLOSERS_EACH + 1], peers[ASYNC_CLOSERS_EACH + 1], pipes[2];
@@ -164,7 +164,7 @@ START_TEST(one_owner_takes_no_more_than_his_threads)
     while (atomic_load(&n_closing) < n && atomic_load(&n_closing) < ASYNC_CLOSERS_EACH)
         usleep(1000);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
-    async_close(pipes[0], GREEDY); /* waits where all of his are taken */
+    async_close(pipes[0], GREEDY); /* waits where all threads of this owner are taken */
     async_close(pipes[1], OTHER);
     until_closed(pipes[1]);
     ck_assert_uint_le(atomic_load(&n_closing), ASYNC_CLOSERS_EACH);
@@ -277,9 +277,9 @@ int main(void)
     TCase *tc = tcase_create("foreign");
     Suite *s = suite_create("async-close");
 
-    tcase_add_test(tc, a_close_that_blocks_holds_up_nobody);
+    tcase_add_test(tc, a_close_that_blocks_holds_up_no_other);
     tcase_add_test(tc, more_than_there_may_be_threads_are_closed_when_one_is_free);
-    tcase_add_loop_test(tc, one_owner_takes_no_more_than_his_threads, 0, 3);
+    tcase_add_loop_test(tc, one_owner_takes_no_more_than_its_threads, 0, 3);
     tcase_add_test(tc, a_flood_of_one_owner_holds_up_no_other);
     tcase_add_test(tc, small_memory_files_are_closed_at_once);
     tcase_add_loop_test(tc, large_memory_files_are_closed_by_a_thread, 0, sizeof(large) / sizeof(*large));

@@ -50,7 +50,7 @@ START_TEST(hash_finds_what_was_put_in_and_no_more)
 }
 END_TEST
 
-/* What is taken out is nobody's any more, also where it was about to be split. */
+/* The table does not touch an entry that was removed, even in a bucket that was about to be split. */
 START_TEST(hash_forgets_what_is_removed_while_it_grows)
 {
     enum { N = 100000 };
@@ -66,7 +66,7 @@ START_TEST(hash_forgets_what_is_removed_while_it_grows)
             if (links[gone].next == (struct hash_link *)1)
                 continue;
             hash_remove(&h, &links[gone]);
-            links[gone].next = (struct hash_link *)1; /* who follows it falls */
+            links[gone].next = (struct hash_link *)1; /* following it crashes */
         }
     }
     for (uint64_t i = 0; i < N; i++)

@@ -155,7 +155,7 @@ START_TEST(notify_all_wakes_all)
 }
 END_TEST
 
-/* One sleeper for two events, whoever notifies which. */
+/* One sleeper for two events; each event has a notifier of its own. */
 static struct {
     struct eventcount e[2];
     _Atomic uint32_t work[2]; /* published and not taken */

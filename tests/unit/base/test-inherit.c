@@ -123,7 +123,7 @@ START_TEST(a_tool_heeds_nohup)
 }
 END_TEST
 
-START_TEST(what_nobody_ignores_is_not_ignored)
+START_TEST(what_the_parent_does_not_ignore_is_not_ignored)
 {
     signal(SIGHUP, SIG_DFL); /* the tests may run under nohup */
     signal(SIGINT, SIG_DFL);
@@ -198,7 +198,7 @@ int main(void)
     tcase_add_test(c, what_is_open_stays);
     tcase_add_test(c, a_daemon_ignores_no_signal_but_two);
     tcase_add_test(c, a_tool_heeds_nohup);
-    tcase_add_test(c, what_nobody_ignores_is_not_ignored);
+    tcase_add_test(c, what_the_parent_does_not_ignore_is_not_ignored);
     tcase_add_test(c, soft_limits_are_raised_for_a_daemon);
     tcase_add_test(c, what_does_not_suffice_is_named);
     tcase_add_test(c, a_limit_is_blamed_for_its_own_error_only);

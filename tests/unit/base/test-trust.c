@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-trust.c: who else could put something in the place of a path. */
+ * test-trust.c: which other users could put a file in the place of a path. */
 #include "base/trust.h"
 #include "tests/unit/suite.h"
 

@@ -23,7 +23,7 @@ static void send_all(struct peer *peer, const void *data, size_t size)
         if (n < 0 && errno == EAGAIN && peer->client && wsd_client_process(peer->client) == 0)
             continue;
         if (n < 0 && (errno == EPIPE || (errno == EAGAIN && peer->client)))
-            return; /* the client has closed, or does not listen any more */
+            return; /* the client has closed, or takes no more */
         ck_assert_msg(n > 0, "send: %s", strerror(errno));
         at += (size_t)n;
     }
@@ -211,17 +211,22 @@ static void greet(struct peer *peer)
     }
 }
 
-static void *greet_thread(void *data)
+void peer_accept(struct peer *peer, struct wsd_client *client)
 {
-    struct peer *peer = data;
-
+    for (struct pollfd p = {.fd = peer->listen_fd, .events = POLLIN}; client && poll(&p, 1, 1) == 0;)
+        wsd_client_process(client);
     peer->fd = accept(peer->listen_fd, NULL, NULL);
     if (peer->fd < 0)
-        return NULL;
-    peer_expect(peer, NULL, FRAME_HELLO);
+        return;
+    peer_expect(peer, client, FRAME_HELLO);
     peer->hello = peer->msg;
     memcpy(peer->hello_directory, peer->msg.hello.directory.data, peer->msg.hello.directory.size + 1);
     greet(peer);
+}
+
+static void *greet_thread(void *data)
+{
+    peer_accept(data, NULL);
     return NULL;
 }
 

@@ -18,7 +18,7 @@
 
 enum peer_greeting {
     PEER_WELCOME,
-    PEER_WRONG_VERSION,  /* WELCOME with a version that nobody asked for */
+    PEER_WRONG_VERSION,  /* WELCOME with a version that the client did not offer */
     PEER_REFUSE_VERSION, /* ERROR 76 */
     PEER_REFUSE_BUSY,    /* ERROR 75 */
     PEER_GARBAGE,
@@ -53,6 +53,8 @@ void peer_init(struct peer *peer, enum peer_greeting greeting, uint32_t window);
 void peer_deinit(struct peer *peer);
 /* wsd_client_open() with the peer at the other end. */
 int peer_open(struct peer *peer, struct wsd_client **ret_client, uint64_t timeout_usec);
+/* Accepts a client that is connecting (NULL: in another thread), takes its HELLO, and greets it. */
+void peer_accept(struct peer *peer, struct wsd_client *client);
 
 void peer_send(struct peer *peer, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
 void peer_send_raw(struct peer *peer, const void *data, size_t size);

@@ -157,7 +157,7 @@ START_TEST(items_leave_together_and_end_apart)
     calls[0] = add(batch, "one");
     calls[1] = add(batch, "two");
     calls[2] = add(batch, "three");
-    ck_assert(wsd_client_events(client) & POLLOUT); /* who polls must wake up for what was gathered */
+    ck_assert(wsd_client_events(client) & POLLOUT); /* poll() must wake up for gathered frames */
     static const struct msg_end ends[] = {
         {.index = 2, .n = 1, .state = 5, .output = {"3", 1}, .worker = {"1.0", 3}, .attempts = 1},
         {.index = 0, .n = 1, .state = 4, .output = {"ab", 2}},
@@ -305,7 +305,7 @@ START_TEST(what_fills_a_frame_leaves_at_once)
 }
 END_TEST
 
-/* Nobody reads: it is all kept until somebody does. */
+/* The peer does not read: all frames are kept until it does. */
 START_TEST(frames_wait_where_the_socket_is_full)
 {
     static char input[400];

@@ -365,7 +365,7 @@ START_TEST(output_and_end_come_in_one_frame)
     struct seen seen = {0};
 
     submit(&seen, true);
-    ck_assert_uint_eq(peer.msg.submit.flags, 0); /* who has a callback for it is told that it is accepted */
+    ck_assert_uint_eq(peer.msg.submit.flags, 0); /* with a callback, it asks to be told of acceptance */
     peer_send_accepted(&peer, peer.frame.tag);
     peer_send_output(&peer, peer.frame.tag, 0, "abc", 3);
     send_finished(peer.frame.tag, "def");
@@ -393,7 +393,7 @@ START_TEST(held_output_holds_the_end_too)
 }
 END_TEST
 
-START_TEST(nobody_who_listens_needs_no_acceptance)
+START_TEST(a_call_without_callbacks_needs_no_acceptance)
 {
     struct wsd_submit s = {.size = sizeof(s), .plugin = "fib"};
     const struct wsd_job_info *info;
@@ -470,7 +470,7 @@ START_TEST(a_call_that_leaves_ends_when_it_is_accepted)
 }
 END_TEST
 
-START_TEST(who_waits_for_a_call_that_leaves_has_its_id)
+START_TEST(a_wait_for_a_call_that_leaves_gives_its_id)
 {
     const struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE};
     static const struct wsd_job_info nothing;
@@ -580,8 +580,8 @@ static void alarms(int flags)
     ck_assert_int_eq(setitimer(ITIMER_REAL, &t, NULL), 0);
 }
 
-/* Bit 0: somebody has made the descriptor blocking. Bit 1: signals restart system calls. */
-START_TEST(who_waits_without_end_gets_the_answer_whatever_interrupts)
+/* Bit 0: the program has made the descriptor blocking. Bit 1: signals restart system calls. */
+START_TEST(a_wait_without_end_gets_the_answer_whatever_interrupts)
 {
     struct seen seen = {0};
     struct wsd_call *call = submit(&seen, true);
@@ -786,9 +786,9 @@ START_TEST(every_open_call_ends_once_however_it_breaks)
         buffer_deinit(&seen[i].output);
     }
     ck_assert_uint_eq(ended.done, 1);
-    if (_i == CLOSED) { /* one that was accepted may have run; the others were never told so */
+    if (_i == CLOSED) { /* wsd had all of them: each may have run */
         ck_assert_int_eq(seen[4].exit, 125);
-        ck_assert_int_eq(seen[0].exit, 69);
+        ck_assert_int_eq(seen[0].exit, 125);
     }
 }
 END_TEST
@@ -961,7 +961,7 @@ START_TEST(freed_detached_call_goes_on_and_its_output_flows)
 }
 END_TEST
 
-/* Where wsd can forget a call, it is told to, and what is under way meanwhile is nobody's. */
+/* Where wsd can forget a call, it is told to, and late frames for the call are dropped. */
 START_TEST(freed_detached_call_is_forgotten)
 {
     struct seen seen = {0};
@@ -981,7 +981,7 @@ START_TEST(freed_detached_call_is_forgotten)
     peer_send_empty(&peer, FRAME_END, tag);
     ck_assert_int_eq(wsd_client_process(client), 0);
     ck_assert_uint_eq(seen.done, 0);
-    /* END in the place of an end is wrong where nobody was forgotten */
+    /* END in the place of an end is wrong for a call that was not forgotten */
     call = submit_as(&seen, true, (struct wsd_submit){.flags = WSD_SUBMIT_DETACH});
     peer_send_empty(&peer, FRAME_END, peer.frame.tag);
     ck_assert_int_eq(wsd_client_process(client), -ECONNRESET);
@@ -1112,7 +1112,7 @@ static void check_bytes(const uint8_t *data, size_t size, uint8_t seed)
     ck_assert_uint_eq(i, size);
 }
 
-/* A call whose output has come, all of it, and was looked at. */
+/* Returns a call that has ended, with its whole output received and checked. */
 static struct wsd_call *gather(uint64_t size, uint8_t seed)
 {
     static struct seen seen;
@@ -1141,6 +1141,45 @@ START_TEST(room_of_a_large_output_is_kept_below_a_limit)
     ck_assert_int_eq(client->calls.spare.room >= rooms[_i].size, rooms[_i].kept);
     ck_assert_int_eq(client->calls.spare.data != NULL, rooms[_i].kept);
     ck_assert_uint_eq(buffer_size(&client->calls.spare), 0);
+}
+END_TEST
+
+static const uint64_t taken_sizes[] = {0, 1, CALL_ROOM, CALL_ROOM + 1, LARGE_OUTPUT, 1000001};
+
+START_TEST(output_is_taken_away)
+{
+    struct wsd_call *call = gather(taken_sizes[_i], 5);
+    size_t size, rest;
+    void *output = wsd_call_take_output(call, &size);
+
+    ck_assert_uint_eq(size, taken_sizes[_i]);
+    ck_assert(!output == !size);
+    wsd_call_output(call, &rest);
+    ck_assert_uint_eq(rest, 0);
+    ck_assert_ptr_null(wsd_call_take_output(call, &rest));
+    ck_assert_uint_eq(rest, 0);
+    wsd_call_free(call);
+    check_bytes(output, size, 5);
+    free(output);
+}
+END_TEST
+
+START_TEST(what_comes_after_output_was_taken_is_gathered_anew)
+{
+    struct seen seen = {0};
+    struct wsd_call *call = submit(&seen, false);
+    uint32_t tag = peer.frame.tag;
+    uint64_t at = 0;
+    size_t size;
+
+    for (int i = 0; i < 3; i++) {
+        send_until(tag, &at, (uint64_t)(i + 1) * 1000000, 9);
+        uint8_t *output = wsd_call_take_output(call, &size);
+        ck_assert_uint_eq(size, 1000000);
+        ck_assert_uint_eq(output[size - 1], byte_of(at - 1, 9));
+        free(output);
+    }
+    wsd_call_free(call);
 }
 END_TEST
 
@@ -1729,7 +1768,7 @@ int main(void)
     tcase_add_test(tcase, many_calls_end_in_any_order);
     tcase_add_test(tcase, attached_call_gets_output_and_end);
     tcase_add_test(tcase, wait_gives_up_after_its_time);
-    tcase_add_loop_test(tcase, who_waits_without_end_gets_the_answer_whatever_interrupts, 0, 4);
+    tcase_add_loop_test(tcase, a_wait_without_end_gets_the_answer_whatever_interrupts, 0, 4);
     tcase_add_loop_test(tcase, a_signal_ends_the_wait_of_a_loop, 0, 4);
     tcase_add_loop_test(tcase, refusal_is_told_with_its_code, 0, (int)ARRAY_SIZE(refusals));
     tcase_add_test(tcase, limits_are_held_before_anything_is_sent);
@@ -1749,6 +1788,8 @@ int main(void)
     tcase_add_test(tcase, resumed_output_is_granted_again);
     tcase_add_loop_test(tcase, room_of_a_large_output_is_kept_below_a_limit, 0, (int)ARRAY_SIZE(rooms));
     tcase_add_test(tcase, next_large_output_lies_in_the_room_of_the_last);
+    tcase_add_test(tcase, what_comes_after_output_was_taken_is_gathered_anew);
+    tcase_add_loop_test(tcase, output_is_taken_away, 0, ARRAY_SIZE(taken_sizes));
     tcase_add_test(tcase, room_that_is_kept_grows);
     tcase_add_loop_test(tcase, room_goes_with_a_call_that_has_no_use_for_it, 0, (int)ARRAY_SIZE(small_sizes));
     tcase_add_test(tcase, small_calls_take_no_room_that_is_in_use);
@@ -1767,7 +1808,7 @@ int main(void)
     tcase_add_test(tcase, input_by_file_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, flood_of_wishes_for_files_is_bounded);
     tcase_add_loop_test(tcase, mutated_answers_never_break_the_library, 0, 300);
-    tcase_add_test(tcase, who_waits_for_a_call_that_leaves_has_its_id);
+    tcase_add_test(tcase, a_wait_for_a_call_that_leaves_gives_its_id);
     tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
     tcase_add_test(tcase, only_a_detached_call_can_leave);
     tcase = tcase_create("call of a wsd that knows FINISHED");
@@ -1776,7 +1817,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, output_and_end_come_in_one_frame);
     tcase_add_test(tcase, held_output_holds_the_end_too);
-    tcase_add_test(tcase, nobody_who_listens_needs_no_acceptance);
+    tcase_add_test(tcase, a_call_without_callbacks_needs_no_acceptance);
     tcase_add_test(tcase, a_call_that_leaves_ends_when_it_is_accepted);
     tcase_add_test(tcase, frames_may_come_byte_by_byte);
     tcase_add_loop_test(tcase, mutated_answers_never_break_the_library, 0, 300);

@@ -138,7 +138,7 @@ START_TEST(no_daemon_is_told)
 }
 END_TEST
 
-START_TEST(socket_that_nobody_listens_to_is_told)
+START_TEST(socket_without_listener_is_told)
 {
     peer.listen_fd = close_fd(peer.listen_fd);
     ck_assert_int_eq(wsd_client_open(&client, peer.path, SECOND), -ECONNREFUSED);
@@ -306,7 +306,7 @@ START_TEST(goodbye_is_no_end)
 }
 END_TEST
 
-START_TEST(frames_for_nobody_are_ignored)
+START_TEST(frames_with_unknown_tags_are_ignored)
 {
     peer_send_output(&peer, 77, 5, "x", 1);
     peer_send_done(&peer, 77, 5, 0, "");
@@ -316,7 +316,7 @@ START_TEST(frames_for_nobody_are_ignored)
 }
 END_TEST
 
-START_TEST(descriptors_that_nobody_asked_for_are_closed)
+START_TEST(unrequested_descriptors_are_closed)
 {
     union {
         char bytes[CMSG_SPACE(20 * sizeof(int))];
@@ -349,7 +349,7 @@ START_TEST(ping_measures)
     uint64_t usec = UINT64_MAX;
 
     peer_send_empty(&peer, FRAME_PONG, 1);
-    /* The answer waits in the socket, but nobody asked before: it belongs to nobody. */
+    /* The answer waits in the socket before the request is sent: it belongs to no request. */
     ck_assert_int_eq(wsd_client_process(client), 0);
     peer_send_empty(&peer, FRAME_PONG, 1);
     ck_assert_int_eq(wsd_client_ping(client, &usec), 0);
@@ -462,7 +462,7 @@ START_TEST(listing_can_be_ended_by_the_callback)
     ck_assert_int_eq(wsd_client_list(client, count_each, &n), 1234);
     ck_assert_int_eq(n, 5);
     peer_send_empty(&peer, FRAME_PONG, 2);
-    ck_assert_int_eq(wsd_client_ping(client, NULL), 0); /* the rest was for nobody */
+    ck_assert_int_eq(wsd_client_ping(client, NULL), 0); /* the rest was dropped */
 }
 END_TEST
 
@@ -859,7 +859,7 @@ int main(void)
     tcase_add_test(shake, early_close_is_told);
     tcase_add_test(shake, silent_daemon_runs_into_the_timeout);
     tcase_add_test(shake, no_daemon_is_told);
-    tcase_add_test(shake, socket_that_nobody_listens_to_is_told);
+    tcase_add_test(shake, socket_without_listener_is_told);
     tcase_add_test(shake, path_that_is_too_long_is_told);
     tcase_add_test(shake, full_backlog_runs_into_the_timeout);
     tcase_add_test(shake, socket_is_looked_for_in_the_order_of_the_contract);
@@ -873,8 +873,8 @@ int main(void)
     tcase_add_test(live, error_about_the_connection_is_told);
     tcase_add_test(live, reason_is_read_even_where_sending_fails_first);
     tcase_add_test(live, goodbye_is_no_end);
-    tcase_add_test(live, frames_for_nobody_are_ignored);
-    tcase_add_test(live, descriptors_that_nobody_asked_for_are_closed);
+    tcase_add_test(live, frames_with_unknown_tags_are_ignored);
+    tcase_add_test(live, unrequested_descriptors_are_closed);
     tcase_add_test(live, ping_measures);
     tcase_add_test(live, job_is_shown);
     tcase_add_test(live, program_with_a_smaller_struct_gets_no_more_than_it_has);

@@ -2,7 +2,7 @@
  *
  * test-connection.c: the connection alone, under requests of this test's own. Nothing that lies above it is linked.
  * test-client.c and test-call.c have it under the whole library. */
-#include "client/connection.h"
+#include "client/connecting.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>
@@ -94,8 +94,7 @@ static void on_frame(struct connection *of, struct request *request, const struc
     if (a->then && a->by_process)
         peer_send_output(&peer, a->then->request.tag, 0, "second", 6);
     while (a->then && !a->then->n_frames)
-        ck_assert_int_eq(a->by_process ? connection_process(c) : connection_step(c, connection_deadline(SECOND * 5)),
-                         0);
+        ck_assert_int_eq(a->by_process ? connection_process(c) : connection_step(c, deadline_in(SECOND * 5)), 0);
     connection_reap(c);
     c->depth--;
     ck_assert_uint_eq(n_reaped, reaped); /* a callback is under way */
@@ -127,7 +126,7 @@ int wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t
     handle = (struct wsd_client){0};
     ck_assert_int_eq(connection_init(c, &ops, &handle.failure), 0);
     ck_assert_int_eq(address_find(socket, &c->address, &handle.failure), 0);
-    return connection_connect(c, connection_deadline(timeout_usec));
+    return connection_connect(c, deadline_in(timeout_usec));
 }
 
 int wsd_client_process(struct wsd_client *client)
@@ -168,7 +167,7 @@ START_TEST(a_frame_reaches_the_request_of_its_tag)
     peer_expect(&peer, &handle, FRAME_PING);
     ck_assert_uint_eq(peer.frame.tag, second.request.tag);
     peer_send_empty(&peer, FRAME_PONG, peer.frame.tag);
-    ck_assert_int_eq(connection_step(c, connection_deadline(SECOND * 5)), 0);
+    ck_assert_int_eq(connection_step(c, deadline_in(SECOND * 5)), 0);
     ck_assert(first.n_frames == 0 && second.n_frames == 1 && second.type == FRAME_PONG);
     ck_assert_uint_gt(n_reaped, 0);
 }
@@ -181,7 +180,7 @@ START_TEST(a_frame_of_no_open_request_is_a_stray)
     ask(&a);
     request_unlist(c, &a.request);
     peer_send_empty(&peer, FRAME_PONG, a.request.tag);
-    ck_assert_int_eq(connection_step(c, connection_deadline(SECOND * 5)), 0);
+    ck_assert_int_eq(connection_step(c, deadline_in(SECOND * 5)), 0);
     ck_assert(a.n_frames == 0 && n_stray == 1 && stray_tag == a.request.tag);
     peer_close(&peer);
     ck_assert_int_eq(connection_process(c), -ECONNRESET);
@@ -239,7 +238,7 @@ START_TEST(the_next_frame_leaves_the_one_under_way_alone)
     peer_send_output(&peer, first.request.tag, 0, "first", 5);
     if (!_i)
         peer_send_output(&peer, second.request.tag, 0, "second", 6);
-    ck_assert_int_eq(connection_step(c, connection_deadline(SECOND * 5)), 0);
+    ck_assert_int_eq(connection_step(c, deadline_in(SECOND * 5)), 0);
     ck_assert(first.n_frames == 1 && second.n_frames == 1);
     ck_assert_str_eq(first.body, "first"); /* which it read after the second one had come */
     ck_assert_str_eq(second.body, "second");
@@ -275,7 +274,7 @@ END_TEST
 
 START_TEST(reconnecting_is_for_one_that_is_over)
 {
-    uint64_t now = connection_deadline(0);
+    uint64_t now = deadline_in(0);
 
     ck_assert_int_eq(connection_reconnect(c, now), 0);
     ck_assert_uint_eq(n_gone, 0);
@@ -286,6 +285,56 @@ START_TEST(reconnecting_is_for_one_that_is_over)
     peer.listen_fd = close_fd(peer.listen_fd);
     ck_assert_int_eq(connection_reconnect(c, now), -ECONNREFUSED);
     ck_assert(n_gone == 1 && c->n_lost == 1 && c->fd == -1 && c->broken == -ECONNREFUSED);
+}
+END_TEST
+
+START_TEST(nothing_is_read_before_tls)
+{
+    const struct msg welcome = {.type = FRAME_WELCOME,
+                                .welcome = {.version = 1, .program = {.data = "wsd", .size = 3}, .window = 1000}};
+
+    c->connecting = true; /* TCP is there, and connection_advance() has not seen that yet */
+    c->welcomed = false;
+    peer_send(&peer, &welcome, 0, NULL, 0);
+    ck_assert_int_eq(connection_process(c), 0);
+    ck_assert(!c->welcomed);
+    peer_close(&peer);
+    ck_assert_int_eq(connection_step(c, deadline_in(SECOND)), 0);
+    ck_assert_int_eq(c->broken, 0); /* so that another address is tried */
+    c->connecting = false;
+    connection_process(c);
+    ck_assert(c->welcomed);
+}
+END_TEST
+
+static bool is_established, waits_to_write;
+
+static bool established(const struct tls *t)
+{
+    return is_established;
+}
+
+static bool recv_waits_to_write(const struct tls *t)
+{
+    return waits_to_write;
+}
+
+/* Else a loop would run all the time until the other side answers: the socket can be written. */
+START_TEST(what_waits_for_the_handshake_waits_for_an_answer)
+{
+    static const struct tls_ops tls = {.established = established, .recv_waits_to_write = recv_waits_to_write};
+
+    c->remote.ops = &tls;
+    c->remote.tls = (struct tls *)&peer;
+    send_empty(FRAME_PING, 1);
+    ck_assert_int_eq(connection_events(c), POLLIN);
+    waits_to_write = true;
+    ck_assert_int_eq(connection_events(c), POLLIN | POLLOUT);
+    waits_to_write = false;
+    is_established = true;
+    ck_assert_int_eq(connection_events(c), POLLIN | POLLOUT);
+    c->remote.ops = NULL;
+    c->remote.tls = NULL;
 }
 END_TEST
 
@@ -305,6 +354,8 @@ int main(void)
     tcase_add_loop_test(tcase, the_next_frame_leaves_the_one_under_way_alone, 0, 2);
     tcase_add_test(tcase, each_request_hears_of_the_end_once);
     tcase_add_test(tcase, features_are_those_of_both);
+    tcase_add_test(tcase, nothing_is_read_before_tls);
+    tcase_add_test(tcase, what_waits_for_the_handshake_waits_for_an_answer);
     tcase_add_test(tcase, reconnecting_is_for_one_that_is_over);
     return run_suite(suite);
 }

@@ -11,6 +11,7 @@
 
 #include "ops/awake.h"
 #include "configuration/configuration.h"
+#include "configuration/print.h"
 #include "configuration/effects.h"
 #include "tests/unit/suite.h"
 
@@ -260,7 +261,7 @@ START_TEST(the_first_line_of_people_replaces_the_default_and_others_add)
 }
 END_TEST
 
-START_TEST(a_plugin_is_for_everybody_until_it_is_said)
+START_TEST(a_plugin_is_for_all_users_until_it_is_said)
 {
     ck_assert_ptr_null(config_plugin_users(&config, "x"));
     ck_assert_int_eq(config_set(&config, "plugin x", "enabled", "yes", error), 0);
@@ -847,7 +848,7 @@ int main(void)
     tcase_add_test(tc, what_a_domain_cannot_be_is_refused);
     tcase_add_test(tc, users_of_a_domain_are_limited_at_and_above);
     tcase_add_test(tc, the_first_line_of_people_replaces_the_default_and_others_add);
-    tcase_add_test(tc, a_plugin_is_for_everybody_until_it_is_said);
+    tcase_add_test(tc, a_plugin_is_for_all_users_until_it_is_said);
     tcase_add_test(tc, people_are_limited_at_and_above);
     tcase_add_test(tc, first_user_and_switches_have_their_words);
     tcase_add_test(tc, stacks_are_limited_below_at_and_above);

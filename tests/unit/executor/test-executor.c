@@ -22,10 +22,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "ring/control.h"
-#include "ring/ring.h"
+#include "ring/front.h"
 #include "tests/unit/suite.h"
 
-#define WAIT_USEC 60000000u /* nothing here takes so long: who waits longer has lost something */
+#define WAIT_USEC 60000000u /* nothing here takes so long: a longer wait means a lost message */
 
 static struct front front;
 static int control = -1;
@@ -322,7 +322,7 @@ START_TEST(plugin_is_loaded_and_described)
 }
 END_TEST
 
-START_TEST(plugin_that_cannot_be_loaded_harms_nobody)
+START_TEST(plugin_that_cannot_be_loaded_harms_no_other)
 {
     static const struct {
         const char *name;
@@ -565,7 +565,7 @@ START_TEST(reservations_of_every_size_are_met)
 }
 END_TEST
 
-START_TEST(job_whose_reader_stands_still_waits_and_stops_nobody)
+START_TEST(job_with_a_stalled_reader_waits_and_stops_no_other)
 {
     struct front_completion c, held[RING_JOB_CHUNKS];
     uint32_t n_held = 0, chunks = 0;
@@ -809,7 +809,7 @@ START_TEST(arena_is_waited_for_and_stays)
     }
     expect_output(mine, "more");
     expect_output(other, "other");
-    /* another one in its place, whose job is taken before the executor hears of that */
+    /* another one in its place; its job is taken before the executor hears of that */
     slot = prepare(&PARTS(n, 7 + RING_ARENAS), &generation);
     front_submit(&front, slot, UINT32_MAX);
     front_ring(&front);
@@ -865,7 +865,7 @@ START_TEST(job_that_waits_for_its_arena_can_be_cancelled)
 }
 END_TEST
 
-/* What was left of the one before is unmapped behind its answer, on the time of nobody. */
+/* The input of the job before is unmapped after its answer, and not charged to any job. */
 START_TEST(job_does_not_pay_for_the_input_of_the_one_before)
 {
     enum { SIZE = 64 << 20 };
@@ -952,7 +952,7 @@ END_TEST
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-START_TEST(files_are_opened_by_the_submitter_where_the_rights_are_his)
+START_TEST(files_are_opened_by_the_submitter_where_it_has_the_rights)
 {
     struct control c;
     char out[64];
@@ -967,7 +967,7 @@ START_TEST(files_are_opened_by_the_submitter_where_the_rights_are_his)
     ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
     ck_assert_int_eq(write(pair[1], "bytes", 5), 5);
     close(pair[1]);
-    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, EPERM, -1);  /* nobody asked */
+    send_fd(CONTROL_OPENED, slot, c.generation, c.number + 1, EPERM, -1);  /* not asked for */
     send_fd(CONTROL_OPENED, slot, c.generation + 1, c.number, EACCES, -1); /* another job's */
     send_fd(CONTROL_OPENED, slot, c.generation, c.number, 0, pair[0]);
     struct front_completion d = wait_done(slot, out, sizeof(out));
@@ -1028,7 +1028,7 @@ END_TEST
 
 /* --- nonsense ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(malformed_jobs_fail_and_harm_nobody)
+START_TEST(malformed_jobs_fail_and_harm_no_other)
 {
     char out[64];
 
@@ -1306,7 +1306,7 @@ START_TEST(process_is_settled)
     start_ready("1", "any");
     ck_assert(status_has("NoNewPrivs:\t1\n"));
     ck_assert(status_has("Umask:\t0077\n"));
-    /* what nobody gave on purpose is closed, what it needs no more too */
+    /* descriptors not passed on purpose are closed, and those used up at start */
     static const int gone[] = {3, 4, 40, 50, 51, 52, 53};
     for (size_t i = 0; i < ARRAY_SIZE(gone); i++) {
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, gone[i]);
@@ -1354,7 +1354,7 @@ int main(void)
     tcase_add_checked_fixture(t, NULL, teardown);
     tcase_set_timeout(t, 120);
     tcase_add_test(t, plugin_is_loaded_and_described);
-    tcase_add_test(t, plugin_that_cannot_be_loaded_harms_nobody);
+    tcase_add_test(t, plugin_that_cannot_be_loaded_harms_no_other);
     tcase_add_test(t, init_that_crashes_takes_only_its_executor);
     tcase_add_test(t, fini_runs_at_the_orderly_end);
     tcase_add_test(t, arguments_output_texts_and_times_come_back);
@@ -1362,7 +1362,7 @@ int main(void)
     tcase_add_test(t, one_job_spreads_over_all_workers);
     tcase_add_test(t, output_of_every_size_arrives_in_order);
     tcase_add_test(t, reservations_of_every_size_are_met);
-    tcase_add_test(t, job_whose_reader_stands_still_waits_and_stops_nobody);
+    tcase_add_test(t, job_with_a_stalled_reader_waits_and_stops_no_other);
     tcase_add_test(t, cancelled_job_stops_waiting_for_room);
     tcase_add_test(t, cancelled_job_ends_and_waiting_one_is_recalled);
     tcase_add_test(t, job_sees_that_its_time_is_up);
@@ -1375,9 +1375,9 @@ int main(void)
     tcase_add_test(t, job_does_not_pay_for_the_input_of_the_one_before);
     tcase_add_loop_test(t, executor_that_is_told_nonsense_of_arenas_ends, 0, 4);
     tcase_add_test(t, input_is_streamed_through_a_pipe);
-    tcase_add_test(t, files_are_opened_by_the_submitter_where_the_rights_are_his);
+    tcase_add_test(t, files_are_opened_by_the_submitter_where_it_has_the_rights);
     tcase_add_test(t, files_are_opened_here_where_the_executor_has_the_rights);
-    tcase_add_test(t, malformed_jobs_fail_and_harm_nobody);
+    tcase_add_test(t, malformed_jobs_fail_and_harm_no_other);
     tcase_add_test(t, malformed_packet_ends_the_executor);
     tcase_add_test(t, segmentation_fault_names_its_job);
     tcase_add_test(t, abort_names_its_job);

@@ -20,7 +20,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "executor/landlock.h"
 #include "executor/sandbox.h"
+#include "executor/syscall-filter.h"
+#include "executor/verify.h"
 #include "tests/unit/suite.h"
 
 #define OPEN   "required=1,commands=1,core=0,memory=0,deny=,writable=/"
@@ -123,20 +126,20 @@ static int without_capabilities(const struct sandbox *s)
 {
     int v = landlock_version();
 
-    return landlock_enter(s, v, NULL) < 0 || filter_enter(s, false) < 0 ||
+    return landlock_enter(s, v, NULL) < 0 || syscall_filter_enter(s, false) < 0 ||
            strncmp(verify(s, v, getppid()), "capabilities:", 13) != 0;
 }
 
 static int without_landlock(const struct sandbox *s)
 {
     /* the filter keeps the signals in */
-    return capabilities_drop() < 0 || filter_enter(s, true) < 0 ||
+    return capabilities_drop() < 0 || syscall_filter_enter(s, true) < 0 ||
            strncmp(verify(s, 2, getppid()), "Landlock:", 9) != 0;
 }
 
 static int without_any_guard_of_signals(const struct sandbox *s)
 {
-    return capabilities_drop() < 0 || filter_enter(s, false) < 0 ||
+    return capabilities_drop() < 0 || syscall_filter_enter(s, false) < 0 ||
            strncmp(verify(s, 0, getppid()), "signals:", 8) != 0;
 }
 
@@ -153,7 +156,7 @@ static int dumpable(const struct sandbox *s)
     int v = landlock_version();
 
     prctl(PR_SET_DUMPABLE, 1);
-    return capabilities_drop() < 0 || landlock_enter(s, v, NULL) < 0 || filter_enter(s, false) < 0 ||
+    return capabilities_drop() < 0 || landlock_enter(s, v, NULL) < 0 || syscall_filter_enter(s, false) < 0 ||
            strncmp(verify(s, v, getppid()), "dumpable:", 9) != 0;
 }
 
@@ -189,7 +192,7 @@ static int filtered(const struct sandbox *s)
     void *got = NULL;
     int pair[2];
 
-    if (filter_enter(s, true) < 0)
+    if (syscall_filter_enter(s, true) < 0)
         return 1;
     if (!is_refused(syscall(SYS_times, NULL)) || !is_refused(syscall(SYS_unshare, 0)) ||
         !is_refused(syscall(SYS_prlimit64, getppid(), RLIMIT_CPU, NULL, NULL)))
@@ -197,7 +200,7 @@ static int filtered(const struct sandbox *s)
     if (!is_refused(kill(getppid(), 0)) || !is_refused(kill(0, 0)) || !is_refused(kill(-1, 0)) ||
         kill(getpid(), 0) != 0)
         return 3;
-    /* the upper half of an int is nobody's, and hides nothing */
+    /* the upper half of an int argument is ignored, and hides nothing */
     if (!is_refused(syscall(SYS_socket, 0x100000000ul | AF_UNIX, SOCK_STREAM, 0)) ||
         !is_refused(syscall(SYS_kill, 0x100000000ul | (unsigned)getppid(), 0)))
         return 4;
@@ -218,7 +221,7 @@ END_TEST
 
 static int unknown_name(const struct sandbox *s)
 {
-    return filter_enter(s, false) != -EINVAL;
+    return syscall_filter_enter(s, false) != -EINVAL;
 }
 
 START_TEST(a_name_that_is_none_is_no_filter)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-slice.c: who asks for a short slice has it, alone: neither his children nor his threads, and nothing else of him
- * changes. */
+ * test-slice.c: a thread that asks for a short slice gets it alone. Its children and other threads do not, and nothing
+ * else of it changes. */
 #include <check.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-remote.c: what TLS costs is charged, and to whom: a frontend, and a client of another machine by real TLS. Units
- * are those of share.h, so nothing here is measured. */
+ * test-remote.c: what TLS costs, and which user is charged. A frontend, and a client of another machine by real TLS.
+ * Units are those of share.h, so nothing here is measured. */
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -154,8 +154,8 @@ static void say_half_a_frame(void)
     turns();
 }
 
-/* What comes behind the handshake is charged to him, and nothing to the only other share that there is. */
-START_TEST(what_a_user_makes_tls_do_is_charged_to_him)
+/* Bytes after the handshake are charged to that user, and nothing to the share of strangers, the only other one. */
+START_TEST(what_a_user_makes_tls_do_is_charged_to_that_user)
 {
     int64_t strangers;
     uint64_t before;
@@ -183,7 +183,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_handshake_is_charged_to_strangers);
     tcase_add_test(tc, half_a_message_costs_no_signature);
-    tcase_add_loop_test(tc, what_a_user_makes_tls_do_is_charged_to_him, 0, ARRAY_SIZE(floods));
+    tcase_add_loop_test(tc, what_a_user_makes_tls_do_is_charged_to_that_user, 0, ARRAY_SIZE(floods));
     suite_add_tcase(s, tc);
     int status = run_suite(s);
     unlink(map_file);

@@ -184,7 +184,7 @@ START_TEST(what_is_told_after_many_sleeps_is_as_right_as_after_one)
         cputime_nsec(&wall);
     ck_assert_uint_eq(told_usec(7, 0), 7);
     ck_assert_uint_eq(told_usec(1000, 0), 1000);
-    ck_assert_uint_le(told_usec(20, 10000), 20 + 10); /* whose the 10 are nobody can tell */
+    ck_assert_uint_le(told_usec(20, 10000), 20 + 10); /* the 10 cannot be attributed */
     for (int i = 0; i < 1000; i++) {
         ck_assert_uint_le(told_usec(2, 15), 17); /* shorter than the drift */
         compute(30);                             /* looks for more */

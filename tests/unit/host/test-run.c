@@ -24,7 +24,7 @@ static struct {
     struct host_job job;
     char *output;
     size_t size, piece; /* piece: what a reservation gives beyond what is asked for */
-    size_t limit;       /* after so many bytes nobody reads */
+    size_t limit;       /* after so many bytes no more is read */
     int flushes, finished;
     char message[WSD_TEXT_MAX];
     int level;

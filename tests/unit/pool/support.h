@@ -35,7 +35,7 @@ struct root {
     wsd_task_fn *fn;
     void *arg;
     struct eventcount event;
-    _Atomic uint32_t done; /* 1: it has run; 2: nobody touches this any more */
+    _Atomic uint32_t done; /* 1: it has run; 2: the worker has finished with this */
 };
 
 static inline void root_run(struct pool_node *node, struct wsd_worker *self)

@@ -53,9 +53,9 @@ static void others(struct wsd_worker *self, void *arg)
     atomic_store(&finish, true);
 }
 
-/* One worker, eight jobs that come back at once: each stops where it would begin another task, so that one is left,
- * and one more at most until it has ended what it runs. */
-START_TEST(who_comes_back_takes_no_other_task)
+/* One worker, and eight jobs that come back from a wait at once. Each thread stops where it would begin another task,
+ * so that one is left, and at most one more until that has ended its current task. */
+START_TEST(a_worker_that_comes_back_takes_no_other_task)
 {
     struct pool *pool = new_pool(1);
     struct root roots[BLOCKED], last;
@@ -80,7 +80,7 @@ int main(void)
     TCase *t = tcase_create("crew");
 
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, who_comes_back_takes_no_other_task, 0, 10);
+    tcase_add_loop_test(t, a_worker_that_comes_back_takes_no_other_task, 0, 10);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

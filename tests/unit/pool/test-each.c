@@ -3,7 +3,7 @@
  * test-each.c: wsd_for_each() and wsd_find_first(), and how ranges are cut. */
 #include "forms.h"
 
-#include "pool/forms.h"
+#include "pool/group.h"
 
 #define MOST 5000
 
@@ -53,7 +53,7 @@ static void do_few(struct wsd_worker *self, void *arg)
     ck_assert_uint_eq(range.calls, 4);
 }
 
-START_TEST(pieces_are_few_where_nobody_steals)
+START_TEST(pieces_are_few_without_steals)
 {
     on_workers(0, do_few, NULL);
 }
@@ -343,7 +343,7 @@ int main(void)
 
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, each_index_is_visited_once, 0, N_SIZES);
-    tcase_add_test(t, pieces_are_few_where_nobody_steals);
+    tcase_add_test(t, pieces_are_few_without_steals);
     tcase_add_test(t, steals_make_pieces_smaller_but_for_a_grain_of_the_users);
     tcase_add_loop_test(t, an_error_is_returned_and_skips_what_has_not_begun, 0, N_SIZES);
     tcase_add_loop_test(t, the_first_of_many_errors_wins_and_the_others_see_it, 0, N_SIZES);

@@ -200,7 +200,7 @@ static bool all_sleep(const struct pool *pool)
     return true;
 }
 
-START_TEST(work_that_is_submitted_later_wakes_all_who_wait_for_it)
+START_TEST(work_that_is_submitted_later_wakes_all_that_wait_for_it)
 {
     uint32_t n = sizes[_i / 3] * 2;
     struct pool *pool = new_pool(sizes[_i / 3]);
@@ -227,8 +227,8 @@ START_TEST(work_that_is_submitted_later_wakes_all_who_wait_for_it)
 }
 END_TEST
 
-/* One worker's part: a task that sets a promise, then, on top of it, a future that waits for that promise. The other
- * one waits for the future: what it sees in the first one's deque is not its to take, and nobody else runs. */
+/* One worker spawns a task that sets a promise, and on top of it starts a future that waits for that promise. The other
+ * worker waits for the future. It may not take what it sees in the first one's deque, and no other worker runs. */
 static struct wsd_future promise, on_top;
 static _Atomic uint32_t begun, gate;
 
@@ -269,7 +269,7 @@ static void do_watch(struct wsd_worker *self, void *arg)
     ck_assert_int_eq(wsd_future_wait(self, &on_top, NULL), 3);
 }
 
-START_TEST(who_sees_only_what_he_may_not_take_makes_way_for_another)
+START_TEST(a_worker_that_sees_only_what_it_may_not_take_makes_way_for_another)
 {
     for (int round = 0; round < (SLOW ? 20 : 200); round++) {
         struct pool *pool = new_pool(2);
@@ -357,7 +357,7 @@ static void do_unblock(struct wsd_worker *self, void *arg)
     ck_assert_int_eq(write(pipes[1], bytes, *(size_t *)arg), *(ssize_t *)arg);
 }
 
-START_TEST(who_blocks_leaves_his_cpu_to_others)
+START_TEST(a_worker_that_blocks_leaves_its_cpu_to_others)
 {
     size_t n = sizes[_i] + 20;
     struct pool *pool = new_pool(sizes[_i]);
@@ -396,7 +396,7 @@ static uint32_t active(const struct pool *pool)
     return n;
 }
 
-START_TEST(who_came_in_place_of_one_that_blocked_is_not_asked_for_work_once_he_is_gone)
+START_TEST(a_spare_worker_is_not_asked_for_work_once_it_is_gone)
 {
     enum { N = 60, WORKERS = 2 };
     struct pool *pool = new_pool(WORKERS);
@@ -469,7 +469,7 @@ END_TEST
 
 static _Atomic bool no_threads;
 static _Atomic uint32_t refused;
-static _Atomic(struct pool *) comes_back; /* somebody of this pool does, while the next thread is made */
+static _Atomic(struct pool *) comes_back; /* pool with a worker that comes back while the next thread is made */
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
@@ -523,7 +523,7 @@ START_TEST(a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again)
 }
 END_TEST
 
-START_TEST(who_was_hired_for_one_that_came_back_goes)
+START_TEST(a_spare_worker_for_one_that_came_back_goes)
 {
     struct pool *pool = new_pool(1);
     static struct root root;
@@ -563,7 +563,7 @@ START_TEST(the_number_of_workers_changes_under_load)
         for (int i = 0; i < ROOTS; i++)
             root_wait(&roots[i]);
         ck_assert_uint_eq(atomic_load(&ran), total);
-        /* As many as there should be, once those who are too many have come by: else this times out. */
+        /* Surplus workers leave when they next look for work: else this times out. */
         while (pool->running != turns[t])
             usleep(100);
     }
@@ -584,14 +584,14 @@ int main(void)
     tcase_add_loop_test(t, a_future_has_value_and_error, 0, 4);
     tcase_add_loop_test(t, futures_nest, 0, 4);
     tcase_add_loop_test(t, waits_in_any_order_of_a_graph_end, 0, 8);
-    tcase_add_loop_test(t, work_that_is_submitted_later_wakes_all_who_wait_for_it, 0, 12);
-    tcase_add_test(t, who_sees_only_what_he_may_not_take_makes_way_for_another);
+    tcase_add_loop_test(t, work_that_is_submitted_later_wakes_all_that_wait_for_it, 0, 12);
+    tcase_add_test(t, a_worker_that_sees_only_what_it_may_not_take_makes_way_for_another);
     tcase_add_loop_test(t, a_lock_may_be_held_across_a_join_of_its_own, 0, 4);
-    tcase_add_loop_test(t, who_blocks_leaves_his_cpu_to_others, 0, 4);
-    tcase_add_test(t, who_came_in_place_of_one_that_blocked_is_not_asked_for_work_once_he_is_gone);
+    tcase_add_loop_test(t, a_worker_that_blocks_leaves_its_cpu_to_others, 0, 4);
+    tcase_add_test(t, a_spare_worker_is_not_asked_for_work_once_it_is_gone);
     tcase_add_loop_test(t, where_more_block_than_there_are_spare_workers_the_rest_waits_its_turn, 0, 4);
     tcase_add_test(t, a_thread_that_cannot_be_had_costs_nothing_and_is_asked_for_again);
-    tcase_add_test(t, who_was_hired_for_one_that_came_back_goes);
+    tcase_add_test(t, a_spare_worker_for_one_that_came_back_goes);
     tcase_add_test(t, the_number_of_workers_changes_under_load);
     suite_add_tcase(s, t);
     return run_suite(s);

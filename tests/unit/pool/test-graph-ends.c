@@ -256,7 +256,7 @@ static void do_broken(struct wsd_worker *self, void *arg)
     _exit(0); /* it was not */
 }
 
-START_TEST(who_breaks_the_rules_is_stopped)
+START_TEST(a_program_that_breaks_the_rules_is_stopped)
 {
     on_workers(0, do_broken, &_i);
 }
@@ -346,7 +346,7 @@ int main(void)
     tcase_add_loop_test(t, the_first_error_wins_over_those_that_it_causes, 0, N_SIZES);
     tcase_add_loop_test(t, a_cancelled_run_begins_nothing_more, 0, N_SIZES);
     tcase_add_loop_test(t, another_thread_cancels_a_loop_without_end, 0, N_SIZES);
-    tcase_add_loop_test_raise_signal(t, who_breaks_the_rules_is_stopped, SIGABRT, 0, 3);
+    tcase_add_loop_test_raise_signal(t, a_program_that_breaks_the_rules_is_stopped, SIGABRT, 0, 3);
     tcase_add_test(t, a_dump_is_what_dot_reads);
     suite_add_tcase(s, t);
     return run_suite(s);

@@ -15,6 +15,7 @@
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
+#include "pool/ops.h"
 #include "pool/worker.h"
 #include "tests/unit/suite.h"
 

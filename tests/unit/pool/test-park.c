@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-park.c: whom to wake, step by step on one thread. */
+ * test-park.c: which sleeper is woken, step by step on one thread. */
 #include "pool/park.h"
 
 #include "support.h"
@@ -14,7 +14,7 @@ static void setup(void)
     park_init(&p, &e, false, NULL);
 }
 
-START_TEST(nobody_asleep_makes_no_system_call)
+START_TEST(without_sleepers_there_is_no_system_call)
 {
     ck_assert(!park_wake_root(&p));
     ck_assert(!park_wake_task(&p));
@@ -22,13 +22,13 @@ START_TEST(nobody_asleep_makes_no_system_call)
 }
 END_TEST
 
-START_TEST(a_sleeper_is_woken_once_until_he_searches)
+START_TEST(a_sleeper_is_woken_once_until_it_searches)
 {
     eventcount_prepare(&e);
     ck_assert(park_has_sleepers(&p));
     ck_assert(park_wake_root(&p));
     uint32_t epoch = atomic_load(&e.epoch);
-    ck_assert(park_wake_root(&p)); /* by the one who is on his way */
+    ck_assert(park_wake_root(&p)); /* by the one that is waking up */
     ck_assert(park_wake_task(&p));
     eventcount_cancel(&e);
     park_search_begin(&p);
@@ -96,8 +96,8 @@ int main(void)
     TCase *t = tcase_create("park");
 
     tcase_add_checked_fixture(t, setup, NULL);
-    tcase_add_test(t, nobody_asleep_makes_no_system_call);
-    tcase_add_test(t, a_sleeper_is_woken_once_until_he_searches);
+    tcase_add_test(t, without_sleepers_there_is_no_system_call);
+    tcase_add_test(t, a_sleeper_is_woken_once_until_it_searches);
     tcase_add_test(t, only_the_last_searcher_is_the_last);
     tcase_add_test(t, a_join_is_woken_by_tasks_not_by_roots);
     tcase_add_test(t, idle_workers_are_woken_before_joins);

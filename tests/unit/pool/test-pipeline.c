@@ -156,8 +156,8 @@ START_TEST(items_go_through_all_stages_in_the_order_that_they_ask_for)
 }
 END_TEST
 
-/* With one item at a time nothing is made behind the one that fails. With more, whoever runs that one may have lost its
- * CPU meanwhile, and the others go on: not every time. */
+/* With one item at a time no item is made behind the one that fails. With more, the worker that runs it may have lost
+ * its CPU meanwhile, and the others go on: then later items are made, but not every time. */
 static void do_errors(struct wsd_worker *self, void *arg)
 {
     uint32_t n_stopped = 0;

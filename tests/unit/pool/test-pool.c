@@ -331,8 +331,8 @@ static void pair_run(struct pool_node *node, struct wsd_worker *self)
     atomic_fetch_add(&pair.run, 1);
 }
 
-/* Whoever has taken the first one has decided by then whether somebody is woken for the second one. */
-START_TEST(nobody_is_woken_for_what_is_not_worth_it)
+/* When the first one runs, the worker that took it has decided whether to wake another for the second one. */
+START_TEST(no_worker_is_woken_for_what_is_not_worth_it)
 {
     struct pool_options o = {.workers = 2,
                              .event = &pair.event,
@@ -346,8 +346,9 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     pair.nodes[0].run = pair.nodes[1].run = pair_run;
     atomic_store(&pair.worth, _i);
     ck_assert_int_eq(pool_new(&pool, &o), 0);
-    /* Who has looked, but does not sleep yet, need not be woken. Both have announced it first, and have nothing else to
-     * do: who is seen asleep before that may wait for something else, and be awake when the work comes. */
+    /* A worker that has looked, but does not sleep yet, need not be woken. So both must have announced their sleep and
+     * have nothing to do. A worker seen asleep before that may wait for something else, and be awake when work comes.
+     * */
     while (!asleep) {
         sched_yield();
         if (atomic_load(&pair.event.waiters) == 2 && atomic_load(&pool->busy) == 0)
@@ -359,7 +360,7 @@ START_TEST(nobody_is_woken_for_what_is_not_worth_it)
     while (atomic_load(&pair.epoch) == 0)
         sched_yield();
     ck_assert_uint_eq(atomic_load(&pair.epoch), epoch + (_i ? 2u : 1u));
-    while (_i && atomic_load(&pair.run) == 0) /* and he takes it */
+    while (_i && atomic_load(&pair.run) == 0) /* and it takes the second one */
         sched_yield();
     ck_assert_int_eq((int)atomic_load(&pair.run), _i);
     atomic_store(&pair.gate, true);
@@ -447,7 +448,7 @@ START_TEST(what_a_worker_took_does_not_wait_for_its_long_root)
     static struct root first[16], blocks;
     static _Atomic bool held_first[16], held;
 
-    if (sizes[_i] == 1) { /* nobody else is there */
+    if (sizes[_i] == 1) { /* there is no other worker */
         pool_free(pool);
         return;
     }
@@ -940,7 +941,7 @@ static void do_victim(struct wsd_worker *self, void *arg)
 {
     uint32_t first = *(uint32_t *)arg;
 
-    /* Not before the other one runs: his worker would steal rather than take him. */
+    /* Spawns only when the other victim runs: else its worker would steal here instead of taking that root. */
     atomic_fetch_add(&victims_ready, 1);
     while (atomic_load(&victims_ready) < 2)
         sched_yield();
@@ -1016,7 +1017,7 @@ int main(void)
     tcase_add_test(t, bad_options_are_refused);
     tcase_add_loop_test(t, a_source_feeds_the_pool, 0, 4);
     tcase_add_test(t, what_is_submitted_right_before_the_close_runs);
-    tcase_add_loop_test(t, nobody_is_woken_for_what_is_not_worth_it, 0, 2);
+    tcase_add_loop_test(t, no_worker_is_woken_for_what_is_not_worth_it, 0, 2);
     tcase_add_test(t, a_source_needs_both_calls);
     tcase_add_test(t, an_outsider_runs_roots_while_the_worker_is_busy);
     tcase_add_loop_test(t, outsiders_and_workers_fork_and_join_together, 0, 4);

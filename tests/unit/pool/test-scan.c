@@ -105,7 +105,7 @@ START_TEST(one_worker_goes_through_it_once)
 }
 END_TEST
 
-/* A combine that waits for somebody to have combined further right: so that blocks are summed up ahead. */
+/* A combine that waits until another has combined further right, so that blocks are summed up ahead. */
 static _Atomic bool ahead;
 
 static int wait_for_ahead(void *left, const void *right, void *arg)

@@ -33,7 +33,8 @@ static void check_fib(struct pool *pool)
 
 static const uint32_t sizes[] = {1, 2, 4, 16};
 
-/* A worker without a pool: what the inline code asks, and when. A plugin that was built today asks later engines so. */
+/* A worker without a pool: what the inline code asks, and when. It is built into plugins, so later engines must answer
+ * it, too. */
 static unsigned asked;
 
 static void ask_spawn(struct wsd_worker *self, struct wsd_task *task)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS; there and back, each limit below, at and
- * above, and bodies that do not hold what they say. */
+ * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS. They are encoded and decoded, with each limit
+ * below, at and above, and with bodies that do not hold what they say. */
 #include "proto/codec.h"
 #include "tests/unit/suite.h"
 
@@ -326,7 +326,7 @@ START_TEST(a_record_for_several_survives)
 }
 END_TEST
 
-/* Its output is left to the caller, who finds it at its end. */
+/* The encoder leaves the output to the caller, to be appended at the end of the record. */
 START_TEST(a_record_is_put_without_its_output)
 {
     struct msg_end end = {.n = 1, .state = 5, .worker = span("1.2"), .output = {.size = 3}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-codec.c: every message there and back, every limit below, at and above, and bytes that nobody should send.
+ * test-codec.c: every message there and back, every limit below, at and above, and bytes that must not be sent.
  * Limits are tested on the way in with bytes written by hand (struct wire), since codec_encode() would refuse them. */
 #include "base/cleanup.h"
 #include "proto/codec.h"
@@ -230,7 +230,7 @@ START_TEST(promises_survive)
     ck_assert_uint_eq(r.submit.retries, CODEC_RETRIES_MAX);
     ck_assert_uint_eq(r.submit.retry_on, CODEC_RETRY_ON);
     ck_assert_uint_eq(r.submit.retry_usec, CODEC_RETRY_MAX);
-    m.submit.retry_on = 1u << CODEC_STATE_FINAL; /* what went well is not tried again */
+    m.submit.retry_on = 1u << CODEC_STATE_FINAL; /* a success is not retried */
     ck_assert_uint_eq(encoded_size(&m), 0);
 
     m = (struct msg){.type = FRAME_JOB,
@@ -967,12 +967,12 @@ START_TEST(functions_and_counters_are_limited)
         ck_assert_int_eq(answer(FRAME_WORKER), n <= CODEC_COUNTERS ? 0 : CODEC_E_LIMIT);
     }
     put_needed(FRAME_WORKER);
-    put_bytes(5, "\x0a\x01\0", 3); /* a counter whose name is a NUL */
+    put_bytes(5, "\x0a\x01\0", 3); /* a counter named NUL */
     ck_assert_int_eq(answer(FRAME_WORKER), CODEC_E_LIMIT);
     put_bytes(6,
               "\x0a\x03"
               "a\0b",
-              5); /* a function whose name has a NUL */
+              5); /* a function with a NUL in its name */
     ck_assert_int_eq(answer(FRAME_PLUGIN), CODEC_E_LIMIT);
     put_bytes(1,
               "\x0a\x03"

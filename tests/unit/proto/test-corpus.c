@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-corpus.c: the codec's kept fuzz inputs have a whole message of every type there is, so that a new type does not
- * go without: mutations of others hardly ever get as far. Inputs are as in fuzz-codec.c. */
+ * test-corpus.c: the codec's kept fuzz inputs have a whole message of every type. A new type without one is an error,
+ * since mutations of other types hardly ever reach it. Inputs are as in fuzz-codec.c. */
 #include "base/cleanup.h"
 #include "proto/codec.h"
 #include "tests/unit/suite.h"

@@ -14,7 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "ring/ring.h"
+#include "ring/back.h"
+#include "ring/front.h"
 #include "tests/unit/suite.h"
 
 static struct down *down;
@@ -191,7 +192,7 @@ START_TEST(slots_are_taken_in_order_and_once)
 }
 END_TEST
 
-START_TEST(what_is_soon_over_is_worth_nobody)
+START_TEST(what_is_soon_over_is_worth_no_worker)
 {
     uint32_t generation, usec;
 
@@ -204,7 +205,7 @@ START_TEST(what_is_soon_over_is_worth_nobody)
     ck_assert_uint_eq(usec, RING_WORTH_USEC - 1);
     ck_assert(!back_worth_waking(back));
     ck_assert(back_ready(back));
-    submit(2, 1); /* nobody knows */
+    submit(2, 1); /* unknown length */
     ck_assert(back_worth_waking(back));
     ck_assert_uint_eq(back_take(back, &generation, &usec), 1);
     ck_assert_uint_eq(usec, 1);
@@ -452,7 +453,7 @@ static void *release_later(void *arg)
     return NULL;
 }
 
-START_TEST(release_wakes_who_waits_for_room)
+START_TEST(release_wakes_a_waiter_for_room)
 {
     pthread_t thread;
     uint64_t serial;
@@ -616,7 +617,7 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test_raise_signal(t, request_half_cannot_be_written, SIGSEGV);
     tcase_add_test(t, slots_are_taken_in_order_and_once);
-    tcase_add_test(t, what_is_soon_over_is_worth_nobody);
+    tcase_add_test(t, what_is_soon_over_is_worth_no_worker);
     tcase_add_test(t, ring_goes_round);
     tcase_add_test(t, nonsense_in_the_ring_is_passed_over);
     tcase_add_test(t, queued_slot_is_claimed_with_its_time);
@@ -627,7 +628,7 @@ int main(void)
     tcase_add_test(t, every_chunk_is_given_out_once);
     tcase_add_test(t, run_does_not_go_round_the_end);
     tcase_add_test(t, released_run_is_no_longer_held);
-    tcase_add_test(t, release_wakes_who_waits_for_room);
+    tcase_add_test(t, release_wakes_a_waiter_for_room);
     tcase_add_test(t, workers_at_once_lose_and_double_nothing);
     tcase_add_test(t, first_fault_leaves_the_note);
     tcase_add_test(t, second_fault_waits_for_the_first_note);

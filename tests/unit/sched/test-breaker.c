@@ -37,7 +37,7 @@ static void teardown(void)
     breaker_deinit(&q);
 }
 
-START_TEST(nothing_is_known_against_who_has_not_crashed)
+START_TEST(nothing_is_known_against_what_has_not_crashed)
 {
     ck_assert_ptr_null(breaker());
     ck_assert_int_eq(breaker_ask(NULL, &jobs[0], 1), BREAKER_CLOSED);
@@ -147,7 +147,7 @@ START_TEST(where_others_had_run_before_they_only_set_it_apart)
 }
 END_TEST
 
-START_TEST(who_is_killed_and_goes_well_between_is_not_to_blame)
+START_TEST(a_function_that_goes_well_between_kills_is_not_to_blame)
 {
     for (uint64_t i = 0; i < 50; i++) {
         ck_assert(!die(&jobs[0], SEC + i));
@@ -289,7 +289,7 @@ START_TEST(table_is_limited_and_forgets_the_oldest_of_the_same_owner)
             snprintf(name, sizeof(name), "f%u", i);
             breaker_crashed(&q, &rules, owner, "p", name, NULL, "x", SEC + i);
         }
-    breaker_crashed(&q, &rules, 9, "late", "f", NULL, "x", SEC); /* nobody gives way for it */
+    breaker_crashed(&q, &rules, 9, "late", "f", NULL, "x", SEC); /* no entry gives way for it */
     ck_assert_ptr_null(breaker_find(&q, 9, "late", "f"));
     ck_assert_uint_eq(q.all.n, BREAKER_ENTRIES);
     crash("new", NULL, 10 * SEC);
@@ -302,10 +302,10 @@ END_TEST
 int main(void)
 {
     TCase *tc = tcase_create("breaker");
-    Suite *s = suite_create("jobs/breaker");
+    Suite *s = suite_create("breaker");
 
     tcase_add_checked_fixture(tc, NULL, teardown);
-    tcase_add_test(tc, nothing_is_known_against_who_has_not_crashed);
+    tcase_add_test(tc, nothing_is_known_against_what_has_not_crashed);
     tcase_add_test(tc, refused_from_the_configured_crash_on);
     tcase_add_test(tc, others_are_not_refused);
     tcase_add_test(tc, crashes_far_apart_are_not_counted_together);
@@ -314,7 +314,7 @@ int main(void)
     tcase_add_test(tc, probe_without_a_verdict_lets_the_next_one_try);
     tcase_add_test(tc, deaths_without_a_word_count_where_nothing_went_well_between);
     tcase_add_test(tc, where_others_had_run_before_they_only_set_it_apart);
-    tcase_add_test(tc, who_is_killed_and_goes_well_between_is_not_to_blame);
+    tcase_add_test(tc, a_function_that_goes_well_between_kills_is_not_to_blame);
     tcase_add_test(tc, deaths_without_a_word_that_are_far_apart_do_not_count);
     tcase_add_test(tc, one_death_without_a_word_is_never_enough);
     tcase_add_test(tc, probe_that_dies_without_a_word_is_refused_for_longer);

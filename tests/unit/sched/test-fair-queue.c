@@ -63,7 +63,7 @@ static void tear_down(void)
 {
     ck_assert_uint_eq(q->n, 0);
     ck_assert_uint_eq(n_all, 0);
-    ck_assert_uint_eq(others.n, 0); /* nothing stays of who has nothing there */
+    ck_assert_uint_eq(others.n, 0); /* no owner stays without items */
     ck_assert_ptr_null(fair_queue_first(q));
     hash_deinit(&others);
     free(q);
@@ -88,7 +88,7 @@ START_TEST(users_take_turns)
 }
 END_TEST
 
-START_TEST(who_has_few_waits_for_one_of_each)
+START_TEST(a_user_with_few_waits_for_one_of_each)
 {
     for (uint32_t i = 0; i < EACH; i++)
         put(&all[i], false);
@@ -141,8 +141,8 @@ START_TEST(one_is_taken_from_anywhere)
 }
 END_TEST
 
-/* One turn in AGEING_TURNS, the lower priorities one after the other, and only for who has waited. */
-START_TEST(who_has_waited_gets_some_turns)
+/* One turn in AGEING_TURNS goes to lower priorities, one after the other, and only to items that have waited. */
+START_TEST(what_has_waited_gets_some_turns)
 {
     uint32_t n_of[3] = {0}, before = 100;
 
@@ -214,11 +214,11 @@ int main(void)
 
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, users_take_turns);
-    tcase_add_test(t, who_has_few_waits_for_one_of_each);
+    tcase_add_test(t, a_user_with_few_waits_for_one_of_each);
     tcase_add_test(t, a_priority_goes_before_every_turn);
     tcase_add_test(t, what_comes_back_is_the_first_of_its_flow_again);
     tcase_add_test(t, one_is_taken_from_anywhere);
-    tcase_add_test(t, who_has_waited_gets_some_turns);
+    tcase_add_test(t, what_has_waited_gets_some_turns);
     tcase_add_test(t, an_item_may_count_for_several);
     tcase_add_test(t, every_priority_has_its_place);
     suite_add_tcase(s, t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-fair-slots.c: no more slots than the limit, and whose turn it is when one becomes free. */
+ * test-fair-slots.c: no more slots than the limit, and which waiter is next when one becomes free. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ static void leave(struct waiter *w)
     fair_slots_left(&slots);
 }
 
-/* The waiter whose turn it is takes a slot. */
+/* The next waiter takes a slot. */
 static struct waiter *turn(uint64_t before_usec)
 {
     struct slot_waiter *next = fair_slots_next(&slots, before_usec, wish);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-retry-after.c: when those who were refused are told to come again. */
+ * test-retry-after.c: when refused clients are told to come again. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ START_TEST(the_times_follow_the_run_slots)
     ck_assert_uint_le(retry_after_refuse(&r, now), 41000);
     for (int i = 0; i < 40; i++)
         retry_after_freed(&r, now += 10);
-    now += 100000; /* whoever was told to come before has come */
+    now += 100000; /* all that were told an earlier time have come */
     retry_after_freed(&r, now);
     ck_assert_uint_le(retry_after_refuse(&r, now), 30000);
 }
@@ -75,7 +75,7 @@ START_TEST(never_more_often_than_a_thousand_times_a_second)
 }
 END_TEST
 
-START_TEST(when_nobody_waits_no_more_it_is_as_new)
+START_TEST(without_waiters_it_is_as_new)
 {
     struct retry_after r = {0};
 
@@ -86,7 +86,7 @@ START_TEST(when_nobody_waits_no_more_it_is_as_new)
     ck_assert(retry_after_is_wanted(&r));
     retry_after_freed(&r, due + RETRY_AFTER_MOST_USEC + 1);
     ck_assert(!retry_after_is_wanted(&r));
-    /* the time in which nobody waited says nothing */
+    /* the time without waiters does not count */
     ck_assert_uint_lt(retry_after_refuse(&r, due + 100 * RETRY_AFTER_MOST_USEC), RETRY_AFTER_MOST_USEC);
 }
 END_TEST
@@ -100,7 +100,7 @@ int main(void)
     tcase_add_test(tc, the_times_follow_the_run_slots);
     tcase_add_test(tc, where_no_place_becomes_free_the_pauses_grow);
     tcase_add_test(tc, never_more_often_than_a_thousand_times_a_second);
-    tcase_add_test(tc, when_nobody_waits_no_more_it_is_as_new);
+    tcase_add_test(tc, without_waiters_it_is_as_new);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

@@ -79,7 +79,7 @@ START_TEST(root_is_refused_whatever_the_bound)
 }
 END_TEST
 
-START_TEST(who_has_no_group_gets_that_of_nobody)
+START_TEST(a_user_without_a_group_gets_nogroup)
 {
     request.gid = SPAWN_NO_GROUP;
     request.n_groups = 0;
@@ -144,7 +144,7 @@ START_TEST(what_says_nothing_is_not_answered)
 }
 END_TEST
 
-START_TEST(a_kill_says_only_whom)
+START_TEST(a_kill_says_only_the_serial)
 {
     request.kind = SPAWN_KILL;
     ck_assert_int_eq(checked(0), EBADMSG);
@@ -168,12 +168,12 @@ int main(void)
     tcase_add_test(tc, what_is_right_passes);
     tcase_add_test(tc, users_are_at_or_above_the_bound);
     tcase_add_test(tc, root_is_refused_whatever_the_bound);
-    tcase_add_test(tc, who_has_no_group_gets_that_of_nobody);
+    tcase_add_test(tc, a_user_without_a_group_gets_nogroup);
     tcase_add_test(tc, groups_are_counted);
     tcase_add_test(tc, numbers_have_their_bounds);
     tcase_add_test(tc, descriptors_are_counted);
     tcase_add_test(tc, what_says_nothing_is_not_answered);
-    tcase_add_test(tc, a_kill_says_only_whom);
+    tcase_add_test(tc, a_kill_says_only_the_serial);
     suite_add_tcase(s, tc);
     return run_suite(s);
 }

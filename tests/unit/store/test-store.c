@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-store.c: the store alone, on real files, with a disk that forgets what was not synced (support/shims/powerloss.c). */
+ * test-store.c: the store alone, on real files, with a disk that forgets what was not synced
+ * (support/shims/powerloss.c). */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "store/log.h"
+#include "store/job-log.h"
 #include "store/store.h"
 #include "tests/support/shims/powerloss.h"
 #include "tests/unit/suite.h"
@@ -372,7 +373,7 @@ START_TEST(one_that_is_dead_keeps_its_input_and_can_be_queued_again)
         ck_assert_mem_eq(seen.rows[0].input, bytes, MIN(size, (size_t)64));
     end.row.dead = 0;
     ck_assert_int_eq(do_one(&end), 0);
-    apart(small_output ? 0 : (int64_t)output); /* what it was given is not wanted any more */
+    apart(small_output ? 0 : (int64_t)output); /* arguments and input are dropped at its end */
     ck_assert_uint_eq(seen.rows[0].args_size + seen.rows[0].input_size, 0);
     struct store_request drop = request(STORE_DROP, 1);
     ck_assert_int_eq(do_one(&drop), 0);
@@ -457,7 +458,7 @@ static void write_waits(void)
 
 /* The first one is too large for SQLite's cache, so that it is written before its transaction is over, and small enough
  * for no checkpoint to follow. */
-START_TEST(who_comes_while_others_are_written_shares_their_fsync)
+START_TEST(requests_during_a_write_share_one_fsync)
 {
     static char large[3 << 20];
     static struct store_request r[4];
@@ -742,7 +743,7 @@ START_TEST(one_of_an_older_wsd_is_taken_over)
 }
 END_TEST
 
-/* As the fourth version had them: one that waits for another, one that was tried, one that has ended, one that is
+/* Jobs as the fourth version had them: one that waits for another, one with an attempt, one that has ended, one that is
  * dead. */
 START_TEST(what_had_a_column_each_is_taken_over)
 {
@@ -1116,7 +1117,7 @@ START_TEST(the_log_does_not_grow_by_what_is_gone)
     ck_assert_int_eq(do_one(&same), -EEXIST);
     store = store_free(store, NULL);
     ck_assert_int_gt(ask("SELECT min(number) FROM log"), 10);
-    ck_assert_int_lt(ask("SELECT total(length(bytes)) FROM log"), (int64_t)(LOG_SLACK + 2 * LOG_EACH));
+    ck_assert_int_lt(ask("SELECT total(length(bytes)) FROM log"), (int64_t)(JOB_LOG_SLACK + 2 * JOB_LOG_EACH));
     ck_assert_str_eq(integrity(), "ok");
 }
 END_TEST
@@ -1124,7 +1125,7 @@ END_TEST
 static const char *const damages[] = {
     "UPDATE log SET bytes = x'00'", /* no kind of entry */
     "UPDATE log SET bytes = substr(bytes, 1, length(bytes) - 1)",
-    "UPDATE log SET bytes = x'0b0100'", /* known of a job that nobody gave */
+    "UPDATE log SET bytes = x'0b0100'", /* about a job that was not given */
     "UPDATE log SET bytes = x'010100'", /* given nothing, not even a plugin */
     "UPDATE log SET number = 0",
 };
@@ -1174,7 +1175,7 @@ int main(void)
     tcase_add_loop_test(tc, one_that_is_dead_keeps_its_input_and_can_be_queued_again, 0, (int)ARRAY_SIZE(sizes));
     tcase_add_test(tc, a_key_is_there_once_for_each_user);
     tcase_add_test(tc, many_that_wait_share_an_fsync);
-    tcase_add_test(tc, who_comes_while_others_are_written_shares_their_fsync);
+    tcase_add_test(tc, requests_during_a_write_share_one_fsync);
     tcase_add_test(tc, it_begins_before_all_are_posted);
     tcase_add_test(tc, what_finishes_waits_for_what_answers_post);
     tcase_add_test(tc, one_costs_one_fsync);

@@ -142,14 +142,14 @@ START_TEST(one_that_is_buried_is_reaped_when_it_is_gone)
 }
 END_TEST
 
-/* There are descriptors to find a process, and none to see whose it is: it is looked at again. */
-START_TEST(one_that_cannot_be_looked_at_is_nobody_elses)
+/* There are descriptors to find a process, and none to see whether it is ours: it is looked at again. */
+START_TEST(a_process_that_cannot_be_looked_at_is_looked_at_again)
 {
     struct event_base *base = event_base_new();
     struct rlimit before, few;
     struct orphans *o;
 
-    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) /* here it would always be somebody else's */
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) /* here it would never be ours */
         return;
     ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* so that it may be */
     pid_t pid = fork();
@@ -187,6 +187,6 @@ int main(void)
     tcase_add_test(tcase, those_that_are_there_have_room);
     tcase_add_test(tcase, without_memory_it_is_full_until_one_is_reaped);
     tcase_add_test(tcase, one_that_is_buried_is_reaped_when_it_is_gone);
-    tcase_add_test(tcase, one_that_cannot_be_looked_at_is_nobody_elses);
+    tcase_add_test(tcase, a_process_that_cannot_be_looked_at_is_looked_at_again);
     return run_suite(suite);
 }

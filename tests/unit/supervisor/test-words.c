@@ -31,7 +31,7 @@ static void teardown(void)
     event_base_free(base);
 }
 
-/* So many bytes in lines of 64, whose last one is "the last". */
+/* Writes n bytes in lines of 64. The last line is "the last". */
 static void say(size_t n)
 {
     char text[PIPE];

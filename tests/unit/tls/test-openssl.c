@@ -226,7 +226,7 @@ START_TEST(chains_have_a_limit)
 }
 END_TEST
 
-/* Who has a certificate of ours makes none for others. */
+/* The holder of a certificate cannot sign certificates for others. */
 START_TEST(a_client_is_no_authority)
 {
     static const char *const constraints[] = {NULL, "critical,CA:FALSE"};

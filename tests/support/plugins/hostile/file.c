@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * file.c: test plugin in two versions, which differ in what they say: for files that change while they are loaded.
- *   says        SAYS
- *   when FILE   waits until FILE is there, then reads every page of its own code and data and says SAYS and their
- *   sum */
+ * file.c: test plugin for files that change while they are loaded. Its two versions differ in SAYS.
+ *   says        Says SAYS.
+ *   when FILE   Waits until FILE is there. Then it reads every page of its own code and data, and says SAYS and their
+ *               sum. */
 #include <unistd.h>
 
 #include <wsd/plugin.h>

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "jobs/job.h"
-#include "jobs/state.h"
+#include "table/job.h"
+#include "table/state.h"
 #include "tests/unit/suite.h"
 
 static struct jobs jobs;

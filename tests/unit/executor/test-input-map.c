@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-map.c: inputs by descriptor where jobs read them, and what becomes of them when somebody cuts the file. */
+ * test-input-map.c: how jobs read inputs by descriptor, and what happens when the file is truncated. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,20 +11,20 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "executor/map.h"
+#include "executor/input-map.h"
 #include "ring/layout.h"
 #include "tests/unit/suite.h"
 
 #define PAGE 4096
 #define SIZE (3 * PAGE + 100)
 
-static struct map map;
+static struct input_map map;
 static uint8_t content[SIZE];
 static int file;
 
 static void on_bus(int signal, siginfo_t *info, void *context)
 {
-    if (!map_mend(info->si_addr))
+    if (!input_map_mend(info->si_addr))
         _exit(77);
 }
 
@@ -37,21 +37,21 @@ static void setup(void)
         content[i] = (uint8_t)(i % 251 + 1); /* no zeros */
     file = memfd_create("file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     ck_assert_int_eq(write(file, content, SIZE), SIZE);
-    map_init(&map);
+    input_map_init(&map);
 }
 
 static int open_map(uint64_t at, uint64_t size, bool copy)
 {
-    return map_file(&map, 7, dup(file), at, size, copy);
+    return input_map_file(&map, 7, dup(file), at, size, copy);
 }
 
 static bool drop(void)
 {
-    struct map_rest rest;
-    bool whole = map_drop(&map, 7, &rest);
+    struct input_map_rest rest;
+    bool whole = input_map_drop(&map, 7, &rest);
 
     ck_assert_ptr_null(map.base);
-    map_unmap(&rest);
+    input_map_unmap(&rest);
     return whole;
 }
 
@@ -127,25 +127,25 @@ START_TEST(a_fault_elsewhere_is_not_ours)
     void *other = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0);
 
     ck_assert_int_eq(open_map(0, SIZE, false), 0);
-    ck_assert(!map_mend(other));
-    ck_assert(!map_mend((const uint8_t *)map.base - 1));
-    ck_assert(!map_mend((const uint8_t *)map.base + map.room));
-    ck_assert(!map_mend(NULL));
-    ck_assert(map_mend((const uint8_t *)map.base + map.room - 1));
+    ck_assert(!input_map_mend(other));
+    ck_assert(!input_map_mend((const uint8_t *)map.base - 1));
+    ck_assert(!input_map_mend((const uint8_t *)map.base + map.room));
+    ck_assert(!input_map_mend(NULL));
+    ck_assert(input_map_mend((const uint8_t *)map.base + map.room - 1));
     const void *was = map.base;
     ck_assert(!drop());
-    ck_assert(!map_mend(was));
+    ck_assert(!input_map_mend(was));
 }
 END_TEST
 
 START_TEST(a_memory_file_has_to_be_sealed)
 {
-    ck_assert_int_eq(map_sealed(&map, file, SIZE), -EBADMSG);
+    ck_assert_int_eq(input_map_sealed(&map, file, SIZE), -EBADMSG);
     ck_assert_int_eq(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-    ck_assert_int_eq(map_sealed(&map, file, SIZE), -EBADMSG);
+    ck_assert_int_eq(input_map_sealed(&map, file, SIZE), -EBADMSG);
     ck_assert_int_eq(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), 0);
-    ck_assert_int_eq(map_sealed(&map, file, SIZE - 1), -EBADMSG);
-    ck_assert_int_eq(map_sealed(&map, file, SIZE), 0);
+    ck_assert_int_eq(input_map_sealed(&map, file, SIZE - 1), -EBADMSG);
+    ck_assert_int_eq(input_map_sealed(&map, file, SIZE), 0);
     ck_assert_mem_eq(map.input, content, SIZE);
     ck_assert(drop());
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-gate.c: functions that are paused or limited: who waits, who goes on, in what order. */
+ * test-gate-control.c: functions that are paused or limited: which jobs wait, which go on, in what order. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/gate.h"
-#include "jobs/job.h"
-#include "jobs/queue.h"
-#include "jobs/state.h"
+#include "jobs/jobs.h"
+#include "table/gate.h"
+#include "table/job.h"
+#include "table/queue.h"
+#include "table/state.h"
 #include "tests/unit/suite.h"
 
 #define JOBS 64u
@@ -151,7 +152,7 @@ START_TEST(as_many_as_the_limit_and_the_next_when_one_ends)
 }
 END_TEST
 
-START_TEST(who_is_cancelled_on_the_way_makes_room)
+START_TEST(a_job_cancelled_on_the_way_makes_room)
 {
     for (uint32_t i = 0; i < 3; i++)
         enqueue(&all[i]);
@@ -359,7 +360,7 @@ int main(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, what_is_paused_waits_and_others_pass);
     tcase_add_test(t, as_many_as_the_limit_and_the_next_when_one_ends);
-    tcase_add_test(t, who_is_cancelled_on_the_way_makes_room);
+    tcase_add_test(t, a_job_cancelled_on_the_way_makes_room);
     tcase_add_test(t, a_tag_is_a_gate_like_the_others);
     tcase_add_test(t, only_what_makes_sense);
     tcase_add_test(t, there_are_so_many_gates_and_no_more);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-log.c: the log of durable jobs alone, in a database in memory, against a table that says what it should know. */
+ * test-job-log.c: the log of durable jobs alone, in a database in memory, against a table that says what it should
+ * know. */
 #include <check.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "store/log.h"
+#include "store/job-log.h"
 #include "tests/unit/suite.h"
 
 #define JOBS  400u
@@ -23,7 +24,7 @@
 
 static unsigned seed;
 static sqlite3 *db;
-static struct log l;
+static struct job_log l;
 
 /* What is to be known of each job. */
 struct known {
@@ -38,8 +39,8 @@ static void setup(void)
 {
     ck_assert_int_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
     /* no disk at all */
-    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA temp_store = MEMORY;" LOG_TABLE, NULL, NULL, NULL), SQLITE_OK);
-    ck_assert_int_eq(log_open(&l, db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA temp_store = MEMORY;" JOB_LOG_TABLE, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(job_log_open(&l, db), SQLITE_OK);
     memset(now, 0, sizeof(now));
     seed = getenv("WSD_SEED") ? (unsigned)atoi(getenv("WSD_SEED")) : (unsigned)getpid();
     srandom(seed);
@@ -47,7 +48,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    log_deinit(&l);
+    job_log_deinit(&l);
     sqlite3_close(db);
 }
 
@@ -65,7 +66,7 @@ static void check_record(const struct logged *job, enum entry_kind kind, uint32_
     size_t size = record(made_of, bytes);
     struct entry e;
 
-    must(log_read(&l, job, kind, &e) == SQLITE_OK);
+    must(job_log_read(&l, job, kind, &e) == SQLITE_OK);
     must(e.number == logged_number(job));
     must(e.flags == flags);
     must(e.size == size);
@@ -76,7 +77,7 @@ static void check_record(const struct logged *job, enum entry_kind kind, uint32_
 static void check_job(uint64_t number)
 {
     const struct known *k = &now[number - 1];
-    struct logged *job = log_find(&l, number);
+    struct logged *job = job_log_find(&l, number);
 
     must((job != NULL) == k->there);
     if (!job)
@@ -109,7 +110,7 @@ static uint64_t total(void)
 
 static void check_all(void)
 {
-    struct logged **all = log_sorted(&l);
+    struct logged **all = job_log_sorted(&l);
     uint64_t counting = 0, last = 0;
     size_t n = 0;
 
@@ -131,8 +132,8 @@ static void check_all(void)
 
 static void reopen(void)
 {
-    log_deinit(&l);
-    must(log_open(&l, db) == SQLITE_OK);
+    job_log_deinit(&l);
+    must(job_log_open(&l, db) == SQLITE_OK);
 }
 
 /* One that fits what the job is. */
@@ -140,7 +141,7 @@ static void step(void)
 {
     uint64_t number = 1 + (uint64_t)random() % JOBS;
     struct known *k = &now[number - 1];
-    struct logged *job = log_find(&l, number);
+    struct logged *job = job_log_find(&l, number);
     uint32_t made_of = 1 + (uint32_t)random() % 1000000;
     unsigned flags = (unsigned)random() % 8;
     uint8_t bytes[SIZE];
@@ -151,24 +152,24 @@ static void step(void)
          * only */
         if (hash_first(&l.index, number))
             return;
-        must(log_give(&l, number, flags, bytes, size) == SQLITE_OK);
+        must(job_log_give(&l, number, flags, bytes, size) == SQLITE_OK);
         *k = (struct known){.there = true, .given = made_of, .given_flags = (uint8_t)flags};
         return;
     }
     switch (random() % 4) {
     case 0:
-        must(log_start(&l, job) == SQLITE_OK);
+        must(job_log_start(&l, job) == SQLITE_OK);
         k->started = true;
         return;
     case 1:
-        must(log_drop(&l, job) == SQLITE_OK);
+        must(job_log_drop(&l, job) == SQLITE_OK);
         k->there = false;
         return;
     case 2:
         check_job(number);
         return;
     default:
-        must(log_know(&l, job, flags, bytes, size) == SQLITE_OK);
+        must(job_log_know(&l, job, flags, bytes, size) == SQLITE_OK);
         k->known = made_of;
         k->known_flags = (uint8_t)flags;
         k->started = false;
@@ -185,34 +186,34 @@ START_TEST(it_knows_what_it_was_told)
 
         memcpy(before, now, sizeof(now));
         exec("BEGIN");
-        log_begin(&l);
+        job_log_begin(&l);
         for (unsigned k = 0; k < n; k++)
             step();
         i += n;
         if (random() % 10) {
-            must(log_flush(&l) == SQLITE_OK);
+            must(job_log_flush(&l) == SQLITE_OK);
             exec("COMMIT");
-            log_committed(&l);
+            job_log_committed(&l);
         } else {
             exec("ROLLBACK");
-            log_rolled_back(&l);
+            job_log_rolled_back(&l);
             memcpy(now, before, sizeof(now));
         }
-        if (log_wants_cleaning(&l)) {
+        if (job_log_wants_cleaning(&l)) {
             uint64_t bytes = l.n_bytes;
 
             exec("BEGIN");
-            log_begin(&l);
-            must(log_clean(&l) == SQLITE_OK);
+            job_log_begin(&l);
+            must(job_log_clean(&l) == SQLITE_OK);
             if (random() % 4) {
-                must(log_flush(&l) == SQLITE_OK);
+                must(job_log_flush(&l) == SQLITE_OK);
                 exec("COMMIT");
-                log_committed(&l);
+                job_log_committed(&l);
                 must(l.n_bytes < bytes);
                 n_cleaned++;
             } else {
                 exec("ROLLBACK");
-                log_rolled_back(&l);
+                job_log_rolled_back(&l);
                 must(l.n_bytes == bytes);
             }
         }
@@ -234,24 +235,24 @@ START_TEST(what_was_given_may_stand_behind_what_is_known)
     uint8_t bytes[SIZE] = {0};
 
     exec("BEGIN");
-    log_begin(&l);
-    ck_assert_int_eq(log_give(&l, 1, 0, bytes, 10), SQLITE_OK);
-    ck_assert_int_eq(log_flush(&l), SQLITE_OK); /* a row of its own */
-    ck_assert_int_eq(log_know(&l, log_find(&l, 1), ENTRY_DEAD, bytes, 20), SQLITE_OK);
-    ck_assert_int_eq(log_start(&l, log_find(&l, 1)), SQLITE_OK);
+    job_log_begin(&l);
+    ck_assert_int_eq(job_log_give(&l, 1, 0, bytes, 10), SQLITE_OK);
+    ck_assert_int_eq(job_log_flush(&l), SQLITE_OK); /* a row of its own */
+    ck_assert_int_eq(job_log_know(&l, job_log_find(&l, 1), ENTRY_DEAD, bytes, 20), SQLITE_OK);
+    ck_assert_int_eq(job_log_start(&l, job_log_find(&l, 1)), SQLITE_OK);
     exec("COMMIT");
-    ck_assert_int_eq(log_flush(&l), SQLITE_OK);
-    log_committed(&l);
-    l.n_bytes += 2 * LOG_SLACK; /* so that it wants to be cleaned, of one row */
-    l.n_written += LOG_EACH;
+    ck_assert_int_eq(job_log_flush(&l), SQLITE_OK);
+    job_log_committed(&l);
+    l.n_bytes += 2 * JOB_LOG_SLACK; /* so that it wants to be cleaned, of one row */
+    l.n_written += JOB_LOG_EACH;
     exec("BEGIN");
-    log_begin(&l);
-    ck_assert_int_eq(log_clean(&l), SQLITE_OK);
-    ck_assert_int_eq(log_flush(&l), SQLITE_OK);
+    job_log_begin(&l);
+    ck_assert_int_eq(job_log_clean(&l), SQLITE_OK);
+    ck_assert_int_eq(job_log_flush(&l), SQLITE_OK);
     exec("COMMIT");
-    log_committed(&l);
+    job_log_committed(&l);
     for (int twice = 0; twice < 2; twice++) {
-        const struct logged *job = log_find(&l, 1);
+        const struct logged *job = job_log_find(&l, 1);
 
         ck_assert_ptr_nonnull(job);
         ck_assert_int_ne(job->at.started != 0, 0);

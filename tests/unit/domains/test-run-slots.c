@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-run-slots.c: so many jobs of all domains at once, whose turn it is, and what does not hold a run slot; and bytes
- * of all users. */
+ * test-run-slots.c: the limit on running jobs of all domains, which domain is next, and what does not hold a run slot.
+ * */
 #include <check.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "jobs/admission.h"
-#include "jobs/gate.h"
-#include "jobs/job.h"
-#include "jobs/queue.h"
-#include "jobs/run-slots.h"
-#include "jobs/state.h"
+#include "domains/domain.h"
+#include "domains/run-slots.h"
+#include "table/gate.h"
+#include "table/job.h"
+#include "table/queue.h"
+#include "table/state.h"
 #include "tests/unit/suite.h"
 
 #define JOBS    64u
@@ -43,6 +42,8 @@ static void set_up(void)
         struct domain *d = domains[i] = calloc(1, sizeof(*d));
 
         ck_assert_ptr_nonnull(d);
+        d->priv = calloc(1, sizeof(*d->priv));
+        ck_assert_ptr_nonnull(d->priv);
         d->jobs = &jobs;
         list_init(&d->handed);
         list_init(&d->run_slot.waiting);
@@ -56,8 +57,10 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    for (uint32_t i = 0; i < DOMAINS; i++)
+    for (uint32_t i = 0; i < DOMAINS; i++) {
+        free(domains[i]->priv);
         free(domains[i]);
+    }
     hash_deinit(&jobs.flows);
     hash_deinit(&jobs.gates.by_name);
 }
@@ -95,7 +98,7 @@ static void pump(struct domain *d)
         ;
 }
 
-/* One turn of run slots; the domain whose it was, or NULL. */
+/* Gives one turn of run slots. Returns the domain that had it, or NULL. */
 static struct domain *turn(uint64_t before_usec)
 {
     struct domain *d =
@@ -137,13 +140,13 @@ START_TEST(as_many_as_the_limit_and_the_next_when_one_ends)
     ck_assert(jobs.run_slots.due);
     ck_assert_ptr_eq(turn(0), domains[1]);
     ck_assert_uint_eq(jobs.run_slots.n_running, 3);
-    jobs.options.limits.running = 0; /* no limit any more: he waits for nothing */
+    jobs.options.limits.running = 0; /* no limit: the domain waits for nothing */
     pump(domains[1]);
     ck_assert_uint_eq(jobs.run_slots.n_running, 4);
 }
 END_TEST
 
-START_TEST(nobody_goes_past_those_that_wait)
+START_TEST(no_domain_goes_past_those_that_wait)
 {
     jobs.options.limits.running = 1;
     struct job *first = queued(domains[0], &users[0], 0);
@@ -152,9 +155,9 @@ START_TEST(nobody_goes_past_those_that_wait)
     pump(domains[0]);
     pump(domains[1]);
     end(first);
-    pump(domains[0]); /* whose completion it was */
+    pump(domains[0]); /* the domain of the completion */
     ck_assert_uint_eq(jobs.run_slots.n_running, 0);
-    queued(domains[2], &users[2], 0); /* a newcomer is there as soon as anybody who has had no turn */
+    queued(domains[2], &users[2], 0); /* a new domain must wait, too */
     pump(domains[2]);
     ck_assert_uint_eq(jobs.run_slots.n_running, 0);
     ck_assert_ptr_eq(turn(0), domains[1]);
@@ -218,7 +221,7 @@ END_TEST
 
 /* A domain that had its turn and could do nothing with it (no executor yet, paused meanwhile, the disk) leaves the
  * run slot to others. */
-START_TEST(who_cannot_go_on_holds_no_place)
+START_TEST(a_domain_that_cannot_go_on_holds_no_place)
 {
     jobs.options.limits.running = 1;
     struct job *first = queued(domains[0], &users[0], 0);
@@ -310,74 +313,6 @@ START_TEST(the_limit_holds_in_any_order_of_events)
 }
 END_TEST
 
-START_TEST(bytes_of_all_below_at_and_above)
-{
-    uint64_t retry = 0;
-
-    jobs.options.limits.bytes = 1000;
-    ck_assert_int_eq(user_admit(&jobs, &users[0], 600, &retry), 0);
-    ck_assert_int_eq(user_admit(&jobs, &users[1], 401, &retry), -EDQUOT);
-    ck_assert_uint_gt(retry, 0);
-    ck_assert_uint_eq(jobs.counters.n_bytes, 600);
-    ck_assert_int_eq(user_admit(&jobs, &users[1], 400, &retry), 0);
-    ck_assert_int_eq(user_charge(&jobs, &users[0], 1), -EDQUOT);
-    user_refund(&jobs, &users[0], 600);
-    ck_assert_int_eq(user_admit(&jobs, &users[1], 600, &retry), 0);
-    retry = 0;
-    ck_assert_int_eq(user_admit(&jobs, &users[1], 1001, &retry), -EDQUOT); /* that much never fits */
-    ck_assert_uint_eq(retry, 0);
-    ck_assert_int_eq(user_admit(&jobs, &users[1], UINT64_MAX, &retry), -ENOSPC);
-    user_refund(&jobs, &users[1], 1000);
-    ck_assert(users[0].n_bytes == 0 && users[1].n_bytes == 0 && jobs.counters.n_bytes == 0);
-    jobs.options.limits.bytes_per_user = 100;
-    ck_assert_int_eq(user_admit(&jobs, &users[0], 100, &retry), 0);
-    ck_assert_int_eq(user_admit(&jobs, &users[0], 1, &retry), -ENOSPC);
-    ck_assert_uint_gt(retry, 0); /* of one user's, too */
-}
-END_TEST
-
-START_TEST(who_waits_for_bytes_is_told_later_and_later_until_there_is_room)
-{
-    uint64_t first = 0, second = 0;
-
-    jobs.options.limits.bytes = 1000;
-    ck_assert_int_eq(user_admit(&jobs, &users[0], 1000, &first), 0);
-    ck_assert_int_eq(user_admit(&jobs, &users[1], 10, &first), -EDQUOT);
-    ck_assert_int_eq(user_admit(&jobs, &users[2], 10, &second), -EDQUOT);
-    ck_assert_uint_lt(first, second);
-    user_refund(&jobs, &users[0], 500);
-    ck_assert(retry_after_is_wanted(&jobs.bytes_retry_after));
-    ck_assert_int_eq(user_admit(&jobs, &users[1], 10, &first), 0);
-    ck_assert(!retry_after_is_wanted(&jobs.bytes_retry_after)); /* another one would fit */
-}
-END_TEST
-
-/* What was left for the next turn, or has found no memory for its timer, since jobs_poll(): a job handed over for a
- * connection whose frames had been held back, with a deadline. */
-START_TEST(nobody_sleeps_over_what_is_due)
-{
-    list_init(&jobs.after_due);
-    list_init(&jobs.batches.due);
-    list_init(&jobs.moved);
-    list_init(&jobs.ends_due);
-    ck_assert(jobs_asleep(&jobs) && jobs_have_told(&jobs));
-    struct list untold;
-    list_push_back(&jobs.ends_due, &untold);
-    ck_assert(!jobs_asleep(&jobs) && !jobs_have_told(&jobs));
-    list_remove(&untold);
-    jobs.run_slots.due = true;
-    ck_assert(!jobs_asleep(&jobs));
-    jobs.run_slots.due = false;
-    jobs.gates.due = true;
-    ck_assert(!jobs_asleep(&jobs));
-    jobs.gates.due = false;
-    jobs.untimed = true;
-    ck_assert(!jobs_asleep(&jobs));
-    jobs.untimed = false;
-    ck_assert(jobs_asleep(&jobs));
-}
-END_TEST
-
 int main(void)
 {
     log_set_level(3); /* no notices */
@@ -386,14 +321,11 @@ int main(void)
 
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, as_many_as_the_limit_and_the_next_when_one_ends);
-    tcase_add_test(t, nobody_goes_past_those_that_wait);
+    tcase_add_test(t, no_domain_goes_past_those_that_wait);
     tcase_add_test(t, users_take_turns_and_the_domains_of_each);
     tcase_add_test(t, a_higher_priority_first_and_one_that_has_waited_in_between);
-    tcase_add_test(t, who_cannot_go_on_holds_no_place);
+    tcase_add_test(t, a_domain_that_cannot_go_on_holds_no_place);
     tcase_add_loop_test(t, the_limit_holds_in_any_order_of_events, 0, 50);
-    tcase_add_test(t, nobody_sleeps_over_what_is_due);
-    tcase_add_test(t, bytes_of_all_below_at_and_above);
-    tcase_add_test(t, who_waits_for_bytes_is_told_later_and_later_until_there_is_room);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

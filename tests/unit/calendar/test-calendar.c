@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-calendar.c: calendar.c beside the real `systemd-analyze calendar`: each documented expression and hundreds of
- * random ones, valid and not, in several zones, from times around changes of summer time on. WSD_SEED repeats a row. */
-#include "base/calendar.h"
+ * test-calendar.c: calendar.c beside the real `systemd-analyze calendar`. It compares each documented expression and
+ * hundreds of random ones, valid and not, in several zones, from times around changes of summer time. WSD_SEED repeats
+ * a row. */
+#include "calendar/calendar.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/zone.h"
+#include "calendar/zone.h"
 
 #define STEPS  6   /* of each expression */
 #define BATCH  100 /* expressions of one systemd-analyze */
@@ -182,7 +183,7 @@ static int64_t time_of(const char *text)
     return timegm(&tm);
 }
 
-static bool asks_nobody(void)
+static bool has_no_reference(void)
 {
     if (system("systemd-analyze calendar daily >/dev/null 2>&1") == 0) /* NOLINT: in tests */
         return false;
@@ -267,7 +268,7 @@ static bool was_passed_over(const char *zone, const struct zone *z, const char *
     const char *seconds = strrchr(text, ':');
     if (zone_local(z, at) % 3600 == 0 && seconds && strchr(seconds, '/'))
         return true; /* and of seconds where an hour ends: the base may be the second before it */
-    /* behind a jump ahead: in Dublin, whose DST is in winter, it goes on with the next day */
+    /* behind a jump ahead: in Dublin, with its DST in winter, it goes on with the next day */
     if (zone_local(z, at) - zone_local(z, at - 1) > 1) {
         ask(zone, at, &text, 1, &answer);
         return answer.n > 0 && answer.times[0] < wanted; /* asked there, it finds some of that day */
@@ -333,7 +334,7 @@ static void compare_all(const char *zone, int64_t base, const char *const *texts
 
 START_TEST(documented_ones_are_as_systemd_says)
 {
-    if (asks_nobody())
+    if (has_no_reference())
         return;
     for (size_t i = 0; i < ARRAY_SIZE(zones); i++)
         compare_all(zones[i], bases[i], documented, ARRAY_SIZE(documented));
@@ -421,7 +422,7 @@ START_TEST(random_ones_are_as_systemd_says)
 
     state = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL);
     printf("WSD_SEED=%" PRIu64 "\n", state);
-    if (asks_nobody())
+    if (has_no_reference())
         return;
     for (int round = 0; round < RANDOM / BATCH; round++) {
         for (int i = 0; i < BATCH; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-lane.c: the three ends of a direct lane, and what each makes of nonsense of another. */
-#include "ring/lane.h"
+ * test-lane-ring.c: the three ends of a direct lane, and what each makes of nonsense of another. */
+#include "ring/lane-ring.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/relax.h"
 
 static struct lane_front front;
 static struct lane_back back;
@@ -65,7 +67,7 @@ static uint32_t push(const char *input)
     return slot;
 }
 
-/* Calls whose inputs are the characters of this text, with room for 8 bytes of output each. */
+/* Pushes a call for each character of inputs, with that as its input and room for 8 bytes of output. */
 static uint32_t push_many(const char *inputs)
 {
     uint32_t slot = lane_client_begin(&client);
@@ -246,6 +248,29 @@ START_TEST(the_grant_cannot_be_written_by_others)
     ck_assert(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, f.grant_fd, 0) == MAP_FAILED);
     ck_assert_int_eq(ftruncate(f.memory_fd, 0), -1);
     lane_front_deinit(&f);
+}
+END_TEST
+
+/* Nor can a child of the client: it does not have the memory at all. */
+START_TEST(children_have_no_lane)
+{
+    void *const regions[] = {client.memory, (void *)(uintptr_t)client.grant};
+    unsigned char seen[1];
+    int status;
+    pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(regions); i++) {
+        bool there = mincore(regions[i], 4096, seen) == 0 || errno != ENOMEM;
+
+        if (pid == 0 && there)
+            _exit(1 + (int)i);
+        ck_assert(pid == 0 || there);
+    }
+    if (pid == 0)
+        _exit(0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
 }
 END_TEST
 
@@ -497,6 +522,73 @@ START_TEST(what_is_cancelled_goes_no_further)
 }
 END_TEST
 
+/* The worker comes before the client's cancel, or after it. */
+START_TEST(what_its_client_cancels_is_known_to_have_begun_or_not)
+{
+    struct lane_request q;
+    struct lane_result r;
+    uint32_t generation, slot = push_many("ab");
+
+    if (_i == 0)
+        take(&q, &generation);
+    ck_assert(lane_client_cancel(&client, slot) == (_i == 0));
+    if (_i == 1)
+        take(&q, &generation);
+    ck_assert(lane_back_cancelled(&back, slot));
+    ck_assert(!turn(slot, &q, "x"));
+    ck_assert(!lane_client_ended(&client, slot)); /* a worker may still look at it */
+    answer(slot, generation, _i ? LANE_REFUSED : LANE_CANCELLED, "");
+    ck_assert(lane_client_ended(&client, slot));
+    lane_client_result(&client, slot, &r);
+    ck_assert_int_eq(r.outcome, _i ? LANE_REFUSED : LANE_CANCELLED);
+    ck_assert(lane_client_cancel(&client, slot)); /* changes nothing */
+    lane_client_free_slot(&client, slot);
+    slot = push("again");
+    ck_assert(!lane_back_cancelled(&back, slot));
+    take(&q, &generation);
+    ck_assert(answer(slot, generation, LANE_ENDED, "") || lane_client_ended(&client, slot));
+}
+END_TEST
+
+#define RACES 30000u
+
+static bool seen_cancelled[RACES]; /* by the worker, before it answers */
+
+static void *claim_all(void *arg)
+{
+    for (uint32_t i = 0; i < RACES; i++) {
+        uint32_t generation, slot;
+
+        while ((slot = lane_back_take(&back, &generation)) == RING_NONE)
+            cpu_relax();
+        ck_assert(lane_back_claim(&back, slot, generation));
+        seen_cancelled[i] = lane_back_cancelled(&back, slot);
+        answer(slot, generation, LANE_REFUSED, "");
+    }
+    return NULL;
+}
+
+/* At once: the worker sees that what the client takes for not begun is cancelled. */
+START_TEST(no_call_begins_that_was_said_not_to)
+{
+    uint32_t slot;
+    pthread_t thread;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, claim_all, NULL), 0);
+    for (uint32_t i = 0; i < RACES; i++) {
+        slot = push("x");
+        for (uint32_t spin = i % 64; spin; spin--)
+            cpu_relax();
+        bool begun = lane_client_cancel(&client, slot);
+        while (!lane_client_ended(&client, slot))
+            slot_sleep(slot);
+        ck_assert(begun || seen_cancelled[i]);
+        lane_client_free_slot(&client, slot);
+    }
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 START_TEST(a_verdict_is_that_of_the_one_that_had_its_turn)
 {
     struct lane_request q;
@@ -524,11 +616,11 @@ START_TEST(a_worker_believes_no_turn_of_its_client)
     atomic_store(&s->turn, 2);
     s->n_items = 1000;
     memset(s->bytes, 0xff, sizeof(s->bytes));
-    ck_assert(!turn(slot, &q, "x")); /* that was not his */
+    ck_assert(!turn(slot, &q, "x")); /* the client changed it */
     atomic_store(&s->turn, 0);
     ck_assert(turn(slot, &q, "x"));
     ck_assert(turn(slot, &q, "x"));
-    ck_assert_uint_eq(q.bytes[q.call.input_at], 'c'); /* he has a copy */
+    ck_assert_uint_eq(q.bytes[q.call.input_at], 'c'); /* the worker has a copy */
     ck_assert(!turn(slot, &q, "x"));
 }
 END_TEST
@@ -571,7 +663,7 @@ static void *take_and_answer(void *arg)
     return NULL;
 }
 
-START_TEST(nobody_sleeps_for_ever)
+START_TEST(no_side_sleeps_for_ever)
 {
     uint32_t n = 20000;
     pthread_t thread;
@@ -588,11 +680,11 @@ START_TEST(nobody_sleeps_for_ever)
 }
 END_TEST
 
-/* --- who looks on ------------------------------------------------------------------------------------------------- */
+/* --- a worker that keeps looking ---------------------------------------------------------------------------------- */
 
 static _Atomic bool over;
 
-/* As executor/lane.c does it. */
+/* As executor/direct-call.c does it. */
 static bool cared_for(bool *looks)
 {
     if (!*looks)
@@ -631,7 +723,7 @@ static void *look_on(void *arg)
     return NULL;
 }
 
-START_TEST(nobody_relies_on_who_looks_no_more)
+START_TEST(no_client_relies_on_a_worker_that_has_stopped_looking)
 {
     pthread_t threads[3];
     uint32_t quiet = 0;
@@ -650,7 +742,7 @@ START_TEST(nobody_relies_on_who_looks_no_more)
         }
         quiet += i % 64 && atomic_load(&client.memory->looking);
         lane_client_ring(&client, n, i % 64 != 0);
-        for (uint32_t k = 0; k < n; k++) { /* and nobody presses */
+        for (uint32_t k = 0; k < n; k++) { /* without ringing again */
             while (!((i & 1 && lane_client_spin(&client, slot_ended, &slots[k])) || slot_sleep(slots[k])))
                 ;
             lane_client_free_slot(&client, slots[k]);
@@ -678,18 +770,21 @@ int main(void)
     tcase_add_test(c, credit_and_sizes_have_their_limits);
     tcase_add_test(c, only_what_wsd_allows_may_be_called);
     tcase_add_test(c, the_grant_cannot_be_written_by_others);
+    tcase_add_test(c, children_have_no_lane);
     tcase_add_test(c, what_cannot_be_a_lane_is_not_mapped);
     tcase_add_loop_test(c, requests_that_lie_about_their_size_are_refused, 0, 19);
     tcase_add_test(c, a_ring_that_lies_gives_nothing);
     tcase_add_test(c, an_answer_that_lies_does_not_lead_outside);
     tcase_add_test(c, a_death_gives_each_call_a_verdict);
     tcase_add_test(c, what_is_pushed_into_a_dead_lane_comes_back_untouched);
-    tcase_add_test(c, nobody_sleeps_for_ever);
-    tcase_add_test(c, nobody_relies_on_who_looks_no_more);
+    tcase_add_test(c, no_side_sleeps_for_ever);
+    tcase_add_test(c, no_client_relies_on_a_worker_that_has_stopped_looking);
     tcase_add_test(c, calls_that_share_a_slot_have_their_turns);
     tcase_add_test(c, as_many_share_a_slot_as_it_has_room_for);
     tcase_add_test(c, what_is_closed_goes_no_further);
     tcase_add_test(c, what_is_cancelled_goes_no_further);
+    tcase_add_loop_test(c, what_its_client_cancels_is_known_to_have_begun_or_not, 0, 2);
+    tcase_add_test(c, no_call_begins_that_was_said_not_to);
     tcase_add_test(c, a_verdict_is_that_of_the_one_that_had_its_turn);
     tcase_add_test(c, a_worker_believes_no_turn_of_its_client);
     tcase_add_test(c, ends_that_lie_do_not_lead_outside);

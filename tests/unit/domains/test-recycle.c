@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-recycle.c: when an executor is ended to make room, and when not: jobs may wait that were not handed over yet. */
+#include <check.h>
+#include <event2/event.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "domains/domain-parts.h"
+#include "domains/domain.h"
+#include "domains/executors.h"
+#include "domains/plugin-query.h"
+#include "domains/plugins.h"
+#include "domains/recycle.h"
+#include "supervisor/executor.h"
+#include "table/queue.h"
+#include "tests/unit/suite.h"
+
+static const struct jobs_domain all_users = {.workers = 1};
+static struct executors executors;
+static struct jobs jobs;
+static struct domain *d;
+static struct executor executor;
+static struct user user = {.uid = 1};
+static struct job *job;
+static uint32_t n_answers;
+
+static void set_up(void)
+{
+    executors = (struct executors){.parts = domain_parts};
+    jobs = (struct jobs){.executors = &executors,
+                         .options = {.base = event_base_new(), .domains = &all_users, .n_domains = 1}};
+    list_init(&jobs.domains);
+    list_init(&jobs.run_slots.waiting);
+    d = domain_new(&jobs, 1);
+    ck_assert_ptr_nonnull(d);
+    executor = (struct executor){.control_fd = -1, .ready = true};
+    list_init(&executor.outbox);
+    d->priv->executor = &executor;
+    d->front = &executor.front;
+    job = job_alloc(&jobs, 0, 0, false);
+    ck_assert_ptr_nonnull(job);
+    job->user = &user;
+    job->domain = d;
+    job->state = JOB_QUEUED;
+    n_answers = 0;
+}
+
+static void tear_down(void)
+{
+    free(job);
+    d->priv->executor = NULL;
+    domain_free(d);
+    ck_assert(list_empty(&jobs.domains));
+    hash_deinit(&jobs.by_key);
+    hash_deinit(&jobs.flows);
+    event_base_free(jobs.options.base);
+}
+
+static void on_answer(struct plugin_query *q, const struct plugin_info *info, int error)
+{
+    n_answers++;
+}
+
+/* The domain's executor is spoilt, and the next one dies before it is ready. */
+static void drop_standby(void)
+{
+    struct domain *standby = domain_new(&jobs, 1);
+
+    ck_assert_ptr_nonnull(standby);
+    d->priv->recycling.spoilt = true;
+    d->priv->recycling.standby = standby;
+    standby->priv->recycling.standby_of = d;
+    ck_assert(recycle_gone(standby));
+}
+
+/* The same; a plugin has waited for the next one. */
+static void no_other_comes(void)
+{
+    struct plugin *p = plugin_make(d, "p");
+    struct plugin_query query = {.answer = on_answer};
+
+    ck_assert_ptr_nonnull(p);
+    list_push_back(&p->queries, &query.link);
+    d->priv->recycling.starved = true;
+    drop_standby();
+    ck_assert_uint_eq(n_answers, 1);
+}
+
+START_TEST(a_spoilt_executor_without_work_ends_where_no_other_comes)
+{
+    no_other_comes();
+    ck_assert(d->priv->finishing);
+}
+END_TEST
+
+START_TEST(one_with_jobs_that_nothing_hands_over_now_ends_too)
+{
+    queue_put(&d->queue, job, false);
+    drop_standby();
+    ck_assert(d->priv->finishing);
+    queue_take(&d->queue, job);
+}
+END_TEST
+
+START_TEST(a_spoilt_executor_gets_the_jobs_that_wait_for_it)
+{
+    queue_put(&d->queue, job, false);
+    no_other_comes();
+    ck_assert(d->priv->unpumped);
+    ck_assert(!d->priv->finishing);
+    queue_take(&d->queue, job);
+}
+END_TEST
+
+/* An older file's entry that the executor has, where there is no number for another one. */
+static void want_one_plugin_too_many(void)
+{
+    struct plugin *p = NULL;
+
+    for (uint32_t i = 0; i < JOBS_PLUGINS; i++) {
+        p = plugin_make(d, "p");
+        ck_assert_ptr_nonnull(p);
+        p->state = PLUGIN_READY;
+        p->n_jobs = 1;
+    }
+    p->n_jobs = 0;
+    p->stale = true;
+    d->priv->recycling.standby = d; /* no entry is forgotten meanwhile */
+    ck_assert_ptr_null(plugin_make(d, "q"));
+    d->priv->recycling.standby = NULL;
+}
+
+START_TEST(an_idle_executor_with_entries_of_older_files_ends)
+{
+    want_one_plugin_too_many();
+    ck_assert(d->priv->finishing);
+}
+END_TEST
+
+START_TEST(one_with_entries_of_older_files_gets_the_jobs_that_wait_for_it)
+{
+    queue_put(&d->queue, job, false);
+    d->priv->unpumped = true;
+    want_one_plugin_too_many();
+    ck_assert(!d->priv->finishing);
+    queue_take(&d->queue, job);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("recycle");
+    TCase *t = tcase_create("recycle");
+
+    tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_test(t, a_spoilt_executor_without_work_ends_where_no_other_comes);
+    tcase_add_test(t, one_with_jobs_that_nothing_hands_over_now_ends_too);
+    tcase_add_test(t, a_spoilt_executor_gets_the_jobs_that_wait_for_it);
+    tcase_add_test(t, an_idle_executor_with_entries_of_older_files_ends);
+    tcase_add_test(t, one_with_entries_of_older_files_gets_the_jobs_that_wait_for_it);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
