@@ -11,6 +11,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@
 #include "lane-binding.h"
 #include "text.h"
 
-#define AHEAD_MAX      256u    /* calls under way */
+#define NO_LANE        (WSD_CALL_FILES | WSD_CALL_SOCKET | WSD_CALL_GROW) /* flags of a call that goes by the socket */
+#define AHEAD_MAX      256u                                               /* calls under way */
 #define SLICE_USEC     100000u /* between looks at the connection while direct calls run */
 #define WAITS_SLICES   10u     /* wsd hears of a long wait after the first and then each so many */
 #define SLICE_MIN_USEC 50u     /* between looks at the lane while others go by the socket; doubled up to HELD_USEC */
@@ -173,7 +175,8 @@ struct sent {
     struct calls *calls;
     struct wsd_call *call;
     size_t index, size;
-    bool over;
+    bool grows; /* WSD_CALL_GROW: the library gathers the output */
+    bool over;  /* the output is larger than its room */
     uint64_t due_usec;
 };
 
@@ -202,10 +205,20 @@ static void sent_free(struct sent *s)
     free(s);
 }
 
+/* What the library has gathered. NULL also where there is none. -ENOMEM is said. */
+static int take_grown(struct sent *s, void **ret_output)
+{
+    *ret_output = wsd_call_take_output(s->call, &s->size);
+    return *ret_output || !s->size ? 0 : failure_set(&s->calls->client->failure, -ENOMEM, CODE_IO, "out of memory");
+}
+
 static void set_sent(struct sent *s, int error, const struct wsd_job_info *info)
 {
     struct calls *c = s->calls;
+    void *output = NULL;
 
+    if (!error && s->grows)
+        error = take_grown(s, &output);
     if (error) {
         set_error(c, s->index, error);
     } else if (s->over) {
@@ -213,6 +226,7 @@ static void set_sent(struct sent *s, int error, const struct wsd_job_info *info)
     } else {
         struct wsd_call_result result = {.state = info->state,
                                          .exit = info->exit,
+                                         .output = output,
                                          .output_size = s->size,
                                          .error = keep_words(c, info->error),
                                          .status = keep_words(c, info->status),
@@ -229,6 +243,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     struct calls *c = s->calls;
     size_t others = c->n_direct + c->n_sent - 1;
 
+    s->call = call;
     if (error == -EAGAIN && others) { /* room is found out by refusals, as in wsd_map(): less is under way after one */
         c->again[c->n_again++] = (struct part){s->index, s->index + 1};
         c->ahead = others;
@@ -238,7 +253,6 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         set_sent(s, error, info);
         count_ends(c, 1);
     }
-    s->call = call;
     sent_free(s);
 }
 
@@ -255,14 +269,15 @@ static void send_call(struct calls *c, size_t i)
                                 .input_size = q->input_size,
                                 .timeout_usec = q->timeout_usec};
     struct sent *s = malloc(sizeof(*s));
+    bool grows = q->flags & WSD_CALL_GROW;
     const struct wsd_callbacks callbacks = {
-        .size = sizeof(callbacks), .output = on_output, .done = on_done, .userdata = s};
+        .size = sizeof(callbacks), .output = grows ? NULL : on_output, .done = on_done, .userdata = s};
 
     if (!s) {
         set_error(c, i, failure_set(&c->client->failure, -ENOMEM, CODE_IO, "out of memory"));
         return;
     }
-    *s = (struct sent){.calls = c, .index = i, .due_usec = due_of(c, q)};
+    *s = (struct sent){.calls = c, .index = i, .grows = grows, .due_usec = due_of(c, q)};
     c->due_usec = MIN(c->due_usec, s->due_usec);
     list_push_back(&c->sent, &s->link);
     c->n_sent++;
@@ -492,9 +507,20 @@ static uint32_t push_slot(struct calls *c, struct function *function, struct par
 
 /* --- either ------------------------------------------------------------------------------------------------------- */
 
-static bool is_sound(const struct wsd_call_request *q)
+/* Why it cannot be called; NULL: it can. */
+static const char *problem_of(const struct calls *c, const struct wsd_call_request *q)
 {
-    return q->plugin && q->plugin[0] && !(q->flags & ~(uint32_t)(WSD_CALL_FILES | WSD_CALL_SOCKET));
+    if (!q->plugin || !q->plugin[0])
+        return "no plugin is named";
+    if (q->flags & ~(uint32_t)(WSD_CALL_FILES | WSD_CALL_SOCKET | WSD_CALL_GROW))
+        return "unknown flags";
+    if (!(q->flags & WSD_CALL_GROW))
+        return NULL;
+    if (q->output || q->output_room)
+        return "with WSD_CALL_GROW output and output_room are 0: the result has the output";
+    return c->result_size < offsetof(struct wsd_call_result, output) + sizeof(void *)
+               ? "with WSD_CALL_GROW the size of struct wsd_call_result has to cover output"
+               : NULL;
 }
 
 /* One or more, from the first of this part; 0: not before another slot has ended. */
@@ -505,16 +531,16 @@ static uint32_t begin_some(struct calls *c, struct part part)
     struct function *f = NULL;
     uint32_t n = 0;
 
-    if (!is_sound(q)) {
-        set_error(c, part.first,
-                  failure_set(&c->client->failure, -EINVAL, CODE_USAGE, "no plugin is named, or unknown flags"));
+    const char *problem = problem_of(c, q);
+    if (problem) {
+        set_error(c, part.first, failure_set(&c->client->failure, -EINVAL, CODE_USAGE, "%s", problem));
         return 1;
     }
     if (due_of(c, q) <= c->now_usec) {
         set_given_up(c, part.first, -ETIMEDOUT, false);
         return 1;
     }
-    if (!(q->flags & (WSD_CALL_FILES | WSD_CALL_SOCKET)) && !c->client->connection.broken)
+    if (!(q->flags & NO_LANE) && !c->client->connection.broken)
         f = lane_function(c->client, c->lane, q->plugin, q->function ? q->function : "");
     if (f && !lane_has_room(c->lane)) {
         if (c->n_flights && !lane_client_dry(&c->lane->ring) && !lane_client_lost(&c->lane->ring))

@@ -11,7 +11,9 @@
  *   connection                bytes, frames, tags, what both sides know
  *   connecting                the way to wsd, and the handshake
  *   open, arena, lane-binding files for wsd, shared memory, the direct lane
- *   query, schedule           questions that are waited for
+ *   query                     a question
+ *   questions, schedule       those that are waited for
+ *   asked                     those that are not
  *   call, submit              jobs in flight, and how one is begun
  *   array, bounds             jobs that go in one frame; how much may be submitted
  *   plain, batch              such jobs: submitted one after the other, or of a batch
@@ -25,6 +27,7 @@
 
 #include "base/cleanup.h"
 #include "base/code.h"
+#include "base/heap.h"
 #include "base/list.h"
 #include "call.h"
 #include "connection.h"
@@ -77,8 +80,9 @@ struct wsd_client {
     struct array *spare_array; /* array.c: with its room; NULL */
     struct plain plain;
     struct list batches; /* struct wsd_batch */
+    struct heap asked;   /* struct asked, by their deadlines */
     struct lane *lane;   /* NULL until the first wsd_call() */
-    char *job_texts;     /* query.c: of the last wsd_client_job() */
+    char *job_texts;     /* questions.c: of the last wsd_client_job() */
 };
 
 /* Each call on a handle begins with this, and ends with client_leavep(). NULL: the handle belongs to another process;

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include "asked.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/code.h"
@@ -58,7 +59,7 @@ static uint64_t loop_until(const struct wsd_client *client)
         return tries_again(client) ? client->loop.due_usec : UINT64_MAX;
     if (connection_has_more(c))
         return 0;
-    return c->welcomed ? calls_deadline(client) : c->connect_deadline_usec;
+    return c->welcomed ? MIN(calls_deadline(client), asked_deadline(client)) : c->connect_deadline_usec;
 }
 
 static uint64_t time_left(uint64_t until_usec)
@@ -195,15 +196,17 @@ void loop_tell(struct wsd_client *client)
 
 /* --- its calls ---------------------------------------------------------------------------------------------------- */
 
-/* Gives up the calls whose deadline has passed, when what has come was read: a loop that is late may find their ends
+/* Gives up the calls and questions whose deadline has passed, when what has come was read: a loop that is late may find their ends
  * there. */
 static void expire(struct wsd_client *client, uint64_t stop_at)
 {
     struct connection *c = &client->connection;
     uint64_t told = c->n_told;
 
-    if (!c->left)
+    if (!c->left) {
         calls_expire(client, stop_at);
+        asked_expire(client, stop_at);
+    }
     if (c->n_told != told && !c->broken)
         connection_send_early(c); /* that they are cancelled */
 }

@@ -561,6 +561,9 @@ WSD_EXPORT struct wsd_arena *wsd_arena_free(struct wsd_arena *arena);
 enum wsd_call_flags {
     WSD_CALL_FILES = 1u << 0,  /* the function opens files that the arguments name */
     WSD_CALL_SOCKET = 1u << 1, /* never by a direct lane */
+    /* The output may have any size. output and output_room are 0. The result's output has it, in memory of its own. By
+     * the socket, since a direct lane has no room for that. Since 0.1. */
+    WSD_CALL_GROW = 1u << 2,
 };
 
 /* What to call. Zero all fields that are not used, and set size to sizeof(struct wsd_call_request). Fields are
@@ -573,7 +576,7 @@ struct wsd_call_request {
     size_t n_args;
     const void *input;
     size_t input_size;
-    void *output; /* where the output goes */
+    void *output; /* where the output goes, unless WSD_CALL_GROW is set */
     size_t output_room;
     uint64_t timeout_usec; /* of its run time; 0: none */
     uint32_t flags;
@@ -588,13 +591,16 @@ struct wsd_call_result {
     size_t size;
     enum wsd_job_state state; /* a final one */
     int exit;                 /* as in struct wsd_job_info */
-    size_t output_size;       /* bytes in request->output */
+    size_t output_size;       /* bytes of the output */
     const char *error, *status;
     uint64_t run_usec, cpu_usec;
     bool direct; /* it went by a direct lane */
     /* 0 if there is a result, else the error that wsd_call() returned for this call, or would have returned. Then exit
      * and error are those of wsd_client_exit() and wsd_client_error(), and the rest is zero. Since 0.1. */
     int code;
+    /* With WSD_CALL_GROW: the output, output_size bytes; free it by free(3). NULL: there is none, or no result. Since
+     * 0.1. */
+    void *output;
 };
 
 /* Runs one job and waits for its end. This is the fastest way to call a small function again and again.
@@ -1029,6 +1035,33 @@ WSD_EXPORT int wsd_client_trace_stop(struct wsd_client *client,
 /* Sends a message to wsd and waits for its answer. Sets *ret_usec to the time that this took, unless ret_usec is NULL.
  * Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
+
+/* --- asking in an event loop ------------------------------------------------------------------------------------ */
+
+/* Asks without blocking what wsd_client_ping(), wsd_client_job(), wsd_client_list_where() (filter NULL:
+ * wsd_client_list()) and wsd_client_stats() ask. Answers come as callbacks, as those of struct wsd_callbacks do:
+ *
+ * each is called for each job or counter, with what is valid during the callback. A return value other than 0 ends the
+ * answer, and is the error of done.
+ *
+ * done is called once, last. error 0: the answer is complete. Otherwise text has the words, until the next call on the
+ * handle, or is "" if each has ended the answer. error is as for the blocking call; -ETIMEDOUT: no answer came before
+ * the deadline of the handle (wsd_client_set_deadline(), else 30 seconds). wsd_client_free() and the end of the
+ * connection tell it -ECONNRESET.
+ *
+ * Both may be NULL. Any number of questions may be under way; a filter and an id are copied. Each returns 0, or a
+ * negative errno: then nothing was asked, and neither is called. -EAGAIN: not connected yet. Since 0.1. */
+WSD_EXPORT int wsd_client_ask_ping(struct wsd_client *client, void (*done)(int error, const char *text, void *userdata),
+                                   void *userdata);
+WSD_EXPORT int wsd_client_ask_job(struct wsd_client *client, const struct wsd_id *id,
+                                  int (*each)(const struct wsd_job_info *info, void *userdata),
+                                  void (*done)(int error, const char *text, void *userdata), void *userdata);
+WSD_EXPORT int wsd_client_ask_list(struct wsd_client *client, const struct wsd_filter *filter,
+                                   int (*each)(const struct wsd_job_info *info, void *userdata),
+                                   void (*done)(int error, const char *text, void *userdata), void *userdata);
+WSD_EXPORT int wsd_client_ask_stats(struct wsd_client *client,
+                                    int (*each)(const char *name, uint64_t value, void *userdata),
+                                    void (*done)(int error, const char *text, void *userdata), void *userdata);
 
 /* The daemon's name and version, as long as the handle lives; the version of this library. Since 0.1. */
 WSD_EXPORT const char *wsd_client_daemon_version(const struct wsd_client *client);

@@ -63,6 +63,11 @@ check "arguments that do not" direct "succeeded=2 direct=0" -w -n 2 direct:direc
 check "output up to the room" direct "succeeded=1 direct=1" -w -r 2048 direct:direct big 2048
 check "and above, direct" direct "too-large=1 calls=1" -w -r 2048 direct:direct big 2049
 check "and above, by the socket" direct "too-large=1 calls=1" -f 2 -r 2048 direct:direct big 2049
+check "output that may have any size, by the socket" direct "succeeded=3 direct=0 bytes=3000000" -f 4 -n 3 bigoutput 3000000
+check "little of it" direct "succeeded=2 direct=0 bytes=6" -w -f 4 -n 2 direct:direct name
+check "none of it" direct "succeeded=2 direct=0 bytes=0" -f 4 -n 2 direct:direct ok
+check "of many at once" direct "succeeded=3000 direct=0 wrong=0" -c -f 4 -n 3000 direct:direct
+check "where one fails" direct "failed=1 exit=7 seven" -f 4 direct:direct fail 7 "because seven "
 for flags in 0 2; do
   check "a status with its words (flags $flags)" direct "failed=1 exit=7 seven" -w -f $flags direct:direct fail 7 "because seven "
 done

@@ -15,6 +15,7 @@
  * takes the function for brief.
  * With -o it does the same with another function of the plugin, and again behind -h. Then each of both is to say its
  * name.
+ * With -f 4 (WSD_CALL_GROW) there is no room: each output has memory of its own.
  * With -x it only says whether this kernel can have lanes.
  * With -h it says "held" and then waits until FILE is there, before it calls.
  *
@@ -63,6 +64,7 @@ enum {
 struct shared {
     unsigned long counts[N_COUNTS];
     int last_exit;
+    size_t last_size; /* of an output */
     char error[256], output[256];
 };
 
@@ -91,7 +93,7 @@ static struct wsd_call_request request(unsigned long number, char payload[PAYLOA
     struct wsd_call_request q = {.size = sizeof(q),
                                  .plugin = plugin,
                                  .function = function,
-                                 .output = output,
+                                 .output = room ? output : NULL,
                                  .output_room = room,
                                  .timeout_usec = timeout_msec * 1000,
                                  .flags = (uint32_t)flags};
@@ -108,7 +110,7 @@ static struct wsd_call_request request(unsigned long number, char payload[PAYLOA
 
 static void ended(struct wsd_client *client, const struct wsd_call_request *q, const struct wsd_call_result *r)
 {
-    const char *output = q->output;
+    const char *output = q->flags & WSD_CALL_GROW ? r->output : q->output;
 
     count(CALLS);
     if (r->code < 0) {
@@ -124,10 +126,11 @@ static void ended(struct wsd_client *client, const struct wsd_call_request *q, c
         (r->output_size != q->input_size || memcmp(output, q->input, q->input_size) != 0))
         count(WRONG);
     shared->last_exit = r->exit;
+    shared->last_size = r->output_size;
     if (*r->error)
         snprintf(shared->error, sizeof(shared->error), "%s", r->error);
     snprintf(shared->output, sizeof(shared->output), "%.*s", (int)(r->output_size < 200 ? r->output_size : 200),
-             output);
+             output ? output : "");
 }
 
 static int call_one_by_one(struct wsd_client *client, char *output)
@@ -140,6 +143,7 @@ static int call_one_by_one(struct wsd_client *client, char *output)
         if (wsd_call(client, &q, &r) != r.code)
             return 1;
         ended(client, &q, &r);
+        free(r.output);
         if (r.code == -ECONNRESET)
             break;
     }
@@ -166,6 +170,7 @@ static int call_at_once(struct wsd_client *client)
         if (!code)
             code = results[i].code;
         ended(client, &requests[i], &results[i]);
+        free(results[i].output);
     }
     free(requests);
     free(results);
@@ -293,6 +298,8 @@ int main(int argc, char **argv)
         }
     if (optind >= argc || room > ROOM_MAX || each == 0)
         return 64;
+    if (flags & WSD_CALL_GROW)
+        room = 0;
     snprintf(plugin, sizeof(plugin), "%s", argv[optind]);
     function = strchr(plugin, ':');
     if (function)
@@ -312,6 +319,7 @@ int main(int argc, char **argv)
             bad = 1;
     for (int i = 0; i < N_COUNTS; i++)
         printf("%s=%lu ", names[i], shared->counts[i]);
-    printf("exit=%d\nerror: %s\noutput: %s\n", shared->last_exit, shared->error, shared->output);
+    printf("exit=%d bytes=%zu\nerror: %s\noutput: %s\n", shared->last_exit, shared->last_size, shared->error,
+           shared->output);
     return bad || shared->counts[WRONG] || shared->counts[STRANGE];
 }

@@ -224,6 +224,11 @@ static int list_where(void)
     return wsd_client_list_where(client, &filter.s, on_job, NULL);
 }
 
+static int ask_list(void)
+{
+    return wsd_client_ask_list(client, &filter.s, on_job, NULL, NULL);
+}
+
 static int schedule_add(void)
 {
     return wsd_client_schedule_add(client, &schedule.s);
@@ -255,6 +260,7 @@ static const struct {
     {call, &requests[0], &requests[0].more, "wsd_call_request"},
     {calls, &requests[0], &requests[1].more, "wsd_call_request"},
     {list_where, &filter, &filter.more, "wsd_filter"},
+    {ask_list, &filter, &filter.more, "wsd_filter"},
     {schedule_add, &schedule, &schedule.more, "wsd_schedule"},
     {schedule_add, &job, &job.more, "wsd_submit"},
     {open_as_told, &how, &how.more, "wsd_open"},
@@ -281,6 +287,34 @@ START_TEST(no_call_ignores_what_it_does_not_know)
     ck_assert_int_eq(uses[_i].run(), -EINVAL);
     snprintf(words, sizeof(words), "the size of struct %s is not set", uses[_i].name);
     ck_assert_str_eq(wsd_client_error(*used), words);
+}
+END_TEST
+
+/* A result of an older program has no place for it. */
+START_TEST(what_grows_goes_where_there_is_a_place_for_it)
+{
+    char room[8];
+    struct wsd_call_request q = {.size = sizeof(q), .plugin = "p", .flags = WSD_CALL_GROW, .deadline_usec = 1000};
+    struct wsd_call_result r = {.size = sizeof(r), .output = room};
+
+    ck_assert_int_eq(wsd_call(client, &q, &r), -ETIMEDOUT);
+    ck_assert_ptr_null(r.output);
+    r = (struct wsd_call_result){.size = offsetof(struct wsd_call_result, output)};
+    ck_assert_int_eq(wsd_call(client, &q, &r), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(wsd_client_error(client), "the size of struct wsd_call_result"));
+    r.size = sizeof(r);
+    q.output = room;
+    ck_assert_int_eq(wsd_call(client, &q, &r), -EINVAL);
+    q.output = NULL;
+    q.output_room = sizeof(room);
+    ck_assert_int_eq(wsd_call(client, &q, &r), -EINVAL);
+    q.output_room = 0;
+    q.flags |= 8;
+    ck_assert_int_eq(wsd_call(client, &q, &r), -EINVAL);
+    ck_assert_str_eq(wsd_client_error(client), "unknown flags");
+    q.plugin = NULL;
+    ck_assert_int_eq(wsd_call(client, &q, &r), -EINVAL);
+    ck_assert_str_eq(wsd_client_error(client), "no plugin is named");
 }
 END_TEST
 
@@ -317,6 +351,7 @@ int main(void)
     tcase_add_test(alone, each_unknown_byte_counts_that_is_not_zero);
     tcase_add_test(alone, of_many_each_is_looked_at);
     tcase_add_loop_test(live, no_call_ignores_what_it_does_not_know, 0, ARRAY_SIZE(uses));
+    tcase_add_test(live, what_grows_goes_where_there_is_a_place_for_it);
     tcase_add_test(alone, the_header_says_which_version_it_is);
     tcase_add_test(alone, an_initialiser_sets_the_size_and_zeros);
     return run_suite(suite);

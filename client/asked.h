@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * asked.h: questions that nobody waits for. One thread a handle.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct wsd_client;
+
+/* The first deadline of one (CLOCK_MONOTONIC); UINT64_MAX: none. It may move on. */
+uint64_t asked_deadline(const struct wsd_client *client);
+/* Ends those whose deadline has passed, until the connection has told as much as stop_at. */
+void asked_expire(struct wsd_client *client, uint64_t stop_at);
