@@ -81,7 +81,7 @@ static bool is_answered(const void *arg)
 int query_begin(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     struct connection *c = &client->connection;
-    int r = connection_ready(c);
+    int r = c->broken ? connection_broken(c) : connection_ready(c);
 
     if (r < 0)
         return r;
