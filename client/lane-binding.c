@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "client.h"
 
-#define OPEN_AFTER 3u /* calls by the socket before a lane is requested: a program with a single call needs none */
+#define OPEN_AFTER 3u    /* calls by the socket before a lane is requested: a program with a single call needs none */
+#define ASK_USEC   2000u /* between two requests of a program that waits for its lane */
 
 /* --- the lane ----------------------------------------------------------------------------------------------------- */
 
@@ -85,8 +87,12 @@ static void lane_frame(struct connection *c, struct request *request, const stru
     case FRAME_LANE_LOST:
         l->next = l->n_calls + OPEN_AFTER;
         break;
-    case FRAME_END:
     case FRAME_ERROR:
+        if (l->wanted)
+            l->refused = failure_remote(&client->failure, &msg->error);
+        not_now(l);
+        break;
+    case FRAME_END:
         not_now(l);
         break;
     default:
@@ -107,7 +113,7 @@ static void lane_ask(struct wsd_client *client, struct lane *l)
 {
     struct msg msg = {.type = FRAME_LANE_OPEN};
 
-    if (!(client->connection.features & FEATURE_LANE) || l->mapped || l->request.listed || l->n_calls < l->next)
+    if (!(client->connection.features & FEATURE_LANE) || l->mapped || l->request.listed)
         return;
     if (request_open(&client->connection, &l->request) < 0)
         return;
@@ -252,7 +258,8 @@ struct function *lane_function(struct wsd_client *client, struct lane *l, const 
     if (!f)
         return NULL;
     if (l->progress != LANE_THERE) {
-        lane_ask(client, l);
+        if (l->n_calls >= l->next)
+            lane_ask(client, l);
         return NULL;
     }
     if (f->progress != LANE_THERE) {
@@ -306,4 +313,75 @@ void lane_words_free(struct lane *l)
         l->words = w->next;
         free(w);
     }
+}
+
+/* --- for the program ---------------------------------------------------------------------------------------------- */
+
+static bool is_answered(const void *arg)
+{
+    const struct lane *l = arg;
+
+    return l->progress != LANE_ASKED;
+}
+
+/* Asks until there is one, or none is to be had. 0, or a negative errno, said. */
+static int open_lane(struct wsd_client *client, struct lane *l)
+{
+    struct connection *c = &client->connection;
+    const uint64_t deadline = connection_answer_deadline(c);
+    int r;
+
+    while (l->progress != LANE_THERE || lane_client_lost(&l->ring)) {
+        l->refused = 0;
+        lane_ask(client, l);
+        /* no memory, the last one is not let go of yet, or it is to be asked for again soon */
+        uint64_t pause = clock_monotonic_usec() + ASK_USEC, until = MIN(pause, deadline);
+        r = l->progress == LANE_ASKED ? connection_await(c, &deadline, is_answered, l) : connection_step(c, until);
+        if (l->refused)
+            return l->refused;
+        if (r < 0 && (r != -ETIMEDOUT || clock_monotonic_usec() >= deadline))
+            return c->broken ? connection_broken(c) : connection_given_up(c, r);
+    }
+    return 0;
+}
+
+static int want_lane(struct wsd_client *client)
+{
+    struct connection *c = &client->connection;
+    int r = c->broken ? connection_broken(c) : connection_ready(c);
+
+    if (r < 0 || (r = connection_wants(c, FEATURE_LANE)) < 0)
+        return r;
+    struct lane *l = lane_of(client);
+    if (!l)
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    l->wanted = true;
+    c->depth++;
+    r = open_lane(client, l);
+    c->depth--;
+    connection_reap(c);
+    if (client->lane == l)
+        l->wanted = false;
+    return r;
+}
+
+int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+    struct lane *l = client->lane;
+
+    if (!used)
+        return -ECHILD;
+    if (client_nests(used) < 0)
+        return -EDEADLK;
+    if (l && l->depth > 0)
+        return failure_set(&client->failure, -EDEADLK, CODE_USAGE, "a call waits in the lane");
+    if (action == WSD_LANE_OPEN)
+        return want_lane(client);
+    if (action != WSD_LANE_CLOSE)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown action");
+    if (l)
+        lane_give_back(client, l);
+    connection_send_early(&client->connection);
+    return 0;
 }

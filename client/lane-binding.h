@@ -35,6 +35,8 @@ struct words {
 
 struct lane {
     struct request request; /* LANE_OPEN, as long as the lane lives */
+    bool wanted;            /* somebody waits for the answer: its words are kept */
+    int refused;            /* the last answer: 0 or a negative errno */
     enum lane_progress progress;
     struct lane_client ring; /* mapped */
     bool mapped;

@@ -368,6 +368,7 @@ const struct config_key config_keys[] = {
     {"limits", "max-running", &kind_count, APPLIES_NOW, AT(limits.running)},
     {"limits", "max-running-per-user", &kind_count, APPLIES_NOW, AT(limits.running_per_user)},
     {"limits", "max-schedules-per-user", &kind_count, APPLIES_NOW, AT(limits.schedules_per_user)},
+    {"limits", "max-lanes-per-user", &kind_count, APPLIES_NOW, AT(limits.lanes_per_user)},
     {"limits", "max-bytes", &kind_size, APPLIES_NOW, AT(limits.bytes)},
     {"limits", "max-bytes-per-user", &kind_size, APPLIES_NOW, AT(limits.bytes_per_user)},
     {"limits", "max-input", &kind_size, APPLIES_NOW, AT(limits.input)},

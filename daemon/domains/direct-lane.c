@@ -3,7 +3,8 @@
  * direct-lane.c: direct lanes (ring/lane-ring.h) on wsd's side: which users get one, which calls are allowed and for
  * how long, and what becomes of calls when the executor dies.
  * Owns each lane from jobs_lane_open() until the executor has let go of it, or is dead. [loop]
- * Keeps: a lane leads into the executor of its client's own domain. No more calls of a user run than the user may have
+ * Keeps: a lane leads into the executor of its client's own domain. Where there are too many, the one that was idle for
+ * longest is taken back for a new client. No more calls of a user run than the user may have
  * jobs. Each call of a dead executor has one verdict. While nothing runs in any lane there is no timer.
  * Does not see each call: it looks at them now and then, in memory that clients cannot write. */
 #include "domains/direct-lane.h"
@@ -30,10 +31,10 @@
 #include "table/gate.h"
 #include "table/plugin-names.h"
 
-#define TICK_USEC      100000u  /* between looks at lanes in which something runs */
-#define LANES_PER_USER 32u      /* in one executor: others must get some */
-#define WAITED_USEC    3000000u /* a client that waits says so each second */
-#define JUDGE_LOOKS    4        /* at a call that changes its state meanwhile: it can do so three times */
+#define TICK_USEC   100000u  /* between looks at lanes in which something runs */
+#define IDLE_USEC   100000u  /* a lane in which nothing began for so long goes to a client that wants one */
+#define WAITED_USEC 3000000u /* a client that waits says so each second */
+#define JUDGE_LOOKS 4        /* at a call that changes its state meanwhile: it can do so three times */
 
 /* A number belongs to one function, by its names, for the life of the lane. A call that was pushed may still use it,
  * and so may a client that asks for another one. */
@@ -52,11 +53,12 @@ struct lane {
     struct directory *directory;
     struct lane_front front;
     uint32_t number, credit;
-    bool open;            /* the executor has it */
-    uint64_t begun;       /* calls, when last looked at */
-    uint64_t closed_usec; /* holder NULL */
-    uint64_t overdue;     /* a bit a call that its executor was killed for */
-    struct list binding;  /* struct lane_bind: not answered */
+    bool open;               /* the executor has it */
+    uint64_t begun;          /* calls, when last looked at, */
+    uint64_t moved_usec;     /* and when that was another number before */
+    uint64_t cancelled_usec; /* when its calls were cancelled; 0: they were not */
+    uint64_t overdue;        /* a bit a call that its executor was killed for */
+    struct list binding;     /* struct lane_bind: not answered */
     struct bound bounds[LANE_BINDS];
 };
 
@@ -173,17 +175,23 @@ static void tell_gone(struct lane *l, int code, const char *text)
     u->ops->gone(u, code, text);
 }
 
-/* Closes a lane of which the client has gone. */
-static void close_lane(struct lane *l)
+/* Nothing more begins in it. The executor says when it has let go of it. */
+static void shut_lane(struct lane *l)
 {
     struct control c = {.kind = CONTROL_LANE_CLOSE, .number = l->number};
 
-    l->closed_usec = clock_monotonic_usec();
     revoke_all(l);
     set_credit(l, 0);
-    lane_front_cancel(&l->front);
     executor_send(l->domain->priv->executor, &c, -1);
     lanes_watch(l->domain);
+}
+
+/* Closes a lane of which the client has gone. */
+static void close_lane(struct lane *l)
+{
+    l->cancelled_usec = clock_monotonic_usec();
+    lane_front_cancel(&l->front);
+    shut_lane(l);
 }
 
 void jobs_lane_close(struct lane_user *u)
@@ -203,28 +211,68 @@ bool jobs_lanes_available(void)
     return eventcount_set_available();
 }
 
-static uint32_t number_take(struct domain *d, const struct user *user)
+/* What becomes of one that wants a lane. */
+enum place { PLACE_FREE, PLACE_SOON, PLACE_USER_FULL, PLACE_FULL };
+
+/* Nothing runs in it, and nothing has begun for a while. */
+static bool is_idle(const struct lane *l, uint64_t now)
 {
-    uint64_t used = 0;
-    uint32_t n = 0;
+    return l->open && l->holder && !is_running(l) && now - l->moved_usec >= IDLE_USEC &&
+           atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed) == l->begun;
+}
+
+/* For another client. Its own finds out by the frame, or by `lost` when it calls: then it calls by the socket. What it
+ * has pushed meanwhile either runs to its end or is its own again. */
+static void take_back(struct lane *l)
+{
+    uint32_t generation;
+
+    lane_front_lost(&l->front);
+    for (uint32_t i = 0; i < LANE_SLOTS; i++)
+        if (lane_front_look(&l->front, i, &generation) == LANE_QUEUED)
+            lane_front_judge(&l->front, i, generation, LANE_QUEUED, LANE_UNTOUCHED, NULL);
+    l->domain->jobs->counters.lanes_taken_back++;
+    tell_gone(l, 0, "another client needs it");
+    shut_lane(l);
+}
+
+/* Of one user where that user has too many, else of all. */
+static enum place place_of(struct domain *d, const struct user *user, uint32_t *ret_number)
+{
+    uint64_t most = user_limits(d->jobs, user)->lanes_per_user, used = 0, n = 0, now = clock_monotonic_usec();
+    struct lane *idlest = NULL;
+    bool soon = false;
 
     for_each_lane(l, d)
     {
         used |= UINT64_C(1) << l->number;
         n += l->user == user;
     }
-    return n >= LANES_PER_USER || used == UINT64_MAX ? RING_NONE : (uint32_t)__builtin_ctzll(~used);
+    *ret_number = used == UINT64_MAX ? RING_NONE : (uint32_t)__builtin_ctzll(~used);
+    if (n < most && used != UINT64_MAX)
+        return PLACE_FREE;
+    for_each_lane(l, d)
+    {
+        if (n >= most && l->user != user)
+            continue;
+        soon |= !l->holder;
+        if (is_idle(l, now) && (!idlest || l->moved_usec < idlest->moved_usec))
+            idlest = l;
+    }
+    if (!soon && idlest) {
+        take_back(idlest);
+        soon = true;
+    }
+    return soon ? PLACE_SOON : n >= most ? PLACE_USER_FULL : PLACE_FULL;
 }
 
 /* NULL, or why not now. */
-static const char *refusal(const struct jobs *jobs, struct domain *d, const struct user *user, uint32_t number)
+static const char *refusal(const struct jobs *jobs, struct domain *d, const struct user *user)
 {
     if (jobs->draining || jobs->gates.drained || jobs->gates.paused)
         return "wsd is draining, or paused";
     if (!d->priv->executor || d->priv->finishing || d->priv->distrusted || d->priv->executor->killed)
         return "no executor";
-    if (number == RING_NONE)
-        return "too many direct lanes";
     if (counted(jobs, user))
         return "no direct calls while max-rate, max-rate-per-user, max-running or max-running-per-user of wsd.conf is "
                "set";
@@ -261,10 +309,23 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
         return "out of memory";
     if (!d->priv->executor)
         domain_start(d);
-    uint32_t number = number_take(d, user);
-    const char *why = refusal(jobs, d, user, number);
+    const char *why = refusal(jobs, d, user);
     if (why)
         return why;
+    uint32_t number;
+    enum place place = place_of(d, user, &number);
+    jobs->counters.lanes_refused += place >= PLACE_USER_FULL;
+    switch (place) {
+    case PLACE_FREE:
+        break;
+    case PLACE_SOON: /* when the executor has let go of one */
+        u->ops->gone(u, 0, "ask again");
+        return NULL;
+    case PLACE_USER_FULL:
+        return "too many direct lanes of this user at work (max-lanes-per-user in wsd.conf)";
+    case PLACE_FULL:
+        return "too many direct lanes at work in this executor";
+    }
     struct lane *l = calloc(1, sizeof(*l));
     if (!l)
         return "out of memory";
@@ -439,6 +500,7 @@ static void was_opened(struct lane *l, uint32_t error)
         free_lane(l);
     } else if (!l->open) {
         l->open = true;
+        l->moved_usec = clock_monotonic_usec();
         if (l->holder)
             l->holder->ops->opened(l->holder, l->front.memory_fd, l->front.grant_fd);
         lane_front_handed(&l->front);
@@ -533,8 +595,8 @@ static uint64_t overdue(const struct lane *l, uint64_t now)
         bool runs = atomic_load_explicit(&u->word, memory_order_acquire) != 0;
         uint64_t deadline = atomic_load_explicit(&u->deadline_usec, memory_order_relaxed);
 
-        if (runs &&
-            ((deadline && now > deadline && now - deadline > grace) || (!l->holder && now - l->closed_usec > grace)))
+        if (runs && ((deadline && now > deadline && now - deadline > grace) ||
+                     (l->cancelled_usec && now - l->cancelled_usec > grace)))
             late |= UINT64_C(1) << i;
     }
     return late;
@@ -559,6 +621,8 @@ static bool look(struct lane *l, uint64_t now)
         /* a death without a note may then not be blamed on a function as one that ran alone */
         l->domain->priv->only_function = DOMAIN_MIXED;
     l->begun = begun;
+    if (moved)
+        l->moved_usec = now;
     if (moved)
         look_at_files(l);
     if (running && !l->domain->priv->executor->killed && (l->overdue = overdue(l, now))) {

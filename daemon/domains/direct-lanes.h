@@ -19,8 +19,8 @@ struct lane_ops {
     /* The lane is open. The descriptors are for the client, and live for the time of the call. */
     void (*opened)(struct lane_user *u, int memory_fd, int grant_fd);
     bool (*may_use)(struct lane_user *u, const char *plugin); /* as in watch_ops */
-    /* There is no lane, or it has ended. This is the last call. code 0: the executor has ended, and another will
-     * come. */
+    /* There is no lane, or it has ended. This is the last call. code 0: it may be asked for again soon, since the
+     * executor has ended and another will come, or another client has it. */
     void (*gone)(struct lane_user *u, int code, const char *text);
 };
 
@@ -38,7 +38,7 @@ struct lane_bind {
 
 /* Whether this kernel supports direct lanes. */
 bool jobs_lanes_available(void);
-/* Returns NULL: opened or gone is called later; or the reason why not, and no call follows. */
+/* Returns NULL: opened or gone is called, now or later; or the reason why not, and no call follows. */
 const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *directory, struct lane_user *u);
 /* Returns 0: answer is called, now or later; -EINVAL (no open lane, or a name that is too long), -EACCES,
  * -ENAMETOOLONG, -ENOMEM. */

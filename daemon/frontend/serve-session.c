@@ -47,6 +47,8 @@ void serve_stats(struct request *r)
         {span("executors_distrusted"), n.executors_distrusted},
         {span("traces"), n.n_traces},
         {span("direct_lanes"), n.n_lanes},
+        {span("direct_lanes_taken_back"), n.lanes_taken_back},
+        {span("direct_lanes_refused"), n.lanes_refused},
         {span("direct_calls"), n.direct_calls},
         {span("direct_running"), n.direct_running},
         {span("direct_cpu_usec"), n.direct_cpu_usec},

@@ -18,6 +18,7 @@
  *      worker      RUNNING -> DONE       compare-and-swap (release), after the answer; then notifies `done`
  *      client      DONE, LOST -> FREE    with the next generation, when it has taken the answer
  *      wsd         QUEUED, RUNNING -> LOST   compare-and-swap, when the executor is dead; `grant` has the verdict then
+ *      wsd         QUEUED -> LOST            the same, when the lane is taken back for another client
  *
  * So each call has exactly one answer, whichever process dies: one compare-and-swap decides. There is no completion
  * ring. The slot's word says all that an entry of such a ring would say, so the two cannot disagree.
@@ -142,7 +143,7 @@ struct lane_verdict {
 struct lane_grant {
     uint32_t magic, version;
     _Atomic uint32_t credit;              /* calls that may run at once; 0: none for now [atomic: relaxed] */
-    _Atomic uint32_t lost;                /* 1: the executor is dead, no worker will take a call [atomic: seq_cst] */
+    _Atomic uint32_t lost;                /* 1: the lane is gone, no call begins any longer [atomic: seq_cst] */
     _Atomic uint32_t allowed[LANE_BINDS]; /* 1: this number may be called [atomic: release/acquire] */
     struct lane_verdict verdicts[LANE_SLOTS];
 };
@@ -284,7 +285,7 @@ void lane_client_deinit(struct lane_client *c);
 /* Whether there are a free slot, credit and a live executor for a call. */
 bool lane_client_has_room(const struct lane_client *c);
 bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for now */
-/* True: the lane is dead for good. */
+/* True: the lane is gone for good. */
 bool lane_client_lost(const struct lane_client *c);
 bool lane_client_allowed(const struct lane_client *c, uint32_t bind);
 /* Gives a slot. Requires that one is free. Add its calls in order, then call lane_client_push(), or

@@ -54,6 +54,7 @@ struct jobs_limits {
     uint64_t quarantine_after;          /* crashes of a function before its first quarantine */
     uint64_t quarantine_max_usec;       /* longest quarantine */
     uint64_t schedules_per_user;
+    uint64_t lanes_per_user;  /* direct lanes into one executor, which has RING_LANES */
     uint64_t ageing_usec;     /* a job that has waited so long has turns beside higher priorities */
     uint64_t store_keep_usec; /* how long the end of a durable job is kept */
     /* bytes on disk of all durable jobs; above it, a user's oldest ended jobs go first, then new ones are refused */
@@ -65,8 +66,8 @@ struct jobs_limits {
         .jobs = 10000000, .jobs_per_user = 1000000, .bytes = 16ull << 30, .bytes_per_user = 4ull << 30,                \
         .input = 1ull << 30, .result = 64ull << 20, .keep_usec = 300ull * 1000000, .grace_usec = 2000000,              \
         .idle_usec = 300ull * 1000000, .load_usec = 10000000, .hang_usec = 30000000, .quarantine_after = 3,            \
-        .quarantine_max_usec = 300ull * 1000000, .schedules_per_user = 100, .ageing_usec = 10000000,                   \
-        .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                                           \
+        .quarantine_max_usec = 300ull * 1000000, .schedules_per_user = 100, .lanes_per_user = 32,                      \
+        .ageing_usec = 10000000, .store_keep_usec = 7ull * 86400 * 1000000, .store_bytes = 1ull << 30                  \
     }
 
 #define JOBS_ATTEMPTS      3u             /* runs of an idempotent job, if its executors die */
@@ -165,6 +166,7 @@ struct jobs_counters {
     uint64_t n_stored, n_dead; /* durable jobs that have ended; those of them that are out of retries */
     uint64_t store_bytes;      /* bytes on disk of all durable jobs */
     uint64_t n_lanes;          /* open direct lanes */
+    uint64_t lanes_taken_back, lanes_refused;
     uint64_t direct_calls, direct_cpu_usec, direct_crashed, direct_interrupted, direct_timed_out;
     uint64_t direct_running; /* now */
     uint64_t n_unread;       /* watches of ended jobs that still lack some of the output */

@@ -642,6 +642,24 @@ WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request
 WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests,
                          struct wsd_call_result *results, size_t n);
 
+enum wsd_lane_action {
+    WSD_LANE_OPEN = 1,  /* opens the direct lane of the handle now, and waits for it */
+    WSD_LANE_CLOSE = 2, /* gives it back to wsd */
+};
+
+/* For a program that knows when it calls. It need not be called: wsd_call() opens a lane by itself after a few calls,
+ * which go by the socket.
+ *
+ * A user may have max-lanes-per-user lanes of wsd.conf(5) into one executor. When there are no more, wsd takes the lane
+ * that was idle for longest, and for 100 ms at least, from its handle. That handle's next calls go by the socket until
+ * it has a lane again. A handle that will be idle for long does well to close its lane, and one that is about to make
+ * many calls to open it.
+ *
+ * Returns 0: the lane is there, or is not there. -EAGAIN: there is none for now, the words say why; -EOPNOTSUPP: this
+ * wsd has no lanes, or the kernel, or wsd is on another machine; -EDEADLK: in a callback of a wsd_call() that uses the
+ * lane; -EINVAL; -ETIMEDOUT; -EINTR; -ECONNRESET. Since 0.1. */
+WSD_EXPORT int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action);
+
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
 
 enum wsd_batch_flags {

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# lane-share.sh: more clients than direct lanes: one that is idle gives its lane to one that calls, one that works keeps
+# it, and no call is lost on the way.
+. "$(dirname "$0")/../support/lib.sh"
+
+D=$BUILD/tests/support/clients/direct
+TURNS=6 CALLS=300
+[ -z "${WSD_THOROUGH:-}" ] || TURNS=100
+
+if ! "$D" -x >/dev/null; then
+  skip "direct lanes" "this kernel has no futex_waitv (Linux 5.16)"
+  exit 0
+fi
+printf '[limits]\nmax-lanes-per-user = 2\n' >"$WSD_CONFIG"
+start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+counter_above() { # NAME VALUE
+  [ "$(counter "$1")" -gt "$2" ]
+}
+has_said() { # FILE WORDS...
+  local word
+  for word in "${@:2}"; do
+    grep -qF -- "$word" "$1" || {
+      cat "$1"
+      return 1
+    }
+  done
+}
+# A client that has its lane, has called, and waits until it is let go on: CLIENTS[NAME] is its process.
+declare -A CLIENTS
+idle() { # NAME OPTION...
+  rm -f "$WORK/go.$1"
+  : >"$WORK/$1"
+  "$D" -l -w -h "$WORK/go.$1" "${@:2}" direct:again >"$WORK/$1" 2>&1 &
+  CLIENTS[$1]=$!
+  note_started $!
+  wait_until grep -q held "$WORK/$1"
+}
+takes_one() { # NAME: the lane of another one, when that has been idle for long enough
+  local before
+  before=$(counter direct_lanes_taken_back)
+  wait_until lane_is_there && idle "$1" && counter_above direct_lanes_taken_back "$before"
+}
+lane_is_there() { "$D" -l -n 0 direct:again; }
+goes_on() { # NAME WORDS...: it ends, having said that
+  touch "$WORK/go.$1"
+  wait "${CLIENTS[$1]}" || {
+    cat "$WORK/$1"
+    return 1
+  }
+  has_said "$WORK/$1" "${@:2}"
+}
+# One that wants a lane at once and calls.
+calls() { # WORDS OPTION...
+  timeout $((60 * TIME_SCALE)) "$D" -l "${@:2}" direct:again >"$WORK/calls" 2>&1
+  echo "exit $?" >>"$WORK/calls"
+  # shellcheck disable=SC2086
+  has_said "$WORK/calls" $1
+}
+# Two that are at work: their calls run until $WORK/end is there.
+work() {
+  rm -f "$WORK/end"
+  "$D" -l -w -p 2 -n 1 direct:again gate "$WORK/end" >"$WORK/work" 2>&1 &
+  CLIENTS[work]=$!
+  note_started $!
+  wait_until counter_is direct_running 2
+}
+
+check "a client has a lane" idle first
+check "and another one" idle second
+check "which are all that there may be" counter_is direct_lanes 2
+check "a third one has that of one which is idle, in the end" wait_until calls "succeeded=200 direct=200 wrong=0" -w -n 200
+check "which was taken back" counter_is direct_lanes_taken_back 1
+check "the first one, which was idle for longest, goes on without it" goes_on first succeeded=1 wrong=0
+check "so does the second one" goes_on second succeeded=1 wrong=0
+check "their lanes go with them" wait_until counter_is direct_lanes 0
+
+check "a client whose lane was taken back has one again when it calls on" idle first -n 2000
+check "(others have both)" idle second
+check "(and one more)" takes_one third
+check "it calls on, and all is right" goes_on first succeeded=2000 wrong=0
+direct_again() { # at least half of them
+  local n
+  n=$(sed -nE 's/.*\bdirect=([0-9]+).*/\1/p' "$WORK/first")
+  echo "$n of 2000 were direct"
+  [ "$n" -ge 1000 ] && [ "$n" -lt 2000 ]
+}
+check "some by the socket, most of them direct" direct_again
+check "the others go on, too" goes_on second succeeded=1
+check "each of them" goes_on third succeeded=1
+
+check "a client that closes its lane leaves room" idle first -k
+check "nothing is taken back" counter_is direct_lanes 0
+check "it calls on, and has a lane again" goes_on first succeeded=1
+
+before=$(counter direct_lanes_taken_back)
+check "two clients are at work" work
+check "no third one has a lane" calls "75: max-lanes-per-user" -n 1
+check "without asking for one it calls by the socket" expect_output "" bash -c "'$D' -n 100 direct:again >'$WORK/calls'"
+check "with success" has_said "$WORK/calls" succeeded=100 direct=0 wrong=0
+check "that is counted" wait_until counter_above direct_lanes_refused 0
+check "and nobody's lane was taken" counter_is direct_lanes_taken_back "$before"
+touch "$WORK/end"
+check "those at work succeed" wait "${CLIENTS[work]}"
+check "both" has_said "$WORK/work" succeeded=2 direct=2
+
+# As the connections of a database do: many, each of which makes its calls when it has its turn.
+turns() {
+  "$D" -p 8 -t 0 -n $((CALLS * TURNS)) -w direct:again >"$WORK/turns" 2>&1 || {
+    cat "$WORK/turns"
+    return 1
+  }
+  has_said "$WORK/turns" succeeded=$((8 * CALLS * TURNS)) wrong=0
+}
+check "eight clients at once share two lanes, and no call is lost" turns
+
+check "the limit can be moved" wsctl limits --user "$(id -un)" max-lanes-per-user=3
+check "two are at work" work
+check "and a third one has a lane" calls "succeeded=20 direct=20" -w -n 20
+touch "$WORK/end"
+wait "${CLIENTS[work]}"
+
+check "two clients are at work again" work
+pkill -KILL -P "$WSD_PID"
+touch "$WORK/end"
+wait "${CLIENTS[work]}"
+check "their executor dies: each call has its end" has_said "$WORK/work" calls=2 succeeded=2
+check "wsd stops" stop_wsd
+clean_log "$WSD_LOG"
