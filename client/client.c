@@ -19,6 +19,7 @@
 #include "lane-binding.h"
 #include "loop.h"
 #include "open.h"
+#include "posted.h"
 
 #define CONNECT_TIMEOUT_USEC (5u * 1000000u)
 
@@ -113,6 +114,7 @@ static const struct connection_ops connection_ops = {
 
 static void destroy(struct wsd_client *client)
 {
+    posted_lose(client);
     calls_free(client); /* of callbacks that came after */
     batches_free(client);
     connection_reap(&client->connection);
@@ -283,6 +285,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     client->freed = true;
     loop_unwatch(client);
     connection_close(&client->connection);
+    posted_lose(client);
     calls_free(client);
     client_leavep(&client);
     return NULL;

@@ -17,6 +17,7 @@
  *   call, submit              jobs in flight, and how one is begun
  *   array, bounds             jobs that go in one frame; how much may be submitted
  *   plain, batch              such jobs: submitted one after the other, or of a batch
+ *   posted                    jobs that other threads submit
  *   loop                      what an event loop calls, and is told
  *   client                    the handle: its beginning and end
  *   calls, map                jobs that are waited for: by the lane, in a batch
@@ -68,6 +69,14 @@ struct loop {
     uint64_t until_usec;
 };
 
+/* What wakes the loop, from any thread. */
+struct wake {
+    void (*wake)(void *userdata);
+    void *userdata;
+};
+
+struct posted;
+
 struct wsd_client {
     struct owner owner;
     bool freed; /* by the user, in a call that is under way: it is destroyed when the outermost one is over */
@@ -76,6 +85,8 @@ struct wsd_client {
     struct connection connection;
     struct call_set calls;
     struct bounds bounds;
+    struct wake wake;
+    _Atomic(struct posted *) posted; /* posted.c: the newest first [atomic: release/acquire] */
     struct loop loop;
     struct array *spare_array; /* array.c: with its room; NULL */
     struct plain plain;

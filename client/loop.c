@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "client.h"
 #include "connecting.h"
+#include "posted.h"
 
 /* Between two tries: doubles from one to the other. Each is shortened by up to a half, so that clients differ. */
 #define PAUSE_MIN_USEC ((uint64_t)20000)
@@ -57,7 +58,7 @@ static uint64_t loop_until(const struct wsd_client *client)
         return 0; /* state() is to be told */
     if (c->broken)
         return tries_again(client) ? client->loop.due_usec : UINT64_MAX;
-    if (connection_has_more(c))
+    if (connection_has_more(c) || posted_any(client))
         return 0;
     return c->welcomed ? MIN(calls_deadline(client), asked_deadline(client)) : c->connect_deadline_usec;
 }
@@ -230,6 +231,7 @@ static int turn(struct wsd_client *client, uint64_t max)
     if (r < 0)
         return r;
     advance(client);
+    posted_submit(client);
     r = connection_process_some(c, max);
     expire(client, stop_at);
     if (c->broken)
@@ -287,6 +289,7 @@ int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec)
         return r;
     uint64_t deadline = waiting_deadline(&c->waiting, timeout_usec);
     advance(client);
+    posted_submit(client);
     uint64_t until = loop_until(client);
     if (tries_again(client) && client->loop.link == LINK_DOWN)
         return await_try(c, until, deadline);

@@ -3,8 +3,8 @@
  * wsd/client.h: hand jobs to a running wsd and get their results (libwsclient, pkg-config wsclient).
  *
  * A handle (struct wsd_client) is one connection. There is no global state. Several threads may each use a handle of
- * their own; only one thread at a time may use a handle. The library prints nothing, touches no signal and starts no
- * thread.
+ * their own; only one thread at a time may use a handle, but for wsd_client_post(). The library prints nothing, touches
+ * no signal and starts no thread.
  *
  * Two ways to use it, which mix freely:
  *  - blocking: wsd_client_submit(), then wsd_call_wait(). Calls that ask, such as wsd_client_job(), return the answer.
@@ -481,6 +481,26 @@ WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
  * frame leaves at once, the last one when the connection is processed; so submit all jobs before that. Since 0.1. */
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
+
+/* Submits a job from any thread, while the handle's own thread is in its event loop: the only call on a handle that
+ * other threads may make. It takes what wsd_client_submit() takes, and copies all but the input, too. The handle's
+ * thread submits it in its next wsd_client_process() or wsd_client_wait(), and runs the callbacks. Those of one thread
+ * are submitted in the order in which they were posted.
+ *
+ * done is called in any case. If the submit failed, call is NULL and error is what wsd_client_submit() would have
+ * returned; -ECONNRESET also if the handle was freed before. done frees the call, as nobody else has it:
+ * wsd_call_free().
+ *
+ * Returns 0; -EINVAL: no wake is set, or a size; -E2BIG; -ENOMEM; -EBADF or -EMFILE for input_fd; -ECHILD. It sets no
+ * words. No thread may post any longer when the handle is freed. Since 0.1. */
+WSD_EXPORT int wsd_client_post(struct wsd_client *client, const struct wsd_submit *submit,
+                               const struct wsd_callbacks *callbacks);
+
+/* Sets what wakes the loop of the handle's thread when something was posted, so that it calls wsd_client_process(): a
+ * write to an eventfd(2) that the loop watches, uv_async_send(), g_main_context_wakeup() and the like. It is called on
+ * the thread that posts, once for all that is posted until the handle's thread has taken it. Call this before other
+ * threads know the handle. Returns 0 or -ECHILD. Since 0.1. */
+WSD_EXPORT int wsd_client_set_wake(struct wsd_client *client, void (*wake)(void *userdata), void *userdata);
 
 /* Follows a job by its id, from any connection of the same user. Delivers its output, its messages, its progress (if
  * there is a callback for it), then done. If the job was detached, is durable or has a key, the output comes from its

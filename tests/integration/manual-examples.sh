@@ -94,7 +94,7 @@ check "and its schedule runs what it says" nightly
 in_c() {
   awk '
     BEGIN {
-      print "#include <errno.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n#include <wsd/adapters/libevent.h>"
+      print "#include <errno.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/eventfd.h>\n#include <unistd.h>\n#include <wsd/adapters/libevent.h>"
       print "static char data[1000][16], answers[1000][16];\nstatic size_t size = 16;\nstatic const char *args[] = {\"20\"};\nstatic struct event_base *base;"
     }
     /^\.EX/ { on = 1; text = ""; next }

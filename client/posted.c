@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * posted.c: jobs that any thread hands to the handle's own, which submits them.
+ * Owns a copy of each from wsd_client_post() until it is submitted or done has been told. wsd_client_post() [any
+ * thread]; everything else is the handle's thread.
+ * Keeps: those of one thread are submitted in their order. done is told exactly once, on the handle's thread. The loop
+ * is woken where the list was empty before, so nothing waits for another reason to wake.
+ * The list is a stack (R. K. Treiber, Systems Programming: Coping with Parallelism, 1986) that is taken whole, so
+ * that no node comes back to it while a thread looks. */
+#include "posted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/code.h"
+#include "client.h"
+#include "given.h"
+#include "wsd/client.h"
+
+struct posted {
+    struct posted *next;
+    struct wsd_submit submit; /* points into room */
+    struct wsd_callbacks callbacks;
+    char room[] __attribute__((aligned(16)));
+};
+
+/* --- copies ------------------------------------------------------------------------------------------------------- */
+
+/* Where the copies go. base NULL: they are only measured. */
+struct packing {
+    char *base;
+    size_t used;
+};
+
+static void *put(struct packing *p, const void *from, size_t size)
+{
+    size_t at = p->used;
+
+    p->used += (size + 7) & ~(size_t)7;
+    return p->base && size ? memcpy(p->base + at, from, size) : NULL;
+}
+
+static const char *put_text(struct packing *p, const char *text)
+{
+    return text ? put(p, text, strlen(text) + 1) : NULL;
+}
+
+static const char *const *put_texts(struct packing *p, const char *const *texts, size_t n)
+{
+    const char **copies = put(p, texts, n * sizeof(*texts));
+
+    for (size_t i = 0; i < n; i++) {
+        const char *copy = put_text(p, texts[i]);
+
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+/* Everything but the input and the arena. */
+static void pack(struct packing *p, const struct wsd_submit *from, struct wsd_submit *to)
+{
+    *to = *from;
+    to->size = sizeof(*to);
+    to->plugin = put_text(p, from->plugin);
+    to->function = put_text(p, from->function);
+    to->key = put_text(p, from->key);
+    to->args = put_texts(p, from->args, from->n_args);
+    to->tags = put_texts(p, from->tags, from->n_tags);
+    to->after = put(p, from->after, from->n_after * sizeof(*from->after));
+    to->after_any = put(p, from->after_any, from->n_after_any * sizeof(*from->after_any));
+}
+
+static struct posted *copy_of(const struct wsd_submit *submit, const struct wsd_callbacks *callbacks)
+{
+    struct packing p = {0};
+    struct wsd_submit unused;
+
+    pack(&p, submit, &unused);
+    struct posted *copy = malloc(sizeof(*copy) + p.used);
+    if (!copy)
+        return NULL;
+    p = (struct packing){.base = copy->room};
+    pack(&p, submit, &copy->submit);
+    copy->callbacks = callbacks ? *callbacks : (struct wsd_callbacks){0};
+    copy->callbacks.size = sizeof(copy->callbacks);
+    return copy;
+}
+
+static bool by_file(const struct wsd_submit *submit)
+{
+    return submit->flags & WSD_SUBMIT_FILE;
+}
+
+static void posted_free(struct posted *p)
+{
+    if (by_file(&p->submit))
+        close_fd(p->submit.input_fd);
+    free(p);
+}
+
+/* --- any thread --------------------------------------------------------------------------------------------------- */
+
+int wsd_client_post(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks)
+{
+    struct failure unheard = {0};
+    struct wsd_submit room;
+    struct wsd_callbacks callbacks_room;
+    int r = 0;
+
+    if (!owner_is_here(&client->owner))
+        return -ECHILD;
+    const struct wsd_submit *submit = GIVEN(&unheard, wsd_submit, given, &room, &r);
+    if (submit && callbacks)
+        callbacks = GIVEN(&unheard, wsd_callbacks, callbacks, &callbacks_room, &r);
+    if (r < 0)
+        return r;
+    if (!client->wake.wake)
+        return -EINVAL;
+    struct posted *p = copy_of(submit, callbacks);
+    if (!p)
+        return -ENOMEM;
+    if (by_file(submit) && (p->submit.input_fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0)) < 0) {
+        r = -errno;
+        free(p);
+        return r;
+    }
+    p->next = atomic_load_explicit(&client->posted, memory_order_relaxed);
+    /* release: partner is the exchange in take_all(). p is the handle's from here on. */
+    struct posted *before = p->next;
+    while (
+        !atomic_compare_exchange_weak_explicit(&client->posted, &before, p, memory_order_release, memory_order_relaxed))
+        p->next = before;
+    if (!before)
+        client->wake.wake(client->wake.userdata);
+    return 0;
+}
+
+/* --- the handle's thread ------------------------------------------------------------------------------------------ */
+
+int wsd_client_set_wake(struct wsd_client *client, void (*wake)(void *userdata), void *userdata)
+{
+    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
+
+    if (!used)
+        return -ECHILD;
+    client->wake = (struct wake){wake, userdata};
+    return 0;
+}
+
+bool posted_any(const struct wsd_client *client)
+{
+    return atomic_load_explicit(&client->posted, memory_order_relaxed) != NULL;
+}
+
+/* All there are, the oldest first. */
+static struct posted *take_all(struct wsd_client *client)
+{
+    struct posted *oldest = NULL;
+
+    if (!posted_any(client))
+        return NULL;
+    /* acquire: partner is the compare-and-swap in wsd_client_post() */
+    for (struct posted *p = atomic_exchange_explicit(&client->posted, NULL, memory_order_acquire), *next; p; p = next) {
+        next = p->next;
+        p->next = oldest;
+        oldest = p;
+    }
+    return oldest;
+}
+
+/* There was no call. */
+static void tell_refused(struct wsd_client *client, struct posted *p, int error)
+{
+    struct connection *c = &client->connection;
+
+    if (!p->callbacks.done || !owner_is_here(&client->owner))
+        return;
+    c->depth++;
+    c->n_told++;
+    p->callbacks.done(NULL, error, NULL, client->failure.text, p->callbacks.userdata);
+    c->depth--;
+}
+
+static int lost(struct wsd_client *client)
+{
+    return failure_set(&client->failure, -ECONNRESET, CODE_NO_DAEMON, "the handle was freed before it was submitted");
+}
+
+void posted_submit(struct wsd_client *client)
+{
+    for (struct posted *p = take_all(client), *next; p; p = next) {
+        int r = client->freed ? lost(client) : wsd_client_submit(client, &p->submit, &p->callbacks, NULL);
+
+        next = p->next;
+        if (r < 0)
+            tell_refused(client, p, r);
+        posted_free(p);
+    }
+}
+
+void posted_lose(struct wsd_client *client)
+{
+    for (struct posted *p = take_all(client), *next; p; p = next) {
+        next = p->next;
+        tell_refused(client, p, lost(client));
+        posted_free(p);
+    }
+}
