@@ -97,6 +97,7 @@ check "it calls on, and has a lane again" goes_on first succeeded=1
 
 before=$(counter direct_lanes_taken_back)
 check "two clients are at work" work
+sleep 0.3 # longer than a lane is idle before it is taken back
 check "no third one has a lane" calls "75: max-lanes-per-user" -n 1
 check "without asking for one it calls by the socket" expect_output "" bash -c "'$D' -n 100 direct:again >'$WORK/calls'"
 check "with success" has_said "$WORK/calls" succeeded=100 direct=0 wrong=0

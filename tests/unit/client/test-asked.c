@@ -227,8 +227,10 @@ END_TEST
 
 START_TEST(a_callback_ends_the_answer)
 {
+    const struct wsd_filter wrong = {0};
     enum question what = (enum question)_i;
 
+    ck_assert_int_eq(wsd_client_ask_list(client, &wrong, NULL, NULL, NULL), -EINVAL); /* its words are not the end's */
     each_returns = 7;
     answer(what, asked(what));
     ck_assert_int_eq(wsd_client_process(client), 0);
