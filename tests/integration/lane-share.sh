@@ -80,6 +80,7 @@ check "their lanes go with them" wait_until counter_is direct_lanes 0
 check "a client whose lane was taken back has one again when it calls on" idle first -n 2000
 check "(others have both)" idle second
 check "(and one more)" takes_one third
+sleep 0.3 # longer than a lane is idle before it is taken back
 check "it calls on, and all is right" goes_on first succeeded=2000 wrong=0
 direct_again() { # at least half of them
   local n
@@ -97,7 +98,7 @@ check "it calls on, and has a lane again" goes_on first succeeded=1
 
 before=$(counter direct_lanes_taken_back)
 check "two clients are at work" work
-sleep 0.3 # longer than a lane is idle before it is taken back
+sleep 0.3
 check "no third one has a lane" calls "75: max-lanes-per-user" -n 1
 check "without asking for one it calls by the socket" expect_output "" bash -c "'$D' -n 100 direct:again >'$WORK/calls'"
 check "with success" has_said "$WORK/calls" succeeded=100 direct=0 wrong=0
