@@ -55,14 +55,40 @@ static bool text_ok(const char *text, size_t room)
     return true;
 }
 
+/* Copies what this wsd knows of a structure. It may be older, and then what it lacks is zero; or newer, and then it may
+ * not set what would be ignored, as with copy_struct_from_user() of Linux. False: it does. */
+static bool copy_known(void *to, size_t known, const void *from, size_t size)
+{
+    const unsigned char *bytes = from;
+
+    memset(to, 0, known);
+    memcpy(to, from, MIN(size, known));
+    for (size_t i = known; i < size; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+static int refuse_newer(char *ret_error, size_t error_size, const char *what)
+{
+    refuse_plugin(ret_error, error_size,
+                  "built with newer headers: %s sets something that this wsd does not know: install a newer wsd", what);
+    return -ENOEXEC;
+}
+
 static int copy_function(struct host_plugin *p, const struct wsd_plugin *d, uint32_t index, char *ret_error,
                          size_t error_size)
 {
     struct plugin_function *to = &p->functions[index];
-    struct wsd_function f = {0};
-
     /* The stride is the plugin's: its headers may be older or newer than ours. */
-    memcpy(&f, (const char *)d->functions + (size_t)index * d->function_size, MIN(d->function_size, sizeof(f)));
+    const char *from = (const char *)d->functions + (size_t)index * d->function_size;
+    char what[64];
+    struct wsd_function f;
+
+    if (!copy_known(&f, sizeof(f), from, d->function_size)) {
+        snprintf(what, sizeof(what), "function %u of its descriptor", index + 1);
+        return refuse_newer(ret_error, error_size, what);
+    }
     if (!name_ok(f.name))
         return refuse_plugin(ret_error, error_size,
                              "bad descriptor: the name of function %u is not 1 to %u of A-Za-z0-9_-", index + 1,
@@ -108,14 +134,15 @@ static int check_descriptor(const struct wsd_plugin *d, char *ret_error, size_t 
 int plugin_new(struct host_plugin **ret_plugin, const struct wsd_plugin *descriptor, char *ret_error, size_t error_size)
 {
     _cleanup_(plugin_freep) struct host_plugin *p = NULL;
-    struct wsd_plugin d = {0};
     uint32_t size = descriptor->size;
+    struct wsd_plugin d;
 
     if (!plugin_abi_known(descriptor->abi))
         return plugin_error_abi(descriptor->abi, ret_error, error_size);
     if (size < PLUGIN_SIZE_MIN || size > SIZE_MAX_SANE)
         return refuse_plugin(ret_error, error_size, "bad descriptor: its size is %u", size);
-    memcpy(&d, descriptor, MIN(size, sizeof(d)));
+    if (!copy_known(&d, sizeof(d), descriptor, size))
+        return refuse_newer(ret_error, error_size, "its descriptor");
     int r = check_descriptor(&d, ret_error, error_size);
     if (r < 0)
         return r;

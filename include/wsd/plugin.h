@@ -71,7 +71,8 @@ struct wsd_function {
     int (*run)(struct wsd_job *job, struct wsd_worker *self);
 };
 
-/* The descriptor. Fields are appended, never moved. Since 1. */
+/* The descriptor. Fields are appended, never moved. A wsd that does not know a field refuses the plugin if the field is
+ * set, here and in struct wsd_function. Since 1. */
 struct wsd_plugin {
     uint32_t size;          /* sizeof(struct wsd_plugin), filled by WSD_PLUGIN() */
     uint32_t abi;           /* WSD_PLUGIN_ABI, filled by WSD_PLUGIN() */

@@ -198,6 +198,31 @@ START_TEST(longer_structures_of_newer_headers_are_strided)
     ck_assert_int_eq(plugin_new(&p, &good, error, sizeof(error)), 0);
     ck_assert_str_eq(p->functions[1].name, "f6");
     plugin_free(p);
+    newer[1].more[2] = UINT64_C(1) << 63;
+    ck_assert_int_eq(load(), -ENOEXEC);
+    ck_assert_ptr_nonnull(strstr(error, "function 2"));
+    ck_assert_ptr_nonnull(strstr(error, "install a newer wsd"));
+}
+END_TEST
+
+START_TEST(a_newer_descriptor_sets_nothing_that_would_be_ignored)
+{
+    struct newer {
+        struct wsd_plugin p;
+        unsigned char more[16];
+    } newer = {.p = good};
+    struct host_plugin *p;
+
+    newer.p.size = sizeof(newer);
+    ck_assert_int_eq(plugin_new(&p, &newer.p, error, sizeof(error)), 0);
+    ck_assert_str_eq(p->name, "good");
+    plugin_free(p);
+    for (size_t i = 0; i < sizeof(newer.more); i++) {
+        memset(newer.more, 0, sizeof(newer.more));
+        newer.more[i] = 1;
+        ck_assert_int_eq(plugin_new(&p, &newer.p, error, sizeof(error)), -ENOEXEC);
+        ck_assert_ptr_nonnull(strstr(error, "its descriptor sets something"));
+    }
 }
 END_TEST
 
@@ -234,6 +259,7 @@ int main(void)
     tcase_add_test(t, names_are_short_and_plain);
     tcase_add_test(t, help_and_version_are_lines_and_run_is_there);
     tcase_add_test(t, longer_structures_of_newer_headers_are_strided);
+    tcase_add_test(t, a_newer_descriptor_sets_nothing_that_would_be_ignored);
     tcase_add_test(t, function_is_found_by_name_or_default);
     suite_add_tcase(s, t);
     return run_suite(s);
