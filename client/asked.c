@@ -40,14 +40,16 @@ static void over(struct wsd_client *client, struct query *query)
 {
     struct asked *a = container_of(query, struct asked, query);
     struct connection *c = &client->connection;
+    const char *words = query->words ? query->words : client->failure.text;
 
     unlist(client, a);
     if (owner_is_here(&client->owner) && a->done) {
         c->depth++;
         c->n_told++;
-        a->done(query->result, query->result && !a->stopped ? client->failure.text : "", a->userdata);
+        a->done(query->result, query->result && !a->stopped ? words : "", a->userdata);
         c->depth--;
     }
+    free(query->words);
     free(a);
 }
 
@@ -75,7 +77,7 @@ static int show_counters(struct wsd_client *client, struct query *query, const s
     struct asked *a = container_of(query, struct asked, query);
     int r = 0;
 
-    for (size_t i = 0; a->each_counter && i < msg->stats.n_counters && r == 0; i++) {
+    for (size_t i = 0; a->each_counter && i < msg->stats.n_counters && r == 0 && !client->freed; i++) {
         client->connection.n_told++;
         r = stops(a, a->each_counter(msg->stats.counters[i].name.data, msg->stats.counters[i].value, a->userdata));
     }

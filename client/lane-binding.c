@@ -13,16 +13,19 @@
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "client.h"
+#include "text.h"
 
-#define OPEN_AFTER 3u    /* calls by the socket before a lane is requested: a program with a single call needs none */
-#define ASK_USEC   2000u /* between two requests of a program that waits for its lane */
+#define OPEN_AFTER 3u /* calls by the socket before a lane is requested: a program with a single call needs none */
+/* Between two requests of a program that waits for its lane: doubled from one to the next. */
+#define ASK_MIN_USEC ((uint64_t)1000)
+#define ASK_MAX_USEC ((uint64_t)100000)
 
 /* --- the lane ----------------------------------------------------------------------------------------------------- */
 
 static void set_progress(struct wsd_client *client, struct lane *l, enum lane_progress progress)
 {
     l->progress = progress;
-    client->connection.awaits_fds = progress == LANE_ASKED; /* those of its memory come with the answer */
+    client->connection.awaits_fds = progress == LANE_ASKED || progress == LANE_LEAVING; /* they come with the answer */
 }
 
 static void unmap(struct lane *l)
@@ -45,10 +48,17 @@ static void lane_drop(struct wsd_client *client, struct lane *l)
     unmap(l);
 }
 
-static void not_now(struct lane *l)
+/* It is not asked for before so many calls, or twice as many as the last time. */
+static void not_now(struct lane *l, uint64_t n_calls)
 {
-    l->pause = l->pause ? MIN(l->pause * 2, AGAIN_MAX) : AGAIN_AFTER;
+    l->pause = l->pause ? MIN(l->pause * 2, AGAIN_MAX) : n_calls;
     l->next = l->n_calls + l->pause;
+}
+
+static void close_received(struct connection *c)
+{
+    while (c->n_received > 0)
+        close_fd(c->received[--c->n_received]);
 }
 
 static void take_lane(struct wsd_client *client, struct lane *l)
@@ -58,8 +68,7 @@ static void take_lane(struct wsd_client *client, struct lane *l)
     if (client->connection.n_received == 2 && !l->mapped)
         r = lane_client_init(&l->ring, client->connection.received[0], client->connection.received[1],
                              cpus_affinity() > 1);
-    while (client->connection.n_received > 0)
-        close_fd(client->connection.received[--client->connection.n_received]);
+    close_received(&client->connection);
     if (r == 0) {
         l->mapped = true;
         set_progress(client, l, LANE_THERE);
@@ -67,8 +76,12 @@ static void take_lane(struct wsd_client *client, struct lane *l)
         l->pause = 0;
         return;
     }
+    if (l->n_wanted)
+        l->refused =
+            failure_set(&client->failure, r, exit_of_error(r), "the direct lane cannot be used: %s",
+                        r == -EBADMSG ? "it came without its descriptors, or is of another version" : strerror(-r));
     connection_send(&client->connection, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
-    not_now(l);
+    not_now(l, AGAIN_AFTER);
     set_progress(client, l, LANE_NONE); /* its END closes the request */
 }
 
@@ -81,19 +94,20 @@ static void lane_frame(struct connection *c, struct request *request, const stru
     case FRAME_LANE:
         if (l->progress == LANE_ASKED)
             take_lane(client, l);
+        else if (l->progress == LANE_LEAVING)
+            close_received(c); /* its END is on the way */
         else
-            connection_break_protocol(&client->connection, "a second", msg->type);
+            connection_break_protocol(c, "a second", msg->type);
         return;
     case FRAME_LANE_LOST:
-        l->next = l->n_calls + OPEN_AFTER;
+        not_now(l, OPEN_AFTER);
         break;
     case FRAME_ERROR:
-        if (l->wanted)
+        if (l->n_wanted)
             l->refused = failure_remote(&client->failure, &msg->error);
-        not_now(l);
+        not_now(l, AGAIN_AFTER);
         break;
-    case FRAME_END:
-        not_now(l);
+    case FRAME_END: /* we have closed it */
         break;
     default:
         connection_break_protocol(&client->connection, "unexpected for a lane:", msg->type);
@@ -126,7 +140,7 @@ static void lane_ask(struct wsd_client *client, struct lane *l)
 static void lane_return(struct wsd_client *client, struct lane *l)
 {
     connection_send(&client->connection, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
-    not_now(l);
+    not_now(l, AGAIN_AFTER);
     set_progress(client, l, LANE_NONE); /* its END, or LANE_LOST, closes the request */
     for (uint32_t i = 0; i < l->n_functions; i++)
         if (l->functions[i].progress == LANE_THERE)
@@ -142,8 +156,12 @@ void lane_forget(struct lane *l)
 
 void lane_give_back(struct wsd_client *client, struct lane *l)
 {
-    if (l->progress == LANE_THERE)
+    if (l->progress == LANE_THERE) {
         lane_return(client, l);
+    } else if (l->progress == LANE_ASKED) {
+        connection_send(&client->connection, &(struct msg){.type = FRAME_LANE_CLOSE}, l->request.tag, NULL, 0);
+        set_progress(client, l, LANE_LEAVING);
+    }
     l->pause = 0;
     l->next = l->n_calls + OPEN_AFTER;
 }
@@ -324,25 +342,35 @@ static bool is_answered(const void *arg)
     return l->progress != LANE_ASKED;
 }
 
-/* Asks until there is one, or none is to be had. 0, or a negative errno, said. */
+static bool never(const void *arg)
+{
+    return false;
+}
+
+/* Asks until there is one, or none is to be had. Between two requests it waits: wsd has one soon, or the last one is
+ * not let go of. 0, or a negative errno, said. */
 static int open_lane(struct wsd_client *client, struct lane *l)
 {
     struct connection *c = &client->connection;
     const uint64_t deadline = connection_answer_deadline(c);
-    int r;
 
-    while (l->progress != LANE_THERE || lane_client_lost(&l->ring)) {
+    for (uint64_t pause = ASK_MIN_USEC;; pause = MIN(pause * 2, ASK_MAX_USEC)) {
+        if (l->progress == LANE_THERE && !lane_client_lost(&l->ring))
+            return 0;
         l->refused = 0;
         lane_ask(client, l);
-        /* no memory, the last one is not let go of yet, or it is to be asked for again soon */
-        uint64_t pause = clock_monotonic_usec() + ASK_USEC, until = MIN(pause, deadline);
-        r = l->progress == LANE_ASKED ? connection_await(c, &deadline, is_answered, l) : connection_step(c, until);
-        if (l->refused)
-            return l->refused;
-        if (r < 0 && (r != -ETIMEDOUT || clock_monotonic_usec() >= deadline))
+        int r = l->progress == LANE_ASKED ? connection_await(c, &deadline, is_answered, l) : 0;
+        if (r < 0 || l->refused)
+            return l->refused ? l->refused : c->broken ? connection_broken(c) : connection_given_up(c, r);
+        if (l->progress == LANE_THERE)
+            continue;
+        const uint64_t until = MIN(clock_monotonic_usec() + pause, deadline);
+        r = connection_await(c, &until, never, NULL);
+        if (r != -ETIMEDOUT)
             return c->broken ? connection_broken(c) : connection_given_up(c, r);
+        if (until == deadline)
+            return failure_set(&client->failure, -EAGAIN, CODE_BUSY, "no direct lane was free in time");
     }
-    return 0;
 }
 
 static int want_lane(struct wsd_client *client)
@@ -355,13 +383,12 @@ static int want_lane(struct wsd_client *client)
     struct lane *l = lane_of(client);
     if (!l)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    l->wanted = true;
+    l->n_wanted++;
     c->depth++;
     r = open_lane(client, l);
     c->depth--;
+    l->n_wanted--; /* it goes with the connection, which stays while depth is not 0 */
     connection_reap(c);
-    if (client->lane == l)
-        l->wanted = false;
     return r;
 }
 

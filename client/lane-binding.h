@@ -12,7 +12,8 @@
 #define AGAIN_AFTER 64u /* calls until a lane that was refused is asked for again; doubled up to AGAIN_MAX */
 #define AGAIN_MAX   4096u
 
-enum lane_progress { LANE_NONE, LANE_ASKED, LANE_THERE };
+/* LANE_LEAVING: it was closed before the answer, which may still bring it. */
+enum lane_progress { LANE_NONE, LANE_ASKED, LANE_THERE, LANE_LEAVING };
 
 struct lane;
 
@@ -35,7 +36,7 @@ struct words {
 
 struct lane {
     struct request request; /* LANE_OPEN, as long as the lane lives */
-    bool wanted;            /* somebody waits for the answer: its words are kept */
+    unsigned n_wanted;      /* that wait for the answer: its words are kept */
     int refused;            /* the last answer: 0 or a negative errno */
     enum lane_progress progress;
     struct lane_client ring; /* mapped */

@@ -18,6 +18,8 @@ void query_end(struct wsd_client *client, struct query *query, int result)
 {
     query->done = true;
     query->result = result;
+    if (query->over && query->n_shown && result < 0)
+        query->words = strdup(client->failure.text); /* or what the callback makes of it */
     request_close(&client->connection, &query->request);
 }
 
@@ -56,6 +58,8 @@ static void query_frame(struct connection *c, struct request *request, const str
         query->n_shown--;
         client->connection.depth--;
     }
+    if (r == 0 && client->freed)
+        r = connection_broken(c);
     if (r != 0 && !query->done)
         query_end(client, query, r);
     else if (r != 0)

@@ -20,6 +20,7 @@ struct query {
     unsigned n_shown;            /* frames that are being shown, each in show() of the one before */
     /* asked.c: it is done, and nothing of it is shown; frees it. NULL: query_run() waits for it */
     void (*over)(struct wsd_client *client, struct query *query);
+    char *words; /* of an end that is told later, for over; NULL: the failure's */
     int (*show)(struct wsd_client *client, struct query *query, const struct msg *msg);
     void *wanted; /* the caller's: what show fills or calls */
 };

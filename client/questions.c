@@ -272,7 +272,7 @@ static int show_counters(struct wsd_client *client, struct query *query, const s
     const struct each_counter *user = query->wanted;
     int r = 0;
 
-    for (size_t i = 0; i < msg->stats.n_counters && r == 0; i++)
+    for (size_t i = 0; i < msg->stats.n_counters && r == 0 && !client->freed; i++)
         r = user->each(msg->stats.counters[i].name.data, msg->stats.counters[i].value, user->userdata);
     return r;
 }

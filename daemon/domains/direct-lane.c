@@ -54,8 +54,8 @@ struct lane {
     struct lane_front front;
     uint32_t number, credit;
     bool open;               /* the executor has it */
-    uint64_t begun;          /* calls, when last looked at, */
-    uint64_t moved_usec;     /* and when that was another number before */
+    uint64_t begun;          /* calls, when last looked at */
+    uint64_t moved_usec;     /* when one ran, or had since the look before */
     uint64_t cancelled_usec; /* when its calls were cancelled; 0: they were not */
     uint64_t overdue;        /* a bit a call that its executor was killed for */
     struct list binding;     /* struct lane_bind: not answered */
@@ -211,22 +211,35 @@ bool jobs_lanes_available(void)
     return eventcount_set_available();
 }
 
-/* What becomes of one that wants a lane. */
-enum place { PLACE_FREE, PLACE_SOON, PLACE_USER_FULL, PLACE_FULL };
-
-/* Nothing runs in it, and nothing has begun for a while. */
-static bool is_idle(const struct lane *l, uint64_t now)
-{
-    return l->open && l->holder && !is_running(l) && now - l->moved_usec >= IDLE_USEC &&
-           atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed) == l->begun;
-}
-
-/* For another client. Its own finds out by the frame, or by `lost` when it calls: then it calls by the socket. What it
- * has pushed meanwhile either runs to its end or is its own again. */
-static void take_back(struct lane *l)
+static bool has_queued(struct lane *l)
 {
     uint32_t generation;
 
+    for (uint32_t i = 0; i < LANE_SLOTS; i++)
+        if (lane_front_look(&l->front, i, &generation) == LANE_QUEUED)
+            return true;
+    return false;
+}
+
+/* Nothing runs in it or waits there, and nothing has run for a while. */
+static bool is_idle(struct lane *l, uint64_t now)
+{
+    return l->open && l->holder && !is_running(l) && now - l->moved_usec >= IDLE_USEC &&
+           atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed) == l->begun && !has_queued(l);
+}
+
+/* For another client. Its own finds out by the frame, or by `lost` when it calls: then it calls by the socket. What it
+ * has pushed meanwhile is its own again. False: a call has just begun in it. */
+static bool take_back(struct lane *l)
+{
+    uint32_t generation, credit = l->credit;
+
+    /* A call that begins counts itself as running, and then looks at the credit: so one of the two sees the other. */
+    set_credit(l, 0);
+    if (is_running(l)) {
+        set_credit(l, credit);
+        return false;
+    }
     lane_front_lost(&l->front);
     for (uint32_t i = 0; i < LANE_SLOTS; i++)
         if (lane_front_look(&l->front, i, &generation) == LANE_QUEUED)
@@ -234,36 +247,51 @@ static void take_back(struct lane *l)
     l->domain->jobs->counters.lanes_taken_back++;
     tell_gone(l, 0, "another client needs it");
     shut_lane(l);
+    return true;
 }
 
-/* Of one user where that user has too many, else of all. */
-static enum place place_of(struct domain *d, const struct user *user, uint32_t *ret_number)
+/* Whether there will be a place soon: a lane is about to be let go of, or was taken back for that. Of one user, or of
+ * all (NULL). */
+static bool make_place(struct domain *d, const struct user *user)
 {
-    uint64_t most = user_limits(d->jobs, user)->lanes_per_user, used = 0, n = 0, now = clock_monotonic_usec();
+    uint64_t now = clock_monotonic_usec();
     struct lane *idlest = NULL;
-    bool soon = false;
+
+    for_each_lane(l, d)
+    {
+        if (user && l->user != user)
+            continue;
+        if (!l->holder && !is_running(l))
+            return true;
+        if ((!idlest || l->moved_usec < idlest->moved_usec) && is_idle(l, now))
+            idlest = l;
+    }
+    return idlest && take_back(idlest);
+}
+
+/* NULL: there is a place for a lane of this user, and *ret_number is free, or *ret_soon: there will be one. Else why
+ * not. */
+static const char *find_place(struct domain *d, const struct user *user, uint32_t *ret_number, bool *ret_soon)
+{
+    uint64_t used = 0, n = 0;
 
     for_each_lane(l, d)
     {
         used |= UINT64_C(1) << l->number;
         n += l->user == user;
     }
+    bool many = n >= user_limits(d->jobs, user)->lanes_per_user, poor = !credit_of(d->jobs, user);
     *ret_number = used == UINT64_MAX ? RING_NONE : (uint32_t)__builtin_ctzll(~used);
-    if (n < most && used != UINT64_MAX)
-        return PLACE_FREE;
-    for_each_lane(l, d)
-    {
-        if (n >= most && l->user != user)
-            continue;
-        soon |= !l->holder;
-        if (is_idle(l, now) && (!idlest || l->moved_usec < idlest->moved_usec))
-            idlest = l;
-    }
-    if (!soon && idlest) {
-        take_back(idlest);
-        soon = true;
-    }
-    return soon ? PLACE_SOON : n >= most ? PLACE_USER_FULL : PLACE_FULL;
+    *ret_soon = false;
+    if (!many && !poor && used != UINT64_MAX)
+        return NULL;
+    *ret_soon = make_place(d, many || poor ? user : NULL);
+    if (*ret_soon)
+        return NULL;
+    d->jobs->counters.lanes_refused++;
+    return many   ? "too many direct lanes of this user at work (max-lanes-per-user in wsd.conf)"
+           : poor ? "too many calls of this user (max-jobs-per-user in wsd.conf)"
+                  : "too many direct lanes at work in this executor";
 }
 
 /* NULL, or why not now. */
@@ -276,7 +304,7 @@ static const char *refusal(const struct jobs *jobs, struct domain *d, const stru
     if (counted(jobs, user))
         return "no direct calls while max-rate, max-rate-per-user, max-running or max-running-per-user of wsd.conf is "
                "set";
-    return credit_of(jobs, user) ? NULL : "too many calls of this user (max-jobs-per-user in wsd.conf)";
+    return NULL;
 }
 
 /* To the executor. -ENAMETOOLONG, or it is dying. */
@@ -313,18 +341,13 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
     if (why)
         return why;
     uint32_t number;
-    enum place place = place_of(d, user, &number);
-    jobs->counters.lanes_refused += place >= PLACE_USER_FULL;
-    switch (place) {
-    case PLACE_FREE:
-        break;
-    case PLACE_SOON: /* when the executor has let go of one */
+    bool soon;
+    why = find_place(d, user, &number, &soon);
+    if (why)
+        return why;
+    if (soon) {
         u->ops->gone(u, 0, "ask again");
         return NULL;
-    case PLACE_USER_FULL:
-        return "too many direct lanes of this user at work (max-lanes-per-user in wsd.conf)";
-    case PLACE_FULL:
-        return "too many direct lanes at work in this executor";
     }
     struct lane *l = calloc(1, sizeof(*l));
     if (!l)
@@ -621,7 +644,7 @@ static bool look(struct lane *l, uint64_t now)
         /* a death without a note may then not be blamed on a function as one that ran alone */
         l->domain->priv->only_function = DOMAIN_MIXED;
     l->begun = begun;
-    if (moved)
+    if (moved || running)
         l->moved_usec = now;
     if (moved)
         look_at_files(l);

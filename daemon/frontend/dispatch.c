@@ -30,6 +30,7 @@
 /* Least costs in units of share.h, without those of the bytes and of the answer. */
 #define COST_SMALL   200u
 #define COST_REQUEST 2000u
+#define COST_LANE    50000u /* shared memory is made, and other lanes are looked at */
 
 struct request_type {
     void (*serve)(struct request *r);
@@ -109,7 +110,7 @@ static const struct request_type types[] = {
     [FRAME_PING] = {serve_ping, COST_SMALL},
     [FRAME_ARENA_OPEN] = {serve_arena_open, COST_REQUEST, .submits = true, .brings_fd = always},
     [FRAME_ARENA_CLOSE] = {serve_arena_close, COST_REQUEST},
-    [FRAME_LANE_OPEN] = {serve_lane_open, COST_REQUEST, .submits = true},
+    [FRAME_LANE_OPEN] = {serve_lane_open, COST_LANE, .submits = true},
     [FRAME_LANE_BIND] = {serve_lane_bind, COST_REQUEST, .submits = true},
     [FRAME_LANE_WAITS] = {serve_lane_waits, COST_REQUEST},
     [FRAME_LANE_CLOSE] = {serve_lane_close, COST_REQUEST},

@@ -72,7 +72,8 @@ void lane_front_deinit(struct lane_front *f)
 
 void lane_front_credit(struct lane_front *f, uint32_t credit)
 {
-    atomic_store_explicit(&f->grant->credit, credit, memory_order_relaxed);
+    /* seq_cst: 0 is stored before wsd looks whether a call runs; partner is lane_back_credit() */
+    atomic_store_explicit(&f->grant->credit, credit, memory_order_seq_cst);
 }
 
 void lane_front_allow(struct lane_front *f, uint32_t bind, bool yes)
@@ -380,7 +381,8 @@ bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
 
 uint32_t lane_back_credit(const struct lane_back *b)
 {
-    return atomic_load_explicit(&b->grant->credit, memory_order_relaxed);
+    /* seq_cst: after the caller has counted its call among those that run */
+    return atomic_load_explicit(&b->grant->credit, memory_order_seq_cst);
 }
 
 bool lane_back_allowed(const struct lane_back *b, uint32_t bind)

@@ -6,7 +6,7 @@
  *
  * There are two regions, each a sealed memfd that wsd makes:
  *
- *    memory  written by client and executor (and by wsd, after a death): submission ring, slots
+ *    memory  written by client and executor (and by wsd, which ends calls of a lane that goes): submission ring, slots
  *    grant   written by wsd alone (F_SEAL_FUTURE_WRITE), read by both: credit, which numbers may be called, verdicts
  *
  * One slot is one call, or a bundle: up to LANE_ITEMS calls of one function, which one worker runs one after the other.
@@ -142,7 +142,7 @@ struct lane_verdict {
 
 struct lane_grant {
     uint32_t magic, version;
-    _Atomic uint32_t credit;              /* calls that may run at once; 0: none for now [atomic: relaxed] */
+    _Atomic uint32_t credit;              /* calls that may run at once; 0: none for now [atomic: seq_cst] */
     _Atomic uint32_t lost;                /* 1: the lane is gone, no call begins any longer [atomic: seq_cst] */
     _Atomic uint32_t allowed[LANE_BINDS]; /* 1: this number may be called [atomic: release/acquire] */
     struct lane_verdict verdicts[LANE_SLOTS];

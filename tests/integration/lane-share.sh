@@ -13,7 +13,7 @@ if ! "$D" -x >/dev/null; then
   skip "direct lanes" "this kernel has no futex_waitv (Linux 5.16)"
   exit 0
 fi
-printf '[limits]\nmax-lanes-per-user = 2\n' >"$WSD_CONFIG"
+printf '[limits]\nmax-lanes-per-user = 2\ncancel-grace = 1h\n' >"$WSD_CONFIG"
 start_wsd --workers 4 --plugin-dir "$TEST_PLUGINS" || exit 1
 
 counter_above() { # NAME VALUE
@@ -92,9 +92,29 @@ check "some by the socket, most of them direct" direct_again
 check "the others go on, too" goes_on second succeeded=1
 check "each of them" goes_on third succeeded=1
 
-check "a client that closes its lane leaves room" idle first -k
+check "a client that closes its lane leaves room" idle first -k -n 60
 check "nothing is taken back" counter_is direct_lanes 0
-check "it calls on, and has a lane again" goes_on first succeeded=1
+check "it calls on" goes_on first succeeded=60
+check "and has a lane again after a few calls" grep -q "direct=[1-9]" "$WORK/first"
+
+check "(as many calls as one lane has)" wsctl limits --user "$(id -un)" max-jobs-per-user=64
+check "a client that is idle" idle first
+check "does not keep them from another one" wait_until calls "succeeded=20 direct=20" -w -n 20
+check "(any number)" wsctl limits --user "$(id -un)" max-jobs-per-user=
+check "and goes on" goes_on first succeeded=1
+
+# One whose call does not end when its client has gone.
+deaf() {
+  "$D" -l -w -n 1 direct:again deaf >"$WORK/deaf" 2>&1 &
+  note_started $!
+  wait_until counter_is direct_running 1 && kill -KILL $! && pkill -KILL -P $!
+}
+check "a client leaves a call that does not end" deaf
+check "another one is idle" idle first
+check "whose lane a third one has, whatever the other does" wait_until calls "succeeded=20 direct=20" -w -n 20
+pkill -KILL -P "$WSD_PID"
+check "the idle one goes on when the executor has died" goes_on first calls=1
+check "no lane is left" wait_until counter_is direct_lanes 0
 
 before=$(counter direct_lanes_taken_back)
 check "two clients are at work" work

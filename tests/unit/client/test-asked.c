@@ -25,21 +25,21 @@ static const struct {
 
 static struct peer peer;
 static struct wsd_client *client;
-static unsigned n_each, n_done;
+static unsigned n_each, n_done, n_lost;
 static int last_error;
 static char last_text[256];
 static uint64_t sum;
 /* What the callbacks do. */
 static int each_returns;
-static bool each_processes, each_frees, done_frees, done_asks;
+static bool each_processes, each_frees, each_fails, done_frees, done_asks;
 
 static void setup(void)
 {
-    n_each = n_done = 0;
+    n_each = n_done = n_lost = 0;
     last_error = 1;
     sum = 0;
     each_returns = 0;
-    each_processes = each_frees = done_frees = done_asks = false;
+    each_processes = each_frees = each_fails = done_frees = done_asks = false;
     snprintf(last_text, sizeof(last_text), "nothing");
     peer_init(&peer, PEER_WELCOME, 1 << 20);
     peer.features = FEATURE_WHERE;
@@ -59,6 +59,8 @@ static int each_comes(void *userdata)
     n_each++;
     if (each_processes)
         wsd_client_process(client);
+    if (each_fails)
+        ck_assert_int_eq(wsd_client_ask_list(client, &(struct wsd_filter){0}, NULL, NULL, NULL), -EINVAL);
     if (each_frees)
         client = wsd_client_free(client);
     return each_returns;
@@ -80,6 +82,7 @@ static int on_counter(const char *name, uint64_t value, void *userdata)
 static void on_done(int error, const char *text, void *userdata)
 {
     n_done++;
+    n_lost += error == -ECONNRESET;
     last_error = error;
     snprintf(last_text, sizeof(last_text), "%s", text);
     if (done_asks)
@@ -296,17 +299,36 @@ END_TEST
 
 START_TEST(a_handle_may_be_freed_in_each_callback)
 {
-    uint32_t tag = asked(LIST);
+    enum question what = (enum question)(_i / 2);
+    bool in_each = _i % 2 && what != PING;
+    uint32_t tag = asked(what);
 
     asked(PING);
-    each_frees = _i == 0;
-    done_frees = _i == 1;
-    answer(LIST, tag);
+    each_frees = in_each;
+    done_frees = !in_each;
+    answer(what, tag);
     ck_assert_int_lt(wsd_client_process(client), 0);
     ck_assert_ptr_null(client);
-    ck_assert_uint_eq(n_each, _i == 0 ? 1 : 2);
+    ck_assert_uint_eq(n_each, what == PING ? 0 : in_each || what == JOB ? 1 : 2);
     ck_assert_uint_eq(n_done, 2);
     ck_assert_int_eq(last_error, -ECONNRESET);
+    ck_assert_uint_eq(n_lost, in_each ? 2 : 1);
+}
+END_TEST
+
+/* What the callback does after the end is not what has ended the answer. */
+START_TEST(an_end_that_waits_for_a_callback_keeps_its_words)
+{
+    uint32_t tag = asked(LIST);
+
+    each_processes = each_fails = true;
+    send_job(tag, 1);
+    peer_send_error(&peer, tag, 75, "wsd is about to end");
+    ck_assert_int_eq(wsd_client_process(client), 0);
+    ck_assert_uint_eq(n_each, 1);
+    ck_assert_uint_eq(n_done, 1);
+    ck_assert_int_eq(last_error, -EAGAIN);
+    ck_assert_str_eq(last_text, "wsd is about to end");
 }
 END_TEST
 
@@ -395,7 +417,8 @@ int main(void)
     tcase_add_loop_test(t, a_deadline_ends_it, 0, QUESTIONS);
     tcase_add_test(t, what_has_come_counts_more_than_the_deadline);
     tcase_add_loop_test(t, the_end_of_the_connection_ends_all, 0, 2);
-    tcase_add_loop_test(t, a_handle_may_be_freed_in_each_callback, 0, 2);
+    tcase_add_loop_test(t, a_handle_may_be_freed_in_each_callback, 0, 2 * QUESTIONS);
+    tcase_add_test(t, an_end_that_waits_for_a_callback_keeps_its_words);
     tcase_add_test(t, a_callback_may_process_the_connection);
     tcase_add_test(t, done_may_ask);
     tcase_add_test(t, some_are_no_more);
