@@ -27,6 +27,7 @@ for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/w
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h" \
   "$prefix/include/wsd/adapters/epoll.h" "$prefix/include/wsd/adapters/glib.h" "$prefix/include/wsd/adapters/libevent.h" \
   "$prefix/include/wsd/adapters/libuv.h" "$prefix/share/doc/libwsclient-dev/examples/libuv.c" \
+  "$prefix/share/doc/libwsclient-dev/examples/postgresql/"{Makefile,wsd_call--1.0.sql,wsd_call.c,wsd_call.control} \
   "$prefix/share/bash-completion/completions/wsctl" "$prefix/share/zsh/site-functions/_wsctl" \
   "$prefix/share/fish/vendor_completions.d/wsctl.fish"; do
   check "installs ${file#"$prefix"/}" there "$file"
