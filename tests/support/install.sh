@@ -28,6 +28,7 @@ for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/w
   "$prefix/include/wsd/adapters/epoll.h" "$prefix/include/wsd/adapters/glib.h" "$prefix/include/wsd/adapters/libevent.h" \
   "$prefix/include/wsd/adapters/libuv.h" "$prefix/share/doc/libwsclient-dev/examples/libuv.c" \
   "$prefix/share/doc/libwsclient-dev/examples/postgresql/"{Makefile,wsd_call--1.0.sql,wsd_call.c,wsd_call.control} \
+  "$prefix/share/doc/libwsclient-dev/examples/nginx/config" "$prefix/share/doc/libwsclient-dev/examples/nginx/ngx_http_wsd_module.c" \
   "$prefix/share/bash-completion/completions/wsctl" "$prefix/share/zsh/site-functions/_wsctl" \
   "$prefix/share/fish/vendor_completions.d/wsctl.fish"; do
   check "installs ${file#"$prefix"/}" there "$file"

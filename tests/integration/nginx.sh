@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# nginx.sh: the example client/examples/nginx in a real nginx, built as its reader would build it: answers, deadlines,
+# clients that go away, a wsd that is killed, a reload. Each request gets an answer.
+. "$(dirname "$0")/../support/lib.sh"
+
+NGINX=$(command -v nginx || echo /usr/sbin/nginx) NGINX_SRC=/usr/share/nginx/src
+if [ -n "${WSD_SANITIZE:-}" ]; then
+  skip nginx "a sanitizer must be the first library of a process"
+  exit
+fi
+if [ ! -x "$NGINX" ] || [ ! -x "$NGINX_SRC/configure" ] || ! command -v curl >/dev/null; then
+  skip nginx "nginx, nginx-dev or curl is not installed"
+  exit
+fi
+WSD_SOCKET=$WORK/wsd.sock HTTP=$WORK/http.sock
+export WSD_SOCKET HTTP
+
+# --- the module and its nginx
+
+# By links without blanks, which nginx's configure would take for the end of a word.
+build_module() {
+  mkdir "$WORK/src" && cp -rs "$NGINX_SRC/." "$WORK/src" && ln -s "$SRC/include" "$WORK/include" &&
+    ln -s "$BUILD/client" "$WORK/lib" && ln -s "$SRC/client/examples/nginx" "$WORK/example" && cd "$WORK/src" &&
+    ./configure --with-compat --with-threads --with-cc-opt="-I$WORK/include" \
+      --with-ld-opt="-L$WORK/lib -Wl,-rpath,$WORK/lib" --add-dynamic-module="$WORK/example" &&
+    make -f objs/Makefile modules
+}
+check "the module builds without a warning" build_module || exit
+
+user=''
+[ "$(id -u)" != 0 ] || user='user root;'
+mkdir "$WORK/temp"
+cat >"$WORK/nginx.conf" <<END
+daemon off;
+$user
+worker_processes 2;
+pid $WORK/nginx.pid;
+error_log $WORK/nginx.log;
+load_module $WORK/src/objs/ngx_http_wsd_module.so;
+env WSD_SOCKET;
+events {
+  worker_connections 64;
+}
+http {
+  access_log off;
+  client_body_temp_path $WORK/temp/body;
+  proxy_temp_path $WORK/temp/proxy;
+  fastcgi_temp_path $WORK/temp/fastcgi;
+  uwsgi_temp_path $WORK/temp/uwsgi;
+  scgi_temp_path $WORK/temp/scgi;
+  client_max_body_size 16m;
+  wsd_calls 8;
+  server {
+    listen unix:$HTTP;
+    location /fib { wsd fib; }
+    location /echo { wsd echo; }
+    location /stream { wsd echo:stream; }
+    location /status { wsd echo:status; }
+    location /big { wsd bigoutput; }
+    location /wrong { wsd no-such-plugin; }
+    location /spin { wsd spin; }
+    location /short { wsd spin; wsd_timeout 300ms; }
+  }
+}
+END
+# As $NGINX_PID. A prefix such as valgrind goes into the array PREFIX.
+PREFIX=()
+start_nginx() { # OPTION...
+  rm -f "$HTTP"
+  "${PREFIX[@]}" "$NGINX" -p "$WORK" -e "$WORK/nginx.log" -c "$WORK/nginx.conf" "$@" >>"$WORK/nginx.out" 2>&1 </dev/null &
+  NGINX_PID=$!
+  note_started "$NGINX_PID"
+  wait_until is_up && ! gone "$NGINX_PID" && return
+  cat "$WORK/nginx.out" "$WORK/nginx.log"
+  return 1
+}
+is_up() { gone "$NGINX_PID" || get /; }
+stop_nginx() {
+  kill -QUIT "$NGINX_PID" && wait_for_exit "$NGINX_PID"
+}
+
+# --- a client
+
+get() { # PATH [OPTION of curl]...: the body
+  curl -sS -m $((60 * TIME_SCALE)) --unix-socket "$HTTP" "${@:2}" "http://nginx$1"
+}
+code_is() { # CODE PATH [OPTION]...
+  expect_output "$1" get "${@:2}" -o "$WORK/body" -w '%{http_code}'
+}
+# A client of /spin in the background, $CLIENT. The status of its answer is a line of $WORK/codes.
+spin() {
+  curl -sS --unix-socket "$HTTP" -o "$WORK/body" -w '%{http_code}\n' http://nginx/spin >>"$WORK/codes" 2>>"$WORK/nginx.out" &
+  CLIENT=$!
+  note_started "$CLIENT"
+}
+gives_back() { # PATH FILE [OPTION]...
+  get "$1" --data-binary "@$2" "${@:3}" | cmp - "$2"
+}
+as_from_wsctl() {
+  cmp <(get "/big?8000000") <(wsctl submit bigoutput 8000000)
+}
+says_why() { # WORDS
+  grep -qE "\[error\] .* wsd: $1" "$WORK/nginx.log"
+}
+words=$WORK/words file=$WORK/file
+echo "a few words" >"$words"
+head -c 3000000 /dev/urandom >"$file"
+
+answers_right() {
+  check "a job's output" expect_output 6765 get "/fib?20"
+  check "an escaped argument" expect_output "a b" get "/echo?a%20b"
+  check "neither body nor argument" expect_output "" get /echo
+  check "a body" gives_back /echo "$words"
+  check "a body in pieces" gives_back /echo "$words" -H 'Transfer-Encoding: chunked'
+  check "a body that nginx puts into a file" gives_back /echo "$file"
+  check "a body that a function reads as it comes" gives_back /stream "$file"
+  check "an output of 8 MB" as_from_wsctl
+  check "HEAD" code_is 200 "/fib?20" -I
+  check "a plugin that is not there" code_is 502 /wrong
+  check "the log says why" says_why "no-such-plugin: not found"
+  check "a job that fails" code_is 502 "/status?3"
+  check "the log says so" says_why "echo: "
+  check "a job that never ends" code_is 504 /short
+  check "it is cancelled" wait_until counter_is jobs_open 0
+  spin
+  check "a client waits" wait_until counter_is jobs_open 1
+  kill "$CLIENT"
+  check "it goes away, and its job is cancelled" wait_until counter_is jobs_open 0
+}
+
+check "nginx starts without wsd" start_nginx || exit
+check "and says so" code_is 503 "/fib?20"
+check "wsd comes" serve
+check "and is found" wait_until code_is 200 "/fib?20"
+answers_right
+
+# --- bounds: two processes, 8 calls each
+
+clients=()
+for ((i = 0; i < 17; i++)); do
+  spin
+  clients+=("$CLIENT")
+done
+refused_some() { grep -q 503 "$WORK/codes"; }
+same_codes() { ! grep -vx 503 "$WORK/codes"; }
+check "more calls than wsd_calls" wait_until refused_some
+check "are refused, and no others" same_codes
+kill "${clients[@]}" 2>/dev/null
+check "the jobs of the others are cancelled" wait_until counter_is jobs_open 0
+
+# --- many
+
+many() {
+  seq 500 | xargs -P 6 -n 25 sh -c 'curl -sS -m 60 --unix-socket "$HTTP" $(printf "http://nginx/echo?%s " "$@") >"$WORK/many.$$"' - &&
+    cmp <(sort -n "$WORK"/many.*) <(seq 500)
+}
+check "500 requests by six clients" many
+
+# --- wsd is killed under load
+
+load() { # FILE
+  while [ ! -e "$WORK/enough" ]; do
+    get "/fib?20" -o "$1.body" -w '%{http_code}\n' || echo "curl exits $?"
+  done >"$1" 2>&1
+}
+loads=()
+for i in 1 2 3; do
+  background load "$WORK/load.$i"
+  loads+=("$BACKGROUND_PID")
+done
+n_codes() { # PATTERN
+  cat "$WORK"/load.[123] | grep -cE "$1"
+}
+more_than() { # N PATTERN
+  [ "$(n_codes "$2")" -gt "$1" ]
+}
+for i in 1 2; do
+  check "requests are answered" wait_until more_than "$(($(n_codes 200) + 30))" 200
+  kill_wsd
+  check "and refused when wsd is gone" wait_until more_than "$(($(n_codes '50[23]') + 10))" '50[23]'
+  check "wsd is there again ($i)" serve
+done
+check "requests are answered" wait_until more_than "$(($(n_codes 200) + 30))" 200
+: >"$WORK/enough"
+for pid in "${loads[@]}"; do
+  check "a client ends" wait_for_exit "$pid"
+done
+only_answers() { ! grep -hvxE '200|502|503' "$WORK"/load.[123]; }
+check "each request got an answer" only_answers
+
+# --- reload
+
+workers() { pgrep -P "$NGINX_PID" | sort; }
+before=$(workers)
+is_new() { [ "$(workers | wc -l)" -ge 3 ] && code_is 200 "/fib?20"; }
+old_are_gone() { [ -z "$(comm -12 <(echo "$before") <(workers))" ]; }
+cancel_all() { wsctl --json list | grep -o '"id":"[0-9a-f]*"' | grep -o '[0-9a-f]\{32\}' | xargs -n 1 wsctl cancel; }
+: >"$WORK/codes"
+spin
+check "a client waits" wait_until counter_is jobs_open 1
+kill -HUP "$NGINX_PID"
+check "nginx is reloaded" wait_until is_new
+check "the client still waits" counter_is jobs_open 1
+check "its job is cancelled" cancel_all
+check "it gets an answer" wait_for_exit "$CLIENT"
+check "which is 502" same 502 "$(cat "$WORK/codes")"
+check "the old processes end" wait_until old_are_gone
+check "and leave nothing in wsd" wait_until holds_nothing
+check "the new ones answer" wait_until code_is 200 "/fib?20"
+check "nginx stops" stop_nginx
+check "and leaves nothing in wsd" wait_until holds_nothing
+
+# --- valgrind, with one process
+
+cat >"$WORK/suppressions" <<END
+{
+  nginx never frees its environment
+  Memcheck:Leak
+  ...
+  fun:ngx_set_environment
+}
+END
+is_silent() {
+  cat "$WORK/valgrind"
+  [ ! -s "$WORK/valgrind" ]
+}
+if command -v valgrind >/dev/null; then
+  PREFIX=(valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite
+    "--suppressions=$WORK/suppressions" "--log-file=$WORK/valgrind")
+  check "nginx starts under valgrind" start_nginx -g 'master_process off;'
+  check "it is connected" wait_until code_is 200 "/fib?20"
+  answers_right
+  kill_wsd
+  check "wsd is gone" wait_until code_is 503 "/fib?20"
+  check "wsd is there again" serve
+  check "and found" wait_until code_is 200 "/fib?20"
+  check "nginx stops" stop_nginx
+  check "valgrind says nothing" is_silent
+else
+  skip "nginx under valgrind" "there is no valgrind here"
+fi
+
+no_alerts() { ! grep -E '\[(alert|crit|emerg)\]' "$WORK/nginx.log"; }
+check "nginx has no alert" no_alerts
+check "wsd stops" stop_wsd
