@@ -36,12 +36,6 @@ struct location {
     ngx_msec_t timeout;
 };
 
-/* A request whose job has not ended. */
-struct waiting {
-    ngx_http_request_t *request;
-    struct wsd_call *call; /* NULL: it has ended */
-};
-
 extern ngx_module_t ngx_http_wsd_module;
 
 static struct wsd_client *client;
@@ -155,7 +149,7 @@ static void exit_process(ngx_cycle_t *cycle)
     client = wsd_client_free(client);
 }
 
-/* --- a request ------------------------------------------------------------------------------------------------ */
+/* --- a request: its context is the call, as long as that is open ------------------------------------------------ */
 
 static void log_failure(ngx_http_request_t *r, const char *text)
 {
@@ -164,12 +158,13 @@ static void log_failure(ngx_http_request_t *r, const char *text)
     ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "wsd: %s: %s", location->plugin, text);
 }
 
-/* Also of a client that goes away. */
+/* The call has ended, or the client has gone away. */
 static void on_cleanup(void *data)
 {
-    struct waiting *w = data;
+    ngx_http_request_t *r = data;
 
-    w->call = wsd_call_free(w->call);
+    wsd_call_free(ngx_http_get_module_ctx(r, ngx_http_wsd_module));
+    ngx_http_set_ctx(r, NULL, ngx_http_wsd_module);
 }
 
 /* The output belongs to the request from here on. */
@@ -201,8 +196,7 @@ static ngx_int_t answer(ngx_http_request_t *r, struct wsd_call *call)
 
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
-    struct waiting *w = userdata;
-    ngx_http_request_t *r = w->request;
+    ngx_http_request_t *r = userdata;
     ngx_connection_t *c = r->connection;
     ngx_int_t rc;
 
@@ -216,28 +210,23 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
              : error == -EAGAIN  ? NGX_HTTP_SERVICE_UNAVAILABLE
                                  : NGX_HTTP_BAD_GATEWAY;
     }
-    w->call = wsd_call_free(call);
+    on_cleanup(r);
     ngx_http_finalize_request(r, rc);
     ngx_http_run_posted_requests(c);
 }
 
-/* The body is the input: the file that nginx has put it in, or one piece of memory. */
+/* The body is the input: the file that nginx has put it in, or a copy of its pieces, which are small then. */
 static ngx_int_t take_body(ngx_http_request_t *r, struct wsd_submit *job)
 {
     ngx_chain_t *first = r->request_body ? r->request_body->bufs : NULL, *at;
     u_char *p;
 
+    for (at = first; at; at = at->next)
+        job->input_size += (size_t)ngx_buf_size(at->buf);
     if (first && first->buf->in_file) {
         job->flags = WSD_SUBMIT_FILE;
         job->input_fd = first->buf->file->fd;
         job->input_offset = (uint64_t)first->buf->file_pos;
-        job->input_size = (size_t)(first->buf->file_last - first->buf->file_pos);
-        return NGX_OK;
-    }
-    for (at = first; at; at = at->next)
-        job->input_size += (size_t)ngx_buf_size(at->buf);
-    if (!first || !first->next) {
-        job->input = first ? first->buf->pos : NULL;
         return NGX_OK;
     }
     job->input = p = ngx_palloc(r->pool, job->input_size);
@@ -250,31 +239,31 @@ static ngx_int_t take_body(ngx_http_request_t *r, struct wsd_submit *job)
 static ngx_int_t submit(ngx_http_request_t *r)
 {
     const struct location *location = ngx_http_get_module_loc_conf(r, ngx_http_wsd_module);
-    struct waiting *w = ngx_palloc(r->pool, sizeof(*w));
     ngx_http_cleanup_t *cleanup = ngx_http_cleanup_add(r, 0);
     u_char *from = r->args.data, *to = ngx_pnalloc(r->pool, r->args.len + 1);
     const char *arg = (char *)to;
-    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_done, .userdata = w};
+    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_done, .userdata = r};
     struct wsd_submit job = {.size = sizeof(job),
                              .plugin = location->plugin,
                              .function = location->function,
                              .args = &arg,
                              .n_args = r->args.len > 0,
                              .deadline_usec = (uint64_t)location->timeout * 1000};
+    struct wsd_call *call;
     int error;
 
-    if (!w || !cleanup || !to || take_body(r, &job) != NGX_OK)
+    if (!cleanup || !to || take_body(r, &job) != NGX_OK)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     ngx_unescape_uri(&to, &from, r->args.len, 0);
     *to = '\0';
-    w->request = r;
-    error = wsd_client_submit(client, &job, &callbacks, &w->call);
+    error = wsd_client_submit(client, &job, &callbacks, &call);
     if (error < 0) {
         log_failure(r, wsd_client_error(client));
         return error == -EAGAIN ? NGX_HTTP_SERVICE_UNAVAILABLE : NGX_HTTP_BAD_GATEWAY;
     }
     cleanup->handler = on_cleanup;
-    cleanup->data = w;
+    cleanup->data = r;
+    ngx_http_set_ctx(r, call, ngx_http_wsd_module);
 
     /* nginx looks whether the client is still there */
     r->read_event_handler = ngx_http_test_reading;
