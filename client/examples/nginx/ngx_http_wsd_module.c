@@ -19,8 +19,8 @@
  *
  * Each worker process has one handle, in its event loop. To build it with nginx-dev of Debian:
  *
- *     cp -r /usr/share/nginx/src . && cd src && . ./conf_flags
- *     ./configure "${NGX_CONF_FLAGS[@]}" --add-dynamic-module=... && make -f objs/Makefile modules */
+ *     cp -r /usr/share/nginx/src . && cd src
+ *     ./configure --with-compat --with-threads --add-dynamic-module=DIRECTORY && make -f objs/Makefile modules */
 #include <ngx_config.h>
 #include <ngx_core.h>
 #include <ngx_http.h>
