@@ -353,6 +353,7 @@ static int open_lane(struct wsd_client *client, struct lane *l)
 {
     struct connection *c = &client->connection;
     const uint64_t deadline = connection_answer_deadline(c);
+    bool later = false; /* wsd has answered that it may be asked again */
 
     for (uint64_t pause = ASK_MIN_USEC;; pause = MIN(pause * 2, ASK_MAX_USEC)) {
         if (l->progress == LANE_THERE && !lane_client_lost(&l->ring))
@@ -360,17 +361,23 @@ static int open_lane(struct wsd_client *client, struct lane *l)
         l->refused = 0;
         lane_ask(client, l);
         int r = l->progress == LANE_ASKED ? connection_await(c, &deadline, is_answered, l) : 0;
-        if (r < 0 || l->refused)
-            return l->refused ? l->refused : c->broken ? connection_broken(c) : connection_given_up(c, r);
+        if (l->refused)
+            return l->refused;
+        if (r == -ETIMEDOUT && later)
+            break;
+        if (r < 0)
+            return c->broken ? connection_broken(c) : connection_given_up(c, r);
         if (l->progress == LANE_THERE)
             continue;
+        later = true;
         const uint64_t until = MIN(clock_monotonic_usec() + pause, deadline);
         r = connection_await(c, &until, never, NULL);
         if (r != -ETIMEDOUT)
             return c->broken ? connection_broken(c) : connection_given_up(c, r);
         if (until == deadline)
-            return failure_set(&client->failure, -EAGAIN, CODE_BUSY, "no direct lane was free in time");
+            break;
     }
+    return failure_set(&client->failure, -EAGAIN, CODE_BUSY, "no direct lane was free in time");
 }
 
 static int want_lane(struct wsd_client *client)
