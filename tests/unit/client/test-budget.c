@@ -236,7 +236,6 @@ static void *greet_again(void *arg)
     buffer_drop(&peer.in, buffer_size(&peer.in)); /* of the connection before */
     peer.used = 0;
     peer_expect(&peer, NULL, FRAME_HELLO);
-    usleep(20000);
     peer_send_raw(&peer, data, codec_encode(&welcome, 0, 0, data, sizeof(data)));
     return NULL;
 }
