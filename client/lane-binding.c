@@ -366,14 +366,14 @@ static int open_lane(struct wsd_client *client, struct lane *l)
         if (r == -ETIMEDOUT && later)
             break;
         if (r < 0)
-            return c->broken ? connection_broken(c) : connection_given_up(c, r);
+            return r;
         if (l->progress == LANE_THERE)
             continue;
         later = true;
         const uint64_t until = MIN(clock_monotonic_usec() + pause, deadline);
         r = connection_await(c, &until, never, NULL);
         if (r != -ETIMEDOUT)
-            return c->broken ? connection_broken(c) : connection_given_up(c, r);
+            return r;
         if (until == deadline)
             break;
     }
@@ -383,9 +383,9 @@ static int open_lane(struct wsd_client *client, struct lane *l)
 static int want_lane(struct wsd_client *client)
 {
     struct connection *c = &client->connection;
-    int r = c->broken ? connection_broken(c) : connection_ready(c);
+    int r = connection_wants(c, FEATURE_LANE);
 
-    if (r < 0 || (r = connection_wants(c, FEATURE_LANE)) < 0)
+    if (r < 0)
         return r;
     struct lane *l = lane_of(client);
     if (!l)

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/versioned.h"
+
 /* What a descriptor of ABI 1 has at least; what is missing behind it counts as zero. */
 #define PLUGIN_SIZE_MIN   (offsetof(struct wsd_plugin, fini) + sizeof(void (*)(void)))
 #define FUNCTION_SIZE_MIN (offsetof(struct wsd_function, run) + sizeof(int (*)(void)))
@@ -55,18 +57,12 @@ static bool text_ok(const char *text, size_t room)
     return true;
 }
 
-/* Copies what this wsd knows of a structure. It may be older, and then what it lacks is zero; or newer, and then it may
- * not set what would be ignored, as with copy_struct_from_user() of Linux. False: it does. */
+/* Copies what this wsd knows of a structure. What an older one lacks is zero. False: it sets more than is known. */
 static bool copy_known(void *to, size_t known, const void *from, size_t size)
 {
-    const unsigned char *bytes = from;
-
     memset(to, 0, known);
     memcpy(to, from, MIN(size, known));
-    for (size_t i = known; i < size; i++)
-        if (bytes[i])
-            return false;
-    return true;
+    return versioned_is_known(from, size, known);
 }
 
 static int refuse_newer(char *ret_error, size_t error_size, const char *what)
