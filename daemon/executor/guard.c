@@ -2,8 +2,9 @@
  *
  * guard.c: finds what jobs have left changed in their thread and in the process.
  * Owns the record of their first state, and the time of the last look. [each function says where]
- * Keeps: while a worker has jobs, what a fault needs is checked once in GUARD_NSEC. Anything else is checked once in
- * SLOW_NSEC. The check comes before the worker sleeps, or else before its next job. wsd hears of a spoilt process once.
+ * Keeps: while a worker has jobs, what a fault needs is checked once in GUARD_NSEC, and less often after clean looks.
+ * Anything else is checked once in SLOW_NSEC. The check comes before the worker sleeps, or else before its next job.
+ * wsd hears of a spoilt process once.
  * Does not look while a job runs on the thread. wsd decides what becomes of a spoilt executor. */
 #include "executor/guard.h"
 
@@ -27,7 +28,11 @@
 #include "host/cputime.h"
 #include "ring/control.h"
 
-#define GUARD_NSEC  1000000u    /* 10 system calls, 1 to 2 us */
+/* The ten system calls of a look make a call that comes every 2 ms half as slow again: caches are cold, and the client
+ * that was answered may wait for this CPU. So the pause doubles when CLEAN_LOOKS in a row have found nothing. */
+#define GUARD_NSEC  1000000u
+#define GUARD_STEPS 4u /* from GUARD_NSEC to 16 times as much */
+#define CLEAN_LOOKS 16u
 #define SLOW_NSEC   50000000u   /* about 40 us */
 #define DEAD_NSEC   1000000000u /* how long a child may be dead before its job waits for it */
 #define FILES_LEFT  16          /* descriptors: with fewer the process is of no use */
@@ -63,7 +68,8 @@ static struct {
 
 static _Thread_local struct {
     uint64_t looked_nsec, slowly_nsec;
-    bool due; /* has had jobs since it was looked at */
+    uint32_t n_clean; /* looks in a row that found nothing */
+    bool due;         /* has had jobs since it was looked at */
     int nice;
     cpu_set_t cpus;
 } mine __attribute__((tls_model("initial-exec")));
@@ -267,6 +273,7 @@ static void mend_thread(void)
     bool handlers = atomic_load_explicit(&process.loads, memory_order_relaxed) == 0;
     const char *what = fault_mend(handlers);
 
+    mine.n_clean = what ? 0 : mine.n_clean + 1;
     if (what && !atomic_exchange_explicit(&process.mended, true, memory_order_relaxed))
         log_warning("a job has left %s changed: it is as before; see wsd-plugin(7)", what);
 }
@@ -280,7 +287,8 @@ void guard_look(bool sleeps)
         return;
     }
     now = cputime_recent_nsec();
-    if (now - mine.looked_nsec < GUARD_NSEC || !atomic_load_explicit(&process.ready, memory_order_acquire))
+    if (now - mine.looked_nsec < GUARD_NSEC << MIN(mine.n_clean / CLEAN_LOOKS, GUARD_STEPS) ||
+        !atomic_load_explicit(&process.ready, memory_order_acquire))
         return;
     mine.looked_nsec = now;
     mine.due = !sleeps;
