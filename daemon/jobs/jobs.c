@@ -42,6 +42,7 @@
 #include "table/timers.h"
 
 #define RUN_SLOTS_A_TURN 1024u
+#define DRAINED_A_TURN   128u /* buckets of the table */
 
 static void on_progress(evutil_socket_t fd, short what, void *userdata)
 {
@@ -285,6 +286,22 @@ static void run_slots_turn(struct jobs *jobs)
     s->due = fair_slots_free(s, limit) && !list_empty(&s->waiting);
 }
 
+/* Once a turn of the loop, while a drain is under way: ends or defers what need not run now. Bundles are left whole:
+ * their jobs are neither durable nor delayed. */
+static void drain_turn(struct jobs *jobs)
+{
+    for (uint32_t i = 0; i < DRAINED_A_TURN && jobs->drain.due; i++) {
+        for (struct hash_link *l = hash_walk(&jobs->by_id, &jobs->drain.cursor), *next; l; l = next) {
+            struct job *job = container_of(l, struct job, by_id);
+
+            next = l->next;
+            if (!durable_defer(job, false) && job->state == JOB_DELAYED)
+                retry_drain(job);
+        }
+        jobs->drain.due = jobs->drain.cursor != 0;
+    }
+}
+
 /* Sets the timers again that found no memory. */
 static void rearm(struct jobs *jobs)
 {
@@ -320,6 +337,7 @@ bool jobs_poll(struct jobs *jobs)
 
     if (jobs->untimed)
         rearm(jobs);
+    drain_turn(jobs);
     after_turn(jobs);
     output_turn(jobs);
     ends_turn(jobs);
@@ -354,7 +372,7 @@ bool jobs_poll(struct jobs *jobs)
 
 bool jobs_asleep(struct jobs *jobs)
 {
-    if (jobs->untimed || jobs->gates.due || jobs->run_slots.due || !list_empty(&jobs->after_due) ||
+    if (jobs->untimed || jobs->drain.due || jobs->gates.due || jobs->run_slots.due || !list_empty(&jobs->after_due) ||
         !list_empty(&jobs->batches.due) || !list_empty(&jobs->moved) || !list_empty(&jobs->ends_due) ||
         (jobs->durable->store && store_posted(jobs->durable->store)))
         return false;
@@ -385,7 +403,7 @@ uint64_t jobs_weight(const struct jobs *jobs)
 
 bool jobs_shrink(struct jobs *jobs)
 {
-    if (jobs->n_selections) /* they walk over the table: next time */
+    if (jobs->n_selections || jobs->drain.due) /* something walks over the table: next time */
         return false;
     for (size_t i = 0; i < JOBS_FREELISTS; i++)
         freelist_deinit(&jobs->free_jobs[i]);
@@ -402,17 +420,11 @@ void jobs_awake(struct jobs *jobs)
     }
 }
 
-static void drain(struct job *job)
-{
-    if (!durable_defer(job, false) && job->state == JOB_DELAYED)
-        retry_drain(job);
-}
-
 void jobs_drain(struct jobs *jobs)
 {
     jobs->draining = true;
+    jobs->drain = (struct drain_walk){.due = true};
     schedules_stop(jobs);
-    each_job(jobs, drain);
     lanes_review(jobs);
 }
 

@@ -73,6 +73,12 @@ struct bundles {
     uint32_t n;           /* jobs in bundles */
 };
 
+/* The drain's walk over by_id: see jobs_drain(). */
+struct drain_walk {
+    size_t cursor;
+    bool due;
+};
+
 struct jobs {
     struct jobs_options options;
     const struct domain_hooks *domain_hooks;
@@ -102,6 +108,7 @@ struct jobs {
     struct id_maker ids;
     struct realtime realtime;
     uint32_t max_fd; /* the highest descriptor that an input may have */
+    struct drain_walk drain;
     bool draining;
     bool arriving;    /* many jobs are arriving: hand-over waits until all are there */
     bool untimed;     /* a needed timer could not be set for want of memory */
