@@ -27,7 +27,7 @@ neighbours_executor() { # is the first one
 calls_beside() { # ATTACK CALLS
   "$NEIGHBOUR" "$1" 0 "$2" || return 1
   ! gone "$WSD_PID" && neighbours_executor || return 1
-  wait_until -t 5 counter_is connections 1 && wait_until -t 5 counters_are_zero jobs_open connections_closing
+  wait_until counter_is connections 1 && wait_until counters_are_zero jobs_open connections_closing
 }
 
 # The neighbour's certificate, and what calls fib with it.
