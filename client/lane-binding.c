@@ -71,6 +71,7 @@ static void take_lane(struct wsd_client *client, struct lane *l)
     close_received(&client->connection);
     if (r == 0) {
         l->mapped = true;
+        lane_client_keep(&l->ring, l->kept);
         set_progress(client, l, LANE_THERE);
         l->dry = 0;
         l->pause = 0;
@@ -380,7 +381,7 @@ static int open_lane(struct wsd_client *client, struct lane *l)
     return failure_set(&client->failure, -EAGAIN, CODE_BUSY, "no direct lane was free in time");
 }
 
-static int want_lane(struct wsd_client *client)
+static int want_lane(struct wsd_client *client, bool kept)
 {
     struct connection *c = &client->connection;
     int r = connection_wants(c, FEATURE_LANE);
@@ -390,6 +391,9 @@ static int want_lane(struct wsd_client *client)
     struct lane *l = lane_of(client);
     if (!l)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    l->kept = kept;
+    if (l->mapped)
+        lane_client_keep(&l->ring, kept);
     l->n_wanted++;
     c->depth++;
     r = open_lane(client, l);
@@ -410,12 +414,14 @@ int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action)
         return -EDEADLK;
     if (l && l->depth > 0)
         return failure_set(&client->failure, -EDEADLK, CODE_USAGE, "a call waits in the lane");
-    if (action == WSD_LANE_OPEN)
-        return want_lane(client);
+    if (action == WSD_LANE_OPEN || action == WSD_LANE_KEEP)
+        return want_lane(client, action == WSD_LANE_KEEP);
     if (action != WSD_LANE_CLOSE)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown action");
-    if (l)
+    if (l) {
+        l->kept = false;
         lane_give_back(client, l);
+    }
     connection_send_early(&client->connection);
     return 0;
 }

@@ -41,6 +41,7 @@ struct lane {
     enum lane_progress progress;
     struct lane_client ring; /* mapped */
     bool mapped;
+    bool kept;                             /* also while it is idle: for each lane that the handle has from now on */
     unsigned depth;                        /* slots that are waited for */
     uint32_t n_parked, parked[LANE_SLOTS]; /* slots that are waited for no longer, and have not ended */
     uint64_t n_calls, next, pause;

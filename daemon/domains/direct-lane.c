@@ -251,7 +251,7 @@ static bool take_back(struct lane *l)
 }
 
 /* Whether there will be a place soon: a lane is about to be let go of, or was taken back for that. Of one user, or of
- * all (NULL). */
+ * all (NULL). What a client keeps it keeps from its own user's clients only. */
 static bool make_place(struct domain *d, const struct user *user)
 {
     uint64_t now = clock_monotonic_usec();
@@ -263,6 +263,8 @@ static bool make_place(struct domain *d, const struct user *user)
             continue;
         if (!l->holder && !is_running(l))
             return true;
+        if (user && lane_front_kept(&l->front))
+            continue;
         if ((!idlest || l->moved_usec < idlest->moved_usec) && is_idle(l, now))
             idlest = l;
     }

@@ -94,6 +94,11 @@ void lane_front_lost(struct lane_front *f)
     atomic_exchange_explicit(&f->grant->lost, 1, memory_order_seq_cst);
 }
 
+bool lane_front_kept(const struct lane_front *f)
+{
+    return atomic_load_explicit(&f->memory->kept, memory_order_relaxed) != 0;
+}
+
 enum lane_state lane_front_look(struct lane_front *f, uint32_t slot, uint32_t *ret_generation)
 {
     uint64_t word = atomic_load_explicit(&f->memory->slots[slot].state, memory_order_seq_cst);
@@ -412,6 +417,12 @@ void lane_client_deinit(struct lane_client *c)
     both_unmap(c->memory, c->grant);
     c->memory = NULL;
     c->grant = NULL;
+}
+
+void lane_client_keep(struct lane_client *c, bool kept)
+{
+    /* relaxed: wsd may look before or after */
+    atomic_store_explicit(&c->memory->kept, kept, memory_order_relaxed);
 }
 
 bool lane_client_lost(const struct lane_client *c)

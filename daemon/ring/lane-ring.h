@@ -128,6 +128,8 @@ struct lane_memory {
     /* Count of workers that will look here again before they sleep or run anything that is not brief. [atomic:
      * seq_cst] */
     _Atomic uint32_t looking;
+    /* 1: the client wants to keep the lane while it is idle. [atomic: relaxed, by the client; read by wsd] */
+    _Atomic uint32_t kept;
     struct eventcount bell __attribute__((aligned(64))); /* idle workers sleep on it and on all others */
     struct eventcount done __attribute__((aligned(64))); /* the client sleeps on it */
     struct lane_slot slots[LANE_SLOTS];
@@ -164,6 +166,8 @@ void lane_front_allow(struct lane_front *f, uint32_t bind, bool yes);
 void lane_front_cancel(struct lane_front *f); /* every call */
 /* From here on clients take back what they push. Call before looking at the slots. */
 void lane_front_lost(struct lane_front *f);
+/* Whether the client wants to keep it while it is idle. */
+bool lane_front_kept(const struct lane_front *f);
 /* Reads a slot's word once. The word may hold any value. */
 enum lane_state lane_front_look(struct lane_front *f, uint32_t slot, uint32_t *ret_generation);
 /* Ends a call that was seen in this state with this verdict. False: its state has changed; look again. */
@@ -283,6 +287,8 @@ struct lane_result {
 int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool may_spin);
 void lane_client_deinit(struct lane_client *c);
 /* Whether there are a free slot, credit and a live executor for a call. */
+/* Tells wsd whether the lane is to be kept while it is idle. */
+void lane_client_keep(struct lane_client *c, bool kept);
 bool lane_client_has_room(const struct lane_client *c);
 bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for now */
 /* True: the lane is gone for good. */

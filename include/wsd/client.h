@@ -665,6 +665,7 @@ WSD_EXPORT int wsd_calls(struct wsd_client *client, const struct wsd_call_reques
 enum wsd_lane_action {
     WSD_LANE_OPEN = 1,  /* opens the direct lane of the handle now, and waits for it */
     WSD_LANE_CLOSE = 2, /* gives it back to wsd */
+    WSD_LANE_KEEP = 3,  /* as OPEN, and the handle keeps it while it is idle */
 };
 
 /* For a program that knows when it calls. It need not be called: wsd_call() opens a lane by itself after a few calls,
@@ -674,6 +675,10 @@ enum wsd_lane_action {
  * that was idle for longest, and for 100 ms at least, from its handle. That handle's next calls go by the socket until
  * it has a lane again. A handle that will be idle for long does well to close its lane, and one that is about to make
  * many calls to open it.
+ *
+ * WSD_LANE_KEEP is for a handle whose calls are rare and must be fast. Other handles of this user have one lane less
+ * then, until WSD_LANE_OPEN or WSD_LANE_CLOSE. A lane that replaces this one, after a reconnect for instance, is kept,
+ * too. wsd still takes the lane where all 64 of an executor are in use. A wsd before this value takes it like any other.
  *
  * Returns 0: the lane is there, or is not there. -EAGAIN: there is none for now, the words say why; -EOPNOTSUPP: this
  * wsd has no lanes, or the kernel, or wsd is on another machine; -EDEADLK: in a callback of a wsd_call() that uses the

@@ -92,6 +92,29 @@ check "some by the socket, most of them direct" direct_again
 check "the others go on, too" goes_on second succeeded=1
 check "each of them" goes_on third succeeded=1
 
+taken=$(counter direct_lanes_taken_back)
+check "a client keeps its lane" idle first -K
+check "(another one is idle)" idle second
+check "a third one has the other's" wait_until calls "succeeded=20 direct=20" -w -n 20
+check "which was taken back" counter_is direct_lanes_taken_back $((taken + 1))
+check "the kept one goes on by its lane" goes_on first "calls=1" direct=1
+check "the other one without" goes_on second succeeded=1
+check "(no lane is left)" wait_until counter_is direct_lanes 0
+check "two clients keep both" idle first -K
+check "of them" idle second -K
+refused_for_long() { # for longer than a lane must be idle to be taken
+  local i
+  for ((i = 0; i < 10; i++)); do
+    calls "75: max-lanes-per-user" -n 1 || return 1
+    sleep 0.03
+  done
+}
+check "a third one has none, and hears why" refused_for_long
+check "and calls by the socket" "$D" -n 20 direct:again
+check "each goes on by its own" goes_on first direct=1
+check "and the other" goes_on second direct=1
+check "(no lane is left again)" wait_until counter_is direct_lanes 0
+
 check "a client that closes its lane leaves room" idle first -k -n 60
 check "nothing is taken back" counter_is direct_lanes 0
 check "it calls on" goes_on first succeeded=60

@@ -3,7 +3,7 @@
  * direct.c: makes calls by wsd_call(), from several processes, and counts how they ended.
  *
  * Usage:
- *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-l] [-k]
+ *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-l] [-K] [-k]
  *            [-o OTHER] [-h FILE] [-x] PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each call sends bytes that no other call has, and wants them back.
@@ -15,7 +15,7 @@
  * With -o it does the same with another function of the plugin, and again behind -h. Then each of both is to say its
  * name.
  * With -f 4 (WSD_CALL_GROW) there is no room: each output has memory of its own.
- * With -l it has its lane opened first, and with -k closed before it waits for FILE.
+ * With -l it has its lane opened first, with -K also kept, and with -k closed before it waits for FILE.
  * With -x it only says whether this kernel can have lanes.
  * With -h it says "held" and then waits until FILE is there, before it calls.
  *
@@ -70,7 +70,7 @@ struct shared {
 
 static unsigned long processes = 1, n_calls = 1, timeout_msec, room = 2048, flags;
 static unsigned long each = 1;
-static bool warm, at_once, opens, closes;
+static bool warm, at_once, opens, keeps, closes;
 static const char *hold, *other, *enough;
 static char plugin[256], *function;
 static char **arguments;
@@ -222,7 +222,7 @@ static int work(void)
 
     if (!output || wsd_client_open(&client, NULL, 0) < 0)
         return 1;
-    if (opens && wsd_client_lane(client, WSD_LANE_OPEN) < 0) {
+    if (opens && wsd_client_lane(client, keeps ? WSD_LANE_KEEP : WSD_LANE_OPEN) < 0) {
         fprintf(stderr, "direct: %d: %s\n", wsd_client_exit(client), wsd_client_error(client));
         return 1;
     }
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
 {
     int o, status, bad = 0;
 
-    while ((o = getopt(argc, argv, "+p:n:u:t:r:f:m:o:cwlkxh:")) != -1)
+    while ((o = getopt(argc, argv, "+p:n:u:t:r:f:m:o:cwlKkxh:")) != -1)
         switch (o) {
         case 'p':
             processes = strtoul(optarg, NULL, 10);
@@ -293,6 +293,9 @@ int main(int argc, char **argv)
             break;
         case 'l':
             opens = true;
+            break;
+        case 'K':
+            opens = keeps = true;
             break;
         case 'k':
             closes = true;
