@@ -343,6 +343,14 @@ static bool is_answered(const void *arg)
     return l->progress != LANE_ASKED;
 }
 
+/* wsd has taken the lane back, and has said so by the socket. */
+static bool is_gone(const void *arg)
+{
+    const struct lane *l = arg;
+
+    return l->progress != LANE_THERE;
+}
+
 static bool never(const void *arg)
 {
     return false;
@@ -359,9 +367,12 @@ static int open_lane(struct wsd_client *client, struct lane *l)
     for (uint64_t pause = ASK_MIN_USEC;; pause = MIN(pause * 2, ASK_MAX_USEC)) {
         if (l->progress == LANE_THERE && !lane_client_lost(&l->ring))
             return 0;
+        int r = l->progress == LANE_THERE ? connection_await(c, &deadline, is_gone, l) : 0;
+        if (r < 0)
+            return r;
         l->refused = 0;
         lane_ask(client, l);
-        int r = l->progress == LANE_ASKED ? connection_await(c, &deadline, is_answered, l) : 0;
+        r = l->progress == LANE_ASKED ? connection_await(c, &deadline, is_answered, l) : 0;
         if (l->refused)
             return l->refused;
         if (r == -ETIMEDOUT && later)

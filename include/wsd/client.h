@@ -672,7 +672,7 @@ enum wsd_lane_action {
  * which go by the socket.
  *
  * A user may have max-lanes-per-user lanes of wsd.conf(5) into one executor. When there are no more, wsd takes the lane
- * that was idle for longest, and for 100 ms at least, from its handle. That handle's next calls go by the socket until
+ * that was idle for longest, and for 10 ms at least, from its handle. That handle's next calls go by the socket until
  * it has a lane again. A handle that will be idle for long does well to close its lane, and one that is about to make
  * many calls to open it.
  *

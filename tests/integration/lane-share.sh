@@ -92,6 +92,16 @@ check "some by the socket, most of them direct" direct_again
 check "the others go on, too" goes_on second succeeded=1
 check "each of them" goes_on third succeeded=1
 
+check "(two clients are idle, of which one will open its lane again)" idle first -l -n 100
+check "(and another one)" idle second
+check "(a third one has the lane of the first)" takes_one third
+check "(and ends)" goes_on third succeeded=1
+touch "$WORK/go.first"
+check "a client opens its lane again that was taken back" wait_until gone "${CLIENTS[first]}"
+check "and calls by it" goes_on first succeeded=100 "direct=9"
+check "the other one goes on by its own" goes_on second direct=1
+check "(no lane is there)" wait_until counter_is direct_lanes 0
+
 taken=$(counter direct_lanes_taken_back)
 check "a client keeps its lane" idle first -K
 check "(another one is idle)" idle second

@@ -16,6 +16,7 @@
  * name.
  * With -f 4 (WSD_CALL_GROW) there is no room: each output has memory of its own.
  * With -l it has its lane opened first, with -K also kept, and with -k closed before it waits for FILE.
+ * With -l -l it has it opened again when FILE is there.
  * With -x it only says whether this kernel can have lanes.
  * With -h it says "held" and then waits until FILE is there, before it calls.
  *
@@ -70,7 +71,7 @@ struct shared {
 
 static unsigned long processes = 1, n_calls = 1, timeout_msec, room = 2048, flags;
 static unsigned long each = 1;
-static bool warm, at_once, opens, keeps, closes;
+static bool warm, at_once, opens, reopens, keeps, closes;
 static const char *hold, *other, *enough;
 static char plugin[256], *function;
 static char **arguments;
@@ -238,6 +239,8 @@ static int work(void)
         while (access(hold, F_OK) != 0)
             usleep(10000);
     }
+    if (reopens && wsd_client_lane(client, WSD_LANE_OPEN) < 0)
+        return 1;
     if (other && become_direct(client, other) < 0)
         return 1;
     for (int i = 0; other && i < 10; i++) {
@@ -292,6 +295,7 @@ int main(int argc, char **argv)
             warm = true;
             break;
         case 'l':
+            reopens = opens; /* -l -l */
             opens = true;
             break;
         case 'K':
