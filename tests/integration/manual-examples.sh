@@ -107,9 +107,10 @@ in_c() {
     on { gsub(/\\-/, "-"); gsub(/\\e/, "\\"); text = text $0 "\n" }
     END { print "int main(void)\n{\n    example_1(NULL);\n    return 0;\n}" }' "$SRC/packaging/man/libwsclient.3"
 }
+sanitizer=(${WSD_SANITIZE:+"-fsanitize=$WSD_SANITIZE"})
 client_examples() {
   in_c >"$WORK/examples.c" && [ "$(grep -c '^void example_' "$WORK/examples.c")" -ge 8 ] &&
-    cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-{variable,but-set-variable,parameter,function} -Werror -I "$SRC/include" "$WORK/examples.c" \
+    cc -std=c11 -D_GNU_SOURCE "${sanitizer[@]}" -Wall -Wextra -Wno-unused-{variable,but-set-variable,parameter,function} -Werror -I "$SRC/include" "$WORK/examples.c" \
       "$BUILD/client/libwsclient.so.0" -levent_core -Wl,-rpath,"$BUILD/client" -o "$WORK/client-examples"
 }
 check "libwsclient(3): its examples compile" client_examples
@@ -129,7 +130,7 @@ awk -v to="$WORK/programs" '
   }
   on { gsub(/\\-/, "-"); gsub(/\\e/, "\\"); text = text $0 "\n" }' "$SRC/packaging/man/libwsclient.3"
 compiles() { # PROGRAM
-  cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wno-unused-parameter -Werror -I "$SRC/include" "$WORK/programs/$1.c" \
+  cc -std=c11 -D_GNU_SOURCE "${sanitizer[@]}" -O2 -Wall -Wextra -Wno-unused-parameter -Werror -I "$SRC/include" "$WORK/programs/$1.c" \
     "$BUILD/client/libwsclient.so.0" -levent_core -pthread -Wl,-rpath,"$BUILD/client" -o "$WORK/programs/$1"
 }
 ways() { # each of the eight is timed, and one of them is the fastest
