@@ -334,8 +334,8 @@ WSD_EXPORT size_t wsd_client_open_calls(const struct wsd_client *client);
  * calls are open. 0: no bound, as at the beginning. What blocks, as wsd_map() does, is not refused.
  *
  * After such a refusal, room is called once: when all has been sent, and a call may be made again. So it is after a
- * refusal because wsd was not connected. It is a callback like those of struct wsd_callbacks, and may be NULL. Returns 0
- * or -ECHILD. Since 0.1. */
+ * refusal because wsd was not connected. It is a callback like those of struct wsd_callbacks, and may be NULL. Returns
+ * 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_bounds(struct wsd_client *client, size_t unsent_max, size_t calls_max,
                                      void (*room)(void *userdata), void *userdata);
 
@@ -534,8 +534,7 @@ WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
 /* Processes the connection until this call is done. Callbacks of this call and of others run meanwhile. A call does not
  * end while its output is held.
  *
- * Returns 0, and sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns one of
- * these:
+ * Returns 0, and sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns:
  *  - -ETIMEDOUT after timeout_usec (UINT64_MAX: none is given). The job goes on.
  *  - -ETIMEDOUT at the deadline, and -EINTR. The job is cancelled.
  *  - -EDEADLK in the call's own output callback.
