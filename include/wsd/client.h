@@ -12,12 +12,9 @@
  *    callbacks and never blocks.
  *
  * Errors are negative errno values; wsd_client_error() returns the words. These have a meaning of their own:
+ *
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
- *   -ECONNRESET    the connection ended; every call in flight gets it, once. Use a new handle, or
- *                  wsd_client_reconnect(). An orderly restart of a wsd that systemd runs does not end the connection:
- *                  calls for durable jobs just take longer. wsd_client_exit() is 125 for a call whose job may have
- *                  run, and another number, mostly 69, for one that wsd never had. If wsd ended in order and is not
- *                  back, it is 75 for durable jobs, and the job is in wsd's store.
+ *   -ECONNRESET    the connection ended; see below
  *   -EPROTONOSUPPORT  daemon and library have no protocol version in common
  *   -EAGAIN        refused for now: queue full, quota, draining
  *   -EACCES        not permitted
@@ -29,6 +26,12 @@
  *   -EDEADLK       the call cannot be made in this callback
  *   -EPROTO        the program at the socket does not speak wsd's protocol
  *   -EIO, -EREMOTEIO, -EOWNERDEAD  wsd had an I/O error, had an internal error, or does not know how the job ended
+ *
+ * When the connection ends, every call in flight gets -ECONNRESET, once. Use a new handle, or wsd_client_reconnect().
+ * For a call with a job that may have run, wsd_client_exit() is 125. For a job that wsd never had, it is another
+ * number, mostly 69. For a durable job it is 75 if wsd ended in order and is not back: the job is in wsd's store. An
+ * orderly restart of a wsd that systemd runs does not end the connection. Calls for durable jobs then take longer.
+ *
  * The words and the exit code of a failed call are available in its done callback, and after wsd_call_wait().
  */
 #ifndef WSD_CLIENT_H
@@ -52,9 +55,9 @@ extern "C" {
  *
  *     struct wsd_submit job = WSD_INIT(struct wsd_submit);
  *
- * A library that is newer takes the fields that are missing for zero. A library that is older refuses the call with
- * -E2BIG if a field that it does not know is set, and otherwise does what it is told. -EINVAL: size is not set. Since
- * 0.1. */
+ * A library that is newer takes the fields that are missing for zero. A library that is older refuses the call if a
+ * field that it does not know is set (-E2BIG). Otherwise it does what it is told. If size is not set, the call returns
+ * -EINVAL. Since 0.1. */
 #ifdef __cplusplus
 #define WSD_INIT(type) (wsd_init<type>())
 #else
@@ -159,21 +162,23 @@ WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct 
 
 /* A handle belongs to the process that opened it. In a child of fork() its copy can only be freed: every other call
  * returns -ECHILD at once, and wsd_client_fd() returns -1. Nothing is sent, received or cancelled there, no callback is
- * made, and the parent notices nothing. This holds for what the handle has, too, and whatever other threads of the
- * parent were doing with it at the fork.
+ * made, and the parent notices nothing. This holds for what the handle has, too. It holds whatever other threads of the
+ * parent were doing with the handle at the fork.
  *
- * wsd_client_free() in a child closes the descriptors of the copy and frees its memory, as far as no thread or callback
- * was using the handle at the fork. Call it there: as long as a child has the connection open, wsd does not notice that
- * the parent has ended. wsd_call_free() and wsd_batch_free() do nothing in a child: what they would free goes with the
- * handle. wsd_arena_free() unmaps the memory of an arena, which a child shares with its parent until then.
+ * Call wsd_client_free() in a child. As long as a child has the connection open, wsd does not notice that the parent
+ * has ended. The call closes the descriptors of the copy and frees its memory, as far as no thread or callback was
+ * using the handle at the fork.
+ *
+ * What wsd_call_free() and wsd_batch_free() would free goes with the handle: in a child they do nothing. A child shares
+ * the memory of an arena with its parent until it calls wsd_arena_free(), which unmaps it.
  *
  * A child that needs wsd opens a handle of its own. A child of vfork() or posix_spawn() shares its parent's memory and
  * so cannot be told apart: it calls only exec() or _exit(). Descriptors of the library are closed by exec(). */
 
 /* Moves a handle into this process, a child of the one that has it, with all that is open on it: jobs, batches and
  * arenas. For a program that opens a handle and then becomes a daemon. From then on the parent makes no call on the
- * handle and does not free it: it ends by _exit(), or by exit() without freeing. wsd still takes the client for the
- * process that connected.
+ * handle and does not free it. The parent ends by _exit(), or by exit() without freeing. The client that wsd knows is
+ * still the process that connected.
  *
  * Call it before anything else in the child. Returns 0, also in the process that has the handle; -EBUSY: a thread or a
  * callback was using the handle at the fork, so that the copy may be half-way. Since 0.1. */
@@ -189,16 +194,19 @@ WSD_EXPORT int wsd_client_adopt(struct wsd_client *client);
  *  - the program: interrupted() has returned another value than 0. The job is cancelled. -EINTR.
  *
  * Cancelling does not wait: wsd, or the executor, is told that the job is to stop, and its late answer is discarded.
- * Jobs are cancelled as by wsd_call_free(): those that are attached or detached go on. wsd_client_exit() says whether
- * the job of a wsd_call() may have run: it is 125 then, else 124 (-ETIMEDOUT) or 130 (-EINTR).
+ * Jobs are cancelled as by wsd_call_free(): those that are attached or detached go on. If the job of a wsd_call() may
+ * have run, wsd_client_exit() is 125. Else it is 124 (-ETIMEDOUT) or 130 (-EINTR).
  *
  * A call returns within some milliseconds after its deadline; the CPU may be busy. Callbacks that run meanwhile, and
  * looking up the name of another machine, count, but are not ended. */
 
-/* Sets the deadline of blocking calls that are given no time of their own: wsd_call(), wsd_calls() and wsd_map()
- * without deadline_usec, what has timeout_usec UINT64_MAX (not for a job with deadline_usec), wsd_client_reconnect()
- * with 0, and all calls that ask and otherwise block for at most 30 seconds. 0: none, as at the beginning. Counts from
- * the beginning of each call. Returns 0 or -ECHILD. Since 0.1. */
+/* Sets the deadline of blocking calls that are given no time of their own. Those are:
+ *  - wsd_call(), wsd_calls() and wsd_map() without deadline_usec;
+ *  - calls with timeout_usec UINT64_MAX, but not for a job with deadline_usec;
+ *  - wsd_client_reconnect() with 0;
+ *  - all calls that ask, and otherwise block for at most 30 seconds.
+ *
+ * 0: none, as at the beginning. Counts from the beginning of each call. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_deadline(struct wsd_client *client, uint64_t deadline_usec);
 
 /* Sets what is asked whether a wait is to end, at the beginning of each blocking call on the handle, after each signal,
@@ -305,8 +313,8 @@ WSD_EXPORT int wsd_client_set_watch(struct wsd_client *client,
  * the connection is over, and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
-/* The same, for a loop that has other work: stops after max callbacks of calls (at least 1), at the end of the frame
- * that it has in hand, which has at most 512. Returns 1 if there is more that the descriptor does not report: call it
+/* The same, for a loop that has other work. Stops after max callbacks of calls (at least 1), at the end of the frame
+ * that it has in hand. A frame has at most 512. Returns 1 if there is more that the descriptor does not report: call it
  * again in the next turn. Otherwise returns as wsd_client_process(); -EINVAL: max is 0. Since 0.1. */
 WSD_EXPORT int wsd_client_process_some(struct wsd_client *client, unsigned max);
 
@@ -314,9 +322,9 @@ WSD_EXPORT int wsd_client_process_some(struct wsd_client *client, unsigned max);
  * call less than wsd_client_process() if there is nothing to read. Returns as wsd_client_process(). Since 0.1. */
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
-/* Bytes of submits, batches and questions that wait in memory to be sent, because wsd does not read as fast as the
- * program submits, or because the connection was not processed since. Input that is sent from the caller's memory does
- * not count. Since 0.1. */
+/* Bytes of submits, batches and questions that wait in memory to be sent. They wait because wsd does not read as fast
+ * as the program submits, or because the connection was not processed since. Input that is sent from the caller's
+ * memory does not count. Since 0.1. */
 WSD_EXPORT size_t wsd_client_unsent(const struct wsd_client *client);
 
 /* Calls that wsd has, or will get, and has not ended; also those that were freed. Since 0.1. */
@@ -325,9 +333,9 @@ WSD_EXPORT size_t wsd_client_open_calls(const struct wsd_client *client);
 /* Sets bounds: wsd_client_submit() and wsd_batch_submit() return -EAGAIN while so many bytes are unsent, or so many
  * calls are open. 0: no bound, as at the beginning. What blocks, as wsd_map() does, is not refused.
  *
- * room is called once after such a refusal, and after one because wsd was not connected: when all has been sent, and a
- * call may be made again. It is a callback like those of struct wsd_callbacks, and may be NULL. Returns 0 or -ECHILD.
- * Since 0.1. */
+ * After such a refusal, room is called once: when all has been sent, and a call may be made again. So it is after a
+ * refusal because wsd was not connected. It is a callback like those of struct wsd_callbacks, and may be NULL. Returns
+ * 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_bounds(struct wsd_client *client, size_t unsent_max, size_t calls_max,
                                      void (*room)(void *userdata), void *userdata);
 
@@ -436,9 +444,9 @@ struct wsd_submit {
      * counts from the submit, from wsd_batch_open() or from wsd_map(). 0: that of the handle, for calls that are given
      * no time of their own.
      *
-     * In an event loop, done gets -ETIMEDOUT then, and the job is cancelled, unless it is detached. wsd_client_process()
-     * and the like do that, after they have read what has come; wsd_client_timeout_usec() says when. Jobs of batches
-     * have no such deadline. Since 0.1. */
+     * In an event loop, done gets -ETIMEDOUT then, and the job is cancelled, unless it is detached. That is done by
+     * wsd_client_process() and the like, after they have read what has come. Call it by the time that
+     * wsd_client_timeout_usec() returns. Jobs of batches have no such deadline. Since 0.1. */
     uint64_t deadline_usec;
 };
 
@@ -487,19 +495,19 @@ WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_sub
  * thread submits it in its next wsd_client_process() or wsd_client_wait(), and runs the callbacks. Those of one thread
  * are submitted in the order in which they were posted.
  *
- * done is called in any case. If the submit failed, call is NULL and error is what wsd_client_submit() would have
- * returned; -ECONNRESET also if the handle was freed before. done frees the call, as nobody else has it:
- * wsd_call_free().
+ * The callback done is called in any case. If the submit failed, call is NULL and error is what wsd_client_submit()
+ * would have returned. It is -ECONNRESET also if the handle was freed before. The program has the call only in done,
+ * which frees it by wsd_call_free().
  *
  * Returns 0; -EINVAL: no wake is set, or a size; -E2BIG; -ENOMEM; -EBADF or -EMFILE for input_fd; -ECHILD. It sets no
  * words. No thread may post any longer when the handle is freed. Since 0.1. */
 WSD_EXPORT int wsd_client_post(struct wsd_client *client, const struct wsd_submit *submit,
                                const struct wsd_callbacks *callbacks);
 
-/* Sets what wakes the loop of the handle's thread when something was posted, so that it calls wsd_client_process(): a
- * write to an eventfd(2) that the loop watches, uv_async_send(), g_main_context_wakeup() and the like. It is called on
- * the thread that posts, once for all that is posted until the handle's thread has taken it. Call this before other
- * threads know the handle. Returns 0 or -ECHILD. Since 0.1. */
+/* Sets what wakes the loop of the handle's thread when something was posted. The loop then calls wsd_client_process().
+ * The function wake() writes to an eventfd(2) that the loop watches, or calls uv_async_send(), g_main_context_wakeup()
+ * or the like. It is called on the thread that posts, once for all that is posted until the handle's thread has taken
+ * it. Call this before other threads know the handle. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_wake(struct wsd_client *client, void (*wake)(void *userdata), void *userdata);
 
 /* Follows a job by its id, from any connection of the same user. Delivers its output, its messages, its progress (if
@@ -523,11 +531,16 @@ WSD_EXPORT int wsd_call_resume(struct wsd_call *call);
  * 0.1. */
 WSD_EXPORT int wsd_call_cancel(struct wsd_call *call);
 
-/* Processes the connection until this call is done. Callbacks of this call and of others run meanwhile. Returns 0, and
- * sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns -ETIMEDOUT after
- * timeout_usec (UINT64_MAX: none is given), when the job goes on; -ETIMEDOUT at the deadline and -EINTR, when it is
- * cancelled; -EDEADLK in the call's own output callback; or the error that done was given. After -ETIMEDOUT and -EINTR
- * the call is still open: free it, or wait again. A call does not end while its output is held. Since 0.1. */
+/* Processes the connection until this call is done. Callbacks of this call and of others run meanwhile. A call does not
+ * end while its output is held.
+ *
+ * Returns 0, and sets *ret_info, unless ret_info is NULL; the info lives until wsd_call_free(). Otherwise returns:
+ *  - -ETIMEDOUT after timeout_usec (UINT64_MAX: none is given). The job goes on.
+ *  - -ETIMEDOUT at the deadline, and -EINTR. The job is cancelled.
+ *  - -EDEADLK in the call's own output callback.
+ *  - the error that done was given.
+ *
+ * After -ETIMEDOUT and -EINTR the call is still open: free it, or wait again. Since 0.1. */
 WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd_job_info **ret_info);
 
 /* Returns the output gathered so far; valid until the next call on the handle or wsd_call_free(). When a call with 256
@@ -537,8 +550,8 @@ WSD_EXPORT int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const
 WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size);
 
 /* Takes away the output gathered so far, without a copy if it is more than 64 bytes. The caller frees it by free(3), so
- * it can go to evbuffer_add_reference() and the like. What comes later is gathered anew. Sets *ret_size. Returns NULL if
- * there is no output (*ret_size is 0), or no memory: then the output stays. Since 0.1. */
+ * it can go to evbuffer_add_reference() and the like. What comes later is gathered anew. Sets *ret_size. Returns NULL
+ * if there is no output (*ret_size is 0), or no memory: then the output stays. Since 0.1. */
 WSD_EXPORT void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size);
 
 /* Forgets a call: no more callbacks come. A call that is not done is cancelled. But an attached job goes on, and so
@@ -680,9 +693,10 @@ enum wsd_lane_action {
  * then, until WSD_LANE_OPEN or WSD_LANE_CLOSE. A lane that replaces this one, after a reconnect for instance, is kept,
  * too. wsd still takes the lane where all 64 of an executor are in use. A wsd before this value takes it like any other.
  *
- * Returns 0: the lane is there, or is not there. -EAGAIN: there is none for now, the words say why; -EOPNOTSUPP: this
- * wsd has no lanes, or the kernel, or wsd is on another machine; -EDEADLK: in a callback of a wsd_call() that uses the
- * lane; -EINVAL; -ETIMEDOUT; -EINTR; -ECONNRESET. Since 0.1. */
+ * Returns 0: the lane is there, or after WSD_LANE_CLOSE it is not there. Returns -EAGAIN if there is none for now: the
+ * words say why. Returns -EOPNOTSUPP if this wsd or the kernel has no lanes, or if wsd is on another machine. Returns
+ * -EDEADLK in a callback of a wsd_call() that uses the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR or -ECONNRESET.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action);
 
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
@@ -775,9 +789,9 @@ typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info
  * first. The items stay until the end.
  *
  * Returns 0: each job has succeeded. Otherwise returns the error of the first item without success, in the order of the
- * items. That is -EREMOTEIO if the job failed, was cancelled or the like; or what wsd_batch_submit() and done give.
- * -ETIMEDOUT and -EINTR if the wait has ended before: each item without an end is told that. wsd_client_exit() is what
- * `wsctl map` would exit with. Since 0.1. */
+ * items. That is -EREMOTEIO if the job failed, was cancelled or the like. Else it is what wsd_batch_submit() and done
+ * give. Returns -ETIMEDOUT and -EINTR if the wait has ended before: each item without an end is told that. The number
+ * that `wsctl map` would exit with is that of wsd_client_exit(). Since 0.1. */
 WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                        const struct wsd_item *items, size_t n_items, wsd_map_result result, void *userdata);
 
@@ -1088,9 +1102,9 @@ WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
  * answer, and is the error of done.
  *
  * done is called once, last. error 0: the answer is complete. Otherwise text has the words, until the next call on the
- * handle, or is "" if each has ended the answer. error is as for the blocking call; -ETIMEDOUT: no answer came before
- * the deadline of the handle (wsd_client_set_deadline(), else 30 seconds). wsd_client_free() and the end of the
- * connection tell it -ECONNRESET.
+ * handle. It is "" if each has ended the answer. The values of error are those of the blocking call. It is -ETIMEDOUT
+ * if no answer came before the deadline of the handle (wsd_client_set_deadline(), else 30 seconds). It is -ECONNRESET
+ * after wsd_client_free() and the end of the connection.
  *
  * Both may be NULL. Any number of questions may be under way; a filter and an id are copied. Each returns 0, or a
  * negative errno: then nothing was asked, and neither is called. -EAGAIN: not connected yet. Since 0.1. */

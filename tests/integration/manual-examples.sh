@@ -3,7 +3,8 @@
 #
 # manual-examples.sh: each example of wsctl(1) is run as it is printed, one after the other, and succeeds. One that begins with
 # `.\" NAME.sh: ...` needs more than a wsd (another machine, a file of its own) and is that script's. Those of libwsclient(3) are
-# one program, which is compiled as a user would, and whose first example runs.
+# compiled as a user would. One with a main() is a program of its own, which runs. The others are one program together, whose first
+# example runs.
 . "$(dirname "$0")/../support/lib.sh"
 
 manual=$SRC/packaging/man/wsctl.1
@@ -100,19 +101,73 @@ in_c() {
     /^\.EX/ { on = 1; text = ""; next }
     /^\.EE/ {
       on = 0
-      if (text ~ /^#include|(^|\n)cc /) next
+      if (text ~ /^#include|(^|\n)cc |(^|\n)int main\(/) next
       print text ~ /^static/ ? text : "void example_" ++n "(struct wsd_client *client)\n{\n    (void)client;\n    {\n" text "    }\n}"
     }
     on { gsub(/\\-/, "-"); gsub(/\\e/, "\\"); text = text $0 "\n" }
     END { print "int main(void)\n{\n    example_1(NULL);\n    return 0;\n}" }' "$SRC/packaging/man/libwsclient.3"
 }
+sanitizer=(${WSD_SANITIZE:+"-fsanitize=$WSD_SANITIZE"})
 client_examples() {
   in_c >"$WORK/examples.c" && [ "$(grep -c '^void example_' "$WORK/examples.c")" -ge 8 ] &&
-    cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wno-unused-{variable,but-set-variable,parameter,function} -Werror -I "$SRC/include" "$WORK/examples.c" \
+    cc -std=c11 -D_GNU_SOURCE "${sanitizer[@]}" -Wall -Wextra -Wno-unused-{variable,but-set-variable,parameter,function} -Werror -I "$SRC/include" "$WORK/examples.c" \
       "$BUILD/client/libwsclient.so.0" -levent_core -Wl,-rpath,"$BUILD/client" -o "$WORK/client-examples"
 }
 check "libwsclient(3): its examples compile" client_examples
 check "and its first one does what it says" expect_output 2178309 "$WORK/client-examples"
+
+# Each begins with `/* NAME.c: ...`.
+mkdir "$WORK/programs"
+awk -v to="$WORK/programs" '
+  /^\.EX/ { on = 1; text = ""; next }
+  /^\.EE/ {
+    on = 0
+    if (text !~ /(^|\n)int main\(/) next
+    name = text
+    sub(/^\/\* /, "", name)
+    sub(/: .*/, "", name)
+    printf "%s", text >(to "/" name)
+  }
+  on { gsub(/\\-/, "-"); gsub(/\\e/, "\\"); text = text $0 "\n" }' "$SRC/packaging/man/libwsclient.3"
+compiles() { # PROGRAM
+  cc -std=c11 -D_GNU_SOURCE "${sanitizer[@]}" -O2 -Wall -Wextra -Wno-unused-parameter -Werror -I "$SRC/include" "$WORK/programs/$1.c" \
+    "$BUILD/client/libwsclient.so.0" -levent_core -pthread -Wl,-rpath,"$BUILD/client" -o "$WORK/programs/$1"
+}
+ways() { # each of the eight is timed, and one of them is the fastest
+  "$WORK/programs/which-way" 10 200 >"$WORK/ways" && cat "$WORK/ways" &&
+    [ "$(grep -c ' us a job, ' "$WORK/ways")" = 8 ] && sed -n 's/^the fastest: //p' "$WORK/ways" | grep -Fqf - <(head -n 8 "$WORK/ways")
+}
+ended_both() { # whether they had begun is a matter of time
+  "$WORK/programs/deadlines" >"$WORK/ended" && cat "$WORK/ended" &&
+    [ "$(sed -E 's/: it (may have run|has not begun)$//' "$WORK/ended" | paste -sd,)" = "too late,interrupted" ]
+}
+forked() {
+  "$WORK/programs/fork" 2>"$WORK/forked" && same "child: its copy is refused" "$(cat "$WORK/forked")"
+}
+answers() { [ "$(wc -l <"$WORK/answers")" -ge 1 ]; }
+over_a_restart() { # between its two calls, wsd is another one
+  {
+    echo 20
+    wait_until answers && systemctl restart wsd
+    echo 21
+  } 2>"$WORK/between" | "$WORK/programs/restart" >"$WORK/answers" 2>"$WORK/reset" && same "6765 10946" "$(paste -sd' ' "$WORK/answers")" &&
+    grep -E '^the job (may have|has not) run$' "$WORK/reset"
+}
+for file in "$WORK"/programs/*.c; do
+  program=$(basename "$file" .c)
+  check "libwsclient(3): $program compiles" compiles "$program"
+  case $program in
+    deadlines) check "it ends both jobs" ended_both ;;
+    fork) check "the child has wsd, but not by the copy" forked ;;
+    loop) check "its loop has each answer" expect_output $'6765\n6765\n6765' "$WORK/programs/$program" ;;
+    restart) check "it goes on with the next wsd" over_a_restart ;;
+    threads) check "each of its threads calls" expect_output "4000 calls succeeded" "$WORK/programs/$program" ;;
+    which-way) check "it times each way" ways ;;
+    *) fail "libwsclient(3): $program" "nothing is known of what it does" ;;
+  esac
+done
+all_programs() { [ "$(cd "$WORK/programs" && echo *.c)" = "deadlines.c fork.c loop.c restart.c threads.c which-way.c" ]; }
+check "all of its programs" all_programs
 
 kill -TERM "$(cat "$WORK/pid")"
 check "wsd ends in order" wait_for_exit "$serves"
