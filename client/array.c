@@ -364,8 +364,10 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
                           .cpu_usec = end->cpu_usec,
                           .submitted_usec = ends->submitted_usec};
 
-    job.done = call->progress_done;
-    job.total = call->progress_total;
+    if (call->result) {
+        job.done = call->result->progress_done;
+        job.total = call->result->progress_total;
+    }
     if (call->batch)
         call->batch->ops->describe(call->batch, &job);
     id_of(ends, call->index, job.id);
@@ -522,6 +524,18 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
     request_unlist(&client->connection, &a->request);
 }
 
+static void item_progress(struct wsd_client *client, struct wsd_call *call, const struct msg_progress *progress)
+{
+    struct call_result *result = call_result(call);
+
+    if (!result) {
+        connection_break(&client->connection, -ECONNRESET, CODE_IO, "out of memory");
+        return;
+    }
+    result->progress_done = progress->done;
+    result->progress_total = progress->total;
+}
+
 static void array_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
 {
     struct array *a = container_of(request, struct array, request);
@@ -551,8 +565,7 @@ static void array_frame(struct connection *c, struct request *request, const str
         request_unlist(&client->connection, &a->request);
         array_refused(client, a, &refusal);
     } else if ((call = call_at(a, item)) && msg->type == FRAME_PROGRESS) { /* its last, before its end */
-        call->progress_done = msg->progress.done;
-        call->progress_total = msg->progress.total;
+        item_progress(client, call, &msg->progress);
     } else if (call) {
         call_told(client, call, msg);
     } else if (item == CODEC_ITEMS_MAX) {
