@@ -15,7 +15,7 @@
 #include "submit.h"
 #include "text.h"
 
-/* the next array has the room of one that is over, where it is no more than this */
+/* the next array has the room of one that was sent, where it is no more than this */
 #define SPARE_BODY     (16u * 1024u)
 #define ITEM_INPUT_MAX (32u * 1024u) /* what is larger goes in a SUBMIT of its own */
 /* So many leave at once: they are worth a system call, and wsd and its workers begin while their submitter goes on. */
@@ -37,6 +37,11 @@ struct records {
     struct wsd_job_info info; /* what items that are no calls have in common */
 };
 
+struct array_item {
+    struct wsd_call *call; /* NULL: it has ended, or is none */
+    size_t place;          /* with the owner of the array; NOWHERE: it has ended, or has become a call */
+};
+
 /* The items of one frame. */
 struct array {
     struct request request;
@@ -53,14 +58,13 @@ struct array {
     unsigned busy;           /* frames that are being handled */
     struct records *records; /* of those, oldest first */
     bool over;
-    bool leaves;   /* its calls are done when they are accepted; ends that come after that are dropped */
-    bool given_up; /* so are ends of items that were no calls */
-    bool quiet;    /* no callback needs ACCEPTED */
-    struct buffer body;
-    struct item_owner *owner; /* of items that are no calls; NULL: each is a call */
-    /* n of each, not zeroed: */
-    struct wsd_call *calls[BARE_ITEMS]; /* NULL: it has ended, or is none */
-    size_t places[BARE_ITEMS];          /* with their owner; NOWHERE: it has ended, or has become a call */
+    bool leaves;               /* its calls are done when they are accepted; ends that come after that are dropped */
+    bool given_up;             /* so are ends of items that were no calls */
+    bool quiet;                /* no callback needs ACCEPTED */
+    struct buffer body;        /* until it is sent */
+    struct item_owner *owner;  /* of items that are no calls; NULL: each is a call */
+    uint32_t room;             /* of items */
+    struct array_item items[]; /* n of them, the others not zeroed */
 };
 
 static bool is_full(const struct array *a)
@@ -70,7 +74,7 @@ static bool is_full(const struct array *a)
 
 static bool is_bare(const struct array *a, uint32_t i)
 {
-    return a->owner && a->places[i] != NOWHERE;
+    return a->owner && a->items[i].place != NOWHERE;
 }
 
 static void item_done(struct array *a)
@@ -82,9 +86,9 @@ static void item_done(struct array *a)
 /* An item that is no call: it has failed, as the words of the client say. */
 static void bare_failed(struct array *a, uint32_t i, int error)
 {
-    size_t place = a->places[i];
+    size_t place = a->items[i].place;
 
-    a->places[i] = NOWHERE;
+    a->items[i].place = NOWHERE;
     item_done(a);
     a->owner->ops->failed(a->owner, place, error);
 }
@@ -103,13 +107,20 @@ static struct array *array_destroy(struct array *a)
 void arrays_forget(struct wsd_client *client)
 {
     client->spare_array = array_destroy(client->spare_array);
+    buffer_deinit(&client->spare_body);
 }
 
-static void body_drop(struct array *a)
+/* An array that waits for its ends has none. The next one takes its room. */
+static void body_give(struct array *a)
 {
-    if (a->body.room > SPARE_BODY)
+    struct buffer *spare = &a->client->spare_body;
+
+    if (a->body.room > SPARE_BODY || spare->room || FREELIST_MAX == 0) {
         buffer_deinit(&a->body);
-    buffer_drop(&a->body, buffer_size(&a->body));
+        return;
+    }
+    *spare = (struct buffer){.data = a->body.data, .room = a->body.room};
+    a->body = (struct buffer){0};
 }
 
 static void array_free(struct array *a)
@@ -118,7 +129,7 @@ static void array_free(struct array *a)
 
     list_remove(&a->unsent);
     request_close(&client->connection, &a->request);
-    body_drop(a);
+    body_give(a);
     if (client->spare_array || FREELIST_MAX == 0)
         array_destroy(a);
     else
@@ -143,8 +154,8 @@ static void array_broken(struct connection *c, struct request *request)
     list_remove(&a->unsent);
     a->busy++;
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->calls[i])
-            call_lost(client, a->calls[i]);
+        if (a->items[i].call)
+            call_lost(client, a->items[i].call);
         else if (is_bare(a, i))
             bare_failed(a, i, call_say_lost(client, a->sent_at, false));
     a->busy--;
@@ -155,19 +166,19 @@ static void array_sent(struct array *a)
 {
     a->sent_at = connection_position(&a->client->connection);
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->calls[i])
-            a->calls[i]->sent_at = a->sent_at;
+        if (a->items[i].call)
+            a->items[i].call->sent_at = a->sent_at;
     list_remove(&a->unsent);
     a->gathering->pending = NULL;
     a->gathering = NULL;
-    body_drop(a);
+    body_give(a);
 }
 
 /* One that is alone, and no part of a batch, is a SUBMIT, with a request of its own. */
 static int send_alone(struct array *a)
 {
     struct wsd_client *client = a->client;
-    struct wsd_call *call = a->calls[0];
+    struct wsd_call *call = a->items[0].call;
     struct msg msg = a->gathering->submit;
     size_t head = CODEC_ITEM_SIZE + call->args_size;
     int r = request_open(&client->connection, &call->request);
@@ -240,7 +251,7 @@ static void array_call_done(struct wsd_call *call, int error)
 {
     struct array *a = array_of(call);
 
-    a->calls[call->index] = NULL;
+    a->items[call->index].call = NULL;
     a->n_open--;
     call->array = NULL;
     if (a->leaves && !a->n_open && !a->over && !a->gathering) /* their output gets no credit */
@@ -255,12 +266,12 @@ static void item_accepted(struct wsd_client *client, struct array *a, uint32_t i
     struct msg_id id = a->first;
     uint64_t low;
 
-    if (!a->calls[i] || a->calls[i]->accepted)
+    if (!a->items[i].call || a->items[i].call->accepted)
         return;
     memcpy(&low, id.id + 8, sizeof(low));
     low = htole64(le64toh(low) + i);
     memcpy(id.id + 8, &low, sizeof(low));
-    call_is_accepted(client, a->calls[i], &id);
+    call_is_accepted(client, a->items[i].call, &id);
 }
 
 static void items_accepted(struct wsd_client *client, struct array *a)
@@ -288,8 +299,8 @@ static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
     call->index = i;
     call->input_ended = true;
     call->batch = a->batch;
-    a->calls[i] = call;
-    a->places[i] = NOWHERE;
+    a->items[i].call = call;
+    a->items[i].place = NOWHERE;
     call_is_open(call);
 }
 
@@ -299,12 +310,12 @@ static struct wsd_call *call_at(struct array *a, uint32_t i)
     struct wsd_call *call;
 
     if (i >= a->n || !is_bare(a, i))
-        return i < a->n ? a->calls[i] : NULL;
-    if (a->owner->ops->call(a->owner, a->places[i], &call) < 0) {
+        return i < a->n ? a->items[i].call : NULL;
+    if (a->owner->ops->call(a->owner, a->items[i].place, &call) < 0) {
         connection_break(&a->client->connection, -ECONNRESET, CODE_IO, "out of memory");
         return NULL;
     }
-    a->places[i] = NOWHERE;
+    a->items[i].place = NOWHERE;
     call_put(a, i, call);
     return call;
 }
@@ -324,8 +335,8 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
         .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
 
     for (uint32_t i = end->index; i < end->index + end->n && i < a->n && !client->connection.broken; i++)
-        if (a->calls[i])
-            call_is_refused(client, a->calls[i], &error);
+        if (a->items[i].call)
+            call_is_refused(client, a->items[i].call, &error);
         else if (is_bare(a, i))
             bare_failed(a, i, failure_remote(&client->failure, &error));
     a->n_refused += MIN(end->n, a->n - a->n_refused);
@@ -364,8 +375,10 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
                           .cpu_usec = end->cpu_usec,
                           .submitted_usec = ends->submitted_usec};
 
-    job.done = call->progress_done;
-    job.total = call->progress_total;
+    if (call->result) {
+        job.done = call->result->progress_done;
+        job.total = call->result->progress_total;
+    }
     if (call->batch)
         call->batch->ops->describe(call->batch, &job);
     id_of(ends, call->index, job.id);
@@ -405,13 +418,13 @@ static void describe_end(const struct msg_end *end, char worker[static CODEC_NAM
 static void bare_ended(struct array *a, const struct msg_ends *ends, const struct msg_end *end,
                        struct wsd_job_info *info)
 {
-    size_t place = a->places[end->index];
+    size_t place = a->items[end->index].place;
 
     id_of(ends, end->index, info->id.bytes);
     info->queued_usec = end->queued_usec;
     info->run_usec = end->run_usec;
     info->cpu_usec = end->cpu_usec;
-    a->places[end->index] = NOWHERE;
+    a->items[end->index].place = NOWHERE;
     item_done(a);
     a->owner->ops->ended(a->owner, place, info, end->output.data, end->output.size);
 }
@@ -432,7 +445,7 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
     struct wsd_call *call = call_at(a, end->index);
     if (call && a->n_doubtful && !a->quiet) {
         item_accepted(client, a, end->index);
-        call = a->calls[end->index]; /* it may have left */
+        call = a->items[end->index].call; /* it may have left */
     }
     if (!call && (a->leaves || a->given_up || client->connection.broken))
         return;
@@ -442,7 +455,7 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
     }
     call->ending = end->state >= CODEC_STATE_FINAL; /* a callback may bring us to the last frame */
     call_has_output(client, call, end->output.data, end->output.size);
-    if (end->state >= CODEC_STATE_FINAL && a->calls[end->index] == call && !client->connection.broken)
+    if (end->state >= CODEC_STATE_FINAL && a->items[end->index].call == call && !client->connection.broken)
         array_end(client, call, &r->ends, end);
 }
 
@@ -492,7 +505,7 @@ static void take_records(struct wsd_client *client, struct array *a, struct reco
 /* An item that wsd has not told the end of. */
 static bool is_open(const struct array *a, uint32_t i)
 {
-    return a->calls[i] ? !a->calls[i]->has_job && !a->calls[i]->ending : is_bare(a, i);
+    return a->items[i].call ? !a->items[i].call->has_job && !a->items[i].call->ending : is_bare(a, i);
 }
 
 static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame,
@@ -520,6 +533,18 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
         }
     a->over = true;
     request_unlist(&client->connection, &a->request);
+}
+
+static void item_progress(struct wsd_client *client, struct wsd_call *call, const struct msg_progress *progress)
+{
+    struct call_result *result = call_result(call);
+
+    if (!result) {
+        connection_break(&client->connection, -ECONNRESET, CODE_IO, "out of memory");
+        return;
+    }
+    result->progress_done = progress->done;
+    result->progress_total = progress->total;
 }
 
 static void array_frame(struct connection *c, struct request *request, const struct frame *frame, const struct msg *msg)
@@ -551,8 +576,7 @@ static void array_frame(struct connection *c, struct request *request, const str
         request_unlist(&client->connection, &a->request);
         array_refused(client, a, &refusal);
     } else if ((call = call_at(a, item)) && msg->type == FRAME_PROGRESS) { /* its last, before its end */
-        call->progress_done = msg->progress.done;
-        call->progress_total = msg->progress.total;
+        item_progress(client, call, &msg->progress);
     } else if (call) {
         call_told(client, call, msg);
     } else if (item == CODEC_ITEMS_MAX) {
@@ -573,10 +597,10 @@ static void array_give_up(struct array *a, int error)
     a->given_up = true;
     a->busy++;
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->places[i] != NOWHERE) {
-            size_t place = a->places[i];
+        if (a->items[i].place != NOWHERE) {
+            size_t place = a->items[i].place;
 
-            a->places[i] = NOWHERE;
+            a->items[i].place = NOWHERE;
             item_done(a);
             *a->client->connection.failure = said; /* callbacks may have had failures of their own */
             owner->ops->failed(owner, place, error);
@@ -606,14 +630,19 @@ void arrays_give_up(struct wsd_client *client, struct item_owner *owner, int err
 static struct array *array_new(struct wsd_client *client, struct gathering *g)
 {
     struct array *a = TAKE(client->spare_array);
+    uint32_t room = g->owner ? BARE_ITEMS : ARRAY_ITEMS;
 
+    if (a && a->room < room)
+        a = array_destroy(a);
     if (!a) {
-        a = malloc(sizeof(*a));
+        a = malloc(sizeof(*a) + room * sizeof(a->items[0]));
         if (!a)
             return NULL;
-        memset(a, 0, offsetof(struct array, calls));
+        *a = (struct array){.room = room};
     }
     a->client = client;
+    a->body = client->spare_body;
+    client->spare_body = (struct buffer){0};
     a->n = a->n_open = a->n_refused = a->n_doubtful = 0;
     a->records = NULL;
     a->over = false;
@@ -751,8 +780,8 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
         at = (uint8_t *)stpcpy((char *)at, given->args[i]) + 1;
     if (given->input_size)
         memcpy(at, given->input, given->input_size);
-    a->calls[a->n] = NULL;
-    a->places[a->n] = place;
+    a->items[a->n].call = NULL;
+    a->items[a->n].place = place;
     array_add(a, size);
     return 0;
 }

@@ -168,11 +168,11 @@ static void count_end(struct wsd_batch *b, const struct wsd_call *call, int erro
         return;
     }
     b->info.done++;
-    if (!error && (!call->has_job || call->info.state == WSD_JOB_SUCCEEDED))
+    if (!error && (!call->has_job || call->result->info.state == WSD_JOB_SUCCEEDED))
         return;
     if (!b->info.failed++ || call->order < b->first_failed) {
         b->first_failed = call->order;
-        b->info.exit = error ? call->exit : call->info.exit;
+        b->info.exit = error ? call->exit : call->result->info.exit;
     }
     if (!(b->flags & WSD_BATCH_KEEP_GOING) && !b->client->connection.broken)
         stop_from(b, call->order + 1);

@@ -84,14 +84,14 @@ static void room_give(struct wsd_call *call, struct buffer *b)
 /* The output has become a large one. */
 static void room_take(struct wsd_call *call)
 {
-    struct buffer room = spare_take(call->client);
+    struct buffer room = spare_take(call->client), *output = &call->result->output;
 
     call->large = true;
     if (!room.room)
         return;
-    buffer_put(&room, buffer_data(&call->output), buffer_size(&call->output)); /* fits: it was not large before */
-    buffer_deinit(&call->output);
-    call->output = room;
+    buffer_put(&room, buffer_data(output), buffer_size(output)); /* fits: it was not large before */
+    buffer_deinit(output);
+    *output = room;
 }
 
 /* --- deadlines ---------------------------------------------------------------------------------------------------- */
@@ -129,19 +129,39 @@ uint64_t calls_deadline(const struct wsd_client *client)
 
 /* --- the end of a call -------------------------------------------------------------------------------------------- */
 
+struct call_result *call_result(struct wsd_call *call)
+{
+    if (call->result)
+        return call->result;
+    call->result = freelist_take(&call->client->calls.free_results, sizeof(*call->result));
+    if (call->result)
+        memset(call->result, 0, offsetof(struct call_result, texts_room));
+    return call->result;
+}
+
+static void result_destroy(struct wsd_call *call)
+{
+    struct call_result *result = TAKE(call->result);
+
+    if (!result)
+        return;
+    room_give(call, &result->output);
+    free(result->info_texts);
+    freelist_give(&call->client->calls.free_results, result);
+}
+
 void call_destroy(struct wsd_call *call)
 {
     list_remove(&call->link);
     list_remove(&call->feeding);
     request_close(&call->client->connection, &call->request);
-    room_give(call, &call->output);
+    result_destroy(call);
     if (!call->large)
         calls_drop_spare(call->client);
     deadline_unlist(call);
     free(call->deadline);
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
-    free(call->info_texts);
     free(call->text);
     freelist_give(&call->client->calls.free, call);
 }
@@ -179,12 +199,12 @@ static void tell_done(struct wsd_call *call)
     c->depth++;
     c->n_told++;
     if (call->callbacks.done)
-        call->callbacks.done(call, call->error, call->error || !call->has_job ? NULL : &call->info,
+        call->callbacks.done(call, call->error, call->error || !call->has_job ? NULL : &call->result->info,
                              call->text ? call->text : "", call->callbacks.userdata);
     c->depth--;
 }
 
-/* error 0: info is set. Otherwise words and exit code are the client's. */
+/* error 0: the result's info is set. Otherwise words and exit code are the client's. */
 static void call_finish(struct wsd_call *call, int error)
 {
     struct wsd_client *client = call->client;
@@ -275,31 +295,38 @@ static void call_grant(struct wsd_call *call)
 
 static size_t waiting_size(const struct wsd_call *call)
 {
-    return call->small_output + buffer_size(&call->output);
+    const struct call_result *result = call->result;
+
+    return result ? result->small_output + buffer_size(&result->output) : 0;
 }
 
 static void waiting_drop(struct wsd_call *call)
 {
-    call->small_output = 0;
-    room_give(call, &call->output);
+    if (!call->result)
+        return;
+    call->result->small_output = 0;
+    room_give(call, &call->result->output);
 }
 
 /* Behind what waits already. 0, or -1 where there is no memory. */
 static int waiting_put(struct wsd_call *call, const void *data, size_t size)
 {
+    struct call_result *result = call_result(call);
     size_t before = waiting_size(call);
 
-    if (!buffer_size(&call->output) && size <= sizeof(call->output_room) - call->small_output) {
-        memcpy(call->output_room + call->small_output, data, size);
-        call->small_output += size;
+    if (!result)
+        return -1;
+    if (!buffer_size(&result->output) && size <= sizeof(result->output_room) - result->small_output) {
+        memcpy(result->output_room + result->small_output, data, size);
+        result->small_output += size;
         return 0;
     }
     if (before < LARGE_OUTPUT && size >= LARGE_OUTPUT - before)
         room_take(call);
-    if (buffer_put(&call->output, call->output_room, call->small_output) < 0)
+    if (buffer_put(&result->output, result->output_room, result->small_output) < 0)
         return -1;
-    call->small_output = 0;
-    return buffer_put(&call->output, data, size);
+    result->small_output = 0;
+    return buffer_put(&result->output, data, size);
 }
 
 static void call_deliver(struct wsd_call *call, const void *data, size_t size)
@@ -320,13 +347,14 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
 
 static void deliver_waiting(struct wsd_call *call)
 {
-    struct buffer waiting = call->output;
+    struct call_result *result = call->result;
+    struct buffer waiting = result->output;
     char small[CALL_ROOM];
-    size_t n = call->small_output;
+    size_t n = result->small_output;
 
-    memcpy(small, call->output_room, n);
-    call->output = (struct buffer){0};
-    call->small_output = 0;
+    memcpy(small, result->output_room, n);
+    result->output = (struct buffer){0};
+    result->small_output = 0;
     call_deliver(call, n ? (const void *)small : buffer_data(&waiting), n ? n : buffer_size(&waiting));
     room_give(call, &waiting);
 }
@@ -396,9 +424,10 @@ int wsd_call_resume(struct wsd_call *call)
 const void *wsd_call_output(const struct wsd_call *call, size_t *ret_size)
 {
     bool gathered = owner_is_here(&call->client->owner) && !call->callbacks.output && waiting_size(call) > 0;
+    const struct call_result *result = call->result;
 
     *ret_size = gathered ? waiting_size(call) : 0;
-    return !gathered ? "" : call->small_output ? call->output_room : (const void *)buffer_data(&call->output);
+    return !gathered ? "" : result->small_output ? result->output_room : (const void *)buffer_data(&result->output);
 }
 
 void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size)
@@ -410,22 +439,23 @@ void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size)
     if (!used)
         return NULL;
     const void *gathered = wsd_call_output(call, &size);
+    struct call_result *result = call->result;
     void *taken;
 
     *ret_size = size;
     if (!size)
         return NULL;
-    if (call->small_output) {
+    if (result->small_output) {
         taken = malloc(size);
         if (taken)
             memcpy(taken, gathered, size);
-        call->small_output = taken ? 0 : size;
+        result->small_output = taken ? 0 : size;
         return taken;
     }
-    taken = realloc(call->output.data, size); /* nothing was taken out at its beginning. It gets smaller, .. */
+    taken = realloc(result->output.data, size); /* nothing was taken out at its beginning. It gets smaller, .. */
     if (!taken)
-        taken = call->output.data; /* .. or stays */
-    call->output = (struct buffer){0};
+        taken = result->output.data; /* .. or stays */
+    result->output = (struct buffer){0};
     return taken;
 }
 
@@ -441,7 +471,8 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
 
     call->accepted = true;
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
-    call->info.id = copy;
+    if (call->result)
+        call->result->info.id = copy;
     client->connection.depth++;
     if (!is_unseen(call) && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
@@ -451,7 +482,10 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
 
 void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
 {
-    if (job_info_copy(job, &call->info, call->texts_room, sizeof(call->texts_room), &call->info_texts) < 0) {
+    struct call_result *result = call_result(call);
+
+    if (!result ||
+        job_info_copy(job, &result->info, result->texts_room, sizeof(result->texts_room), &result->info_texts) < 0) {
         failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
         call_finish(call, -ENOMEM);
         return;
@@ -735,7 +769,7 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     } else if (call->done || call->given_up) {
         r = call->error ? call_error(call) : 0;
         if (r == 0 && ret_info)
-            *ret_info = &call->info;
+            *ret_info = &call->result->info;
     } else if (r == -EINTR || (r == -ETIMEDOUT && !keeps)) {
         r = give_up(call, r);
     }
@@ -839,4 +873,5 @@ void calls_deinit(struct wsd_client *client)
 {
     calls_drop_spare(client);
     freelist_deinit(&client->calls.free);
+    freelist_deinit(&client->calls.free_results);
 }

@@ -43,6 +43,18 @@ struct call_deadline {
     bool listed;
 };
 
+/* What has come back of a job. */
+struct call_result {
+    struct wsd_job_info info; /* of its end; before that, of a call that leaves: the id */
+    char *info_texts;
+    uint64_t progress_done, progress_total; /* of an item, which come before its end */
+    struct buffer output;                   /* gathered, or waiting while held; or: */
+    size_t small_output;                    /* bytes in output_room */
+    /* What is small needs no block of its own. Not zeroed. */
+    char texts_room[CALL_ROOM], output_room[CALL_ROOM];
+};
+
+/* Programs have many in flight, so what only some have, or have late, is a block of its own. */
 struct wsd_call {
     struct request request;
     struct list link, feeding;
@@ -52,38 +64,33 @@ struct wsd_call {
     bool attached, detached, durable, stream, accepted, input_ended, cancelled;
     bool held;       /* the user wants no output now */
     bool delivering; /* the user's output callback is running */
-    bool has_job;    /* DONE has come; info is set */
+    bool has_job;    /* DONE has come; result has its info */
     bool ending;     /* its last output is told, and then its end */
     bool done, freed;
-    bool given_up;           /* done was told of its deadline: the user hears no more of it */
-    bool large;              /* LARGE_OUTPUT or more was gathered, or waited while held */
-    bool forgotten;          /* wsd was told: END is the last frame */
-    bool quiet;              /* wsd was asked for no ACCEPTED */
-    bool leaves;             /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
-    bool left;               /* wsd knows that */
+    bool given_up;  /* done was told of its deadline: the user hears no more of it */
+    bool large;     /* LARGE_OUTPUT or more was gathered, or waited while held */
+    bool forgotten; /* wsd was told: END is the last frame */
+    bool quiet;     /* wsd was asked for no ACCEPTED */
+    bool leaves;    /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
+    bool left;      /* wsd knows that */
+    uint32_t argc;
+    const char *args; /* one behind the other, each with its NUL: args_room, or owned */
+    size_t args_size;
     struct call_unit *batch; /* that it belongs to; NULL: none, or it has left it */
     uint64_t order;          /* in that */
     struct call_unit *array; /* it is in this one, as item `index`, and has no request of its own; NULL */
     uint32_t index;
-    const char *args; /* one behind the other, each with its NUL: args_room, or owned */
-    size_t args_size;
-    uint32_t argc;
+    int error, exit;
+    uint64_t retry_usec;
+    char *text;
     const uint8_t *input; /* the user's; what is left to send */
     size_t input_size;
     uint64_t sent_at; /* wsd may have the job when so much of the stream is sent; UINT64_MAX: it is not put there yet */
     uint64_t input_sent, input_limit;
     uint64_t output_received, output_taken, output_granted;
-    struct buffer output; /* gathered, or waiting while held; or: */
-    size_t small_output;  /* bytes in output_room */
-    struct wsd_job_info info;
-    char *info_texts;
-    int error, exit;
-    uint64_t retry_usec;
-    struct call_deadline *deadline;         /* NULL: as the handle says */
-    uint64_t progress_done, progress_total; /* of an item, which come before its end */
-    char *text;
-    /* What is small needs no block of its own. Not zeroed. */
-    char args_room[CALL_ROOM], texts_room[CALL_ROOM], output_room[CALL_ROOM];
+    struct call_result *result;     /* NULL: nothing has come that is kept */
+    struct call_deadline *deadline; /* NULL: as the handle says */
+    char args_room[CALL_ROOM];      /* not zeroed */
 };
 
 /* The calls of a handle. */
@@ -93,7 +100,7 @@ struct call_set {
     size_t n_open;         /* without their end, freed or not */
     struct list graveyard; /* freed ones, destroyed by calls_reap() */
     struct heap deadlines; /* struct call_deadline */
-    struct freelist free;
+    struct freelist free, free_results;
     struct buffer spare; /* room of a large output, without bytes, until a call ends that had no use for it */
 };
 
@@ -110,6 +117,8 @@ void calls_drop_spare(struct wsd_client *client);
 /* One that nothing is sent of yet, and that is in no list. 0, -EINVAL, -ENOMEM: said. */
 int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 void call_destroy(struct wsd_call *call);
+/* Its result, which is there from now on. NULL: no memory. */
+struct call_result *call_result(struct wsd_call *call);
 /* It is given up at that time (CLOCK_MONOTONIC). 0 or -ENOMEM. */
 int call_set_deadline(struct wsd_call *call, uint64_t usec);
 uint64_t calls_deadline(const struct wsd_client *client); /* the first of them; UINT64_MAX: there is none */

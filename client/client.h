@@ -88,7 +88,8 @@ struct wsd_client {
     struct wake wake;
     _Atomic(struct posted *) posted; /* posted.c: the newest first [atomic: release/acquire] */
     struct loop loop;
-    struct array *spare_array; /* array.c: with its room; NULL */
+    struct array *spare_array; /* array.c: one that is over; NULL */
+    struct buffer spare_body;  /* array.c: the room of one that was sent, without bytes */
     struct plain plain;
     struct list batches; /* struct wsd_batch */
     struct heap asked;   /* struct asked, by their deadlines */

@@ -227,6 +227,10 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
         call_destroy(call);
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     }
+    if (submit->flags & WSD_SUBMIT_LEAVE && !call_result(call)) { /* its id is all of its end */
+        call_destroy(call);
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    }
     call->durable = submit->flags & WSD_SUBMIT_DURABLE;
     call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit->flags & WSD_SUBMIT_STREAM;
@@ -272,7 +276,6 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
     if (r < 0)
         return r;
     call->attached = call->input_ended = true;
-    call->info.id = *id;
     memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
     if (call->callbacks.progress && client->connection.features & FEATURE_WHERE)
         msg.id.flags = SUBMIT_PROGRESS;

@@ -249,6 +249,40 @@ START_TEST(the_last_frame_in_the_midst_of_one)
 }
 END_TEST
 
+static void on_counted(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text,
+                       void *userdata)
+{
+    const uint64_t *progress = userdata;
+
+    ck_assert_int_eq(error, 0);
+    ck_assert_uint_eq(info->done, progress[0]);
+    ck_assert_uint_eq(info->total, progress[1]);
+    n_done++;
+    wsd_call_free(call);
+}
+
+/* wsd sends the last progress of an item before its end. */
+START_TEST(an_item_ends_with_its_progress)
+{
+    static uint64_t progress[2][2] = {{0, 0}, {3, 4}};
+    const struct wsd_item item = {.size = sizeof(item)};
+    const struct msg_end ends[] = {{.index = 0, .n = 1, .state = 5}, {.index = 1, .n = 1, .state = 5}};
+    struct wsd_callbacks counted = {.size = sizeof(counted), .done = on_counted};
+    struct wsd_batch *batch = open_batch(0);
+
+    for (int i = 0; i < 2; i++) {
+        counted.userdata = progress[i];
+        ck_assert_int_eq(wsd_batch_submit(batch, &item, &counted, NULL), 0);
+    }
+    expect_array(2);
+    peer_send(&peer, &(struct msg){.type = FRAME_PROGRESS, .progress = {.done = 3, .total = 4, .item = 1}}, array_tag,
+              NULL, 0);
+    send_ends(ends, 2, true);
+    process(2);
+    wsd_batch_free(batch);
+}
+END_TEST
+
 START_TEST(ids_count_up)
 {
     struct wsd_batch *batch = open_batch(0);
@@ -831,6 +865,7 @@ int main(void)
     tcase_add_test(tcase, items_leave_together_and_end_apart);
     tcase_add_test(tcase, several_end_in_one_record);
     tcase_add_test(tcase, the_last_frame_in_the_midst_of_one);
+    tcase_add_test(tcase, an_item_ends_with_its_progress);
     tcase_add_test(tcase, ids_count_up);
     tcase_add_test(tcase, refusals_are_told_to_each);
     tcase_add_test(tcase, what_fills_a_frame_leaves_at_once);

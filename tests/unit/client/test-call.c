@@ -1322,7 +1322,7 @@ START_TEST(held_output_waits_in_the_room)
     for (uint64_t until = 600000; until <= 1200000; until += 600000) {
         seen.hold = 1;
         send_until(tag, &at, until, 2);
-        ck_assert_ptr_eq(held->output.data, room);
+        ck_assert_ptr_eq(held->result->output.data, room);
         other = gather(1 << 20, 3);
         seen.hold = 0;
         ck_assert_int_eq(wsd_call_resume(held), 0);
