@@ -72,10 +72,10 @@ void call_free(struct call *c)
 {
     hash_remove(&c->peer->frontend->calls, &c->by_tag);
     list_remove(&c->link);
-    list_remove(&c->stalled);
     quota_request_ended(c->peer);
     if (c->ops->forget)
         c->ops->forget(c);
+    list_remove(&c->stalled); /* last: a bundle that comes apart in forget() tells ends that find no room */
     freelist_give(&c->peer->frontend->free_calls, c);
 }
 
