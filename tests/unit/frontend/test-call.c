@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-call.c: an open request is in no list when it has gone, whatever becomes of it on the way. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "frontend/call.h"
+#include "frontend/peer.h"
+#include "frontend/quota.h"
+#include "tests/unit/suite.h"
+
+static struct frontend frontend;
+static struct peer peer;
+
+static void setup(void)
+{
+    frontend = (struct frontend){
+        .max_fd = 1000, .options.limits = {.requests_per_user = 2, .connections = 1, .connections_per_user = 1}};
+    shares_init(&frontend.shares);
+    peer = (struct peer){.frontend = &frontend, .share = &frontend.shares.strangers};
+    list_init(&peer.dirty);
+    list_init(&peer.ready);
+    list_init(&peer.calls);
+    list_init(&peer.stalled);
+    list_init(&peer.later);
+    const char *refusal;
+    ck_assert(quota_take(&peer, &refusal) == 0 && !refusal);
+}
+
+static void teardown(void)
+{
+    quota_give_back(&peer);
+    hash_deinit(&frontend.users);
+    hash_deinit(&frontend.calls);
+    freelist_deinit(&frontend.free_calls);
+}
+
+/* As an array does whose bundle comes apart: its ends find the output full. */
+static void stall(struct call *c)
+{
+    call_stall(c);
+}
+
+START_TEST(one_that_stalls_while_it_is_forgotten_is_in_no_list)
+{
+    static const struct call_ops ops = {.forget = stall};
+    uint32_t budget = 10;
+
+    ck_assert_ptr_nonnull(call_open(&peer, 1, &ops));
+    call_stall(call_open(&peer, 2, &ops)); /* before, too */
+    ck_assert(calls_forget(&peer, &budget));
+    ck_assert(list_empty(&peer.stalled) && list_empty(&peer.calls));
+    ck_assert_ptr_null(call_find(&peer, 1));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("call");
+    TCase *t = tcase_create("call");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, one_that_stalls_while_it_is_forgotten_is_in_no_list);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
