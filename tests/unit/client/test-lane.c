@@ -217,7 +217,7 @@ END_TEST
 START_TEST(what_is_wrong_is_refused)
 {
     ck_assert_int_eq(lane((enum wsd_lane_action)0), -EINVAL);
-    ck_assert_int_eq(lane((enum wsd_lane_action)3), -EINVAL);
+    ck_assert_int_eq(lane((enum wsd_lane_action)4), -EINVAL);
     peer_close(&peer);
     ck_assert_int_lt(wsd_client_process(client), 0);
     ck_assert_int_eq(lane(WSD_LANE_OPEN), -ECONNRESET);
