@@ -32,7 +32,7 @@
 #include "table/plugin-names.h"
 
 #define TICK_USEC   100000u  /* between looks at lanes in which something runs */
-#define IDLE_USEC   10000u  /* a lane in which nothing began for so long goes to a client that wants one */
+#define IDLE_USEC   10000u   /* a lane in which nothing began for so long goes to a client that wants one */
 #define WAITED_USEC 3000000u /* a client that waits says so each second */
 #define JUDGE_LOOKS 4        /* at a call that changes its state meanwhile: it can do so three times */
 
