@@ -192,6 +192,12 @@ static void keep_error(struct wsd_call *call, int error)
     call->retry_usec = f->retry_usec;
 }
 
+/* Its text is missing where there was no memory to copy it. */
+static const char *words_of(const struct wsd_call *call)
+{
+    return call->text ? call->text : call->error ? strerror(-call->error) : "";
+}
+
 static void tell_done(struct wsd_call *call)
 {
     struct connection *c = &call->client->connection;
@@ -200,7 +206,7 @@ static void tell_done(struct wsd_call *call)
     c->n_told++;
     if (call->callbacks.done)
         call->callbacks.done(call, call->error, call->error || !call->has_job ? NULL : &call->result->info,
-                             call->text ? call->text : "", call->callbacks.userdata);
+                             words_of(call), call->callbacks.userdata);
     c->depth--;
 }
 
@@ -715,8 +721,7 @@ int wsd_call_cancel(struct wsd_call *call)
 /* The words of a call that failed, again: others may have failed since. */
 static int call_error(const struct wsd_call *call)
 {
-    failure_set(&call->client->failure, call->error, call->exit, "%s",
-                call->text ? call->text : strerror(-call->error));
+    failure_set(&call->client->failure, call->error, call->exit, "%s", words_of(call));
     call->client->failure.retry_usec = call->retry_usec;
     return call->error;
 }
