@@ -175,7 +175,8 @@ bool jobs_asleep(struct jobs *jobs);
 bool jobs_have_told(const struct jobs *jobs); /* each watch of an ended job has been told, and has the output */
 void jobs_awake(struct jobs *jobs);
 
-/* Refuses new jobs from now on. Durable jobs that have not begun leave, and stay in the store. */
+/* Refuses new jobs from now on. In the next turns durable jobs that have not begun leave, and stay in the store; others
+ * that wait for their time end. */
 void jobs_drain(struct jobs *jobs);
 void jobs_interrupt_all(struct jobs *jobs);
 void jobs_finish_executors(struct jobs *jobs); /* asks each executor to end; counters.n_executors is the number left */

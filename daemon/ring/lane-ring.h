@@ -286,9 +286,9 @@ struct lane_result {
 /* The memory is not there in children of fork(). */
 int lane_client_init(struct lane_client *c, int memory_fd, int grant_fd, bool may_spin);
 void lane_client_deinit(struct lane_client *c);
-/* Whether there are a free slot, credit and a live executor for a call. */
 /* Tells wsd whether the lane is to be kept while it is idle. */
 void lane_client_keep(struct lane_client *c, bool kept);
+/* Whether there are a free slot, credit and a live executor for a call. */
 bool lane_client_has_room(const struct lane_client *c);
 bool lane_client_dry(const struct lane_client *c); /* no calls are allowed for now */
 /* True: the lane is gone for good. */
