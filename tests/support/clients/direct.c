@@ -3,8 +3,8 @@
  * direct.c: makes calls by wsd_call(), from several processes, and counts how they ended.
  *
  * Usage:
- *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w] [-l] [-K] [-k]
- *            [-o OTHER] [-h FILE] [-x] PLUGIN:FUNCTION [ARG...]
+ *     direct [-p PROCESSES] [-n CALLS, each] [-u FILE] [-c] [-m K] [-t TIMEOUT_MSEC] [-r ROOM] [-f FLAGS] [-w]
+ *            [-l] [-K] [-k] [-o OTHER] [-h FILE] [-x] PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each call sends bytes that no other call has, and wants them back.
  * With -c all calls go by one wsd_calls().

@@ -269,6 +269,13 @@ int peer_open(struct peer *peer, struct wsd_client **ret_client, uint64_t timeou
     return r;
 }
 
+void peer_start(struct peer *peer, struct wsd_client **ret_client, uint32_t window, uint64_t features)
+{
+    peer_init(peer, PEER_WELCOME, window);
+    peer->features = features;
+    ck_assert_int_eq(peer_open(peer, ret_client, 5000000), 0);
+}
+
 unsigned count_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");

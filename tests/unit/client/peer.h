@@ -53,6 +53,8 @@ void peer_init(struct peer *peer, enum peer_greeting greeting, uint32_t window);
 void peer_deinit(struct peer *peer);
 /* wsd_client_open() with the peer at the other end. */
 int peer_open(struct peer *peer, struct wsd_client **ret_client, uint64_t timeout_usec);
+/* Both, of a wsd with these features, which must succeed. */
+void peer_start(struct peer *peer, struct wsd_client **ret_client, uint32_t window, uint64_t features);
 /* Accepts a client that is connecting (NULL: in another thread), takes its HELLO, and greets it. */
 void peer_accept(struct peer *peer, struct wsd_client *client);
 

@@ -41,9 +41,7 @@ static void setup(void)
     each_returns = 0;
     each_processes = each_frees = each_fails = done_frees = done_asks = false;
     snprintf(last_text, sizeof(last_text), "nothing");
-    peer_init(&peer, PEER_WELCOME, 1 << 20);
-    peer.features = FEATURE_WHERE;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND), 0);
+    peer_start(&peer, &client, 1 << 20, FEATURE_WHERE);
 }
 
 static void teardown(void)
@@ -147,8 +145,8 @@ static void answer(enum question what, uint32_t tag)
 
 static void let_the_deadline_pass(void)
 {
-    while (wsd_client_timeout_usec(client) > 0)
-        usleep(100);
+    for (uint64_t left; (left = wsd_client_timeout_usec(client)) > 0;)
+        usleep((useconds_t)left);
 }
 
 /* The connection stands, and what else comes for the question was passed over. */

@@ -20,9 +20,7 @@ static void setup_with(uint64_t features)
 {
     n_done = n_failed = n_again = n_succeeded = n_accepted = 0; /* all of them in one process under valgrind */
     fds_before = count_fds();
-    peer_init(&peer, PEER_WELCOME, 100000);
-    peer.features = features;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 100000, features);
 }
 
 static void setup(void)

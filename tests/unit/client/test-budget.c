@@ -23,9 +23,7 @@ static void setup_with(uint64_t features)
     n_done = n_rooms = 0;
     wanted_error = 0;
     in_done = NULL;
-    peer_init(&peer, PEER_WELCOME, 1 << 20);
-    peer.features = features;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 1 << 20, features);
 }
 
 static void setup(void)

@@ -34,9 +34,7 @@ struct seen {
 static void setup_with(uint64_t features)
 {
     fds_before = count_fds();
-    peer_init(&peer, PEER_WELCOME, WINDOW);
-    peer.features = features;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, WINDOW, features);
 }
 
 static void setup(void)
@@ -742,9 +740,7 @@ START_TEST(durable_job_is_not_lost_with_a_wsd_that_ends_in_order)
 
     client = wsd_client_free(client);
     peer_deinit(&peer);
-    peer_init(&peer, PEER_WELCOME, WINDOW);
-    peer.features = FEATURE_STORE;
-    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    peer_start(&peer, &client, WINDOW, FEATURE_STORE);
     submit(&plain, true);
     peer_send_accepted(&peer, peer.frame.tag);
     submit_as(&durable, true, (struct wsd_submit){.flags = WSD_SUBMIT_DURABLE});
@@ -969,9 +965,7 @@ START_TEST(freed_detached_call_is_forgotten)
 
     client = wsd_client_free(client);
     peer_deinit(&peer);
-    peer_init(&peer, PEER_WELCOME, WINDOW);
-    peer.features = FEATURE_FORGET;
-    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    peer_start(&peer, &client, WINDOW, FEATURE_FORGET);
     struct wsd_call *call = submit_as(&seen, true, (struct wsd_submit){.flags = WSD_SUBMIT_DETACH});
     tag = peer.frame.tag;
     wsd_call_free(call);
@@ -1622,9 +1616,7 @@ START_TEST(input_by_file_travels_with_its_submit)
 
     client = wsd_client_free(client);
     peer_deinit(&peer);
-    peer_init(&peer, PEER_WELCOME, WINDOW);
-    peer.features = FEATURE_PAYLOAD;
-    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD);
     ck_assert(wsd_client_takes_files(client));
     for (int i = 0; i < 3; i++) {
         submit_as(&seen, true, s);
@@ -1663,9 +1655,7 @@ START_TEST(input_by_file_is_refused_where_it_cannot_be)
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EOPNOTSUPP);
     client = wsd_client_free(client);
     peer_deinit(&peer);
-    peer_init(&peer, PEER_WELCOME, WINDOW);
-    peer.features = FEATURE_PAYLOAD | FEATURE_STORE;
-    ck_assert_int_eq(peer_open(&peer, &client, 0), 0);
+    peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_STORE);
     s.input_fd = -1;
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EBADF);
     s.input_fd = STDIN_FILENO;

@@ -23,9 +23,7 @@ static void setup(void)
 {
     n_done = n_others_done = n_told = 0;
     fds_before = count_fds();
-    peer_init(&peer, PEER_WELCOME, 100000);
-    peer.features = FEATURE_ARRAY | FEATURE_BRIEF;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 100000, FEATURE_ARRAY | FEATURE_BRIEF);
 }
 
 static void teardown(void)

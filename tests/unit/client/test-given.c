@@ -17,9 +17,7 @@ static struct wsd_client *client, *opened;
 static void setup(void)
 {
     opened = NULL;
-    peer_init(&peer, PEER_WELCOME, 100000);
-    peer.features = ~(uint64_t)FEATURE_LANE;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 100000, ~(uint64_t)FEATURE_LANE);
     ck_assert_int_eq(wsd_client_set_deadline(client, 1), 0); /* what is sent has no answer */
 }
 

@@ -18,9 +18,7 @@ static struct wsd_client *client;
 
 static void setup(void)
 {
-    peer_init(&peer, PEER_WELCOME, 1 << 20);
-    peer.features = FEATURE_LANE;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND), 0);
+    peer_start(&peer, &client, 1 << 20, FEATURE_LANE);
 }
 
 static void teardown(void)

@@ -20,9 +20,7 @@ static unsigned n_done;
 static void setup_with(uint64_t features)
 {
     n_done = 0;
-    peer_init(&peer, PEER_WELCOME, 1 << 20);
-    peer.features = features;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 1 << 20, features);
 }
 
 static void setup(void)

@@ -34,9 +34,7 @@ static const struct wsd_id id = {{1}};
 static void setup(void)
 {
     n_done = 0;
-    peer_init(&peer, PEER_WELCOME, 100000);
-    peer.features = ~(uint64_t)FEATURE_LANE;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 100000, ~(uint64_t)FEATURE_LANE);
 }
 
 /* What a handle can have open: a call that was sent, one that was not, a batch with one, an arena. */

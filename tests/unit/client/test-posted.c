@@ -40,9 +40,7 @@ static void setup(void)
     atomic_store(&n_wakes, 0);
     last_error = 1;
     free_in_done = post_in_done = false;
-    peer_init(&peer, PEER_WELCOME, 1 << 20);
-    peer.features = FEATURE_PAYLOAD;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND), 0);
+    peer_start(&peer, &client, 1 << 20, FEATURE_PAYLOAD);
     ck_assert_int_eq(wsd_client_set_wake(client, wake, &peer), 0);
 }
 
@@ -137,9 +135,7 @@ START_TEST(all_of_it_is_copied)
 
     peer_deinit(&peer);
     wsd_client_free(client);
-    peer_init(&peer, PEER_WELCOME, 1 << 20);
-    peer.features = FEATURE_STORE | FEATURE_ORDER | FEATURE_TIME;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND), 0);
+    peer_start(&peer, &client, 1 << 20, FEATURE_STORE | FEATURE_ORDER | FEATURE_TIME);
     ck_assert_int_eq(wsd_client_set_wake(client, wake, &peer), 0);
     ids[0].bytes[0] = ids[2].bytes[15] = 9;
     ck_assert_int_eq(wsd_client_post(client, &submit, NULL), 0);

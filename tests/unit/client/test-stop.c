@@ -37,9 +37,7 @@ static void setup(void)
     const struct wsd_item item = {.size = sizeof(item)};
 
     n_done = n_looks = 0;
-    peer_init(&peer, PEER_WELCOME, 100000);
-    peer.features = 0;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 100000, 0);
     ck_assert_int_eq(wsd_batch_open(client, &common, 0, &batch), 0);
     for (uint32_t i = 0; i < ITEMS; i++) {
         ck_assert_int_eq(wsd_batch_submit(batch, &item, &callbacks, NULL), 0);

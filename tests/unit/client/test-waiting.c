@@ -28,9 +28,7 @@ static void setup_with(uint64_t features)
 {
     n_asked = wanted_at = n_told = n_done = last_tag = n_cancelled = 0; /* all in one process under valgrind */
     flag = 0;
-    peer_init(&peer, PEER_WELCOME, 100000);
-    peer.features = features;
-    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
+    peer_start(&peer, &client, 100000, features);
 }
 
 static void setup(void)
