@@ -2,13 +2,12 @@
  *
  * call.c: jobs in flight: input out, output in, one end each.
  * Owns struct wsd_call from submit or attach until the user has freed it and wsd has ended it. One thread a handle.
- * Keeps: done is told exactly once and last; output is told in order, never more than was granted is accepted, and none
- * while the user holds it; input never exceeds what wsd granted.
- * A call that the user has freed, or that was given up at its deadline, lives on unseen until wsd ends it, so that its
- * output is granted away and does not hold up a detached job.
- * The room of a large output that is over stays with the handle for the next one: malloc has it from the kernel each
- * time, and the kernel clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed
- * none. */
+ * Keeps: done is told exactly once and last. Output is told in order, and none while the user holds it. No more output
+ * is accepted than was granted, and no more input is sent than wsd granted.
+ * A call that the user has freed, or that was given up at its deadline, lives on unseen until wsd ends it. Its output
+ * is granted away meanwhile, and so does not hold up a detached job.
+ * The room of a large output stays with the handle for the next one. malloc would have it from the kernel each time,
+ * which clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed none. */
 #include "call.h"
 
 #include <errno.h>
@@ -726,7 +725,7 @@ static int call_error(const struct wsd_call *call)
     return call->error;
 }
 
-/* Whether the job goes on without its call. A job whose input is not all sent cannot. */
+/* Whether the job goes on without its call. A job that waits for more input cannot. */
 static bool outlives(const struct wsd_call *call)
 {
     return call->attached || (call->detached && call->input_ended);
