@@ -781,8 +781,8 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     return r;
 }
 
-/* It is unseen from now on, until wsd ends it. The user's input may not be read any more; a job cannot continue without
- * it. */
+/* It is unseen from now on, until wsd ends it. The user's input is not read from now on. A job cannot continue without
+ * that. */
 static void call_abandon(struct wsd_call *call)
 {
     struct connection *c = &call->client->connection;
