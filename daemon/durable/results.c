@@ -29,6 +29,8 @@
 #include "table/timers.h"
 #include "table/timing.h"
 
+#define EXPIRY_LOOKS 128u /* in one turn of the loop, or for one job that comes */
+
 static struct job *job_at(struct list *l)
 {
     return container_of(l, struct policy, stored)->job;
@@ -64,30 +66,43 @@ static void uncount(struct job *job)
     job->user->n_stored--;
 }
 
-static void expire(struct job *job)
+/* False: no memory; it stays. */
+static bool expire(struct job *job)
 {
     struct disk_request *q = disk_request_new(job, STORE_DROP, dropped);
 
     if (!q)
-        return; /* at the next look */
+        return false;
     (void)disk_request_done(q);
     q->job = NULL;
     uncount(job);
     store_post(q->jobs->durable->store, &q->r);
     job_free(job);
+    return true;
 }
 
+/* False: those that go next are in use, or there is none, or no memory. */
 static bool expire_oldest(struct user *user)
 {
-    list_for_each (l, &user->stored) {
-        struct job *job = container_of(l, struct policy, by_user)->job;
+    struct policy *passed[EXPIRY_LOOKS];
+    uint32_t n = 0;
 
-        if (in_use(job))
-            continue;
-        expire(job);
-        return true;
+    while (n < EXPIRY_LOOKS && !heap_empty(&user->expiring)) {
+        struct policy *p = container_of(user->expiring.top, struct policy, by_user);
+
+        if (!in_use(p->job))
+            break;
+        heap_take(&user->expiring, &p->by_user);
+        passed[n++] = p;
     }
-    return false;
+    bool found = n < EXPIRY_LOOKS && !heap_empty(&user->expiring);
+    found = found && expire(container_of(user->expiring.top, struct policy, by_user)->job);
+    while (n > 0) {
+        struct policy *p = passed[--n];
+
+        heap_put(&user->expiring, &p->by_user, p->expires.key);
+    }
+    return found;
 }
 
 /* Whether one user may hold so many bytes where all users together hold `all`: no more than is left for others then. So
@@ -118,28 +133,26 @@ bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
 
 static void expiry_arm(struct jobs *jobs)
 {
+    struct results *r = &jobs->durable->results;
     uint64_t now = clock_monotonic_usec();
-    struct policy *p = container_of(jobs->durable->results.stored.next, struct policy, stored);
 
-    if (!list_empty(&jobs->durable->results.stored) && !evtimer_pending(jobs->durable->results.expiry_timer, NULL))
-        jobs_timer(jobs, jobs->durable->results.expiry_timer, p->expires_usec > now ? p->expires_usec - now : 0);
+    if (!heap_empty(&r->expiring) && !evtimer_pending(r->expiry_timer, NULL))
+        jobs_timer(jobs, r->expiry_timer, r->expiring.top->key > now ? r->expiring.top->key - now : 0);
 }
 
 static void on_expiry(evutil_socket_t fd, short what, void *userdata)
 {
     struct jobs *jobs = userdata;
+    struct heap *expiring = &jobs->durable->results.expiring;
     uint64_t now = clock_monotonic_usec();
 
-    list_for_each_safe (l, n, &jobs->durable->results.stored) {
-        struct job *job = job_at(l);
+    for (uint32_t left = EXPIRY_LOOKS; left > 0 && !heap_empty(expiring) && expiring->top->key <= now; left--) {
+        struct policy *p = container_of(expiring->top, struct policy, expires);
 
-        if (job_policy(job)->expires_usec > now)
-            break;
-        if (in_use(job)) { /* a client reads it: it goes after that, and those behind it are looked at then, too */
-            job_policy(job)->expires_usec = now + STORE_AGAIN_USEC;
-            break;
-        }
-        expire(job);
+        if (!in_use(p->job) && expire(p->job))
+            continue;
+        heap_take(expiring, &p->expires); /* a client reads it: it goes after that */
+        heap_put(expiring, &p->expires, now + STORE_AGAIN_USEC);
     }
     expiry_arm(jobs);
 }
@@ -147,31 +160,36 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
 void results_insert(struct job *job, uint64_t left_usec)
 {
     struct jobs *jobs = job->domain->jobs;
+    struct results *r = &jobs->durable->results;
     struct policy *p = job_policy(job);
     struct user *user = job->user;
-    struct list *at = &jobs->durable->results.stored;
 
     if (p->dead) {
-        list_push_back(&jobs->durable->results.dead, &p->stored);
+        list_push_back(&r->dead, &p->stored);
         jobs->counters.n_dead++;
         return;
     }
-    p->expires_usec = clock_monotonic_usec() + left_usec;
-    while (at->prev != &jobs->durable->results.stored &&
-           container_of(at->prev, struct policy, stored)->expires_usec > p->expires_usec)
-        at = at->prev;
-    list_insert_before(at, &p->stored);
-    at = &user->stored;
-    while (at->prev != &user->stored && container_of(at->prev, struct policy, by_user)->expires_usec > p->expires_usec)
-        at = at->prev;
-    list_insert_before(at, &p->by_user);
+    if (!is_share(jobs, user->n_stored + 1, jobs->counters.n_stored + 1, STORE_RECORDS) && jobs->durable->store)
+        expire_oldest(user); /* never this one */
+    list_push_back(&r->stored, &p->stored);
+    heap_put(&r->expiring, &p->expires, clock_monotonic_usec() + left_usec);
+    heap_put(&user->expiring, &p->by_user, p->expires.key);
     jobs->counters.n_stored++;
     user->n_stored++;
-    if (!is_share(jobs, user->n_stored, jobs->counters.n_stored, STORE_RECORDS) && jobs->durable->store)
-        expire_oldest(user);
-    if (jobs->durable->results.stored.next == &p->stored) /* before all others: `keep` was longer when they ended */
-        evtimer_del(jobs->durable->results.expiry_timer);
+    if (r->expiring.top == &p->expires) /* before all others: `keep` was longer when they ended */
+        evtimer_del(r->expiry_timer);
     expiry_arm(jobs);
+}
+
+void results_remove(struct job *job)
+{
+    struct policy *p = job_policy(job);
+
+    if (!list_empty(&p->stored) && !p->dead) {
+        heap_take(&job->domain->jobs->durable->results.expiring, &p->expires);
+        heap_take(&job->user->expiring, &p->by_user);
+    }
+    list_remove(&p->stored);
 }
 
 bool durable_keep(struct job *job)

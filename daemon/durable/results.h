@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/heap.h"
 #include "base/list.h"
 
 struct event;
@@ -15,7 +16,8 @@ struct jobs;
 struct user;
 
 struct results {
-    struct list stored, dead; /* policies of ended durable jobs, in the order in which they go */
+    struct list stored, dead; /* policies of ended durable jobs: of those that expire, and of the others */
+    struct heap expiring;     /* those in `stored`, by the time when they go (CLOCK_MONOTONIC) */
     struct event *expiry_timer, *save_timer;
 };
 
@@ -27,6 +29,7 @@ bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes);
 void durable_count(struct job *job, uint64_t bytes); /* it now takes so many bytes on disk */
 void durable_unsaved(struct job *job);
 void results_insert(struct job *job, uint64_t left_usec); /* ended and on disk; expires after left_usec */
+void results_remove(struct job *job);                     /* the opposite; or it is not there */
 int durable_code(int error);                              /* the exit code of wsctl(1) for a store's error */
 int results_init(struct jobs *jobs);                      /* 0 or -ENOMEM */
 void results_deinit(struct jobs *jobs);

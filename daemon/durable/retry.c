@@ -48,7 +48,6 @@ int policy_make(struct job *job, const struct job_request *r)
     }
     list_init(&p->requests);
     list_init(&p->stored);
-    list_init(&p->by_user);
     p->job = job;
     p->durable = r->durable;
     p->timeout_usec = r->timeout_usec;
@@ -73,8 +72,7 @@ void policy_free(struct job *job)
         return;
     if (p->key)
         hash_remove(&job->domain->jobs->durable->keys, &p->by_key);
-    list_remove(&p->stored);
-    list_remove(&p->by_user);
+    results_remove(job);
     list_for_each_safe (l, n, &p->requests) {
         container_of(l, struct disk_request, link)->job = NULL;
         list_remove(l);

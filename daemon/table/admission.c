@@ -13,6 +13,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+/* Looks at kept results for one job that comes: for one that nobody reads, and at what they all take. */
+#define EVICTION_LOOKS 128u
+#define COUNT_LOOKS    1024u
+
 struct user *user_get(struct jobs *jobs, uint32_t uid)
 {
     uint64_t key = hash_number(uid);
@@ -28,7 +32,6 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
         return NULL;
     u->uid = uid;
     list_init(&u->kept);
-    list_init(&u->stored);
     if (hash_insert(&jobs->users, &u->by_uid, key) < 0) {
         free(u);
         return NULL;
@@ -38,11 +41,15 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
 
 bool user_evict(struct user *user)
 {
+    uint32_t left = EVICTION_LOOKS;
+
     list_for_each_entry (struct job, job, &user->kept, link) {
         if (!job->watches) {
             job_free(job);
             return true;
         }
+        if (--left == 0)
+            break;
     }
     return false;
 }
@@ -56,10 +63,11 @@ static bool fits(uint64_t n, uint64_t bytes, uint64_t most)
  * user's own are dropped only where that is enough. */
 static bool could_evict(const struct user *user, uint64_t bytes)
 {
+    uint32_t left = COUNT_LOOKS;
     uint64_t sum = 0;
 
     list_for_each_entry (const struct job, job, &user->kept, link) {
-        if (sum >= bytes)
+        if (sum >= bytes || left-- == 0)
             break;
         if (!job->watches)
             sum += job_charged(job);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/heap.h"
 #include "table/job.h"
 
 #define RETRY_FIRST_USEC 1000000u /* the first pause, by default */
@@ -24,14 +25,13 @@ struct policy {
     int last_exit;
     /* The rest is for a durable job. */
     struct job *job;
-    struct list requests; /* struct disk_request under way */
-    struct list stored;   /* in `stored` or `dead` of jobs->durable->results: ended, and on disk */
-    struct list by_user;  /* in user->stored, if in jobs->durable->results.stored */
-    uint64_t number;      /* on disk */
+    struct list requests;              /* struct disk_request under way */
+    struct list stored;                /* in `stored` or `dead` of jobs->durable->results: ended, and on disk */
+    struct heap_node expires, by_user; /* in results.expiring and user->expiring, if in results.stored */
+    uint64_t number;                   /* on disk */
     /* the newest number on disk when this dead job was queued again: jobs up to it have seen its end; 0: never */
     uint64_t requeued;
-    uint64_t bytes;        /* bytes on disk, as counted */
-    uint64_t expires_usec; /* CLOCK_MONOTONIC */
+    uint64_t bytes; /* bytes on disk, as counted */
     bool durable;
     bool acknowledged;   /* on disk, and its submitter knows; until then it can be refused */
     bool marked;         /* marked on disk as begun: it must not run again after a restart */

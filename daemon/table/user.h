@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/heap.h"
 #include "base/list.h"
 #include "sched/retry-after.h"
 #include "table/interface.h"
@@ -20,7 +21,7 @@ struct user {
     uint32_t n_fds;       /* descriptors of inputs */
     uint32_t n_schedules; /* schedules, without those of the configuration */
     uint32_t n_batches;   /* batches that can be found by their id */
-    struct list stored;   /* struct policy: durable jobs that have ended and will expire, the next one first */
+    struct heap expiring; /* struct policy: durable jobs that have ended, by the time when they go */
     uint32_t n_stored;
     uint64_t store_bytes; /* bytes on disk of all durable jobs of the user */
     uint32_t n_direct;    /* calls that the user's direct lanes may have under way */
