@@ -44,14 +44,27 @@
 #define RUN_SLOTS_A_TURN 1024u
 #define DRAINED_A_TURN   128u /* buckets of the table */
 
+/* Of a round of looks, some are left. */
+static bool progress_is_due(const struct jobs *jobs)
+{
+    return !list_empty(&jobs->progress.due) || !list_empty(&jobs->batches.progress_due);
+}
+
+static bool progress_is_wanted(const struct jobs *jobs)
+{
+    return progress_is_due(jobs) || !list_empty(&jobs->progress.all) || !list_empty(&jobs->batches.progress);
+}
+
 static void on_progress(evutil_socket_t fd, short what, void *userdata)
 {
     struct jobs *jobs = userdata;
-    struct list *l;
+    uint32_t left = PROGRESS_LOOKS;
 
-    if (list_empty(&jobs->progress.due))
+    if (!progress_is_due(jobs)) {
         list_move_all(&jobs->progress.due, &jobs->progress.all);
-    for (uint32_t i = 0; i < PROGRESS_LOOKS && (l = list_pop_front(&jobs->progress.due)); i++) {
+        list_move_all(&jobs->batches.progress_due, &jobs->batches.progress);
+    }
+    for (struct list *l; left > 0 && (l = list_pop_front(&jobs->progress.due)); left--) {
         struct watch *w = container_of(l, struct watch, progress);
         uint64_t done, total;
 
@@ -64,12 +77,10 @@ static void on_progress(evutil_socket_t fd, short what, void *userdata)
             w->ops->progress(w, done, total);
         }
     }
-    if (!list_empty(&jobs->progress.due)) {
+    batches_progress(jobs, &left);
+    if (progress_is_due(jobs))
         jobs_timer(jobs, jobs->progress.timer, 0);
-        return;
-    }
-    batches_progress(jobs);
-    if (!list_empty(&jobs->progress.all) || !list_empty(&jobs->batches.progress))
+    else if (progress_is_wanted(jobs))
         jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
 }
 
@@ -129,6 +140,7 @@ static struct jobs *whole_new(const struct jobs_options *options)
     list_init(&w->jobs.batches.due);
     list_init(&w->jobs.batches.kept);
     list_init(&w->jobs.batches.progress);
+    list_init(&w->jobs.batches.progress_due);
     return &w->jobs;
 }
 
@@ -309,7 +321,7 @@ static void rearm(struct jobs *jobs)
 
     jobs->untimed = false; /* until it fails again */
     jobs->was_untimed = true;
-    if (!list_empty(&jobs->progress.all) && !evtimer_pending(jobs->progress.timer, NULL))
+    if (progress_is_wanted(jobs) && !evtimer_pending(jobs->progress.timer, NULL))
         jobs_timer(jobs, jobs->progress.timer, PROGRESS_USEC);
     list_for_each_entry (struct domain, domain, &jobs->domains, link)
         domain_rearm(domain);

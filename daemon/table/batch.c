@@ -106,8 +106,9 @@ struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
     return NULL;
 }
 
-/* How many of its jobs run. Counted on request, since executors do not report the begin of a job. */
-static uint64_t count_running(const struct batch *b)
+/* How many of its jobs run. Counted on request, since executors do not report the begin of a job. *looks grows by what
+ * that cost. */
+static uint64_t count_running(const struct batch *b, uint64_t *looks)
 {
     uint64_t n = 0, started;
 
@@ -117,15 +118,17 @@ static uint64_t count_running(const struct batch *b)
         if (!d->front)
             continue;
         list_for_each_entry (const struct job, job, &d->handed, link) {
+            ++*looks;
             n += job->batched && job_batch(job)->batch == b && front_running(d->front, job->slot, &started);
         }
     }
     return n;
 }
 
-static void describe(const struct batch *b, struct batch_info *ret)
+/* Returns how many looks at jobs it took. */
+static uint64_t describe(const struct batch *b, struct batch_info *ret)
 {
-    uint64_t left = b->total - b->done, running = count_running(b);
+    uint64_t looks = 0, left = b->total - b->done, running = count_running(b, &looks);
 
     *ret = (struct batch_info){.uid = b->user->uid,
                                .closed = b->closed,
@@ -140,6 +143,7 @@ static void describe(const struct batch *b, struct batch_info *ret)
                                .failed = b->failed,
                                .submitted_usec = b->submitted_usec};
     memcpy(ret->id, b->id, sizeof(ret->id));
+    return looks;
 }
 
 static void watch_remove(struct batch_watch *w)
@@ -295,21 +299,29 @@ bool batch_is(const struct batch_watch *owner, const struct batch *b)
 
 /* --- turns of the loop -------------------------------------------------------------------------------------------- */
 
-/* Tells every watch of the end. */
-static void end(struct batch *b)
+/* It ends, and tells some of its watches. False: *left was not enough for all of them. */
+static bool end(struct batch *b, uint32_t *left)
 {
     struct batch_info info;
 
-    b->ended = true;
-    b->ended_usec = clock_monotonic_usec();
+    if (!b->ended) {
+        b->ended = true;
+        b->ended_usec = clock_monotonic_usec();
+        after_batch_ended(b->jobs, TAKE(b->awaited), b->id, batch_state(b));
+    }
     describe(b, &info);
-    after_batch_ended(b->jobs, TAKE(b->awaited), b->id, batch_state(b));
-    while (!list_empty(&b->watches)) {
+    for (; *left > 0 && !list_empty(&b->watches); --*left) {
         struct batch_watch *w = container_of(b->watches.next, struct batch_watch, link);
 
         watch_remove(w);
         w->tell(w, &info);
     }
+    return list_empty(&b->watches);
+}
+
+/* It has ended, and so have its watches. */
+static void settle(struct batch *b)
+{
     if (b->detached)
         list_push_back(&b->jobs->batches.kept, &b->kept);
     else
@@ -318,9 +330,10 @@ static void end(struct batch *b)
 
 void batches_turn(struct jobs *jobs)
 {
-    for (uint32_t left = STOPS_A_TURN; left && !list_empty(&jobs->batches.due); left--) {
+    for (uint32_t left = STOPS_A_TURN; left && !list_empty(&jobs->batches.due);) {
         struct batch *b = container_of(jobs->batches.due.next, struct batch, due);
 
+        left--;
         if (!list_empty(&b->doomed)) { /* its end may be that of the batch */
             struct batch_item *item = container_of(b->doomed.next, struct batch_item, link);
             struct job *job = (struct job *)((uintptr_t)item - offsetof(struct job, given));
@@ -334,20 +347,27 @@ void batches_turn(struct jobs *jobs)
             continue;
         }
         list_remove(&b->due);
-        if (has_ended(b) && !b->ended)
-            end(b);
+        if (!has_ended(b) || !list_empty(&b->kept))
+            continue;
+        if (end(b, &left))
+            settle(b);
+        else
+            due(b); /* behind the others */
     }
 }
 
-void batches_progress(struct jobs *jobs)
+void batches_progress(struct jobs *jobs, uint32_t *left)
 {
-    list_for_each_entry_safe (struct batch_watch, w, after_w, &jobs->batches.progress, progress) {
+    for (struct list *l; *left > 0 && (l = list_pop_front(&jobs->batches.progress_due)); --*left) {
+        struct batch_watch *w = container_of(l, struct batch_watch, progress);
         struct batch_info info;
 
+        list_push_back(&jobs->batches.progress, l);
         if (w->told == w->batch->total + w->batch->done)
             continue;
         w->told = w->batch->total + w->batch->done;
-        describe(w->batch, &info);
+        uint64_t looks = describe(w->batch, &info);
+        *left -= (uint32_t)MIN(looks, *left - 1);
         w->tell(w, &info);
     }
 }
@@ -477,6 +497,8 @@ void jobs_batch_unwatch(struct batch_watch *w)
         return;
     watch_remove(w);
     if (!w->owner)
+        return;
+    if (b->ended)
         return;
     b->closed = true;
     if (!b->detached)

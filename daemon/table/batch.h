@@ -12,10 +12,11 @@ struct batch;
 struct job;
 
 struct batches {
-    struct hash by_id;    /* by the second half of the id */
-    struct list due;      /* batches that batches_turn() has to serve */
-    struct list kept;     /* batches that have ended, the oldest end first */
-    struct list progress; /* batch watches that want progress */
+    struct hash by_id;        /* by the second half of the id */
+    struct list due;          /* batches that batches_turn() has to serve */
+    struct list kept;         /* batches that have ended, the oldest end first */
+    struct list progress;     /* batch watches that want progress */
+    struct list progress_due; /* of those, the ones to be looked at in this round */
 };
 
 const char *batch_refuses(const struct batch_watch *owner); /* why no job can be added; NULL: one can */
@@ -34,5 +35,6 @@ enum job_state batch_state(const struct batch *b);
 struct awaited **batch_awaited(struct batch *b); /* the jobs that run after it */
 bool batch_is(const struct batch_watch *owner, const struct batch *b);
 void batches_turn(struct jobs *jobs); /* once a turn of the loop */
-void batches_progress(struct jobs *jobs);
+/* Tells watches in progress_due of what has changed. Takes what that costs from *left, and stops at 0. */
+void batches_progress(struct jobs *jobs, uint32_t *left);
 void batches_free(struct jobs *jobs); /* there must be no jobs */
