@@ -23,6 +23,10 @@
 #include "domains/query.h"
 #include "domains/recover.h"
 #include "domains/recycle.h"
+#include "table/watches.h"
+
+/* Of those that follow a job, so many hear what it says: its owner, and those who came last. */
+#define MESSAGE_WATCHES 128u
 
 static void on_dead(struct executor *e, int code, int status, void *context)
 {
@@ -57,14 +61,6 @@ static struct job *job_at(struct domain *d, uint32_t slot, uint32_t generation)
     return job && job->generation == generation ? bundle_alone(d, slot) : NULL;
 }
 
-static struct watch *owner_of(struct job *job)
-{
-    for (struct watch *w = job->watches; w; w = w->next)
-        if (w->owner)
-            return w;
-    return NULL;
-}
-
 static void open_answer(struct domain *d, uint32_t slot, uint32_t generation, uint32_t serial, int error, int fd)
 {
     struct control c = {
@@ -77,7 +73,7 @@ static void open_answer(struct domain *d, uint32_t slot, uint32_t generation, ui
 static void open_ask(struct domain *d, const struct control *c)
 {
     struct job *job = job_at(d, c->slot, c->generation);
-    struct watch *w = job ? owner_of(job) : NULL;
+    struct watch *w = job ? job_owner(job) : NULL;
     int r = !c->text[0] ? -ENOENT : w && w->ops->open ? w->ops->open(w, c->number, c->text) : -ENOTCONN;
 
     if (r < 0)
@@ -105,7 +101,8 @@ static void message(struct domain *d, const struct control *c)
     const struct log_about about = job_about(job);
 
     log_event(LOG_KIND_JOB_SAYS, (int)(c->number & 7), &about, "%s", text);
-    for (struct watch *w = job->watches; w; w = w->next)
+    uint32_t left = MESSAGE_WATCHES;
+    for (struct watch *w = job->watches; w && left > 0; w = w->next, left--)
         if (w->ops->message)
             w->ops->message(w, (int)(c->number & 7), text);
 }

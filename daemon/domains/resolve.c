@@ -20,6 +20,7 @@
 #include "table/plugin-names.h"
 #include "table/policy.h"
 #include "table/timing.h"
+#include "table/watches.h"
 
 /* The configured maximum, where the submitter wants more or has not said. 0 or -ENOMEM. */
 int job_limit_run(struct job *job)
@@ -52,10 +53,9 @@ static bool may_use(const struct job *job, const char *plugin)
 
     if (!o->plugin_restricted || !o->plugin_restricted(plugin, o->context))
         return true;
-    for (struct watch *w = job->watches; w; w = w->next)
-        if (w->owner)
-            return w->ops->may_use(w, plugin);
-    return false;
+    struct watch *w = job_owner(job);
+
+    return w && w->ops->may_use(w, plugin);
 }
 
 /* The plugin's function, if the job's user may have it. NULL: why not. */

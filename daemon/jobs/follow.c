@@ -22,8 +22,8 @@
 void job_follow(struct job *job, struct watch *w)
 {
     job_add_watch(job, w);
-    /* what others have had of a job that is not detached is gone */
-    w->offset = job->flags & JOB_DETACHED ? 0 : job_received(job);
+    /* what others have had of a job that is not detached is gone; of one that is withheld, none has had anything */
+    w->offset = job->flags & JOB_DETACHED || job_withheld(job) ? 0 : job_received(job);
     watch_late(w, job_final(job));
     output_give(job, w);
     if (job_final(job))
@@ -79,7 +79,7 @@ void jobs_unwatch(struct watch *w)
     if (w->owner && job->state == JOB_RUNNING)
         domain_forget_opens(job);
     if (waited)
-        output_moved(job);
+        output_pump(job);
 }
 
 void jobs_output_ready(struct watch *w)
@@ -91,7 +91,7 @@ void jobs_output_ready(struct watch *w)
     bool waited = output_waits_for(job, w);
     output_give(job, w);
     if (waited)
-        output_moved(job);
+        output_pump(job);
     if (job_final(job))
         job_settle_one(job, w);
 }

@@ -26,14 +26,16 @@
 #include "table/admission.h"
 #include "table/hooks.h"
 #include "table/policy.h"
+#include "table/watches.h"
 
 #define PIPE_SIZE (1 << 20)
 
 static void taken(struct job *job, size_t size)
 {
-    for (struct watch *w = job->watches; w; w = w->next)
-        if (w->owner && size && w->ops->input_taken)
-            w->ops->input_taken(w, size);
+    struct watch *w = job_owner(job);
+
+    if (w && size && w->ops->input_taken)
+        w->ops->input_taken(w, size);
 }
 
 static void pipe_close(struct job *job)

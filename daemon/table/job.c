@@ -475,13 +475,15 @@ static void watch_end(struct watch *w, const struct job_info *info)
  * NULL behind the last one. */
 static struct watch *tell_end(struct watch **at, uint32_t *left, const struct job_info *info)
 {
-    for (; *at && *left > 0; --*left)
+    for (; *at && *left > 0; --*left) {
+        output_give((*at)->job, *at); /* it need not wait for output_turn() */
         if ((*at)->offset >= job_received((*at)->job)) {
             watch_end(*at, info); /* the next one is at the same link now */
         } else {
             watch_late(*at, true);
             at = &(*at)->next;
         }
+    }
     return *at;
 }
 

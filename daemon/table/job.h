@@ -58,6 +58,10 @@ struct job_more {
     struct list moved;    /* jobs->moved */
     struct list ends_due; /* jobs->ends_due */
     struct watch *untold; /* the first watch that was not told of the end; nor were those behind it */
+    /* The first watch that was not offered output in the round under way; NULL: there is no such round. */
+    struct watch *unoffered;
+    uint64_t least;  /* offset of the slowest watch of the round */
+    bool pump_again; /* after this round: there is more since it began */
     uint32_t held_chunks;
     char *error, *status, *backtrace;
     struct awaiting *awaiting; /* what the job runs after (after.h); NULL: nothing */
@@ -306,7 +310,7 @@ void job_stop_unbegun(struct job *job, enum job_stop why);
 const char *job_time_words(const struct job *job); /* for a job that ran out of time */
 void job_arm(struct job *job);                     /* it was handed over: starts its timeout */
 #define PROGRESS_USEC  100000u                     /* between two looks at the progress of followed jobs */
-#define PROGRESS_LOOKS 4096u                       /* looks in one turn of the loop, at most */
+#define PROGRESS_LOOKS 1024u                       /* looks in one turn of the loop, at most */
 #define ENDS_A_TURN    128u                        /* watches told of an end in one turn of the loop */
 /* final: tells the watches that have all output, in ends_turn(); frees the job if nothing needs it */
 void job_settle(struct job *job);

@@ -3,7 +3,8 @@
  * output.c: passes output from an executor's memory to the watches of the job.
  * Owns the job's gathered output and the pieces of executor memory that it still holds. [loop]
  * Keeps: each watch sees the bytes in order, once. A reader that stands still makes only its own job wait. Gathered
- * output is charged to the job's user, read or not.
+ * output is charged to the job's user, read or not. However many watches a job has, OFFERS_A_TURN of all jobs together
+ * are offered output in one turn of the loop.
  * Does not frame or send anything. */
 #include "table/output.h"
 
@@ -17,6 +18,9 @@
 #include "table/arena-use.h"
 #include "table/hooks.h"
 #include "table/policy.h"
+
+#define OFFERS_A_TURN 1024u
+#define OFFER_BYTES   4096u /* that a watch takes cost as much as one more offer */
 
 struct held {
     struct list link;
@@ -186,28 +190,22 @@ static void give_back(struct job *job, uint64_t size)
 }
 
 /* Frees what every watch has had, unless it is kept for later ones. */
-static void drop_read(struct job *job)
+static void drop_read(struct job *job, uint64_t least)
 {
-    uint64_t least = job_received(job);
-
-    if (job->flags & JOB_DETACHED)
-        return;
-    for (struct watch *w = job->watches; w; w = w->next)
-        least = MIN(least, w->offset);
-    if (least <= base(job))
+    if (job->flags & JOB_DETACHED || least <= base(job))
         return;
     give_back(job, least - base(job));
     buffer_drop(&job->more->output, least - base(job));
 }
 
-void output_give(struct job *job, struct watch *w)
+size_t output_give(struct job *job, struct watch *w)
 {
     struct job_more *m = job->more;
 
     if (!m || job_withheld(job))
-        return;
+        return 0;
     w->offset = MAX(w->offset, base(job));
-    offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset);
+    return offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset);
 }
 
 bool output_waits_for(const struct job *job, const struct watch *w)
@@ -215,37 +213,68 @@ bool output_waits_for(const struct job *job, const struct watch *w)
     return job->more && (buffered(job) || !list_empty(&job->more->held)) && w->offset <= base(job);
 }
 
-void output_moved(struct job *job)
+/* Goes on with a round over the job's watches, or begins one. False: *left was not enough for all of them. */
+static bool offer_round(struct job *job, uint32_t *left)
 {
-    if (!job->watches || !job->watches->next)
-        output_pump(job);
-    else if (list_empty(&job->more->moved))
-        list_push_back(&job->domain->jobs->moved, &job->more->moved);
+    struct job_more *m = job->more;
+
+    if (!m->unoffered) {
+        m->unoffered = job->watches;
+        m->least = job_received(job);
+    }
+    for (struct watch *w; (w = m->unoffered) && *left > 0; m->unoffered = w->next) {
+        uint32_t cost = 1 + (uint32_t)(output_give(job, w) / OFFER_BYTES);
+
+        *left -= MIN(cost, *left);
+        m->least = MIN(m->least, w->offset);
+    }
+    return !m->unoffered;
 }
 
-void output_turn(struct jobs *jobs)
+/* Offers all watches what is there, and then what was held back until they had read. */
+static void pump(struct job *job, uint32_t *left)
 {
-    for (struct list *l; (l = list_pop_front(&jobs->moved));)
-        output_pump(container_of(l, struct job_more, moved)->job);
+    struct job_more *m = job->more;
+    bool over;
+
+    while ((over = offer_round(job, left))) {
+        drop_read(job, m->least);
+        if (list_empty(&m->held) || buffered(job) >= JOBS_OUTPUT_WINDOW / 2)
+            break;
+        absorb_one(job);
+    }
+    list_remove(&m->moved);
+    if (over && !m->pump_again)
+        return;
+    if (over)
+        m->pump_again = false;
+    list_push_back(&job->domain->jobs->moved, &m->moved);
 }
 
 void output_pump(struct job *job)
 {
     struct job_more *m = job->more;
 
-    if (!m || job_withheld(job))
+    if (!m || job_withheld(job) || (!buffered(job) && list_empty(&m->held)))
         return;
-    for (bool more = true; more;) {
-        more = false;
-        for (struct watch *w = job->watches; w; w = w->next) {
-            w->offset = MAX(w->offset, base(job));
-            offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset);
-        }
-        drop_read(job);
-        if (!list_empty(&m->held) && buffered(job) < JOBS_OUTPUT_WINDOW / 2) {
-            absorb_one(job);
-            more = true;
-        }
+    if (!job->watches || !job->watches->next) {
+        pump(job, &(uint32_t){UINT32_MAX});
+        return;
+    }
+    m->pump_again = m->unoffered; /* this round has offered less to some */
+    if (list_empty(&m->moved))
+        list_push_back(&job->domain->jobs->moved, &m->moved);
+}
+
+void output_turn(struct jobs *jobs)
+{
+    for (uint32_t left = OFFERS_A_TURN; left > 0 && !list_empty(&jobs->moved);) {
+        struct job *job = container_of(jobs->moved.next, struct job_more, moved)->job;
+
+        if (job_withheld(job)) /* output_pump() is called when it is not any longer */
+            list_remove(&job->more->moved);
+        else
+            pump(job, &left);
     }
 }
 
@@ -255,6 +284,7 @@ void output_discard(struct job *job)
         give_back(job, buffered(job));
         output_free(job);
         job->more->received = 0;
+        job->more->unoffered = NULL;
     }
     /* no watch has had a byte; one that joined later starts at the begin now, like the others */
     for (struct watch *w = job->watches; w; w = w->next)

@@ -15,14 +15,13 @@ const char *output_lost(const struct job *job); /* JOB_TRUNCATED: the reason */
 bool output_adds_up(struct job *job, const struct front_completion *c, size_t rest);
 void output_add_chunk(struct job *job, const struct front_completion *c);
 void output_absorb(struct job *job); /* copies every piece still in the executor's memory */
+/* Gives the watches what they can take: at once where there is one, in output_turn() where there are more. Call where
+ * there is new output, and where a watch for which output_waits_for() was true has read, or gone. */
 void output_pump(struct job *job);
-/* Gives this watch what it can take now. The cost does not grow with the other watches. */
-void output_give(struct job *job, struct watch *w);
+void output_turn(struct jobs *jobs); /* once a turn of the loop */
+/* Gives this watch what it can take now; returns how much. The cost does not grow with the other watches. */
+size_t output_give(struct job *job, struct watch *w);
 /* Whether output is kept, or waits in the executor's memory, because of this watch. */
 bool output_waits_for(const struct job *job, const struct watch *w);
-/* A watch for which output_waits_for() was true has read, or gone. Calls output_pump(): at once for one watch, in
- * output_turn() for many. */
-void output_moved(struct job *job);
-void output_turn(struct jobs *jobs);  /* once a turn of the loop */
 void output_discard(struct job *job); /* before it runs again */
 void output_free(struct job *job);

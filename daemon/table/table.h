@@ -97,7 +97,7 @@ struct jobs {
     struct fair_slots run_slots;
     struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
     struct progress progress;
-    struct list moved;    /* jobs of which the slowest reader has read or gone: see output_turn() */
+    struct list moved;    /* jobs with several watches that are to be offered output: see output_turn() */
     struct list ends_due; /* ended jobs that have watches that were not told yet: see ends_turn() */
     struct jobs_counters counters;
     struct breakers breakers;

@@ -2,7 +2,8 @@
  *
  * watches.c: the list of a job's watches.
  * Owns nothing: a watch is embedded in an object of the one that follows the job. [loop]
- * Keeps: adding and removing cost the same, however many watches the job has.
+ * Keeps: adding and removing cost the same, however many watches the job has, and so does finding the owner: it is the
+ * first watch.
  * Does not tell a watch anything. */
 #include "table/watches.h"
 
@@ -20,16 +21,23 @@ void watch_late(struct watch *w, bool late)
     w->late = late;
 }
 
+struct watch *job_owner(const struct job *job)
+{
+    return job->watches && job->watches->owner ? job->watches : NULL;
+}
+
 void job_add_watch(struct job *job, struct watch *w)
 {
     struct jobs *jobs = job->domain->jobs;
+    struct watch *owner = job_owner(job), **at = owner ? &owner->next : &job->watches;
 
+    w->owner = w->owner && !owner;
     w->job = job;
-    w->next = job->watches;
-    w->link = &job->watches;
+    w->next = *at;
+    w->link = at;
     if (w->next)
         w->next->link = &w->next;
-    job->watches = w;
+    *at = w;
     list_init(&w->progress);
     if (!w->wants_progress)
         return;
@@ -40,9 +48,13 @@ void job_add_watch(struct job *job, struct watch *w)
 
 void job_remove_watch(struct watch *w)
 {
+    struct job_more *m = w->job->more;
+
     watch_late(w, false);
-    if (w->job->more && w->job->more->untold == w)
-        w->job->more->untold = w->next;
+    if (m && m->untold == w)
+        m->untold = w->next;
+    if (m && m->unoffered == w)
+        m->unoffered = w->next;
     *w->link = w->next;
     if (w->next)
         w->next->link = w->link;

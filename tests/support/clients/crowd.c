@@ -477,6 +477,38 @@ static void followers(void)
 
 /* A request that is sent together with what ends a job is answered before all requests that wait for that end. Then
  * each of those is told, once. */
+/* One job's owner and 300 others follow it; of what it says, the owner hears, and so do the 127 who came last. */
+static void messages_for_many(void)
+{
+    enum { N = 300, HEAR = 128, FIRST = 2 };
+    struct conn *c = open_conn(1 << 20);
+    struct msg m = job_of("echo", "3");
+    bool heard[FIRST + N + 1] = {false};
+    uint32_t n = 0;
+
+    m.submit.function = (struct span){"status", 6};
+    m.submit.delay_usec = 300000;
+    put(c, &m, FIRST, NULL, 0);
+    expect(c, FRAME_ACCEPTED, FIRST);
+    struct msg await = {.type = FRAME_AWAIT, .id = c->msg.id};
+    for (uint32_t i = 1; i <= N; i++)
+        put(c, &await, FIRST + i, NULL, 0);
+    for (uint32_t ended = 0; ended < N + 1;) {
+        next(c);
+        if (c->frame.tag > FIRST + N)
+            fail("a frame of tag %u", c->frame.tag);
+        if (c->msg.type == FRAME_MESSAGE) {
+            if (heard[c->frame.tag])
+                fail("tag %u hears twice", c->frame.tag);
+            heard[c->frame.tag] = true;
+            n++;
+        }
+        ended += c->msg.type == FRAME_DONE;
+    }
+    if (n != HEAR || !heard[FIRST] || !heard[FIRST + N] || !heard[FIRST + N - HEAR + 2] || heard[FIRST + N - HEAR + 1])
+        fail("%u hear it, the owner %d, the last %d", n, heard[FIRST], heard[FIRST + N]);
+}
+
 static void an_end_for_many(void)
 {
     enum { N = 100000, FIRST = 2 };
@@ -790,6 +822,7 @@ static const struct {
     CASE(comings_and_goings),
     CASE(followers),
     CASE(an_end_for_many),
+    CASE(messages_for_many),
     CASE(descriptors_that_linger),
     CASE(what_cannot_be_closed_counts),
     CASE(beside_tiny_requests),

@@ -381,6 +381,58 @@ static void large_outputs(uint32_t n)
     hang_up(c);
 }
 
+/* A job that does nothing but give output, which n on its connection follow from before it begins. It is read for a
+ * while. */
+static void output_followers(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_TIME);
+    struct pile p = {.c = c};
+    struct msg m = job_of("bigoutput", "1000000000");
+
+    m.submit.delay_usec = 200000;
+    put(c, &m, 1, NULL, 0);
+    do
+        next(c);
+    while (c->msg.type != FRAME_ACCEPTED);
+    struct msg await = {.type = FRAME_AWAIT, .id = c->msg.id};
+    for (uint32_t tag = 2; tag < n + 2; tag++)
+        pile_put(&p, &await, tag);
+    pile_flush(&p);
+    for (uint32_t i = 0; i < n / 10; i++)
+        next(c);
+    hang_up(c);
+}
+
+/* A batch of a few jobs, followed by n on its connection, who want to see its progress. */
+static void batch_followers(uint32_t n)
+{
+    struct conn *c = open_with(1 << 20, "/", FEATURE_ARRAY | FEATURE_ENDS);
+    struct pile p = {.c = c};
+    struct msg m = job_of("fib", "20"),
+               batch = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN, .flags = BATCH_PROGRESS}};
+
+    put(c, &batch, 1, NULL, 0);
+    expect(c, FRAME_BATCH_STATE, 1);
+    batch.batch.action = BATCH_AWAIT;
+    memcpy(batch.batch.id.id, c->msg.batch_state.id, sizeof(batch.batch.id.id));
+    batch.batch.id.has_id = true;
+    for (uint32_t tag = 2; tag < n + 2; tag++)
+        pile_put(&p, &batch, tag);
+    pile_flush(&p);
+    m.submit.batch = 1;
+    for (uint32_t i = 0; i < 10; i++) {
+        put(c, &m, n + 2 + i, NULL, 0);
+        usleep(20000);
+    }
+    batch.batch = (struct msg_batch){.action = BATCH_CLOSE};
+    put(c, &batch, 1, NULL, 0);
+    for (uint32_t ended = 0; ended < n + 1;) {
+        next(c);
+        ended += c->msg.type == FRAME_BATCH_STATE && c->msg.batch_state.flags & BATCH_ENDED;
+    }
+    hang_up(c);
+}
+
 /* A job that is not due, n behind it, each behind the one before it; all are cancelled by the loss of the
  * connection. */
 static void after_chain(uint32_t n)
@@ -551,6 +603,8 @@ static const struct {
     ATTACK(crowded_refusals, 4, 16),
     ATTACK(durable_jobs, 2000, 101000),
     ATTACK(large_outputs, 60, 60),
+    ATTACK(output_followers, 500, 20000),
+    ATTACK(batch_followers, 2000, 100000),
     ATTACK(after_chain, 2000, 10000),
     ATTACK(after_fan, 2000, 10000),
     ATTACK(after_join, 20, 1000),
