@@ -92,8 +92,20 @@ id_and_output() { # ARGUMENT...: of one submit; when the next wsctl asks the job
   wsctl --json submit "$@" | python3 -c 'import base64, json, sys; j = json.load(sys.stdin); print(j["id"], base64.b64decode(j["output"]).decode().strip())'
 }
 briefly() { # from here on ends are kept for a second
-  printf '[limits]\nkeep-results = 1s\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
+  printf '[limits]\nkeep-results = 1s\nmax-result = 8M\n[store]\nkeep = 1s\n' >"$WSD_CONFIG"
   reload_config
+}
+# One end that is being read stays; those behind it go at their time.
+held_up() {
+  local read other reader
+  read=$(wsctl submit --durable --detach bigoutput 6000000) || return 1
+  mkfifo "$WORK/unread" || return 1
+  exec 8<>"$WORK/unread" # opening one end would wait for the other
+  background wsctl await "$read" >"$WORK/unread"
+  reader=$BACKGROUND_PID
+  wait_until counter_is results_being_read 1 && other=$(wsctl submit --durable --detach fib 5) || return 1
+  wait_until expect_exit 66 wsctl status "$other" && wsctl status "$read" >/dev/null || return 1
+  [ "$(head -c 6000000 <&8 | wc -c)" = 6000000 ] && wait "$reader" && exec 8<&- && wait_until expect_exit 66 wsctl status "$read"
 }
 limits() {
   local key
@@ -117,6 +129,7 @@ check "1 to 255 bytes" limits
 briefly
 check "when its end has expired it is another job" expired
 check "also where it was durable" expired --durable
+check "an end that is being read does not hold up the others" held_up
 kill -TERM "$WSD_PID"
 check "wsd ends in order" wait_for_exit "$WSD_PID"
 clean_log "$WSD_LOG"
