@@ -208,17 +208,17 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     memcpy(status, job->status, strlen(job->status) + 1);
     free(d->scratch);
     d->scratch = NULL;
-    atomic_fetch_add_explicit(&l->up->begun, d->request.item, memory_order_relaxed); /* beside the first one */
-    atomic_fetch_add_explicit(&l->up->cpu_usec, cpu_usec + a.cpu_usec, memory_order_relaxed);
+    if (d->request.item) /* calls beside the first one */
+        atomic_fetch_add_explicit(&l->up->begun, d->request.item, memory_order_relaxed);
+    if (cpu_usec + a.cpu_usec)
+        atomic_fetch_add_explicit(&l->up->cpu_usec, cpu_usec + a.cpu_usec, memory_order_relaxed);
     /* release: partner is the acquire in direct_call_take(). Before the answer, after which the client may use the slot
      * again. */
     atomic_store_explicit(&d->busy, false, memory_order_release);
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
-    lane_ref(l); /* the client may shut it after the answer */
-    lane_look_at(l);
+    lane_look_at(l); /* it stays mapped until this worker looks away, also where the client shuts it after the answer */
     bool woke = lane_back_answer(&l->back, number, generation, output_at, &a);
     unmark_call(l, number, generation);
-    lane_unref(l);
     hints_answered(woke);
 }
 

@@ -41,17 +41,6 @@ int lane_init(struct lane *l, struct shared *shared, const struct control *c, in
     return 0;
 }
 
-bool lane_ref(struct lane *l)
-{
-    uint32_t n = atomic_load_explicit(&l->users, memory_order_relaxed);
-
-    do {
-        if (n == 0)
-            return false;
-    } while (!atomic_compare_exchange_weak_explicit(&l->users, &n, n + 1, memory_order_acq_rel, memory_order_relaxed));
-    return true;
-}
-
 int lane_tell(struct shared *shared, uint32_t number, uint32_t bind, int error)
 {
     struct control c = {.kind = CONTROL_LANED, .number = number, .functions = bind, .error = (uint32_t)error};
@@ -59,7 +48,7 @@ int lane_tell(struct shared *shared, uint32_t number, uint32_t bind, int error)
     return control_send(shared->control_fd, &c, -1);
 }
 
-static void take_down(struct lane *l)
+void lane_take_down(struct lane *l)
 {
     struct shared *shared = l->shared;
     uint32_t number = l->number;
@@ -75,12 +64,6 @@ static void take_down(struct lane *l)
     /* release: partner is the acquire in open_lane(); nothing of it is touched after */
     atomic_store_explicit(&l->taken, false, memory_order_release);
     lane_tell(shared, number, LANED_CLOSED, 0);
-}
-
-void lane_unref(struct lane *l)
-{
-    if (atomic_fetch_sub_explicit(&l->users, 1, memory_order_acq_rel) == 1)
-        take_down(l);
 }
 
 void lane_look_away(void)

@@ -57,10 +57,27 @@ struct lane {
  * stay the caller's. 0 or a negative errno. [control thread] */
 int lane_init(struct lane *l, struct shared *shared, const struct control *c, int memory_fd, int grant_fd);
 
+/* Takes the lane down, and tells wsd. Its last use is over. [any] */
+void lane_take_down(struct lane *l);
+
 /* One more use of the lane. False: it is shut. [any] */
-bool lane_ref(struct lane *l);
-/* One use less. The last one takes the lane down, and tells wsd. [any] */
-void lane_unref(struct lane *l);
+static inline bool lane_ref(struct lane *l)
+{
+    uint32_t n = atomic_load_explicit(&l->users, memory_order_relaxed);
+
+    do {
+        if (n == 0)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&l->users, &n, n + 1, memory_order_acq_rel, memory_order_relaxed));
+    return true;
+}
+
+/* One use less. [any] */
+static inline void lane_unref(struct lane *l)
+{
+    if (atomic_fetch_sub_explicit(&l->users, 1, memory_order_acq_rel) == 1)
+        lane_take_down(l);
+}
 
 /* Tells wsd that the lane is open, or what became of a number: enum control_laned. 0, or what control_send() said.
  * [any] */

@@ -639,6 +639,9 @@ static void text_take(char to[RING_TEXT], const char *text)
     char copy[RING_TEXT];
     size_t n = 0;
 
+    to[0] = 0;
+    if (!*from) /* as most are */
+        return;
     for (char c; n + 1 < RING_TEXT && (c = from[n]) != 0; n++)
         copy[n] = c;
     copy[n] = 0;
