@@ -90,7 +90,7 @@ void domain_forget_opens(const struct job *job)
     domain_opened(job, RING_NONE, ENOTCONN, -1);
 }
 
-static void message(struct domain *d, const struct control *c)
+static void job_says(struct domain *d, const struct control *c)
 {
     struct job *job = job_at(d, c->slot, c->generation);
     char text[JOB_TEXT];
@@ -108,7 +108,7 @@ static void message(struct domain *d, const struct control *c)
 }
 
 /* The executor ends by itself, and no other is started: tells the waiting jobs why. */
-static void unsafe(struct domain *d, const char *why)
+static void executor_unconfined(struct domain *d, const char *why)
 {
     char text[JOB_TEXT];
 
@@ -144,14 +144,14 @@ static void on_control(struct executor *e, const struct control *c, void *contex
         open_ask(d, c);
         return;
     case CONTROL_MESSAGE:
-        message(d, c);
+        job_says(d, c);
         return;
     case CONTROL_ASKED:
         if (query_answered(d, c))
             health_heard(d);
         return;
     case CONTROL_UNSAFE:
-        unsafe(d, words);
+        executor_unconfined(d, words);
         return;
     case CONTROL_FAILED:
         domain_start_failed(d, words);

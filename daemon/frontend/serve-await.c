@@ -11,6 +11,9 @@
 #include "base/cleanup.h"
 #include "frontend/access.h"
 #include "frontend/job-watch.h"
+#include "frontend/share.h"
+
+#define COST_FORGET 500u /* units of share.h: a job that its client does not want any more, which is cancelled */
 
 /* It may be one of those on disk, where these cannot be read. */
 static void no_such_job(const struct request *r, const uint8_t id[16])
@@ -95,6 +98,7 @@ void serve_forget(struct request *r)
 
     if (!c || !c->ops->leaves)
         return;
+    share_charge(r->peer, COST_FORGET * (1 + (c->ops->weight ? c->ops->weight(c) : 0)));
     call_free(c); /* what that ends is told before the END */
     send_end(r);
 }

@@ -13,6 +13,9 @@
 #include "base/cleanup.h"
 #include "frontend/access.h"
 #include "frontend/serve-await.h"
+#include "frontend/share.h"
+
+#define COST_LOOK 20u /* units of share.h: at a job or an executor, to count those that run */
 
 struct call_batch {
     struct call *call;
@@ -142,10 +145,12 @@ void serve_batch(struct request *r)
         batch_await(r);
         break;
     case BATCH_STATUS:
-        if (jobs_batch_info(jobs, m->id.id, access_sees(p), &info) == 0)
-            send_state(p, r->tag, &info);
-        else
+        if (jobs_batch_info(jobs, m->id.id, access_sees(p), &info) < 0) {
             peer_error(p, r->tag, CODE_NOT_FOUND, "no such batch");
+            break;
+        }
+        share_charge(p, (uint32_t)MIN(info.looks, UINT32_MAX / COST_LOOK) * COST_LOOK);
+        send_state(p, r->tag, &info);
         break;
     default:
         send_cancelled(r, jobs_batch_cancel(jobs, m->id.id, access_cancels(p), p->uid), "no such batch");

@@ -44,6 +44,11 @@ struct batch {
     bool gone; /* from the table */
 };
 
+static struct job *job_of(const struct batch_item *item)
+{
+    return (struct job *)((uintptr_t)item - offsetof(struct job, given));
+}
+
 static uint64_t id_key(const uint8_t id[16])
 {
     uint64_t low;
@@ -106,16 +111,26 @@ struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
     return NULL;
 }
 
+/* One of its jobs that has not ended; NULL: none. */
+static const struct job *open_job(const struct batch *b)
+{
+    const struct list *l = !list_empty(&b->open) ? b->open.next : b->doomed.next;
+
+    return l == &b->doomed ? NULL : job_of(container_of(l, struct batch_item, link));
+}
+
 /* How many of its jobs run. Counted on request, since executors do not report the begin of a job. *looks grows by what
- * that cost. */
+ * that cost. Others' executors have none of them. */
 static uint64_t count_running(const struct batch *b, uint64_t *looks)
 {
+    const struct job *one = open_job(b);
     uint64_t n = 0, started;
 
-    if (!b->n_open)
+    if (!one)
         return 0;
     list_for_each_entry (struct domain, d, &b->jobs->domains, link) {
-        if (!d->front)
+        ++*looks;
+        if (!d->front || d->key != one->domain->key)
             continue;
         list_for_each_entry (const struct job, job, &d->handed, link) {
             ++*looks;
@@ -125,8 +140,7 @@ static uint64_t count_running(const struct batch *b, uint64_t *looks)
     return n;
 }
 
-/* Returns how many looks at jobs it took. */
-static uint64_t describe(const struct batch *b, struct batch_info *ret)
+static void describe(const struct batch *b, struct batch_info *ret)
 {
     uint64_t looks = 0, left = b->total - b->done, running = count_running(b, &looks);
 
@@ -143,7 +157,7 @@ static uint64_t describe(const struct batch *b, struct batch_info *ret)
                                .failed = b->failed,
                                .submitted_usec = b->submitted_usec};
     memcpy(ret->id, b->id, sizeof(ret->id));
-    return looks;
+    ret->looks = looks;
 }
 
 static void watch_remove(struct batch_watch *w)
@@ -336,7 +350,7 @@ void batches_turn(struct jobs *jobs)
         left--;
         if (!list_empty(&b->doomed)) { /* its end may be that of the batch */
             struct batch_item *item = container_of(b->doomed.next, struct batch_item, link);
-            struct job *job = (struct job *)((uintptr_t)item - offsetof(struct job, given));
+            struct job *job = job_of(item);
 
             if (job->bundled) {
                 jobs->domain_hooks->split(job);
@@ -366,8 +380,8 @@ void batches_progress(struct jobs *jobs, uint32_t *left)
         if (w->told == w->batch->total + w->batch->done)
             continue;
         w->told = w->batch->total + w->batch->done;
-        uint64_t looks = describe(w->batch, &info);
-        *left -= (uint32_t)MIN(looks, *left - 1);
+        describe(w->batch, &info);
+        *left -= (uint32_t)MIN(info.looks, *left - 1);
         w->tell(w, &info);
     }
 }

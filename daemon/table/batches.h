@@ -18,6 +18,7 @@ struct batch_info {
     int exit;                    /* of the first job, in batch order, that has failed so far */
     uint64_t total, queued, running, done, failed;
     uint64_t submitted_usec; /* CLOCK_REALTIME */
+    uint64_t looks;          /* at jobs and executors that this took */
 };
 
 /* Follows a batch; embedded in the frontend's call. */

@@ -241,6 +241,35 @@ static uint64_t unmix(uint64_t x) /* of hash_mix() */
 }
 
 /* n jobs, each with an idempotency key that has the same value under the hash without a secret that wsd once had. */
+/* n arrays of jobs that are not due, forgotten in one write. */
+static void forgotten_arrays(uint32_t n)
+{
+    enum { ITEMS = 2048 };
+    static uint8_t body[ITEMS * CODEC_ITEM_SIZE];
+    struct conn *c = open_with(1 << 20, "/", FEATURE_ARRAY | FEATURE_ENDS | FEATURE_TIME | FEATURE_FORGET);
+    struct pile p = {.c = c};
+    struct msg m = job_of("fib", "1");
+
+    for (uint32_t i = 0; i < ITEMS; i++)
+        codec_put_item(&(struct msg_item){.argc = 0}, body + i * CODEC_ITEM_SIZE);
+    m.type = FRAME_ARRAY;
+    m.submit.args.size = m.submit.argc = 0;
+    m.submit.items = ITEMS;
+    m.submit.delay_usec = LONG_USEC;
+    for (uint32_t tag = 2; tag < n + 2; tag++)
+        put(c, &m, tag, body, sizeof(body));
+    settle(c);
+    for (uint32_t tag = 2; tag < n + 2; tag++)
+        pile_put(&p, &(struct msg){.type = FRAME_FORGET}, tag);
+    pile_flush(&p);
+    for (uint32_t ended = 0; ended < n; ended += c->msg.type == FRAME_END) {
+        next(c);
+        if (c->msg.type == FRAME_ERROR)
+            fail("%s", c->msg.error.text.data);
+    }
+    hang_up(c);
+}
+
 static void colliding_keys(uint32_t n)
 {
     struct conn *c = open_with(1 << 20, "/", FEATURE_STORE | FEATURE_BRIEF | FEATURE_WHERE);
@@ -595,6 +624,7 @@ static const struct {
     ATTACK(closers_taken, 40, 60),
     ATTACK(followers, 20000, 100000),
     ATTACK(open_submits, 20000, 900000),
+    ATTACK(forgotten_arrays, 10, 200),
     ATTACK(colliding_keys, 10000, 75000),
     ATTACK(colliding_tags, 4000, 20000),
     ATTACK(crowded_credits, 100, 500),
