@@ -524,8 +524,10 @@ static void an_end_for_many(void)
     for (uint32_t i = 0; i < N; i++)
         put(c, &await, FIRST + i, NULL, 0);
     (void)counter(c, "connections"); /* so they have been taken */
-    put(innocent, &cancel, FIRST + 1, NULL, 0);
-    put(innocent, &(struct msg){.type = FRAME_STATS}, 1, NULL, 0);
+    uint8_t both[256];               /* in one write: between two of them wsd may have many turns */
+    size_t size = codec_encode(&cancel, FIRST + 1, 0, both, sizeof(both));
+    size += codec_encode(&(struct msg){.type = FRAME_STATS}, 1, 0, both + size, sizeof(both) - size);
+    conn_send(innocent, both, size);
     uint64_t unread = UINT64_MAX;
     for (next(innocent); innocent->msg.type != FRAME_COUNTERS; next(innocent))
         if (innocent->msg.type == FRAME_ERROR)
