@@ -81,28 +81,21 @@ static bool expire(struct job *job)
     return true;
 }
 
-/* False: those that go next are in use, or there is none, or no memory. */
-static bool expire_oldest(struct user *user)
+/* One in use counts as the newest, so that the next look finds others. False: those looked at are in use, or there is
+ * none, or no memory. */
+static bool expire_oldest(struct jobs *jobs, struct user *user)
 {
-    struct policy *passed[EXPIRY_LOOKS];
-    uint32_t n = 0;
+    const uint64_t newest = clock_monotonic_usec() + jobs->options.limits.store_keep_usec;
 
-    while (n < EXPIRY_LOOKS && !heap_empty(&user->expiring)) {
+    for (uint32_t left = MIN(EXPIRY_LOOKS, user->n_stored); left > 0; left--) {
         struct policy *p = container_of(user->expiring.top, struct policy, by_user);
 
         if (!in_use(p->job))
-            break;
+            return expire(p->job);
         heap_take(&user->expiring, &p->by_user);
-        passed[n++] = p;
+        heap_put(&user->expiring, &p->by_user, newest);
     }
-    bool found = n < EXPIRY_LOOKS && !heap_empty(&user->expiring);
-    found = found && expire(container_of(user->expiring.top, struct policy, by_user)->job);
-    while (n > 0) {
-        struct policy *p = passed[--n];
-
-        heap_put(&user->expiring, &p->by_user, p->expires.key);
-    }
-    return found;
+    return false;
 }
 
 /* Whether one user may hold so many bytes where all users together hold `all`: no more than is left for others then. So
@@ -126,7 +119,7 @@ bool durable_room(struct jobs *jobs, struct user *user, uint64_t bytes)
         /* what the user had before others came may be replaced, one for one */
         if (others + his <= limit && (his <= had || is_share(jobs, his, others + his, limit)))
             return true;
-        if (!expire_oldest(user))
+        if (!expire_oldest(jobs, user))
             return false;
     }
 }
@@ -151,7 +144,7 @@ static void on_expiry(evutil_socket_t fd, short what, void *userdata)
 
         if (!in_use(p->job) && expire(p->job))
             continue;
-        heap_take(expiring, &p->expires); /* a client reads it: it goes after that */
+        heap_take(expiring, &p->expires); /* it is being read, or there is no memory: later */
         heap_put(expiring, &p->expires, now + STORE_AGAIN_USEC);
     }
     expiry_arm(jobs);
@@ -169,8 +162,10 @@ void results_insert(struct job *job, uint64_t left_usec)
         jobs->counters.n_dead++;
         return;
     }
-    if (!is_share(jobs, user->n_stored + 1, jobs->counters.n_stored + 1, STORE_RECORDS) && jobs->durable->store)
-        expire_oldest(user); /* never this one */
+    /* never this one. Two, so that a user comes back to the share after a look that found all in use */
+    for (int i = 0; i < 2 && jobs->durable->store; i++)
+        if (!is_share(jobs, user->n_stored + 1, jobs->counters.n_stored + 1, STORE_RECORDS))
+            expire_oldest(jobs, user);
     list_push_back(&r->stored, &p->stored);
     heap_put(&r->expiring, &p->expires, clock_monotonic_usec() + left_usec);
     heap_put(&user->expiring, &p->by_user, p->expires.key);

@@ -41,15 +41,15 @@ struct user *user_get(struct jobs *jobs, uint32_t uid)
 
 bool user_evict(struct user *user)
 {
-    uint32_t left = EVICTION_LOOKS;
+    for (uint32_t left = MIN(EVICTION_LOOKS, user->n_kept); left > 0; left--) {
+        struct job *job = container_of(user->kept.next, struct job, link);
 
-    list_for_each_entry (struct job, job, &user->kept, link) {
         if (!job->watches) {
             job_free(job);
             return true;
         }
-        if (--left == 0)
-            break;
+        list_remove(&job->link); /* it counts as the newest, so that the next look finds others */
+        list_push_back(&user->kept, &job->link);
     }
     return false;
 }
@@ -86,7 +86,7 @@ static int make_room(struct jobs *jobs, struct user *user, uint64_t bytes, uint6
         return -EDQUOT;
     while (!fits(jobs->counters.n_bytes, bytes, all) && user_evict(user))
         ;
-    return 0;
+    return fits(jobs->counters.n_bytes, bytes, all) ? 0 : -EDQUOT; /* as many as one look finds in use may be first */
 }
 
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes)

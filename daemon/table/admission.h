@@ -12,7 +12,8 @@ static inline const struct jobs_limits *user_limits(const struct jobs *jobs, con
 {
     return user->own_limits ? user->own_limits : &jobs->options.limits;
 }
-bool user_evict(struct user *user); /* drops the oldest kept result that no watch reads */
+/* Drops the oldest kept result that no watch reads. False: those looked at are being read, or there is none. */
+bool user_evict(struct user *user);
 /* Charges the bytes. Returns 0; -ENOSPC: max-bytes-per-user is reached; -EDQUOT: max-bytes is. user_charge_words() has
  * the words. */
 int user_charge(struct jobs *jobs, struct user *user, uint64_t bytes);

@@ -361,7 +361,7 @@ void batches_turn(struct jobs *jobs)
             continue;
         }
         list_remove(&b->due);
-        if (!has_ended(b) || !list_empty(&b->kept))
+        if (!has_ended(b) || b->gone || !list_empty(&b->kept))
             continue;
         if (end(b, &left))
             settle(b);
@@ -510,9 +510,7 @@ void jobs_batch_unwatch(struct batch_watch *w)
     if (!b)
         return;
     watch_remove(w);
-    if (!w->owner)
-        return;
-    if (b->ended)
+    if (!w->owner || b->ended)
         return;
     b->closed = true;
     if (!b->detached)

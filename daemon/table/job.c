@@ -475,8 +475,10 @@ static void watch_end(struct watch *w, const struct job_info *info)
  * NULL behind the last one. */
 static struct watch *tell_end(struct watch **at, uint32_t *left, const struct job_info *info)
 {
-    for (; *at && *left > 0; --*left) {
-        output_give((*at)->job, *at); /* it need not wait for output_turn() */
+    while (*at && *left > 0) {
+        uint32_t cost = output_give((*at)->job, *at); /* it need not wait for output_turn() */
+
+        *left -= MIN(cost, *left);
         if ((*at)->offset >= job_received((*at)->job)) {
             watch_end(*at, info); /* the next one is at the same link now */
         } else {
@@ -530,8 +532,8 @@ static void keep_result(struct job *job)
         return;
     /* not during the walk over all jobs at the end. Before this job is in the list, since no client may be reading this
      * one */
-    if (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining)
-        user_evict(job->user);
+    while (job->user->n_kept >= JOBS_KEPT_PER_USER && !jobs->draining && user_evict(job->user))
+        ;
     job->flags |= JOB_KEPT;
     list_push_back(&job->user->kept, &job->link);
     jobs->counters.n_kept++;

@@ -198,14 +198,15 @@ static void drop_read(struct job *job, uint64_t least)
     buffer_drop(&job->more->output, least - base(job));
 }
 
-size_t output_give(struct job *job, struct watch *w)
+uint32_t output_give(struct job *job, struct watch *w)
 {
     struct job_more *m = job->more;
 
     if (!m || job_withheld(job))
-        return 0;
+        return 1;
     w->offset = MAX(w->offset, base(job));
-    return offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset);
+    return 1 + (uint32_t)(offer(job, w, buffer_data(&m->output) + (w->offset - base(job)), m->received - w->offset) /
+                          OFFER_BYTES);
 }
 
 bool output_waits_for(const struct job *job, const struct watch *w)
@@ -223,7 +224,7 @@ static bool offer_round(struct job *job, uint32_t *left)
         m->least = job_received(job);
     }
     for (struct watch *w; (w = m->unoffered) && *left > 0; m->unoffered = w->next) {
-        uint32_t cost = 1 + (uint32_t)(output_give(job, w) / OFFER_BYTES);
+        uint32_t cost = output_give(job, w);
 
         *left -= MIN(cost, *left);
         m->least = MIN(m->least, w->offset);

@@ -19,8 +19,9 @@ void output_absorb(struct job *job); /* copies every piece still in the executor
  * there is new output, and where a watch for which output_waits_for() was true has read, or gone. */
 void output_pump(struct job *job);
 void output_turn(struct jobs *jobs); /* once a turn of the loop */
-/* Gives this watch what it can take now; returns how much. The cost does not grow with the other watches. */
-size_t output_give(struct job *job, struct watch *w);
+/* Gives this watch what it can take now. Returns what that cost, in offers: more for many bytes. It does not grow with
+ * the other watches. */
+uint32_t output_give(struct job *job, struct watch *w);
 /* Whether output is kept, or waits in the executor's memory, because of this watch. */
 bool output_waits_for(const struct job *job, const struct watch *w);
 void output_discard(struct job *job); /* before it runs again */

@@ -449,9 +449,11 @@ static void batch_followers(uint32_t n)
         pile_put(&p, &batch, tag);
     pile_flush(&p);
     m.submit.batch = 1;
-    for (uint32_t i = 0; i < 10; i++) {
+    for (uint32_t i = 0; i < 3; i++) { /* the next one after the progress of this one */
         put(c, &m, n + 2 + i, NULL, 0);
-        usleep(20000);
+        do
+            next(c);
+        while (c->frame.tag != 1 || c->msg.type != FRAME_BATCH_STATE || c->msg.batch_state.done <= i);
     }
     batch.batch = (struct msg_batch){.action = BATCH_CLOSE};
     put(c, &batch, 1, NULL, 0);

@@ -126,22 +126,30 @@ static void tear_down(void)
     event_base_free(jobs.options.base);
 }
 
-/* A job that runs, with an owner and n - 1 others that follow it. */
-static void run_with(uint32_t n)
+/* A job that runs. */
+static void run(struct reader *owner)
 {
+    static uint8_t number;
+
     job = job_alloc(&jobs, 0, 0, false);
     ck_assert_ptr_nonnull(job);
     job->domain = &domain;
     job->user = user;
     job->plugin = &plugin;
     job_set_function(job, &function);
-    memset(job->id, 3, sizeof(job->id));
+    memset(job->id, ++number, sizeof(job->id));
     ck_assert_int_eq(job_name(&jobs, job), 0);
-    readers[0].watch.owner = true;
-    job_add_watch(job, &readers[0].watch);
+    owner->watch.owner = true;
+    job_add_watch(job, &owner->watch);
     job_accept(job);
     queue_take(&domain.queue, job);
     job_move(job, JOB_RUNNING);
+}
+
+/* The same, with an owner and n - 1 others that follow it. */
+static void run_with(uint32_t n)
+{
+    run(&readers[0]);
     for (uint32_t i = 1; i < n; i++)
         job_add_watch(job, &readers[i].watch);
 }
@@ -346,6 +354,38 @@ START_TEST(large_output_takes_more_turns)
 }
 END_TEST
 
+START_TEST(results_that_are_read_do_not_keep_others_from_giving_way)
+{
+    enum { N = 300, READ = 200 };
+
+    for (uint32_t i = 0; i < N; i++) {
+        user->n_jobs = plugin.n_jobs = 1;
+        jobs.counters.n_open = 1;
+        readers[i].stands = i < READ;
+        run(&readers[i]);
+        job->flags |= JOB_DETACHED;
+        write_output("abc");
+        end();
+        turns();
+        ck_assert_int_eq(readers[i].ended, i >= READ);
+    }
+    ck_assert_uint_eq(user->n_kept, N);
+    ck_assert(!user_evict(user)); /* the oldest 128 are being read */
+    ck_assert_uint_eq(user->n_kept, N);
+    for (uint32_t i = READ; i < N; i++)
+        ck_assert(user_evict(user));
+    ck_assert_uint_eq(user->n_kept, READ);
+    ck_assert(!user_evict(user) && !user_evict(user));
+    for (uint32_t i = 0; i < READ; i++) {
+        struct job *read = readers[i].watch.job;
+
+        job_remove_watch(&readers[i].watch);
+        job_free(read);
+    }
+    ck_assert_uint_eq(user->n_kept, 0);
+}
+END_TEST
+
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t n_told, n_ended;
@@ -357,11 +397,12 @@ static void tell(struct batch_watch *w, const struct batch_info *info)
     ck_assert(!info->cancelled);
 }
 
-START_TEST(the_end_of_a_batch_is_told_in_turns)
+static struct batch_watch followers[MANY], owner;
+
+/* A new batch with an owner, followed by all of them, who want to see its progress. */
+static struct batch_info follow_batch(void)
 {
-    static struct batch_watch followers[MANY], owner;
     struct batch_info info;
-    uint32_t all = 0;
 
     memset(followers, 0, sizeof(followers));
     owner = (struct batch_watch){.tell = tell};
@@ -369,8 +410,16 @@ START_TEST(the_end_of_a_batch_is_told_in_turns)
     jobs_batch_look(&owner, &info);
     for (uint32_t i = 0; i < MANY; i++) {
         followers[i].tell = tell;
-        ck_assert_int_eq(jobs_batch_watch(&jobs, info.id, 7, i % 2, &followers[i]), 0);
+        ck_assert_int_eq(jobs_batch_watch(&jobs, info.id, 7, true, &followers[i]), 0);
     }
+    return info;
+}
+
+START_TEST(the_end_of_a_batch_is_told_in_turns)
+{
+    struct batch_info info = follow_batch();
+    uint32_t all = 0;
+
     jobs_batch_close(&owner);
     for (uint32_t i = 0; !list_empty(&jobs.batches.due); i++) {
         n_told = n_ended = 0;
@@ -392,19 +441,11 @@ END_TEST
 
 START_TEST(the_progress_of_a_batch_is_told_in_turns)
 {
-    static struct batch_watch followers[MANY], owner;
-    struct batch_info info;
     uint32_t left, all = 0;
 
-    memset(followers, 0, sizeof(followers));
-    owner = (struct batch_watch){.tell = tell};
-    ck_assert_int_eq(jobs_batch_open(&jobs, 7, false, false, true, &owner), 0);
-    jobs_batch_look(&owner, &info);
-    for (uint32_t i = 0; i < MANY; i++) {
-        followers[i].tell = tell;
-        ck_assert_int_eq(jobs_batch_watch(&jobs, info.id, 7, true, &followers[i]), 0);
+    (void)follow_batch();
+    for (uint32_t i = 0; i < MANY; i++)
         followers[i].told = UINT64_MAX; /* something has changed since */
-    }
     list_move_all(&jobs.batches.progress_due, &jobs.batches.progress);
     for (int i = 0; !list_empty(&jobs.batches.progress_due); i++) {
         n_told = 0;
@@ -433,6 +474,7 @@ int main(void)
     tcase_add_test(output_case, the_end_comes_after_the_output_in_the_middle_of_a_round);
     tcase_add_test(output_case, a_job_that_runs_again_begins_a_new_round);
     tcase_add_test(output_case, large_output_takes_more_turns);
+    tcase_add_test(output_case, results_that_are_read_do_not_keep_others_from_giving_way);
     tcase_add_checked_fixture(batches, set_up, tear_down);
     tcase_add_test(batches, the_end_of_a_batch_is_told_in_turns);
     tcase_add_test(batches, the_progress_of_a_batch_is_told_in_turns);
