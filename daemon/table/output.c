@@ -259,10 +259,13 @@ void output_pump(struct job *job)
     if (!m || job_withheld(job) || (!buffered(job) && list_empty(&m->held)))
         return;
     if (!job->watches || !job->watches->next) {
+        m->unoffered = NULL; /* a round that is under way has seen watches that are gone */
+        m->pump_again = false;
         pump(job, &(uint32_t){UINT32_MAX});
         return;
     }
-    m->pump_again = m->unoffered; /* this round has offered less to some */
+    m->pump_again =
+        m->unoffered; /* this round has offered less to some, and seen some that have read since or are gone */
     if (list_empty(&m->moved))
         list_push_back(&job->domain->jobs->moved, &m->moved);
 }

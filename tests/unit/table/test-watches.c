@@ -299,6 +299,26 @@ START_TEST(a_watch_goes_in_the_middle_of_a_round)
 }
 END_TEST
 
+START_TEST(the_last_watch_is_left_in_the_middle_of_a_round)
+{
+    run_with(MANY);
+    readers[0].stands = true;
+    write_output("abc");
+    output_turn(&jobs);
+    struct watch *next = job->more->unoffered; /* its round has seen the owner, which stands still */
+    ck_assert_ptr_nonnull(next);
+    for (uint32_t i = 0; i < MANY; i++)
+        if (&readers[i].watch != next)
+            job_remove_watch(&readers[i].watch);
+    output_pump(job); /* as jobs_unwatch() does */
+    ck_assert_uint_eq(next->offset, 3);
+    ck_assert_uint_eq(buffer_size(&job->more->output), 0); /* else the job would wait for ever */
+    ck_assert(list_empty(&jobs.moved));
+    end();
+    ck_assert_uint_eq(n_done, 1);
+}
+END_TEST
+
 START_TEST(the_end_comes_after_the_output_in_the_middle_of_a_round)
 {
     run_with(MANY);
@@ -471,6 +491,7 @@ int main(void)
     tcase_add_test(output_case, output_that_comes_in_the_middle_of_a_round_is_for_all);
     tcase_add_test(output_case, a_reader_that_stands_still_keeps_what_it_lacks);
     tcase_add_test(output_case, a_watch_goes_in_the_middle_of_a_round);
+    tcase_add_test(output_case, the_last_watch_is_left_in_the_middle_of_a_round);
     tcase_add_test(output_case, the_end_comes_after_the_output_in_the_middle_of_a_round);
     tcase_add_test(output_case, a_job_that_runs_again_begins_a_new_round);
     tcase_add_test(output_case, large_output_takes_more_turns);
