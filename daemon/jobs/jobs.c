@@ -133,7 +133,7 @@ static struct jobs *whole_new(const struct jobs_options *options)
     list_init(&w->jobs.run_slots.waiting);
     list_init(&w->jobs.progress.all);
     list_init(&w->jobs.progress.due);
-    list_init(&w->jobs.moved);
+    list_init(&w->jobs.offers_due);
     list_init(&w->jobs.ends_due);
     list_init(&w->jobs.gates.of_users);
     list_init(&w->jobs.after_due);
@@ -385,7 +385,7 @@ bool jobs_poll(struct jobs *jobs)
 bool jobs_asleep(struct jobs *jobs)
 {
     if (jobs->untimed || jobs->drain.due || jobs->gates.due || jobs->run_slots.due || !list_empty(&jobs->after_due) ||
-        !list_empty(&jobs->batches.due) || !list_empty(&jobs->moved) || !list_empty(&jobs->ends_due) ||
+        !list_empty(&jobs->batches.due) || !list_empty(&jobs->offers_due) || !list_empty(&jobs->ends_due) ||
         (jobs->durable->store && store_posted(jobs->durable->store)))
         return false;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {

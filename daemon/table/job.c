@@ -55,7 +55,7 @@ struct job_more *job_more(struct job *job)
         m->unkept = job_final(job); /* until job_keep_end(): a timer may have memory where that had none */
         m->input_fd = m->pipe_fd = -1;
         list_init(&m->held);
-        list_init(&m->moved);
+        list_init(&m->offers_due);
         list_init(&m->ends_due);
         job->more = m;
     }
@@ -83,7 +83,7 @@ static void more_free(struct job *job)
     time_free(job);
     input_free(job);
     output_free(job);
-    list_remove(&m->moved);
+    list_remove(&m->offers_due);
     list_remove(&m->ends_due);
     if (m->timer)
         event_free(m->timer);

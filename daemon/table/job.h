@@ -49,15 +49,15 @@ struct job_more {
     struct event *pipe_event;
     /* input that came before the function was known, that the pipe did not take, or that is gathered here */
     struct buffer early;
-    struct buffer output; /* the last bytes received: not yet given to each watch, or kept */
-    uint64_t received;    /* bytes of output so far */
-    uint64_t charged;     /* charged to the user, beyond what the job was submitted with */
-    uint64_t input_size;  /* without the inline input: bytes in input_fd, or on disk */
-    uint64_t input_at;    /* by_file: offset at which the input begins */
-    struct list held;     /* pieces still in the executor's memory */
-    struct list moved;    /* jobs->moved */
-    struct list ends_due; /* jobs->ends_due */
-    struct watch *untold; /* the first watch that was not told of the end; nor were those behind it */
+    struct buffer output;   /* the last bytes received: not yet given to each watch, or kept */
+    uint64_t received;      /* bytes of output so far */
+    uint64_t charged;       /* charged to the user, beyond what the job was submitted with */
+    uint64_t input_size;    /* without the inline input: bytes in input_fd, or on disk */
+    uint64_t input_at;      /* by_file: offset at which the input begins */
+    struct list held;       /* pieces still in the executor's memory */
+    struct list offers_due; /* jobs->offers_due */
+    struct list ends_due;   /* jobs->ends_due */
+    struct watch *untold;   /* the first watch that was not told of the end; nor were those behind it */
     /* The first watch that was not offered output in the round under way; NULL: there is no such round. */
     struct watch *unoffered;
     uint64_t least;  /* offset of the slowest watch of the round */

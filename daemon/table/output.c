@@ -244,12 +244,12 @@ static void pump(struct job *job, uint32_t *left)
             break;
         absorb_one(job);
     }
-    list_remove(&m->moved);
+    list_remove(&m->offers_due);
     if (over && !m->pump_again)
         return;
     if (over)
         m->pump_again = false;
-    list_push_back(&job->domain->jobs->moved, &m->moved);
+    list_push_back(&job->domain->jobs->offers_due, &m->offers_due);
 }
 
 void output_pump(struct job *job)
@@ -266,17 +266,17 @@ void output_pump(struct job *job)
     }
     m->pump_again =
         m->unoffered; /* this round has offered less to some, and seen some that have read since or are gone */
-    if (list_empty(&m->moved))
-        list_push_back(&job->domain->jobs->moved, &m->moved);
+    if (list_empty(&m->offers_due))
+        list_push_back(&job->domain->jobs->offers_due, &m->offers_due);
 }
 
 void output_turn(struct jobs *jobs)
 {
-    for (uint32_t left = OFFERS_A_TURN; left > 0 && !list_empty(&jobs->moved);) {
-        struct job *job = container_of(jobs->moved.next, struct job_more, moved)->job;
+    for (uint32_t left = OFFERS_A_TURN; left > 0 && !list_empty(&jobs->offers_due);) {
+        struct job *job = container_of(jobs->offers_due.next, struct job_more, offers_due)->job;
 
         if (job_withheld(job)) /* output_pump() is called when it is not any longer */
-            list_remove(&job->more->moved);
+            list_remove(&job->more->offers_due);
         else
             pump(job, &left);
     }

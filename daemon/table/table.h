@@ -97,8 +97,8 @@ struct jobs {
     struct fair_slots run_slots;
     struct list after_due; /* struct awaited: ended, and the waiting jobs were not told yet */
     struct progress progress;
-    struct list moved;    /* jobs with several watches that are to be offered output: see output_turn() */
-    struct list ends_due; /* ended jobs that have watches that were not told yet: see ends_turn() */
+    struct list offers_due; /* jobs with several watches that are to be offered output: see output_turn() */
+    struct list ends_due;   /* ended jobs that have watches that were not told yet: see ends_turn() */
     struct jobs_counters counters;
     struct breakers breakers;
     struct due_clock boot, wall; /* dues after a span; dues at a time of day */

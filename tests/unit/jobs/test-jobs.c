@@ -20,7 +20,7 @@ static void set_up(void)
     list_init(&jobs.domains);
     list_init(&jobs.after_due);
     list_init(&jobs.batches.due);
-    list_init(&jobs.moved);
+    list_init(&jobs.offers_due);
     list_init(&jobs.ends_due);
 }
 

@@ -89,7 +89,7 @@ static void set_up(void)
     list_init(&jobs.gates.of_users);
     list_init(&jobs.run_slots.waiting);
     list_init(&jobs.ends_due);
-    list_init(&jobs.moved);
+    list_init(&jobs.offers_due);
     list_init(&jobs.progress.all);
     list_init(&jobs.batches.due);
     list_init(&jobs.batches.kept);
@@ -165,7 +165,7 @@ static uint32_t turns(void)
 {
     uint32_t n = 0;
 
-    while (!list_empty(&jobs.moved) || !list_empty(&jobs.ends_due)) {
+    while (!list_empty(&jobs.offers_due) || !list_empty(&jobs.ends_due)) {
         n_offers = n_done = 0;
         output_turn(&jobs);
         ck_assert_uint_le(n_offers, A_TURN);
@@ -249,7 +249,7 @@ START_TEST(output_that_comes_in_the_middle_of_a_round_is_for_all)
     turns();
     all_had(MANY, "abcdefghi");
     ck_assert_uint_eq(buffer_size(&job->more->output), 0);
-    ck_assert(list_empty(&jobs.moved));
+    ck_assert(list_empty(&jobs.offers_due));
     end();
     turns();
     all_ended(MANY);
@@ -313,7 +313,7 @@ START_TEST(the_last_watch_is_left_in_the_middle_of_a_round)
     output_pump(job); /* as jobs_unwatch() does */
     ck_assert_uint_eq(next->offset, 3);
     ck_assert_uint_eq(buffer_size(&job->more->output), 0); /* else the job would wait for ever */
-    ck_assert(list_empty(&jobs.moved));
+    ck_assert(list_empty(&jobs.offers_due));
     end();
     ck_assert_uint_eq(n_done, 1);
 }
