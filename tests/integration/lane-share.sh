@@ -98,7 +98,10 @@ check "(a third one has the lane of the first)" takes_one third
 check "(and ends)" goes_on third succeeded=1
 touch "$WORK/go.first"
 check "a client opens its lane again that was taken back" wait_until gone "${CLIENTS[first]}"
-check "and calls by it" goes_on first succeeded=100 "direct=9"
+by_its_lane() { # how many go by the socket first, until the function is bound, is up to the machine
+  goes_on first succeeded=100 && ! has_said "$WORK/first" direct=0
+}
+check "and calls by it" by_its_lane
 check "the other one goes on by its own" goes_on second direct=1
 check "(no lane is there)" wait_until counter_is direct_lanes 0
 

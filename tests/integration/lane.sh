@@ -297,7 +297,7 @@ stop_wsd
 printf '[limits]\nmax-jobs-per-user = 1\n' >"$WSD_CONFIG" # without it: a worker that has to wait for a CPU is not in time
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 all_credit() {
-  background "$D" -w -h "$WORK/never" direct:direct >"$WORK/held"
+  background "$D" -K -h "$WORK/never" direct:direct >"$WORK/held" # one that is idle and not kept would give it away
   wait_until held "$WORK/held" || return 1
   direct "succeeded=200 direct=0" -n 200 direct:direct || return 1
   kill -KILL "$BACKGROUND_PID"
