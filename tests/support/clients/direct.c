@@ -17,6 +17,7 @@
  * With -f 4 (WSD_CALL_GROW) there is no room: each output has memory of its own.
  * With -l it has its lane opened first, with -K also kept, and with -k closed before it waits for FILE.
  * With -l -l it has it opened again when FILE is there.
+ * With -k and with -l -l it then calls the function with `ok` until such a call was direct again.
  * With -x it only says whether this kernel can have lanes.
  * With -h it says "held" and then waits until FILE is there, before it calls.
  *
@@ -241,6 +242,10 @@ static int work(void)
     }
     if (reopens && wsd_client_lane(client, WSD_LANE_OPEN) < 0)
         return 1;
+    if ((closes || reopens) && become_direct(client, function) < 0) {
+        fprintf(stderr, "direct: no call was direct again: %s\n", wsd_client_error(client));
+        return 1;
+    }
     if (other && become_direct(client, other) < 0)
         return 1;
     for (int i = 0; other && i < 10; i++) {
