@@ -424,7 +424,13 @@ const char *codec_strerror(const struct codec *codec)
     return codec->error;
 }
 
-int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg)
+static int out_of_range(struct codec *codec, const struct type *type, const char *what)
+{
+    snprintf(codec->error, sizeof(codec->error), "%s: %s is out of range", type->name, what);
+    return CODEC_E_LIMIT;
+}
+
+int codec_decode_again(struct codec *codec, const struct frame *frame, struct msg *ret_msg)
 {
     const struct type *type = type_find(frame->type);
     struct msg msg;
@@ -443,15 +449,21 @@ int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret
     }
     if (!problem)
         problem = check_message(type, &msg, frame->body_size);
-    if (!problem && (frame->type == FRAME_ARRAY || frame->type == FRAME_ENDS))
-        problem = codec_records_problem(&msg, (struct span){(const char *)frame->body, frame->body_size});
-    if (problem) {
-        snprintf(codec->error, sizeof(codec->error), "%s: %s is out of range", type->name, problem);
-        return CODEC_E_LIMIT;
-    }
+    if (problem)
+        return out_of_range(codec, type, problem);
     codec->error[0] = 0;
     memcpy(ret_msg, &msg, offsetof(struct msg, hello) + type->message->size);
     return 0;
+}
+
+int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg)
+{
+    int r = codec_decode_again(codec, frame, ret_msg);
+    const char *problem = NULL;
+
+    if (r == 0 && (frame->type == FRAME_ARRAY || frame->type == FRAME_ENDS))
+        problem = codec_records_problem(ret_msg, (struct span){(const char *)frame->body, frame->body_size});
+    return problem ? out_of_range(codec, type_find(frame->type), problem) : r;
 }
 
 size_t codec_room(const struct msg *msg)

@@ -97,7 +97,7 @@ static size_t pack(const struct jobs *jobs, const struct job_request *r, char *a
 }
 
 static struct job *make(struct jobs *jobs, const struct job_request *r, const struct job_place *place,
-                        const struct bundle *head, const uint8_t first_id[16], const char *items, size_t size)
+                        const struct bundle *head, const char *items, size_t size)
 {
     struct job *job = job_alloc(jobs, 0, sizeof(*head) + size, r->batch);
 
@@ -108,7 +108,7 @@ static struct job *make(struct jobs *jobs, const struct job_request *r, const st
     job_bundle(job)->job = job;
     list_init(&job_bundle(job)->link);
     memcpy(job_bundle(job)->items, items, size);
-    job_id_of(job->id, first_id, head->first);
+    job_id_of(job->id, head->array->id, head->first);
     job->accepted_usec = place->now_usec;
     job->user = place->user;
     job->domain = place->domain;
@@ -135,21 +135,21 @@ static void refuse_all(struct jobs *jobs, struct array_watch *w, uint32_t first,
     }
 }
 
-uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w,
-                     const uint8_t first_id[16], uint32_t i, uint32_t n)
+uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w)
 {
+    const uint32_t i = w->taken;
     char items[BUNDLE_BYTES] __attribute__((aligned(16)));
     struct bundle head = {.array = w, .first = i};
-    uint32_t limit = most(place, r, n - i);
+    uint32_t limit = most(place, r, w->n - i);
     size_t used = 0, size;
     uint64_t retry_usec = 0;
 
     if (limit < 2)
         return 0;
-    while (head.n < limit && i + head.n < n && (size = pack(jobs, r, items + used, sizeof(items) - used))) {
+    while (head.n < limit && i + head.n < w->n && (size = pack(jobs, r, items + used, sizeof(items) - used))) {
         used += size;
         head.bytes += r->args_size + r->input_size;
-        if (i + ++head.n < n)
+        if (i + ++head.n < w->n)
             w->ops->next(w, r, i + head.n);
     }
     if (head.n == 0)
@@ -159,7 +159,7 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
         refuse_all(jobs, w, i, head.n, user_charge_words(charged), retry_usec);
         return head.n;
     }
-    struct job *job = make(jobs, r, place, &head, first_id, items, used);
+    struct job *job = make(jobs, r, place, &head, items, used);
     if (!job) {
         user_refund(jobs, place->user, head.bytes);
         refuse_all(jobs, w, i, head.n, "out of memory", 0);

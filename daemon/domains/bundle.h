@@ -16,10 +16,9 @@ struct job_place;
 
 int bundle_init(struct domain *d); /* 0 or a negative errno */
 void bundle_deinit(struct domain *d);
-/* Bundles the i-th of n jobs of an array, which is in *r, and some jobs behind it. Returns how many it took; *r then
- * has the next job. 0: the job must be submitted by itself. */
-uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w,
-                     const uint8_t first_id[16], uint32_t i, uint32_t n);
+/* Bundles the next job of an array, which is in *r, and some jobs behind it. Returns how many it took; *r then has the
+ * one behind them. 0: the job must be submitted by itself. */
+uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_place *place, struct array_watch *w);
 /* a gate, a limit or the like counts single jobs or looks at each, so this job cannot be bundled */
 bool bundle_counts(const struct domain *d, const struct job *job);
 /* Replaces the bundle by a job for each member. In a bundle that was handed over, the ends of finished members are

@@ -134,7 +134,7 @@ bool calls_forget(struct peer *p, uint32_t *budget)
     while (!list_empty(&p->calls)) {
         struct call *c = container_of(p->calls.next, struct call, link);
 
-        if (!*budget)
+        if (!*budget || (c->ops->shed && !c->ops->shed(c, budget)))
             return false;
         *budget -= MIN(*budget, 1 + (c->ops->weight ? c->ops->weight(c) : 0));
         call_free(c);

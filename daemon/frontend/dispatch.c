@@ -128,24 +128,19 @@ static uint32_t cost_of(uint16_t type)
     return t ? t->cost : COST_REQUEST;
 }
 
-static void dispatch(struct peer *p, const struct frame *frame)
+/* A request that was decoded: what it needs, and then what serves it. */
+static void begin(struct request *r)
 {
-    _cleanup_(async_closep) struct async_close file = {.fd = -1, .owner = p->uid};
-    const struct request_type *type = type_of(frame->type);
+    const struct msg *m = r->msg;
+    struct peer *p = r->peer;
+    const struct request_type *type = type_of(m->type);
     const char *refusal;
-    struct msg m;
-    struct request r = {
-        .peer = p, .tag = frame->tag, .msg = &m, .body = {(const char *)frame->body, frame->body_size}, .fd = &file.fd};
 
-    if (codec_decode(p->frontend->codec, frame, &m) != 0) {
-        peer_fail(p, "%s", codec_strerror(p->frontend->codec));
-        return;
-    }
-    if (!p->greeted && frame->type != FRAME_HELLO) {
+    if (!p->greeted && m->type != FRAME_HELLO) {
         peer_fail(p, "the first frame is not HELLO");
         return;
     }
-    if (frame->tag == 0 && frame->type != FRAME_HELLO) {
+    if (r->tag == 0 && m->type != FRAME_HELLO) {
         peer_fail(p, "a request with tag 0");
         return;
     }
@@ -153,24 +148,44 @@ static void dispatch(struct peer *p, const struct frame *frame)
         peer_fail(p, "a frame that only wsd sends");
         return;
     }
-    if (type->brings_fd && type->brings_fd(&m)) {
-        file.fd = peer_take_fd(p);
-        if (file.fd < 0) {
-            peer_fail(p, "%s without its descriptor", codec_type_name(m.type));
+    if (type->brings_fd && type->brings_fd(m)) {
+        *r->fd = peer_take_fd(p);
+        if (*r->fd < 0) {
+            peer_fail(p, "%s without its descriptor", codec_type_name(m->type));
             return;
         }
     }
     if (type->feature && !(p->features & type->feature)) {
-        peer_fail(p, "%s without feature %" PRIu64 " in HELLO", codec_type_name(frame->type), type->feature);
+        peer_fail(p, "%s without feature %" PRIu64 " in HELLO", codec_type_name(m->type), type->feature);
         return;
     }
     refusal = type->submits ? access_submit(p) : NULL;
     if (!refusal && type->plugin)
-        refusal = access_path(p, type->plugin(&m));
+        refusal = access_path(p, type->plugin(m));
     if (refusal)
-        peer_error(p, frame->tag, CODE_DENIED, refusal);
+        peer_error(p, r->tag, CODE_DENIED, refusal);
     else
-        type->serve(&r);
+        type->serve(r);
+}
+
+static bool dispatch(struct peer *p, const struct frame *frame)
+{
+    _cleanup_(async_closep) struct async_close file = {.fd = -1, .owner = p->uid};
+    struct msg m;
+    struct request r = {.peer = p,
+                        .tag = frame->tag,
+                        .msg = &m,
+                        .body = {(const char *)frame->body, frame->body_size},
+                        .fd = &file.fd,
+                        .begun = p->begun};
+
+    if ((r.begun ? codec_decode_again : codec_decode)(p->frontend->codec, frame, &m) != 0)
+        peer_fail(p, "%s", codec_strerror(p->frontend->codec));
+    else if (r.begun)
+        types[m.type].serve(&r);
+    else
+        begin(&r);
+    return !r.begun || p->failed;
 }
 
 const struct peer_ops dispatch_ops = {.cost = cost_of,

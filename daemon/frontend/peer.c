@@ -354,7 +354,8 @@ int peer_take_fd(struct peer *p)
 }
 
 /* Handles complete frames, and returns how many bytes they had. The rest is half a frame, or it is held. It is held
- * where an answer filled the output (a small question can have a large answer), or where the user's share is spent. */
+ * where an answer filled the output (a small question can have a large answer), or where the user's share is spent, maybe
+ * in the middle of a frame that asks for much. */
 static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;
@@ -373,10 +374,11 @@ static size_t handle(struct peer *p, const uint8_t *data, size_t size)
             peer_fail(p, "%s", frame_strerror(r));
             break;
         }
-        share_charge(p, p->frontend->ops->cost(frame.type) + (uint32_t)used / COST_BYTES);
-        p->frontend->ops->request(p, &frame);
+        if (!p->begun)
+            share_charge(p, p->frontend->ops->cost(frame.type) + (uint32_t)used / COST_BYTES);
+        p->begun = !p->frontend->ops->request(p, &frame);
         half_watch(p, false); /* the time is that of one frame, however many a busy client has under way */
-        done += used;
+        done += p->begun ? 0 : used;
     }
     return done;
 }

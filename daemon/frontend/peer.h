@@ -26,7 +26,8 @@
 /* What connections do not know: requests. */
 struct peer_ops {
     uint32_t (*cost)(uint16_t type); /* least cost in units of share.h, without that of its bytes and of the answer */
-    void (*request)(struct peer *p, const struct frame *frame);
+    /* False: it has only begun, and the next share of its user goes on with it, before any other frame. */
+    bool (*request)(struct peer *p, const struct frame *frame);
     void (*gathered)(struct peer *p); /* puts what was gathered into the output */
     void (*room)(struct peer *p);     /* the output has room again */
     void (*later)(struct peer *p);    /* does a piece of a request that has much to do, if there is one */
@@ -90,6 +91,7 @@ struct peer {
     bool drained;            /* everything that the client sent has been read, and no more can come */
     bool timed;              /* half_timer runs */
     bool held;               /* `in` must not grow: a frame there waits for room in `out`, or for its user's share */
+    bool begun;              /* the frame there has begun */
     bool readable, writable; /* reported by the kernel and not served since */
     bool parked;             /* readable, and waits for its turn; the kernel is not asked meanwhile */
     bool watched;            /* read_event waits */

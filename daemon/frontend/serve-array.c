@@ -20,7 +20,8 @@
 #include "frontend/serve-submit.h"
 
 #define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
-#define COST_ITEM     100u          /* units of share.h */
+#define COST_ITEM     100u          /* units of share.h, */
+#define COST_ALONE    800u          /* and so many more where it is a job of its own */
 #define REST_MAX      (32u * 1024u) /* output in one record */
 
 struct array_item {
@@ -39,17 +40,20 @@ struct call_array {
     uint32_t n_open;   /* items without their end; one more while they are submitted, or have their turn to write */
     uint32_t n_unsure; /* neither accepted nor refused yet */
     uint32_t n_accepted;
-    uint8_t id[16]; /* of item 0 */
+    uint32_t n_shed;    /* the first so many are not followed any more */
+    uint32_t item_cost; /* units of share.h */
     uint32_t uid;
     uint64_t submitted_usec;
     char *plugin, *function; /* as the first end has them */
-    struct span body;        /* while they are submitted: what is left */
+    struct span body;        /* while they are submitted: what is left, */
+    size_t ahead;            /* and how much of it there was before the last item */
     struct msg_end refusal;  /* the last one, which may be that of all behind it: */
     char refusal_text[CODEC_TEXT_MAX];
     bool submitting;
-    bool quiet; /* the client wants no ACCEPTED */
-    uint32_t n;
-    struct array_item *items; /* n of them; NULL as long as no job has a watch of its own */
+    bool quiet;               /* the client wants no ACCEPTED */
+    bool forgotten;           /* nothing is told of it any more, and it does not end by itself */
+    bool stalled;             /* output waits until it is known how many are accepted */
+    struct array_item *items; /* watch.n of them; NULL as long as no job has a watch of its own */
 };
 
 static struct array_item *item_of(struct watch *w)
@@ -78,7 +82,7 @@ static void array_send(struct call_array *a)
                              .last = !a->n_open}};
 
     list_remove(&a->gathered);
-    memcpy(m.ends.id, a->id, sizeof(m.ends.id));
+    memcpy(m.ends.id, a->watch.id, sizeof(m.ends.id));
     if (a->n_records || m.ends.last)
         peer_send(p, &m, a->call->tag, buffer_data(&a->ends), buffer_size(&a->ends));
     a->ends.start = a->ends.end = 0;
@@ -97,6 +101,20 @@ static bool holds(const struct call_array *a)
     return a->n_unsure && a->call->peer->features & FEATURE_ENDS;
 }
 
+/* What is held is bounded, too. */
+static bool is_full(const struct call_array *a)
+{
+    return peer_full(a->call->peer) || (holds(a) && buffer_size(&a->ends) >= FRONTEND_OUT_HIGH);
+}
+
+static void stall(struct call_array *a)
+{
+    if (holds(a))
+        a->stalled = true;
+    else
+        call_stall(a->call);
+}
+
 static void array_due(struct call_array *a)
 {
     if (!list_empty(&a->gathered))
@@ -105,12 +123,14 @@ static void array_due(struct call_array *a)
     share_mark(a->call->peer);
 }
 
-/* Returns where the record goes, without output that `end` does not have. NULL: no memory, and the connection is
- * lost. */
+/* Returns where the record goes, without output that `end` does not have. NULL: nobody wants it; or no memory, and the
+ * connection is lost. */
 static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 {
     size_t size = codec_end_size(end);
 
+    if (a->forgotten)
+        return NULL;
     if (!holds(a) && buffer_size(&a->ends) + size > ENDS_BODY_MAX)
         array_send(a);
     uint8_t *at = buffer_reserve(&a->ends, size);
@@ -129,7 +149,7 @@ static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 static void array_ended(struct call_array *a, uint32_t n)
 {
     a->n_open -= n;
-    if (a->n_open)
+    if (a->n_open || a->forgotten)
         return;
     array_send(a);
     call_free(a->call);
@@ -152,7 +172,7 @@ static void accepted_send(struct call_array *a)
 {
     struct msg m = {.type = FRAME_ACCEPTED, .id = {.has_id = true, .items = a->n_accepted}};
 
-    memcpy(m.id.id, a->id, sizeof(m.id.id));
+    memcpy(m.id.id, a->watch.id, sizeof(m.id.id));
     peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
 }
 
@@ -189,12 +209,16 @@ static void array_sure(struct call_array *a, uint32_t n)
     if (held && a->n_unsure == n)
         refusal_send(a);
     a->n_unsure -= n;
-    if (a->n_unsure || !n)
+    if (a->n_unsure || !n || a->forgotten)
         return;
     if (held) {
         if (tells)
             accepted_send(a);
         array_release(a);
+        if (a->stalled) {
+            call_stall(a->call);
+            share_mark(a->call->peer);
+        }
     } else if (tells) {
         refusal_send(a); /* what is refused is no part of what follows */
         array_send(a);
@@ -255,8 +279,8 @@ static size_t on_output(struct watch *w, const void *data, size_t size)
         struct msg_end end = {
             .index = index_of(item), .n = 1, .state = JOB_RUNNING, .output = {(const char *)data + done, n}};
 
-        if (peer_full(a->call->peer)) {
-            call_stall(a->call);
+        if (is_full(a)) {
+            stall(a);
             break;
         }
         gather(a, &end);
@@ -270,7 +294,7 @@ static bool on_takes_rest(struct watch *w, size_t size)
 {
     const struct array_item *item = item_of(w);
 
-    return size <= REST_MAX && size <= item->allowed - item->sent && !peer_full(item->array->call->peer);
+    return size <= REST_MAX && size <= item->allowed - item->sent && !is_full(item->array);
 }
 
 static void on_message(struct watch *w, int level, const char *words)
@@ -354,9 +378,11 @@ static struct call_array *from_watch(struct array_watch *w)
 
 static void on_next(struct array_watch *w, struct job_request *r, uint32_t i)
 {
+    struct call_array *a = from_watch(w);
     struct msg_item item = {.args = {.data = ""}};
 
-    codec_next_item(&from_watch(w)->body, &item); /* the codec has looked through them */
+    a->ahead = a->body.size;
+    codec_next_item(&a->body, &item); /* the codec has looked through them */
     r->args = item.args.data;
     r->args_size = item.args.size;
     r->argc = item.argc;
@@ -374,7 +400,7 @@ static struct watch *on_item(struct array_watch *w, uint32_t i, bool accepted)
     struct call_array *a = from_watch(w);
 
     if (!a->items)
-        a->items = calloc(a->n, sizeof(*a->items));
+        a->items = calloc(w->n, sizeof(*a->items));
     if (!a->items) { /* its client must not wait for what will not come */
         peer_fail(a->call->peer, "out of memory");
         return NULL;
@@ -386,6 +412,8 @@ static struct watch *on_item(struct array_watch *w, uint32_t i, bool accepted)
     list_init(&item->watch.progress);
     item->array = a;
     item->sure = accepted;
+    if (!accepted)
+        share_charge(a->call->peer, COST_ALONE);
     return &item->watch;
 }
 
@@ -395,11 +423,19 @@ static void on_all_accepted(struct array_watch *w, uint32_t first, uint32_t n)
     array_sure(from_watch(w), n);
 }
 
+static bool on_goes_on(struct array_watch *w, uint32_t n)
+{
+    struct call_array *a = from_watch(w);
+
+    share_charge(a->call->peer, n * a->item_cost);
+    return !share_spent(a->call->peer);
+}
+
 static bool on_takes(struct array_watch *w, uint64_t size)
 {
-    const struct peer *p = from_watch(w)->call->peer;
+    const struct call_array *a = from_watch(w);
 
-    return size <= MIN(p->window, (uint64_t)REST_MAX) && !peer_full(p);
+    return size <= MIN(a->call->peer->window, (uint64_t)REST_MAX) && !is_full(a);
 }
 
 /* Gathers several ends in one record, with their common part once. */
@@ -446,8 +482,12 @@ static void on_ended(struct array_watch *w, uint32_t first, uint32_t n, const st
     array_ended(a, n);
 }
 
-static const struct array_watch_ops array_ops = {
-    .next = on_next, .item = on_item, .accepted = on_all_accepted, .takes = on_takes, .ended = on_ended};
+static const struct array_watch_ops array_ops = {.next = on_next,
+                                                 .item = on_item,
+                                                 .accepted = on_all_accepted,
+                                                 .goes_on = on_goes_on,
+                                                 .takes = on_takes,
+                                                 .ended = on_ended};
 
 #define ARRAY_PROBLEM 128u /* bytes of the words why an ARRAY is refused */
 
@@ -473,7 +513,7 @@ static struct call_array *array_new(struct call *c, uint32_t n)
     if (!a)
         return NULL;
     *a = (struct call_array){
-        .call = c, .watch = {.ops = &array_ops}, .uid = c->peer->uid, .n = n, .n_unsure = n, .n_open = n + 1};
+        .call = c, .watch = {.ops = &array_ops, .n = n}, .uid = c->peer->uid, .n_unsure = n, .n_open = n + 1};
     list_init(&a->gathered);
     list_init(&a->watch.bundles);
     return a;
@@ -483,7 +523,7 @@ static struct watch *array_watch(struct call *c, uint32_t item)
 {
     struct call_array *a = c->array;
 
-    if (item >= a->n)
+    if (item >= a->watch.n)
         return NULL;
     a->n_open++; /* where there is no memory, they may all end by it */
     jobs_array_split(&a->watch, item);
@@ -505,7 +545,7 @@ static void array_credit(struct call *c, const struct msg_credit *m)
 {
     struct call_array *a = c->array;
 
-    if (m->item >= a->n || (!a->items && !on_item(&a->watch, m->item, true)))
+    if (m->item >= a->watch.n || (!a->items && !on_item(&a->watch, m->item, true)))
         return;
     grant(&a->items[m->item], m->bytes);
     jobs_output_ready(&a->items[m->item].watch); /* the last item may end by it, and the call with it */
@@ -516,7 +556,7 @@ static void array_room(struct call *c)
     struct call_array *a = c->array;
 
     a->n_open++; /* its end waits until all have had their turn */
-    for (uint32_t i = 0; a->items && i < a->n && !peer_full(c->peer); i++)
+    for (uint32_t i = 0; a->items && i < a->watch.n && !peer_full(c->peer); i++)
         if (a->items[i].watch.job)
             jobs_output_ready(&a->items[i].watch);
     if (peer_full(c->peer) && a->n_open > 1)
@@ -524,9 +564,19 @@ static void array_room(struct call *c)
     array_ended(a, 1);
 }
 
-static uint32_t array_weight(const struct call *c)
+static bool array_shed(struct call *c, uint32_t *budget)
 {
-    return c->array->n;
+    struct call_array *a = c->array;
+
+    if (!a)
+        return true;
+    a->forgotten = true;
+    for (; a->n_shed < a->watch.taken && *budget; a->n_shed++, --*budget) {
+        jobs_array_split(&a->watch, a->n_shed);
+        if (a->items)
+            jobs_unwatch(&a->items[a->n_shed].watch);
+    }
+    return a->n_shed == a->watch.taken;
 }
 
 static void array_forget(struct call *c)
@@ -535,10 +585,6 @@ static void array_forget(struct call *c)
 
     if (!a)
         return;
-    a->n_open++; /* it cannot end in a bundle now */
-    jobs_array_split(&a->watch, UINT32_MAX);
-    for (uint32_t i = 0; a->items && i < a->n; i++)
-        jobs_unwatch(&a->items[i].watch);
     free(a->items);
     list_remove(&a->gathered);
     buffer_deinit(&a->ends);
@@ -549,42 +595,81 @@ static void array_forget(struct call *c)
 
 static const struct call_ops ops = {.forget = array_forget,
                                     .room = array_room,
+                                    .shed = array_shed,
                                     .cancel = array_cancel,
                                     .credit = array_credit,
                                     .opener = array_watch,
-                                    .weight = array_weight,
                                     .leaves = true};
+
+/* --- submitting, in as many shares as it takes -------------------------------------------------------------------- */
+
+/* Opens the call. NULL: the request was answered. */
+static struct call_array *array_begin(const struct request *r, const struct job_request *job, const char *problem,
+                                      uint32_t code)
+{
+    const struct msg_submit *m = &r->msg->submit;
+    struct call *c = call_new(r, &ops);
+
+    if (!c)
+        return NULL;
+    if (!problem)
+        c->array = array_new(c, m->items);
+    if (!c->array) {
+        call_refuse(c, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
+        return NULL;
+    }
+    c->array->quiet = m->flags & SUBMIT_QUIET;
+    c->array->item_cost = COST_ITEM + submit_cost(job);
+    c->array->body = r->body;
+    c->array->submitting = true;
+    return c->array;
+}
+
+/* Its batch has been cancelled meanwhile. */
+static void refuse_rest(struct call_array *a, uint32_t code, const char *why)
+{
+    struct watch *w = on_item(&a->watch, a->watch.taken, false);
+
+    if (w) {
+        a->watch.taken++;
+        on_refused(w, (int)code, why, 0);
+    }
+}
+
+/* All are accepted or refused: those that were not taken for the same reason as the last one that was. */
+static void array_submitted(struct call_array *a)
+{
+    uint32_t rest = a->watch.n - a->watch.taken;
+
+    a->refusal.n += rest;
+    a->submitting = false;
+    refusal_send(a);
+    array_sure(a, rest);
+    array_ended(a, rest + 1);
+}
 
 void serve_array(struct request *r)
 {
     const struct msg_submit *m = &r->msg->submit;
     struct peer *p = r->peer;
-    struct call *c = call_new(r, &ops);
     struct job_request job = submit_job(r);
+    struct call *c = r->begun ? call_find(p, r->tag) : NULL;
     char text[ARRAY_PROBLEM];
-    const char *problem = array_problem(m, text);
-    uint32_t taken, code = CODE_USAGE;
+    uint32_t code = CODE_USAGE;
+    const char *problem = c ? NULL : array_problem(m, text);
 
-    if (!c)
-        return;
+    r->begun = false;
     if (!problem && m->batch)
         problem = batch_join(p, m->batch, &job, &code);
-    if (!problem)
-        c->array = array_new(c, m->items);
-    if (!c->array) {
-        call_refuse(c, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
+    struct call_array *a = c ? c->array : array_begin(r, &job, problem, code);
+    if (!a)
         return;
-    }
-    struct call_array *a = c->array;
-    a->quiet = m->flags & SUBMIT_QUIET;
-    a->body = r->body;
-    a->submitting = true;
-    share_charge(p, m->items * (COST_ITEM + submit_cost(&job)));
-    taken = jobs_submit_array(p->frontend->options.jobs, &job, m->items, a->id, &a->watch);
-    if (taken < a->n) /* the later ones are refused for the same reason as the last one */
-        a->refusal.n += a->n - taken;
-    a->submitting = false;
-    refusal_send(a);
-    array_sure(a, a->n - taken);
-    array_ended(a, a->n - taken + 1);
+    if (c)
+        a->body = (struct span){r->body.data + (r->body.size - a->ahead), a->ahead};
+    if (problem)
+        refuse_rest(a, code, problem);
+    else
+        r->begun = !jobs_submit_array(p->frontend->options.jobs, &job, &a->watch);
+    if (!r->begun)
+        array_submitted(a);
 }

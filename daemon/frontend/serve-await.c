@@ -14,6 +14,7 @@
 #include "frontend/share.h"
 
 #define COST_FORGET 500u /* units of share.h: a job that its client does not want any more, which is cancelled */
+#define FORGET_STEP 32u  /* jobs of an array, between two looks at the share */
 
 /* It may be one of those on disk, where these cannot be read. */
 static void no_such_job(const struct request *r, const uint8_t id[16])
@@ -92,11 +93,26 @@ void serve_cancel(struct request *r)
         send_cancelled(r, result, "no such job");
 }
 
+/* False: the share is spent before all is shed. */
+static bool forget_some(struct call *c)
+{
+    uint32_t budget = FORGET_STEP;
+
+    for (bool all = !c->ops->shed; !all; budget = FORGET_STEP) {
+        all = c->ops->shed(c, &budget);
+        share_charge(c->peer, COST_FORGET * (FORGET_STEP - budget));
+        if (!all && share_spent(c->peer))
+            return false;
+    }
+    return true;
+}
+
 void serve_forget(struct request *r)
 {
     struct call *c = call_find(r->peer, r->tag);
 
-    if (!c || !c->ops->leaves)
+    r->begun = c && c->ops->leaves && !forget_some(c);
+    if (!c || !c->ops->leaves || r->begun)
         return;
     share_charge(r->peer, COST_FORGET * (1 + (c->ops->weight ? c->ops->weight(c) : 0)));
     call_free(c); /* what that ends is told before the END */

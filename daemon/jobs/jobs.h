@@ -42,11 +42,10 @@ int jobs_start(struct jobs *jobs);
 /* Submits a job; accepted or refused is called now or later. Returns 0 or -ENOMEM. Where a job of this user has the
  * same key already, the watch follows that job. */
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
-/* The same for many jobs that differ only in their arguments and input. *ret_id is the id of the first job. The other
- * ids count up in the last 8 bytes, little endian. Returns how many were accepted or refused. Where that is less than
- * n, the last of them was refused for a reason that holds for all later ones too. */
-uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
-                           struct array_watch *w);
+/* The same for many jobs that differ only in their arguments and input, from w->taken on. False: ops->goes_on() wants no
+ * more of them now, and calling it again goes on. True: that was all. Where w->taken is less than w->n then, the last of
+ * them was refused for a reason that holds for all later ones too. */
+bool jobs_submit_array(struct jobs *jobs, struct job_request *r, struct array_watch *w);
 /* Makes this item (UINT32_MAX: each) a job of its own, if it is not, with the watch that ops->item() returns. */
 void jobs_array_split(struct array_watch *w, uint32_t item);
 /* Adds input, at most JOBS_INPUT_WINDOW ahead of input_taken. Returns 0, or -EPROTO where the client is out of turn. */

@@ -375,46 +375,54 @@ int jobs_submit(struct jobs *jobs, const struct job_request *r, struct watch *ow
     return answer == NOT_TAKEN ? 0 : answer;
 }
 
-uint32_t jobs_submit_array(struct jobs *jobs, struct job_request *r, uint32_t n, uint8_t ret_id[16],
-                           struct array_watch *w)
+/* Submits the next job by itself. Returns as submit(); 1 also where there is no memory to follow it. */
+static int submit_alone(struct jobs *jobs, struct job_request *r, struct job_place *place, struct array_watch *w)
+{
+    struct watch *owner = w->ops->item(w, w->taken, false);
+    uint8_t id[16];
+
+    if (!owner)
+        return NOT_TAKEN;
+    job_id_of(id, w->id, w->taken);
+    r->id = id;
+    int answer = submit(jobs, r, place, owner);
+    r->id = NULL;
+    if (answer < 0)
+        refuse(jobs, r->uid, owner, &(struct refusal){.code = CODE_BUSY, .text = "out of memory"});
+    if (w->taken + 1 < w->n)
+        w->ops->next(w, r, w->taken + 1);
+    return answer;
+}
+
+bool jobs_submit_array(struct jobs *jobs, struct job_request *r, struct array_watch *w)
 {
     struct job_place place = place_of(jobs, r);
-    uint8_t id[16];
     int answer = 0;
-    uint32_t i = 0, n_pumped = 0;
+    uint32_t n, n_pumped = w->taken;
 
-    id_make(jobs, jobs_realtime(jobs, place.now_usec), id);
-    jobs->ids.n += n - 1;
-    memcpy(ret_id, id, sizeof(id));
-    r->id = id;
-    list_init(&w->bundles);
-    w->ops->next(w, r, 0);
+    if (!w->taken) {
+        id_make(jobs, jobs_realtime(jobs, place.now_usec), w->id);
+        jobs->ids.n += w->n - 1;
+        list_init(&w->bundles);
+    }
+    w->ops->next(w, r, w->taken);
     if (place.user)
         place_known(jobs, r, &place);
     jobs->arriving = true;
-    while (i < n && answer == 0) {
-        uint32_t taken = place.function ? bundle_take(jobs, r, &place, w, ret_id, i, n) : 0;
-
-        if (!taken) {
-            struct watch *owner = w->ops->item(w, i, false);
-
-            if (!owner)
-                break;
-            job_id_of(id, ret_id, i);
-            answer = submit(jobs, r, &place, owner);
-            if (answer < 0)
-                refuse(jobs, r->uid, owner, &(struct refusal){.code = CODE_BUSY, .text = "out of memory"});
-            if (i + 1 < n)
-                w->ops->next(w, r, i + 1);
+    do {
+        n = place.function ? bundle_take(jobs, r, &place, w) : 0;
+        if (!n) {
+            answer = submit_alone(jobs, r, &place, w);
+            n = 1;
         }
-        i += taken ? taken : 1;
-        if (i - n_pumped < ARRIVE_BATCH || !place.domain)
-            continue;
-        domain_pump(place.domain);
-        n_pumped = i;
-    }
+        w->taken += n;
+        if (w->taken - n_pumped >= ARRIVE_BATCH && place.domain) {
+            domain_pump(place.domain);
+            n_pumped = w->taken;
+        }
+    } while (w->ops->goes_on(w, n) && answer == 0 && w->taken < w->n);
     jobs->arriving = false;
     if (place.domain)
         domain_pump(place.domain);
-    return i;
+    return answer != 0 || w->taken == w->n;
 }

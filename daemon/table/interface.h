@@ -284,6 +284,9 @@ struct job_request {
  * ended, or until jobs_array_split() and a jobs_unwatch() of each job. */
 struct array_watch {
     const struct array_watch_ops *ops;
+    uint32_t n;          /* jobs of the array */
+    uint32_t taken;      /* the first so many were accepted or refused */
+    uint8_t id[16];      /* of the first one, once the first are taken; the others' count up in the last 8 bytes */
     struct list bundles; /* private to the jobs */
 };
 
@@ -296,12 +299,15 @@ struct array_end {
 
 /* Upward calls. Most jobs of an array need no watch of their own: accepted and then ended tell of them. */
 struct array_watch_ops {
-    /* Puts the arguments and the input of the i-th job into the request. Called once for each job, in order. */
+    /* Puts the arguments and the input of the i-th job into the request. Called for each job, in order; again for the
+     * job that jobs_submit_array() begins with. */
     void (*next)(struct array_watch *w, struct job_request *r, uint32_t i);
     /* Returns the watch of one job. Called before the job is submitted by itself; or, with `accepted`, when an accepted
      * one becomes a job of its own. NULL: no memory; then the submitter must await none of the array's jobs. */
     struct watch *(*item)(struct array_watch *w, uint32_t i, bool accepted);
     void (*accepted)(struct array_watch *w, uint32_t first, uint32_t n);
+    /* So many more were taken. False: no others now. */
+    bool (*goes_on)(struct array_watch *w, uint32_t n);
     /* Whether it can take ends with so many bytes of output together, now. */
     bool (*takes)(struct array_watch *w, uint64_t size);
     /* n successive jobs have ended: `info` has what they share, `ends` what differs. w may be freed by this call. */
