@@ -13,8 +13,10 @@
 #include "frontend/job-watch.h"
 #include "frontend/share.h"
 
-#define COST_FORGET 500u /* units of share.h: a job that its client does not want any more, which is cancelled */
-#define FORGET_STEP 32u  /* jobs of an array, between two looks at the share */
+/* Units of share.h: a job that its client does not want any more, which is cancelled. Among many others that are not due
+ * it is in no cache, and neither are its neighbours in the heap. */
+#define COST_FORGET 3000u
+#define FORGET_STEP 8u /* jobs of an array, between two looks at the share */
 
 /* It may be one of those on disk, where these cannot be read. */
 static void no_such_job(const struct request *r, const uint8_t id[16])

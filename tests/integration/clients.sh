@@ -270,6 +270,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   one beside_lists "and full of requests for lists"
   one beside_refusals "and full of requests that are refused"
   one beside_selections "and that each look through all jobs"
+  one beside_arrays "and arrays that are submitted, cancelled, forgotten and left behind"
   stop_wsd
   WSD_PREFIX=(prlimit --nofile=512:512)
   start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1

@@ -19,6 +19,8 @@
 #include "conn.h"
 #include "linger.h"
 
+#include "base/code.h"
+
 #define TICK_MSEC 100
 #define MIB       (1ull << 20)
 
@@ -574,7 +576,6 @@ static void descriptors_that_linger(void)
 
 /* --- a user beside another one ------------------------------------------------------------------------------------ */
 
-#define CODE_BUSY  75u
 #define NEIGHBOUR  12345u  /* the user with many connections; the innocent client is root's */
 #define TURN_UNITS 350000u /* SHARE_TURN, and what a request may overdraw it by */
 /* before the innocent one is answered, and one more each time that libevent doubles the events it asks for */
@@ -806,6 +807,102 @@ static void beside_selections(void)
     hang_up(innocent);
 }
 
+/* Arrays of jobs that are not due, in one write. */
+static void put_arrays(struct conn *c, uint32_t first_tag, uint32_t n, uint32_t batch, uint32_t flags)
+{
+    static uint8_t body[CODEC_ITEMS_MAX * CODEC_ITEM_SIZE];
+    struct msg m = job_of("echo", "x");
+
+    for (uint32_t i = 0; i < CODEC_ITEMS_MAX; i++)
+        codec_put_item(&(struct msg_item){.argc = 0}, body + i * CODEC_ITEM_SIZE);
+    m.type = FRAME_ARRAY;
+    m.submit.args.size = m.submit.argc = 0;
+    m.submit.items = CODEC_ITEMS_MAX;
+    m.submit.delay_usec = 3600ull * 1000000;
+    m.submit.batch = batch;
+    m.submit.flags = flags;
+    for (uint32_t tag = first_tag; tag < first_tag + n; tag++)
+        put(c, &m, tag, body, sizeof(body));
+}
+
+/* Reads until so many items have ended. All are cancelled, or refused since their batch is. */
+static void expect_cancelled(struct conn *c, uint32_t n)
+{
+    while (n > 0) {
+        struct msg_end end;
+
+        next(c);
+        if (c->msg.type == FRAME_ERROR && c->msg.error.code == CODE_CANCELLED)
+            n -= CODEC_ITEMS_MAX;
+        else if (c->msg.type != FRAME_ENDS && c->msg.type != FRAME_ACCEPTED && c->msg.type != FRAME_BATCH_STATE)
+            fail("%s came", codec_type_name(c->msg.type));
+        for (struct span left = {(const char *)c->frame.body, c->frame.body_size};
+             c->msg.type == FRAME_ENDS && codec_next_end(&left, &end); n -= end.n)
+            if (end.exit != CODE_CANCELLED || end.n > n)
+                fail("%u items from %u on ended in state %u with exit %u: %s", end.n, end.index, end.state, end.exit,
+                     end.error.data);
+    }
+}
+
+/* Arrays of another user are submitted, cancelled with their batch, forgotten, and left behind: many turns each, in which
+ * others are served. */
+static void beside_arrays(void)
+{
+    enum { N = 8, BATCH = 1000 };
+    const uint64_t features = FEATURE_ARRAY | FEATURE_ENDS | FEATURE_TIME | FEATURE_FORGET;
+    struct conn *innocent = open_conn(1 << 20), *greedy = open_of_neighbour(features),
+                *other = open_of_neighbour(features | FEATURE_WHERE);
+    struct msg cancel = {.type = FRAME_BATCH, .batch = {.action = BATCH_CANCEL, .id.has_id = true}};
+    uint8_t bytes[1024];
+    size_t size = 0;
+
+    innocent_jobs(innocent, 1);
+    wait_for_counter(innocent, "jobs_open", 0); /* another case may have left some */
+    put_arrays(greedy, 2, N, 0, 0);
+    for (uint32_t tag = 2; tag < N + 2; tag++) {
+        expect(greedy, FRAME_ACCEPTED, tag);
+        if (greedy->msg.id.items != CODEC_ITEMS_MAX)
+            fail("%u items were accepted", greedy->msg.id.items);
+    }
+    if (counter(innocent, "jobs_open") != N * CODEC_ITEMS_MAX)
+        fail("%llu jobs are open", (unsigned long long)counter(innocent, "jobs_open"));
+    for (uint32_t tag = 2; tag < N + 2; tag++)
+        size += codec_encode(&(struct msg){.type = FRAME_FORGET}, tag, 0, bytes + size, sizeof(bytes) - size);
+    conn_send_many(greedy, bytes, size);
+    for (uint32_t tag = 2; tag < N + 2; tag++)
+        expect(greedy, FRAME_END, tag);
+    if (counter(innocent, "jobs_open") != 0)
+        fail("some of them are still there");
+
+    put(greedy, &(struct msg){.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}}, BATCH, NULL, 0);
+    expect(greedy, FRAME_BATCH_STATE, BATCH);
+    memcpy(cancel.batch.id.id, greedy->msg.batch_state.id, sizeof(cancel.batch.id.id));
+    put_arrays(greedy, 2, N, BATCH, 0);
+    expect(greedy, FRAME_ACCEPTED, 2);
+    put(other, &cancel, 1, NULL, 0);
+    expect(other, FRAME_END, 1);
+    expect_cancelled(greedy, N * CODEC_ITEMS_MAX);
+    if (counter(innocent, "jobs_open") != 0)
+        fail("some jobs of the batch are still there");
+
+    put_arrays(greedy, 2000, N, 0, 0);
+    hang_up(greedy);
+    wait_for_counter(innocent, "connections_closing", 0);
+    wait_for_counter(innocent, "connections", 2);
+    wait_for_counter(innocent, "jobs_open", 0);
+    greedy = open_of_neighbour(features);
+    put_arrays(greedy, 2, N, 0, SUBMIT_DETACH | SUBMIT_QUIET);
+    hang_up(greedy);
+    wait_for_counter(innocent, "jobs_open", N * CODEC_ITEMS_MAX);
+    put(other, &(struct msg){.type = FRAME_CANCEL_WHERE, .filter = {.states = CODEC_STATES}}, 2, NULL, 0);
+    expect(other, FRAME_COUNT, 2);
+    wait_for_counter(innocent, "jobs_open", 0);
+    if (counter(innocent, "request_units_turn_most") > 3 * TURN_UNITS)
+        fail("a turn had %llu units", (unsigned long long)counter(innocent, "request_units_turn_most"));
+    hang_up(other);
+    hang_up(innocent);
+}
+
 #define CASE(function)                                                                                                 \
     {                                                                                                                  \
 #function, function                                                                                            \
@@ -832,6 +929,7 @@ static const struct {
     CASE(beside_lists),
     CASE(beside_refusals),
     CASE(beside_selections),
+    CASE(beside_arrays),
 };
 
 int main(int argc, char **argv)

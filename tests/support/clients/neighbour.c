@@ -240,7 +240,6 @@ static uint64_t unmix(uint64_t x) /* of hash_mix() */
     return unshift(x, 30);
 }
 
-/* n jobs, each with an idempotency key that has the same value under the hash without a secret that wsd once had. */
 /* n arrays of jobs that are not due, forgotten in one write. */
 static void forgotten_arrays(uint32_t n)
 {
@@ -270,6 +269,7 @@ static void forgotten_arrays(uint32_t n)
     hang_up(c);
 }
 
+/* n jobs, each with an idempotency key that has the same value under the hash without a secret that wsd once had. */
 static void colliding_keys(uint32_t n)
 {
     struct conn *c = open_with(1 << 20, "/", FEATURE_STORE | FEATURE_BRIEF | FEATURE_WHERE);

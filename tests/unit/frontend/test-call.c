@@ -54,6 +54,33 @@ START_TEST(one_that_stalls_while_it_is_forgotten_is_in_no_list)
 }
 END_TEST
 
+static uint32_t left;
+
+static bool shed(struct call *c, uint32_t *budget)
+{
+    uint32_t n = left < *budget ? left : *budget;
+
+    left -= n;
+    *budget -= n;
+    return !left;
+}
+
+START_TEST(one_with_much_to_forget_goes_in_pieces)
+{
+    static const struct call_ops ops = {.shed = shed};
+    uint32_t budget = 10;
+
+    left = 25;
+    ck_assert_ptr_nonnull(call_open(&peer, 1, &ops));
+    ck_assert(!calls_forget(&peer, &budget) && budget == 0 && left == 15);
+    ck_assert_ptr_nonnull(call_find(&peer, 1));
+    budget = 20;
+    ck_assert(calls_forget(&peer, &budget) && left == 0);
+    ck_assert_uint_eq(budget, 4); /* the call itself counts, too */
+    ck_assert_ptr_null(call_find(&peer, 1));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("call");
@@ -61,6 +88,7 @@ int main(void)
 
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, one_that_stalls_while_it_is_forgotten_is_in_no_list);
+    tcase_add_test(t, one_with_much_to_forget_goes_in_pieces);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
