@@ -85,5 +85,5 @@ bool domain_poll(struct domain *d)
         domain_complete(d, &c);
     }
     domain_pump(d);
-    return d->priv->executor && !d->priv->distrusted;
+    return d->priv->unpumped || (d->priv->executor && !d->priv->distrusted);
 }

@@ -35,6 +35,8 @@ struct domain_private {
     uint32_t n_unrung;      /* jobs handed over since the executor's doorbell was last rung */
     uint32_t n_deaths;      /* successive executors that ended before they were `useful` */
     char *unconfined;       /* of job_words(): why the executor cannot confine itself; NULL: it can */
+    char *given_up;         /* of job_words(): why queued jobs are ended, some a turn; NULL: they are not */
+    uint64_t n_given_up;    /* of those, still in the queue */
     char *start_error;      /* why the last executor could not be started; NULL: it could, or that is not known */
     uint64_t only_function; /* the function of all jobs handed to this executor; 0: none yet; DOMAIN_MIXED: several */
     struct event *bundle_timer; /* while there are bundles */

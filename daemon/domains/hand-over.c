@@ -289,6 +289,10 @@ void domain_pump(struct domain *d)
     uint32_t n = 0, n_handed = 0, n_moved = 0;
 
     d->priv->unpumped = false;
+    if (d->priv->given_up) {
+        domain_end_given_up(d);
+        return;
+    }
     for (struct job *job; !d->jobs->gates.paused && (job = next_of(d));) {
         if (n >= HAND_BATCH) {
             d->priv->unpumped = true;
@@ -298,7 +302,7 @@ void domain_pump(struct domain *d)
             return;
         uint32_t n_jobs = job_count(job);
         enum pumped what = pump_one(d, job);
-        n += what == PUMP_HANDED ? n_jobs : what == PUMP_GONE;
+        n += what == PUMP_HANDED ? n_jobs : what == PUMP_GONE || what == PUMP_AGAIN;
         n_moved += what == PUMP_MOVED;
         if (what == PUMP_WAITS || n_moved == GATE_BATCH)
             break; /* the turn of gates goes on with those that were moved */

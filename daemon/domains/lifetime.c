@@ -30,11 +30,12 @@
 #include "table/queue.h"
 #include "table/timers.h"
 
-#define DEATHS_FREE    2u       /* executors may die this often in a row before there are pauses */
-#define DEATHS_MAX     8u       /* and this often, before any was of use, until wsd gives up for now */
-#define PAUSE_MAX_USEC 5000000u /* pauses double from DOMAIN_PAUSE_USEC up to this */
-#define FINISH_USEC    2000000u /* for an executor to end in order */
-#define TASKS_OWN      16u      /* that an executor may have beside its workers and what plugins and jobs may */
+#define DEATHS_FREE     2u       /* executors may die this often in a row before there are pauses */
+#define DEATHS_MAX      8u       /* and this often, before any was of use, until wsd gives up for now */
+#define PAUSE_MAX_USEC  5000000u /* pauses double from DOMAIN_PAUSE_USEC up to this */
+#define FINISH_USEC     2000000u /* for an executor to end in order */
+#define GIVEN_UP_A_TURN 128u
+#define TASKS_OWN       16u /* that an executor may have beside its workers and what plugins and jobs may */
 
 void domain_start_failed(struct domain *d, const char *why)
 {
@@ -57,6 +58,8 @@ bool domain_ready(const struct domain *d)
 
 const char *domain_failure(const struct domain *d)
 {
+    if (d->priv->given_up)
+        return d->priv->given_up;
     return d->priv->start_error ? d->priv->start_error : "no executor can be started: see wsd's log";
 }
 
@@ -157,22 +160,33 @@ static void preload(struct domain *d)
     }
 }
 
-static void give_up(struct domain *d)
+void domain_end_given_up(struct domain *d)
 {
-    char *unsafe = TAKE(d->priv->unconfined);
-    const char *why = unsafe ? unsafe : domain_failure(d);
+    struct job *job = NULL;
 
-    plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, why);
-    for (struct job *job; (job = queue_first(&d->queue));) {
+    for (uint32_t n = 0; n < GIVEN_UP_A_TURN && d->priv->n_given_up && (job = queue_first(&d->queue)); n++) {
         if (job->bundled) {
             bundle_split(job);
             continue;
         }
+        d->priv->n_given_up--;
         job_unqueue(job);
-        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, why, NULL);
+        job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, d->priv->given_up, NULL);
     }
-    job_words_free(unsafe);
+    if (!d->priv->n_given_up || !job)
+        d->priv->given_up = job_words_free(d->priv->given_up);
+    d->priv->unpumped = true;
+}
+
+static void give_up(struct domain *d)
+{
+    char *unsafe = TAKE(d->priv->unconfined);
+
+    d->priv->given_up = unsafe ? unsafe : job_words(domain_failure(d));
+    d->priv->n_given_up = d->queue.n;
     d->priv->n_deaths = DEATHS_FREE;
+    plugin_fail_waiting(d, unsafe ? EACCES : EAGAIN, d->priv->given_up);
+    domain_end_given_up(d);
 }
 
 static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
@@ -193,6 +207,8 @@ int domain_start(struct domain *d)
 {
     if (d->priv->executor || evtimer_pending(d->priv->pause_timer, NULL))
         return 0;
+    if (d->priv->given_up)
+        return -EAGAIN;
     const char *missing = misses_uid(d);
     if (missing && !d->priv->unconfined)
         d->priv->unconfined = job_words(missing);
@@ -305,5 +321,6 @@ void lifetime_deinit(struct domain *d)
     if (d->priv->idle_timer)
         event_free(d->priv->idle_timer);
     job_words_free(d->priv->unconfined);
+    job_words_free(d->priv->given_up);
     free(d->priv->start_error);
 }

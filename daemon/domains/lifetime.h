@@ -12,6 +12,8 @@ int lifetime_init(struct domain *d); /* 0 or -ENOMEM */
 void lifetime_deinit(struct domain *d);
 /* Starts an executor if none runs and no pause is on. Returns 0: there is one, or will be; -EAGAIN: none can be had. */
 int domain_start(struct domain *d);
+/* Once a turn, while d->priv->given_up: ends some of the jobs that were queued when no executor could be had. */
+void domain_end_given_up(struct domain *d);
 void domain_start_executor(struct domain *d); /* at once; d->priv->executor stays NULL on failure */
 void domain_start_failed(struct domain *d, const char *why);
 void domain_fruitless(struct domain *d, const struct executor *e); /* the executor died before it was `useful` */

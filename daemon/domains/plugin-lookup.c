@@ -17,7 +17,7 @@
 struct plugin *plugin_find(struct domain *d, const char *request)
 {
     list_for_each_entry (struct plugin, p, &d->priv->plugins.all, link) {
-        if (!p->stale && !p->reload && strcmp(p->request, request) == 0)
+        if (!p->stale && (!p->reload || p->settling) && strcmp(p->request, request) == 0)
             return p;
     }
     return NULL;

@@ -39,6 +39,7 @@
 #define LOAD_DEATHS_MAX 2u
 #define RETRY_USEC      10000000u /* between loads of a plugin that killed its executor */
 #define CHECK_USEC      1000000u  /* between looks at the file of a plugin that was found by name */
+#define SETTLES_A_TURN  256u      /* jobs and queries: more than may come in a turn (share.h) */
 
 /* Whether the request leads to the entry's path. Otherwise the path is only an executor's word, and the loop must not
  * look there: a file system that does not answer would stop it. */
@@ -123,7 +124,8 @@ static void answer(struct plugin *p, struct plugin_query *q)
 
 bool plugin_wanted(const struct plugin *p)
 {
-    return p->state == PLUGIN_UNKNOWN && (!list_empty(&p->waiting) || !list_empty(&p->queries)) && !reload_tries(p);
+    return p->state == PLUGIN_UNKNOWN && !p->settling && (!list_empty(&p->waiting) || !list_empty(&p->queries)) &&
+           !reload_tries(p);
 }
 
 struct plugin *plugin_loading(struct domain *d)
@@ -156,7 +158,7 @@ struct plugin_function *plugin_wait(struct job *job, const char *function)
 {
     struct plugin *p = job->plugin;
 
-    if (p->state == PLUGIN_READY || p->state == PLUGIN_FAILED)
+    if (!p->settling && (p->state == PLUGIN_READY || p->state == PLUGIN_FAILED))
         return job_resolve(job, function);
     job->function_name = strdup(function);
     if (!job->function_name) {
@@ -195,26 +197,59 @@ static bool moved(struct plugin *p, struct job *job, const char *function)
     return true;
 }
 
-/* The load has ended: all that waited for it goes on. */
+/* The load has ended: all that waits for it goes on, here and in plugins_turn(). */
 static void settled(struct plugin *p)
 {
-    p->settling = true;
     if (p->reload)
         reload_settled(p);
+    p->settling = true;
     evtimer_del(p->timer);
     load_timer_set(p->domain);
-    while (!list_empty(&p->waiting)) {
-        struct job *job = container_of(p->waiting.next, struct job, link);
-        _cleanup_(freep) char *function = TAKE(job->function_name);
-
-        if (!moved(p, job, function))
-            job_resolve(job, function);
-    }
-    while (!list_empty(&p->queries))
-        answer(p, container_of(p->queries.next, struct plugin_query, link));
-    p->reload = reload_free(p->reload);
-    p->settling = false;
+    list_push_back(&p->domain->jobs->settle_due, &p->settle_due);
     p->domain->priv->unpumped = true;
+}
+
+static void settle_stop(struct plugin *p)
+{
+    list_remove(&p->settle_due);
+    p->settling = false;
+    p->reload = reload_free(p->reload);
+    p->domain->priv->unpumped = true;
+}
+
+static void settle_one(struct plugin *p)
+{
+    if (list_empty(&p->waiting)) {
+        answer(p, container_of(p->queries.next, struct plugin_query, link));
+        return;
+    }
+    struct job *job = container_of(p->waiting.next, struct job, link);
+    _cleanup_(freep) char *function = TAKE(job->function_name);
+
+    if (!moved(p, job, function))
+        job_resolve(job, function);
+}
+
+void plugins_turn(struct jobs *jobs)
+{
+    for (uint32_t left = SETTLES_A_TURN; left > 0 && !list_empty(&jobs->settle_due); left--) {
+        struct plugin *p = container_of(jobs->settle_due.next, struct plugin, settle_due);
+
+        if (!list_empty(&p->waiting) || !list_empty(&p->queries)) {
+            settle_one(p);
+            continue;
+        }
+        settle_stop(p);
+    }
+}
+
+/* The executor has gone before all were told: jobs that still wait do so for the next one. What a reload has come to is
+ * told now: it is not tried again. */
+static void settle_again(struct plugin *p)
+{
+    while (p->reload && !list_empty(&p->queries))
+        answer(p, container_of(p->queries.next, struct plugin_query, link));
+    settle_stop(p);
 }
 
 void plugin_failed(struct plugin *p, int error, const char *text)
@@ -345,6 +380,7 @@ struct plugin *plugin_make(struct domain *d, const char *request)
     list_init(&p->waiting);
     list_init(&p->queries);
     list_init(&p->link);
+    list_init(&p->settle_due);
     if (!p->request || !p->timer) {
         plugin_free(p);
         errno = ENOMEM;
@@ -373,7 +409,7 @@ static struct plugin *get(struct domain *d, const char *request)
             return newer;
         }
     }
-    if (p && p->state == PLUGIN_FAILED && clock_monotonic_usec() >= p->retry_usec)
+    if (p && p->state == PLUGIN_FAILED && !p->settling && clock_monotonic_usec() >= p->retry_usec)
         p->state = PLUGIN_UNKNOWN; /* it may have been mended meanwhile */
     return p ? p : plugin_make(d, request);
 }
@@ -409,7 +445,8 @@ void plugin_load(struct plugin *p)
     if (p->state != PLUGIN_UNKNOWN || d->priv->recycling.starved)
         return;
     if (domain_start(d) < 0) {
-        plugin_failed(p, EAGAIN, domain_failure(d));
+        if (p->state == PLUGIN_UNKNOWN) /* not told so already */
+            plugin_failed(p, EAGAIN, domain_failure(d));
         return;
     }
     if (!d->priv->executor || d->priv->executor->dying || d->priv->finishing || p->state != PLUGIN_UNKNOWN)
@@ -604,6 +641,8 @@ void plugin_executor_gone(struct domain *d, bool blame)
         suspect = NULL;
     list_for_each_entry (struct plugin, p, &d->priv->plugins.all, link) {
         evtimer_del(p->timer);
+        if (p->state == PLUGIN_READY && p->settling)
+            settle_again(p);
         if (p->state != PLUGIN_FAILED)
             p->state = PLUGIN_UNKNOWN;
     }
@@ -674,6 +713,7 @@ void plugin_free(struct plugin *p)
     if (!p)
         return;
     list_remove(&p->link);
+    list_remove(&p->settle_due);
     for (uint32_t i = 0; i < p->n_functions; i++) {
         free(p->functions[i].name);
         free(p->functions[i].help);

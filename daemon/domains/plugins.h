@@ -13,6 +13,7 @@
 struct control;
 struct domain;
 struct job;
+struct jobs;
 struct plugin;
 struct plugin_function;
 
@@ -33,8 +34,9 @@ struct plugin *plugin_loading(struct domain *d); /* the one that the executor is
 /* For a NEW job: starts the load of its plugin and lets the job wait. If the plugin is loaded already, returns as
  * job_resolve(). */
 struct plugin_function *plugin_wait(struct job *job, const char *function);
-void plugin_rearm(struct domain *d); /* see timers.h */
-void plugin_load(struct plugin *p);  /* sends LOAD to the executor; starts one if none runs */
+void plugins_turn(struct jobs *jobs); /* once a turn: those that waited for loads that have ended go on */
+void plugin_rearm(struct domain *d);  /* see timers.h */
+void plugin_load(struct plugin *p);   /* sends LOAD to the executor; starts one if none runs */
 void plugin_control(struct domain *d, const struct control *c); /* LOADED, FUNCTION */
 /* The executor died. blame: nothing else explains it, so a plugin that was being loaded is suspected. */
 void plugin_executor_gone(struct domain *d, bool blame);

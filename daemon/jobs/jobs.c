@@ -135,6 +135,7 @@ static struct jobs *whole_new(const struct jobs_options *options)
     list_init(&w->jobs.progress.due);
     list_init(&w->jobs.offers_due);
     list_init(&w->jobs.ends_due);
+    list_init(&w->jobs.settle_due);
     list_init(&w->jobs.gates.of_users);
     list_init(&w->jobs.after_due);
     list_init(&w->jobs.batches.due);
@@ -354,6 +355,7 @@ bool jobs_poll(struct jobs *jobs)
     output_turn(jobs);
     ends_turn(jobs);
     batches_turn(jobs);
+    plugins_turn(jobs);
     if (gates_turn(jobs))
         list_for_each_entry (struct domain, d, &jobs->domains, link)
             domain_pump(d);
@@ -386,7 +388,7 @@ bool jobs_asleep(struct jobs *jobs)
 {
     if (jobs->untimed || jobs->drain.due || jobs->gates.due || jobs->run_slots.due || !list_empty(&jobs->after_due) ||
         !list_empty(&jobs->batches.due) || !list_empty(&jobs->offers_due) || !list_empty(&jobs->ends_due) ||
-        (jobs->durable->store && store_posted(jobs->durable->store)))
+        !list_empty(&jobs->settle_due) || (jobs->durable->store && store_posted(jobs->durable->store)))
         return false;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
         domain_settle(d);

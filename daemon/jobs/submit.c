@@ -213,7 +213,7 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
 {
     bool plain = !place->wants_more && !r->file && !r->parts && !r->n_after && !r->n_after_any;
     struct plugin_function *f =
-        plain && place->plugin->state == PLUGIN_READY ? plugin_find_function(place->plugin, r->function) : NULL;
+        plain && plugin_is_ready(place->plugin) ? plugin_find_function(place->plugin, r->function) : NULL;
 
     return f && f->cacheable == jobs->n_configured ? f : NULL;
 }
@@ -229,7 +229,7 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
     struct domain *d = domain_find(jobs, owner, apart ? request : NULL);
     struct plugin *p = d ? plugin_find(d, request) : NULL;
-    if (!p || p->state != PLUGIN_READY || plugin_get(d, request) != p)
+    if (!p || !plugin_is_ready(p) || plugin_get(d, request) != p)
         return;
     struct job_place found = {.domain = d, .plugin = p, .wants_more = place->wants_more};
     place->function = known_function(jobs, r, &found);
@@ -304,7 +304,7 @@ static const char *equip(struct job *job, const struct job_request *r, const str
 static void go_on(struct job *job, const struct job_request *r, struct job_place *place)
 {
     bool known =
-        place->function && place->plugin->state == PLUGIN_READY && !job_breaker_knows(place->plugin, place->function);
+        place->function && plugin_is_ready(place->plugin) && !job_breaker_knows(place->plugin, place->function);
 
     if (!known) {
         place->function = plugin_wait(job, r->function);

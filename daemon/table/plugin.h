@@ -53,7 +53,9 @@ struct plugin {
     uint32_t n_jobs;        /* jobs that point here */
     uint64_t innocent;      /* as for a function */
     uint8_t in_next;        /* in the standby's executor: 1: being loaded, 2: loaded */
-    bool settling;          /* the waiting jobs and queries are being told: it must not be freed */
+    /* the waiting jobs and queries are being told: it must not be freed, and new jobs wait behind those */
+    bool settling;
+    struct list settle_due; /* jobs->settle_due */
     uint64_t stamp[4];      /* device, inode, size, time of change of the file */
     int error;              /* positive errno of a load that failed */
     char *error_text;       /* of job_words(): why it cannot be loaded */
@@ -65,3 +67,9 @@ struct plugin {
     struct list queries;
     struct event *timer; /* a load that takes too long */
 };
+
+/* A new job need not wait: neither for a load, nor behind jobs that did. */
+static inline bool plugin_is_ready(const struct plugin *p)
+{
+    return p->state == PLUGIN_READY && !p->settling;
+}

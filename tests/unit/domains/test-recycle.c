@@ -31,6 +31,7 @@ static void set_up(void)
     jobs = (struct jobs){.executors = &executors,
                          .options = {.base = event_base_new(), .domains = &all_users, .n_domains = 1}};
     list_init(&jobs.domains);
+    list_init(&jobs.settle_due);
     list_init(&jobs.run_slots.waiting);
     d = domain_new(&jobs, 1);
     ck_assert_ptr_nonnull(d);
@@ -84,6 +85,7 @@ static void no_other_comes(void)
     list_push_back(&p->queries, &query.link);
     d->priv->recycling.starved = true;
     drop_standby();
+    plugins_turn(&jobs);
     ck_assert_uint_eq(n_answers, 1);
 }
 

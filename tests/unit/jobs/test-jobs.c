@@ -22,6 +22,7 @@ static void set_up(void)
     list_init(&jobs.batches.due);
     list_init(&jobs.offers_due);
     list_init(&jobs.ends_due);
+    list_init(&jobs.settle_due);
 }
 
 /* Covers work that came after jobs_poll() and is left for the next turn, or has found no memory for its timer. An
@@ -33,6 +34,10 @@ START_TEST(wsd_does_not_sleep_over_what_is_due)
     list_push_back(&jobs.ends_due, &untold);
     ck_assert(!jobs_asleep(&jobs) && !jobs_have_told(&jobs));
     list_remove(&untold);
+    struct list unsettled;
+    list_push_back(&jobs.settle_due, &unsettled);
+    ck_assert(!jobs_asleep(&jobs));
+    list_remove(&unsettled);
     jobs.run_slots.due = true;
     ck_assert(!jobs_asleep(&jobs));
     jobs.run_slots.due = false;
