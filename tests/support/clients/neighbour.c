@@ -9,6 +9,7 @@
  * default of the attack). Prints how long the calls took: `calls=N p50=USEC p99=USEC max=USEC`. Exits 1, and says why,
  * where an answer is wrong or missing, or the attack was not answered as it should be. The times never fail the test:
  * see tests/bench/run neighbour. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
@@ -269,6 +270,100 @@ static void forgotten_arrays(uint32_t n)
     hang_up(c);
 }
 
+/* Sends the attacker's executors a signal. Returns how many there are. */
+static uint32_t signal_executors(int signal)
+{
+    DIR *proc = opendir("/proc");
+    uint32_t n = 0;
+
+    if (!proc)
+        fail("/proc: %s", strerror(errno));
+    for (struct dirent *e; (e = readdir(proc));) {
+        char path[300], line[256];
+        bool executor = false;
+        unsigned uid = 0;
+
+        snprintf(path, sizeof(path), "/proc/%s/status", e->d_name);
+        FILE *f = atoi(e->d_name) > 0 ? fopen(path, "re") : NULL;
+        while (f && fgets(line, sizeof(line), f) && sscanf(line, "Uid: %u", &uid) != 1)
+            executor |= strcmp(line, "Name:\twsd-executor\n") == 0;
+        if (f)
+            fclose(f);
+        if (executor && uid == geteuid())
+            n += kill(atoi(e->d_name), signal) == 0;
+    }
+    closedir(proc);
+    return n;
+}
+
+/* n jobs that wait while their executor, a new one, is stopped before it has loaded anything; then it goes on. */
+static void put_while_stopped(struct conn *c, const struct msg *m, uint32_t n)
+{
+    struct pile p = {.c = c};
+
+    while (signal_executors(SIGKILL))
+        ;
+    pile_put(&p, m, 1);
+    pile_flush(&p);
+    while (!signal_executors(SIGSTOP))
+        ;
+    for (uint32_t tag = 2; tag < n + 1; tag++)
+        pile_put(&p, m, tag);
+    pile_flush(&p);
+    settle(c);
+    signal_executors(SIGCONT);
+    read_ends(c, n);
+}
+
+/* n jobs wait for a load, which ends. */
+static void jobs_of_a_slow_load(uint32_t n)
+{
+    struct conn *c = open_conn(1 << 20);
+    struct msg m = job_of("fib", "1");
+
+    m.submit.flags = SUBMIT_QUIET;
+    put_while_stopped(c, &m, n);
+    hang_up(c);
+}
+
+/* n jobs wait in the queue, of a function that crashes until none of them may run. */
+static void jobs_of_a_broken_function(uint32_t n)
+{
+    struct conn *c = open_conn(1 << 20);
+    struct msg m = job_of("crash", "1"), release = {.type = FRAME_RELEASE};
+
+    m.submit.function = (struct span){"segv", 4};
+    m.submit.flags = SUBMIT_QUIET;
+    release.release.name = (struct span){"crash", 5};
+    put(c, &release, UINT32_MAX - 1, NULL, 0);
+    next(c);
+    put_while_stopped(c, &m, n);
+    hang_up(c);
+}
+
+/* n jobs wait for an executor, and each dies before it is ready. */
+static void jobs_without_executor(uint32_t n)
+{
+    struct conn *c = open_conn(1 << 20);
+    struct pile p = {.c = c};
+    struct msg m = job_of("fib", "1");
+
+    m.submit.flags = SUBMIT_QUIET;
+    signal_executors(SIGKILL);
+    for (uint32_t tag = 1; tag < n + 1; tag++) {
+        pile_put(&p, &m, tag);
+        if (tag % 1000 == 0)
+            signal_executors(SIGKILL);
+    }
+    pile_flush(&p);
+    for (uint32_t ended = 0; ended < n;) {
+        signal_executors(SIGKILL);
+        while (ended < n && next_in(c, 0))
+            ended += c->msg.type == FRAME_DONE || c->msg.type == FRAME_ERROR;
+    }
+    hang_up(c);
+}
+
 /* n jobs, each with an idempotency key that has the same value under the hash without a secret that wsd once had. */
 static void colliding_keys(uint32_t n)
 {
@@ -307,7 +402,7 @@ static void colliding_keys(uint32_t n)
 /* n open requests. The low bits of the hash are the same for all of their tags. */
 static void colliding_tags(uint32_t n)
 {
-    struct conn *c = open_with(1 << 20, "/", FEATURE_BRIEF);
+    struct conn *c = open_conn(1 << 20);
     struct pile p = {.c = c};
     struct msg await = {.type = FRAME_AWAIT, .id = later(c, UINT32_MAX - 1)};
 
@@ -627,6 +722,9 @@ static const struct {
     ATTACK(followers, 20000, 100000),
     ATTACK(open_submits, 20000, 900000),
     ATTACK(forgotten_arrays, 10, 200),
+    ATTACK(jobs_of_a_slow_load, 2000, 100000),
+    ATTACK(jobs_of_a_broken_function, 2000, 100000),
+    ATTACK(jobs_without_executor, 2000, 100000),
     ATTACK(colliding_keys, 10000, 75000),
     ATTACK(colliding_tags, 4000, 20000),
     ATTACK(crowded_credits, 100, 500),
