@@ -418,6 +418,39 @@ void bundles_split(struct jobs *jobs)
             bundle_split(container_of(jobs->bundles.by_first.buckets[i], struct job, by_id));
 }
 
+/* A bundle in the bucket that has its turn. */
+static struct job *next_bundle(const struct jobs *jobs, uint32_t uid, size_t cursor, size_t *ret_cursor)
+{
+    *ret_cursor = cursor;
+    for (struct hash_link *l = hash_walk(&jobs->bundles.by_first, ret_cursor); l; l = l->next) {
+        struct job *job = container_of(l, struct job, by_id);
+
+        if (uid == 0 || uid == job->user->uid)
+            return job;
+    }
+    return NULL;
+}
+
+bool bundles_split_some(struct jobs *jobs, uint32_t uid, size_t *cursor, uint32_t *looks)
+{
+    if (!jobs->bundles.by_first.n_buckets)
+        return true;
+    while (*looks > 0) {
+        size_t behind;
+        struct job *job = next_bundle(jobs, uid, *cursor, &behind);
+
+        *looks -= MIN(*looks, job ? job_count(job) : 1u);
+        if (job) {
+            bundle_split(job); /* its members' ends may split others: the bucket is looked at anew */
+            continue;
+        }
+        *cursor = behind;
+        if (behind == 0)
+            return true;
+    }
+    return false;
+}
+
 bool bundles_find(struct jobs *jobs, const uint8_t id[16])
 {
     uint64_t number;

@@ -26,7 +26,10 @@ bool bundle_counts(const struct domain *d, const struct job *job);
  * that, all members end. */
 void bundle_split(struct job *job);
 void bundle_describe(const struct job *job, struct front_job *ret);
-void bundles_split(struct jobs *jobs);                      /* splits all bundles, for code that looks at every job */
+void bundles_split(struct jobs *jobs); /* splits all bundles, for code that looks at every job */
+/* The same in pieces, for one user's jobs (0: all): *cursor is 0 at first, and *looks is how many jobs and buckets may be
+ * looked at. True: those that were there at first are split. */
+bool bundles_split_some(struct jobs *jobs, uint32_t uid, size_t *cursor, uint32_t *looks);
 bool bundles_find(struct jobs *jobs, const uint8_t id[16]); /* true: a bundle had this id, and was split */
 void bundles_watch(struct domain *d);                       /* bundles were handed over: starts watching them */
 /* Splits the bundle in a slot that reported more than bundles do, and returns the job that keeps the slot. NULL:

@@ -49,7 +49,6 @@ struct call_array {
     size_t ahead;            /* and how much of it there was before the last item */
     struct msg_end refusal;  /* the last one, which may be that of all behind it: */
     char refusal_text[CODEC_TEXT_MAX];
-    bool submitting;
     bool quiet;               /* the client wants no ACCEPTED */
     bool forgotten;           /* nothing is told of it any more, and it does not end by itself */
     bool stalled;             /* output waits until it is known how many are accepted */
@@ -98,7 +97,7 @@ void arrays_flush(struct peer *p)
 /* Nothing is told of the items before it is known how many of them are accepted. */
 static bool holds(const struct call_array *a)
 {
-    return a->n_unsure && a->call->peer->features & FEATURE_ENDS;
+    return a->n_unsure;
 }
 
 /* What is held is bounded, too. */
@@ -176,19 +175,18 @@ static void accepted_send(struct call_array *a)
     peer_send(a->call->peer, &m, a->call->tag, NULL, 0);
 }
 
-/* Sends what was held, in as many frames as needed. */
-static void array_release(struct call_array *a)
+/* Sends what was held, in as many frames as needed: refusals, the other records, or both. */
+static void held_send(struct call_array *a, const struct buffer *held, bool refusals, bool others)
 {
-    struct buffer held = a->ends;
-    struct span left = {(const char *)buffer_data(&held), buffer_size(&held)};
+    struct span left = {(const char *)buffer_data(held), buffer_size(held)};
     const char *from = left.data;
     struct msg_end end;
 
-    a->ends = (struct buffer){0};
-    a->n_records = 0;
     for (; codec_next_end(&left, &end); from = left.data) {
         size_t size = (size_t)(left.data - from);
 
+        if (end.state ? !others : !refusals)
+            continue;
         if (buffer_size(&a->ends) + size > ENDS_BODY_MAX)
             array_send(a);
         if (buffer_put(&a->ends, from, size) < 0) { /* its client must not wait for what will not come */
@@ -198,32 +196,38 @@ static void array_release(struct call_array *a)
         a->n_records++;
         array_due(a);
     }
+}
+
+/* It is known how many are accepted. */
+static void array_release(struct call_array *a)
+{
+    bool tells = a->n_accepted && !a->quiet, refusals_first = tells && !(a->call->peer->features & FEATURE_ENDS);
+    struct buffer held = a->ends;
+
+    a->ends = (struct buffer){0};
+    a->n_records = 0;
+    if (refusals_first) {
+        held_send(a, &held, true, false);
+        array_send(a);
+    }
+    if (tells)
+        accepted_send(a);
+    held_send(a, &held, !refusals_first, true);
     buffer_deinit(&held);
+    if (a->stalled) {
+        call_stall(a->call);
+        share_mark(a->call->peer);
+    }
 }
 
 /* They are accepted, or will not be. */
 static void array_sure(struct call_array *a, uint32_t n)
 {
-    bool tells = a->n_accepted && !a->quiet, held = holds(a);
-
-    if (held && a->n_unsure == n)
+    if (n && a->n_unsure == n)
         refusal_send(a);
     a->n_unsure -= n;
-    if (a->n_unsure || !n || a->forgotten)
-        return;
-    if (held) {
-        if (tells)
-            accepted_send(a);
+    if (!a->n_unsure && n && !a->forgotten)
         array_release(a);
-        if (a->stalled) {
-            call_stall(a->call);
-            share_mark(a->call->peer);
-        }
-    } else if (tells) {
-        refusal_send(a); /* what is refused is no part of what follows */
-        array_send(a);
-        accepted_send(a);
-    }
 }
 
 static void on_accepted(struct watch *w, const uint8_t id[16])
@@ -260,7 +264,7 @@ static void on_refused(struct watch *w, int code, const char *words, uint64_t re
                                  .queued_usec = retry_usec,
                                  .error = text(a->refusal_text, CODEC_TEXT_MAX)};
     }
-    if (!a->submitting && !holds(a))
+    if (!holds(a))
         refusal_send(a);
     if (!item->sure)
         array_sure(a, 1);
@@ -621,7 +625,6 @@ static struct call_array *array_begin(const struct request *r, const struct job_
     c->array->quiet = m->flags & SUBMIT_QUIET;
     c->array->item_cost = COST_ITEM + submit_cost(job);
     c->array->body = r->body;
-    c->array->submitting = true;
     return c->array;
 }
 
@@ -642,7 +645,6 @@ static void array_submitted(struct call_array *a)
     uint32_t rest = a->watch.n - a->watch.taken;
 
     a->refusal.n += rest;
-    a->submitting = false;
     refusal_send(a);
     array_sure(a, rest);
     array_ended(a, rest + 1);

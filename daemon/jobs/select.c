@@ -48,7 +48,7 @@ struct selection {
     uint8_t batch[16];
     uint64_t after_usec, before_usec; /* CLOCK_REALTIME; 0: any */
     size_t cursor;
-    bool begun, gathered, counted;
+    bool apart, begun, gathered, counted;
     struct place *ids;
     size_t n, room, n_sorted;
     bool newest_first;
@@ -85,7 +85,6 @@ int jobs_select(struct jobs *jobs, uint32_t uid, uint32_t reach, const struct jo
         s->filter.batch = memcpy(s->batch, filter->batch, sizeof(s->batch));
     s->after_usec = filter->newer_usec && filter->newer_usec < now ? now - filter->newer_usec : 0;
     s->before_usec = filter->older_usec ? now - MIN(filter->older_usec, now - 1) : 0;
-    bundles_split(jobs);
     jobs->n_selections++;
     s->counted = true;
     *ret_selection = s;
@@ -253,6 +252,9 @@ static int add(struct selection *s, const struct job *job)
 /* 0: all was looked at. */
 static int gather(struct selection *s, uint32_t *looks)
 {
+    if (!s->apart && !bundles_split_some(s->jobs, s->reach, &s->cursor, looks))
+        return JOBS_SELECTED_LATER;
+    s->apart = true;
     while (!s->begun || s->cursor != 0) {
         int r = 0;
 

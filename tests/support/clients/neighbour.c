@@ -364,6 +364,41 @@ static void jobs_without_executor(uint32_t n)
     hang_up(c);
 }
 
+/* Arrays of brief jobs, 4 times n of them, which wait; and a list of all jobs. */
+static void bundles_listed(uint32_t n)
+{
+    enum { ITEMS = 4096 };
+    static uint8_t body[ITEMS * (CODEC_ITEM_SIZE + 2)];
+    struct conn *c = open_with(1 << 20, "/", FEATURE_ARRAY | FEATURE_ENDS | FEATURE_ALIKE | FEATURE_WHERE);
+    struct msg m = job_of("fib", "1");
+    uint8_t *at = body;
+
+    for (uint32_t i = 0; i < n; i++) {
+        codec_put_item(&(struct msg_item){.argc = 1, .args.size = 2}, at);
+        memcpy(at + CODEC_ITEM_SIZE, "1", 2);
+        at += CODEC_ITEM_SIZE + 2;
+    }
+    m.type = FRAME_ARRAY;
+    m.submit.args.size = m.submit.argc = 0;
+    m.submit.items = n;
+    for (uint32_t tag = 1, stops = 0; tag < 7; tag++) { /* the first two: it is known to be brief */
+        if (tag > 2 && !stops++)
+            signal_executors(SIGSTOP);
+        put(c, &m, tag, body, (size_t)(at - body));
+        while (tag < 3 && !(next_in(c, 60000) && c->msg.type == FRAME_ENDS && c->msg.ends.last))
+            ;
+    }
+    settle(c);
+    put(c, &(struct msg){.type = FRAME_LIST_WHERE, .filter = {.plugin = {"none", 4}}}, 100, NULL, 0);
+    do
+        next(c);
+    while (c->frame.tag != 100 || c->msg.type != FRAME_END);
+    signal_executors(SIGCONT);
+    for (uint32_t ended = 0; ended < 4; ended += c->msg.type == FRAME_ENDS && c->msg.ends.last)
+        next(c);
+    hang_up(c);
+}
+
 /* n jobs, each with an idempotency key that has the same value under the hash without a secret that wsd once had. */
 static void colliding_keys(uint32_t n)
 {
@@ -725,6 +760,7 @@ static const struct {
     ATTACK(jobs_of_a_slow_load, 2000, 100000),
     ATTACK(jobs_of_a_broken_function, 2000, 100000),
     ATTACK(jobs_without_executor, 2000, 100000),
+    ATTACK(bundles_listed, 1000, 4096),
     ATTACK(colliding_keys, 10000, 75000),
     ATTACK(colliding_tags, 4000, 20000),
     ATTACK(crowded_credits, 100, 500),
