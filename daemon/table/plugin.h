@@ -47,12 +47,12 @@ struct plugin {
     struct plugin_reload *reload; /* the file is on trial, and jobs do not find this entry; NULL: no reload */
     struct plugin_function *functions;
     uint32_t n_functions, n_announced;
-    bool begun;             /* LOADING: the executor has said that it is at it */
-    bool excused;           /* LOADING: its executor is replaced, which had not begun with it */
-    bool unread;            /* LOADING: some of what the executor reported was lost for want of memory */
-    uint32_t n_jobs;        /* jobs that point here */
-    uint64_t innocent;      /* as for a function */
-    uint8_t in_next;        /* in the standby's executor: 1: being loaded, 2: loaded */
+    bool begun;        /* LOADING: the executor has said that it is at it */
+    bool excused;      /* LOADING: its executor is replaced, which had not begun with it */
+    bool unread;       /* LOADING: some of what the executor reported was lost for want of memory */
+    uint32_t n_jobs;   /* jobs that point here */
+    uint64_t innocent; /* as for a function */
+    uint8_t in_next;   /* in the standby's executor: 1: being loaded, 2: loaded */
     /* the waiting jobs and queries are being told: it must not be freed, and new jobs wait behind those */
     bool settling;
     struct list settle_due; /* jobs->settle_due */
