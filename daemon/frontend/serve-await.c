@@ -60,6 +60,8 @@ void serve_await(struct request *r)
         return; /* the next wsd checks its owner */
     if (result == -EAGAIN) {
         call_refuse(c, CODE_BUSY, "wsd is ending: ask the next one");
+    } else if (result == -EUSERS) {
+        call_refuse(c, CODE_BUSY, "too many follow this job, which is not accepted yet: try again later");
     } else if (result < 0) {
         no_such_job(r, m->id);
         call_free(c);

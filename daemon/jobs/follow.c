@@ -19,6 +19,17 @@
 #include "table/output.h"
 #include "table/watches.h"
 
+#define EARLY_WATCHES 128u
+
+bool job_is_crowded(const struct job *job)
+{
+    uint32_t n = 0;
+
+    for (const struct watch *w = job_known(job) ? NULL : job->watches; w && n < EARLY_WATCHES; w = w->next)
+        n++;
+    return n == EARLY_WATCHES;
+}
+
 void job_follow(struct job *job, struct watch *w)
 {
     job_add_watch(job, w);
@@ -50,6 +61,8 @@ int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct wat
 
     if (!job)
         return jobs->durable->has_deferred ? -EAGAIN : -ENOENT;
+    if (job_is_crowded(job))
+        return -EUSERS;
     job_follow(job, w);
     return 0;
 }

@@ -162,9 +162,14 @@ static int more_init(struct job *job, const struct job_request *r)
     return r->more_input && buffer_put(&m->early, r->input, r->input_size) < 0 ? -ENOMEM : 0;
 }
 
-/* Joins a job with the same key; the input of this request is not needed. */
-static int join(struct job *job, const struct job_request *r, struct watch *w)
+/* Joins a job with the same key; the input of this request is not needed. Returns 0, or NOT_TAKEN with the refusal. */
+static int join(struct job *job, const struct job_request *r, struct watch *w, struct refusal *ret)
 {
+    if (job_is_crowded(job)) {
+        ret->code = CODE_BUSY;
+        ret->text = "too many wait for the job of this key, which is not accepted yet: try again later";
+        return NOT_TAKEN;
+    }
     if (job_known(job))
         w->ops->accepted(w, job->id);
     if (r->more_input && r->input_size)
@@ -359,9 +364,7 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct job_pla
     if (!place->user)
         return -ENOMEM;
     struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
-    if (same)
-        return join(same, r, owner);
-    int made = make_job(jobs, r, place, owner, &why);
+    int made = same ? join(same, r, owner, &why) : make_job(jobs, r, place, owner, &why);
     if (made == NOT_TAKEN)
         refuse(jobs, r->uid, owner, &why);
     return made;

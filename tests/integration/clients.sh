@@ -307,6 +307,7 @@ one floods "floods of those who do not read: wsd reads no more of them"
 one followers "one who follows a job 100,000 times, and goes"
 one an_end_for_many "a job that 100,000 wait for ends in slices"
 one messages_for_many "what a job says is heard by 128"
+one joiners_of_a_load "128 may wait for a key whose job is not accepted yet"
 one descriptors_that_linger "descriptors whose last close waits: nobody else does"
 one comings_and_goings "thousands of connections that vanish"
 stop_wsd

@@ -477,8 +477,6 @@ static void followers(void)
     hang_up(innocent);
 }
 
-/* A request that is sent together with what ends a job is answered before all requests that wait for that end. Then
- * each of those is told, once. */
 /* One job's owner and 300 others follow it; of what it says, the owner hears, and so do the 127 who came last. */
 static void messages_for_many(void)
 {
@@ -511,6 +509,40 @@ static void messages_for_many(void)
         fail("%u hear it, the owner %d, the last %d", n, heard[FIRST], heard[FIRST + N]);
 }
 
+/* Of those that ask for one key while its job waits for a slow load, 128 may wait; the others are refused at once. */
+static void joiners_of_a_load(void)
+{
+    enum { MAY = 128, FIRST = 2 };
+    struct conn *c = open_with(1 << 20, "/", FEATURE_STORE);
+    struct msg m = job_of("late", "x"), cancel = {.type = FRAME_CANCEL};
+
+    m.submit.function = (struct span){"again", 5};
+    m.submit.key = (struct span){"joined", 6};
+    for (uint32_t tag = FIRST; tag < FIRST + MAY + 2; tag++)
+        put(c, &m, tag, NULL, 0);
+    for (uint32_t tag = FIRST + MAY; tag < FIRST + MAY + 2; tag++) {
+        expect(c, FRAME_ERROR, tag);
+        if (c->msg.error.code != CODE_BUSY)
+            fail("refused with %u", c->msg.error.code);
+    }
+    for (uint32_t n = 0; n < MAY; n++) {
+        next(c);
+        if (c->msg.type != FRAME_ACCEPTED || c->frame.tag < FIRST || c->frame.tag >= FIRST + MAY)
+            fail("%s of tag %u", codec_type_name(c->msg.type), c->frame.tag);
+    }
+    cancel.id = c->msg.id;
+    for (uint32_t tag = FIRST + MAY; tag < FIRST + MAY + 2; tag++) { /* it is accepted: any number may wait */
+        put(c, &m, tag, NULL, 0);
+        expect(c, FRAME_ACCEPTED, tag);
+    }
+    put(c, &cancel, 1, NULL, 0);
+    for (uint32_t n = 0; n < MAY + 2; n += c->msg.type == FRAME_DONE)
+        next(c);
+    hang_up(c);
+}
+
+/* A request that is sent together with what ends a job is answered before all requests that wait for that end. Then
+ * each of those is told, once. */
 static void an_end_for_many(void)
 {
     enum { N = 100000, FIRST = 2 };
@@ -921,6 +953,7 @@ static const struct {
     CASE(comings_and_goings),
     CASE(followers),
     CASE(an_end_for_many),
+    CASE(joiners_of_a_load),
     CASE(messages_for_many),
     CASE(descriptors_that_linger),
     CASE(what_cannot_be_closed_counts),
