@@ -222,7 +222,8 @@ static int send_descriptors(const struct starter *s, const struct starter_progra
     rights.header.cmsg_level = SOL_SOCKET;
     rights.header.cmsg_type = SCM_RIGHTS;
     rights.header.cmsg_len = CMSG_LEN(size);
-    memcpy(CMSG_DATA(&rights.header), p->fds, p->n * sizeof(int));
+    if (p->n)
+        memcpy(CMSG_DATA(&rights.header), p->fds, p->n * sizeof(int));
     memcpy(CMSG_DATA(&rights.header) + p->n * sizeof(int), &p->binary_fd, sizeof(int));
     return sendmsg(s->loops_fd, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -5,7 +5,7 @@
 # through it, on 1, 2 and 16 workers.
 . "$(dirname "$0")/../support/lib.sh"
 
-if grep -qa __tsan_init "$WSD"; then
+if [ "${WSD_SANITIZE:-}" = thread ]; then
   skip "kept binaries" "ThreadSanitizer does not see what they do inline"
   exit 0
 fi

@@ -22,7 +22,7 @@ check "--print-config has it" sh -c 'printf "[pool]\nkeep-awake = no\n" >"$WSD_C
 
 if [ ! -w $DEVICE ]; then
   skip "asking the kernel" "no right to write $DEVICE"
-elif grep -qa __tsan_init "$WSD"; then
+elif [ "${WSD_SANITIZE:-}" = thread ]; then
   skip "asking the kernel" "under ThreadSanitizer jobs do not follow each other closely"
 else
   printf '[pool]\nkeep-awake = yes\n' >"$WSD_CONFIG"

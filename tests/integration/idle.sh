@@ -34,7 +34,7 @@ quiet_for_three_seconds() {
   [ "$(switches)" = "$before" ]
 }
 
-if grep -qa __tsan_init "$WSD"; then
+if [ "${WSD_SANITIZE:-}" = thread ]; then
   skip "idle" "ThreadSanitizer has a thread of its own that runs all the time"
   exit 0
 fi

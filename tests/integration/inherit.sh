@@ -9,8 +9,7 @@
 INHERIT=$BUILD/tests/support/boxes/inherit
 printf '[plugin exec]\nenabled = yes\n' >"$WSD_CONFIG"
 # Sanitizers reserve address space and have signal handlers, threads and descriptors of their own.
-sanitized=''
-nm -D "$WSD" 2>/dev/null | grep -qE '__(asan|tsan)_' && sanitized=1
+sanitized=${WSD_SANITIZE:-}
 is_root=''
 [ "$(id -u)" = 0 ] && is_root=1
 
@@ -243,7 +242,7 @@ loses_proc() {
 if [ -n "$is_root" ] && "$INHERIT" hide=/mnt -- true 2>/dev/null; then
   check "no /proc: wsd says so" lacks /proc /proc/self/fd
   check "no /dev: wsd says so" lacks /dev /dev/null
-  check "a /proc that goes is named in the job's error" loses_proc
+  [ -n "$sanitized" ] || check "a /proc that goes is named in the job's error" loses_proc # where leaks are looked for
   check "no /dev, and stdout closed: wsctl writes nowhere" expect_exit 74 "$INHERIT" hide=/dev close=1 -- wsctl --version
   check "a user in 1,500 groups is served" serves groups=1500
 else

@@ -93,11 +93,15 @@ END_TEST
 static struct hash others;
 static uint64_t n_all;
 
+static struct fair_queue_key key_of(char letter)
+{
+    return (struct fair_queue_key){.owner = owner_of(letter), .n = 1, .priority = priority_of(letter)};
+}
+
 static void wait_in(struct fair_queue *q, struct list *item, char letter)
 {
     list_init(item);
-    fair_queue_put(q, item, (struct fair_queue_key){.owner = owner_of(letter), .n = 1, .priority = priority_of(letter)},
-                   false);
+    fair_queue_put(q, item, key_of(letter), false);
 }
 
 START_TEST(one_that_waits_and_has_nothing_ahead)
@@ -119,6 +123,8 @@ START_TEST(one_that_waits_and_has_nothing_ahead)
     ck_assert(!is_unfair("AAA", 2));
     ck_assert(!ahead_lacks(&ahead, q, 0, 2)); /* a higher priority goes first anyway */
     ck_assert(!ahead_lacks(&ahead, q, 1, 2));
+    for (size_t i = 0; i < ARRAY_SIZE(items); i++)
+        fair_queue_take(q, &items[i], key_of("abA"[i]));
     hash_deinit(&others);
     free(q);
 }
