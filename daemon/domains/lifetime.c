@@ -155,7 +155,7 @@ bool domain_wanted(struct domain *d)
 static void preload(struct domain *d)
 {
     list_for_each_entry (struct plugin, p, &d->priv->plugins.all, link) {
-        if (!p->stale && ((p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
+        if (((!p->stale && p->name && !p->looked) || plugin_wanted(p)) && !reload_tries(p))
             plugin_load(p);
     }
 }

@@ -202,6 +202,7 @@ static void settled(struct plugin *p)
 {
     if (p->reload)
         reload_settled(p);
+    assert(list_empty(&p->settle_due));
     p->settling = true;
     evtimer_del(p->timer);
     load_timer_set(p->domain);
@@ -237,6 +238,8 @@ void plugins_turn(struct jobs *jobs)
 
         if (!list_empty(&p->waiting) || !list_empty(&p->queries)) {
             settle_one(p);
+            list_remove(&p->settle_due); /* the others in turn */
+            list_push_back(&jobs->settle_due, &p->settle_due);
             continue;
         }
         settle_stop(p);
@@ -250,6 +253,14 @@ static void settle_again(struct plugin *p)
     while (p->reload && !list_empty(&p->queries))
         answer(p, container_of(p->queries.next, struct plugin_query, link));
     settle_stop(p);
+}
+
+void plugin_unloaded(struct plugin *p)
+{
+    if (p->state == PLUGIN_READY && p->settling)
+        settle_again(p);
+    if (p->state != PLUGIN_FAILED)
+        p->state = PLUGIN_UNKNOWN;
 }
 
 void plugin_failed(struct plugin *p, int error, const char *text)
@@ -521,7 +532,7 @@ static void described(struct plugin *p)
 void plugin_load_wanted(struct domain *d)
 {
     list_for_each_entry (struct plugin, p, &d->priv->plugins.all, link) {
-        if (!p->stale && plugin_wanted(p))
+        if (plugin_wanted(p))
             plugin_load(p);
     }
 }
@@ -641,10 +652,7 @@ void plugin_executor_gone(struct domain *d, bool blame)
         suspect = NULL;
     list_for_each_entry (struct plugin, p, &d->priv->plugins.all, link) {
         evtimer_del(p->timer);
-        if (p->state == PLUGIN_READY && p->settling)
-            settle_again(p);
-        if (p->state != PLUGIN_FAILED)
-            p->state = PLUGIN_UNKNOWN;
+        plugin_unloaded(p);
     }
     if (suspect && ++suspect->n_load_deaths >= LOAD_DEATHS_MAX) {
         suspect->n_load_deaths = 0;

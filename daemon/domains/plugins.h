@@ -53,4 +53,5 @@ bool plugin_forgettable(const struct plugin *p);
 void plugins_forget_looked(struct domain *d); /* frees entries that only questions have asked for */
 void plugin_accept_file(struct plugin *p);
 void plugin_begun(struct domain *d, const struct control *c); /* CONTROL_LOADING */
+void plugin_unloaded(struct plugin *p);                       /* no executor of the domain has it any more */
 void plugin_failed(struct plugin *p, int error, const char *text);

@@ -295,7 +295,7 @@ static void take_over(struct domain *d, struct domain *n)
     d->priv->recycling.resident_first = 0;
     list_for_each_entry (struct plugin, p, &d->priv->plugins.all, link) {
         if (p->state == PLUGIN_READY && p->in_next != 2)
-            p->state = PLUGIN_UNKNOWN; /* loaded when it is wanted */
+            plugin_unloaded(p); /* loaded when it is wanted */
     }
     health_started(d);
     health_started(n);

@@ -149,7 +149,7 @@ void frontend_goodbye(struct frontend *f)
 bool frontend_quiet(const struct frontend *f)
 {
     list_for_each_entry (const struct peer, p, &f->peers, link) {
-        if (buffer_size(&p->out))
+        if (p->begun || buffer_size(&p->out))
             return false;
     }
     return !f->shares.n_marked;

@@ -45,6 +45,10 @@ static bool is_deferred(const struct call *c)
 /* What the next wsd cannot answer is answered now. */
 static void answer(struct peer *p)
 {
+    if (p->begun) { /* of its first request, some has been done */
+        p->failed = true;
+        return;
+    }
     list_for_each_entry_safe (struct call, c, after_c, &p->calls, link) {
         if (is_deferred(c))
             continue;
@@ -62,7 +66,7 @@ static void answer(struct peer *p)
 
 static bool can_stay(const struct peer *p)
 {
-    if (p->failed || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
+    if (p->failed || p->begun || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
         return false; /* what TLS knows of a connection stays in this process */
     list_for_each_entry (struct call, call, &p->calls, link)
         if (!is_deferred(call))

@@ -121,10 +121,9 @@ static void on_progress(struct watch *w, uint64_t done, uint64_t total)
         peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 
-int send_open(struct call *c, uint32_t serial, const char *path, uint32_t item)
+int open_prepare(struct call *c, uint32_t serial, const char *path, uint32_t item, struct msg *ret)
 {
-    struct msg m = {.type = FRAME_OPEN, .open = {.serial = serial, .path = span(path), .item = item}};
-
+    *ret = (struct msg){.type = FRAME_OPEN, .open = {.serial = serial, .path = span(path), .item = item}};
     if (c->peer->failed)
         return -ENOTCONN;
     if (c->peer->remote)
@@ -132,13 +131,18 @@ int send_open(struct call *c, uint32_t serial, const char *path, uint32_t item)
     if (peer_full(c->peer) || c->peer->n_opens >= PEER_OPENS)
         return -EMFILE; /* a job must not pile up requests that the client has to answer */
     c->peer->n_opens++;
-    peer_send(c->peer, &m, c->tag, NULL, 0);
     return 0;
 }
 
 static int on_open(struct watch *w, uint32_t serial, const char *path)
 {
-    return send_open(call_of(w), serial, path, 0);
+    struct call *c = call_of(w);
+    struct msg m;
+    int r = open_prepare(c, serial, path, 0, &m);
+
+    if (r == 0)
+        peer_send(c->peer, &m, c->tag, NULL, 0);
+    return r;
 }
 
 static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)

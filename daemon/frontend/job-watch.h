@@ -13,5 +13,6 @@ bool call_has_job(const struct call *c);
 bool job_call_defer(struct call *c, const uint8_t id[16]);
 
 void send_job(const struct job_info *info, void *call); /* JOB */
-/* OPEN: the job of this item wants the client's file. Returns 0 or a negative errno. */
-int send_open(struct call *c, uint32_t serial, const char *path, uint32_t item);
+/* Makes the OPEN of a job of this item that wants the client's file; an answer is awaited from now on. Returns 0 or a
+ * negative errno. */
+int open_prepare(struct call *c, uint32_t serial, const char *path, uint32_t item, struct msg *ret);

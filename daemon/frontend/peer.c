@@ -90,6 +90,22 @@ void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *
     quota_output(p);
 }
 
+void peer_send_frames(struct peer *p, const void *data, size_t size)
+{
+    if (p->closed || p->failed || !size)
+        return;
+    p->frontend->ops->gathered(p);
+    take_spare(p);
+    share_mark(p);
+    if (buffer_put(&p->out, data, size) < 0) {
+        log_warning("cannot send to a client: it is disconnected");
+        p->failed = true;
+        return;
+    }
+    share_charge(p, COST_ANSWER + (uint32_t)size / COST_BYTES);
+    quota_output(p);
+}
+
 bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2])
 {
     struct peer_sending s = {.fds = {-1, -1}};

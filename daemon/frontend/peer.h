@@ -105,7 +105,8 @@ struct peer {
     struct buffer in, out;
     struct event *read_event, *write_event, *half_timer;
     struct list calls;
-    uint64_t n_unread;    /* bytes of `out`, as counted for the user */
+    uint64_t n_held;      /* bytes that wait for an ACCEPTED before them: serve-array.c */
+    uint64_t n_unread;    /* bytes of `out` and held ones, as counted for the user */
     struct list stalled;  /* calls that wait for room in out */
     struct list later;    /* calls that continue with their user's next share */
     struct list gathered; /* serve-array.c: output for the next write */
@@ -128,6 +129,8 @@ struct peer *peer_free(struct peer *p);
 bool peer_close(struct peer *p, uint32_t *budget);
 /* Puts a frame into the output. */
 void peer_send(struct peer *p, const struct msg *msg, uint32_t tag, const void *body, size_t body_size);
+/* The same of whole frames that were encoded before. */
+void peer_send_frames(struct peer *p, const void *data, size_t size);
 /* Does the next piece of work: a write, or the frames of one read. True: there is more. False: nothing, until the
  * kernel reports something. */
 bool peer_serve(struct peer *p);

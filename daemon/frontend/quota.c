@@ -104,7 +104,7 @@ void quota_request_ended(struct peer *p)
 
 void quota_output(struct peer *p)
 {
-    uint64_t n = buffer_size(&p->out), was = p->n_unread;
+    uint64_t n = buffer_size(&p->out) + p->n_held, was = p->n_unread;
 
     if (!p->user)
         return; /* its one frame is the refusal */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "frontend/access.h"
 #include "frontend/job-watch.h"
+#include "frontend/quota.h"
 #include "frontend/serve-batch.h"
 #include "frontend/serve-submit.h"
 
@@ -36,6 +37,7 @@ struct call_array {
     struct array_watch watch;
     struct list gathered; /* peer->gathered, while there are records */
     struct buffer ends;
+    struct buffer early; /* frames that came before it is known how many items are accepted */
     uint32_t n_records;
     uint32_t n_open;   /* items without their end; one more while they are submitted, or have their turn to write */
     uint32_t n_unsure; /* neither accepted nor refused yet */
@@ -100,10 +102,45 @@ static bool holds(const struct call_array *a)
     return a->n_unsure;
 }
 
-/* What is held is bounded, too. */
+static size_t n_held(const struct call_array *a)
+{
+    return holds(a) ? buffer_size(&a->ends) + buffer_size(&a->early) : 0;
+}
+
+/* What is held is bounded as the output of a connection is, and counts for the user. */
 static bool is_full(const struct call_array *a)
 {
-    return peer_full(a->call->peer) || (holds(a) && buffer_size(&a->ends) >= FRONTEND_OUT_HIGH);
+    size_t held = n_held(a);
+
+    return peer_full(a->call->peer) || held >= FRONTEND_OUT_HIGH || (held && quota_unread(a->call->peer));
+}
+
+static void count_held(struct call_array *a, size_t was)
+{
+    struct peer *p = a->call->peer;
+
+    p->n_held += n_held(a) - was;
+    quota_output(p);
+}
+
+/* Sends a frame that tells of an item. */
+static void tell(struct call_array *a, const struct msg *m)
+{
+    struct peer *p = a->call->peer;
+    size_t was = n_held(a);
+
+    if (a->forgotten)
+        return;
+    if (!holds(a)) {
+        peer_send(p, m, a->call->tag, NULL, 0);
+        return;
+    }
+    uint8_t *at = buffer_reserve(&a->early, codec_room(m));
+    if (at)
+        buffer_commit(&a->early, codec_encode(m, a->call->tag, 0, at, codec_room(m)));
+    else /* its client must not wait for what will not come */
+        peer_fail(p, "out of memory");
+    count_held(a, was);
 }
 
 static void stall(struct call_array *a)
@@ -128,6 +165,8 @@ static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 {
     size_t size = codec_end_size(end);
 
+    size_t was = n_held(a);
+
     if (a->forgotten)
         return NULL;
     if (!holds(a) && buffer_size(&a->ends) + size > ENDS_BODY_MAX)
@@ -141,6 +180,8 @@ static uint8_t *gather(struct call_array *a, const struct msg_end *end)
     a->n_records++;
     if (!holds(a))
         array_due(a);
+    else
+        count_held(a, was);
     return codec_put_end(end, at);
 }
 
@@ -212,6 +253,8 @@ static void array_release(struct call_array *a)
     }
     if (tells)
         accepted_send(a);
+    peer_send_frames(a->call->peer, buffer_data(&a->early), buffer_size(&a->early));
+    buffer_deinit(&a->early);
     held_send(a, &held, !refusals_first, true);
     buffer_deinit(&held);
     if (a->stalled) {
@@ -225,7 +268,9 @@ static void array_sure(struct call_array *a, uint32_t n)
 {
     if (n && a->n_unsure == n)
         refusal_send(a);
+    size_t was = n_held(a);
     a->n_unsure -= n;
+    count_held(a, was);
     if (!a->n_unsure && n && !a->forgotten)
         array_release(a);
 }
@@ -304,19 +349,22 @@ static bool on_takes_rest(struct watch *w, size_t size)
 static void on_message(struct watch *w, int level, const char *words)
 {
     const struct array_item *item = item_of(w);
-    struct call *c = item->array->call;
     struct msg m = {.type = FRAME_MESSAGE,
                     .message = {.level = (uint32_t)level, .text = text(words, CODEC_TEXT_MAX), .item = index_of(item)}};
 
-    if (!peer_full(c->peer))
-        peer_send(c->peer, &m, c->tag, NULL, 0);
+    if (!is_full(item->array))
+        tell(item->array, &m);
 }
 
 static int on_open(struct watch *w, uint32_t serial, const char *path)
 {
     const struct array_item *item = item_of(w);
+    struct msg m;
+    int r = item->array->forgotten ? -ECANCELED : open_prepare(item->array->call, serial, path, index_of(item), &m);
 
-    return send_open(item->array->call, serial, path, index_of(item));
+    if (r == 0)
+        tell(item->array, &m);
+    return r;
 }
 
 /* An end without the item's number, its times and its output. */
@@ -344,10 +392,8 @@ static void on_done(struct watch *w, const struct job_info *info)
     struct msg_end end = end_of(a, info);
 
     if ((info->done || info->total) && a->call->peer->features & FEATURE_ENDS)
-        peer_send(a->call->peer,
-                  &(struct msg){.type = FRAME_PROGRESS,
-                                .progress = {.done = info->done, .total = info->total, .item = index_of(item)}},
-                  a->call->tag, NULL, 0);
+        tell(a, &(struct msg){.type = FRAME_PROGRESS,
+                              .progress = {.done = info->done, .total = info->total, .item = index_of(item)}});
     end.index = index_of(item);
     end.queued_usec = info->queued_usec;
     end.run_usec = info->run_usec;
@@ -568,13 +614,28 @@ static void array_room(struct call *c)
     array_ended(a, 1);
 }
 
+/* Nothing is told of it any more, nor what was gathered. */
+static void array_hush(struct call_array *a)
+{
+    size_t was = n_held(a);
+
+    a->forgotten = true;
+    list_remove(&a->gathered);
+    a->ends.start = a->ends.end = 0;
+    a->early.start = a->early.end = 0;
+    a->n_records = 0;
+    count_held(a, was);
+    jobs_array_gone(&a->watch);
+}
+
 static bool array_shed(struct call *c, uint32_t *budget)
 {
     struct call_array *a = c->array;
 
     if (!a)
         return true;
-    a->forgotten = true;
+    if (!a->forgotten)
+        array_hush(a);
     for (; a->n_shed < a->watch.taken && *budget; a->n_shed++, --*budget) {
         jobs_array_split(&a->watch, a->n_shed);
         if (a->items)
@@ -592,6 +653,7 @@ static void array_forget(struct call *c)
     free(a->items);
     list_remove(&a->gathered);
     buffer_deinit(&a->ends);
+    buffer_deinit(&a->early);
     free(a->plugin);
     free(a->function);
     free(a);
@@ -628,17 +690,6 @@ static struct call_array *array_begin(const struct request *r, const struct job_
     return c->array;
 }
 
-/* Its batch has been cancelled meanwhile. */
-static void refuse_rest(struct call_array *a, uint32_t code, const char *why)
-{
-    struct watch *w = on_item(&a->watch, a->watch.taken, false);
-
-    if (w) {
-        a->watch.taken++;
-        on_refused(w, (int)code, why, 0);
-    }
-}
-
 /* All are accepted or refused: those that were not taken for the same reason as the last one that was. */
 static void array_submitted(struct call_array *a)
 {
@@ -663,15 +714,16 @@ void serve_array(struct request *r)
     r->begun = false;
     if (!problem && m->batch)
         problem = batch_join(p, m->batch, &job, &code);
+    if (c && problem) { /* the batch was held open for it */
+        peer_fail(p, "%s", problem);
+        return;
+    }
     struct call_array *a = c ? c->array : array_begin(r, &job, problem, code);
     if (!a)
         return;
     if (c)
         a->body = (struct span){r->body.data + (r->body.size - a->ahead), a->ahead};
-    if (problem)
-        refuse_rest(a, code, problem);
-    else
-        r->begun = !jobs_submit_array(p->frontend->options.jobs, &job, &a->watch);
+    r->begun = !jobs_submit_array(p->frontend->options.jobs, &job, &a->watch);
     if (!r->begun)
         array_submitted(a);
 }

@@ -14,6 +14,7 @@
 #include "durable/durable.h"
 #include "jobs/jobs.h"
 #include "table/after.h"
+#include "table/batch.h"
 #include "table/find.h"
 #include "table/input.h"
 #include "table/output.h"
@@ -151,10 +152,17 @@ void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)
 
 void jobs_array_split(struct array_watch *w, uint32_t item)
 {
-    list_for_each_entry_safe (struct bundle, b, after_b, &w->bundles, link) {
-        if (item == UINT32_MAX || (item >= b->first && item - b->first < b->n))
+    list_for_each_entry (struct bundle, b, &w->bundles, link) {
+        if (item >= b->first && item - b->first < b->n) {
             bundle_split(b->job);
+            return;
+        }
     }
+}
+
+void jobs_array_gone(struct array_watch *w)
+{
+    batch_let_go(w);
 }
 
 void jobs_opened(struct watch *w, uint32_t serial, int error, int fd)

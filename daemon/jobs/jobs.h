@@ -46,8 +46,10 @@ int jobs_submit(struct jobs *jobs, const struct job_request *request, struct wat
  * more of them now, and calling it again goes on. True: that was all. Where w->taken is less than w->n then, the last of
  * them was refused for a reason that holds for all later ones too. */
 bool jobs_submit_array(struct jobs *jobs, struct job_request *r, struct array_watch *w);
-/* Makes this item (UINT32_MAX: each) a job of its own, if it is not, with the watch that ops->item() returns. */
+/* Makes this item a job of its own, if it is not, with the watch that ops->item() returns. */
 void jobs_array_split(struct array_watch *w, uint32_t item);
+/* No more of its jobs will be submitted. Allowed where all are taken. */
+void jobs_array_gone(struct array_watch *w);
 /* Adds input, at most JOBS_INPUT_WINDOW ahead of input_taken. Returns 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
 /* Here and below, uid 0 means the jobs of all users; the caller decides which user may pass that. Follows a job.

@@ -407,6 +407,8 @@ bool jobs_submit_array(struct jobs *jobs, struct job_request *r, struct array_wa
         id_make(jobs, jobs_realtime(jobs, place.now_usec), w->id);
         jobs->ids.n += w->n - 1;
         list_init(&w->bundles);
+        if (r->batch)
+            batch_hold(r->batch, w);
     }
     w->ops->next(w, r, w->taken);
     if (place.user)
@@ -427,5 +429,8 @@ bool jobs_submit_array(struct jobs *jobs, struct job_request *r, struct array_wa
     jobs->arriving = false;
     if (place.domain)
         domain_pump(place.domain);
-    return answer != 0 || w->taken == w->n;
+    bool over = answer != 0 || w->taken == w->n;
+    if (over)
+        batch_let_go(w);
+    return over;
 }

@@ -32,9 +32,10 @@ struct batch {
     struct list watches;
     struct awaited *awaited; /* jobs run after it; NULL: none does */
     uint8_t id[16];
-    uint64_t n_items; /* so far */
-    uint64_t n_jobs;  /* that point here */
-    uint64_t n_open;  /* of them, not final, or NEW */
+    uint64_t n_items;  /* so far */
+    uint64_t n_jobs;   /* that point here */
+    uint64_t n_open;   /* of them, not final, or NEW */
+    uint32_t n_arrays; /* of which more jobs may come */
     uint64_t total, done, failed, first_failed;
     uint64_t doomed_from;                /* the items from this one on are to be stopped, or were */
     uint64_t submitted_usec, ended_usec; /* CLOCK_REALTIME, CLOCK_MONOTONIC */
@@ -59,7 +60,7 @@ static uint64_t id_key(const uint8_t id[16])
 
 static void batch_unref(struct batch *b)
 {
-    if (!b->gone || b->n_jobs)
+    if (!b->gone || b->n_jobs || b->n_arrays)
         return;
     list_remove(&b->due);
     free(b);
@@ -96,7 +97,7 @@ static void due(struct batch *b)
 
 static bool has_ended(const struct batch *b)
 {
-    return b->closed && !b->n_open;
+    return b->closed && !b->n_open && !b->n_arrays;
 }
 
 struct batch *batch_find(struct jobs *jobs, const uint8_t id[16], uint32_t uid)
@@ -212,6 +213,24 @@ void batch_add(struct batch_watch *owner, struct job *job)
     b->n_open += job_count(job);
     list_init(&item->link);
     list_push_back(&b->open, &item->link);
+}
+
+void batch_hold(const struct batch_watch *owner, struct array_watch *w)
+{
+    w->batch = owner->batch;
+    w->batch->n_arrays++;
+}
+
+void batch_let_go(struct array_watch *w)
+{
+    struct batch *b = TAKE(w->batch);
+
+    if (!b)
+        return;
+    b->n_arrays--;
+    if (has_ended(b))
+        due(b);
+    batch_unref(b);
 }
 
 void batch_accepted(struct job *job)

@@ -21,10 +21,13 @@ struct batches {
 
 const char *batch_refuses(const struct batch_watch *owner); /* why no job can be added; NULL: one can */
 void batch_add(struct batch_watch *owner, struct job *job); /* NEW */
-void batch_accepted(struct job *job);                       /* here and below: does nothing for a job of no batch */
-void batch_left(struct job *job, int exit);                 /* the job is final, or was refused while NEW */
-bool batch_stops(const struct job *job);                    /* it is to be stopped before it begins */
-void batch_forget(struct job *job);                         /* the job is being freed */
+/* The batch does not end while jobs of the array may come. batch_let_go() is allowed where it was not held. */
+void batch_hold(const struct batch_watch *owner, struct array_watch *w);
+void batch_let_go(struct array_watch *w);
+void batch_accepted(struct job *job);       /* here and below: does nothing for a job of no batch */
+void batch_left(struct job *job, int exit); /* the job is final, or was refused while NEW */
+bool batch_stops(const struct job *job);    /* it is to be stopped before it begins */
+void batch_forget(struct job *job);         /* the job is being freed */
 /* the i-th member of a bundle became a job, before the bundle */
 void batch_divide(struct job *bundle, struct job *job, uint32_t i);
 const uint8_t *batch_id(const struct job *job); /* NULL: it belongs to no batch */

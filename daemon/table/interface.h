@@ -190,6 +190,7 @@ struct job_info {
     uint64_t placed;      /* bytes of its output in its part of an arena */
 };
 
+struct batch;
 struct batch_watch;
 struct watch_ops;
 
@@ -281,13 +282,14 @@ struct job_request {
 };
 
 /* Follows the jobs of an array; embedded in the submitter's object, with ops set. It must stay until each job has
- * ended, or until jobs_array_split() and a jobs_unwatch() of each job. */
+ * ended, or until jobs_array_split() and jobs_unwatch() of each job that was taken, and jobs_array_gone(). */
 struct array_watch {
     const struct array_watch_ops *ops;
     uint32_t n;          /* jobs of the array */
     uint32_t taken;      /* the first so many were accepted or refused */
     uint8_t id[16];      /* of the first one, once the first are taken; the others' count up in the last 8 bytes */
-    struct list bundles; /* private to the jobs */
+    struct list bundles; /* here and below: private to the jobs */
+    struct batch *batch; /* while not all are taken; NULL: of none */
 };
 
 /* One end in ended(): what differs between the jobs of that call. */
