@@ -18,7 +18,8 @@ batch_of() { # N OPTION...: detached
 }
 cancels_all() { # N: by --dry-run, and by the order
   same "would cancel $1 jobs" "$(wsctl cancel --all --dry-run | tail -n 1)" && same "cancelled $1 jobs" "$(wsctl cancel --all)" &&
-    same 'cancelled 0 jobs' "$(wsctl cancel --all)" && queued 0
+    same 'cancelled 0 jobs' "$(wsctl cancel --all)" && queued 0 &&
+    wait_until counter_is jobs_open 0 # the ends of durable jobs are on disk
 }
 
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
