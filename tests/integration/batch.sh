@@ -10,6 +10,7 @@ one() { # CASE WORDS
 
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 one many_items "thousands of items in one frame, each with its own answer"
+one items_that_speak "what items say comes behind ACCEPTED"
 one quiet_items "no ACCEPTED where none is wanted"
 one output_beyond_the_window "each item has a window of its own"
 one nothing_that_can_be_called "what cannot be called is said for each item"

@@ -148,6 +148,23 @@ static void many_items(void)
     hang_up(c);
 }
 
+/* They speak while others are still being taken. */
+static void items_that_speak(void)
+{
+    struct conn *c = open_array(WINDOW);
+
+    for (uint32_t i = 0; i < 4000; i++)
+        add("3", NULL);
+    array(c, 3, 0, "echo", "status", 4000, 0);
+    expect(c, FRAME_ACCEPTED, 3);
+    uint32_t n = 0;
+    for (next(c); c->msg.type != FRAME_ENDS || !c->msg.ends.last; next(c))
+        n += c->msg.type == FRAME_MESSAGE;
+    if (!n)
+        fail("none was heard");
+    hang_up(c);
+}
+
 static void quiet_items(void)
 {
     struct conn *c = open_array(WINDOW);
@@ -507,6 +524,7 @@ static const struct {
     void (*run)(void);
 } cases[] = {
     CASE(many_items),
+    CASE(items_that_speak),
     CASE(quiet_items),
     CASE(output_beyond_the_window),
     CASE(nothing_that_can_be_called),

@@ -2,6 +2,7 @@
  *
  * test-recycle.c: when an executor is ended to make room, and when not: jobs may wait that were not handed over yet. */
 #include <check.h>
+#include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
 
@@ -115,6 +116,61 @@ START_TEST(a_spoilt_executor_gets_the_jobs_that_wait_for_it)
 }
 END_TEST
 
+static void on_first(struct plugin_query *q, const struct plugin_info *info, int error)
+{
+    n_answers |= 1u << 31;
+}
+
+/* Its load has ended, and n questions have not been answered. */
+static struct plugin *settling(const char *request, struct plugin_query queries[], uint32_t n,
+                               void (*answer)(struct plugin_query *q, const struct plugin_info *info, int error))
+{
+    struct plugin *p = plugin_make(d, request);
+
+    ck_assert_ptr_nonnull(p);
+    for (uint32_t i = 0; i < n; i++) {
+        queries[i].answer = answer;
+        list_push_back(&p->queries, &queries[i].link);
+    }
+    plugin_failed(p, ENOENT, "none");
+    return p;
+}
+
+START_TEST(what_waits_for_one_load_does_not_hold_up_what_waits_for_another)
+{
+    static struct plugin_query many[5000], one;
+
+    settling("many", many, ARRAY_SIZE(many), on_answer);
+    settling("one", &one, 1, on_first);
+    plugins_turn(&jobs);
+    ck_assert_uint_ne(n_answers & 1u << 31, 0);
+    ck_assert_uint_lt(n_answers & ~(1u << 31), 1000);
+    while (!list_empty(&jobs.settle_due))
+        plugins_turn(&jobs);
+    ck_assert_uint_eq(n_answers & ~(1u << 31), ARRAY_SIZE(many));
+}
+END_TEST
+
+/* The next executor has not loaded it. What still waits does so for another load, whose end is told once more. */
+START_TEST(a_plugin_that_goes_while_its_load_is_told_is_loaded_again)
+{
+    static struct plugin_query many[1000];
+    struct plugin *p = settling("p", many, ARRAY_SIZE(many), on_answer);
+
+    p->state = PLUGIN_READY;
+    plugins_turn(&jobs);
+    plugin_unloaded(p);
+    ck_assert(p->state == PLUGIN_UNKNOWN && list_empty(&jobs.settle_due));
+    ck_assert(n_answers > 0 && n_answers < ARRAY_SIZE(many));
+    p->stale = true; /* its file has changed, too */
+    ck_assert(plugin_wanted(p));
+    plugin_failed(p, ENOENT, "none");
+    while (!list_empty(&jobs.settle_due))
+        plugins_turn(&jobs);
+    ck_assert_uint_eq(n_answers, ARRAY_SIZE(many));
+}
+END_TEST
+
 /* An older file's entry that the executor has, where there is no number for another one. */
 static void want_one_plugin_too_many(void)
 {
@@ -159,6 +215,8 @@ int main(void)
     tcase_add_test(t, a_spoilt_executor_without_work_ends_where_no_other_comes);
     tcase_add_test(t, one_with_jobs_that_nothing_hands_over_now_ends_too);
     tcase_add_test(t, a_spoilt_executor_gets_the_jobs_that_wait_for_it);
+    tcase_add_test(t, what_waits_for_one_load_does_not_hold_up_what_waits_for_another);
+    tcase_add_test(t, a_plugin_that_goes_while_its_load_is_told_is_loaded_again);
     tcase_add_test(t, an_idle_executor_with_entries_of_older_files_ends);
     tcase_add_test(t, one_with_entries_of_older_files_gets_the_jobs_that_wait_for_it);
     suite_add_tcase(s, t);
