@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -552,7 +553,9 @@ END_TEST
 
 #define RACES 30000u
 
-static bool seen_cancelled[RACES]; /* by the worker, before it answers */
+/* By the worker, before it answers. Atomic, since both sides map the lane's memory in this process, and ThreadSanitizer
+ * does not know that an address of one is an address of the other. */
+static atomic_bool seen_cancelled[RACES];
 
 static void *claim_all(void *arg)
 {
