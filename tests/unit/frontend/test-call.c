@@ -81,6 +81,17 @@ START_TEST(one_with_much_to_forget_goes_in_pieces)
 }
 END_TEST
 
+/* Of what has been taken nothing may have been told. */
+START_TEST(wsd_does_not_end_in_the_middle_of_a_request)
+{
+    list_init(&frontend.peers);
+    list_push_back(&frontend.peers, &peer.link);
+    ck_assert(frontend_quiet(&frontend));
+    peer.begun = true;
+    ck_assert(!frontend_quiet(&frontend));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("call");
@@ -89,6 +100,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, one_that_stalls_while_it_is_forgotten_is_in_no_list);
     tcase_add_test(t, one_with_much_to_forget_goes_in_pieces);
+    tcase_add_test(t, wsd_does_not_end_in_the_middle_of_a_request);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
