@@ -300,19 +300,25 @@ static uint32_t signal_executors(int signal)
 static void put_while_stopped(struct conn *c, const struct msg *m, uint32_t n)
 {
     struct pile p = {.c = c};
+    uint32_t ended = 0;
 
     while (signal_executors(SIGKILL))
         ;
     pile_put(&p, m, 1);
     pile_flush(&p);
-    while (!signal_executors(SIGSTOP))
-        ;
+    while (!ended && !signal_executors(SIGSTOP)) /* it may be refused, or have crashed */
+        ended = next_in(c, 0) && (c->msg.type == FRAME_DONE || c->msg.type == FRAME_ERROR);
     for (uint32_t tag = 2; tag < n + 1; tag++)
         pile_put(&p, m, tag);
+    pile_put(&p, &(struct msg){.type = FRAME_PING}, UINT32_MAX);
     pile_flush(&p);
-    settle(c);
+    while (ended < n) { /* some may have an answer already: what is refused at once */
+        next(c);
+        ended += c->msg.type == FRAME_DONE || c->msg.type == FRAME_ERROR;
+        if (c->msg.type == FRAME_PONG)
+            signal_executors(SIGCONT);
+    }
     signal_executors(SIGCONT);
-    read_ends(c, n);
 }
 
 /* n jobs wait for a load, which ends. */
@@ -388,14 +394,14 @@ static void bundles_listed(uint32_t n)
         while (tag < 3 && !(next_in(c, 60000) && c->msg.type == FRAME_ENDS && c->msg.ends.last))
             ;
     }
-    settle(c);
     put(c, &(struct msg){.type = FRAME_LIST_WHERE, .filter = {.plugin = {"none", 4}}}, 100, NULL, 0);
-    do
+    bool listed = false;
+    for (uint32_t ended = 0; ended < 4 || !listed; ended += c->msg.type == FRAME_ENDS && c->msg.ends.last) {
         next(c);
-    while (c->frame.tag != 100 || c->msg.type != FRAME_END);
-    signal_executors(SIGCONT);
-    for (uint32_t ended = 0; ended < 4; ended += c->msg.type == FRAME_ENDS && c->msg.ends.last)
-        next(c);
+        listed |= c->frame.tag == 100;
+        if (listed)
+            signal_executors(SIGCONT);
+    }
     hang_up(c);
 }
 
