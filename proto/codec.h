@@ -402,7 +402,7 @@ enum {
  * The caller checks empty names, tags and the order of messages. *ret_msg and what it points to live until the next
  * decode with the same codec. Text with a NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);
-/* The same frame once more; the body was looked through then. */
+/* The same for a frame that codec_decode() has accepted before: its body is not looked through again. */
 int codec_decode_again(struct codec *codec, const struct frame *frame, struct msg *ret_msg);
 
 /* Why the last codec_decode() failed, as text for the peer. */

@@ -433,7 +433,7 @@ static struct job *next_bundle(const struct jobs *jobs, uint32_t uid, size_t cur
 
 bool bundles_split_some(struct jobs *jobs, uint32_t uid, size_t *cursor, uint32_t *looks)
 {
-    if (!jobs->bundles.by_first.n_buckets)
+    if (!jobs->bundles.by_first.n)
         return true;
     while (*looks > 0) {
         size_t behind;

@@ -70,6 +70,10 @@ struct call *call_new(const struct request *r, const struct call_ops *ops)
 
 void call_free(struct call *c)
 {
+    uint32_t all = UINT32_MAX;
+
+    if (c->ops->shed)
+        (void)c->ops->shed(c, &all);
     hash_remove(&c->peer->frontend->calls, &c->by_tag);
     list_remove(&c->link);
     quota_request_ended(c->peer);

@@ -20,7 +20,7 @@ struct request {
     const struct msg *msg;
     struct span body;
     int *fd; /* the descriptor that came with it, or -1; the code that takes it leaves -1 */
-    /* It has begun, and the connection's next share goes on with it. What serves it sets this, and takes it then. */
+    /* On the way in: an earlier share of its user has begun with it. On the way out: the next share is to go on. */
     bool begun;
 };
 
@@ -32,7 +32,8 @@ struct call_ops {
     void (*cancel)(struct call *c, uint32_t item);              /* CANCEL of the call; may free it */
     void (*credit)(struct call *c, const struct msg_credit *m); /* may free it */
     struct watch *(*opener)(struct call *c, uint32_t item);     /* its job asked for a file; NULL: none */
-    /* Before forget(): gives up at most *budget of what it follows, and counts that. False: that was not all. */
+    /* Before forget(): gives up at most *budget of the jobs that it follows, and subtracts them. False: some are
+     * left. */
     bool (*shed)(struct call *c, uint32_t *budget);
     uint32_t (*weight)(const struct call *c); /* what it costs to forget, beyond one */
     bool leaves;                              /* FORGET ends it */

@@ -370,8 +370,8 @@ int peer_take_fd(struct peer *p)
 }
 
 /* Handles complete frames, and returns how many bytes they had. The rest is half a frame, or it is held. It is held
- * where an answer filled the output (a small question can have a large answer), or where the user's share is spent, maybe
- * in the middle of a frame that asks for much. */
+ * where an answer filled the output (a small question can have a large answer), or where the user's share is spent.
+ * That may be in the middle of a frame that asks for much. */
 static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 {
     struct frame frame;

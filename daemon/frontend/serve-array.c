@@ -42,7 +42,7 @@ struct call_array {
     uint32_t n_open;   /* items without their end; one more while they are submitted, or have their turn to write */
     uint32_t n_unsure; /* neither accepted nor refused yet */
     uint32_t n_accepted;
-    uint32_t n_shed;    /* the first so many are not followed any more */
+    uint32_t n_shed;    /* the first so many are followed by nobody now */
     uint32_t item_cost; /* units of share.h */
     uint32_t uid;
     uint64_t submitted_usec;
@@ -52,7 +52,7 @@ struct call_array {
     struct msg_end refusal;  /* the last one, which may be that of all behind it: */
     char refusal_text[CODEC_TEXT_MAX];
     bool quiet;               /* the client wants no ACCEPTED */
-    bool forgotten;           /* nothing is told of it any more, and it does not end by itself */
+    bool forgotten;           /* no frame tells of it from now on, and it does not end by itself */
     bool stalled;             /* output waits until it is known how many are accepted */
     struct array_item *items; /* watch.n of them; NULL as long as no job has a watch of its own */
 };
@@ -159,13 +159,11 @@ static void array_due(struct call_array *a)
     share_mark(a->call->peer);
 }
 
-/* Returns where the record goes, without output that `end` does not have. NULL: nobody wants it; or no memory, and the
+/* Returns where the record goes, without output that `end` does not have. NULL: the array is forgotten; or there is no memory, and the
  * connection is lost. */
 static uint8_t *gather(struct call_array *a, const struct msg_end *end)
 {
-    size_t size = codec_end_size(end);
-
-    size_t was = n_held(a);
+    size_t size = codec_end_size(end), was = n_held(a);
 
     if (a->forgotten)
         return NULL;
@@ -614,8 +612,8 @@ static void array_room(struct call *c)
     array_ended(a, 1);
 }
 
-/* Nothing is told of it any more, nor what was gathered. */
-static void array_hush(struct call_array *a)
+/* No frame tells of it from now on; what was gathered is dropped. */
+static void array_silence(struct call_array *a)
 {
     size_t was = n_held(a);
 
@@ -635,7 +633,7 @@ static bool array_shed(struct call *c, uint32_t *budget)
     if (!a)
         return true;
     if (!a->forgotten)
-        array_hush(a);
+        array_silence(a);
     for (; a->n_shed < a->watch.taken && *budget; a->n_shed++, --*budget) {
         jobs_array_split(&a->watch, a->n_shed);
         if (a->items)

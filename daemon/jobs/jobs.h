@@ -42,9 +42,9 @@ int jobs_start(struct jobs *jobs);
 /* Submits a job; accepted or refused is called now or later. Returns 0 or -ENOMEM. Where a job of this user has the
  * same key already, the watch follows that job. */
 int jobs_submit(struct jobs *jobs, const struct job_request *request, struct watch *owner);
-/* The same for many jobs that differ only in their arguments and input, from w->taken on. False: ops->goes_on() wants no
- * more of them now, and calling it again goes on. True: that was all. Where w->taken is less than w->n then, the last of
- * them was refused for a reason that holds for all later ones too. */
+/* The same for many jobs that differ only in their arguments and input, from w->taken on. False: ops->goes_on() wants
+ * no more of them now, and calling it again goes on. True: that was all. If w->taken is less than w->n then, the last
+ * one was refused for a reason that holds for all later ones too. */
 bool jobs_submit_array(struct jobs *jobs, struct job_request *r, struct array_watch *w);
 /* Makes this item a job of its own, if it is not, with the watch that ops->item() returns. */
 void jobs_array_split(struct array_watch *w, uint32_t item);
@@ -53,8 +53,8 @@ void jobs_array_gone(struct array_watch *w);
 /* Adds input, at most JOBS_INPUT_WINDOW ahead of input_taken. Returns 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
 /* Here and below, uid 0 means the jobs of all users; the caller decides which user may pass that. Follows a job.
- * Returns -ENOENT where this user has no such job; -EAGAIN where wsd is ending and the next one may have the job; -EUSERS
- * where it is not accepted yet, and too many follow it. */
+ * Returns -ENOENT where this user has no such job. -EAGAIN: wsd is ending, and the next one may have the job.
+ * -EUSERS: it is not accepted yet, and too many follow it. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 /* Why this wsd does not know the jobs on disk. NULL: it knows them, or there can be none. */
 const char *jobs_unreadable(const struct jobs *jobs);

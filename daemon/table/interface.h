@@ -308,7 +308,7 @@ struct array_watch_ops {
      * one becomes a job of its own. NULL: no memory; then the submitter must await none of the array's jobs. */
     struct watch *(*item)(struct array_watch *w, uint32_t i, bool accepted);
     void (*accepted)(struct array_watch *w, uint32_t first, uint32_t n);
-    /* So many more were taken. False: no others now. */
+    /* n more were taken, or refused. Returns whether to go on with others now. */
     bool (*goes_on)(struct array_watch *w, uint32_t n);
     /* Whether it can take ends with so many bytes of output together, now. */
     bool (*takes)(struct array_watch *w, uint64_t size);

@@ -107,6 +107,13 @@ static inline void put(struct conn *c, const struct msg *m, uint32_t tag, const 
     conn_send(c, bytes, n + body_size);
 }
 
+/* So many items of an ARRAY, without arguments and input, CODEC_ITEM_SIZE each. */
+static inline void empty_items(uint8_t *to, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        codec_put_item(&(struct msg_item){.argc = 0}, to + i * CODEC_ITEM_SIZE);
+}
+
 enum next { NEXT_FRAME, NEXT_LATE, NEXT_END };
 
 /* The next frame, or that none came in time, or that the stream has ended. */

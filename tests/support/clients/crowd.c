@@ -845,8 +845,7 @@ static void put_arrays(struct conn *c, uint32_t first_tag, uint32_t n, uint32_t 
     static uint8_t body[CODEC_ITEMS_MAX * CODEC_ITEM_SIZE];
     struct msg m = job_of("echo", "x");
 
-    for (uint32_t i = 0; i < CODEC_ITEMS_MAX; i++)
-        codec_put_item(&(struct msg_item){.argc = 0}, body + i * CODEC_ITEM_SIZE);
+    empty_items(body, CODEC_ITEMS_MAX);
     m.type = FRAME_ARRAY;
     m.submit.args.size = m.submit.argc = 0;
     m.submit.items = CODEC_ITEMS_MAX;

@@ -250,8 +250,7 @@ static void forgotten_arrays(uint32_t n)
     struct pile p = {.c = c};
     struct msg m = job_of("fib", "1");
 
-    for (uint32_t i = 0; i < ITEMS; i++)
-        codec_put_item(&(struct msg_item){.argc = 0}, body + i * CODEC_ITEM_SIZE);
+    empty_items(body, ITEMS);
     m.type = FRAME_ARRAY;
     m.submit.args.size = m.submit.argc = 0;
     m.submit.items = ITEMS;

@@ -81,6 +81,17 @@ START_TEST(one_with_much_to_forget_goes_in_pieces)
 }
 END_TEST
 
+/* As a handover does, which refuses what the next wsd cannot answer: nothing may point at the call then. */
+START_TEST(one_that_is_freed_at_once_gives_up_all)
+{
+    static const struct call_ops ops = {.shed = shed};
+
+    left = 25;
+    call_free(call_open(&peer, 1, &ops));
+    ck_assert_uint_eq(left, 0);
+}
+END_TEST
+
 /* Of what has been taken nothing may have been told. */
 START_TEST(wsd_does_not_end_in_the_middle_of_a_request)
 {
@@ -100,6 +111,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, one_that_stalls_while_it_is_forgotten_is_in_no_list);
     tcase_add_test(t, one_with_much_to_forget_goes_in_pieces);
+    tcase_add_test(t, one_that_is_freed_at_once_gives_up_all);
     tcase_add_test(t, wsd_does_not_end_in_the_middle_of_a_request);
     suite_add_tcase(s, t);
     return run_suite(s);
