@@ -5,16 +5,20 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "domains/domain-parts.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
+#include "domains/hand-over.h"
 #include "domains/plugin-query.h"
 #include "domains/plugins.h"
 #include "domains/recycle.h"
 #include "supervisor/executor.h"
+#include "table/ids.h"
 #include "table/queue.h"
+#include "table/state.h"
 #include "tests/unit/suite.h"
 
 static const struct jobs_domain all_users = {.workers = 1};
@@ -171,6 +175,56 @@ START_TEST(a_plugin_that_goes_while_its_load_is_told_is_loaded_again)
 }
 END_TEST
 
+/* So many jobs are queued, of a function that the plugin no longer has. */
+static void queue_jobs(uint32_t n)
+{
+    struct plugin *p = plugin_make(d, "p");
+
+    ck_assert_ptr_nonnull(p);
+    p->functions = calloc(1, sizeof(*p->functions));
+    *p->functions = (struct plugin_function){.name = strdup("f"), .index = RING_NONE};
+    p->n_functions = 1;
+    p->state = PLUGIN_READY;
+    for (uint32_t i = 0; i < n; i++) {
+        struct job *one = job_alloc(&jobs, 0, 0, false);
+        uint64_t number = i + 1;
+
+        ck_assert_ptr_nonnull(one);
+        memcpy(one->id + 8, &number, sizeof(number));
+        ck_assert_int_eq(job_name(&jobs, one), 0);
+        one->user = &user;
+        one->domain = d;
+        one->plugin = p;
+        p->n_jobs++;
+        user.n_jobs++;
+        jobs.counters.n_open++;
+        job_set_function(one, p->functions);
+        job_move(one, JOB_QUEUED);
+        queue_put(&d->queue, one, false);
+    }
+}
+
+START_TEST(jobs_that_nothing_can_run_end_in_turns)
+{
+    queue_jobs(300);
+    domain_pump(d);
+    ck_assert_uint_eq(d->queue.n, 300 - 128);
+    ck_assert(d->priv->unpumped);
+    d->priv->given_up = job_words("there is no executor");
+    d->priv->n_given_up = 150; /* the others came later */
+    domain_pump(d);
+    ck_assert_uint_eq(d->queue.n, 300 - 2 * 128);
+    ck_assert(d->priv->given_up && d->priv->unpumped);
+    domain_pump(d);
+    ck_assert_uint_eq(d->queue.n, 300 - 128 - 150);
+    ck_assert_ptr_null(d->priv->given_up);
+    domain_pump(d);
+    ck_assert(d->queue.n == 0 && !d->priv->unpumped);
+    ck_assert(user.n_jobs == 0 && jobs.counters.n_open == 0);
+    hash_deinit(&jobs.by_id);
+}
+END_TEST
+
 /* An older file's entry that the executor has, where there is no number for another one. */
 static void want_one_plugin_too_many(void)
 {
@@ -217,6 +271,7 @@ int main(void)
     tcase_add_test(t, a_spoilt_executor_gets_the_jobs_that_wait_for_it);
     tcase_add_test(t, what_waits_for_one_load_does_not_hold_up_what_waits_for_another);
     tcase_add_test(t, a_plugin_that_goes_while_its_load_is_told_is_loaded_again);
+    tcase_add_test(t, jobs_that_nothing_can_run_end_in_turns);
     tcase_add_test(t, an_idle_executor_with_entries_of_older_files_ends);
     tcase_add_test(t, one_with_entries_of_older_files_gets_the_jobs_that_wait_for_it);
     suite_add_tcase(s, t);
