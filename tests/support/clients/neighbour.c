@@ -241,6 +241,14 @@ static uint64_t unmix(uint64_t x) /* of hash_mix() */
     return unshift(x, 30);
 }
 
+/* Whether this frame is the last of an array: it was forgotten, or all of it is refused, as its user has too many. */
+static bool is_over(const struct conn *c)
+{
+    if (c->msg.type == FRAME_ERROR)
+        fail("%s", c->msg.error.text.data);
+    return c->msg.type == FRAME_END || (c->msg.type == FRAME_ENDS && c->msg.ends.last);
+}
+
 /* n arrays of jobs that are not due, forgotten in one write. */
 static void forgotten_arrays(uint32_t n)
 {
@@ -249,6 +257,7 @@ static void forgotten_arrays(uint32_t n)
     struct conn *c = open_with(1 << 20, "/", FEATURE_ARRAY | FEATURE_ENDS | FEATURE_TIME | FEATURE_FORGET);
     struct pile p = {.c = c};
     struct msg m = job_of("fib", "1");
+    uint32_t over = 0;
 
     empty_items(body, ITEMS);
     m.type = FRAME_ARRAY;
@@ -257,15 +266,14 @@ static void forgotten_arrays(uint32_t n)
     m.submit.delay_usec = LONG_USEC;
     for (uint32_t tag = 2; tag < n + 2; tag++)
         put(c, &m, tag, body, sizeof(body));
-    settle(c);
+    pile_put(&p, &(struct msg){.type = FRAME_PING}, UINT32_MAX);
+    pile_flush(&p);
+    for (next(c); c->msg.type != FRAME_PONG; next(c))
+        over += is_over(c);
     for (uint32_t tag = 2; tag < n + 2; tag++)
         pile_put(&p, &(struct msg){.type = FRAME_FORGET}, tag);
-    pile_flush(&p);
-    for (uint32_t ended = 0; ended < n; ended += c->msg.type == FRAME_END) {
+    for (pile_flush(&p); over < n; over += is_over(c))
         next(c);
-        if (c->msg.type == FRAME_ERROR)
-            fail("%s", c->msg.error.text.data);
-    }
     hang_up(c);
 }
 
