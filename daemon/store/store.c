@@ -31,6 +31,8 @@
 /* all of it is there: it takes the place of what is there else, now or at the next start */
 #define STORE_WHOLE ".whole"
 
+#define ANSWERS_TURN 128u /* requests that are answered in one turn of the loop: some 10 us each */
+
 struct store {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -39,6 +41,7 @@ struct store {
     uint32_t n_posted;    /* [loop] of them */
     uint64_t n_open;      /* [loop] posted and not answered */
     struct buffer record; /* [loop] that is being made */
+    struct list finished; /* [loop] taken from `done`, and not answered */
     struct list waiting;  /* [lock] not looked at */
     struct list done;     /* [lock] not answered */
     bool ending;          /* [lock] */
@@ -453,6 +456,7 @@ int store_open(struct store **ret_store, const char *directory,
     list_init(&s->posted);
     list_init(&s->waiting);
     list_init(&s->done);
+    list_init(&s->finished);
     s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->fd < 0)
         r = -errno;
@@ -541,8 +545,9 @@ struct store *store_free(struct store *s, void (*unanswered)(struct store_reques
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
     }
-    move_requests(&s->waiting, &s->done, UINT32_MAX);
-    for (struct list *l; (l = list_pop_front(&s->done));) {
+    move_requests(&s->done, &s->finished, UINT32_MAX);
+    move_requests(&s->waiting, &s->finished, UINT32_MAX);
+    for (struct list *l; (l = list_pop_front(&s->finished));) {
         struct store_request *r = container_of(l, struct store_request, link);
 
         drop_record(r);
@@ -615,23 +620,29 @@ void store_ring(struct store *s)
         pthread_cond_signal(&s->rung);
 }
 
-void store_answers(struct store *s)
+static void take_finished(struct store *s)
 {
-    struct list done;
     eventfd_t n;
 
-    list_init(&done);
     (void)eventfd_read(s->fd, &n);
     pthread_mutex_lock(&s->lock);
-    move_requests(&s->done, &done, UINT32_MAX);
+    move_requests(&s->done, &s->finished, UINT32_MAX);
     pthread_mutex_unlock(&s->lock);
-    for (struct list *l; (l = list_pop_front(&done));) {
-        struct store_request *r = container_of(l, struct store_request, link);
+}
+
+void store_answers(struct store *s)
+{
+    if (list_empty(&s->finished))
+        take_finished(s);
+    for (uint32_t i = 0; i < ANSWERS_TURN && !list_empty(&s->finished); i++) {
+        struct store_request *r = container_of(list_pop_front(&s->finished), struct store_request, link);
 
         s->n_open--;
         drop_record(r);
         r->answer(r);
     }
+    if (!list_empty(&s->finished))
+        (void)eventfd_write(s->fd, 1); /* the loop comes back */
 }
 
 void store_finish(struct store *s)

@@ -142,7 +142,9 @@ int store_fd(const struct store *store);
 void store_post(struct store *store, struct store_request *r);
 void store_ring(struct store *store);
 bool store_posted(const struct store *store); /* whether there are requests to ring for [loop] */
-void store_answers(struct store *store);      /* calls answer() of each finished request [loop] */
+/* Calls answer() of finished requests, as many as suit one turn of the loop. store_fd() stays readable until all are
+ * answered. [loop] */
+void store_answers(struct store *store);
 /* Waits until all posted requests are done and answered. For the start only, while no client is served. [loop] */
 void store_finish(struct store *store);
 /* A message for an administrator, each only once: about the start, or later. False: none. [loop] */

@@ -448,6 +448,30 @@ START_TEST(many_that_wait_share_an_fsync)
 }
 END_TEST
 
+START_TEST(many_answers_come_in_turns)
+{
+    static struct store_request r[300];
+    unsigned turns = 0;
+
+    open_store();
+    ck_assert_int_eq(add(1000), 0);
+    for (uint64_t i = 0; i < ARRAY_SIZE(r); i++) {
+        r[i] = add_request(i + 1);
+        store_post(store, &r[i]);
+    }
+    store_ring(store);
+    for (unsigned before = n_answered; n_answered < before + ARRAY_SIZE(r); turns++) {
+        struct pollfd p = {.fd = store_fd(store), .events = POLLIN};
+        unsigned n = n_answered;
+
+        ck_assert_int_eq(poll(&p, 1, 20000), 1); /* as long as one is not answered */
+        store_answers(store);
+        ck_assert_uint_le(n_answered - n, 128);
+    }
+    ck_assert_uint_ge(turns, 3);
+}
+END_TEST
+
 static sem_t in_write, may_write;
 
 static void write_waits(void)
@@ -1175,6 +1199,7 @@ int main(void)
     tcase_add_loop_test(tc, one_that_is_dead_keeps_its_input_and_can_be_queued_again, 0, (int)ARRAY_SIZE(sizes));
     tcase_add_test(tc, a_key_is_there_once_for_each_user);
     tcase_add_test(tc, many_that_wait_share_an_fsync);
+    tcase_add_test(tc, many_answers_come_in_turns);
     tcase_add_test(tc, requests_during_a_write_share_one_fsync);
     tcase_add_test(tc, it_begins_before_all_are_posted);
     tcase_add_test(tc, what_finishes_waits_for_what_answers_post);
