@@ -255,6 +255,16 @@ int call_say_lost(struct wsd_client *client, uint64_t sent_at, bool durable)
     return -ECONNRESET;
 }
 
+int call_say_too_large(struct wsd_client *client)
+{
+    return failure_set(&client->failure, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given");
+}
+
+void call_fail(struct wsd_call *call, int error)
+{
+    call_finish(call, error);
+}
+
 void call_lost(struct wsd_client *client, struct wsd_call *call)
 {
     call_finish(call, call_say_lost(client, call->attached ? UINT64_MAX : call->sent_at, call->durable));
@@ -382,10 +392,14 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
         connection_break_protocol(&client->connection, "too many bytes of", FRAME_OUTPUT);
         return;
     }
+    if (call->output_max && size > call->output_max - call->output_received && !call->over) {
+        call->over = true;
+        wsd_call_cancel(call);
+    }
     call->output_received += size;
     if (size == 0)
         return;
-    if (is_unseen(call)) {
+    if (is_unseen(call) || call->over) {
         call->output_taken += size;
     } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
@@ -497,7 +511,10 @@ void call_has_ended(struct wsd_client *client, struct wsd_call *call, const stru
     }
     request_unlist(&client->connection, &call->request);
     call->has_job = true;
-    call_drain(call);
+    if (call->over)
+        call_finish(call, call_say_too_large(client));
+    else
+        call_drain(call);
 }
 
 /* OUTPUT and DONE in one. */
@@ -710,6 +727,11 @@ int wsd_call_cancel(struct wsd_call *call)
         return -ECHILD;
     if (call->done || call->has_job || call->cancelled)
         return 0;
+    if (call->array && call->array->ops->cancel) {
+        call->array->ops->cancel(call);
+        call->cancelled = true;
+        return 0;
+    }
     r = connection_send(&call->client->connection, &msg, call_tag(call), NULL, 0);
     if (r < 0)
         return failure_set(&call->client->failure, r, exit_of_error(r), "%s", strerror(-r));

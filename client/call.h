@@ -21,6 +21,8 @@ struct call_unit;
 struct call_unit_ops {
     /* An array: the tag of the frames about this call, which it is sent for. */
     uint32_t (*tag)(struct wsd_call *call);
+    /* A slot of the lane, in place of a frame: its job is to stop. */
+    void (*cancel)(struct wsd_call *call);
     /* The call's end is about to be told; error as for done. It is no part from then on. */
     void (*done)(struct wsd_call *call, int error);
     /* A batch: the same for an item of an array that is no call. */
@@ -31,7 +33,7 @@ struct call_unit_ops {
     void (*refusal)(const struct call_unit *unit, struct msg_end *refusal);
 };
 
-/* What a call may be part of: an array, a batch. */
+/* What a call may be part of: an array, a slot of the lane, a batch. */
 struct call_unit {
     const struct call_unit_ops *ops;
 };
@@ -73,12 +75,13 @@ struct wsd_call {
     bool quiet;     /* wsd was asked for no ACCEPTED */
     bool leaves;    /* WSD_SUBMIT_LEAVE: it ends when the job is accepted */
     bool left;      /* wsd knows that */
+    bool over;      /* its output is larger than output_max */
     uint32_t argc;
     const char *args; /* one behind the other, each with its NUL: args_room, or owned */
     size_t args_size;
     struct call_unit *batch; /* that it belongs to; NULL: none, or it has left it */
     uint64_t order;          /* in that */
-    struct call_unit *array; /* it is in this one, as item `index`, and has no request of its own; NULL */
+    struct call_unit *array; /* the array or slot that it is in as item `index`, without a request of its own; NULL */
     uint32_t index;
     int error, exit;
     uint64_t retry_usec;
@@ -88,6 +91,7 @@ struct wsd_call {
     uint64_t sent_at; /* wsd may have the job when so much of the stream is sent; UINT64_MAX: it is not put there yet */
     uint64_t input_sent, input_limit;
     uint64_t output_received, output_taken, output_granted;
+    uint64_t output_max;            /* 0: any */
     struct call_result *result;     /* NULL: nothing has come that is kept */
     struct call_deadline *deadline; /* NULL: as the handle says */
     char args_room[CALL_ROOM];      /* not zeroed */
@@ -135,5 +139,7 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
 /* Any other frame of a call. */
 void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);
 void call_lost(struct wsd_client *client, struct wsd_call *call); /* the connection is over */
+void call_fail(struct wsd_call *call, int error);                 /* with the words of the client */
+int call_say_too_large(struct wsd_client *client);                /* more than output_max: returns what done is told */
 /* The words for that, and what done is told. sent_at: of its submit */
 int call_say_lost(struct wsd_client *client, uint64_t sent_at, bool durable);

@@ -128,9 +128,7 @@ static void set_error(struct calls *c, size_t i, int error)
 
 static void set_too_large(struct calls *c, size_t i)
 {
-    set_error(
-        c, i,
-        failure_set(&c->client->failure, -EMSGSIZE, CODE_IO, "the output is larger than the room that was given"));
+    set_error(c, i, call_say_too_large(c->client));
 }
 
 /* Its deadline: the handle's, where it has none. UINT64_MAX: never. */
@@ -306,16 +304,6 @@ static void take_back(struct calls *c, struct flight *f, uint32_t n)
     f->n = n;
 }
 
-static const struct {
-    enum wsd_job_state state;
-    int exit;
-} ends[] = {
-    [LANE_CANCELLED] = {WSD_JOB_CANCELLED, CODE_CANCELLED},
-    [LANE_TIMED_OUT] = {WSD_JOB_TIMED_OUT, CODE_TIMED_OUT},
-    [LANE_CRASHED] = {WSD_JOB_CRASHED, CODE_CRASHED},
-    [LANE_INTERRUPTED] = {WSD_JOB_INTERRUPTED, CODE_INTERRUPTED},
-};
-
 /* Of the call that had its turn last. Returns how long it ran. */
 static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
 {
@@ -327,15 +315,11 @@ static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
     lane_client_result(&c->lane->ring, f->slot, &r);
     switch (r.outcome) {
     case LANE_ENDED:
-        result.exit = r.exit >= 0 && r.exit <= 63 ? r.exit : 63;
-        result.state = result.exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED;
-        break;
     case LANE_CANCELLED:
     case LANE_TIMED_OUT:
     case LANE_CRASHED:
     case LANE_INTERRUPTED:
-        result.state = ends[r.outcome].state;
-        result.exit = ends[r.outcome].exit;
+        result.state = lane_state(&r, &result.exit);
         break;
     case LANE_OVERFLOW:
         set_too_large(c, i);

@@ -15,6 +15,7 @@
 #include "batch.h"
 #include "bounds.h"
 #include "connecting.h"
+#include "direct.h"
 #include "given.h"
 #include "lane-binding.h"
 #include "loop.h"
@@ -65,7 +66,18 @@ bool wsd_client_takes_files(const struct wsd_client *client)
 
 static int send_gathered(struct connection *c)
 {
+    direct_push(client_of(c));
     return arrays_send(client_of(c));
+}
+
+static bool look_at_lane(struct connection *c)
+{
+    return direct_look(client_of(c));
+}
+
+static uint64_t lane_due(struct connection *c)
+{
+    return direct_due(client_of(c));
 }
 
 /* All that was in the output is sent. */
@@ -104,6 +116,8 @@ static void stop_watching(struct connection *c)
 static const struct connection_ops connection_ops = {
     .gathered = send_gathered,
     .room = pump,
+    .beside = look_at_lane,
+    .beside_due = lane_due,
     .stray = answer_stray,
     .reap = reap_calls,
     .closing = stop_watching,
@@ -121,6 +135,7 @@ static void destroy(struct wsd_client *client)
     connection_deinit(&client->connection);
     free(client->job_texts);
     arrays_forget(client);
+    free(client->direct);
     calls_deinit(client);
     owner_deinit(&client->owner);
     free(client);
@@ -254,6 +269,8 @@ int wsd_client_adopt(struct wsd_client *client)
         return -EBUSY;
     owner_take(&client->owner);
     client_enter(client);
+    connection_adopted(&client->connection);
+    direct_forget(client);
     if (client->lane) {
         lane_forget(client->lane);
         lane_give_back(client, client->lane);
@@ -270,6 +287,7 @@ static bool forsake(struct wsd_client *client)
     client->loop.watch = NULL;
     if (!owner_was_idle(&client->owner))
         return false;
+    direct_forget(client);
     if (client->lane)
         lane_forget(client->lane);
     calls_mute(client);

@@ -17,6 +17,7 @@
  *   call, submit              jobs in flight, and how one is begun
  *   array, bounds             jobs that go in one frame; how much may be submitted
  *   plain, batch              such jobs: submitted one after the other, or of a batch
+ *   direct                    jobs that go by the lane, in an event loop
  *   posted                    jobs that other threads submit
  *   loop                      what an event loop calls, and is told
  *   client                    the handle: its beginning and end
@@ -39,6 +40,7 @@
 #define NESTED_MAX 32u /* calls on a handle, each in a callback of the one before */
 
 struct lane;
+struct direct;
 
 /* How much the user may submit. */
 struct bounds {
@@ -91,10 +93,11 @@ struct wsd_client {
     struct array *spare_array; /* array.c: one that is over; NULL */
     struct buffer spare_body;  /* array.c: the room of one that was sent, without bytes */
     struct plain plain;
-    struct list batches; /* struct wsd_batch */
-    struct heap asked;   /* struct asked, by their deadlines */
-    struct lane *lane;   /* NULL until the first wsd_call() */
-    char *job_texts;     /* questions.c: of the last wsd_client_job() */
+    struct list batches;   /* struct wsd_batch */
+    struct heap asked;     /* struct asked, by their deadlines */
+    struct lane *lane;     /* NULL until the first wsd_call() or WSD_SUBMIT_DIRECT */
+    struct direct *direct; /* NULL until the first WSD_SUBMIT_DIRECT */
+    char *job_texts;       /* questions.c: of the last wsd_client_job() */
 };
 
 /* Each call on a handle begins with this, and ends with client_leavep(). NULL: the handle belongs to another process;

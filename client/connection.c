@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,8 +27,10 @@
 #include "config.h"
 #include "text.h"
 
-#define READ_SIZE (128u * 1024u)
-#define READ_MAX  16 /* receives before the caller gets its turn again */
+#define READ_SIZE  (128u * 1024u)
+#define READ_MAX   16 /* receives before the caller gets its turn again */
+#define BESIDE_MAX 4  /* the same for looks beside the socket */
+
 /* --- what both sides know ----------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -269,7 +272,7 @@ static void keep_received(struct connection *c, struct msghdr *header)
             int fd;
 
             memcpy(&fd, CMSG_DATA(cmsg) + at, sizeof(fd));
-            if (c->n_received < 2)
+            if (c->n_received < ARRAY_SIZE(c->received))
                 c->received[c->n_received++] = fd;
             else
                 close_fd(fd);
@@ -511,9 +514,56 @@ static void flush_and_pump(struct connection *c)
     }
 }
 
+/* --- what is waited for ------------------------------------------------------------------------------------------- */
+
+static int watch_in_epoll(struct connection *c, int op, int fd, short events)
+{
+    /* EPOLLIN and EPOLLOUT are POLLIN and POLLOUT */
+    struct epoll_event e = {.events = (uint32_t)events, .data.fd = fd};
+
+    return epoll_ctl(c->epoll_fd, op, fd, &e) < 0 ? -errno : 0;
+}
+
+int connection_widen(struct connection *c)
+{
+    if (c->epoll_fd >= 0)
+        return 0;
+    c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (c->epoll_fd < 0)
+        return -errno;
+    c->in_epoll = POLLIN;
+    int r = watch_in_epoll(c, EPOLL_CTL_ADD, c->fd, c->in_epoll);
+    if (r == 0 && c->notice_fd >= 0)
+        r = watch_in_epoll(c, EPOLL_CTL_ADD, c->notice_fd, POLLIN);
+    if (r < 0)
+        c->epoll_fd = close_fd(c->epoll_fd);
+    return r;
+}
+
+void connection_set_notice(struct connection *c, int fd)
+{
+    if (c->notice_fd >= 0 && c->epoll_fd >= 0)
+        watch_in_epoll(c, EPOLL_CTL_DEL, c->notice_fd, 0);
+    close_fd(c->notice_fd);
+    c->notice_fd = fd;
+    if (fd >= 0 && c->epoll_fd >= 0 && watch_in_epoll(c, EPOLL_CTL_ADD, fd, POLLIN) < 0)
+        c->notice_fd = close_fd(fd);
+}
+
+void connection_adopted(struct connection *c)
+{
+    c->notice_fd = close_fd(c->notice_fd);
+    c->epoll_fd = close_fd(c->epoll_fd);
+}
+
+int connection_fd(const struct connection *c)
+{
+    return c->epoll_fd >= 0 ? c->epoll_fd : c->fd;
+}
+
 /* --- the event loop's calls --------------------------------------------------------------------------------------- */
 
-short connection_events(const struct connection *c)
+static short socket_events(const struct connection *c)
 {
     const struct tls_ops *ops = c->remote.tls ? c->remote.ops : NULL;
     bool shakes = ops && !ops->established(c->remote.tls); /* recv() goes on with that: the socket could be written */
@@ -521,6 +571,24 @@ short connection_events(const struct connection *c)
                   (ops && ops->recv_waits_to_write(c->remote.tls));
 
     return (short)(c->connecting ? POLLOUT : POLLIN | (writes ? POLLOUT : 0));
+}
+
+short connection_events(struct connection *c)
+{
+    short events = socket_events(c);
+
+    if (c->epoll_fd < 0)
+        return events;
+    if (events != c->in_epoll && watch_in_epoll(c, EPOLL_CTL_MOD, c->fd, events) == 0)
+        c->in_epoll = events;
+    return POLLIN;
+}
+
+/* What has come beside the socket, and what its callbacks want sent. */
+static void look_beside(struct connection *c)
+{
+    for (int i = 0; i < BESIDE_MAX && !c->broken && c->ops->beside(c); i++)
+        flush_and_pump(c);
 }
 
 static int process(struct connection *c, uint64_t stop_at)
@@ -532,6 +600,7 @@ static int process(struct connection *c, uint64_t stop_at)
         flush_and_pump(c);
         receive(c);
         flush_and_pump(c);
+        look_beside(c);
         if (c->send_failed && !c->broken)
             receive(c);
         connection_reap(c);
@@ -614,7 +683,7 @@ static int await_events(struct connection *c, uint64_t deadline_usec, struct pol
 
 static int step(struct connection *c, uint64_t deadline_usec)
 {
-    struct pollfd poll_fd = {.fd = c->fd};
+    struct pollfd poll_fd = {.fd = connection_fd(c)};
     int r;
 
     if (c->broken)
@@ -626,13 +695,19 @@ static int step(struct connection *c, uint64_t deadline_usec)
     if (process_rest(c))
         return c->broken ? connection_broken(c) : 0;
     flush_and_pump(c);
+    if (!c->broken && c->ops->beside(c)) {
+        flush_and_pump(c);
+        connection_reap(c);
+        return c->broken ? connection_broken(c) : 0;
+    }
     poll_fd.events = connection_events(c);
     if (connection_has_more(c)) {
         poll_fd.revents = POLLIN;
     } else {
-        r = await_events(c, deadline_usec, &poll_fd);
+        uint64_t due = c->ops->beside_due(c);
+        r = await_events(c, MIN(deadline_usec, due), &poll_fd);
         if (r <= 0)
-            return r;
+            return r == -ETIMEDOUT && due < deadline_usec ? 0 : r;
     }
     if (poll_fd.revents & ~POLLOUT || (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls)))
         receive(c);
@@ -696,6 +771,8 @@ static void disconnect(struct connection *c)
     buffer_deinit(&c->in);
     buffer_deinit(&c->out);
     remote_disconnect(&c->remote);
+    connection_set_notice(c, -1);
+    c->epoll_fd = close_fd(c->epoll_fd);
     c->directory_fd = close_fd(c->directory_fd);
     c->fd = close_fd(c->fd);
 }
@@ -715,7 +792,7 @@ int connection_init(struct connection *c, const struct connection_ops *ops, stru
 {
     c->ops = ops;
     c->failure = failure;
-    c->fd = c->directory_fd = -1;
+    c->fd = c->directory_fd = c->notice_fd = c->epoll_fd = -1;
     c->stop_at = UINT64_MAX;
     list_init(&c->open);
     list_init(&c->gathered);
@@ -736,6 +813,7 @@ void connection_forsake(struct connection *c)
         close_fd(c->received[--c->n_received]);
     while (c->n_opened > 0)
         close_fd(c->opened[--c->n_opened].fd);
+    connection_adopted(c);
     c->directory_fd = close_fd(c->directory_fd);
     c->fd = close_fd(c->fd);
 }

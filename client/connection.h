@@ -25,7 +25,7 @@
 #define CONNECTION_VERSION_MAX 1u
 #define CONNECTION_FEATURES                                                                                            \
     (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER |  \
-     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS)
+     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | FEATURE_NOTICE)
 
 #define OUTPUT_WINDOW       (1024u * 1024u)  /* bytes of output that wsd may send ahead, a call */
 #define OPENED_MAX          64u              /* descriptors waiting to be sent */
@@ -53,6 +53,10 @@ struct request {
 struct connection_ops {
     int (*gathered)(struct connection *c); /* sends what is in `gathered`. 0, -ENOMEM, or what ended the connection */
     void (*room)(struct connection *c);    /* the output has room again */
+    /* Handles what has come by another way than the socket. True: there may be more at once. False: the notice socket
+     * will be readable when there is. */
+    bool (*beside)(struct connection *c);
+    uint64_t (*beside_due)(struct connection *c); /* when that has to be called in any case (CLOCK_MONOTONIC) */
     void (*stray)(struct connection *c, uint32_t tag, const struct msg *msg); /* a frame of no open request */
     void (*reap)(struct connection *c);    /* no callback and no wait is under way: frees what was kept for one */
     void (*closing)(struct connection *c); /* its descriptor is about to be closed; NULL: nobody watches it */
@@ -76,6 +80,9 @@ struct connection {
     struct failure *failure; /* the handle's */
     struct waiting waiting;
     int fd, directory_fd;
+    int notice_fd;  /* direct.c: readable when something has come beside the socket; -1: there is none */
+    int epoll_fd;   /* of both, which is what the program waits for then; -1: that is fd */
+    short in_epoll; /* the events of fd there */
     char directory[CODEC_PATH_MAX];
     struct buffer in, out;
     uint64_t sent;     /* bytes, since the beginning */
@@ -105,7 +112,7 @@ struct connection {
     char daemon_version[CODEC_TEXT_MAX];
     uint64_t features; /* of both */
     bool awaits_fds;   /* lane-binding.c: descriptors are to come, */
-    int received[2];   /* and these have */
+    int received[3];   /* and these have */
     size_t n_received;
     struct sockaddr_un address; /* where wsd is, unless remote.there */
     struct remote_wsd remote;
@@ -162,8 +169,18 @@ int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag
 /* Sends what was gathered, as far as the socket takes it. Makes no callback. */
 void connection_send_early(struct connection *c);
 
-/* wsd_client_events(), _process() and _flush(). */
-short connection_events(const struct connection *c);
+/* From now on the program waits for a descriptor that stands for the socket and the notice socket. 0, or a negative
+ * errno. */
+int connection_widen(struct connection *c);
+/* Waits for this one beside the socket, in place of the one before. Takes it in any case; -1: for none. notice_fd is -1
+ * where that fails. */
+void connection_set_notice(struct connection *c, int fd);
+/* This process has taken over the handle: what the kernel shares with the one before is not used. */
+void connection_adopted(struct connection *c);
+
+/* wsd_client_fd(), _events(), _process() and _flush(). */
+int connection_fd(const struct connection *c);
+short connection_events(struct connection *c);
 int connection_process(struct connection *c);
 /* The same, for at most max frames and callbacks, and those behind in the last frame. 1: more is there. */
 int connection_process_some(struct connection *c, uint64_t max);

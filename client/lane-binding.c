@@ -34,6 +34,7 @@ static void unmap(struct lane *l)
         lane_client_deinit(&l->ring);
         l->mapped = false;
         l->n_parked = 0;
+        connection_set_notice(l->connection, -1);
     }
 }
 
@@ -63,12 +64,14 @@ static void close_received(struct connection *c)
 
 static void take_lane(struct wsd_client *client, struct lane *l)
 {
+    struct connection *c = &client->connection;
     int r = -EBADMSG;
 
-    if (client->connection.n_received == 2 && !l->mapped)
-        r = lane_client_init(&l->ring, client->connection.received[0], client->connection.received[1],
-                             cpus_affinity() > 1);
-    close_received(&client->connection);
+    if (c->n_received >= 2 && !l->mapped)
+        r = lane_client_init(&l->ring, c->received[0], c->received[1], cpus_affinity() > 1);
+    if (r == 0 && c->n_received == 3)
+        connection_set_notice(c, c->received[--c->n_received]);
+    close_received(c);
     if (r == 0) {
         l->mapped = true;
         lane_client_keep(&l->ring, l->kept);
@@ -178,6 +181,7 @@ struct lane *lane_of(struct wsd_client *client)
         return NULL;
     list_init(&l->request.open);
     l->request.ops = &lane_ops;
+    l->connection = &client->connection;
     l->next = OPEN_AFTER;
     return l;
 }
@@ -295,6 +299,26 @@ void lane_is_dry(struct wsd_client *client, struct lane *l)
 {
     if (lane_client_dry(&l->ring) && ++l->dry > AGAIN_AFTER && l->depth == 0)
         lane_return(client, l);
+}
+
+enum wsd_job_state lane_state(const struct lane_result *result, int *ret_exit)
+{
+    static const struct {
+        enum wsd_job_state state;
+        int exit;
+    } ends[] = {
+        [LANE_CANCELLED] = {WSD_JOB_CANCELLED, CODE_CANCELLED},
+        [LANE_TIMED_OUT] = {WSD_JOB_TIMED_OUT, CODE_TIMED_OUT},
+        [LANE_CRASHED] = {WSD_JOB_CRASHED, CODE_CRASHED},
+        [LANE_INTERRUPTED] = {WSD_JOB_INTERRUPTED, CODE_INTERRUPTED},
+    };
+
+    if (result->outcome == LANE_ENDED) {
+        *ret_exit = result->exit >= 0 && result->exit <= 63 ? result->exit : 63;
+        return *ret_exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED;
+    }
+    *ret_exit = ends[result->outcome].exit;
+    return ends[result->outcome].state;
 }
 
 bool lane_has_room(struct lane *l)

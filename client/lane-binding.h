@@ -8,6 +8,7 @@
 #include "base/cost.h"
 #include "connection.h"
 #include "ring/lane-ring.h"
+#include "wsd/client.h"
 
 #define AGAIN_AFTER 64u /* calls until a lane that was refused is asked for again; doubled up to AGAIN_MAX */
 #define AGAIN_MAX   4096u
@@ -36,8 +37,9 @@ struct words {
 
 struct lane {
     struct request request; /* LANE_OPEN, as long as the lane lives */
-    unsigned n_wanted;      /* that wait for the answer: its words are kept */
-    int refused;            /* the last answer: 0 or a negative errno */
+    struct connection *connection;
+    unsigned n_wanted; /* that wait for the answer: its words are kept */
+    int refused;       /* the last answer: 0 or a negative errno */
     enum lane_progress progress;
     struct lane_client ring; /* mapped */
     bool mapped;
@@ -57,6 +59,8 @@ struct lane *lane_of(struct wsd_client *client);
 struct function *lane_function(struct wsd_client *client, struct lane *l, const char *plugin, const char *name);
 /* There was no credit for a call: after many of those it goes back to wsd, since another one may be better. */
 void lane_is_dry(struct wsd_client *client, struct lane *l);
+/* How a call ended that was executed, or crashed, or the like: its state, and *ret_exit. */
+enum wsd_job_state lane_state(const struct lane_result *result, int *ret_exit);
 /* Whether there is room for a slot more. Parked ones that have ended are free from now on. */
 bool lane_has_room(struct lane *l);
 /* A slot that was cancelled is waited for no longer. */

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "client.h"
 #include "connecting.h"
+#include "direct.h"
 #include "posted.h"
 
 /* Between two tries: doubles from one to the other. Each is shortened by up to a half, so that clients differ. */
@@ -36,12 +37,15 @@ bool wsd_client_connected(const struct wsd_client *client)
 
 int wsd_client_fd(const struct wsd_client *client)
 {
-    return owner_is_here(&client->owner) && !client->connection.broken ? client->connection.fd : -1;
+    return owner_is_here(&client->owner) && !client->connection.broken ? connection_fd(&client->connection) : -1;
 }
 
 short wsd_client_events(const struct wsd_client *client)
 {
-    return wsd_client_fd(client) >= 0 ? connection_events(&client->connection) : 0;
+    /* const for the program: what changes is what its descriptor stands for */
+    struct wsd_client *c = (struct wsd_client *)(uintptr_t)client;
+
+    return wsd_client_fd(client) >= 0 ? connection_events(&c->connection) : 0;
 }
 
 static bool tries_again(const struct wsd_client *client)
@@ -58,9 +62,11 @@ static uint64_t loop_until(const struct wsd_client *client)
         return 0; /* state() is to be told */
     if (c->broken)
         return tries_again(client) ? client->loop.due_usec : UINT64_MAX;
-    if (connection_has_more(c) || posted_any(client))
+    if (connection_has_more(c) || posted_any(client) || direct_has_more(client))
         return 0;
-    return c->welcomed ? MIN(calls_deadline(client), asked_deadline(client)) : c->connect_deadline_usec;
+    if (!c->welcomed)
+        return c->connect_deadline_usec;
+    return MIN(direct_due(client), MIN(calls_deadline(client), asked_deadline(client)));
 }
 
 static uint64_t time_left(uint64_t until_usec)

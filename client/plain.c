@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plain.c: wsd_client_submit(): calls of one description that nothing else comes between are gathered.
+ * plain.c: jobs that go by the socket: those of one description that nothing else comes between are gathered.
  * Owns that description. One thread a handle.
  * Keeps: what a plain call may not have, or has too much of, goes by itself. */
 #include "plain.h"
@@ -9,9 +9,7 @@
 #include <string.h>
 
 #include "base/code.h"
-#include "bounds.h"
 #include "client.h"
-#include "given.h"
 #include "submit.h"
 
 void plain_forget(struct wsd_client *client)
@@ -24,8 +22,7 @@ static bool same_text(const char *text, struct span span)
     return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
 }
 
-/* Whether the description has only what a plain call may have. */
-static bool is_plain(const struct wsd_submit *s)
+bool plain_fits(const struct wsd_submit *s)
 {
     bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
     bool promised = (s->key && s->key[0]) || s->retries || s->retry_on || s->retry_usec;
@@ -78,7 +75,7 @@ static int submit_plain(struct wsd_client *client, const struct wsd_submit *subm
 
     if (client->connection.broken ||
         (client->connection.features & (FEATURE_ARRAY | FEATURE_BRIEF)) != (FEATURE_ARRAY | FEATURE_BRIEF) ||
-        !is_plain(submit))
+        !plain_fits(submit))
         return 1;
     r = describe_plain(client, submit);
     if (r < 0)
@@ -94,21 +91,4 @@ int plain_submit(struct wsd_client *client, const struct wsd_submit *submit, con
     int r = submit_plain(client, submit, callbacks, ret_call);
 
     return r > 0 ? submit_alone(client, submit, callbacks, NULL, 0, ret_call) : r;
-}
-
-int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
-{
-    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
-    struct wsd_submit room;
-    int r;
-
-    if (ret_call)
-        *ret_call = NULL;
-    if (!used)
-        return -ECHILD;
-    const struct wsd_submit *submit = GIVEN(&client->failure, wsd_submit, given, &room, &r);
-    if (!submit || (r = bounds_check(client)) < 0)
-        return r;
-    return plain_submit(client, submit, callbacks, ret_call);
 }

@@ -11,7 +11,9 @@ struct plain {
     char *texts; /* that it points to; NULL: nothing was submitted on this connection */
 };
 
-/* wsd_client_submit(), whatever waits to be sent. */
+/* Whether the description has only what a plain call may have. */
+bool plain_fits(const struct wsd_submit *submit);
+/* A job by the socket, whatever waits to be sent. */
 int plain_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                  struct wsd_call **ret_call);
 /* The connection is over: nothing is gathered. */

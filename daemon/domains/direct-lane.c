@@ -314,6 +314,7 @@ static int hand_over(struct lane *l)
 {
     bool same_user = l->user->uid == l->domain->jobs->options.own_uid;
     struct control grant = {.kind = CONTROL_LANE_GRANT, .number = l->number};
+    struct control notify = {.kind = CONTROL_LANE_NOTIFY, .number = l->number};
     struct control lane = {.kind = CONTROL_LANE, .number = l->number, .flags = same_user ? DOWN_SAME_USER : 0};
     struct up_lane *up = up_of(l);
     size_t size = l->directory ? strlen(l->directory->path) + 1 : 0;
@@ -327,6 +328,8 @@ static int hand_over(struct lane *l)
         memcpy(lane.text, l->directory->path, size);
     lane.text_size = (uint32_t)size;
     int r = executor_send(l->domain->priv->executor, &grant, l->front.grant_fd);
+    if (r == 0 && l->front.notify_fd >= 0)
+        r = executor_send(l->domain->priv->executor, &notify, l->front.notify_fd);
     return r < 0 ? r : executor_send(l->domain->priv->executor, &lane, l->front.memory_fd);
 }
 
@@ -354,7 +357,8 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
     struct lane *l = calloc(1, sizeof(*l));
     if (!l)
         return "out of memory";
-    if (lane_front_init(&l->front) < 0) {
+    if (lane_front_init(&l->front) < 0 || (u->notices && lane_front_add_notice(&l->front, uid) < 0)) {
+        lane_front_deinit(&l->front);
         free(l);
         return "no memory or descriptors for a lane";
     }
@@ -526,8 +530,9 @@ static void was_opened(struct lane *l, uint32_t error)
     } else if (!l->open) {
         l->open = true;
         l->moved_usec = clock_monotonic_usec();
+        const int fds[LANE_FDS] = {l->front.memory_fd, l->front.grant_fd, l->front.notice_fd};
         if (l->holder)
-            l->holder->ops->opened(l->holder, l->front.memory_fd, l->front.grant_fd);
+            l->holder->ops->opened(l->holder, fds);
         lane_front_handed(&l->front);
     }
 }

@@ -13,11 +13,14 @@ struct lane;
 struct lane_user {
     const struct lane_ops *ops;
     struct lane *lane; /* NULL: none */
+    bool notices;      /* it wants a notice socket, too */
 };
+
+#define LANE_FDS 3u /* memory, grant, the client's end of the notice socket; the last is -1 if there is none */
 
 struct lane_ops {
     /* The lane is open. The descriptors are for the client, and live for the time of the call. */
-    void (*opened)(struct lane_user *u, int memory_fd, int grant_fd);
+    void (*opened)(struct lane_user *u, const int fds[LANE_FDS]);
     bool (*may_use)(struct lane_user *u, const char *plugin); /* as in watch_ops */
     /* There is no lane, or it has ended. This is the last call. code 0: it may be asked for again soon, since the
      * executor has ended and another will come, or another client has it. */

@@ -218,6 +218,7 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
     lane_look_at(l); /* it stays mapped until this worker looks away, also where the client shuts it after the answer */
     bool woke = lane_back_answer(&l->back, number, generation, output_at, &a);
+    lane_notify(l);
     unmark_call(l, number, generation);
     hints_answered(woke);
 }
@@ -294,6 +295,7 @@ static void refuse_call(struct lane *l, struct direct_call *d, uint32_t slot, ui
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
     atomic_store_explicit(&d->busy, false, memory_order_release);
     lane_back_answer(&l->back, slot, generation, 0, &(struct lane_answer){.outcome = LANE_REFUSED});
+    lane_notify(l);
     unmark_call(l, slot, generation);
 }
 

@@ -30,12 +30,12 @@ void lanes_init(struct lanes *lanes, struct shared *shared)
     lanes->shared = shared;
     lanes->available = eventcount_set_available();
     lanes->lone_cpu = cpus_affinity() < 2;
-    lanes->grant_fd = -1;
+    lanes->grant_fd = lanes->notify_fd = -1;
 }
 
 static int open_lane(struct lanes *lanes, const struct control *c, int memory_fd)
 {
-    _cleanup_(close_fdp) int grant_fd = TAKE_FD(lanes->grant_fd);
+    _cleanup_(close_fdp) int grant_fd = TAKE_FD(lanes->grant_fd), notify_fd = TAKE_FD(lanes->notify_fd);
     struct lane *l = c->number < RING_LANES ? &lanes->at[c->number] : NULL;
 
     if (!lanes->available)
@@ -45,6 +45,7 @@ static int open_lane(struct lanes *lanes, const struct control *c, int memory_fd
     int r = lane_init(l, lanes->shared, c, memory_fd, grant_fd);
     if (r < 0)
         return r;
+    l->notify_fd = TAKE_FD(notify_fd);
     atomic_fetch_or_explicit(&lanes->open, UINT64_C(1) << c->number, memory_order_seq_cst);
     wake_all(lanes); /* sleeping workers do not wait on this lane's bell yet */
     return 0;
@@ -80,6 +81,10 @@ int lanes_control(struct lanes *lanes, const struct control *c, int fd)
     case CONTROL_LANE_GRANT:
         close_fd(lanes->grant_fd);
         lanes->grant_fd = TAKE_FD(received);
+        return 0;
+    case CONTROL_LANE_NOTIFY:
+        close_fd(lanes->notify_fd);
+        lanes->notify_fd = TAKE_FD(received);
         return 0;
     case CONTROL_LANE:
         return lane_tell(lanes->shared, c->number, LANED_OPEN, -open_lane(lanes, c, received));

@@ -20,12 +20,13 @@ struct lanes {
     bool lone_cpu;         /* [const after init] */
     _Atomic uint64_t open; /* a bit a lane [atomic: seq_cst; set and cleared by the control thread] */
     int grant_fd;          /* LANE_GRANT came, LANE is to come [control thread] */
+    int notify_fd;         /* the same for LANE_NOTIFY; -1: the lane has no notice socket */
     struct lane at[RING_LANES];
 };
 
 /* It must be zeroed. [main, before threads] */
 void lanes_init(struct lanes *lanes, struct shared *shared);
-/* LANE_GRANT, LANE, LANE_BIND, LANE_CLOSE. fd is taken over. 0, or what control_send() said. [control thread] */
+/* LANE_GRANT, LANE_NOTIFY, LANE, LANE_BIND, LANE_CLOSE. fd is taken over. 0, or what control_send() said. [control thread] */
 int lanes_control(struct lanes *lanes, const struct control *c, int fd);
 
 uint32_t lanes_running(struct lanes *lanes); /* direct calls that run, in lanes that are being closed, too [worker] */

@@ -240,6 +240,7 @@ static int control_loop(struct loader *loader, struct pool *pool)
             r = ask_answer(pool, work.shared.control_fd, &c, fd);
             break;
         case CONTROL_LANE_GRANT:
+        case CONTROL_LANE_NOTIFY:
         case CONTROL_LANE:
         case CONTROL_LANE_BIND:
         case CONTROL_LANE_CLOSE:

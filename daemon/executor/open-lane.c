@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "executor/worker-hints.h"
@@ -35,6 +36,7 @@ int lane_init(struct lane *l, struct shared *shared, const struct control *c, in
         l->directory = NULL;
         return r;
     }
+    l->notify_fd = -1;
     atomic_store_explicit(&l->taken, true, memory_order_relaxed);
     /* release: partner is the acquire in lane_ref() */
     atomic_store_explicit(&l->users, 1, memory_order_release);
@@ -46,6 +48,13 @@ int lane_tell(struct shared *shared, uint32_t number, uint32_t bind, int error)
     struct control c = {.kind = CONTROL_LANED, .number = number, .functions = bind, .error = (uint32_t)error};
 
     return control_send(shared->control_fd, &c, -1);
+}
+
+void lane_notify(struct lane *l)
+{
+    /* full: its client does not read, and has enough to wake up for */
+    if (l->notify_fd >= 0 && lane_back_notifies(&l->back))
+        (void)send(l->notify_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void lane_take_down(struct lane *l)
@@ -61,6 +70,7 @@ void lane_take_down(struct lane *l)
     free(l->directory);
     l->directory = NULL;
     lane_back_deinit(&l->back);
+    l->notify_fd = close_fd(l->notify_fd);
     /* release: partner is the acquire in open_lane(); nothing of it is touched after */
     atomic_store_explicit(&l->taken, false, memory_order_release);
     lane_tell(shared, number, LANED_CLOSED, 0);

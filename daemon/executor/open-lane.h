@@ -51,6 +51,7 @@ struct lane {
         _Atomic uint64_t max_run_usec;
     } binds[LANE_BINDS];
     struct direct_call *calls;
+    int notify_fd; /* its end of the notice socket; -1: none [const while the lane is open] */
 };
 
 /* Opens the lane that CONTROL_LANE describes, with one use: the table's. l must be free: not `taken`. The descriptors
@@ -78,6 +79,9 @@ static inline void lane_unref(struct lane *l)
     if (atomic_fetch_sub_explicit(&l->users, 1, memory_order_acq_rel) == 1)
         lane_take_down(l);
 }
+
+/* Its client is told of an answer, if it waits for that. Never blocks. [worker that uses the lane] */
+void lane_notify(struct lane *l);
 
 /* Tells wsd that the lane is open, or what became of a number: enum control_laned. 0, or what control_send() said.
  * [any] */

@@ -106,18 +106,25 @@ void peer_send_frames(struct peer *p, const void *data, size_t size)
     quota_output(p);
 }
 
-bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2])
+/* Others may have put descriptors into a socket among them. */
+static void close_sending(const struct peer *p, const struct peer_sending *s)
 {
-    struct peer_sending s = {.fds = {-1, -1}};
+    for (uint32_t i = 0; i < s->n; i++)
+        async_close(s->fds[i], p->uid);
+}
+
+bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int *fds, uint32_t n)
+{
+    struct peer_sending s = {.n = 0};
 
     if (p->failed || p->n_sending == PEER_SENDING)
         return false;
-    for (int i = 0; i < 2; i++)
-        s.fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
-    if (s.fds[0] < 0 || s.fds[1] < 0) {
-        close_fd(s.fds[0]);
-        close_fd(s.fds[1]);
-        return false;
+    for (; s.n < n; s.n++) {
+        s.fds[s.n] = fcntl(fds[s.n], F_DUPFD_CLOEXEC, 0);
+        if (s.fds[s.n] < 0) {
+            close_sending(p, &s);
+            return false;
+        }
     }
     p->frontend->ops->gathered(p);
     s.at = p->sent + buffer_size(&p->out);
@@ -128,8 +135,7 @@ bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const in
 
 static void drop_sending(struct peer *p)
 {
-    close_fd(p->sending[0].fds[0]);
-    close_fd(p->sending[0].fds[1]);
+    close_sending(p, &p->sending[0]);
     p->n_sending--;
     memmove(p->sending, p->sending + 1, p->n_sending * sizeof(p->sending[0]));
 }
@@ -138,17 +144,18 @@ static void drop_sending(struct peer *p)
 static ssize_t send_with_fds(struct peer *p, const void *data, size_t size)
 {
     union {
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        char bytes[CMSG_SPACE(PEER_SENDING_FDS * sizeof(int))];
         struct cmsghdr align;
     } control = {.bytes = {0}};
     struct iovec v = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    size_t size_of_fds = p->sending[0].n * sizeof(int);
     struct msghdr h = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CMSG_SPACE(size_of_fds)};
 
     control.align.cmsg_level = SOL_SOCKET;
     control.align.cmsg_type = SCM_RIGHTS;
-    control.align.cmsg_len = CMSG_LEN(2 * sizeof(int));
-    memcpy(CMSG_DATA(&control.align), p->sending[0].fds, 2 * sizeof(int));
+    control.align.cmsg_len = CMSG_LEN(size_of_fds);
+    memcpy(CMSG_DATA(&control.align), p->sending[0].fds, size_of_fds);
     ssize_t n = sendmsg(p->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0)
         drop_sending(p);

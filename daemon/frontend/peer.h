@@ -63,11 +63,13 @@ struct frontend {
     int max_fd;                   /* the highest descriptor that a connection may have; executors need some too */
 };
 
-/* Two descriptors on their way to a client, with the first byte of their frame. */
-#define PEER_SENDING 4u
+/* Descriptors on their way to a client, with the first byte of their frame. */
+#define PEER_SENDING     4u
+#define PEER_SENDING_FDS 3u
 struct peer_sending {
     uint64_t at; /* position in the stream of sent bytes */
-    int fds[2];
+    uint32_t n;
+    int fds[PEER_SENDING_FDS];
 };
 
 #define PEER_CANCELLED 8u
@@ -138,9 +140,9 @@ bool peer_serve(struct peer *p);
 void peer_flush(struct peer *p);
 /* Reads outside of its turn. False: there was nothing. */
 bool peer_read_on(struct peer *p);
-/* As peer_send(), with two descriptors, which are copied. False: there is no room for them now, and nothing was
- * sent. */
-bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int fds[2]);
+/* As peer_send(), with n descriptors, at most PEER_SENDING_FDS, which are copied. False: there is no room for them now,
+ * and nothing was sent. */
+bool peer_send_fds(struct peer *p, const struct msg *msg, uint32_t tag, const int *fds, uint32_t n);
 /* Returns the descriptor that came with the frame being handled, which the caller then owns; -1: none came. */
 int peer_take_fd(struct peer *p);
 /* retry_usec 0: the time is not known */

@@ -19,12 +19,11 @@ struct call_lane {
     struct lane_bind bind; /* LANE_BIND */
 };
 
-static void on_opened(struct lane_user *u, int memory_fd, int grant_fd)
+static void on_opened(struct lane_user *u, const int fds[LANE_FDS])
 {
     struct call *c = container_of(u, struct call_lane, user)->call;
-    const int fds[2] = {memory_fd, grant_fd};
 
-    if (peer_send_fds(c->peer, &(struct msg){.type = FRAME_LANE}, c->tag, fds))
+    if (peer_send_fds(c->peer, &(struct msg){.type = FRAME_LANE}, c->tag, fds, u->notices ? LANE_FDS : LANE_FDS - 1))
         return;
     call_refuse(c, CODE_BUSY, "no descriptors left");
 }
@@ -86,6 +85,7 @@ void serve_lane_open(struct request *r)
     if (!c)
         return;
     c->lane->user.ops = &user_ops;
+    c->lane->user.notices = p->features & FEATURE_NOTICE;
     const char *why = agreed ? jobs_lane_open(p->frontend->options.jobs, p->uid, p->directory, &c->lane->user)
                              : "direct lanes were not agreed upon";
     if (why)

@@ -76,7 +76,7 @@ static uint64_t own_features(const struct peer *p)
 {
     return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |
            FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | (p->remote ? 0 : FEATURE_PAYLOAD) |
-           (jobs_lanes_available() && !p->remote ? FEATURE_LANE : 0);
+           (jobs_lanes_available() && !p->remote ? FEATURE_LANE | FEATURE_NOTICE : 0);
 }
 
 void serve_hello(struct request *r)

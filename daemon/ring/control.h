@@ -46,6 +46,7 @@ enum control_kind {
     CONTROL_LANE_BIND = 42,  /* number: of the lane; slot: number that it is called by there; generation: plugin number;
                                 functions: index; flags: microseconds that a call may run, 0: any -> LANED */
     CONTROL_LANE_CLOSE = 43, /* number: of the lane -> LANED when nothing runs in it */
+    CONTROL_LANE_NOTIFY = 44, /* descriptor of the executor's end of a lane's notice socket: LANE follows at once */
     /* executor -> wsd */
     CONTROL_READY = 65, /* the pool runs; number: workers */
     /* number: plugin number; error: 0 or a positive errno: ENOENT not found, ENOEXEC no plugin or another ABI, EACCES

@@ -11,9 +11,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/async-close.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/relax.h"
@@ -34,7 +36,7 @@ int lane_front_init(struct lane_front *f)
 {
     void *map;
 
-    *f = (struct lane_front){.memory_fd = -1, .grant_fd = -1};
+    *f = (struct lane_front){.memory_fd = -1, .grant_fd = -1, .notice_fd = -1, .notify_fd = -1};
     int r = region_new("wsd-lane", MEMORY_SIZE, 0, &f->memory_fd, &map);
     if (r < 0)
         return r;
@@ -53,10 +55,27 @@ int lane_front_init(struct lane_front *f)
     return 0;
 }
 
+/* A socket and no eventfd, and sent to with MSG_DONTWAIT: a client could make an eventfd that it shares block. A socket
+ * and no pipe: a reader of a pipe can keep it locked for as long as it likes. */
+int lane_front_add_notice(struct lane_front *f, uint64_t owner)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    f->notice_fd = pair[0];
+    f->notify_fd = pair[1];
+    f->owner = owner;
+    /* the client cannot put anything into the executor's end */
+    return shutdown(f->notify_fd, SHUT_RD) < 0 ? -errno : 0;
+}
+
 void lane_front_handed(struct lane_front *f)
 {
     f->memory_fd = close_fd(f->memory_fd);
     f->grant_fd = close_fd(f->grant_fd);
+    f->notice_fd = async_close(f->notice_fd, f->owner);
+    f->notify_fd = async_close(f->notify_fd, f->owner);
 }
 
 void lane_front_deinit(struct lane_front *f)
@@ -384,6 +403,12 @@ bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
     return false;
 }
 
+bool lane_back_notifies(struct lane_back *b)
+{
+    /* acq_rel: partner is the exchange in lane_client_want_notice(). If this one is first, that one sees the answer. */
+    return atomic_exchange_explicit(&b->memory->notice, 0, memory_order_acq_rel) != 0;
+}
+
 uint32_t lane_back_credit(const struct lane_back *b)
 {
     /* seq_cst: after the caller has counted its call among those that run */
@@ -546,6 +571,17 @@ bool lane_client_ended(struct lane_client *c, uint32_t slot)
     uint64_t word = atomic_load_explicit(&c->memory->slots[slot].state, memory_order_acquire);
 
     return word != ring_word(c->generation[slot], LANE_QUEUED) && word != ring_word(c->generation[slot], LANE_RUNNING);
+}
+
+void lane_client_want_notice(struct lane_client *c)
+{
+    /* acq_rel: partner is the exchange in lane_back_notifies(). If this one is first, that one sees the 1. */
+    atomic_exchange_explicit(&c->memory->notice, 1, memory_order_acq_rel);
+}
+
+bool lane_client_take_notice(struct lane_client *c)
+{
+    return atomic_exchange_explicit(&c->memory->notice, 0, memory_order_acq_rel) == 0;
 }
 
 /* Spins for as long as has paid lately: the time doubles after a hit, and halves after a miss. */

@@ -20,6 +20,9 @@
  *      wsd         QUEUED, RUNNING -> LOST   compare-and-swap, when the executor is dead; `grant` has the verdict then
  *      wsd         QUEUED -> LOST            the same, when the lane is taken back for another client
  *
+ * A client that waits for other things as well sets `notice` and waits for its notice socket to be readable. The
+ * worker that answers next clears it and sends a byte there.
+ *
  * So each call has exactly one answer, whichever process dies: one compare-and-swap decides. There is no completion
  * ring. The slot's word says all that an entry of such a ring would say, so the two cannot disagree.
  *
@@ -132,6 +135,8 @@ struct lane_memory {
     _Atomic uint32_t kept;
     struct eventcount bell __attribute__((aligned(64))); /* idle workers sleep on it and on all others */
     struct eventcount done __attribute__((aligned(64))); /* the client sleeps on it */
+    /* 1: the client waits for its notice socket. [atomic: acq_rel RMWs of both sides] */
+    _Atomic uint32_t notice;
     struct lane_slot slots[LANE_SLOTS];
 };
 
@@ -155,10 +160,14 @@ struct lane_grant {
 struct lane_front {
     struct lane_memory *memory;
     struct lane_grant *grant;
-    int memory_fd, grant_fd; /* to be handed over, then closed: lane_front_handed() */
+    int memory_fd, grant_fd;  /* to be handed over, then closed: lane_front_handed() */
+    int notice_fd, notify_fd; /* so too: the client's and the executor's end of the notice socket; -1: there is none */
+    uint64_t owner;           /* of the two, which others may have put descriptors into: as for async_close() */
 };
 
 int lane_front_init(struct lane_front *f); /* makes, maps and seals both; 0 or a negative errno */
+/* Adds a notice socket. 0 or a negative errno. */
+int lane_front_add_notice(struct lane_front *f, uint64_t owner);
 void lane_front_handed(struct lane_front *f);
 void lane_front_deinit(struct lane_front *f);
 void lane_front_credit(struct lane_front *f, uint32_t credit);
@@ -238,6 +247,8 @@ bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, 
  * slept. Does nothing if wsd has given its verdict already. */
 bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at,
                       const struct lane_answer *a);
+/* Whether a byte has to be sent to the notice socket after an answer; true once for each wait of the client. */
+bool lane_back_notifies(struct lane_back *b);
 uint32_t lane_back_credit(const struct lane_back *b);
 bool lane_back_allowed(const struct lane_back *b, uint32_t bind); /* any number */
 
@@ -313,6 +324,10 @@ void lane_client_press(struct lane_client *c);
 bool lane_client_spin(struct lane_client *c, bool (*ended)(void *arg), void *arg);
 bool lane_client_sleep(struct lane_client *c, bool (*ended)(void *arg), void *arg, uint64_t timeout_usec);
 bool lane_client_ended(struct lane_client *c, uint32_t slot); /* a look */
+/* Asks for a byte in the notice socket when the next slot ends. Look at the slots after this call. */
+void lane_client_want_notice(struct lane_client *c);
+/* Withdraws that. True: a byte has come, or is on its way. */
+bool lane_client_take_notice(struct lane_client *c);
 /* Closes the bundle: calls after the one that has its turn will not begin. Returns which one that is. */
 uint32_t lane_client_close(struct lane_client *c, uint32_t slot);
 /* Asks the call that has its turn to end. Its end is still to come. Free the slot only after that, since the ring may

@@ -364,6 +364,19 @@ enum wsd_submit_flags {
     /* The input is a part of the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE or DETACH.
      * Since 0.1. */
     WSD_SUBMIT_ARENA = 1u << 6,
+    /* The job may go straight to a worker, by the direct lane that wsd_call() uses, without waiting for its end. The
+     * handle gets a lane after some such submits, or by wsd_client_lane(). What is gathered goes at the next
+     * wsd_client_process(), wsd_client_flush(), or wait. A job that cannot go there goes by the socket as without this
+     * flag: while there is no lane or no room in it, with arguments and input of more than 2 KiB, with a field that a
+     * lane does not know, such as priority, or with another flag.
+     *
+     * output_size is the most bytes that it may write; 0: 2048. More ends the call with -EMSGSIZE, whichever way it
+     * went. The less it is, the more calls go together. What went by the lane has no id (info->id is zero), no place in
+     * lists, no messages and no progress, and `accepted` is not called for it. It is told once as any other, also after
+     * the end of wsd or its executor. A job that had begun may run twice then if its function is idempotent.
+     *
+     * wsd_client_fd() is another descriptor from the first such submit of a connection on. Since 0.1. */
+    WSD_SUBMIT_DIRECT = 1u << 7,
 };
 
 /* One job. Zero all fields that are not used, and set size to sizeof(struct wsd_submit). wsd_client_submit() copies

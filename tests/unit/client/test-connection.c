@@ -80,8 +80,26 @@ static void gone(struct connection *of)
     n_gone++;
 }
 
-static const struct connection_ops ops = {
-    .gathered = gathered, .room = room, .stray = stray, .reap = reap, .gone = gone};
+static unsigned n_beside; /* looks beside the socket that find something */
+static uint64_t beside_due_usec = UINT64_MAX;
+
+static bool beside(struct connection *of)
+{
+    return n_beside && n_beside--;
+}
+
+static uint64_t beside_due(struct connection *of)
+{
+    return beside_due_usec;
+}
+
+static const struct connection_ops ops = {.gathered = gathered,
+                                          .room = room,
+                                          .beside = beside,
+                                          .beside_due = beside_due,
+                                          .stray = stray,
+                                          .reap = reap,
+                                          .gone = gone};
 
 static void on_frame(struct connection *of, struct request *request, const struct frame *frame, const struct msg *msg)
 {
