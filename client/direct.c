@@ -38,6 +38,7 @@ struct flight {
     uint32_t taken; /* those from here on were taken back, and go by the socket */
     unsigned busy;  /* callbacks out of its ends */
     bool pushed, ended;
+    bool lost;                          /* nobody waits for it any longer */
     struct wsd_call *calls[LANE_ITEMS]; /* NULL: its end is told */
 };
 
@@ -275,15 +276,20 @@ static void learn(struct flight *f)
     f->ended = true;
 }
 
-/* Frees it when all of its ends are told. */
+/* Frees it when all of its ends are told. A slot that may still run is left to that. */
 static void settle(struct flight *f)
 {
     struct direct *d = f->direct;
+    struct lane *l = d->client->lane;
 
-    if (f->busy || !f->ended || f->next < f->taken || f->taken < f->n)
+    if (f->busy || (!f->lost && (!f->ended || f->next < f->taken || f->taken < f->n)))
         return;
-    lane_client_free_slot(ring_of(d), f->slot);
-    lane_leave(d->client->lane);
+    if (!d->lost && f->pushed && !f->ended) {
+        lane_park(l, f->slot);
+    } else if (!d->lost) {
+        lane_client_free_slot(&l->ring, f->slot);
+        lane_leave(l);
+    }
     flight_free(f);
 }
 
@@ -476,44 +482,36 @@ static void lose_call(struct direct *d, struct wsd_call *call)
                                     "the job went by a direct lane of the process before: it may have run"));
 }
 
+/* What of it has ended counts all the same. */
 static void lose_flight(struct flight *f)
 {
     struct direct *d = f->direct;
-    struct lane *l = d->client->lane;
 
+    f->lost = true;
     if (d->filling == f)
         d->filling = NULL;
     f->busy++;
+    if (!d->lost && f->pushed && lane_client_ended(ring_of(d), f->slot))
+        tell_flight(f, true);
     for (uint32_t i = 0; i < f->n; i++)
         if (f->calls[i])
             lose_call(d, f->calls[i]);
     f->busy--;
-    if (!d->lost && f->pushed) {
-        lane_park(l, f->slot);
-    } else if (!d->lost) {
-        lane_client_free_slot(&l->ring, f->slot);
-        lane_leave(l);
-    }
-    flight_free(f);
+    settle(f); /* or where its callbacks return */
 }
 
-/* One whose callbacks are not under way: those tell the rest themselves. */
-static struct flight *idle_flight(struct direct *d)
+static struct flight *one_not_lost(struct direct *d)
 {
     list_for_each_entry (struct flight, f, &d->flights, link)
-        if (!f->busy)
+        if (!f->lost)
             return f;
     return NULL;
 }
 
-/* What has ended counts all the same. */
 static void lose_all(struct direct *d)
 {
-    for (struct flight *f; (f = idle_flight(d));)
-        if (!d->lost && f->pushed && f->next < f->taken && lane_client_ended(ring_of(d), f->slot))
-            tell_flight(f, true);
-        else
-            lose_flight(f);
+    for (struct flight *f; (f = one_not_lost(d));)
+        lose_flight(f);
     d->lost = false;
 }
 
@@ -547,7 +545,7 @@ static bool has_ended(const struct direct *d, const struct flight *f)
 static struct flight *next_flight(struct direct *d)
 {
     list_for_each_entry (struct flight, f, &d->flights, link)
-        if (f->taken < f->n || has_ended(d, f))
+        if (!f->lost && (f->taken < f->n || has_ended(d, f)))
             return f;
     return NULL;
 }
