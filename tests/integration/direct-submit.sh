@@ -81,6 +81,22 @@ check "one that takes long in between holds none up" loop "succeeded=1000 wrong=
 check "those that wait for each other have them" loop "succeeded=1000 wrong=0" -w -r 64 -n 1000 -m 20 direct:direct meet 2
 check "a time limit that is not heeded" loop "timed-out=1 told=1" -w -t 100 direct:direct deaf
 
+# --- fork ---------------------------------------------------------------------------------------------------------------
+
+check "children that free the handle, or exit, are not noticed" loop "direct=20000 succeeded=20000 wrong=0 twice=0" -w -r 64 -F 500 -n 20000 direct:direct
+adopted() { # what was in the lane at the fork is lost, and nothing else
+  loop "wrong=0 twice=0 told=20000" -w -r 64 -a 16 -A 10000 -n 20000 direct:direct >"$WORK/out" || {
+    cat "$WORK/out"
+    return 1
+  }
+  cat "$WORK/out"
+  # shellcheck disable=SC1090
+  . <(grep -o 'lost=[0-9]*\|succeeded=[0-9]*' "$WORK/out")
+  # shellcheck disable=SC2154
+  [ $((succeeded + lost)) = 20000 ] && [ "$lost" -le 16 ]
+}
+check "one that adopts it goes on" adopted
+
 # --- deaths -------------------------------------------------------------------------------------------------------------
 
 check "a crash is told once" loop "direct=1 crashed=1 told=1 Segmentation" -w direct:direct segv

@@ -3,8 +3,8 @@
  * direct-loop.c: submits jobs with WSD_SUBMIT_DIRECT in a loop of epoll(7), and counts how they ended.
  *
  * Usage:
- *     direct-loop [-n CALLS] [-a AHEAD] [-r ROOM] [-s] [-w] [-o] [-b] [-c K] [-f K] [-i K] [-m K] [-d USEC] [-t MSEC]
- *                 [-u FILE] PLUGIN:FUNCTION [ARG...]
+ *     direct-loop [-n CALLS] [-a AHEAD] [-r ROOM] [-s] [-w] [-o] [-b] [-c K] [-f K] [-i K] [-m K] [-F K] [-A N]
+ *                 [-d USEC] [-t MSEC] [-u FILE] PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each job is sent bytes that no other one has, and its output is to be those.
  * -a so many are under way (64). -r is output_size. With -s they go by the socket.
@@ -14,6 +14,8 @@
  * With -m only each K-th has the arguments.
  * With -c each K-th is cancelled at once, with -f it is freed, with -i its callback waits for the next one.
  * -d is the deadline of each, -t the time limit of its run.
+ * With -F each K-th forks a child, which frees its handle, or only exits.
+ * With -A it forks after so many, and the child adopts the handle and goes on; what was in the lane is lost then.
  * With -u it goes on until FILE is there, whatever ends, and connects again.
  *
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each job was told once and each echo was right. */
@@ -22,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <wsd/adapters/epoll.h>
@@ -35,9 +38,10 @@ struct job {
     char output[8192], input[64];
 };
 
-static unsigned long n_calls = 1, ahead = 64, room, cancels, frees, nests, each = 1, deadline_usec, timeout_msec;
-static unsigned long n_begun, n_open, n_told, n_direct, n_wrong, n_twice, by_state[16], n_errors, n_lost, n_large,
-    n_late;
+static unsigned long n_calls = 1, ahead = 64, room, cancels, frees, nests, each = 1, forks, adopts, deadline_usec,
+                     timeout_msec;
+static unsigned long n_forked, n_begun, n_open, n_told, n_direct, n_wrong, n_twice, by_state[16], n_errors, n_lost,
+    n_large, n_late;
 static bool by_socket, warm, by_callback, blocking, warming;
 static const char *enough, *plugin, *function;
 static const char *const *arguments;
@@ -158,6 +162,39 @@ static void turn(void)
     wsd_epoll_process(&loop);
 }
 
+/* In the child, wsd and the parent notice nothing. */
+static void fork_one(void)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        alarm(20);
+        if (wsd_client_process(client) != -ECHILD)
+            _exit(1);
+        if (n_begun / forks % 2)
+            wsd_client_free(client);
+        _exit(0);
+    }
+    n_wrong += waitpid(pid, &status, 0) != pid || status != 0;
+}
+
+/* As a program does that becomes a daemon. */
+static void move_to_child(void)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid != 0) {
+        waitpid(pid, &status, 0);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    alarm(60);
+    wsd_epoll_detach(&loop); /* -ECHILD: it only forgets */
+    if (wsd_client_adopt(client) < 0 || wsd_epoll_attach(&loop, epoll_create1(EPOLL_CLOEXEC), client) < 0)
+        _exit(2);
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -187,7 +224,7 @@ int main(int argc, char **argv)
     const struct wsd_open how = {.size = sizeof(how), .flags = WSD_OPEN_AGAIN};
     char *colon;
 
-    for (int o; (o = getopt(argc, argv, "+n:a:r:swobc:f:i:m:d:t:u:")) != -1;)
+    for (int o; (o = getopt(argc, argv, "+n:a:r:swobc:f:i:m:F:A:d:t:u:")) != -1;)
         switch (o) {
         case 'n':
             n_calls = strtoul(optarg, NULL, 0);
@@ -222,6 +259,12 @@ int main(int argc, char **argv)
         case 'm':
             each = strtoul(optarg, NULL, 0);
             break;
+        case 'F':
+            forks = strtoul(optarg, NULL, 0);
+            break;
+        case 'A':
+            adopts = strtoul(optarg, NULL, 0);
+            break;
         case 'd':
             deadline_usec = strtoul(optarg, NULL, 0);
             break;
@@ -252,6 +295,14 @@ int main(int argc, char **argv)
         while (n_open < ahead && (n_begun < n_calls || !is_enough()))
             if (!submit_one(arguments, (n_begun + 1) % each ? 0 : n_arguments))
                 break;
+        if (forks && n_begun / forks > n_forked) {
+            fork_one();
+            n_forked++;
+        }
+        if (adopts && n_begun >= adopts) {
+            move_to_child();
+            adopts = 0;
+        }
         turn();
     }
     double took = now() - begun;

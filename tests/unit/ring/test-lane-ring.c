@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -249,6 +250,37 @@ START_TEST(the_grant_cannot_be_written_by_others)
     ck_assert(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, f.grant_fd, 0) == MAP_FAILED);
     ck_assert_int_eq(ftruncate(f.memory_fd, 0), -1);
     lane_front_deinit(&f);
+}
+END_TEST
+
+START_TEST(each_wait_has_one_notice)
+{
+    ck_assert(!lane_back_notifies(&back)); /* nobody waits */
+    lane_client_want_notice(&client);
+    lane_client_want_notice(&client);
+    ck_assert(lane_back_notifies(&back));
+    ck_assert(!lane_back_notifies(&back));
+    ck_assert(lane_client_take_notice(&client));
+    lane_client_want_notice(&client);
+    ck_assert(!lane_client_take_notice(&client)); /* none was sent */
+    ck_assert(!lane_back_notifies(&back));
+}
+END_TEST
+
+START_TEST(the_executors_end_takes_nothing)
+{
+    struct lane_front f;
+    char byte;
+
+    ck_assert_int_eq(lane_front_init(&f), 0);
+    ck_assert_int_eq(lane_front_add_notice(&f, 0), 0);
+    ck_assert_int_eq(send(f.notice_fd, "x", 1, MSG_NOSIGNAL), -1);
+    ck_assert_int_eq(errno, EPIPE);
+    ck_assert_int_eq(send(f.notify_fd, "y", 1, MSG_NOSIGNAL), 1);
+    ck_assert_int_eq(recv(f.notice_fd, &byte, 1, MSG_DONTWAIT), 1);
+    lane_front_deinit(&f);
+    ck_assert_int_eq(f.notice_fd, -1);
+    ck_assert_int_eq(f.notify_fd, -1);
 }
 END_TEST
 
@@ -774,6 +806,8 @@ int main(void)
     tcase_add_test(c, only_what_wsd_allows_may_be_called);
     tcase_add_test(c, the_grant_cannot_be_written_by_others);
     tcase_add_test(c, children_have_no_lane);
+    tcase_add_test(c, each_wait_has_one_notice);
+    tcase_add_test(c, the_executors_end_takes_nothing);
     tcase_add_test(c, what_cannot_be_a_lane_is_not_mapped);
     tcase_add_loop_test(c, requests_that_lie_about_their_size_are_refused, 0, 19);
     tcase_add_test(c, a_ring_that_lies_gives_nothing);
