@@ -218,9 +218,9 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     atomic_fetch_sub_explicit(&l->up->running, 1, memory_order_seq_cst);
     lane_look_at(l); /* it stays mapped until this worker looks away, also where the client shuts it after the answer */
     bool woke = lane_back_answer(&l->back, number, generation, output_at, &a);
-    lane_notify(l);
+    bool told = lane_notify(l);
     unmark_call(l, number, generation);
-    hints_answered(woke);
+    hints_answered(woke || told);
 }
 
 static const struct host_transport transport = {

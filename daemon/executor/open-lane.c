@@ -50,11 +50,13 @@ int lane_tell(struct shared *shared, uint32_t number, uint32_t bind, int error)
     return control_send(shared->control_fd, &c, -1);
 }
 
-void lane_notify(struct lane *l)
+bool lane_notify(struct lane *l)
 {
+    if (l->notify_fd < 0 || !lane_back_notifies(&l->back))
+        return false;
     /* full: its client does not read, and has enough to wake up for */
-    if (l->notify_fd >= 0 && lane_back_notifies(&l->back))
-        (void)send(l->notify_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)send(l->notify_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return true;
 }
 
 void lane_take_down(struct lane *l)

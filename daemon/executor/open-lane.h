@@ -80,8 +80,9 @@ static inline void lane_unref(struct lane *l)
         lane_take_down(l);
 }
 
-/* Its client is told of an answer, if it waits for that. Never blocks. [worker that uses the lane] */
-void lane_notify(struct lane *l);
+/* Tells its client of an answer, if it waits in an event loop. Returns whether it did. Never blocks. [worker that uses
+ * the lane] */
+bool lane_notify(struct lane *l);
 
 /* Tells wsd that the lane is open, or what became of a number: enum control_laned. 0, or what control_send() said.
  * [any] */

@@ -29,6 +29,10 @@
 /* The shortest time of lingering. The time doubles after a hit, up to WORKER_LINGER_USEC, and halves after a miss. */
 #define LINGER_MIN_USEC 2u
 #define LINGER_PROBE    256u /* after this many misses the full time is used again */
+/* Between two looks a worker does nothing: after so long another thread has had its CPU. It looks awake no more for so
+ * many searches: the client may be that thread. */
+#define LINGER_GAP_USEC 8u
+#define LINGER_CALM     64u
 /* After this many takes of its own, a worker checks whether another worker's roots wait behind a long one. */
 #define LEFT_BEHIND 32u
 
@@ -370,7 +374,7 @@ static uint64_t search_usec(struct worker *w)
 
     if (atomic_load_explicit(pool->park.searchers, memory_order_relaxed) != 1)
         return 0;
-    if (may_spin(pool))
+    if (!w->n_calm && may_spin(pool))
         return w->spin_usec;
     return atomic_load_explicit(&pool->busy, memory_order_relaxed) > 1 ? SEARCH_SPIN_USEC : 0;
 }
@@ -388,9 +392,11 @@ static void lingered(struct worker *w, bool hit)
 bool worker_search(struct worker *w, struct found *f)
 {
     struct pool *pool = w->pool;
-    uint64_t deadline = 0, look_usec = 0;
+    uint64_t deadline = 0, look_usec = 0, last = 0;
     bool found, spins = false;
 
+    if (w->n_calm)
+        w->n_calm--;
     park_search_begin(&pool->park);
     while (!(found = worker_find(w, f))) {
         if (holds_back(w)) {
@@ -407,8 +413,14 @@ bool worker_search(struct worker *w, struct found *f)
         if (deadline == 0) {
             deadline = now + usec;
             look_usec = now + SEARCH_LOOK_USEC;
-            spins = may_spin(pool);
+            spins = !w->n_calm && may_spin(pool);
+            last = now;
         }
+        if (spins && now - last >= LINGER_GAP_USEC) {
+            w->n_calm = LINGER_CALM;
+            break;
+        }
+        last = now;
         if (now >= look_usec) {
             look_usec = UINT64_MAX;
             if (look_at_all(w, NULL))

@@ -56,6 +56,7 @@ struct worker {
     uint32_t tiny;       /* consecutive stolen tasks that were too short */
     uint64_t not_before; /* in ticks: no stealing until then */
     uint32_t n_misses;   /* lookings awake that found nothing */
+    uint32_t n_calm;     /* searches that do not look awake, since others want the CPU */
     uint32_t spin_usec;  /* how long looking awake pays if the source may spin */
     bool for_task;       /* its join was woken for a task: it must look whether more is left */
     bool guest;          /* an outside thread's [const] */

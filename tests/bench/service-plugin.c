@@ -4,6 +4,7 @@
  * plugin and the others in another one.
  *   The job `work` works for 0.1 ms and then prints the executor's pid.
  *   The job `echo` gives its input back.
+ *   The job `spin USEC` works for so long, and prints nothing.
  *   The job `segv [NSEC]` crashes, at that time of CLOCK_MONOTONIC.
  *   The job `fat MIB` makes so much memory resident, once in an executor. */
 #include <stdatomic.h>
@@ -37,6 +38,15 @@ static int echo(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_write(job, job->input, job->input_size) < 0;
 }
 
+static int spin(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned usec = job->argc > 1 ? (unsigned)atoi(job->argv[1]) : 0;
+
+    for (uint64_t until = usec ? now() + usec * 1000u : 0; usec && now() < until;)
+        ;
+    return 0;
+}
+
 static int segv(struct wsd_job *job, struct wsd_worker *self)
 {
     uint64_t at = job->argc > 1 ? strtoull(job->argv[1], NULL, 10) : 0;
@@ -62,7 +72,8 @@ static int fat(struct wsd_job *job, struct wsd_worker *self)
 static const struct wsd_function functions[] = {
     {.name = "work", .help = "works a little", .flags = WSD_FN_IDEMPOTENT, .run = work},
     {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT | WSD_FN_SHARED, .run = echo},
+    {.name = "spin", .help = "works for so long", .flags = WSD_FN_IDEMPOTENT, .run = spin},
     {.name = "segv", .help = "crashes", .run = segv},
     {.name = "fat", .help = "makes memory resident", .flags = WSD_FN_IDEMPOTENT, .run = fat},
 };
-WSD_PLUGIN(.n_functions = 4, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");
+WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");
