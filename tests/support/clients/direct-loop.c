@@ -34,7 +34,8 @@ struct job {
     unsigned long number;
     unsigned told;
     bool freed;
-    size_t size; /* of the output that has come by callback */
+    struct job *next; /* of those that are freed: a second end would find them */
+    size_t size;      /* of the output that has come by callback */
     char output[8192], input[64];
 };
 
@@ -49,7 +50,7 @@ static size_t n_arguments;
 static char last_error[300];
 static struct wsd_client *client;
 static struct wsd_epoll loop;
-static struct job *newest;
+static struct job *newest, *freed;
 
 static bool is_enough(void)
 {
@@ -144,8 +145,10 @@ static bool submit_one(const char *const *args, size_t n_args)
         wsd_call_free(j->call);
         newest = NULL;
         n_open--;
-        n_told++; /* nobody will; j stays, for a second end to find */
+        n_told++; /* nobody will */
         j->freed = true;
+        j->next = freed;
+        freed = j;
     }
     return true;
 }
@@ -316,5 +319,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "%.3f us a job\n", took * 1e6 / (double)n_begun);
     wsd_epoll_detach(&loop);
     wsd_client_free(client);
+    for (struct job *j; (j = freed); free(j))
+        freed = j->next;
     return n_wrong || n_twice || n_told != n_begun;
 }
