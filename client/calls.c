@@ -444,10 +444,13 @@ static uint32_t expected_usec(const struct function *f, uint32_t n)
                                    : RING_WORTH_USEC;
 }
 
-/* All that is under way is over before another worker would be awake. */
+/* All that is under way is over before another worker would be awake. Slots of direct.c may not be. */
 static bool is_brief(const struct calls *c)
 {
     uint64_t usec = 0;
+
+    if (c->lane->depth > c->n_flights)
+        return false;
 
     for (uint32_t i = 0; i < c->n_flights; i++)
         usec += c->flights[i].late ? RING_WORTH_USEC : expected_usec(c->flights[i].function, c->flights[i].n);

@@ -269,7 +269,9 @@ int wsd_client_adopt(struct wsd_client *client)
         return -EBUSY;
     owner_take(&client->owner);
     client_enter(client);
-    connection_adopted(&client->connection);
+    if (client->connection.epoll_fd >= 0) /* it is watched, and shared with the parent */
+        loop_unwatch(client);
+    connection_narrow(&client->connection);
     direct_forget(client);
     if (client->lane) {
         lane_forget(client->lane);

@@ -550,7 +550,7 @@ void connection_set_notice(struct connection *c, int fd)
         c->notice_fd = close_fd(fd);
 }
 
-void connection_adopted(struct connection *c)
+void connection_narrow(struct connection *c)
 {
     c->notice_fd = close_fd(c->notice_fd);
     c->epoll_fd = close_fd(c->epoll_fd);
@@ -598,8 +598,11 @@ static int process(struct connection *c, uint64_t stop_at)
     c->stop_at = stop_at;
     if (!c->broken) {
         flush_and_pump(c);
+        if (c->beside_first)
+            look_beside(c);
         receive(c);
         flush_and_pump(c);
+        c->beside_first = c->n_told >= c->stop_at;
         look_beside(c);
         if (c->send_failed && !c->broken)
             receive(c);
@@ -813,7 +816,7 @@ void connection_forsake(struct connection *c)
         close_fd(c->received[--c->n_received]);
     while (c->n_opened > 0)
         close_fd(c->opened[--c->n_opened].fd);
-    connection_adopted(c);
+    connection_narrow(c);
     c->directory_fd = close_fd(c->directory_fd);
     c->fd = close_fd(c->fd);
 }

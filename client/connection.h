@@ -80,9 +80,10 @@ struct connection {
     struct failure *failure; /* the handle's */
     struct waiting waiting;
     int fd, directory_fd;
-    int notice_fd;  /* direct.c: readable when something has come beside the socket; -1: there is none */
-    int epoll_fd;   /* of both, which is what the program waits for then; -1: that is fd */
-    short in_epoll; /* the events of fd there */
+    int notice_fd;     /* direct.c: readable when something has come beside the socket; -1: there is none */
+    int epoll_fd;      /* of both, which is what the program waits for then; -1: that is fd */
+    short in_epoll;    /* the events of fd there */
+    bool beside_first; /* in the next turn: the frames of the last one have left no time */
     char directory[CODEC_PATH_MAX];
     struct buffer in, out;
     uint64_t sent;     /* bytes, since the beginning */
@@ -175,8 +176,8 @@ int connection_widen(struct connection *c);
 /* Waits for this one beside the socket, in place of the one before. Takes it in any case; -1: for none. notice_fd is -1
  * where that fails. */
 void connection_set_notice(struct connection *c, int fd);
-/* This process has taken over the handle: what the kernel shares with the one before is not used. */
-void connection_adopted(struct connection *c);
+/* The contrary, without a word to the kernel: another process may share the two descriptors. */
+void connection_narrow(struct connection *c);
 
 /* wsd_client_fd(), _events(), _process() and _flush(). */
 int connection_fd(const struct connection *c);

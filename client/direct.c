@@ -26,7 +26,9 @@
 #define WAITS_USEC 1000000u /* wsd hears of a long wait so often */
 #define AGAIN_ARGS 64u      /* of a call that goes by the lane again after it was taken back */
 
-/* A slot of the lane, with n calls. */
+/* A slot of the lane, with n calls. It is filled, pushed, and ended, when its calls are told one by one. At any time
+ * before it has ended, those that have not begun may be taken back. `lost`: its connection is over, or this process
+ * does not have the lane; what has no end has one then. It is freed when all are told and no callback is under way. */
 struct flight {
     struct call_unit unit; /* of each of them */
     struct list link;      /* direct->flights, oldest first */
@@ -38,7 +40,9 @@ struct flight {
     uint32_t taken; /* those from here on were taken back, and go by the socket */
     unsigned busy;  /* callbacks out of its ends */
     bool pushed, ended;
-    bool lost;                          /* nobody waits for it any longer */
+    bool late; /* it has taken HELD_USEC: no further call of it begins */
+    bool lost;
+    bool forgotten;                     /* this process does not have its memory */
     struct wsd_call *calls[LANE_ITEMS]; /* NULL: its end is told */
 };
 
@@ -48,9 +52,11 @@ struct direct {
     struct list flights;
     struct flight *filling; /* the newest of them, which calls are added to; NULL: there is none */
     uint32_t n_pushed;      /* slots that no worker was told of yet */
+    uint32_t n_flights;     /* in the list, */
+    uint32_t n_lost;        /* and of them lost, whose callbacks are under way */
     bool relies;            /* on what is under way being brief */
     bool more;              /* ends are to be told, or calls to be sent */
-    bool lost;              /* this process does not have the lane's memory */
+    bool forgotten;         /* this process does not have the memory of any */
     bool wants;             /* a notice was asked for */
     uint32_t n_owed;        /* notices that have come or are on their way, and were not read */
     uint64_t n_frames;      /* of the connection, when last looked at */
@@ -78,15 +84,18 @@ static uint32_t expected_usec(const struct flight *f)
                : RING_WORTH_USEC;
 }
 
-/* All that is under way is over before another worker would be awake. */
+/* All that is under way is over before another worker would be awake. Slots of a wsd_call() that has brought us here
+ * may not be. */
 static bool is_brief(struct direct *d)
 {
     uint64_t usec = 0;
 
+    if (d->client->lane->depth > d->n_flights)
+        return false;
     list_for_each_entry (struct flight, f, &d->flights, link) {
         if (f->ended)
             continue;
-        usec += f->taken < f->n ? RING_WORTH_USEC : expected_usec(f);
+        usec += f->late ? RING_WORTH_USEC : expected_usec(f);
         if (usec >= RING_WORTH_USEC)
             return false;
     }
@@ -116,7 +125,7 @@ void direct_push(struct wsd_client *client)
 {
     struct direct *d = client->direct;
 
-    if (!d || d->lost)
+    if (!d || d->forgotten)
         return;
     push_filled(d);
     if (!d->n_pushed)
@@ -144,9 +153,11 @@ static void flight_free(struct flight *f)
     if (d->filling == f)
         d->filling = NULL;
     list_remove(&f->link);
+    d->n_flights--;
+    d->n_lost -= f->lost;
     if (list_empty(&d->flights)) {
         request_close(&d->client->connection, &d->request);
-        d->relies = false;
+        d->relies = d->more = d->forgotten = false;
     }
 }
 
@@ -181,7 +192,7 @@ static void end_call(struct flight *f, uint32_t i, const struct msg_job *job, co
 }
 
 /* By the socket: the call was not begun, or may run twice. */
-static void send_call(struct flight *f, uint32_t i)
+static void send_call(struct flight *f, uint32_t i, bool begun)
 {
     struct wsd_client *client = f->direct->client;
     struct wsd_call *call = f->calls[i];
@@ -207,9 +218,11 @@ static void send_call(struct flight *f, uint32_t i)
     int r = request_open(&client->connection, &call->request);
     if (r == 0)
         r = connection_send(&client->connection, &msg, call->request.tag, call->input, call->input_size);
-    call->sent_at = connection_position(&client->connection);
+    call->sent_at = begun ? 0 : r < 0 ? UINT64_MAX : connection_position(&client->connection);
     call->input_size = 0;
-    if (r < 0)
+    if (r < 0 && client->connection.broken)
+        call_lost(client, call);
+    else if (r < 0)
         call_fail(call, connection_failed(&client->connection, r));
 }
 
@@ -239,7 +252,7 @@ static void end_last(struct flight *f, uint32_t i)
         call_fail(f->calls[i], call_say_too_large(f->direct->client));
         return;
     default: /* REFUSED, UNTOUCHED, AGAIN */
-        send_call(f, i);
+        send_call(f, i, r.outcome == LANE_AGAIN);
     }
 }
 
@@ -284,9 +297,9 @@ static void settle(struct flight *f)
 
     if (f->busy || (!f->lost && (!f->ended || f->next < f->taken || f->taken < f->n)))
         return;
-    if (!d->lost && f->pushed && !f->ended) {
+    if (!f->forgotten && f->pushed && !f->ended) {
         lane_park(l, f->slot);
-    } else if (!d->lost) {
+    } else if (!f->forgotten) {
         lane_client_free_slot(&l->ring, f->slot);
         lane_leave(l);
     }
@@ -344,7 +357,7 @@ static void unit_cancel(struct wsd_call *call)
     struct flight *f = flight_of(call);
     struct direct *d = f->direct;
 
-    if (d->lost || f->ended)
+    if (f->forgotten || f->ended)
         return;
     direct_push(d->client);
     if (take_back(f) == call->index)
@@ -373,13 +386,13 @@ static struct flight *flight_new(struct direct *d, struct function *function, ui
     if (list_empty(&d->flights)) {
         list_push_back(&d->client->connection.open, &d->request.open);
         d->waits_usec = clock_monotonic_usec() + WAITS_USEC / 10;
-        d->more = false;
     }
     uint32_t slot = lane_client_begin(&l->ring);
     struct flight *f = &d->at[slot];
     *f = (struct flight){
         .unit.ops = &unit_ops, .direct = d, .function = function, .timeout_usec = timeout_usec, .slot = slot};
     list_push_back(&d->flights, &f->link);
+    d->n_flights++;
     d->filling = f;
     l->depth++;
     l->dry = 0;
@@ -451,7 +464,7 @@ static void send_taken(struct flight *f)
         if (call && place_again(f, call))
             f->calls[i] = NULL;
         else if (call)
-            send_call(f, i);
+            send_call(f, i, false);
     }
     f->n = f->taken;
     c->depth--;
@@ -459,13 +472,28 @@ static void send_taken(struct flight *f)
     settle(f);
 }
 
-/* What was taken for brief takes long: other workers may come, and what is behind it goes by the socket. */
-static void let_go(struct direct *d)
+static bool is_held(const struct flight *f)
 {
-    d->relies = false;
+    return f->pushed_usec && !f->ended && !f->late && !f->lost;
+}
+
+/* When the next slot is late; UINT64_MAX: none will be. */
+static uint64_t held_until(const struct direct *d)
+{
+    if (d->relies)
+        list_for_each_entry (struct flight, f, &d->flights, link)
+            if (is_held(f))
+                return f->pushed_usec + HELD_USEC;
+    return UINT64_MAX;
+}
+
+/* What was taken for brief takes long: other workers may come, and what is behind it goes into another slot. */
+static void let_go(struct direct *d, uint64_t now)
+{
     list_for_each_entry (struct flight, f, &d->flights, link)
-        if (f->pushed && !f->ended) {
+        if (is_held(f) && now >= f->pushed_usec + HELD_USEC) {
             take_back(f);
+            f->late = true;
             f->function->cost.shown = 0;
         }
     lane_client_press(ring_of(d));
@@ -479,7 +507,7 @@ static void lose_call(struct direct *d, struct wsd_call *call)
         call_lost(d->client, call);
     else
         call_fail(call, failure_set(&d->client->failure, -ECONNRESET, CODE_INTERRUPTED,
-                                    "the job went by a direct lane of the process before: it may have run"));
+                                    "the job was in a direct lane of the process before: it may have run"));
 }
 
 /* What of it has ended counts all the same. */
@@ -488,10 +516,11 @@ static void lose_flight(struct flight *f)
     struct direct *d = f->direct;
 
     f->lost = true;
+    d->n_lost++;
     if (d->filling == f)
         d->filling = NULL;
     f->busy++;
-    if (!d->lost && f->pushed && lane_client_ended(ring_of(d), f->slot))
+    if (!f->forgotten && f->pushed && lane_client_ended(ring_of(d), f->slot))
         tell_flight(f, true);
     for (uint32_t i = 0; i < f->n; i++)
         if (f->calls[i])
@@ -510,9 +539,9 @@ static struct flight *one_not_lost(struct direct *d)
 
 static void lose_all(struct direct *d)
 {
+    d->n_pushed = 0;
     for (struct flight *f; (f = one_not_lost(d));)
         lose_flight(f);
-    d->lost = false;
 }
 
 static void direct_broken(struct connection *c, struct request *request)
@@ -529,9 +558,11 @@ void direct_forget(struct wsd_client *client)
 
     if (!d || list_empty(&d->flights))
         return;
-    d->lost = d->more = true;
+    d->forgotten = d->more = true;
     d->n_pushed = d->n_owed = 0;
     d->wants = false;
+    list_for_each_entry (struct flight, f, &d->flights, link)
+        f->forgotten = true;
 }
 
 /* --- in an event loop --------------------------------------------------------------------------------------------- */
@@ -593,15 +624,6 @@ static void tell_wait(struct direct *d, uint64_t now)
         connection_send(&d->client->connection, &(struct msg){.type = FRAME_LANE_WAITS}, lane->tag, NULL, 0);
 }
 
-static uint64_t held_until(const struct direct *d)
-{
-    if (d->relies)
-        list_for_each_entry (struct flight, f, &d->flights, link)
-            if (f->pushed_usec && !f->ended)
-                return f->pushed_usec + HELD_USEC;
-    return UINT64_MAX;
-}
-
 uint64_t direct_due(const struct wsd_client *client)
 {
     const struct direct *d = client->direct;
@@ -613,7 +635,7 @@ bool direct_has_more(const struct wsd_client *client)
 {
     const struct direct *d = client->direct;
 
-    return d && !list_empty(&d->flights) && (d->filling || d->n_pushed || d->more || d->lost);
+    return d && !list_empty(&d->flights) && (d->filling || d->n_pushed || d->more);
 }
 
 /* No call is under way. */
@@ -638,11 +660,11 @@ bool direct_look(struct wsd_client *client)
         return false;
     bool idle = c->n_frames == d->n_frames;
     d->n_frames = c->n_frames;
-    if (d->lost) {
+    if (d->forgotten && one_not_lost(d)) {
         lose_all(d);
         return true;
     }
-    if (list_empty(&d->flights)) {
+    if (d->n_flights == d->n_lost) {
         look_at_none(d, idle);
         return false;
     }
@@ -654,7 +676,7 @@ bool direct_look(struct wsd_client *client)
     }
     uint64_t now = clock_monotonic_usec();
     if (now >= held_until(d))
-        let_go(d);
+        let_go(d, now);
     tell_wait(d, now);
     read_notices(d, idle);
     d->wants = true;
@@ -687,14 +709,14 @@ static size_t room_of(const struct wsd_submit *s)
     return s->output_size ? s->output_size : LANE_OUTPUT;
 }
 
-/* What a lane can have. */
-static bool fits(const struct wsd_submit *s)
+/* What a lane can have, if it is not too large. */
+static bool fits_lane(const struct wsd_submit *s)
 {
     struct wsd_submit plain = *s;
 
     plain.flags = 0;
     plain.output_size = 0;
-    return s->flags == WSD_SUBMIT_DIRECT && !s->priority && s->output_size <= LANE_OUTPUT && plain_fits(&plain);
+    return s->flags == WSD_SUBMIT_DIRECT && !s->priority && plain_fits(&plain);
 }
 
 /* The function in the lane. NULL: not now. */
@@ -703,8 +725,8 @@ static struct function *find_function(struct wsd_client *client, const struct ws
     struct connection *c = &client->connection;
     struct lane *l = lane_of(client);
 
-    if (!l || c->broken || !(c->features & FEATURE_NOTICE) || !direct_of(client) || client->direct->lost ||
-        connection_widen(c) < 0)
+    if (!l || c->broken || !(c->features & FEATURE_NOTICE) || !direct_of(client) || client->direct->forgotten ||
+        client->direct->n_lost || connection_widen(c) < 0)
         return NULL;
     l->n_calls++;
     struct function *f = lane_function(client, l, s->plugin, s->function ? s->function : "");
@@ -715,7 +737,7 @@ static struct function *find_function(struct wsd_client *client, const struct ws
 static int submit_direct(struct wsd_client *client, const struct wsd_submit *s, const struct wsd_callbacks *callbacks,
                          struct wsd_call **ret_call)
 {
-    struct function *function = fits(s) ? find_function(client, s) : NULL;
+    struct function *function = s->output_size <= LANE_OUTPUT ? find_function(client, s) : NULL;
     const struct lane_call parts = {
         .args = s->args, .n_args = s->n_args, .input = s->input, .input_size = s->input_size, .room = room_of(s)};
     struct wsd_call *call;
@@ -740,20 +762,21 @@ static int submit_direct(struct wsd_client *client, const struct wsd_submit *s, 
     return 0;
 }
 
-/* By either way. */
+/* By either way. What a lane has no place for is submitted as without the flag, output_size included. */
 static int submit_either(struct wsd_client *client, const struct wsd_submit *s, const struct wsd_callbacks *callbacks,
                          struct wsd_call **ret_call)
 {
     struct wsd_submit plain = *s;
     struct wsd_call *call = NULL;
-    int r = submit_direct(client, s, callbacks, &call);
+    bool fits = fits_lane(s);
+    int r = fits ? submit_direct(client, s, callbacks, &call) : 1;
 
     plain.flags &= ~(uint32_t)WSD_SUBMIT_DIRECT;
-    if (!s->arena)
+    if (fits)
         plain.output_size = 0;
     if (r > 0)
         r = plain_submit(client, &plain, callbacks, &call);
-    if (r == 0 && !s->arena)
+    if (r == 0 && fits)
         call->output_max = room_of(s);
     if (ret_call)
         *ret_call = call;

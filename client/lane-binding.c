@@ -447,12 +447,12 @@ int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action)
         return -ECHILD;
     if (client_nests(used) < 0)
         return -EDEADLK;
-    if (l && l->depth > 0)
-        return failure_set(&client->failure, -EDEADLK, CODE_USAGE, "a call waits in the lane");
     if (action == WSD_LANE_OPEN || action == WSD_LANE_KEEP)
         return want_lane(client, action == WSD_LANE_KEEP);
     if (action != WSD_LANE_CLOSE)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown action");
+    if (l && l->depth > 0)
+        return failure_set(&client->failure, -EDEADLK, CODE_USAGE, "calls are under way in the lane: await their ends");
     if (l) {
         l->kept = false;
         lane_give_back(client, l);

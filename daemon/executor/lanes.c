@@ -81,6 +81,7 @@ int lanes_control(struct lanes *lanes, const struct control *c, int fd)
     case CONTROL_LANE_GRANT:
         close_fd(lanes->grant_fd);
         lanes->grant_fd = TAKE_FD(received);
+        lanes->notify_fd = close_fd(lanes->notify_fd);
         return 0;
     case CONTROL_LANE_NOTIFY:
         close_fd(lanes->notify_fd);

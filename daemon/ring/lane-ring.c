@@ -75,7 +75,7 @@ void lane_front_handed(struct lane_front *f)
     f->memory_fd = close_fd(f->memory_fd);
     f->grant_fd = close_fd(f->grant_fd);
     f->notice_fd = async_close(f->notice_fd, f->owner);
-    f->notify_fd = async_close(f->notify_fd, f->owner);
+    f->notify_fd = close_fd(f->notify_fd); /* nothing can be in there */
 }
 
 void lane_front_deinit(struct lane_front *f)

@@ -162,7 +162,7 @@ struct lane_front {
     struct lane_grant *grant;
     int memory_fd, grant_fd;  /* to be handed over, then closed: lane_front_handed() */
     int notice_fd, notify_fd; /* so too: the client's and the executor's end of the notice socket; -1: there is none */
-    uint64_t owner;           /* of the two, which others may have put descriptors into: as for async_close() */
+    uint64_t owner;           /* of notice_fd, which a plugin may put descriptors into: as for async_close() */
 };
 
 int lane_front_init(struct lane_front *f); /* makes, maps and seals both; 0 or a negative errno */

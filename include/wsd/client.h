@@ -367,15 +367,19 @@ enum wsd_submit_flags {
     /* The job may go straight to a worker, by the direct lane that wsd_call() uses, without waiting for its end. The
      * handle gets a lane after some such submits, or by wsd_client_lane(). What is gathered goes at the next
      * wsd_client_process(), wsd_client_flush(), or wait. A job that cannot go there goes by the socket as without this
-     * flag: while there is no lane or no room in it, with arguments and input of more than 2 KiB, with a field that a
-     * lane does not know, such as priority, or with another flag.
+     * flag: while there is no lane or no room in it, or with arguments and input of more than 2 KiB. So does one with
+     * another flag, or with a field that a lane does not know, such as priority or key. Jobs of batches have no such
+     * flag (-EINVAL).
      *
      * output_size is the most bytes that it may write; 0: 2048. More ends the call with -EMSGSIZE, whichever way it
-     * went. The less it is, the more calls go together. What went by the lane has no id (info->id is zero), no place in
-     * lists, no messages and no progress, and `accepted` is not called for it. It is told once as any other, also after
-     * the end of wsd or its executor. A job that had begun may run twice then if its function is idempotent.
+     * went. The less it is, the more calls go together. With another flag, or such a field, output_size is as without
+     * this one. What went by the lane has no id (info->id is zero), no place in lists, no messages and no progress, and
+     * `accepted` is not called for it. It is told once as any other, also after the end of wsd or its executor. A job
+     * that had begun may run twice then if its function is idempotent.
      *
-     * wsd_client_fd() is another descriptor from the first such submit of a connection on. Since 0.1. */
+     * wsd_client_fd() is another descriptor from the first such submit of a connection on, one of epoll(7), and
+     * wsd_client_events() sets it up: call it before each wait. After wsd_client_adopt(), calls that were in the lane
+     * end with -ECONNRESET. Since 0.1. */
     WSD_SUBMIT_DIRECT = 1u << 7,
 };
 
@@ -708,7 +712,7 @@ enum wsd_lane_action {
  *
  * Returns 0: the lane is there, or after WSD_LANE_CLOSE it is not there. Returns -EAGAIN if there is none for now: the
  * words say why. Returns -EOPNOTSUPP if this wsd or the kernel has no lanes, or if wsd is on another machine. Returns
- * -EDEADLK in a callback of a wsd_call() that uses the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR or -ECONNRESET.
+ * -EDEADLK for WSD_LANE_CLOSE while calls are under way in the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR or -ECONNRESET.
  * Since 0.1. */
 WSD_EXPORT int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action);
 
