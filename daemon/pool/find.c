@@ -32,7 +32,7 @@
 /* Between two looks a worker does nothing: after so long another thread has had its CPU. It looks awake no more for so
  * many searches: the client may be that thread. */
 #define LINGER_GAP_USEC 8u
-#define LINGER_CALM     64u
+#define LINGER_CALM     16u
 /* After this many takes of its own, a worker checks whether another worker's roots wait behind a long one. */
 #define LEFT_BEHIND 32u
 
