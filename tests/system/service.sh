@@ -21,6 +21,14 @@ if ! "$box" --timeout 60 -- true >"$WORK/box" 2>&1; then
 fi
 
 debs=$WORK/debs old=$WORK/old
+# Where the cache of compiled objects is: debhelper has a HOME of its own. With --thorough nothing comes from there, and
+# programs are optimised as a whole; the suites install, integration and bench have those of this machine's build.
+if [ -n "${WSD_THOROUGH:-}" ]; then
+  export CCACHE_DISABLE=1
+else
+  ! command -v ccache >/dev/null || export CCACHE_DIR="${CCACHE_DIR:-$(ccache --get-config cache_dir)}"
+  export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-} optimize=-lto"
+fi
 check "packaging/build-deb" "$SRC/packaging/build-deb" --quick --output "$debs" || exit
 # beside the box, which waits more than it works
 lintian=''
