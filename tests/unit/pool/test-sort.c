@@ -101,7 +101,10 @@ static void do_patterns(struct wsd_worker *self, void *arg)
     static const uint64_t counts[] = {0, 1, 2, 3, 12, 13, 24, 25, 2047, 2048, 2049, 4097, 20000, MOST};
 
     for (size_t e = 0; e < 7; e++)
-        for (size_t c = 0; c < (SLOW ? 12 : 14); c++)
+        for (size_t c = 0; c < (SLOW ? 12 : 14); c++) {
+            /* The largest count goes on for seconds, so it has elements with an index and without only. */
+            if (counts[c] > 20000 && element_sizes[e] != 4 && element_sizes[e] != 12 && !getenv("WSD_THOROUGH"))
+                continue;
             for (enum pattern p = 0; p < PATTERNS; p++) {
                 struct layout l = {.size = element_sizes[e]};
                 uint64_t bytes[2] = {0}, n = counts[c];
@@ -116,6 +119,7 @@ static void do_patterns(struct wsd_worker *self, void *arg)
                 check_order(&l, n);
                 ck_assert_uint_eq(wrong, 0);
             }
+        }
 }
 
 START_TEST(a_sort_is_stable_and_loses_nothing)
