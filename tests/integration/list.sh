@@ -20,7 +20,7 @@ succeeded_id=$(wsctl submit --detach fib 1)
 failed_id=$(wsctl submit --detach fib nonsense)
 wsctl await "$succeeded_id" >/dev/null && wsctl await "$failed_id" >/dev/null 2>&1
 wsctl pause fib
-running_id=$(wsctl submit --detach spin)
+running_id=$(wsctl submit --detach sleep 3600000)
 queued_ids=$(for i in 1 2 3; do wsctl submit --detach fib "$i"; done)
 nothing_id=$(wsctl submit --detach fib:nothing)
 wait_until job_is running "$running_id"
@@ -34,8 +34,8 @@ $failed_id" "$(ids --state succeeded,failed)" && same '' "$(ids --state crashed)
 check "list by state" by_state
 
 by_plugin() {
-  same "$running_id" "$(ids --plugin spin)" && same "$running_id" "$(ids --plugin spin:spin)" &&
-    same "$nothing_id" "$(ids --plugin fib:nothing)" && same '' "$(ids --plugin spin:again)" && same '' "$(ids --plugin 'fi')" &&
+  same "$running_id" "$(ids --plugin sleep)" && same "$running_id" "$(ids --plugin sleep:sleep)" &&
+    same "$nothing_id" "$(ids --plugin fib:nothing)" && same '' "$(ids --plugin sleep:again)" && same '' "$(ids --plugin 'fi')" &&
     same "$queued_ids" "$(ids --plugin fib:fib --state queued)"
 }
 check "list by plugin and function" by_plugin
@@ -182,8 +182,8 @@ N=$((${WSD_THOROUGH:+2}40000 / TIME_SCALE))
 many() {
   local id
   wsctl pause fib && "$BUILD/tests/support/clients/many" "$N" || return 1
-  id=$(wsctl submit --detach spin) || return 1
-  same "$N" "$(ids --plugin fib | wc -l)" && same "$(ids | oldest_first)" "$(ids)" && same "$id" "$(ids --plugin spin)" &&
+  id=$(wsctl submit --detach sleep 3600000) || return 1
+  same "$N" "$(ids --plugin fib | wc -l)" && same "$(ids | oldest_first)" "$(ids)" && same "$id" "$(ids --plugin sleep)" &&
     same "$(ids | tail -n 5000)" "$(ids -n 5000)" && same "cancelled $N jobs" "$(wsctl cancel --plugin fib)" &&
     same "$id" "$(ids --state running,queued)" && wsctl cancel "$id"
 }
