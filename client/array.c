@@ -198,7 +198,7 @@ static int send_alone(struct array *a)
         return r;
     }
     array_sent(a);
-    call->array = NULL;
+    call->unit = NULL;
     array_free(a);
     return 0;
 }
@@ -238,13 +238,13 @@ size_t arrays_unsent(const struct wsd_client *client)
 
 static struct array *array_of(const struct wsd_call *call)
 {
-    return container_of(call->array, struct array, unit);
+    return container_of(call->unit, struct array, unit);
 }
 
 static uint32_t array_tag(struct wsd_call *call)
 {
     arrays_send(call->client); /* where that fails so does what is sent next */
-    return call->array ? array_of(call)->request.tag : call->request.tag;
+    return call->unit ? array_of(call)->request.tag : call->request.tag;
 }
 
 static void array_call_done(struct wsd_call *call, int error)
@@ -253,7 +253,7 @@ static void array_call_done(struct wsd_call *call, int error)
 
     a->items[call->index].call = NULL;
     a->n_open--;
-    call->array = NULL;
+    call->unit = NULL;
     if (a->leaves && !a->n_open && !a->over && !a->gathering) /* their output gets no credit */
         connection_send(&a->client->connection, &(struct msg){.type = FRAME_FORGET}, a->request.tag, NULL, 0);
     array_settle(a);
@@ -294,7 +294,7 @@ static void array_accepted(struct wsd_client *client, struct array *a, const str
 
 static void call_put(struct array *a, uint32_t i, struct wsd_call *call)
 {
-    call->array = &a->unit;
+    call->unit = &a->unit;
     call->sent_at = a->sent_at;
     call->index = i;
     call->input_ended = true;

@@ -32,7 +32,7 @@
 
 static uint32_t call_tag(struct wsd_call *call)
 {
-    return call->array ? call->array->ops->tag(call) : call->request.tag;
+    return call->unit ? call->unit->ops->tag(call) : call->request.tag;
 }
 
 static struct wsd_call *call_of(struct request *request)
@@ -224,8 +224,8 @@ static void call_finish(struct wsd_call *call, int error)
     request_close(&client->connection, &call->request);
     list_remove(&call->feeding);
     call->input_size = 0;
-    if (call->array)
-        call->array->ops->done(call, error);
+    if (call->unit)
+        call->unit->ops->done(call, error);
     if (call->batch)
         call->batch->ops->done(call, error);
     if (call->freed)
@@ -280,7 +280,7 @@ static void call_forget(struct wsd_call *call)
 {
     struct msg msg = {.type = FRAME_FORGET};
 
-    if (call->client->connection.features & FEATURE_FORGET && !call->array)
+    if (call->client->connection.features & FEATURE_FORGET && !call->unit)
         call->forgotten = connection_send(&call->client->connection, &msg, call->request.tag, NULL, 0) == 0;
 }
 
@@ -727,8 +727,8 @@ int wsd_call_cancel(struct wsd_call *call)
         return -ECHILD;
     if (call->done || call->has_job || call->cancelled)
         return 0;
-    if (call->array && call->array->ops->cancel) {
-        call->array->ops->cancel(call);
+    if (call->unit && call->unit->ops->cancel) {
+        call->unit->ops->cancel(call);
         call->cancelled = true;
         return 0;
     }

@@ -81,7 +81,7 @@ struct wsd_call {
     size_t args_size;
     struct call_unit *batch; /* that it belongs to; NULL: none, or it has left it */
     uint64_t order;          /* in that */
-    struct call_unit *array; /* the array or slot that it is in as item `index`, without a request of its own; NULL */
+    struct call_unit *unit;  /* the array or slot that it is in as item `index`, without a request of its own; NULL */
     uint32_t index;
     int error, exit;
     uint64_t retry_usec;

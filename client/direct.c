@@ -66,7 +66,7 @@ struct direct {
 
 static struct flight *flight_of(const struct wsd_call *call)
 {
-    return container_of(call->array, struct flight, unit);
+    return container_of(call->unit, struct flight, unit);
 }
 
 static struct lane_client *ring_of(const struct direct *d)
@@ -214,7 +214,7 @@ static void send_call(struct flight *f, uint32_t i, bool begun)
         return;
     }
     f->calls[i] = NULL;
-    call->array = NULL;
+    call->unit = NULL;
     int r = request_open(&client->connection, &call->request);
     if (r == 0)
         r = connection_send(&client->connection, &msg, call->request.tag, call->input, call->input_size);
@@ -349,7 +349,7 @@ static uint32_t take_back(struct flight *f)
 static void unit_done(struct wsd_call *call, int error)
 {
     flight_of(call)->calls[call->index] = NULL;
-    call->array = NULL;
+    call->unit = NULL;
 }
 
 static void unit_cancel(struct wsd_call *call)
@@ -421,7 +421,7 @@ static struct flight *place_call(struct direct *d, struct function *function, ui
 
 static void flight_add(struct flight *f, struct wsd_call *call)
 {
-    call->array = &f->unit;
+    call->unit = &f->unit;
     call->index = f->n;
     f->calls[f->n++] = call;
     f->taken = f->n;
