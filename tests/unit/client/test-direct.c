@@ -96,7 +96,7 @@ static void answer(const struct taken *t, const char *output)
 static struct job {
     struct wsd_call *call;
     unsigned told;
-    int error;
+    int error, exit;
     enum wsd_job_state state;
     char output[64];
     void (*then)(struct job *j); /* in its callback */
@@ -116,6 +116,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
     j->told++;
     j->error = error;
+    j->exit = wsd_client_exit(client);
     j->state = info ? info->state : 0;
     if (j->then)
         j->then(j);
@@ -645,6 +646,88 @@ START_TEST(the_end_of_the_executor_is_wsds_word)
 }
 END_TEST
 
+static void end_connection(struct job *j)
+{
+    peer_close(&peer);
+    while (wsd_client_process(client) == 0)
+        ;
+}
+
+START_TEST(an_end_in_a_callback_leaves_none_untold)
+{
+    jobs[0].then = end_connection;
+    submit_many(0, 4);
+    struct taken t = take();
+    while (turn(&t, "x"))
+        ;
+    answer(&t, "x");
+    ck_assert_int_lt(wsd_client_process_some(client, 1), 0);
+    for (int i = 0; i < 4; i++)
+        ck_assert_uint_eq(jobs[i].told, 1);
+    ck_assert_uint_eq(wsd_client_open_calls(client), 0);
+}
+END_TEST
+
+static void *accept_again(void *arg)
+{
+    peer_accept(&peer, NULL);
+    return NULL;
+}
+
+/* What was pushed, and no worker was told of, is not the next connection's. */
+START_TEST(the_next_connection_begins_anew)
+{
+    pthread_t thread;
+
+    peer_close(&peer);
+    ck_assert_int_eq(wsd_client_ask_ping(client, NULL, NULL), 0); /* cannot be sent: nothing behind it is pushed */
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(submit(&jobs[i], "", LANE_OUTPUT), 0);
+    while (wsd_client_process(client) == 0)
+        ;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(jobs[i].error, -ECONNRESET);
+    ck_assert_int_eq(pthread_create(&thread, NULL, accept_again, NULL), 0);
+    ck_assert_int_eq(wsd_client_reconnect(client, 0), 0);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(submit(&jobs[4], "a", 8), 0);
+    expect_by_socket(&jobs[4], "a");
+    expect_rest();
+}
+END_TEST
+
+/* It goes by the socket again, and is lost there: it has run all the same. */
+START_TEST(one_that_had_begun_may_have_run)
+{
+    submit_many(0, 1);
+    struct taken t = take();
+    lane_front_lost(&front);
+    lane_front_judge(&front, t.slot, t.generation, LANE_RUNNING, LANE_AGAIN, NULL);
+    peer_send(&peer, &(struct msg){.type = FRAME_LANE_LOST}, lane_tag, NULL, 0);
+    ck_assert(readable(1000));
+    peer_close(&peer);
+    while (wsd_client_process(client) == 0)
+        ;
+    ck_assert_uint_eq(jobs[0].told, 1);
+    ck_assert_int_eq(jobs[0].error, -ECONNRESET);
+    ck_assert_int_eq(jobs[0].exit, 125);
+}
+END_TEST
+
+START_TEST(a_lane_is_kept_while_calls_are_under_way)
+{
+    submit_many(0, 1);
+    ck_assert_int_eq(wsd_client_lane(client, WSD_LANE_OPEN), 0);
+    ck_assert_int_eq(wsd_client_lane(client, WSD_LANE_KEEP), 0);
+    ck_assert(lane_front_kept(&front));
+    ck_assert_int_eq(wsd_client_lane(client, WSD_LANE_CLOSE), -EDEADLK);
+    struct taken t = take();
+    answer(&t, "");
+    process();
+    ck_assert_int_eq(wsd_client_lane(client, WSD_LANE_CLOSE), 0);
+}
+END_TEST
+
 /* What goes into the executor's end would be closed where its last copy is: nothing can. */
 START_TEST(a_client_can_put_nothing_into_the_socket)
 {
@@ -680,6 +763,10 @@ int main(void)
     tcase_add_test(t, one_in_the_middle_of_a_slot_is_cancelled);
     tcase_add_test(t, the_end_of_the_connection_is_the_end_of_what_has_none);
     tcase_add_test(t, the_end_of_the_executor_is_wsds_word);
+    tcase_add_test(t, an_end_in_a_callback_leaves_none_untold);
+    tcase_add_test(t, the_next_connection_begins_anew);
+    tcase_add_test(t, one_that_had_begun_may_have_run);
+    tcase_add_test(t, a_lane_is_kept_while_calls_are_under_way);
     tcase_add_test(t, a_client_can_put_nothing_into_the_socket);
     suite_add_tcase(suite, t);
     return run_suite(suite);
