@@ -4,7 +4,8 @@
  *
  * Usage:
  *     direct-loop [-n CALLS] [-a AHEAD] [-r ROOM] [-s] [-w] [-o] [-b] [-c K] [-f K] [-i K] [-m K] [-F K] [-A N]
- *                 [-d USEC] [-t MSEC] [-u FILE] PLUGIN:FUNCTION [ARG...]
+ *                 [-d USEC] [-t MSEC] [-u FILE] [-y USEC]
+ *                 PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each job is sent bytes that no other one has, and its output is to be those.
  * -a so many are under way (64). -r is output_size. With -s they go by the socket.
@@ -13,6 +14,7 @@
  * With -b it uses wsd_client_wait() in place of epoll.
  * With -m only each K-th has the arguments.
  * With -c each K-th is cancelled at once, with -f it is freed, with -i its callback waits for the next one.
+ * With -y it makes a wsd_call() with `ok` between its turns, and gives it up after so many microseconds.
  * -d is the deadline of each, -t the time limit of its run.
  * With -F each K-th forks a child, which frees its handle, or only exits.
  * With -A it forks after so many, and the child adopts the handle and goes on; what was in the lane is lost then.
@@ -39,8 +41,8 @@ struct job {
     char output[8192], input[64];
 };
 
-static unsigned long n_calls = 1, ahead = 64, room, cancels, frees, nests, each = 1, forks, adopts, deadline_usec,
-                     timeout_msec;
+static unsigned long n_calls = 1, ahead = 64, room, cancels, frees, nests, each = 1, forks, adopts, beside_usec,
+                     deadline_usec, timeout_msec;
 static unsigned long n_forked, n_begun, n_open, n_told, n_direct, n_wrong, n_twice, by_state[16], n_errors, n_lost,
     n_large, n_late;
 static bool by_socket, warm, by_callback, blocking, warming;
@@ -153,9 +155,28 @@ static bool submit_one(const char *const *args, size_t n_args)
     return true;
 }
 
+/* Whatever becomes of it. */
+static void call_beside(void)
+{
+    const char *const ok[] = {"ok"};
+    const struct wsd_call_request q = {.size = sizeof(q),
+                                       .plugin = plugin,
+                                       .function = function,
+                                       .args = ok,
+                                       .n_args = 1,
+                                       .deadline_usec = beside_usec};
+    struct wsd_call_result r = {.size = sizeof(r)};
+
+    wsd_client_flush(client);
+    (void)wsd_call(client, &q, &r);
+}
+
 static void turn(void)
 {
     struct epoll_event events[8];
+
+    if (beside_usec && !warming)
+        call_beside();
 
     if (blocking) {
         (void)wsd_client_wait(client, 1000000);
@@ -227,7 +248,7 @@ int main(int argc, char **argv)
     const struct wsd_open how = {.size = sizeof(how), .flags = WSD_OPEN_AGAIN};
     char *colon;
 
-    for (int o; (o = getopt(argc, argv, "+n:a:r:swobc:f:i:m:F:A:d:t:u:")) != -1;)
+    for (int o; (o = getopt(argc, argv, "+n:a:r:swobc:f:i:m:F:A:d:t:u:y:")) != -1;)
         switch (o) {
         case 'n':
             n_calls = strtoul(optarg, NULL, 0);
@@ -276,6 +297,9 @@ int main(int argc, char **argv)
             break;
         case 'u':
             enough = optarg;
+            break;
+        case 'y':
+            beside_usec = strtoul(optarg, NULL, 0);
             break;
         default:
             return 64;
