@@ -79,7 +79,7 @@ check "a deadline" loop "late=8 errors=8 told=8" -w -a 8 -n 8 -d 100000 direct:d
 check "a time limit is that of each" loop "direct=1000 succeeded=996 timed-out=4 wrong=0" -w -n 1000 -m 250 -t 500 direct:direct nap 60000
 check "one that takes long in between holds none up" loop "succeeded=1000 wrong=0" -w -r 64 -n 1000 -m 250 direct:direct nap 50
 check "those that wait for each other have them" loop "succeeded=1000 wrong=0" -w -r 64 -n 1000 -m 20 direct:direct meet 2
-check "nor does a wsd_call() beside them that is given up" loop "direct=200 succeeded=200" -w -a 2 -n 200 -y 100 direct:direct meet 2
+check "nor do those beside a wsd_call() that is given up" loop "direct=200 succeeded=200" -w -a 2 -n 200 -y 100 direct:direct meet 2
 check "a time limit that is not heeded" loop "timed-out=1 told=1" -w -t 100 direct:direct deaf
 
 # --- fork ---------------------------------------------------------------------------------------------------------------

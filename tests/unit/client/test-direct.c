@@ -646,6 +646,20 @@ START_TEST(the_end_of_the_executor_is_wsds_word)
 }
 END_TEST
 
+/* One looking worker is enough for what is brief. Neither knows how long the slots of the other one take. */
+START_TEST(a_call_beside_them_is_not_brief)
+{
+    const struct wsd_call_request q = {.size = sizeof(q), .plugin = "p", .function = "f", .deadline_usec = 1000};
+    struct wsd_call_result r = {.size = sizeof(r)};
+
+    ck_assert_int_eq(wsd_call(client, &q, &r), -ETIMEDOUT);
+    ck_assert(lane_back_brief(&back));
+    submit_many(0, 1);
+    ck_assert_int_eq(wsd_call(client, &q, &r), -ETIMEDOUT);
+    ck_assert(!lane_back_brief(&back));
+}
+END_TEST
+
 static void end_connection(struct job *j)
 {
     peer_close(&peer);
@@ -763,6 +777,7 @@ int main(void)
     tcase_add_test(t, one_in_the_middle_of_a_slot_is_cancelled);
     tcase_add_test(t, the_end_of_the_connection_is_the_end_of_what_has_none);
     tcase_add_test(t, the_end_of_the_executor_is_wsds_word);
+    tcase_add_test(t, a_call_beside_them_is_not_brief);
     tcase_add_test(t, an_end_in_a_callback_leaves_none_untold);
     tcase_add_test(t, the_next_connection_begins_anew);
     tcase_add_test(t, one_that_had_begun_may_have_run);
