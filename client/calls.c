@@ -313,18 +313,11 @@ static uint64_t take_last(struct calls *c, const struct flight *f, size_t i)
     struct lane_result r;
 
     lane_client_result(&c->lane->ring, f->slot, &r);
-    switch (r.outcome) {
-    case LANE_ENDED:
-    case LANE_CANCELLED:
-    case LANE_TIMED_OUT:
-    case LANE_CRASHED:
-    case LANE_INTERRUPTED:
-        result.state = lane_state(&r, &result.exit);
-        break;
-    case LANE_OVERFLOW:
+    if (r.outcome == LANE_OVERFLOW) {
         set_too_large(c, i);
         return r.run_usec;
-    default: /* REFUSED, UNTOUCHED, AGAIN */
+    }
+    if (!lane_end(&r, &result.state, &result.exit)) {
         send_call(c, i);
         return COST_USEC;
     }
@@ -437,13 +430,6 @@ static bool alike(const struct wsd_call_request *a, const struct wsd_call_reques
            a->timeout_usec == b->timeout_usec && a->deadline_usec == b->deadline_usec;
 }
 
-/* RING_WORTH_USEC: that or more, or unknown. */
-static uint32_t expected_usec(const struct function *f, uint32_t n)
-{
-    return cost_is_known(&f->cost) ? (uint32_t)MIN(cost_nsec(&f->cost, n) / 1000, (uint64_t)RING_WORTH_USEC)
-                                   : RING_WORTH_USEC;
-}
-
 /* All that is under way is over before another worker would be awake. Slots of direct.c may not be. */
 static bool is_brief(const struct calls *c)
 {
@@ -453,7 +439,7 @@ static bool is_brief(const struct calls *c)
         return false;
 
     for (uint32_t i = 0; i < c->n_flights; i++)
-        usec += c->flights[i].late ? RING_WORTH_USEC : expected_usec(c->flights[i].function, c->flights[i].n);
+        usec += c->flights[i].late ? RING_WORTH_USEC : lane_expected_usec(c->flights[i].function, c->flights[i].n);
     return usec < RING_WORTH_USEC;
 }
 

@@ -42,7 +42,7 @@ struct flight {
     bool pushed, ended;
     bool late; /* it has taken HELD_USEC: no further call of it begins */
     bool lost;
-    bool forgotten;                     /* this process does not have its memory */
+    bool forgotten;                     /* this process does not have its memory, nor that of the others */
     struct wsd_call *calls[LANE_ITEMS]; /* NULL: its end is told */
 };
 
@@ -56,7 +56,6 @@ struct direct {
     uint32_t n_lost;        /* and of them lost, whose callbacks are under way */
     bool relies;            /* on what is under way being brief */
     bool more;              /* ends are to be told, or calls to be sent */
-    bool forgotten;         /* this process does not have the memory of any */
     bool wants;             /* a notice was asked for */
     uint32_t n_owed;        /* notices that have come or are on their way, and were not read */
     uint64_t n_frames;      /* of the connection, when last looked at */
@@ -74,15 +73,13 @@ static struct lane_client *ring_of(const struct direct *d)
     return &d->client->lane->ring;
 }
 
-/* --- pushing ------------------------------------------------------------------------------------------------------ */
-
-/* RING_WORTH_USEC: that or more, or unknown. */
-static uint32_t expected_usec(const struct flight *f)
+/* This process does not have the lane's memory. */
+static bool is_forgotten(const struct direct *d)
 {
-    return cost_is_known(&f->function->cost)
-               ? (uint32_t)MIN(cost_nsec(&f->function->cost, f->n) / 1000, (uint64_t)RING_WORTH_USEC)
-               : RING_WORTH_USEC;
+    return !list_empty(&d->flights) && container_of(d->flights.next, struct flight, link)->forgotten;
 }
+
+/* --- pushing ------------------------------------------------------------------------------------------------------ */
 
 /* All that is under way is over before another worker would be awake. Slots of a wsd_call() that has brought us here
  * may not be. */
@@ -95,7 +92,7 @@ static bool is_brief(struct direct *d)
     list_for_each_entry (struct flight, f, &d->flights, link) {
         if (f->ended)
             continue;
-        usec += f->late ? RING_WORTH_USEC : expected_usec(f);
+        usec += f->late ? RING_WORTH_USEC : lane_expected_usec(f->function, f->n);
         if (usec >= RING_WORTH_USEC)
             return false;
     }
@@ -125,7 +122,7 @@ void direct_push(struct wsd_client *client)
 {
     struct direct *d = client->direct;
 
-    if (!d || d->forgotten)
+    if (!d || is_forgotten(d))
         return;
     push_filled(d);
     if (!d->n_pushed)
@@ -157,23 +154,15 @@ static void flight_free(struct flight *f)
     d->n_lost -= f->lost;
     if (list_empty(&d->flights)) {
         request_close(&d->client->connection, &d->request);
-        d->relies = d->more = d->forgotten = false;
+        d->relies = d->more = false;
     }
 }
 
+/* One that succeeded, as far as all of the slot have it in common. */
 static struct msg_job job_of(const struct flight *f)
 {
-    const struct span empty = {.data = ""};
-
     return (struct msg_job){.plugin = {f->function->plugin, strlen(f->function->plugin)},
                             .function = {f->function->name, strlen(f->function->name)},
-                            .error = empty,
-                            .status = empty,
-                            .worker = empty,
-                            .backtrace = empty,
-                            .key = empty,
-                            .tags = empty,
-                            .batch = empty,
                             .attempts = 1,
                             .state = WSD_JOB_SUCCEEDED};
 }
@@ -231,27 +220,21 @@ static void end_last(struct flight *f, uint32_t i)
 {
     struct msg_job job = job_of(f);
     struct lane_result r;
-    int exit = 0;
+    enum wsd_job_state state;
+    int exit;
 
     lane_client_result(ring_of(f->direct), f->slot, &r);
-    switch (r.outcome) {
-    case LANE_ENDED:
-    case LANE_CANCELLED:
-    case LANE_TIMED_OUT:
-    case LANE_CRASHED:
-    case LANE_INTERRUPTED:
-        job.state = lane_state(&r, &exit);
+    if (lane_end(&r, &state, &exit)) {
+        job.state = state;
         job.exit = (uint32_t)exit;
         job.run_usec = r.run_usec;
         job.cpu_usec = r.cpu_usec;
         job.error = (struct span){r.error, strlen(r.error)};
         job.status = (struct span){r.status, strlen(r.status)};
         end_call(f, i, &job, r.output, r.output_size);
-        return;
-    case LANE_OVERFLOW:
+    } else if (r.outcome == LANE_OVERFLOW) {
         call_fail(f->calls[i], call_say_too_large(f->direct->client));
-        return;
-    default: /* REFUSED, UNTOUCHED, AGAIN */
+    } else {
         send_call(f, i, r.outcome == LANE_AGAIN);
     }
 }
@@ -558,7 +541,7 @@ void direct_forget(struct wsd_client *client)
 
     if (!d || list_empty(&d->flights))
         return;
-    d->forgotten = d->more = true;
+    d->more = true;
     d->n_pushed = d->n_owed = 0;
     d->wants = false;
     list_for_each_entry (struct flight, f, &d->flights, link)
@@ -660,7 +643,7 @@ bool direct_look(struct wsd_client *client)
         return false;
     bool idle = c->n_frames == d->n_frames;
     d->n_frames = c->n_frames;
-    if (d->forgotten && one_not_lost(d)) {
+    if (is_forgotten(d) && one_not_lost(d)) {
         lose_all(d);
         return true;
     }
@@ -725,7 +708,7 @@ static struct function *find_function(struct wsd_client *client, const struct ws
     struct connection *c = &client->connection;
     struct lane *l = lane_of(client);
 
-    if (!l || c->broken || !(c->features & FEATURE_NOTICE) || !direct_of(client) || client->direct->forgotten ||
+    if (!l || c->broken || !(c->features & FEATURE_NOTICE) || !direct_of(client) || is_forgotten(client->direct) ||
         client->direct->n_lost || connection_widen(c) < 0)
         return NULL;
     l->n_calls++;

@@ -301,7 +301,7 @@ void lane_is_dry(struct wsd_client *client, struct lane *l)
         lane_return(client, l);
 }
 
-enum wsd_job_state lane_state(const struct lane_result *result, int *ret_exit)
+bool lane_end(const struct lane_result *result, enum wsd_job_state *ret_state, int *ret_exit)
 {
     static const struct {
         enum wsd_job_state state;
@@ -315,10 +315,20 @@ enum wsd_job_state lane_state(const struct lane_result *result, int *ret_exit)
 
     if (result->outcome == LANE_ENDED) {
         *ret_exit = result->exit >= 0 && result->exit <= 63 ? result->exit : 63;
-        return *ret_exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED;
+        *ret_state = *ret_exit ? WSD_JOB_FAILED : WSD_JOB_SUCCEEDED;
+        return true;
     }
+    if (result->outcome >= ARRAY_SIZE(ends) || !ends[result->outcome].exit)
+        return false;
     *ret_exit = ends[result->outcome].exit;
-    return ends[result->outcome].state;
+    *ret_state = ends[result->outcome].state;
+    return true;
+}
+
+uint32_t lane_expected_usec(const struct function *f, uint32_t n)
+{
+    return cost_is_known(&f->cost) ? (uint32_t)MIN(cost_nsec(&f->cost, n) / 1000, (uint64_t)RING_WORTH_USEC)
+                                   : RING_WORTH_USEC;
 }
 
 bool lane_has_room(struct lane *l)

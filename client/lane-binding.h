@@ -59,8 +59,11 @@ struct lane *lane_of(struct wsd_client *client);
 struct function *lane_function(struct wsd_client *client, struct lane *l, const char *plugin, const char *name);
 /* There was no credit for a call: after many of those it goes back to wsd, since another one may be better. */
 void lane_is_dry(struct wsd_client *client, struct lane *l);
-/* How a call ended that was executed, or crashed, or the like: its state, and *ret_exit. */
-enum wsd_job_state lane_state(const struct lane_result *result, int *ret_exit);
+/* The state and exit of a call that has ended. False: it has not: it goes by the socket, or has given too much output
+ * (LANE_OVERFLOW). */
+bool lane_end(const struct lane_result *result, enum wsd_job_state *ret_state, int *ret_exit);
+/* How long n more calls take, as far as is known; RING_WORTH_USEC: that or more. */
+uint32_t lane_expected_usec(const struct function *f, uint32_t n);
 /* Whether there is room for a slot more. Parked ones that have ended are free from now on. */
 bool lane_has_room(struct lane *l);
 /* A slot that was cancelled is waited for no longer. */

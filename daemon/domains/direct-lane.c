@@ -346,8 +346,8 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
     const char *why = refusal(jobs, d, user);
     if (why)
         return why;
-    if (async_close_pending(uid) >= jobs->max_fd / 2)
-        return "too many descriptors of this user wait to be closed";
+    if (user->n_fds + async_close_pending(uid) >= jobs->max_fd / 2)
+        return "too many descriptors of this user: close some, or try again later";
     uint32_t number;
     bool soon;
     why = find_place(d, user, &number, &soon);

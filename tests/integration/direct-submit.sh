@@ -6,24 +6,11 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 D=$BUILD/tests/support/clients/direct-loop
-KILLS=15
+KILLS=8
 [ -z "${WSD_THOROUGH:-}" ] || KILLS=200
 
-# Succeeds when `direct-loop OPTION...` exits 0 and its line of counts has each of the words.
 loop() { # WORDS OPTION...
-  local words=$1 said word
-  shift
-  said=$(timeout $((60 * TIME_SCALE)) "$D" "$@") || {
-    echo "exit $?: $said"
-    return 1
-  }
-  echo "$said"
-  for word in $words; do
-    grep -qF " $word " <<<" ${said//$'\n'/ } " || {
-      echo "not there: $word"
-      return 1
-    }
-  done
+  has_counts "$1" timeout $((60 * TIME_SCALE)) "$D" "${@:2}"
 }
 executor() {
   pgrep -P "$WSD_PID" -n -f wsd-executor
@@ -35,7 +22,9 @@ if ! "$BUILD/tests/support/clients/direct" -x >/dev/null; then
 fi
 
 printf '[limits]\ncancel-grace = 1s\nexecutor-answer = 2s\nquarantine-after = 1000\n' >"$WSD_CONFIG"
-start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+WSD_SOCKET=$WORK/wsd.sock
+export WSD_SOCKET
+serve || exit 1
 
 # --- what goes, and how -------------------------------------------------------------------------------------------------
 
@@ -102,15 +91,18 @@ check "one that adopts it goes on" adopted
 
 check "a crash is told once" loop "direct=1 crashed=1 told=1 Segmentation" -w direct:direct segv
 check "in the midst of others: they go on" loop "crashed=4 succeeded=996 wrong=0 twice=0 told=1000" -w -n 1000 -m 250 direct:again segv
+calls_since() { # N
+  [ "$(counter direct_calls)" -gt "$1" ]
+}
 killed_under_load() { # FUNCTION WORDS: its executors die, again and again
-  local i load
+  local i load before
   rm -f "$WORK/enough"
   "$D" -w -r 64 -u "$WORK/enough" "direct:$1" >"$WORK/load" &
   load=$!
   for ((i = 0; i < KILLS; i++)); do
-    sleep 0.0$((RANDOM % 9))
+    before=$(counter direct_calls)
+    wait_until calls_since "$before" || return 1
     kill -KILL "$(executor)" 2>/dev/null
-    wait_until executor >/dev/null
   done
   touch "$WORK/enough"
   wait $load || {
@@ -128,12 +120,11 @@ restarted_under_load() { # wsd dies, again and again
   "$D" -w -r 64 -u "$WORK/enough" direct:direct >"$WORK/load" &
   load=$!
   for ((i = 0; i < 3; i++)); do
-    sleep 0.2
-    kill -KILL "$WSD_PID"
-    wait "$WSD_PID"
-    start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || return 1
+    wait_until calls_since 0 || return 1
+    kill_wsd
+    serve || return 1
   done
-  sleep 0.2
+  wait_until calls_since 0 || return 1
   touch "$WORK/enough"
   wait $load || {
     cat "$WORK/load"

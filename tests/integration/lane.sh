@@ -10,21 +10,8 @@ KILLS=20
 CALLS=300 # a process, of a millisecond each, and as many again until the executors have been killed so often
 [ -z "${WSD_THOROUGH:-}" ] || KILLS=200
 
-# Succeeds when `direct OPTION...` exits 0 and its line of counts has each of the words.
 direct() { # WORDS OPTION...
-  local words=$1 said word
-  shift
-  said=$(timeout "${DIRECT_LIMIT:-$((60 * TIME_SCALE))}" "$D" "$@") || {
-    echo "exit $?: $said"
-    return 1
-  }
-  echo "$said"
-  for word in $words; do
-    grep -qF " $word " <<<" ${said//$'\n'/ } " || {
-      echo "not there: $word"
-      return 1
-    }
-  done
+  has_counts "$1" timeout "${DIRECT_LIMIT:-$((60 * TIME_SCALE))}" "$D" "${@:2}"
 }
 counter_above() { # NAME VALUE
   [ "$(counter "$1")" -gt "$2" ]

@@ -328,6 +328,23 @@ counter() { # NAME: one of wsd's
   wsctl --json stats | grep -o "\"$1\":[0-9]*" | grep -o '[0-9]*$'
 }
 
+# Succeeds when the command exits 0 and what it prints, NAME=COUNT and other words, has each of the words.
+has_counts() { # WORDS COMMAND...
+  local words=$1 said word
+  shift
+  said=$("$@") || {
+    echo "exit $?: $said"
+    return 1
+  }
+  echo "$said"
+  for word in $words; do
+    grep -qF " $word " <<<" ${said//$'\n'/ } " || {
+      echo "not there: $word"
+      return 1
+    }
+  done
+}
+
 counter_is() { # NAME VALUE
   [ "$(counter "$1")" = "$2" ]
 }

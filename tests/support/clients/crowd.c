@@ -677,10 +677,10 @@ static uint32_t refusal_of(struct conn *c, const struct msg *m, uint32_t tag)
 static void what_cannot_be_closed_counts(void)
 {
     enum { ROOM = 4 }; /* that is left; the connection that brought the others takes one of it until it is closed */
-    const struct msg arena = {.type = FRAME_ARENA_OPEN};
+    const struct msg arena = {.type = FRAME_ARENA_OPEN}, lane = {.type = FRAME_LANE_OPEN};
     struct msg input = job_of("echo", "x");
-    struct conn *innocent = open_with(1 << 20, "/", FEATURE_PAYLOAD), *greedy = open_of_neighbour(FEATURE_PAYLOAD),
-                *more[ROOM + 1];
+    struct conn *innocent = open_with(1 << 20, "/", FEATURE_PAYLOAD),
+                *greedy = open_of_neighbour(FEATURE_PAYLOAD | FEATURE_LANE), *more[ROOM + 1];
     uint32_t n = 0, tag = 10;
 
     input.submit.input_from = INPUT_FILE;
@@ -696,6 +696,10 @@ static void what_cannot_be_closed_counts(void)
         fail("%u arenas are taken", n);
     if (refusal_of(greedy, &input, 3) != CODE_BUSY)
         fail("an input is taken above the limit");
+    put(greedy, &lane, 5, NULL, 0);
+    expect(greedy, FRAME_ERROR, 5);
+    if (!strstr(greedy->msg.error.text.data, "descriptors"))
+        fail("a lane is refused above the limit for another reason: %s", greedy->msg.error.text.data);
     for (n = 0; n <= ROOM; n++) {
         more[n] = unread_of_neighbour(0);
         if (conn_next(more[n], WAIT_MSEC) != NEXT_FRAME)
