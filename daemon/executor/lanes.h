@@ -26,7 +26,8 @@ struct lanes {
 
 /* It must be zeroed. [main, before threads] */
 void lanes_init(struct lanes *lanes, struct shared *shared);
-/* LANE_GRANT, LANE_NOTIFY, LANE, LANE_BIND, LANE_CLOSE. fd is taken over. 0, or what control_send() said. [control thread] */
+/* LANE_GRANT, LANE_NOTIFY, LANE, LANE_BIND, LANE_CLOSE. fd is taken over. 0, or what control_send() said. [control
+ * thread] */
 int lanes_control(struct lanes *lanes, const struct control *c, int fd);
 
 uint32_t lanes_running(struct lanes *lanes); /* direct calls that run, in lanes that are being closed, too [worker] */

@@ -712,8 +712,8 @@ enum wsd_lane_action {
  *
  * Returns 0: the lane is there, or after WSD_LANE_CLOSE it is not there. Returns -EAGAIN if there is none for now: the
  * words say why. Returns -EOPNOTSUPP if this wsd or the kernel has no lanes, or if wsd is on another machine. Returns
- * -EDEADLK for WSD_LANE_CLOSE while calls are under way in the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR or -ECONNRESET.
- * Since 0.1. */
+ * -EDEADLK for WSD_LANE_CLOSE while calls are under way in the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR or
+ * -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action);
 
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
