@@ -152,6 +152,7 @@ struct jobs_options options_of(struct daemon *d)
         .plugin_dirs = d->config.plugin_dirs,
         .one_domain = d->config.one_domain,
         .own_uid = geteuid(),
+        .far_ends = d->far_ends,
         .user_daemon = !d->is_system,
         .log_level = d->config.log_level,
         .state_dir = d->state,

@@ -24,6 +24,7 @@
 #include "configuration/print.h"
 #include "daemon.h"
 #include "drain.h"
+#include "far-end/far-end.h"
 #include "start.h"
 
 #define SERVICE_USER "wsd"      /* of wsd.service */
@@ -72,6 +73,7 @@ static void tear_down(struct daemon *d)
     d->jobs = jobs_free(d->jobs);
     if (d->drain_timer)
         event_free(d->drain_timer);
+    d->far_ends = far_ends_free(d->far_ends);
     if (d->base)
         event_base_free(d->base);
     free(d->socket);

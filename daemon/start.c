@@ -27,6 +27,7 @@
 #include "configuration/effects.h"
 #include "configuration/print.h"
 #include "drain.h"
+#include "far-end/far-end.h"
 #include "frontend/handover.h"
 #include "frontend/listener.h"
 #include "reload.h"
@@ -224,6 +225,8 @@ int start(struct daemon *d)
     d->drain_timer = d->base ? evtimer_new(d->base, on_drain_over, d) : NULL;
     if (!d->drain_timer)
         return -ENOMEM;
+    if (d->is_system && (r = far_ends_new(&d->far_ends, d->base)) < 0)
+        return r;
     service.base = d->base;
     (void)config_examine(&d->config, log_fault, NULL); /* what the start cannot do without, fails by itself */
     d->at_start = config_at_start(&d->config);
@@ -241,6 +244,7 @@ int start(struct daemon *d)
                                         .jobs = d->jobs,
                                         .only_own_user = !d->is_system,
                                         .own_uid = geteuid(),
+                                        .far_ends = d->far_ends,
                                         .limits = d->config.frontend_limits,
                                         .keeps = d->keeps,
                                         .rules = &d->config.access,

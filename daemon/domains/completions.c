@@ -67,7 +67,8 @@ bool domain_poll(struct domain *d)
 
     for (uint32_t i = 0;
          i < BATCH && d->jobs->executors->n_taken < DOMAINS_TAKE && d->priv->executor && !d->priv->distrusted;) {
-        int r = front_next(d->front, &c);
+        /* a job's packets come before its end: where they cannot be looked at, `bell` comes again */
+        int r = executor_hears(d->priv->executor) ? front_next(d->front, &c) : FRONT_NONE;
 
         if (r == FRONT_E_LIES) {
             domain_distrust(d, "nonsense in its ring");

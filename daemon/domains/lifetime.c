@@ -98,6 +98,8 @@ static void start_now(struct domain *d)
         .helper = jobs->executors->helper,
         .uid = jobs->executors->helper ? uid_of_executor(d) : CHILD_OWN,
         .owner = d->key,
+        .far_ends = d->key == 0 || d->key == jobs->options.own_uid ? NULL : jobs->options.far_ends,
+
         .workers = domain_workers(d),
         .memory = d->priv->settings.memory,
         .cgroups = jobs->executors->cgroups,

@@ -110,7 +110,7 @@ bool frontend_flush(struct frontend *f)
         if (p->failed)
             (void)peer_close(p, &closes);
         else if (alone && p->sent != sent && list_empty(&p->calls) && !buffer_size(&p->out) && p->reading && !p->held &&
-                 !p->remote)
+                 p->far && !far_end_strange(p->far))
             f->answered = p;
     }
     return more || all->n_marked || !list_empty(&f->closing) || !list_empty(&all->waiting);
@@ -149,7 +149,7 @@ void frontend_goodbye(struct frontend *f)
 bool frontend_quiet(const struct frontend *f)
 {
     list_for_each_entry (const struct peer, p, &f->peers, link) {
-        if (p->begun || buffer_size(&p->out))
+        if (p->begun || peer_sending(p) || (p->far && !far_end_settled(p->far)))
             return false;
     }
     return !f->shares.n_marked;

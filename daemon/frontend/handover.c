@@ -66,7 +66,7 @@ static void answer(struct peer *p)
 
 static bool can_stay(const struct peer *p)
 {
-    if (p->failed || p->begun || p->remote || buffer_size(&p->out) || p->n_fds || p->n_sending)
+    if (p->failed || p->begun || p->remote || peer_sending(p) || !far_end_settled(p->far) || p->n_fds || p->n_sending)
         return false; /* what TLS knows of a connection stays in this process */
     list_for_each_entry (struct call, call, &p->calls, link)
         if (!is_deferred(call))

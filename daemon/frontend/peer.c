@@ -156,7 +156,7 @@ static ssize_t send_with_fds(struct peer *p, const void *data, size_t size)
     control.align.cmsg_type = SCM_RIGHTS;
     control.align.cmsg_len = CMSG_LEN(size_of_fds);
     memcpy(CMSG_DATA(&control.align), p->sending[0].fds, size_of_fds);
-    ssize_t n = sendmsg(p->fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = far_end_send(p->far, &h);
     if (n > 0)
         drop_sending(p);
     return n;
@@ -173,7 +173,10 @@ static ssize_t send_once(struct peer *p, size_t most)
         return remote_send(p, data, size);
     if (p->n_sending > attach)
         size = MIN(size, (size_t)(p->sending[attach].at - p->sent));
-    return attach ? send_with_fds(p, data, size) : send(p->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (attach)
+        return send_with_fds(p, data, size);
+    struct iovec v = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    return far_end_send(p->far, &(struct msghdr){.msg_iov = &v, .msg_iovlen = 1});
 }
 
 void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec)
@@ -217,6 +220,12 @@ void peer_fail(struct peer *p, const char *format, ...)
     p->failed = true;
 }
 
+/* Then the kernel reports only what is new. */
+static bool is_strange(const struct peer *p)
+{
+    return p->far && far_end_strange(p->far);
+}
+
 /* Adds an event. On failure the connection would stand for ever, so it is closed. */
 static void add_event(struct peer *p, struct event *event, const struct timeval *timeout)
 {
@@ -256,10 +265,18 @@ static void want_reading(struct peer *p, bool on)
     watch_socket(p);
 }
 
+bool peer_sending(const struct peer *p)
+{
+    return buffer_size(&p->out) || (p->far && far_end_sending(p->far));
+}
+
 /* Writes what the socket takes, in this turn. */
 static void send_some(struct peer *p)
 {
     size_t most = p->failed ? SIZE_MAX : SEND_SIZE; /* the last words */
+
+    if (p->far)
+        far_end_go_on(p->far);
 
     while (buffer_size(&p->out) && most) {
         ssize_t n = send_once(p, most);
@@ -290,7 +307,8 @@ void peer_flush(struct peer *p)
         leave_spare(p);
     } else if (!p->blocked) {
         p->blocked = true;
-        add_event(p, p->write_event, NULL);
+        if (!p->far || !far_end_sending(p->far) || far_end_full(p->far)) /* else on_far_end_ready() comes */
+            add_event(p, p->write_event, NULL);
     }
     bool low = buffer_size(&p->out) <= FRONTEND_OUT_LOW;
     if (low)
@@ -299,8 +317,21 @@ void peer_flush(struct peer *p)
         want_reading(p, false);
     else if (low)
         want_reading(p, true);
-    if (p->held && p->reading)
+    if (p->reading && (p->held || (p->readable && is_strange(p))))
         share_want(p);
+}
+
+/* The thread of its user is through with the socket. */
+static void on_far_end_ready(void *context)
+{
+    struct peer *p = context;
+
+    p->readable = true; /* perhaps */
+    if (far_end_full(p->far))
+        add_event(p, p->write_event, NULL);
+    else
+        p->writable = true;
+    share_want(p);
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *userdata)
@@ -444,7 +475,7 @@ static ssize_t receive(struct peer *p, uint8_t *to, size_t size)
     struct iovec v = {.iov_base = to, .iov_len = size};
     struct msghdr h = {
         .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    ssize_t n = recvmsg(p->fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t n = far_end_receive(p->far, &h);
 
     if (n > 0)
         take_fds(p, &h);
@@ -496,7 +527,7 @@ static bool read_once(struct peer *p, size_t most)
     if (p->failed)
         return true;
     share_charge(p, COST_SYSCALL);
-    p->readable = n == (ssize_t)most;
+    p->readable = is_strange(p) ? n > 0 : n == (ssize_t)most;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     share_mark(p);
@@ -558,7 +589,8 @@ bool peer_serve(struct peer *p)
 
     if (!more) {
         share_drop(p);
-        p->readable = p->parked = false;
+        p->readable &= is_strange(p);
+        p->parked = false;
         if (!p->failed)
             watch_socket(p);
     }
@@ -580,13 +612,13 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
     struct peer *p = userdata;
 
-    p->parked = !list_empty(&p->ready); /* it was there a turn ago, too */
+    p->parked = !list_empty(&p->ready) && !is_strange(p); /* it was there a turn ago, too */
     p->readable = true;
     watch_socket(p);
     share_want(p);
 }
 
-/* Asks the kernel for the client's user. */
+/* Asks the kernel for the client's user, whose socket it is. */
 static int identify(struct peer *p)
 {
     struct ucred cred;
@@ -598,7 +630,9 @@ static int identify(struct peer *p)
     p->gid = cred.gid;
     p->pid = cred.pid;
     log_debug("connection of uid %u gid %u pid %d", p->uid, p->gid, p->pid);
-    return 0;
+    const struct frontend_options *o = &p->frontend->options;
+    return far_end_new(&p->far, p->uid == 0 || p->uid == o->own_uid ? NULL : o->far_ends, p->uid, p->fd,
+                       on_far_end_ready, p);
 }
 
 static void log_refusal(const struct peer *p, const char *why)
@@ -616,14 +650,9 @@ static void log_refusal(const struct peer *p, const char *why)
 static int admit(struct peer *p)
 {
     const char *refusal = NULL;
-    int known = 0;
 
     if (p->remote)
         refusal = remote_identify(p);
-    else
-        known = identify(p);
-    if (known < 0)
-        return known;
     if (!refusal)
         refusal = access_connect(p);
     if (refusal) {
@@ -665,10 +694,13 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
     list_init(&p->gathered);
     list_push_back(&f->peers, &p->link);
     f->n_peers++;
-    p->read_event = event_new(f->options.base, fd, EV_READ | EV_PERSIST, on_readable, p);
-    p->write_event = event_new(f->options.base, fd, EV_WRITE, on_writable, p);
+    int r = remote ? 0 : identify(p);
+    short edge = is_strange(p) ? EV_ET : 0;
+    p->read_event = event_new(f->options.base, fd, EV_READ | EV_PERSIST | edge, on_readable, p);
+    p->write_event = event_new(f->options.base, fd, EV_WRITE | edge, on_writable, p);
     p->half_timer = evtimer_new(f->options.base, half_is_late, p);
-    int r = p->read_event && p->write_event && p->half_timer ? 0 : -ENOMEM;
+    if (r == 0 && (!p->read_event || !p->write_event || !p->half_timer))
+        r = -ENOMEM;
     if (r == 0)
         r = remote ? remote_open(p) : admit(p);
     if (r < 0) {
@@ -725,7 +757,13 @@ static void disconnect(struct peer *p)
     bool remote = p->remote;
     remote_close(p);
     /* unread data may hold descriptors, which are closed with the socket */
-    p->fd = remote || p->drained ? close_fd(p->fd) : async_close(p->fd, p->uid);
+    if (p->far)
+        p->far = far_end_close(p->far, p->drained);
+    else if (remote)
+        close_fd(p->fd);
+    else
+        async_close(p->fd, p->uid);
+    p->fd = -1;
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
     quota_output(p);

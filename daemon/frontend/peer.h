@@ -8,6 +8,8 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/freelist.h"
+#include "far-end/far-end.h"
+
 #include "frontend/frontend.h"
 #include "frontend/handshakes.h"
 #include "frontend/refusals.h"
@@ -82,7 +84,8 @@ struct peer {
     struct share *share;        /* the share of that user, or of strangers */
     struct list ready;          /* in share->ready: it has something to handle */
     uint64_t number;
-    int fd;
+    struct far_end *far; /* NULL: of another machine */
+    int fd;              /* the same */
     uint32_t uid, gid;
     uint32_t rights;    /* 1 << enum access_right */
     uint64_t rights_of; /* the set of rules that `rights` came from: access.c */
@@ -151,5 +154,7 @@ void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
 /* The connection broke a rule: tells it why, and closes it at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);
 bool peer_full(const struct peer *p);
+/* There is something that the client has not got. */
+bool peer_sending(const struct peer *p);
 /* Adds what another wsd had read of an incomplete frame. */
 void peer_take_input(struct peer *p, const uint8_t *data, size_t size);

@@ -37,7 +37,7 @@ static struct frontend_user *user_find(const struct frontend *f, uint32_t uid)
  * that cannot be closed yet count. */
 static bool takes_all_descriptors(const struct frontend *f, uint32_t uid, uint64_t n)
 {
-    return n + async_close_pending(uid) >= (uint64_t)f->max_fd / 4 * 3;
+    return n + async_close_pending(uid) + far_ends_closing(f->options.far_ends, uid) >= (uint64_t)f->max_fd / 4 * 3;
 }
 
 int quota_take(struct peer *p, const char **ret_refusal)

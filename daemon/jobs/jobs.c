@@ -394,7 +394,7 @@ bool jobs_asleep(struct jobs *jobs)
         domain_settle(d);
         if (d->priv->n_unrung || d->priv->unpumped) /* since jobs_poll(), for a connection that had frames held back */
             return false;
-        if (d->priv->executor && !d->priv->distrusted && front_asleep(d->front))
+        if (d->priv->executor && !d->priv->distrusted && front_asleep(d->front) && executor_hears(d->priv->executor))
             return false;
     }
     return true;

@@ -10,37 +10,37 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "base/async-close.h"
 #include "base/cleanup.h"
 
-/* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
-#define FDS_MAX 253
+int control_pack(struct control_packet *p, const struct control *c, int fd)
+{
+    if (c->text_size > CONTROL_TEXT || (c->text_size > 0 && c->text[c->text_size - 1] != 0))
+        return -EINVAL;
+    p->piece = (struct iovec){.iov_base = (void *)(uintptr_t)c, .iov_len = CONTROL_HEADER + c->text_size};
+    p->message = (struct msghdr){.msg_iov = &p->piece, .msg_iovlen = 1};
+    if (fd >= 0) {
+        memset(p->room, 0, CMSG_SPACE(sizeof(int)));
+        p->message.msg_control = p->room;
+        p->message.msg_controllen = CMSG_SPACE(sizeof(int));
+        p->header.cmsg_level = SOL_SOCKET;
+        p->header.cmsg_type = SCM_RIGHTS;
+        p->header.cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(&p->header), &fd, sizeof(int));
+    }
+    return 0;
+}
 
 int control_send(int socket, const struct control *c, int fd)
 {
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } ancillary = {0};
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)c, .iov_len = CONTROL_HEADER + c->text_size};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct control_packet p;
     ssize_t n;
 
-    if (c->text_size > CONTROL_TEXT || (c->text_size > 0 && c->text[c->text_size - 1] != 0))
+    if (control_pack(&p, c, fd) < 0)
         return -EINVAL;
-    if (fd >= 0) {
-        m.msg_control = &ancillary;
-        m.msg_controllen = sizeof(ancillary);
-        ancillary.header.cmsg_level = SOL_SOCKET;
-        ancillary.header.cmsg_type = SCM_RIGHTS;
-        ancillary.header.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&ancillary.header), &fd, sizeof(int));
-    }
     do
-        n = sendmsg(socket, &m, MSG_NOSIGNAL);
+        n = sendmsg(socket, &p.message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : 0;
 }
@@ -73,32 +73,44 @@ static bool is_whole(const struct control *c, size_t size)
            (c->text_size == 0 || c->text[c->text_size - 1] == 0);
 }
 
+void control_room(struct control_packet *p, struct control *c)
+{
+    p->piece = (struct iovec){.iov_base = c, .iov_len = sizeof(*c)};
+    p->message = (struct msghdr){
+        .msg_iov = &p->piece, .msg_iovlen = 1, .msg_control = p->room, .msg_controllen = sizeof(p->room)};
+}
+
+int control_unpack(struct control_packet *p, ssize_t n, uint64_t owner, int *ret_fd)
+{
+    struct control *c = p->piece.iov_base;
+    bool more = false;
+
+    _cleanup_(async_closep) struct async_close file = {.fd = take_descriptors(&p->message, owner, &more),
+                                                       .owner = owner};
+    if (n == 0)
+        return -ECONNRESET;
+    if (more || p->message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_whole(c, (size_t)n))
+        return -EBADMSG;
+    if (c->text_size == 0)
+        c->text[0] = 0;
+    *ret_fd = TAKE_FD(file.fd);
+    return 0;
+}
+
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd)
 {
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
-    } ancillary;
-    struct control c;
-    struct iovec iov = {.iov_base = &c, .iov_len = sizeof(c)};
-    struct msghdr m = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &ancillary, .msg_controllen = sizeof(ancillary)};
-    bool more = false;
+    struct control_packet p;
+    struct control c; /* *ret stays as it is where nothing whole comes */
     ssize_t n;
 
+    control_room(&p, &c);
     do
-        n = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
+        n = recvmsg(socket, &p.message, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    _cleanup_(async_closep) struct async_close file = {.fd = take_descriptors(&m, owner, &more), .owner = owner};
-    if (n == 0)
-        return -ECONNRESET;
-    if (more || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_whole(&c, (size_t)n))
-        return -EBADMSG;
-    memcpy(ret, &c, (size_t)n);
-    if (c.text_size == 0)
-        ret->text[0] = 0;
-    *ret_fd = TAKE_FD(file.fd);
-    return 0;
+    int r = control_unpack(&p, n, owner, ret_fd);
+    if (r == 0)
+        memcpy(ret, &c, MAX((size_t)n, CONTROL_HEADER + 1));
+    return r;
 }

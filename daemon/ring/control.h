@@ -19,6 +19,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #define CONTROL_FD_DOWN    3
 #define CONTROL_FD_UP      4
@@ -123,6 +125,26 @@ struct control {
 };
 
 #define CONTROL_HEADER offsetof(struct control, text)
+
+/* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
+#define CONTROL_FDS_MAX 253
+
+/* A packet for sendmsg(2) or recvmsg(2). It points into itself. */
+struct control_packet {
+    struct iovec piece;
+    struct msghdr message;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(CONTROL_FDS_MAX * sizeof(int))];
+    };
+};
+
+/* For those who send and receive themselves. control_pack(): what control_send() sends; 0 or -EINVAL. control_room():
+ * room for one, whose bytes come into *c. control_unpack(): the result of control_receive(), where n >= 0 bytes have
+ * come; *c is it. [any] */
+int control_pack(struct control_packet *p, const struct control *c, int fd);
+void control_room(struct control_packet *p, struct control *c);
+int control_unpack(struct control_packet *p, ssize_t n, uint64_t owner, int *ret_fd);
 
 /* Sends one packet, with a descriptor unless fd is -1. 0, -EAGAIN (only with nonblocking descriptors), -EPIPE, ..
  * [any] */

@@ -22,6 +22,7 @@
 #include "base/async-close.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "far-end/far-end.h"
 #include "supervisor/child.h"
 #include "supervisor/helper.h"
 #include "supervisor/orphans.h"
@@ -38,6 +39,8 @@ struct packet {
     struct control c;
 };
 
+static bool control_take(struct executor *e);
+
 static void tell_dead(void *context)
 {
     struct executor *e = context;
@@ -47,16 +50,25 @@ static void tell_dead(void *context)
 }
 
 /* Takes its last packets first: they may report a reaper that wsd did not know of. */
+static void last_packets(struct executor *e)
+{
+    while (e->n_last < CONTROL_QUEUE && control_take(e))
+        e->n_last++;
+    if (e->n_last < CONTROL_QUEUE && !executor_hears(e))
+        return; /* on_ready() comes back */
+    e->heard = true;
+    if (remains_end(&e->remains))
+        tell_dead(e);
+}
+
 static void executor_ends(struct executor *e, int code, int status)
 {
     e->dying = true;
     event_del(e->bell_event);
     event_del(e->control_event);
-    executor_take_control(e);
     e->code = code;
     e->status = status;
-    if (remains_end(&e->remains))
-        tell_dead(e);
+    last_packets(e);
 }
 
 static void note_cpu(struct executor *e)
@@ -99,11 +111,37 @@ static void on_bell(evutil_socket_t fd, short what, void *userdata)
         e->ops->bell(e, e->context);
 }
 
+static int receive_control(struct executor *e, struct control *c, int *ret_fd)
+{
+    struct control_packet p;
+    ssize_t n;
+
+    control_room(&p, c);
+    do
+        n = far_end_receive(e->control, &p.message);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : control_unpack(&p, n, e->owner, ret_fd);
+}
+
+static int send_control(struct executor *e, const struct control *c, int fd)
+{
+    struct control_packet p;
+    ssize_t n;
+    int r = control_pack(&p, c, fd);
+
+    if (r < 0)
+        return r;
+    do
+        n = far_end_send(e->control, &p.message);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}
+
 /* False: nothing more for now, or the executor is ending. */
 static bool control_take(struct executor *e)
 {
     struct control c;
-    int fd = -1, r = control_receive(e->control_fd, e->owner, &c, &fd);
+    int fd = -1, r = receive_control(e, &c, &fd);
 
     if (r == 0 && c.kind == CONTROL_REAPER && remains_take(&e->remains, fd))
         return true;
@@ -132,9 +170,13 @@ static bool control_take(struct executor *e)
 
 static void on_control(evutil_socket_t fd, short what, void *userdata)
 {
+    struct executor *e = userdata;
+
     for (int i = 0; i < CONTROL_BATCH; i++)
-        if (!control_take(userdata))
+        if (!control_take(e))
             return;
+    if (far_end_strange(e->control)) /* the kernel does not say it again */
+        event_active(e->control_event, EV_READ, 0);
 }
 
 void executor_take_control(struct executor *e)
@@ -143,11 +185,16 @@ void executor_take_control(struct executor *e)
         ;
 }
 
+bool executor_hears(struct executor *e)
+{
+    return far_end_idle(e->control);
+}
+
 static void outbox_flush(struct executor *e)
 {
     while (!list_empty(&e->outbox)) {
         struct packet *p = container_of(e->outbox.next, struct packet, link);
-        int r = control_send(e->control_fd, &p->c, p->fd);
+        int r = send_control(e, &p->c, p->fd);
 
         if (r == -EAGAIN)
             return;
@@ -161,7 +208,30 @@ static void outbox_flush(struct executor *e)
 
 static void on_control_writable(evutil_socket_t fd, short what, void *userdata)
 {
-    outbox_flush(userdata);
+    struct executor *e = userdata;
+
+    far_end_go_on(e->control);
+    outbox_flush(e);
+}
+
+/* The thread of its user is through with the control socket. */
+static void on_ready(void *context)
+{
+    struct executor *e = context;
+
+    if (e->dying && !e->heard) {
+        last_packets(e);
+        return;
+    }
+    if (e->dying)
+        return;
+    on_control(e->control_fd, EV_READ, e);
+    if (!e->dying && far_end_full(e->control))
+        event_add(e->control_write_event, NULL);
+    else if (!e->dying)
+        outbox_flush(e);
+    if (!e->dying)
+        on_bell(e->front.bell_fd, EV_READ, e); /* completions may have waited for packets */
 }
 
 static void on_gone(const struct child_end *end, void *context)
@@ -214,8 +284,10 @@ static int watch_descriptors(struct executor *e, struct event_base *base)
     /* Edge-triggered: each write to an eventfd is an edge, so it need not be read. An executor that fills it up only
      * deafens its own bell. */
     e->bell_event = event_new(base, e->front.bell_fd, EV_READ | EV_PERSIST | EV_ET, on_bell, e);
-    e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST, on_control, e);
-    e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST, on_control_writable, e);
+    short edge = far_end_strange(e->control) ? EV_ET : 0;
+
+    e->control_event = event_new(base, e->control_fd, EV_READ | EV_PERSIST | edge, on_control, e);
+    e->control_write_event = event_new(base, e->control_fd, EV_WRITE | EV_PERSIST | edge, on_control_writable, e);
     if (!e->bell_event || !e->control_event || !e->control_write_event)
         return -ENOMEM;
     if (event_add(e->bell_event, NULL) < 0 || event_add(e->control_event, NULL) < 0)
@@ -239,7 +311,7 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
     e->ops = options->ops;
     e->context = options->context;
     list_init(&e->outbox);
-    remains_init(&e->remains, options->base, options->owner, tell_dead, e);
+    remains_init(&e->remains, options->base, options->far_ends, options->owner, tell_dead, e);
     int r = front_init(&e->front);
     if (r >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         r = -errno;
@@ -251,8 +323,10 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
             r = -errno;
     }
     if (r >= 0)
-        r = words_init(&e->words, options->base, e->number, options->uid == CHILD_OWN ? getuid() : options->uid,
-                       &words);
+        r = far_end_new(&e->control, options->far_ends, e->owner, e->control_fd, on_ready, e);
+    if (r >= 0)
+        r = words_init(&e->words, options->base, options->far_ends, e->number,
+                       options->uid == CHILD_OWN ? getuid() : options->uid, &words);
     if (r >= 0)
         r = start_child(e, options, child, words);
     if (r >= 0)
@@ -286,7 +360,11 @@ struct executor *executor_free(struct executor *e)
     event_free_null(e->bell_event);
     event_free_null(e->control_event);
     event_free_null(e->control_write_event);
-    async_close(e->control_fd, e->owner); /* what it has sent and was not received goes with it */
+    if (e->control)
+        e->control = far_end_close(e->control, false); /* what it has sent and was not received goes with it */
+    else
+        close_fd(e->control_fd);
+
     words_deinit(&e->words);
     if (e->front.up)
         front_deinit(&e->front);
@@ -319,7 +397,7 @@ void executor_finish(struct executor *e)
 int executor_send(struct executor *e, const struct control *c, int fd)
 {
     if (list_empty(&e->outbox)) {
-        int r = control_send(e->control_fd, c, fd);
+        int r = send_control(e, c, fd);
 
         if (r != -EAGAIN)
             return r;

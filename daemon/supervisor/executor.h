@@ -16,6 +16,8 @@
 #include "supervisor/words.h"
 
 struct executor;
+struct far_end;
+struct far_ends;
 
 /* Upward calls to the jobs. None may free anything, except executor_free() in dead. */
 struct executor_ops {
@@ -33,9 +35,10 @@ struct executor_ops {
 struct executor_options {
     struct event_base *base;
     const struct child_program *program;
-    struct helper *helper; /* NULL: none is needed */
-    uint32_t uid;          /* the uid under which it runs; CHILD_OWN: wsd's own */
-    uint64_t owner;        /* its owner, for async_close() */
+    struct helper *helper;     /* NULL: none is needed */
+    uint32_t uid;              /* the uid under which it runs; CHILD_OWN: wsd's own */
+    uint64_t owner;            /* its owner, for async_close() */
+    struct far_ends *far_ends; /* NULL: its owner is trusted */
     uint32_t workers;
     uint64_t memory;         /* bytes that it may allocate; 0: without limit */
     struct cgroups *cgroups; /* NULL: it gets no cgroup */
@@ -50,7 +53,9 @@ struct executor_options {
 struct executor {
     struct front front;
     struct child *child; /* NULL: it is gone */
-    int control_fd;
+    struct far_end *control;
+    int control_fd; /* the same */
+
     struct words words;
     uint32_t number;
     uint64_t owner;
@@ -60,6 +65,8 @@ struct executor {
     char why[CHILD_WHY];    /* when dead: why it could not be started; or "" */
     bool late;              /* as in struct child_end */
     bool finishing;         /* it was told to end */
+    bool heard;             /* when dying: its last packets were taken, */
+    int n_last;             /* so many of them */
     bool dying;             /* it has ended, or is about to: `dead` is called when its commands are gone, too */
     int code, status;       /* how it ended */
     struct remains remains; /* the processes of its commands */
@@ -88,6 +95,8 @@ void executor_finish(struct executor *e);
 
 /* Takes every packet that is there now, so that a job's packets come before its end. */
 void executor_take_control(struct executor *e);
+/* False: that cannot be done now, and `bell` follows when it can. */
+bool executor_hears(struct executor *e);
 
 /* Sends a packet with an optional descriptor, which stays the caller's. Queues it if the socket is full. Returns 0, or
  * a negative errno: then the executor is dying, and `dead` follows. */

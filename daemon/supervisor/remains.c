@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "far-end/far-end.h"
 
 #define LIVES_MAX 8u /* of one executor at a time: reapers that were killed; their keepers go on */
 #define DEADLINE_SEC                                                                                                   \
@@ -58,7 +59,7 @@ static void on_life(evutil_socket_t fd, short what, void *userdata)
     struct life *l = userdata;
     struct remains *r = l->remains;
     char byte;
-    ssize_t n = recv(l->fd, &byte, 1, MSG_DONTWAIT);
+    ssize_t n = recv(l->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT); /* it says nothing: a stranger does */
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -81,10 +82,10 @@ static void on_deadline(evutil_socket_t fd, short what, void *userdata)
     tell_gone(r);
 }
 
-void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context),
-                  void *context)
+void remains_init(struct remains *r, struct event_base *base, struct far_ends *far_ends, uint64_t owner,
+                  void (*gone)(void *context), void *context)
 {
-    *r = (struct remains){.base = base, .owner = owner, .gone = gone, .context = context};
+    *r = (struct remains){.base = base, .far_ends = far_ends, .owner = owner, .gone = gone, .context = context};
     list_init(&r->lives);
 }
 
@@ -121,7 +122,7 @@ bool remains_end(struct remains *r)
     if (r->n == 0)
         return true;
     list_for_each_entry (struct life, life, &r->lives, link)
-        shutdown(life->fd, SHUT_WR);
+        far_end_shut(r->far_ends, r->owner, life->fd);
     if (!r->deadline)
         r->deadline = evtimer_new(r->base, on_deadline, r);
     return !r->deadline || event_add(r->deadline, &limit) < 0;
@@ -137,7 +138,7 @@ void remains_deinit(struct remains *r)
 
         event_free(l->event);
         l->event = NULL;
-        shutdown(l->fd, SHUT_WR);
+        far_end_shut(r->far_ends, r->owner, l->fd);
         list_push_back(&leaving, &l->link);
     }
     r->n = 0;

@@ -11,10 +11,13 @@
 
 #include "base/list.h"
 
+struct far_ends;
+
 struct remains {
     struct event_base *base;
-    uint64_t owner;    /* for async_close() */
-    struct list lives; /* of struct life */
+    struct far_ends *far_ends; /* NULL: the owner is trusted */
+    uint64_t owner;            /* for async_close() */
+    struct list lives;         /* of struct life */
     unsigned n;
     struct event *deadline; /* armed from remains_end() on */
     void (*gone)(void *context);
@@ -22,8 +25,8 @@ struct remains {
 };
 
 /* gone: nothing is left, or the deadline has passed. Called once, after a remains_end() that returned false. */
-void remains_init(struct remains *r, struct event_base *base, uint64_t owner, void (*gone)(void *context),
-                  void *context);
+void remains_init(struct remains *r, struct event_base *base, struct far_ends *far_ends, uint64_t owner,
+                  void (*gone)(void *context), void *context);
 /* Adds a reaper that has reported itself. Takes the descriptor in any case. False: invalid. */
 bool remains_take(struct remains *r, int fd);
 /* Ends all of them, with everything that they have started. True: there are none. */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/escape.h"
+#include "far-end/far-end.h"
 
 #define PIECE    4096u
 #define TURN_MAX (8u * 1024u)  /* of a turn of the loop, in which others wait */
@@ -36,14 +37,14 @@ static void line_ends(struct words *w)
     w->n = 0;
 }
 
-/* At most so many bytes, in whole pieces. */
-static void read_pieces(struct words *w, size_t most)
+/* At most so many bytes, in whole pieces. True: there may be more. */
+static bool read_pieces(struct words *w, size_t most)
 {
     char piece[PIECE];
     ssize_t n = PIECE;
 
     for (size_t all = 0; all < most && n > 0; all += (size_t)MAX(n, 0)) {
-        n = read(w->fd, piece, sizeof(piece));
+        n = far_end_read(w->pipe, piece, sizeof(piece));
         for (ssize_t i = 0; i < n; i++) {
             if (piece[i] == '\n')
                 line_ends(w);
@@ -53,14 +54,24 @@ static void read_pieces(struct words *w, size_t most)
     }
     if (n == 0 && w->event)
         event_del(w->event); /* all of its processes are gone */
+    return n > 0;
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *userdata)
 {
-    read_pieces(userdata, TURN_MAX);
+    struct words *w = userdata;
+
+    if (read_pieces(w, TURN_MAX) && far_end_strange(w->pipe)) /* the kernel does not say it again */
+        event_active(w->event, EV_READ, 0);
 }
 
-int words_init(struct words *w, struct event_base *base, uint32_t number, uint32_t uid, int *ret_fd)
+static void on_ready(void *context)
+{
+    on_readable(-1, EV_READ, context);
+}
+
+int words_init(struct words *w, struct event_base *base, struct far_ends *far_ends, uint32_t number, uint32_t uid,
+               int *ret_fd)
 {
     int pair[2];
 
@@ -70,8 +81,9 @@ int words_init(struct words *w, struct event_base *base, uint32_t number, uint32
     w->fd = pair[0];
     *ret_fd = pair[1];
     /* the other end may wait: then it is the plugin that does */
-    w->event =
-        fcntl(w->fd, F_SETFL, O_NONBLOCK) == 0 ? event_new(base, w->fd, EV_READ | EV_PERSIST, on_readable, w) : NULL;
+    if (fcntl(w->fd, F_SETFL, O_NONBLOCK) == 0 && far_end_new(&w->pipe, far_ends, uid, w->fd, on_ready, w) == 0)
+        w->event =
+            event_new(base, w->fd, EV_READ | EV_PERSIST | (far_end_strange(w->pipe) ? EV_ET : 0), on_readable, w);
     if (w->event && event_add(w->event, NULL) == 0)
         return 0;
     close_fd(TAKE_FD(*ret_fd));
@@ -81,14 +93,17 @@ int words_init(struct words *w, struct event_base *base, uint32_t number, uint32
 
 void words_deinit(struct words *w)
 {
-    if (w->fd >= 0) {
-        read_pieces(w, PIPE_MAX);
+    if (w->pipe) {
+        (void)read_pieces(w, PIPE_MAX);
         line_ends(w);
     }
     if (w->event)
         event_free(w->event);
     w->event = NULL;
-    w->fd = close_fd(w->fd);
+    if (!w->pipe)
+        close_fd(w->fd);
+    w->pipe = far_end_close(w->pipe, true);
+    w->fd = -1;
 }
 
 void words_last(struct words *w, uint64_t since_usec, char *ret, size_t size)
@@ -97,9 +112,9 @@ void words_last(struct words *w, uint64_t since_usec, char *ret, size_t size)
     size_t room = size, at = 0;
 
     *ret = 0;
-    if (w->fd < 0)
+    if (!w->pipe)
         return;
-    read_pieces(w, PIPE_MAX);
+    (void)read_pieces(w, PIPE_MAX);
     line_ends(w);
     n = MIN(w->n_lines, WORDS_LINES);
     /* from the last one back, as many as fit */

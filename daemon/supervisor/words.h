@@ -14,8 +14,12 @@
 #define WORDS_LINE  256u /* bytes of a line, with NUL; the rest is cut off */
 #define WORDS_LINES 3u   /* lines that are kept */
 
+struct far_end;
+struct far_ends;
+
 struct words {
-    int fd; /* -1: none */
+    int fd;
+    struct far_end *pipe; /* the same; NULL: none */
     struct event *event;
     uint32_t number, uid;  /* of the executor */
     char line[WORDS_LINE]; /* the incomplete line */
@@ -28,7 +32,8 @@ struct words {
 };
 
 /* *ret_fd: the end to write to, which the caller owns. Returns 0 or a negative errno. */
-int words_init(struct words *w, struct event_base *base, uint32_t number, uint32_t uid, int *ret_fd);
+int words_init(struct words *w, struct event_base *base, struct far_ends *far_ends, uint32_t number, uint32_t uid,
+               int *ret_fd);
 /* Reads what is there, and closes. */
 void words_deinit(struct words *w);
 

@@ -124,11 +124,12 @@ struct jobs_options {
     bool pin; /* each worker on a CPU of its own */
     /* bytes for thread-local variables of plugins, in each thread of an executor; at most JOBS_TLS_MAX */
     uint64_t static_tls;
-    uint64_t stack_size;     /* of a worker, JOBS_STACK_MIN to JOBS_STACK_MAX */
-    const char *plugin_dirs; /* colon-separated, lives as long as the jobs */
-    bool one_domain;         /* all users in one trust domain */
-    uint32_t own_uid;        /* uid of wsd, and so of the executors */
-    bool user_daemon;        /* a user's own wsd: plugins may be named by path */
+    uint64_t stack_size;       /* of a worker, JOBS_STACK_MIN to JOBS_STACK_MAX */
+    const char *plugin_dirs;   /* colon-separated, lives as long as the jobs */
+    bool one_domain;           /* all users in one trust domain */
+    uint32_t own_uid;          /* uid of wsd, and so of the executors */
+    struct far_ends *far_ends; /* NULL: nobody is a stranger */
+    bool user_daemon;          /* a user's own wsd: plugins may be named by path */
     int log_level;
     const char *state_dir; /* NULL: none; lives as long as the jobs */
     /* for executors, in the format of ring/control.h, without the memory; lives as long as the jobs */

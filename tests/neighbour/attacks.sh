@@ -30,6 +30,20 @@ calls_beside() { # ATTACK CALLS
   wait_until counter_is connections 1 && wait_until counters_are_zero jobs_open connections_closing
 }
 
+# CPU time of wsd, in ticks: of its first thread, which is the loop, and of all.
+ticks_of() { # TID
+  sed 's/.*) //' /proc/"$WSD_PID"/task/"$1"/stat | awk '{ print $12 + $13 }'
+}
+ticks_of_all() {
+  sed 's/.*) //' /proc/"$WSD_PID"/stat | awk '{ print $12 + $13 }'
+}
+# Since the last attack, the loop used less than a quarter of what the other threads did.
+loop_rests() {
+  local l=$(($(ticks_of "$WSD_PID") - loop)) a=$(($(ticks_of_all) - all))
+  echo "loop: $l ticks, others: $((a - l))"
+  [ $((l * 4)) -lt $((a - l)) ]
+}
+
 # The neighbour's certificate, and what calls fib with it.
 listen_by_tls() {
   local dir=$WORK/lab
@@ -44,7 +58,7 @@ listen_by_tls() {
     WSD_TLS_CA=$dir/ca.pem $CTL submit fib"
 }
 
-install_for_all bigoutput crash
+install_for_all bigoutput crash waiters
 printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s games\n' $ALICE $BOB >"$WSD_CONFIG"
 if command -v openssl >/dev/null && [ -e "$BUILD/daemon/tls/wsd-tls.so" ]; then
   listen_by_tls || exit 1
@@ -54,9 +68,14 @@ fi
 start_wsd --workers 2 || exit 1
 chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
 check "the neighbour has an executor" expect_output 1 as $BOB "$CTL" submit fib 1
+loop=0 all=0
 attacks=("$@")
 [ $# -gt 0 ] || mapfile -t attacks < <("$NEIGHBOUR" --list)
 for attack in "${attacks[@]}"; do
   check "$attack: the neighbour's answers are all there and right" calls_beside "$attack" 50
+  case $attack in
+    waiters*) check "$attack: it is the attacker's thread that wakes them" loop_rests ;;
+  esac
+  loop=$(ticks_of $WSD_PID) all=$(ticks_of_all)
 done
 stop_wsd

@@ -15,6 +15,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
+
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -704,6 +706,69 @@ static void arenas(uint32_t n)
     free(all);
 }
 
+/* Waiters at a descriptor. */
+static void sit(int fd, uint32_t n)
+{
+    enum { DUPS = 1000 };
+    int dups[DUPS];
+
+    for (uint32_t i = 0; i < DUPS; i++)
+        dups[i] = dup(fd);
+    for (uint32_t made = 0; made < n; made += DUPS) {
+        int e = epoll_create1(EPOLL_CLOEXEC);
+
+        for (uint32_t i = 0; i < DUPS; i++)
+            if (epoll_ctl(e, EPOLL_CTL_ADD, dups[i], &(struct epoll_event){.events = EPOLLIN | EPOLLOUT | EPOLLET}) < 0)
+                fail("no waiter: %s", strerror(errno));
+    }
+}
+
+/* n waiters at the attacker's end of its connection, and requests that come in pieces of a byte. */
+static void waiters(uint32_t n)
+{
+    static struct conn *c; /* of all rounds */
+    uint8_t bytes[64];
+    size_t size = codec_encode(&(struct msg){.type = FRAME_PING}, 1, 0, bytes, sizeof(bytes));
+
+    if (!c) {
+        c = open_conn(1 << 20);
+        sit(c->fd, n);
+    }
+    for (size_t i = 0; i < size; i++)
+        conn_send_many(c, bytes + i, 1);
+    do
+        next(c);
+    while (c->msg.type != FRAME_PONG);
+}
+
+/* A job that ends well. */
+static void job(struct conn *c, const char *function, uint32_t n)
+{
+    char arg[16];
+
+    snprintf(arg, sizeof(arg), "%u", n);
+    struct msg m = job_of("waiters", arg);
+    m.submit.function = (struct span){function, strlen(function)};
+    put(c, &m, 1, NULL, 0);
+    do
+        next(c);
+    while (c->msg.type != FRAME_DONE && c->msg.type != FRAME_ERROR);
+    if (c->msg.type == FRAME_ERROR || c->msg.job.state != CODEC_STATE_FINAL || c->msg.job.exit != 0)
+        fail("%s has failed", function);
+}
+
+/* The same at what an executor has of wsd, which it makes much use of. */
+static void waiters_of_an_executor(uint32_t n)
+{
+    static struct conn *c;
+
+    if (!c) {
+        c = open_conn(1 << 20);
+        job(c, "sit", n);
+    }
+    job(c, "talk", 1000);
+}
+
 /* To the TLS listener. It waits for nothing. */
 static int slow_open(void)
 {
@@ -789,6 +854,8 @@ static const struct {
     ATTACK(after_join, 20, 1000),
     ATTACK(lanes, 100, 1000),
     ATTACK(arenas, 100, 1000),
+    ATTACK(waiters, 20000, 1000000),
+    ATTACK(waiters_of_an_executor, 20000, 200000),
     ATTACK(slow_handshakes, 100, 1000),
 };
 

@@ -15,6 +15,7 @@
 #include "domains/plugin-query.h"
 #include "domains/plugins.h"
 #include "domains/recycle.h"
+#include "far-end/far-end.h"
 #include "supervisor/executor.h"
 #include "table/ids.h"
 #include "table/queue.h"
@@ -41,6 +42,7 @@ static void set_up(void)
     d = domain_new(&jobs, 1);
     ck_assert_ptr_nonnull(d);
     executor = (struct executor){.control_fd = -1, .ready = true};
+    ck_assert_int_eq(far_end_new(&executor.control, NULL, 0, -1, NULL, NULL), 0);
     list_init(&executor.outbox);
     d->priv->executor = &executor;
     d->front = &executor.front;
@@ -55,6 +57,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     free(job);
+    executor.control = far_end_close(executor.control, true);
     d->priv->executor = NULL;
     domain_free(d);
     ck_assert(list_empty(&jobs.domains));

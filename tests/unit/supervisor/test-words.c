@@ -21,7 +21,7 @@ static void setup(void)
 {
     base = event_base_new();
     ck_assert_ptr_nonnull(base);
-    ck_assert_int_eq(words_init(&words, base, 1, 1000, &fd), 0);
+    ck_assert_int_eq(words_init(&words, base, NULL, 1, 1000, &fd), 0);
 }
 
 static void teardown(void)
