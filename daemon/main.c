@@ -57,8 +57,11 @@ static void run_turn(struct daemon *d)
         trim_look(d->trim);
     event_base_loop(d->base, EVLOOP_ONCE | (sleep ? 0 : EVLOOP_NONBLOCK));
     jobs_awake(d->jobs);
-    if (sleep)
-        awake_woke(d->awake);
+    if (!sleep)
+        return;
+    awake_woke(d->awake);
+    const struct lane_pace lanes = jobs_lane_pace(d->jobs);
+    awake_lanes(d->awake, lanes.usec, lanes.calls, lanes.wakes);
 }
 
 static void tear_down(struct daemon *d)

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "domains/direct-lanes.h"
 #include "domains/domain.h"
+#include "domains/executors.h"
 #include "domains/job-breaker.h"
 #include "domains/lifetime.h"
 #include "domains/plugin-lookup.h"
@@ -55,7 +56,7 @@ struct lane {
     struct lane_front front;
     uint32_t number, credit;
     bool open;               /* the executor has it */
-    uint64_t begun;          /* calls, when last looked at */
+    uint64_t begun, wakes;   /* calls; times that its client was woken: when last looked at */
     uint64_t moved_usec;     /* when one ran, or had since the look before */
     uint64_t cancelled_usec; /* when its calls were cancelled; 0: they were not */
     uint64_t overdue;        /* a bit a call that its executor was killed for */
@@ -207,6 +208,11 @@ void jobs_lane_close(struct lane_user *u)
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
 
+struct lane_pace jobs_lane_pace(const struct jobs *jobs)
+{
+    return jobs->executors->lane_pace;
+}
+
 bool jobs_lanes_available(void)
 {
     return eventcount_set_available();
@@ -322,6 +328,7 @@ static int hand_over(struct lane *l)
 
     /* the last one of this number has gone, by the executor's word */
     atomic_store_explicit(&up->begun, 0, memory_order_relaxed);
+    atomic_store_explicit(&up->wakes, 0, memory_order_relaxed);
     atomic_store_explicit(&up->cpu_usec, 0, memory_order_relaxed);
     if (size > CONTROL_TEXT)
         return -ENAMETOOLONG;
@@ -649,6 +656,13 @@ static bool look(struct lane *l, uint64_t now)
     uint64_t begun = atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
     bool moved = begun != l->begun, running = is_running(l);
 
+    uint64_t wakes = atomic_load_explicit(&up_of(l)->wakes, memory_order_relaxed);
+    struct lane_pace *pace = &l->domain->jobs->executors->lane_pace;
+
+    pace->calls += begun - l->begun;
+    pace->wakes += wakes - l->wakes;
+    pace->usec = now;
+    l->wakes = wakes;
     l->domain->priv->recycling.n_ended += begun - l->begun;
     if (moved)
         /* a death without a note may then not be blamed on a function as one that ran alone */

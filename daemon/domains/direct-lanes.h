@@ -39,6 +39,13 @@ struct lane_bind {
     void (*answer)(struct lane_bind *b, int code, const char *text); /* code 0: number is set */
 };
 
+/* What goes on in all lanes. */
+struct lane_pace {
+    uint64_t calls, wakes; /* begun; times that a client slept until it was woken: since the start */
+    uint64_t usec;         /* CLOCK_MONOTONIC of the last look, some 100 ms after the one before while calls go on */
+};
+struct lane_pace jobs_lane_pace(const struct jobs *jobs);
+
 /* Whether this kernel supports direct lanes. */
 bool jobs_lanes_available(void);
 /* Returns NULL: opened or gone is called, now or later; or the reason why not, and no call follows. */

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "domains/direct-lanes.h"
 #include "domains/domain.h"
 #include "domains/names.h"
 #include "domains/query.h"
@@ -24,6 +25,7 @@ struct executors {
     uint32_t next_executor, next_query;
     uint32_t n_taken; /* completions taken in this turn, at most DOMAINS_TAKE */
     uint64_t output;  /* bytes of output with them */
+    struct lane_pace lane_pace;
     struct names names;
     struct jobs_trace trace;
 };

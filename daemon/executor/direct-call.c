@@ -219,6 +219,8 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     lane_look_at(l); /* it stays mapped until this worker looks away, also where the client shuts it after the answer */
     bool woke = lane_back_answer(&l->back, number, generation, output_at, &a);
     bool told = lane_notify(l);
+    if (woke || told)
+        atomic_fetch_add_explicit(&l->up->wakes, 1, memory_order_relaxed);
     unmark_call(l, number, generation);
     hints_answered(woke || told);
 }

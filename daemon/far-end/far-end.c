@@ -404,7 +404,7 @@ static void give(struct far_end *e, const struct far_wish *more)
     list_remove(&e->later);
     e->n_looks = 0;
     e->seen = 0;
-    e->sending |= more->out.data || e->out.data;
+    e->sending |= more->out.data != NULL;
     all->n_threaded++;
     if (e->given)
         return;

@@ -17,14 +17,16 @@
 #include "base/cpus.h"
 #include "base/log.h"
 
-#define DEVICE    "/dev/cpu_dma_latency"
-#define NO_MATTER 2000000000 /* us: the kernel's own default, with which nothing is asked for */
+#define DEVICE     "/dev/cpu_dma_latency"
+#define LANES_UNIT 1000u      /* parts of a microsecond, for the time of calls */
+#define NO_MATTER  2000000000 /* us: the kernel's own default, with which nothing is asked for */
 
 struct awake {
     struct awake_policy policy;
     struct event *timer;
     int fd;
     bool held, told;
+    uint64_t looked_usec, calls, wakes; /* of direct lanes */
 };
 
 /* --- when --------------------------------------------------------------------------------------------------------- */
@@ -76,6 +78,8 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
     uint32_t row = known ? AWAKE_AGAIN : AWAKE_WAKES;
 
     p->n_looked++;
+    if (p->phase == AWAKE_PROBE && p->of_lanes)
+        return true;
     if (p->phase == AWAKE_HELD && !p->always && now_usec >= p->until_usec)
         rest(p);
     if (p->phase == AWAKE_HELD)
@@ -97,6 +101,27 @@ bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec)
     return p->phase != AWAKE_REST;
 }
 
+/* In place of wake-ups in a row: the time of as many calls as there are wake-ups in one. What clients gain is calls, not
+ * wake-ups, of which there are fewer where each answer comes at once. */
+bool awake_policy_lanes(struct awake_policy *p, uint64_t now_usec, uint64_t usec, uint64_t calls, uint64_t wakes)
+{
+    bool dense = calls && wakes * AWAKE_GAP_USEC * (p->phase == AWAKE_REST ? 1 : 4) >= usec;
+
+    if (!dense || (p->phase == AWAKE_PROBE && !p->of_lanes))
+        return p->phase != AWAKE_REST;
+    p->dense_usec = now_usec + 2 * AWAKE_LANES_USEC;
+    if (p->phase == AWAKE_HELD && (p->always || now_usec < p->until_usec))
+        return true;
+    if (p->phase == AWAKE_HELD) {
+        rest(p); /* the next span shows how it is without */
+        return false;
+    }
+    p->of_lanes = true;
+    row_ended(p, now_usec, usec * AWAKE_WAKES * LANES_UNIT / calls);
+    p->of_lanes = p->phase == AWAKE_PROBE;
+    return p->phase != AWAKE_REST;
+}
+
 bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
 {
     uint64_t passed = now_usec - p->looked_usec, n = p->n_looked;
@@ -105,7 +130,7 @@ bool awake_policy_look(struct awake_policy *p, uint64_t now_usec)
         return p->phase != AWAKE_REST;
     p->n_looked = 0;
     p->looked_usec = now_usec;
-    if (n * AWAKE_GAP_USEC >= passed)
+    if (n * AWAKE_GAP_USEC >= passed || now_usec < p->dense_usec)
         return true;
     if (p->phase == AWAKE_PROBE) /* there was nothing to learn from */
         p->retry_usec = now_usec + AWAKE_RETRY_USEC;
@@ -142,15 +167,34 @@ static void on_look(evutil_socket_t fd, short what, void *userdata)
     ask_kernel(a, awake_policy_look(&a->policy, clock_monotonic_usec()));
 }
 
+static void tell(struct awake *a)
+{
+    if (!a->held || a->told || a->policy.phase != AWAKE_HELD) /* a probe is not worth a word */
+        return;
+    a->told = true;
+    log_info("idle CPUs are kept awake while jobs follow each other closely; see keep-awake in wsd.conf(5)");
+}
+
 void awake_woke(struct awake *a)
 {
     if (!a || a->fd < 0)
         return;
     ask_kernel(a, awake_policy_woke(&a->policy, clock_monotonic_usec()));
-    if (!a->held || a->told || a->policy.phase != AWAKE_HELD) /* a probe is not worth a word */
+    tell(a);
+}
+
+void awake_lanes(struct awake *a, uint64_t looked_usec, uint64_t calls, uint64_t wakes)
+{
+    if (!a || a->fd < 0 || looked_usec == a->looked_usec)
         return;
-    a->told = true;
-    log_info("idle CPUs are kept awake while jobs follow each other closely; see keep-awake in wsd.conf(5)");
+    /* after a pause, what has come since is of the last span */
+    uint64_t usec = MIN(looked_usec - a->looked_usec, (uint64_t)AWAKE_LANES_USEC);
+    bool hold = awake_policy_lanes(&a->policy, looked_usec, usec, calls - a->calls, wakes - a->wakes);
+    a->looked_usec = looked_usec;
+    a->calls = calls;
+    a->wakes = wakes;
+    ask_kernel(a, hold);
+    tell(a);
 }
 
 int awake_new(struct awake **ret, struct event_base *base, enum awake_mode mode)

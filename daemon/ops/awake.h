@@ -21,6 +21,7 @@
 #define AWAKE_AGAIN      16u    /* the same number where it paid a moment ago */
 /* while CPUs are kept awake: least time between two checks for a cause */
 #define AWAKE_LOOK_USEC      2000u
+#define AWAKE_LANES_USEC     100000u  /* between two looks at direct lanes */
 #define AWAKE_HOLD_USEC      5000000u /* until the next probe */
 #define AWAKE_RETRY_USEC     1000000u /* after a probe without success; doubled up to AWAKE_RETRY_MAX_USEC */
 #define AWAKE_RETRY_MAX_USEC 64000000u
@@ -38,6 +39,7 @@ enum awake_phase { AWAKE_REST, AWAKE_PROBE, AWAKE_HELD };
 struct awake_policy {
     enum awake_phase phase;
     bool always;       /* ask without a probe */
+    bool of_lanes;     /* the probe is about direct calls */
     uint32_t n;        /* wake-ups in this row */
     uint32_t n_looked; /* wake-ups since the last check, which was at looked_usec */
     uint64_t looked_usec;
@@ -45,10 +47,14 @@ struct awake_policy {
     uint64_t before_usec;           /* duration of a row with CPUs that halt */
     uint64_t until_usec;            /* a probe counts as valid until then */
     uint64_t retry_usec, pause_usec;
+    uint64_t dense_usec; /* direct calls count as close to each other until then */
 };
 
 /* The loop was woken from its sleep at that time (CLOCK_MONOTONIC). Returns whether to keep CPUs awake from now on. */
 bool awake_policy_woke(struct awake_policy *p, uint64_t now_usec);
+/* Since the last call, `usec` ago, clients in direct lanes made so many calls and were woken so often. Returns whether to
+ * keep CPUs awake from now on. */
+bool awake_policy_lanes(struct awake_policy *p, uint64_t now_usec, uint64_t usec, uint64_t calls, uint64_t wakes);
 /* Called now and then while CPUs are kept awake. Returns whether to go on. */
 bool awake_policy_look(struct awake_policy *p, uint64_t now_usec);
 
@@ -60,3 +66,6 @@ int awake_new(struct awake **ret, struct event_base *base, enum awake_mode mode)
 struct awake *awake_free(struct awake *a); /* NULL is fine; returns NULL */
 /* Called whenever the loop has slept. NULL is fine. */
 void awake_woke(struct awake *a);
+/* Called whenever the loop has slept: calls in direct lanes, and times that their clients were woken, since the start, as
+ * last looked at then. NULL is fine. */
+void awake_lanes(struct awake *a, uint64_t looked_usec, uint64_t calls, uint64_t wakes);

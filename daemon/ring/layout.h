@@ -44,7 +44,7 @@
 #include "base/eventcount.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 12u
+#define RING_VERSION 13u
 
 #define RING_SLOTS       1024u         /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u          /* bytes in each slot itself: enough for most jobs */
@@ -277,6 +277,7 @@ struct up_lane {
     _Atomic uint32_t running;  /* calls [atomic: seq_cst RMWs of workers; see up.lanes_watched] */
     _Atomic uint64_t begun;    /* calls since it was opened [atomic: relaxed] */
     _Atomic uint64_t cpu_usec; /* of those that have ended [atomic: relaxed] */
+    _Atomic uint64_t wakes;    /* times that the client slept and was woken [atomic: relaxed] */
     struct up_direct {
         _Atomic uint64_t word;          /* ring_word(generation, 1): runs; 0: does not [atomic: release/acquire] */
         _Atomic uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none [atomic: relaxed, before word] */

@@ -754,7 +754,8 @@ static void job(struct conn *c, const char *function, uint32_t n)
         next(c);
     while (c->msg.type != FRAME_DONE && c->msg.type != FRAME_ERROR);
     if (c->msg.type == FRAME_ERROR || c->msg.job.state != CODEC_STATE_FINAL || c->msg.job.exit != 0)
-        fail("%s has failed", function);
+        fail("%s has failed: %s", function,
+             c->msg.type == FRAME_ERROR ? c->msg.error.text.data : c->msg.job.error.data);
 }
 
 /* The same at what an executor has of wsd, which it makes much use of. */

@@ -184,6 +184,78 @@ START_TEST(always_needs_no_probe)
 }
 END_TEST
 
+/* So many calls of clients in direct lanes, in each of n spans between two looks; each client slept for each. */
+static void call_direct(unsigned n, uint64_t calls)
+{
+    while (n--) {
+        for (uint64_t end = now + AWAKE_LANES_USEC; held && now + AWAKE_LOOK_USEC < end;) {
+            now += AWAKE_LOOK_USEC;
+            held = awake_policy_look(&policy, now);
+        }
+        now += AWAKE_LANES_USEC - now % AWAKE_LANES_USEC;
+        held = awake_policy_lanes(&policy, now, AWAKE_LANES_USEC, calls, calls);
+    }
+}
+
+START_TEST(direct_calls_count_like_wake_ups)
+{
+    const uint64_t dense = AWAKE_LANES_USEC / AWAKE_GAP_USEC;
+
+    call_direct(10, dense - 1);
+    ck_assert(!held);
+    call_direct(1, dense);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+    call_direct(1, dense * 4 / 3 - 1); /* too few more of them */
+    ck_assert_int_eq(policy.phase, AWAKE_REST);
+    ck_assert_uint_eq(policy.retry_usec, now + AWAKE_RETRY_USEC);
+    call_direct(9, dense);
+    ck_assert(!held);
+    call_direct(1, dense);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+    call_direct(1, dense * 4 / 3 + 1);
+    ck_assert_int_eq(policy.phase, AWAKE_HELD);
+    uint64_t from = now;
+    call_direct(AWAKE_HOLD_USEC / AWAKE_LANES_USEC - 1, dense * 2);
+    ck_assert_int_eq(policy.phase, AWAKE_HELD);
+    call_direct(1, dense * 2);
+    ck_assert_int_eq(policy.phase, AWAKE_REST); /* how it is without is seen again */
+    ck_assert_uint_eq(now - from, AWAKE_HOLD_USEC);
+    call_direct(1, dense);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+}
+END_TEST
+
+START_TEST(quiet_lanes_end_it_soon)
+{
+    call_direct(1, 1000);
+    call_direct(1, 2000);
+    ck_assert_int_eq(policy.phase, AWAKE_HELD);
+    call_direct(3, 2000);
+    ck_assert(held);
+    ck_assert_uint_le(until_rest(), 2 * AWAKE_LANES_USEC + AWAKE_LOOK_USEC);
+    ck_assert(!held);
+    call_direct(1, 1000);
+    ck_assert_int_eq(policy.phase, AWAKE_HELD);
+}
+END_TEST
+
+/* Wake-ups of the loop decide nothing about a probe of direct calls, nor they about its. */
+START_TEST(a_probe_is_decided_by_what_it_was_begun_for)
+{
+    call_direct(1, 1000);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+    wake(AWAKE_WAKES + 1, 300);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+    call_direct(1, 2000);
+    ck_assert_int_eq(policy.phase, AWAKE_HELD);
+    setup();
+    wake(AWAKE_WAKES + 1, 100);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+    held = awake_policy_lanes(&policy, now, AWAKE_LANES_USEC, 1000, 1000);
+    ck_assert_int_eq(policy.phase, AWAKE_PROBE);
+}
+END_TEST
+
 /* --- the kernel's ------------------------------------------------------------------------------------------------- */
 
 static int32_t asked(void)
@@ -254,6 +326,9 @@ int main(void)
     tcase_add_test(rule, a_probe_that_became_too_slow_is_one_without_success);
     tcase_add_test(rule, a_look_too_early_decides_nothing);
     tcase_add_test(rule, always_needs_no_probe);
+    tcase_add_test(rule, direct_calls_count_like_wake_ups);
+    tcase_add_test(rule, quiet_lanes_end_it_soon);
+    tcase_add_test(rule, a_probe_is_decided_by_what_it_was_begun_for);
     tcase_set_timeout(kernel, 60);
     tcase_add_test(kernel, the_kernel_is_asked_and_asked_no_more);
     suite_add_tcase(suite, rule);
