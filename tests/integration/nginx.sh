@@ -62,6 +62,9 @@ http {
     location /wrong { wsd no-such-plugin; }
     location /spin { wsd spin; }
     location /short { wsd spin; wsd_timeout 300ms; }
+    location /direct { wsd fib; wsd_output 64; }
+    location /narrow { wsd echo; wsd_output 5; }
+    location /direct-short { wsd spin; wsd_output 64; wsd_timeout 300ms; }
   }
 }
 END
@@ -101,6 +104,9 @@ gives_back() { # PATH FILE [OPTION]...
 as_from_wsctl() {
   cmp <(get "/big?8000000") <(wsctl submit bigoutput 8000000)
 }
+comes_direct() {
+  expect_output 6765 get "/direct?20" && ! counter_is direct_calls 0
+}
 says_why() { # WORDS
   grep -qE "\[error\] .* wsd: $1" "$WORK/nginx.log"
 }
@@ -123,6 +129,12 @@ answers_right() {
   check "a job that fails" code_is 502 "/status?3"
   check "the log says so" says_why "echo: "
   check "a job that never ends" code_is 504 /short
+  check "a small answer" expect_output 6765 get "/direct?20"
+  check "comes by a direct lane once there is one" wait_until comes_direct
+  check "one that is as large as it may be" expect_output "1234" get "/narrow?1234"
+  check "one that is larger" code_is 502 "/narrow?12345"
+  check "the log says why" says_why "echo: .*larger"
+  check "a direct call that never ends" code_is 504 /direct-short
   check "it is cancelled" wait_until counter_is jobs_open 0
   spin
   check "a client waits" wait_until counter_is jobs_open 1
@@ -153,21 +165,23 @@ check "the jobs of the others are cancelled" wait_until counter_is jobs_open 0
 # --- many
 
 many() {
-  seq 500 | xargs -P 6 -n 25 sh -c 'curl -sS -m 60 --unix-socket "$HTTP" $(printf "http://nginx/echo?%s " "$@") >"$WORK/many.$$"' - &&
+  rm -f "$WORK"/many.*
+  seq 500 | xargs -P 6 -n 25 sh -c 'curl -sS -m 60 --unix-socket "$HTTP" $(printf "http://nginx/$WHERE?%s " "$@") >"$WORK/many.$$"' - &&
     cmp <(sort -n "$WORK"/many.*) <(seq 500)
 }
-check "500 requests by six clients" many
+WHERE=echo check "500 requests by six clients" many
+WHERE=narrow check "500 by the lane" many
 
 # --- wsd is killed under load
 
 load() { # FILE
   while [ ! -e "$WORK/enough" ]; do
-    get "/fib?20" -o "$1.body" -w '%{http_code}\n' || echo "curl exits $?"
+    get "$2?20" -o "$1.body" -w '%{http_code}\n' || echo "curl exits $?"
   done >"$1" 2>&1
 }
 loads=()
 for i in 1 2 3; do
-  background load "$WORK/load.$i"
+  background load "$WORK/load.$i" "$([ $i = 3 ] && echo /direct || echo /fib)"
   loads+=("$BACKGROUND_PID")
 done
 n_codes() { # PATTERN
