@@ -602,10 +602,10 @@ bool far_end_strange(const struct far_end *e)
     return e->stranger;
 }
 
-bool far_end_idle(struct far_end *e)
+bool far_end_wait(struct far_end *e)
 {
     e->waited_for |= e->given;
-    return !e->given;
+    return e->given;
 }
 
 bool far_end_sending(const struct far_end *e)

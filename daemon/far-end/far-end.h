@@ -54,8 +54,8 @@ size_t far_ends_closing(struct far_ends *all, uint64_t owner);
 /* Whether it is a stranger's. Then events have to be edge-triggered: what was looked at stays in the socket. After an
  * edge, far_end_receive() is repeated until it gives no more. */
 bool far_end_strange(const struct far_end *e);
-/* False: the thread is at work, so that a look would give EAGAIN; `ready` follows. */
-bool far_end_idle(struct far_end *e);
+/* True: the thread is at work, so that a look would give EAGAIN; `ready` follows. */
+bool far_end_wait(struct far_end *e);
 /* The far end has not got all that was taken for it. */
 bool far_end_sending(const struct far_end *e);
 /* Where it is sending: the thread waits for room, and the loop should ask when there is some: far_end_go_on(). */

@@ -307,7 +307,7 @@ void peer_flush(struct peer *p)
         leave_spare(p);
     } else if (!p->blocked) {
         p->blocked = true;
-        if (!p->far || !far_end_sending(p->far) || far_end_full(p->far)) /* else on_far_end_ready() comes */
+        if (!p->far || !far_end_sending(p->far) || !far_end_wait(p->far)) /* else on_far_end_ready() comes */
             add_event(p, p->write_event, NULL);
     }
     bool low = buffer_size(&p->out) <= FRONTEND_OUT_LOW;

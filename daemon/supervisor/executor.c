@@ -187,7 +187,7 @@ void executor_take_control(struct executor *e)
 
 bool executor_hears(struct executor *e)
 {
-    return far_end_idle(e->control);
+    return !far_end_wait(e->control);
 }
 
 static void outbox_flush(struct executor *e)

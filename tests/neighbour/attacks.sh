@@ -37,11 +37,11 @@ ticks_of() { # TID
 ticks_of_all() {
   sed 's/.*) //' /proc/"$WSD_PID"/stat | awk '{ print $12 + $13 }'
 }
-# Since the last attack, the loop used less than a quarter of what the other threads did.
+# Since the last attack, the loop used less than half of what the other threads did.
 loop_rests() {
   local l=$(($(ticks_of "$WSD_PID") - loop)) a=$(($(ticks_of_all) - all))
   echo "loop: $l ticks, others: $((a - l))"
-  [ $((l * 4)) -lt $((a - l)) ]
+  [ $((l * 2)) -lt $((a - l)) ]
 }
 
 # The neighbour's certificate, and what calls fib with it.

@@ -4,13 +4,16 @@
  * ends wakes all of them. */
 #include <wsd/plugin.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #define CONTROL 6 /* of ring/control.h; */
-#define WORDS   7
+#define WORDS   1 /* and of the pipe that is its stdout */
 #define DUPS    100
 
 /* N: so many at each of the two, until the executor ends. */
@@ -29,7 +32,7 @@ static int sit(struct wsd_job *job, struct wsd_worker *self)
 
             for (unsigned j = 0; j < DUPS; j++)
                 if (epoll_ctl(e, EPOLL_CTL_ADD, dups[j], &(struct epoll_event){.events = EPOLLIN | EPOLLOUT}) < 0)
-                    return wsd_job_fail(job, 1, "no waiter");
+                    return wsd_job_fail(job, 1, "no waiter: %s", strerror(errno));
         }
     }
     return 0;

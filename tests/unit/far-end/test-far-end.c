@@ -142,7 +142,7 @@ START_TEST(a_stranger_s_bytes_are_looked_at)
     ck_assert_int_eq(look(got, sizeof(got)), -1);
     ck_assert_int_eq(errno, EAGAIN);
     ck_assert_uint_eq(far_ends_threaded(all), 0);
-    ck_assert(far_end_idle(end));
+    ck_assert(!far_end_wait(end));
 
     ck_assert_int_eq(write(far_fd, "!", 1), 1);
     ck_assert_int_eq(look(got, sizeof(got)), 1);
@@ -152,7 +152,7 @@ START_TEST(a_stranger_s_bytes_are_looked_at)
     while (!n_ready)
         turn();
     ck_assert_int_eq(left_in(near_fd), 0);
-    ck_assert(far_end_idle(end));
+    ck_assert(!far_end_wait(end));
 
     memset(got, 'a', sizeof(got));
     ck_assert_int_eq(write(far_fd, got, sizeof(got)), sizeof(got));
@@ -160,12 +160,12 @@ START_TEST(a_stranger_s_bytes_are_looked_at)
     ck_assert_uint_eq(far_ends_threaded(all), 1);
     ck_assert_int_eq(look(got, sizeof(got)), 1);
     ck_assert_uint_eq(far_ends_threaded(all), 2);
-    while (!far_end_idle(end))
+    while (far_end_wait(end))
         turn();
 
     ck_assert_int_eq(write(far_fd, "z", 1), 1);
     ck_assert_int_eq(look(got, sizeof(got)), 1);
-    while (far_ends_threaded(all) < 3 || !far_end_idle(end)) /* the timer */
+    while (far_ends_threaded(all) < 3 || far_end_wait(end)) /* the timer */
         turn();
     ck_assert_int_eq(left_in(near_fd), 0);
 }
@@ -180,7 +180,7 @@ START_TEST(a_fast_stranger_is_answered_by_the_loop)
     memset(got, 'a', sizeof(got));
     ck_assert_int_eq(write(far_fd, got, sizeof(got)), sizeof(got));
     ck_assert_int_eq(look(got, sizeof(got)), sizeof(got));
-    ck_assert(!far_end_idle(end));
+    ck_assert(far_end_wait(end));
     ck_assert_int_eq(say("answer", 6), 6);
     ck_assert_int_eq(left_in(far_fd), 6);
     ck_assert(!far_end_sending(end));
@@ -375,10 +375,10 @@ START_TEST(a_slow_stranger_s_pipe_is_read_by_the_thread)
         }
     }
     ck_assert_int_eq(far_end_read(end, got, sizeof(got)), -1); /* nothing came: it is not asked for again */
-    ck_assert(far_end_idle(end));
+    ck_assert(!far_end_wait(end));
     close(pipes[1]);
     ck_assert_int_eq(far_end_read(end, got, sizeof(got)), -1);
-    while (!far_end_idle(end))
+    while (far_end_wait(end))
         turn();
     ck_assert_int_eq(far_end_read(end, got, sizeof(got)), 0);
 }
