@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "submit.h"
+#include "submit-options.h"
 #include "json-parse.h"
 
 #define GRAPH_NODES_MAX 10000u

@@ -20,6 +20,7 @@
 #include "batch.h"
 #include "graph.h"
 #include "progress.h"
+#include "submit.h"
 
 struct run {
     struct submission batch;

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "json-write.h"
-#include "submit.h"
+#include "submit-options.h"
 
 enum { OPT_ON = 512, OPT_PERSISTENT };
 
