@@ -83,6 +83,8 @@ int ctl_arguments(struct ctl *ctl, int argc, char **argv, int min, int max, int 
 void ctl_help(const struct verb *verb);
 extern const char ctl_common_help[]; /* a line an option */
 
+/* --- parse.c ---------------------------------------------------------------------------------------------------- */
+
 /* 0 or -1. `10`, `1.5s`, `500ms`, `1min 30s`, `2h`. */
 int parse_duration(const char *text, uint64_t *ret_usec);
 int parse_number(const char *text, long long min, long long max, long long *ret);
