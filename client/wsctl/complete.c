@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "submit-options.h"
 
 #define TOKENS_MAX   16
 #define OPEN_USEC    500000u
@@ -89,7 +90,7 @@ static bool next_option(const char **at, struct help_option *ret)
 /* The option that this word is (in `--name`, `--name=value`, `-x`), among those of the verb and the common ones. */
 static bool find_option(const struct verb *verb, const char *word, struct help_option *ret)
 {
-    const char *texts[] = {verb ? verb->details : "", ctl_common_help};
+    const char *texts[] = {verb ? verb->details : "", submit_options_help(verb ? verb->takes : 0), ctl_common_help};
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
         for (const char *at = texts[i]; next_option(&at, ret);) {
@@ -104,14 +105,14 @@ static bool find_option(const struct verb *verb, const char *word, struct help_o
 
 static void offer_options(const struct complete *c, const struct verb *verb)
 {
-    const char *texts[] = {verb ? verb->details : "", ctl_common_help};
+    const char *texts[] = {verb ? verb->details : "", submit_options_help(verb ? verb->takes : 0), ctl_common_help};
     char name[40];
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         struct help_option o;
 
         for (const char *at = texts[i]; next_option(&at, &o);) {
-            if (verb && i == 1 && strcmp(o.name, "version") == 0)
+            if (verb && texts[i] == ctl_common_help && strcmp(o.name, "version") == 0)
                 continue; /* before the verb only */
             snprintf(name, sizeof(name), "--%s", o.name);
             offer(c, name, o.text);

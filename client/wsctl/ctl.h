@@ -22,6 +22,7 @@ struct verb {
     int (*run)(struct ctl *ctl, int argc, char **argv);
     /* options stop at the first argument: what comes then may be a job's. Else they may stand anywhere */
     bool in_order;
+    unsigned takes; /* enum submit_verbs: the options of submit-options.h that it has, too, behind those in details */
 };
 
 /* The common options. */

@@ -78,8 +78,8 @@ static int set_args(const struct reading *r, struct graph_node *node, const stru
     if (!node->args)
         return ctl_error(CODE_IO, r->path, "out of memory");
     for (const struct json_value *s = v->first; s; s = s->next)
-        node->args[node->options.n_args++] = s->text;
-    node->options.args = node->args;
+        node->args[node->options.job.n_args++] = s->text;
+    node->options.job.args = (const char *const *)node->args;
     return 0;
 }
 
@@ -121,20 +121,20 @@ static int set_edges(const struct reading *r, struct graph_node *node, const str
 }
 
 /* Options of `wsctl submit`, under the same names; a number may stand for the text of it. */
-static int set_option(const struct reading *r, struct graph_node *node, const struct json_value *v)
+static int set_option(const struct reading *r, struct graph_node *node, const struct json_value *v, bool flag)
 {
     char where[400];
     int error;
 
-    if (strcmp(v->name, "durable") == 0) {
-        node->options.durable = v->text && strcmp(v->text, "true") == 0;
-        return wants(r, v, JSON_BOOL);
+    if (flag) {
+        error = wants(r, v, JSON_BOOL);
+        return error == 0 && strcmp(v->text, "true") == 0 ? submit_set_member(&node->options, v->name, NULL) : error;
     }
     if (v->type != JSON_NUMBER && (error = wants(r, v, JSON_STRING)) != 0)
         return error;
     snprintf(where, sizeof(where), "%.300s:%u:%u: %.60s", r->path, v->line, v->column, v->name);
     ctl_error_where(where);
-    error = submit_option_named(&node->options, v->name, v->text);
+    error = submit_set_member(&node->options, v->name, v->text);
     ctl_error_where(NULL);
     return error;
 }
@@ -144,10 +144,10 @@ static int set_tags(const struct reading *r, struct graph_node *node, const stru
     int error = strings(r, v);
 
     for (const struct json_value *s = v->first; s && error == 0; s = s->next) {
-        if (node->options.n_tags == CODEC_TAGS || !codec_is_tag(s->text, strlen(s->text)))
+        if (node->options.job.n_tags == CODEC_TAGS || !codec_is_tag(s->text, strlen(s->text)))
             return refuse_value(r->path, s,
                                 "at most 3 tags, each of 1 to 63 letters, digits, dots, underscores and hyphens");
-        node->options.tags[node->options.n_tags++] = s->text;
+        error = submit_add_tag(&node->options, s->text);
     }
     return error;
 }
@@ -164,16 +164,16 @@ static int set_plugin(const struct reading *r, struct graph_node *node, const st
         return ctl_error(CODE_IO, r->path, "out of memory");
     if (parse_plugin(node->plugin, &function) < 0)
         return refuse_value(r->path, v, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    node->options.plugin = node->plugin;
+    node->options.job.plugin = node->plugin;
     if (function)
-        node->options.function = function;
+        node->options.job.function = function;
     return 0;
 }
 
 static int set_member(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
-    static const char *const options[] = {"timeout", "priority",    "durable", "key",
-                                          "retries", "retry-delay", "retry-on"};
+    char options[256], text[400];
+    bool flag;
     int error;
 
     if (strcmp(v->name, "name") == 0)
@@ -186,16 +186,18 @@ static int set_member(const struct reading *r, struct graph_node *node, const st
         return set_edges(r, node, v, v->name[5]);
     if (strcmp(v->name, "tags") == 0)
         return set_tags(r, node, v);
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-        if (strcmp(v->name, options[i]) == 0)
-            return set_option(r, node, v);
-    if (strcmp(v->name, "function") != 0 && strcmp(v->name, "input") != 0)
-        return refuse_value(r->path, v,
-                            "no such member of a node; there are: name plugin function args input after after-any tags "
-                            "timeout priority durable key retries retry-delay retry-on");
+    if (submit_member(v->name, &flag))
+        return set_option(r, node, v, flag);
+    if (strcmp(v->name, "function") != 0 && strcmp(v->name, "input") != 0) {
+        submit_member_names(options, sizeof(options));
+        snprintf(text, sizeof(text),
+                 "no such member of a node; there are: name plugin function args input after after-any tags %s",
+                 options);
+        return refuse_value(r->path, v, text);
+    }
     error = wants(r, v, JSON_STRING);
     if (*v->name == 'f')
-        node->options.function = v->text;
+        node->options.job.function = v->text;
     else
         node->options.input = v->text;
     return error;

@@ -75,9 +75,9 @@ static int check_arguments(const struct submit_options *o)
 {
     size_t size = 0;
 
-    for (size_t i = 0; i < o->n_args; i++)
-        size += strlen(o->args[i]) + 1;
-    if (o->n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE)
+    for (size_t i = 0; i < o->job.n_args; i++)
+        size += strlen(o->job.args[i]) + 1;
+    if (o->job.n_args <= CODEC_ARGS_MAX && size <= CODEC_ARGS_SIZE)
         return 0;
     return ctl_error(CODE_USAGE, o->name,
                      "arguments: at most %u for one job, and %u KiB of them together, each with its NUL",
@@ -158,14 +158,14 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
     char built[4096], hint[640];
     const char *dirs[] = {built, installed};
     bool in_tree = module_in_build_tree("../../daemon/plugins", built, sizeof(built));
-    struct local local = {.ctl = ctl, .label = options->plugin};
+    struct local local = {.ctl = ctl, .label = options->job.plugin};
     struct local_result result = {.error = ""};
     struct local_request request = {
         .size = sizeof(request),
-        .plugin = options->plugin,
-        .function = options->function,
-        .args = (const char *const *)options->args,
-        .n_args = options->n_args,
+        .plugin = options->job.plugin,
+        .function = options->job.function,
+        .args = options->job.args,
+        .n_args = options->job.n_args,
         .workers = options->workers,
         .plugin_dirs = options->n_plugin_dirs ? options->plugin_dirs
                        : in_tree              ? dirs
@@ -173,7 +173,7 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
         .n_plugin_dirs = options->n_plugin_dirs ? options->n_plugin_dirs
                          : in_tree              ? 2
                                                 : 1,
-        .timeout_usec = options->timeout_usec,
+        .timeout_usec = options->job.timeout_usec,
         .stack_size = options->stack_size,
         .output = on_output,
         .message = on_message,
@@ -199,7 +199,7 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
         r = CODE_NOT_FOUND;
     else if (r < 0)
         r = ctl_error(error_exit(r), options->name, "%s%s", result.error[0] ? result.error : strerror(-r),
-                      r == -ENOENT ? plugin_hint(options->plugin, hint, sizeof(hint)) : "");
+                      r == -ENOENT ? plugin_hint(options->job.plugin, hint, sizeof(hint)) : "");
     else
         r = report(&local, options, &result);
     output_close(&local.output, false); /* where there is nothing to report */

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "ctl.h"
 #include "filter.h"
+#include "submit-options.h"
 
 static const struct verb verbs[] = {
     {"submit", "[OPTION...] PLUGIN[:FUNCTION] [ARG...]", "Runs one job",
@@ -16,31 +17,8 @@ static const struct verb verbs[] = {
      "as\n"
      "it comes, messages go to stderr, and the job's status is the exit code. Long options may also stand directly "
      "behind\n"
-     "PLUGIN, unless -- stands before it (for plugins with options of the same names).\n\n"
-     "  -i, --input FILE      bytes for the job; - is stdin\n"
-     "  -o, --output FILE     where the output goes, instead of stdout; FILE is as it was until the job has succeeded\n"
-     "  -d, --detach          print the job's id and leave; see wsctl await\n"
-     "  -t, --timeout TIME    of its run time: 30, 1.5s, 500ms, 2min, 1h\n"
-     "  -p, --priority N      -100 to 100, higher first\n"
-     "      --delay TIME      not before so long\n"
-     "      --at WHEN         not before: +5min, 18:30, noon, tomorrow 08:00, '2031-05-17 08:00 Europe/Berlin', "
-     "@SECONDS\n"
-     "      --max-wait TIME   the longest time in the queue; beyond it the job ends (124) and has not run\n"
-     "      --durable         accepted when it is on disk; it and its result outlive wsd\n"
-     "      --key KEY         a second submit with the same key is the same job\n"
-     "      --retries N       tried again so often after it ended badly, with growing pauses\n"
-     "      --retry-delay TIME  the first of them (1s)\n"
-     "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n"
-     "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
-     "      --after ID[,ID...]      held until these jobs or batches have succeeded; cancelled where one has not\n"
-     "      --after-any ID[,ID...]  held until these jobs have ended, however\n"
-     "      --tag TAG         a name for limits and pauses; may be repeated, at most 3\n"
-     "      --local           run it inside wsctl, without a daemon (for debuggers and authors)\n"
-     "      --workers N       with --local: so many workers\n"
-     "      --stack SIZE      with --local: of a worker's stack (8M)\n"
-     "      --plugin-dir DIR  with --local: look here; may be repeated\n"
-     "      --json            one object: the job, and its output in base64\n",
-     verb_submit, true},
+     "PLUGIN, unless -- stands before it (for plugins with options of the same names).\n\n",
+     verb_submit, true, SUBMIT_ALONE},
     {"map", "[OPTION...] PLUGIN[:FUNCTION] [ARG...] [::: ITEM...]", "Runs one job for each item",
      "Items are the arguments behind :::, else the lines of stdin. {} in an ARG stands for the item; without any {} it "
      "is\n"
@@ -49,13 +27,9 @@ static const struct verb verbs[] = {
      "  -0, --null            items of stdin end in NUL instead, as find -print0 writes them\n"
      "  -u, --unordered       outputs as they come\n"
      "  -k, --keep-going      go on after a failure\n"
-     "  -t, --timeout TIME    of each job's run time\n"
-     "  -p, --priority N      -100 to 100, higher first\n"
-     "      --wait-for-room[=TIME]  where it is refused for now (75): wait for room, at most so long\n"
-     "      --durable         each job on disk before it counts as accepted\n"
      "  -d, --detach          print the id of the batch, and leave when all are accepted; see wsctl await\n"
      "      --json            one object a job, with its item\n",
-     verb_map, true},
+     verb_map, true, SUBMIT_MAP},
     {"run", "[OPTION...] FILE", "Runs a graph of jobs",
      "FILE (- is stdin) is JSON: {\"nodes\": [{\"name\": \"a\", \"plugin\": \"checksum\", \"args\": [\"x\"]},\n"
      "{\"name\": \"b\", \"plugin\": \"count\", \"after\": [\"a\"]}]}; wsctl(1) has all members of a node. Outputs come "
@@ -101,15 +75,8 @@ static const struct verb verbs[] = {
      "A run that\n"
      "comes due while the one before is not done is skipped, and counted.\n\n"
      "      --on WHEN         when\n"
-     "      --persistent      runs missed while wsd was not there: one at its start\n"
-     "  -t, --timeout TIME    as for submit, and so are the others\n"
-     "  -p, --priority N      -100 to 100, higher first\n"
-     "      --max-wait TIME   the longest time in the queue\n"
-     "      --durable         each run's job and its result outlive wsd\n"
-     "      --retries N       tried again so often after it ended badly\n"
-     "      --retry-delay TIME  the first pause before that (1s)\n"
-     "      --retry-on LIST   what counts as badly (failed,timed-out,crashed,interrupted)\n",
-     verb_schedule, true},
+     "      --persistent      runs missed while wsd was not there: one at its start\n",
+     verb_schedule, true, SUBMIT_SCHEDULE},
     {"plugin", "list | show NAME | reload NAME | release NAME[:FUNCTION]",
      "Tells which plugins and functions there are",
      "reload loads the plugin's file now: new jobs get it, those before end on the old one, which also stays in use "

@@ -15,7 +15,7 @@
 
 #include "batch.h"
 #include "progress.h"
-#include "room.h"
+#include "submit-options.h"
 
 struct map {
     struct submission batch;
@@ -30,16 +30,14 @@ struct map {
     struct buffer lines;
     uint64_t n_begun, done_at_refusal;
     uint64_t taken_before, left_before; /* of the batch's, at the last look */
-    uint64_t timeout_usec;
-    struct room room; /* due_usec: when there may be some again; 0: now */
+    struct submit_options options;      /* of its room, due_usec: when there may be some again; 0: now */
     /* how many are submitted at once, to find out how much there is; 0: wsd has not refused any yet */
     size_t window;
     size_t places;        /* of ours that have ended, which leave one each */
     bool taking, taken;   /* those places are being asked for; they were not free, so wait until due_usec */
     char id[WSD_ID_TEXT]; /* of the batch, with detach */
-    int priority;
     size_t jobs;
-    bool durable, detach, null; /* null: items of stdin end in NUL */
+    bool detach, null; /* null: items of stdin end in NUL */
     bool placeholder, keep_going, stdin_eof, stopping, interrupted;
     bool starved; /* no whole line is left */
 };
@@ -238,14 +236,14 @@ static int begin_jobs(struct map *map, size_t max)
 /* False: it has been waited for as long as may be. */
 static bool waits_on(struct map *map, const struct batch_item *item)
 {
-    uint64_t due = map->room.due_usec;
+    uint64_t due = map->options.room.due_usec;
 
     if (due && !item->retry_usec)
         return true; /* refused together with others: there is one pause for all */
-    if (!room_refused(&map->room, item->retry_usec))
+    if (!room_refused(&map->options.room, item->retry_usec))
         return false;
     if (due)
-        map->room.due_usec = MIN(due, map->room.due_usec);
+        map->options.room.due_usec = MIN(due, map->options.room.due_usec);
     return true;
 }
 
@@ -295,7 +293,7 @@ static int fill_room(struct map *map)
     int r;
 
     if (map->batch.n_taken != map->taken_before)
-        map->room.since_usec = map->room.pause_usec = 0; /* there was some */
+        map->options.room.since_usec = map->options.room.pause_usec = 0; /* there was some */
     map->taken_before = map->batch.n_taken;
     map->left_before = map->batch.n_left;
     note_refused(map);
@@ -304,11 +302,11 @@ static int fill_room(struct map *map)
     map->places += ends;
     if (map->batch.n_unsure)
         return 0; /* how that goes says how to go on */
-    if (map->room.due_usec && room_timeout(&map->room) == 0) {
-        map->room.due_usec = 0;
+    if (map->options.room.due_usec && room_timeout(&map->options.room) == 0) {
+        map->options.room.due_usec = 0;
         map->taken = false;
     }
-    map->taking = map->room.due_usec;
+    map->taking = map->options.room.due_usec;
     n = !map->taking ? map->window : map->taken ? 0 : map->places;
     map->places = 0;
     if (!n)
@@ -339,8 +337,10 @@ static int map_turn(struct map *map)
     };
     int r = 0;
 
-    if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->room.due_usec) {
-        if (poll(fds, 3, progress_timeout(map->room.due_usec && !map->stopping ? room_timeout(&map->room) : -1)) < 0)
+    if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->options.room.due_usec) {
+        if (poll(fds, 3,
+                 progress_timeout(map->options.room.due_usec && !map->stopping ? room_timeout(&map->options.room)
+                                                                               : -1)) < 0)
             return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             map->stopping = map->interrupted = true;
@@ -362,7 +362,7 @@ static int run_map(struct map *map)
 
     while (r == 0 && !map->batch.output.failed && (map->batch.n_items > 0 || more_items(map))) {
         map->starved = false;
-        if (map->room.wanted && !map->stopping) {
+        if (map->options.room.wanted && !map->stopping) {
             r = fill_room(map);
         } else {
             r = map->stopping ? 0 : retry(map);
@@ -383,19 +383,10 @@ static int run_map(struct map *map)
 /* --- options
  * ---------------------------------------------------------------------------------------------------------- */
 
-enum { OPT_WAIT_FOR_ROOM = 256, OPT_DURABLE };
-
-static const struct option long_options[] = {
-    {"jobs", required_argument, NULL, 'j'},
-    {"unordered", no_argument, NULL, 'u'},
-    {"keep-going", no_argument, NULL, 'k'},
-    {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'},
-    {"wait-for-room", optional_argument, NULL, OPT_WAIT_FOR_ROOM},
-    {"durable", no_argument, NULL, OPT_DURABLE},
-    {"detach", no_argument, NULL, 'd'},
-    {"null", no_argument, NULL, '0'},
-    {0},
+static const struct option own[] = {
+    {"jobs", required_argument, NULL, 'j'}, {"unordered", no_argument, NULL, 'u'},
+    {"keep-going", no_argument, NULL, 'k'}, {"detach", no_argument, NULL, 'd'},
+    {"null", no_argument, NULL, '0'},       {0},
 };
 
 static int set_option(struct map *map, int c)
@@ -414,36 +405,26 @@ static int set_option(struct map *map, int c)
     case 'k':
         map->keep_going = true;
         return 0;
-    case 't':
-        return parse_duration(optarg, &map->timeout_usec) == 0
-                   ? 0
-                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
-    case OPT_DURABLE:
-        map->durable = true;
-        return 0;
     case 'd':
         map->detach = true;
         return 0;
     case '0':
         map->null = true;
         return 0;
-    case OPT_WAIT_FOR_ROOM:
-        return room_option(&map->room, optarg);
     default:
-        if (parse_number(optarg, -100, 100, &number) < 0)
-            return ctl_error(CODE_USAGE, optarg, "not a priority; write -100 to 100");
-        map->priority = (int)number;
-        return 0;
+        return submit_option(&map->options, c);
     }
 }
 
 /* Returns CTL_END, or CTL_EXIT with *ret_exit. */
 static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
 {
+    struct option_list list;
     bool ended;
     int c, at;
 
-    while ((c = ctl_getopt(map->ctl, argc, argv, "0j:ukdt:p:", long_options, ret_exit)) != CTL_END)
+    submit_options_list(SUBMIT_MAP, own, "0j:ukd", &list);
+    while ((c = ctl_getopt(map->ctl, argc, argv, list.letters, list.options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
     if (optind == argc || strcmp(argv[optind], ":::") == 0) {
@@ -452,10 +433,10 @@ static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
     }
     ended = strcmp(argv[optind - 1], "--") == 0;
     map->batch.plugin = map->plugin = argv[optind++];
-    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, "0j:ukdt:p:", long_options, ret_exit)) != CTL_END)
+    while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, list.letters, list.options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
-    if (map->durable && map->detach) {
+    if (submit_is_durable(&map->options) && map->detach) {
         *ret_exit =
             ctl_error(CODE_USAGE, "map",
                       "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
@@ -482,15 +463,13 @@ static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
 
 static int open_group(struct map *map)
 {
-    const struct wsd_submit common = {.size = sizeof(common),
-                                      .plugin = map->plugin,
-                                      .function = map->function,
-                                      .timeout_usec = map->timeout_usec,
-                                      .priority = map->priority,
-                                      .flags = (map->durable ? WSD_SUBMIT_DURABLE : 0u) |
-                                               (map->detach ? WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE : 0u)};
+    struct wsd_submit common = map->options.job;
     uint32_t flags = (map->keep_going ? WSD_BATCH_KEEP_GOING : 0u) | (map->detach ? WSD_BATCH_DETACH : 0u);
 
+    common.size = sizeof(common);
+    common.plugin = map->plugin;
+    common.function = map->function;
+    common.flags |= map->detach ? WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE : 0u;
     if (wsd_batch_open(map->batch.client, &common, flags, &map->group) < 0)
         return ctl_client_error(map->batch.client, map->plugin, NULL);
     map->batch.stops = !map->keep_going;
@@ -535,7 +514,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
     struct map map = {.ctl = ctl, .jobs = 1000};
     int r, end;
 
-    room_init(&map.room);
+    room_init(&map.options.room);
     batch_init(&map.batch, ctl, NULL);
     map.batch.named = map.batch.item_key = true;
     if (parse_options(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)
@@ -544,7 +523,7 @@ int verb_map(struct ctl *ctl, int argc, char **argv)
         wsd_client_free(map.batch.client);
         return r;
     }
-    map.batch.asks = map.room.wanted;
+    map.batch.asks = map.options.room.wanted;
     output_open(&map.batch.output, NULL, NULL);
     progress_init(!ctl->no_progress && !ctl->quiet);
     if (map.detach)

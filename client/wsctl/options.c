@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "submit-options.h"
+
 #define OPTIONS_MAX 64
 
 enum { OPT_SOCKET = 1000, OPT_HOST, OPT_CERT, OPT_KEY, OPT_CA, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
@@ -35,11 +37,11 @@ const char ctl_common_help[] = "      --socket PATH   where wsd is (else WSD_SOC
 
 void ctl_help(const struct verb *verb)
 {
-    printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s\n"
+    printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s%s\n"
            "Everywhere: --socket PATH, --host HOST:PORT, --tls-cert FILE, --tls-key FILE, --tls-ca FILE,\n            "
            "--json, --quiet, --no-progress, --help\n",
            verb->name, verb->usage, verb->help ? verb->help : "For the completions of shells",
-           verb->details[0] ? "\n" : "", verb->details);
+           verb->details[0] ? "\n" : "", verb->details, submit_options_help(verb->takes));
 }
 
 /* Says what getopt did not like. A letter that is unknown may stand before others: then getopt is not behind its

@@ -148,20 +148,7 @@ static int submit_node(struct run *run, struct graph_node *node)
     struct wsd_callbacks callbacks = batch_callbacks(node->item);
     _cleanup_(freep) struct wsd_id *ids = calloc(node->n_edges + 1, 2 * sizeof(*ids));
     struct wsd_id *after = ids, *any = ids ? ids + node->n_edges : NULL;
-    struct wsd_submit request = {.size = sizeof(request),
-                                 .plugin = o->plugin,
-                                 .function = o->function,
-                                 .args = (const char *const *)o->args,
-                                 .n_args = o->n_args,
-                                 .timeout_usec = o->timeout_usec,
-                                 .priority = o->priority,
-                                 .key = o->key,
-                                 .retries = o->retries,
-                                 .retry_on = o->retry_on,
-                                 .retry_usec = o->retry_usec,
-                                 .tags = o->tags,
-                                 .n_tags = o->n_tags,
-                                 .flags = o->durable ? WSD_SUBMIT_DURABLE : 0};
+    struct wsd_submit request = o->job;
     struct batch_item *item = node->item;
 
     if (!ids)
@@ -179,6 +166,7 @@ static int submit_node(struct run *run, struct graph_node *node)
         else
             after[request.n_after++] = on->id;
     }
+    request.size = sizeof(request);
     request.after = after;
     request.after_any = any;
     request.input = item->input;

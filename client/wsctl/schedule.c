@@ -14,16 +14,9 @@
 
 enum { OPT_ON = 512, OPT_PERSISTENT };
 
-static const struct option long_options[] = {
+static const struct option own[] = {
     {"on", required_argument, NULL, OPT_ON},
     {"persistent", no_argument, NULL, OPT_PERSISTENT},
-    {"timeout", required_argument, NULL, 't'},
-    {"priority", required_argument, NULL, 'p'},
-    {"max-wait", required_argument, NULL, OPT_MAX_WAIT},
-    {"durable", no_argument, NULL, OPT_DURABLE},
-    {"retries", required_argument, NULL, OPT_RETRIES},
-    {"retry-delay", required_argument, NULL, OPT_RETRY_DELAY},
-    {"retry-on", required_argument, NULL, OPT_RETRY_ON},
     {0},
 };
 
@@ -37,9 +30,11 @@ struct add_options {
 /* They stand before the action, behind it, or behind the name. CTL_END, or CTL_EXIT with the exit code. */
 static int take_options(struct ctl *ctl, int argc, char **argv, struct add_options *o, int *ret_exit)
 {
+    struct option_list list;
     int c;
 
-    for (; (c = ctl_getopt(ctl, argc, argv, "t:p:", long_options, ret_exit)) != CTL_END; o->n++) {
+    submit_options_list(SUBMIT_SCHEDULE, own, "", &list);
+    for (; (c = ctl_getopt(ctl, argc, argv, list.letters, list.options, ret_exit)) != CTL_END; o->n++) {
         if (c == CTL_EXIT)
             return c;
         if (c == OPT_ON)
@@ -56,7 +51,7 @@ static int schedule_add(struct ctl *ctl, int argc, char **argv, const char *name
 {
     struct wsd_schedule schedule = {
         .size = sizeof(schedule), .name = name, .calendar = options->on, .persistent = options->persistent};
-    const struct submit_options o = options->submit;
+    struct wsd_submit job = options->submit.job;
     struct wsd_client *client = NULL;
     const char *function;
     int r;
@@ -65,22 +60,15 @@ static int schedule_add(struct ctl *ctl, int argc, char **argv, const char *name
         return ctl_error(CODE_USAGE, "schedule add", "no time is given: --on, such as --on 'Mon..Fri 08:00'");
     if (optind == argc)
         return ctl_error(CODE_USAGE, "schedule add", "no plugin is named; usage: wsctl schedule %s", ctl->verb->usage);
-    if ((o.retry_usec || o.retry_on) && !o.retries)
-        return ctl_error(CODE_USAGE, o.retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
+    if ((r = submit_options_check(&options->submit)) != 0)
+        return r;
     if (parse_plugin(argv[optind], &function) < 0)
         return ctl_error(CODE_USAGE, argv[optind], "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    struct wsd_submit job = {.size = sizeof(job),
-                             .plugin = argv[optind],
-                             .function = function,
-                             .args = (const char *const *)argv + optind + 1,
-                             .n_args = (size_t)(argc - optind - 1),
-                             .timeout_usec = o.timeout_usec,
-                             .priority = o.priority,
-                             .retries = o.retries,
-                             .retry_on = o.retry_on,
-                             .retry_usec = o.retry_usec,
-                             .queue_usec = o.queue_usec,
-                             .flags = o.durable ? WSD_SUBMIT_DURABLE : 0};
+    job.size = sizeof(job);
+    job.plugin = argv[optind];
+    job.function = function;
+    job.args = (const char *const *)argv + optind + 1;
+    job.n_args = (size_t)(argc - optind - 1);
     schedule.job = &job;
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;

@@ -1,59 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * submit-options.h: what the options of `wsctl submit` say.
+ * submit-options.h: the options that say what is submitted, of submit, map and schedule, and of the nodes of a graph. A
+ * new one is a row of the table in submit-options.c, and nothing else in wsctl.
  */
 #pragma once
+
+#include <getopt.h>
 
 #include "ctl.h"
 #include "proto/codec.h"
 #include "room.h"
 
+/* Who takes an option. */
+enum submit_verbs { SUBMIT_ALONE = 1, SUBMIT_MAP = 2, SUBMIT_SCHEDULE = 4, SUBMIT_GRAPH = 8 };
+
+/* Zeroed, then given options. */
 struct submit_options {
-    const char *plugin, *function; /* function NULL: the main one */
-    const char *name;              /* as it was given, for errors */
+    struct wsd_submit job; /* what wsd gets; `size` is for the sender to set */
+    const char *name;      /* of the plugin and its function as they were given, for errors */
     const char *input, *output;
-    char *const *args;
-    size_t n_args;
-    uint64_t timeout_usec;
-    int priority;
-    const char *key;
-    uint32_t retries, retry_on;
-    uint64_t retry_usec;
-    uint64_t delay_usec, at_usec, queue_usec;
-    struct wsd_id *after, *after_any; /* to be freed */
-    size_t n_after, n_after_any;
+    struct wsd_id *after, *after_any; /* of the job */
     const char *tags[CODEC_TAGS];
-    size_t n_tags;
-    bool detach, local, durable;
     struct room room;
+    bool local;
     unsigned workers;
     size_t stack_size;
     const char *plugin_dirs[16];
     size_t n_plugin_dirs;
+    uint64_t given; /* a bit for each option of the table */
 };
 
-enum {
-    OPT_WAIT_FOR_ROOM = 255,
-    OPT_LOCAL,
-    OPT_WORKERS,
-    OPT_PLUGIN_DIR,
-    OPT_DURABLE,
-    OPT_KEY,
-    OPT_RETRIES,
-    OPT_RETRY_DELAY,
-    OPT_RETRY_ON,
-    OPT_DELAY,
-    OPT_AT,
-    OPT_MAX_WAIT,
-    OPT_AFTER,
-    OPT_AFTER_ANY,
-    OPT_TAG,
-    OPT_STACK
+/* What ctl_getopt() wants. */
+struct option_list {
+    struct option options[48];
+    char letters[48];
 };
 
-extern const struct option submit_long_options[];
+static inline bool submit_detaches(const struct submit_options *o)
+{
+    return o->job.flags & WSD_SUBMIT_DETACH;
+}
 
-/* Handles one option of submit, with its value in optarg. Returns 0 or the exit code, said. */
+static inline bool submit_is_durable(const struct submit_options *o)
+{
+    return o->job.flags & WSD_SUBMIT_DURABLE;
+}
+
+/* The verb's own options, which end with zeros, and their letters; then those that it takes of the table. */
+void submit_options_list(unsigned verb, const struct option *own, const char *letters, struct option_list *ret);
+/* A line for each that the verb takes. Valid until the next call. */
+const char *submit_options_help(unsigned verb);
+
+/* One of the table, with its value in optarg. Returns 0 or the exit code, said. */
 int submit_option(struct submit_options *options, int c);
-/* The same by its long name. */
-int submit_option_named(struct submit_options *options, const char *name, const char *value);
+int submit_add_tag(struct submit_options *options, const char *text);
+/* Whether there is an option of that name that a node of a graph may have, and whether it is one without a value. */
+bool submit_member(const char *name, bool *ret_flag);
+/* Sets it. Returns 0 or the exit code, said. */
+int submit_set_member(struct submit_options *options, const char *name, const char *value);
+/* All their names. */
+void submit_member_names(char *ret, size_t size);
+
+/* Whether what was given goes together. 0 or the exit code, said. */
+int submit_options_check(const struct submit_options *options);
+void submit_options_deinit(struct submit_options *options);

@@ -53,7 +53,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 {
     struct submit *submit = userdata;
 
-    if (submit->options->detach)
+    if (submit_detaches(submit->options))
         return 0; /* it ended before this client left: the output stays for `wsctl await` */
     if (submit->skip) {
         size_t again = (size_t)MIN(submit->skip, (uint64_t)size);
@@ -78,13 +78,13 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
 {
     const struct submit *submit = userdata;
 
-    if (!submit->ctl->quiet && !submit->options->detach)
+    if (!submit->ctl->quiet && !submit_detaches(submit->options))
         print_message(NULL, text);
 }
 
 static void on_progress(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata)
 {
-    progress_draw(((struct submit *)userdata)->options->plugin, done, total, 0);
+    progress_draw(((struct submit *)userdata)->options->job.plugin, done, total, 0);
 }
 
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
@@ -95,8 +95,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
     submit->done = true;
     progress_clear();
-    if (error && submit->options->durable && submit->accepted && !submit->interrupted && !submit->options->detach &&
-        (error == -ECONNRESET || error == -EAGAIN)) {
+    if (error && submit_is_durable(submit->options) && submit->accepted && !submit->interrupted &&
+        !submit_detaches(submit->options) && (error == -ECONNRESET || error == -EAGAIN)) {
         uint64_t now = clock_monotonic_usec();
 
         if (!submit->lost_usec || now - submit->attached_usec > BACK_MAX_USEC)
@@ -110,10 +110,10 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         return;
     }
     if (error) {
-        submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->plugin);
+        submit->exit = ctl_client_error(submit->client, submit->options->name, submit->options->job.plugin);
         return;
     }
-    if (submit->options->detach)
+    if (submit_detaches(submit->options))
         return;
     submit->exit = info->exit;
     submit->succeeded = info->state == WSD_JOB_SUCCEEDED;
@@ -132,7 +132,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 /* A detached job can be left alone when wsd has it and all its input is on the way. */
 static bool may_leave(const struct submit *submit)
 {
-    return submit->options->detach && submit->accepted && !submit->interrupted &&
+    return submit_detaches(submit->options) && submit->accepted && !submit->interrupted &&
            (submit->input.fd < 0 || submit->input.whole || submit->input.ended) &&
            !(wsd_client_events(submit->client) & POLLOUT);
 }
@@ -214,41 +214,18 @@ static struct wsd_callbacks callbacks_of(struct submit *submit)
 static int submit_start(struct submit *submit)
 {
     const struct submit_options *o = submit->options;
-    bool file = submit->input.large && !o->durable && wsd_client_takes_files(submit->client);
+    bool file = submit->input.large && !submit_is_durable(o) && wsd_client_takes_files(submit->client);
     bool stream = submit->input.fd >= 0 && !submit->input.whole && !file;
-    struct wsd_submit request = {
-        .size = sizeof(request),
-        .plugin = o->plugin,
-        .function = o->function,
-        .args = (const char *const *)o->args,
-        .n_args = o->n_args,
-        .input = submit->input.whole ? submit->input.data : NULL,
-        .input_size = submit->input.whole ? submit->input.end
-                      : file              ? submit->input.size
-                                          : 0,
-        .input_fd = submit->input.fd,
-        .input_offset = submit->input.offset,
-        .timeout_usec = o->timeout_usec,
-        .priority = o->priority,
-        .key = o->key,
-        .retries = o->retries,
-        .retry_on = o->retry_on,
-        .retry_usec = o->retry_usec,
-        .delay_usec = o->delay_usec,
-        .at_usec = o->at_usec,
-        .queue_usec = o->queue_usec,
-        .after = o->after,
-        .n_after = o->n_after,
-        .after_any = o->after_any,
-        .n_after_any = o->n_after_any,
-        .tags = o->tags,
-        .n_tags = o->n_tags,
-        .flags = (o->detach ? WSD_SUBMIT_DETACH : 0) | (o->durable ? WSD_SUBMIT_DURABLE : 0) |
-                 (stream ? WSD_SUBMIT_STREAM : 0) | (file ? WSD_SUBMIT_FILE : 0) |
-                 (progress_on() ? WSD_SUBMIT_PROGRESS : 0),
-    };
+    struct wsd_submit request = o->job;
     struct wsd_callbacks callbacks = callbacks_of(submit);
 
+    request.size = sizeof(request);
+    request.input = submit->input.whole ? submit->input.data : NULL;
+    request.input_size = submit->input.whole ? submit->input.end : file ? submit->input.size : 0;
+    request.input_fd = submit->input.fd;
+    request.input_offset = submit->input.offset;
+    request.flags |=
+        (stream ? WSD_SUBMIT_STREAM : 0u) | (file ? WSD_SUBMIT_FILE : 0u) | (progress_on() ? WSD_SUBMIT_PROGRESS : 0u);
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0) {
         const char *why = wsd_client_error(submit->client);
 
@@ -281,8 +258,8 @@ static int print_id(const struct submit *submit)
         return print_end();
     }
     json_string(&json, "id", id);
-    json_string(&json, "plugin", submit->options->plugin);
-    json_string(&json, "function", submit->options->function ? submit->options->function : "");
+    json_string(&json, "plugin", submit->options->job.plugin);
+    json_string(&json, "function", submit->options->job.function ? submit->options->job.function : "");
     return json_end(&json) || print_end() ? CODE_IO : 0;
 }
 
@@ -328,8 +305,8 @@ int output_open_job(struct output *output, const struct submit_options *options,
 {
     const struct outfile_reads reads = {.input = input,
                                         .path = input < 0 ? options->input : NULL,
-                                        .args = (const char *const *)options->args,
-                                        .n_args = options->n_args};
+                                        .args = options->job.args,
+                                        .n_args = options->job.n_args};
 
     return output_open(output, options->output, &reads);
 }
@@ -351,7 +328,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
                                                                 : submit_turn(&submit);
     if (r == 0)
         r = submit.exit;
-    if (r == 0 && options->detach && submit.accepted)
+    if (r == 0 && submit_detaches(options) && submit.accepted)
         r = submit_leave(&submit);
     progress_clear();
     closed = output_close(&submit.output, submit.succeeded);
@@ -368,73 +345,59 @@ end:
     return r;
 }
 
-static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_options *o)
+/* The options before the plugin or directly behind it. CTL_END, or CTL_EXIT with the exit code. */
+static int take_options(struct ctl *ctl, int argc, char **argv, bool behind, struct submit_options *o, int *ret_exit)
 {
-    bool ended;
-    int c, r;
+    static const struct option none[] = {{0}};
+    struct option_list list;
+    int c;
 
-    while ((c = ctl_getopt(ctl, argc, argv, "i:o:dt:p:", submit_long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
-            return c == CTL_EXIT && r == 0 ? -1 : r;
-    if (optind == argc)
-        return ctl_error(CODE_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
-    ended = strcmp(argv[optind - 1], "--") == 0;
+    submit_options_list(SUBMIT_ALONE, none, "", &list);
+    while ((c = (behind ? ctl_getopt_behind : ctl_getopt)(ctl, argc, argv, list.letters, list.options, ret_exit)) !=
+           CTL_END)
+        if (c == CTL_EXIT || (*ret_exit = submit_option(o, c)) != 0)
+            return CTL_EXIT;
+    return CTL_END;
+}
+
+/* CTL_END, or CTL_EXIT with the exit code, said. */
+static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_options *o, int *ret_exit)
+{
+    if (take_options(ctl, argc, argv, false, o, ret_exit) == CTL_EXIT)
+        return CTL_EXIT;
+    if (optind == argc) {
+        *ret_exit = ctl_error(CODE_USAGE, "submit", "no plugin is named; usage: wsctl submit %s", ctl->verb->usage);
+        return CTL_EXIT;
+    }
+    bool ended = strcmp(argv[optind - 1], "--") == 0;
     o->name = argv[optind++];
-    while (!ended && (c = ctl_getopt_behind(ctl, argc, argv, "i:o:dt:p:", submit_long_options, &r)) != CTL_END)
-        if (c == CTL_EXIT || (r = submit_option(o, c)) != 0)
-            return c == CTL_EXIT && r == 0 ? -1 : r;
-    o->args = argv + optind;
-    o->n_args = (size_t)(argc - optind);
-    if (!o->local && (o->workers || o->stack_size || o->n_plugin_dirs))
-        return ctl_error(CODE_USAGE,
-                         o->workers      ? "--workers"
-                         : o->stack_size ? "--stack"
-                                         : "--plugin-dir",
-                         "only with --local; else it is wsd's to say");
-    if (o->local && o->room.wanted)
-        return ctl_error(CODE_USAGE, "--wait-for-room", "not with --local");
-    if (o->local && (o->delay_usec || o->at_usec || o->queue_usec))
-        return ctl_error(CODE_USAGE,
-                         o->delay_usec ? "--delay"
-                         : o->at_usec  ? "--at"
-                                       : "--max-wait",
-                         "not with --local");
-    if (o->delay_usec && o->at_usec)
-        return ctl_error(CODE_USAGE, "--at", "not with --delay");
-    if (o->local && (o->durable || o->key || o->retries))
-        return ctl_error(CODE_USAGE, o->durable ? "--durable" : o->key ? "--key" : "--retries", "not with --local");
-    if (o->local && (o->n_after || o->n_after_any || o->n_tags))
-        return ctl_error(CODE_USAGE, o->n_tags ? "--tag" : o->n_after ? "--after" : "--after-any", "not with --local");
-    if (o->n_after + o->n_after_any > CODEC_AFTER_MAX)
-        return ctl_error(CODE_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
-    if ((o->retry_usec || o->retry_on) && !o->retries)
-        return ctl_error(CODE_USAGE, o->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
-    if (o->local && o->detach)
-        return ctl_error(CODE_USAGE, "--detach", "not with --local");
-    if (o->output && o->detach)
-        return ctl_error(CODE_USAGE, "--output", "not with --detach: the output is for wsctl await");
-    o->plugin = strdup(o->name);
-    if (!o->plugin)
-        return ctl_error(CODE_IO, "submit", "out of memory");
-    if (parse_plugin((char *)(uintptr_t)o->plugin, &o->function) < 0)
-        return ctl_error(CODE_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    return 0;
+    if (!ended && take_options(ctl, argc, argv, true, o, ret_exit) == CTL_EXIT)
+        return CTL_EXIT;
+    o->job.args = (const char *const *)argv + optind;
+    o->job.n_args = (size_t)(argc - optind);
+    *ret_exit = submit_options_check(o);
+    if (*ret_exit != 0)
+        return CTL_EXIT;
+    char *plugin = strdup(o->name);
+    o->job.plugin = plugin;
+    if (!plugin)
+        *ret_exit = ctl_error(CODE_IO, "submit", "out of memory");
+    else if (parse_plugin(plugin, &o->job.function) < 0)
+        *ret_exit = ctl_error(CODE_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+    return *ret_exit == 0 ? CTL_END : CTL_EXIT;
 }
 
 int verb_submit(struct ctl *ctl, int argc, char **argv)
 {
-    struct submit_options options = {.plugin = NULL};
+    struct submit_options options = {.name = NULL};
     int r;
 
     room_init(&options.room);
-    r = parse_options(ctl, argc, argv, &options);
-
-    if (r == 0) {
-        progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json && !options.detach);
+    if (parse_options(ctl, argc, argv, &options, &r) == CTL_END) {
+        progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json && !submit_detaches(&options));
         r = options.local ? submit_local(ctl, &options) : submit_remote(ctl, &options);
     }
-    free((char *)(uintptr_t)options.plugin);
-    free(options.after);
-    free(options.after_any);
-    return r < 0 ? 0 : r;
+    free((char *)(uintptr_t)options.job.plugin);
+    submit_options_deinit(&options);
+    return r;
 }

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     FUZZ_CHECK(n_said == 0 && graph.n_nodes > 0);
     for (size_t i = 0; i < graph.n_nodes; i++)
-        FUZZ_CHECK(*graph.nodes[i].name && *graph.nodes[i].options.plugin);
+        FUZZ_CHECK(*graph.nodes[i].name && *graph.nodes[i].options.job.plugin);
     check_order(&graph);
     graph_deinit(&graph);
     return 0;

@@ -62,13 +62,13 @@ int __wrap_wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_
 
 int __wrap_submit_local(const struct ctl *ctl, const struct submit_options *o)
 {
-    FUZZ_CHECK(o->local && !o->detach && o->plugin && *o->plugin && o->name && *o->name);
-    FUZZ_CHECK(!o->function || *o->function);
-    FUZZ_CHECK(o->workers <= 1024 && o->priority >= -100 && o->priority <= 100 && o->n_plugin_dirs <= 16);
-    FUZZ_CHECK(o->timeout_usec <= 1000000000000000000u);
-    for (size_t i = 0; i < o->n_args; i++)
-        FUZZ_CHECK(o->args[i]);
-    FUZZ_CHECK(!o->args[o->n_args]);
+    FUZZ_CHECK(o->local && !submit_detaches(o) && o->job.plugin && *o->job.plugin && o->name && *o->name);
+    FUZZ_CHECK(!o->job.function || *o->job.function);
+    FUZZ_CHECK(o->workers <= 1024 && o->job.priority >= -100 && o->job.priority <= 100 && o->n_plugin_dirs <= 16);
+    FUZZ_CHECK(o->job.timeout_usec <= 1000000000000000000u);
+    for (size_t i = 0; i < o->job.n_args; i++)
+        FUZZ_CHECK(o->job.args[i]);
+    FUZZ_CHECK(!o->job.args[o->job.n_args]);
     return 0;
 }
 
