@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "domains/hand-over.h"
 #include "durable/results.h"
+#include "durable/rows.h"
 #include "table/after.h"
 #include "table/gate.h"
 #include "table/ids.h"
@@ -166,26 +167,13 @@ bool durable_add(struct job *job)
     }
     durable_count(job, bytes);
     struct store_row *row = &q->r.row;
-    memcpy(row->id, job->id, sizeof(row->id));
-    row->uid = job->user->uid;
-    row->plugin = job->plugin->request;
-    row->title = plugin_title(job->plugin);
-    row->function = job_function(job)->name;
-    row->function_flags = job_function(job)->flags;
-    row->directory = job->directory ? job->directory->path : NULL;
+    row_set_job(row, job);
     row->key = p->key;
     row->args = job_given(job);
     row->args_size = job->args_size;
-    row->argc = job->argc;
     row->input = by_descriptor ? NULL : job_given(job) + job->args_size;
     row->input_size = job_input_size(job);
     row->input_fd = by_descriptor ? job->more->input_fd : -1;
-    row->priority = job->priority;
-    row->timeout_usec = p->timeout_usec;
-    row->retries = p->retries;
-    row->retry_usec = p->retry_usec;
-    row->retry_on = p->retry_on;
-    row->tags = job->more->tags;
     if (job->more->awaiting) {
         row->after = job->more->awaiting->names;
         row->after_size = job->more->awaiting->n * sizeof(struct after_name);
@@ -196,9 +184,7 @@ bool durable_add(struct job *job)
     if (t) {
         row->due_at = row->due_usec && row->due_usec == t->at_usec;
         row->delay_usec = t->delay_usec;
-        row->wait_usec = t->by_configuration ? 0 : t->wait_usec;
     }
-    row->submitted_usec = job_submitted_usec(job);
     store_post(jobs->durable->store, &q->r);
     return true;
 }

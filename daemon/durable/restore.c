@@ -22,11 +22,13 @@
 #include "durable/durable.h"
 #include "durable/results.h"
 #include "durable/retry.h"
+#include "durable/rows.h"
 #include "table/admission.h"
 #include "table/after.h"
 #include "table/ids.h"
 #include "table/policy.h"
 #include "table/queue.h"
+#include "table/request.h"
 #include "table/state.h"
 #include "table/timing.h"
 
@@ -48,7 +50,6 @@ static int fill_more(struct job *job, const struct store_row *row)
     struct job_more *m = job->more;
     struct policy *p = job_policy(job);
 
-    m->timeout_usec = row->timeout_usec;
     snprintf(m->worker, sizeof(m->worker), "%s", or_empty(row->worker));
     m->unkept = false;
     m->exit = (int)row->exit;
@@ -64,8 +65,7 @@ static int fill_more(struct job *job, const struct store_row *row)
     p->attempts_before = row->attempts;
     p->dead = row->dead;
     p->marked = row->started;
-    return copy(row->error, &m->error) && copy(row->status, &m->status) && copy(row->backtrace, &m->backtrace) &&
-                   copy(row->tags, &m->tags)
+    return copy(row->error, &m->error) && copy(row->status, &m->status) && copy(row->backtrace, &m->backtrace)
                ? 0
                : -ENOMEM;
 }
@@ -94,15 +94,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
 {
     struct plugin_function f = {
         .name = (char *)(uintptr_t)row->function, .help = (char *)(uintptr_t) "", .flags = row->function_flags};
-    const struct job_request r = {.uid = row->uid,
-                                  .durable = true,
-                                  .key = row->key,
-                                  .timeout_usec = row->timeout_usec,
-                                  .retries = row->retries,
-                                  .retry_usec = row->retry_usec,
-                                  .retry_on = row->retry_on,
-                                  .delay_usec = row->delay_usec,
-                                  .queue_usec = row->wait_usec};
+    struct job_request r = row_request(row);
     struct user *user = user_get(jobs, row->uid);
     struct domain *d = domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
@@ -112,6 +104,8 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
 
     if (!job)
         return NULL;
+    r.durable = true;
+    r.key = row->key;
     memcpy(job->id, row->id, sizeof(job->id));
     job->user = user;
     job->domain = d;
@@ -132,7 +126,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     /* it was admitted once: no quota is asked again */
     user->n_bytes += job->args_size + job->input_size;
     jobs->counters.n_bytes += job->args_size + job->input_size;
-    if (time_wanted(job, &r) < 0 || policy_make(job, &r) < 0 || !time_make(job) ||
+    if (request_apply(&r, job) < 0 || policy_make(job, &r) < 0 || !time_make(job) ||
         (row->directory && !(job->directory = directory_new(row->directory)))) {
         job_free(job);
         return NULL;

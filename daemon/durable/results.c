@@ -19,6 +19,7 @@
 #include "durable/dead.h"
 #include "durable/durable.h"
 #include "durable/restore.h"
+#include "durable/rows.h"
 #include "table/admission.h"
 #include "table/after.h"
 #include "table/find.h"
@@ -27,7 +28,6 @@
 #include "table/plugin-names.h"
 #include "table/policy.h"
 #include "table/timers.h"
-#include "table/timing.h"
 
 #define EXPIRY_LOOKS 128u /* in one turn of the loop, or for one job that comes */
 
@@ -322,30 +322,15 @@ static void decided(struct store_request *r)
     if (r->result == 0 && job) {
         struct policy *p = job_policy(job);
         struct store_row row = {.number = p->number,
-                                .uid = job->user->uid,
-                                .plugin = job->plugin->request,
-                                .title = plugin_title(job->plugin),
-                                .function = job_function(job)->name,
-                                .function_flags = job_function(job)->flags,
-                                .directory = job->directory ? job->directory->path : NULL,
                                 .args_size = r->row.args_size,
-                                .argc = job->argc,
                                 .input_size = r->row.input_size,
                                 .input_fd = -1,
-                                .priority = job->priority,
-                                .timeout_usec = p->timeout_usec,
-                                .retry_usec = p->retry_usec,
-                                .retries = p->retries,
-                                .retry_on = p->retry_on,
                                 .state = JOB_QUEUED,
-                                .submitted_usec = job_submitted_usec(job),
-                                .tags = job->more->tags,
                                 .requeued = r->row.requeued,
-                                .due_usec = clock_realtime_usec(), /* it begins to wait anew */
-                                .wait_usec = job_time(job)->by_configuration ? 0 : job_time(job)->wait_usec};
+                                .due_usec = clock_realtime_usec()}; /* it begins to wait anew */
         _cleanup_(freep) char *key = TAKE(p->key);
 
-        memcpy(row.id, job->id, sizeof(row.id));
+        row_set_job(&row, job);
         row.key = key;
         if (key)
             hash_remove(&jobs->durable->keys, &p->by_key);

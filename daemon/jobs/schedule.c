@@ -20,6 +20,7 @@
 #include "calendar/calendar.h"
 #include "durable/durable.h"
 #include "durable/results.h"
+#include "durable/rows.h"
 #include "jobs/jobs.h"
 #include "table/admission.h"
 #include "table/interface.h"
@@ -162,23 +163,9 @@ static int schedule_new(struct jobs *jobs, const struct schedule_request *r, str
 static struct store_row row_of(const struct schedule *s)
 {
     struct store_row row = {.number = s->number,
-                            .uid = s->job.uid,
                             .key = s->name,
                             .calendar = s->text,
-                            .plugin = s->plugin,
-                            .function = s->function,
-                            .directory = s->directory ? s->directory->path : NULL,
-                            .args = s->args,
-                            .args_size = s->job.args_size,
-                            .argc = s->job.argc,
                             .input_fd = -1,
-                            .priority = s->job.priority,
-                            .timeout_usec = s->job.timeout_usec,
-                            .retries = s->job.retries,
-                            .retry_on = s->job.retry_on,
-                            .retry_usec = s->job.retry_usec,
-                            .wait_usec = s->job.queue_usec,
-                            .durable = s->job.durable,
                             .persistent = s->persistent,
                             .configured = s->configured,
                             .state = s->state,
@@ -188,6 +175,7 @@ static struct store_row row_of(const struct schedule *s)
                             .done = s->runs,
                             .total = s->skipped};
 
+    row_set_request(&row, &s->job);
     memcpy(row.id, s->id, sizeof(row.id));
     return row;
 }
@@ -473,25 +461,11 @@ void schedules_free(struct jobs *jobs)
 int schedule_restore(const struct store_row *row, void *userdata)
 {
     struct jobs *jobs = userdata;
-    struct schedule_request r = {.name = row->key,
-                                 .calendar = row->calendar,
-                                 .persistent = row->persistent,
-                                 .job = {.uid = row->uid,
-                                         .plugin = row->plugin,
-                                         .function = row->function,
-                                         .args = row->args,
-                                         .args_size = row->args_size,
-                                         .argc = row->argc,
-                                         .priority = row->priority,
-                                         .timeout_usec = row->timeout_usec,
-                                         .retries = row->retries,
-                                         .retry_on = row->retry_on,
-                                         .retry_usec = row->retry_usec,
-                                         .queue_usec = row->wait_usec,
-                                         .durable = row->durable,
-                                         .directory = row->directory ? directory_new(row->directory) : NULL}};
+    struct schedule_request r = {
+        .name = row->key, .calendar = row->calendar, .persistent = row->persistent, .job = row_request(row)};
     struct user *user = user_get(jobs, row->uid);
     struct schedule *s;
+    r.job.directory = row->directory ? directory_new(row->directory) : NULL;
     int result = user && (!row->directory || r.job.directory) ? schedule_new(jobs, &r, &s) : -ENOMEM;
 
     directory_unref(r.job.directory);

@@ -33,7 +33,7 @@
 #include "table/input.h"
 #include "table/plugin-names.h"
 #include "table/policy.h"
-#include "table/timing.h"
+#include "table/request.h"
 #include "table/watches.h"
 
 #define NOT_TAKEN    1   /* of submit() */
@@ -147,19 +147,12 @@ static void refuse(struct jobs *jobs, uint32_t uid, struct watch *owner, const s
 
 static int more_init(struct job *job, const struct job_request *r)
 {
-    bool has_policy = r->durable || r->retries || (r->key && *r->key);
-
-    if (time_wanted(job, r) < 0 || (has_policy && policy_make(job, r) < 0))
+    if (request_apply(r, job) < 0 || (request_has_policy(r) && policy_make(job, r) < 0))
         return -ENOMEM;
-    if (r->tags && *r->tags && (!job_more(job) || !(job->more->tags = strdup(r->tags))))
-        return -ENOMEM;
-    if (!r->more_input && !r->timeout_usec)
+    if (!r->more_input)
         return 0;
     struct job_more *m = job_more(job);
-    if (!m)
-        return -ENOMEM;
-    m->timeout_usec = r->timeout_usec;
-    return r->more_input && buffer_put(&m->early, r->input, r->input_size) < 0 ? -ENOMEM : 0;
+    return m && buffer_put(&m->early, r->input, r->input_size) == 0 ? 0 : -ENOMEM;
 }
 
 /* Joins a job with the same key; the input of this request is not needed. Returns 0, or NOT_TAKEN with the refusal. */
@@ -180,12 +173,8 @@ static int join(struct job *job, const struct job_request *r, struct watch *w, s
 
 static struct job_place place_of(struct jobs *jobs, const struct job_request *r)
 {
-    bool has_policy = r->durable || r->retries || (r->key && *r->key),
-         timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
-
-    return (struct job_place){.user = user_get(jobs, r->uid),
-                              .now_usec = clock_monotonic_usec(),
-                              .wants_more = has_policy || timed || r->more_input || (r->tags && *r->tags)};
+    return (struct job_place){
+        .user = user_get(jobs, r->uid), .now_usec = clock_monotonic_usec(), .wants_more = request_wants_more(r)};
 }
 
 /* Finds or makes the domain and the plugin. Returns 0; NOT_TAKEN, with the refusal; -ENOMEM. */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * request.c: applies a request to its job: that of a client, or one that was read from the disk.
+ * Owns nothing. [loop]
+ * Keeps: a job without any of this has no struct job_more.
+ * Does not refuse, and does not know input (input.c), order (after.c) or promises (durable/retry.c). */
+#include "table/request.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "table/timing.h"
+
+bool request_has_policy(const struct job_request *r)
+{
+    return r->durable || r->retries || (r->key && *r->key);
+}
+
+bool request_wants_more(const struct job_request *r)
+{
+    bool timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
+
+    return request_has_policy(r) || timed || r->more_input || (r->tags && *r->tags);
+}
+
+int request_apply(const struct job_request *r, struct job *job)
+{
+    if (time_wanted(job, r) < 0)
+        return -ENOMEM;
+    if (r->tags && *r->tags && (!job_more(job) || !(job->more->tags = strdup(r->tags))))
+        return -ENOMEM;
+    if (!r->timeout_usec)
+        return 0;
+    if (!job_more(job))
+        return -ENOMEM;
+    job->more->timeout_usec = r->timeout_usec;
+    return 0;
+}
