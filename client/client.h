@@ -12,9 +12,10 @@
  *   connecting                the way to wsd, and the handshake
  *   open, arena, lane-binding files for wsd, shared memory, the direct lane
  *   query                     a question
- *   questions, schedule       those that are waited for
+ *   questions                 those that are waited for
  *   asked                     those that are not
  *   call, submit              jobs in flight, and how one is begun
+ *   schedule                  jobs that wsd submits again and again
  *   array, bounds             jobs that go in one frame; how much may be submitted
  *   plain, batch              such jobs: submitted one after the other, or of a batch
  *   direct                    jobs that go by the lane, in an event loop

@@ -22,15 +22,15 @@
 
 static int send_hello(struct connection *c)
 {
-    struct msg msg = {.type = FRAME_HELLO,
-                      .hello = {
-                          .version_min = CONNECTION_VERSION_MIN,
-                          .version_max = CONNECTION_VERSION_MAX,
-                          .features = c->remote.tls ? CONNECTION_FEATURES & ~(uint64_t)(FEATURE_LANE | FEATURE_PAYLOAD)
-                                                    : CONNECTION_FEATURES,
-                          .directory = {.data = c->directory},
-                          .window = OUTPUT_WINDOW,
-                      }};
+    struct msg msg = {
+        .type = FRAME_HELLO,
+        .hello = {
+            .version_min = CONNECTION_VERSION_MIN,
+            .version_max = CONNECTION_VERSION_MAX,
+            .features = c->remote.tls ? FEATURES_ALL & ~(uint64_t)(FEATURE_LANE | FEATURE_PAYLOAD) : FEATURES_ALL,
+            .directory = {.data = c->directory},
+            .window = OUTPUT_WINDOW,
+        }};
     char program[64];
     int n = snprintf(program, sizeof(program), "%.40s libwsclient/%s", program_invocation_short_name, WSD_VERSION);
 

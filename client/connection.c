@@ -147,7 +147,7 @@ static void handle_welcome(struct connection *c, const struct msg_welcome *welco
     }
     c->welcomed = true;
     c->window = welcome->window;
-    c->features = welcome->features & CONNECTION_FEATURES;
+    c->features = welcome->features & FEATURES_ALL;
     escape_text(c->daemon_version, sizeof(c->daemon_version), (const char *)welcome->program.data);
 }
 

@@ -23,9 +23,6 @@
 
 #define CONNECTION_VERSION_MIN 1u
 #define CONNECTION_VERSION_MAX 1u
-#define CONNECTION_FEATURES                                                                                            \
-    (FEATURE_LANE | FEATURE_FORGET | FEATURE_PAYLOAD | FEATURE_BRIEF | FEATURE_STORE | FEATURE_TIME | FEATURE_ORDER |  \
-     FEATURE_WHERE | FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | FEATURE_NOTICE)
 
 #define OUTPUT_WINDOW       (1024u * 1024u)  /* bytes of output that wsd may send ahead, a call */
 #define OPENED_MAX          64u              /* descriptors waiting to be sent */

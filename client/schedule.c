@@ -11,6 +11,7 @@
 #include "base/code.h"
 #include "given.h"
 #include "query.h"
+#include "submit.h"
 
 static struct span span_of(const char *text)
 {
@@ -75,17 +76,10 @@ int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule
                                    .name = span_of(schedule->name),
                                    .calendar = span_of(schedule->calendar),
                                    .persistent = schedule->persistent,
-                                   .job = {.plugin = span_of(job->plugin),
-                                           .function = span_of(job->function),
-                                           .args = {.data = args, .size = size},
-                                           .argc = (uint32_t)MIN(job->n_args, UINT32_MAX),
-                                           .timeout_usec = job->timeout_usec,
-                                           .priority = job->priority,
-                                           .flags = job->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u,
-                                           .retries = job->retries,
-                                           .retry_on = job->retry_on,
-                                           .retry_usec = job->retry_usec,
-                                           .queue_usec = job->queue_usec}}};
+                                   .job = submit_fields(job)}};
+
+    msg.schedule.job.args = (struct span){.data = args, .size = size};
+    msg.schedule.job.argc = (uint32_t)MIN(job->n_args, UINT32_MAX);
     return ask_schedule(client, &msg, &query);
 }
 

@@ -56,6 +56,27 @@ static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS
     return 0;
 }
 
+struct msg_submit submit_fields(const struct wsd_submit *submit)
+{
+    return (struct msg_submit){
+        .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
+        .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
+        .timeout_usec = submit->timeout_usec,
+        .priority = submit->priority,
+        .flags = submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u,
+        .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
+        .retries = submit->retries,
+        .retry_on = submit->retry_on,
+        .retry_usec = submit->retry_usec,
+        .delay_usec = submit->delay_usec,
+        .at_usec = submit->at_usec,
+        .queue_usec = submit->queue_usec,
+        .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
+        .after_any = {.data = (const char *)submit->after_any,
+                      .size = submit->n_after_any * sizeof(*submit->after_any)},
+    };
+}
+
 /* Says which limit is exceeded. */
 int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
                    struct msg *ret)
@@ -97,38 +118,18 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
         return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
                            "%s takes no files as input over this connection: send the bytes",
                            call->client->connection.daemon_version);
-    *ret = (struct msg){
-        .type = FRAME_SUBMIT,
-        .submit = {
-            .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
-            .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
-            .args = {.data = call->args, .size = call->args_size},
-            .argc = call->argc,
-            .timeout_usec = submit->timeout_usec,
-            .priority = submit->priority,
-            .flags = (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) |
-                     (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
-                     (brief && call->quiet ? SUBMIT_QUIET : 0u),
-            .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
-            .retries = submit->retries,
-            .retry_on = submit->retry_on,
-            .retry_usec = submit->retry_usec,
-            .delay_usec = submit->delay_usec,
-            .at_usec = submit->at_usec,
-            .queue_usec = submit->queue_usec,
-            .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
-            .after_any = {.data = (const char *)submit->after_any,
-                          .size = submit->n_after_any * sizeof(*submit->after_any)},
-            .tags = {.data = tags, .size = strlen(tags)},
-            .input_from = by_file    ? INPUT_FILE
-                          : in_arena ? INPUT_ARENA
-                                     : INPUT_BODY,
-            .input_offset = part ? submit->input_offset : 0,
-            .input_size = part ? submit->input_size : 0,
-            .arena = submit->arena ? submit->arena->request.tag : 0,
-            .output_offset = submit->arena ? submit->output_offset : 0,
-            .output_size = submit->output_size,
-        }};
+    *ret = (struct msg){.type = FRAME_SUBMIT, .submit = submit_fields(submit)};
+    ret->submit.args = (struct span){.data = call->args, .size = call->args_size};
+    ret->submit.argc = call->argc;
+    ret->submit.flags |=
+        (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) | (brief && call->quiet ? SUBMIT_QUIET : 0u);
+    ret->submit.tags = (struct span){.data = tags, .size = strlen(tags)};
+    ret->submit.input_from = by_file ? INPUT_FILE : in_arena ? INPUT_ARENA : INPUT_BODY;
+    ret->submit.input_offset = part ? submit->input_offset : 0;
+    ret->submit.input_size = part ? submit->input_size : 0;
+    ret->submit.arena = submit->arena ? submit->arena->request.tag : 0;
+    ret->submit.output_offset = submit->arena ? submit->output_offset : 0;
+    ret->submit.output_size = submit->output_size;
     problem = codec_problem(ret);
     if (problem)
         return failure_problem(&call->client->failure, problem);

@@ -9,6 +9,9 @@
 /* The call of a job that goes in an array, and gets its frames through that. 0, -EINVAL, -ENOMEM: said. */
 int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                    struct wsd_call **ret_call);
+/* What the program says of a job, for SUBMIT and SCHEDULE: all but arguments, tags, input, output and flags. Of the
+ * flags it has DURABLE. */
+struct msg_submit submit_fields(const struct wsd_submit *submit);
 /* SUBMIT without input; lives as long as submit, call and tags. 0 or an error, said. */
 int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
                    struct msg *ret);

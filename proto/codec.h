@@ -64,6 +64,7 @@
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
 #define FEATURE_NOTICE 4096u /* a third descriptor with LANE */
+#define FEATURES_ALL   8191u /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */

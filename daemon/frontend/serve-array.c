@@ -703,7 +703,7 @@ void serve_array(struct request *r)
 {
     const struct msg_submit *m = &r->msg->submit;
     struct peer *p = r->peer;
-    struct job_request job = submit_job(r);
+    struct job_request job = submit_job(&r->msg->submit, r->peer);
     struct call *c = r->begun ? call_find(p, r->tag) : NULL;
     char text[ARRAY_PROBLEM];
     uint32_t code = CODE_USAGE;

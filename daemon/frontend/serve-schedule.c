@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "frontend/access.h"
+#include "frontend/serve-submit.h"
 
 static void on_scheduled(struct schedule_query *q, int code, const char *text, const uint8_t *id)
 {
@@ -56,20 +57,7 @@ static void schedule_add(struct call *c, const struct msg_schedule *m)
     const struct schedule_request r = {.name = m->name.data,
                                        .calendar = m->calendar.data,
                                        .persistent = m->persistent,
-                                       .job = {.plugin = m->job.plugin.data,
-                                               .function = m->job.function.data,
-                                               .args = m->job.args.data,
-                                               .args_size = m->job.args.size,
-                                               .argc = m->job.argc,
-                                               .timeout_usec = m->job.timeout_usec,
-                                               .priority = m->job.priority,
-                                               .durable = m->job.flags & SUBMIT_DURABLE,
-                                               .retries = m->job.retries,
-                                               .retry_on = m->job.retry_on,
-                                               .retry_usec = m->job.retry_usec,
-                                               .queue_usec = m->job.queue_usec,
-                                               .directory = c->peer->directory,
-                                               .uid = c->peer->uid}};
+                                       .job = submit_job(&m->job, c->peer)};
 
     if (m->job.plugin.size)
         jobs_schedule_add(c->peer->frontend->options.jobs, &r, &c->schedule.query);

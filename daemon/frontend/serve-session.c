@@ -74,9 +74,9 @@ void serve_ping(struct request *r)
 
 static uint64_t own_features(const struct peer *p)
 {
-    return FEATURE_STORE | FEATURE_FORGET | FEATURE_BRIEF | FEATURE_TIME | FEATURE_ORDER | FEATURE_WHERE |
-           FEATURE_ARRAY | FEATURE_LIMITS | FEATURE_ALIKE | FEATURE_ENDS | (p->remote ? 0 : FEATURE_PAYLOAD) |
-           (jobs_lanes_available() && !p->remote ? FEATURE_LANE | FEATURE_NOTICE : 0);
+    uint64_t lane = FEATURE_LANE | FEATURE_NOTICE;
+
+    return FEATURES_ALL & ~(p->remote ? FEATURE_PAYLOAD : 0) & ~(p->remote || !jobs_lanes_available() ? lane : 0);
 }
 
 void serve_hello(struct request *r)

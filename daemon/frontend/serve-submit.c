@@ -36,10 +36,8 @@ static const char *contradiction(const struct msg_submit *m, size_t body_size)
     return NULL;
 }
 
-struct job_request submit_job(const struct request *r)
+struct job_request submit_job(const struct msg_submit *m, const struct peer *p)
 {
-    const struct msg_submit *m = &r->msg->submit;
-
     return (struct job_request){
         .plugin = m->plugin.data,
         .function = m->function.data,
@@ -64,8 +62,8 @@ struct job_request submit_job(const struct request *r)
         .after_any = (const uint8_t *)m->after_any.data,
         .n_after_any = (uint32_t)(m->after_any.size / 16),
         .tags = m->tags.data,
-        .directory = r->peer->directory,
-        .uid = r->peer->uid,
+        .directory = p->directory,
+        .uid = p->uid,
     };
 }
 
@@ -81,7 +79,7 @@ void serve_submit(struct request *r)
     struct peer *p = r->peer;
     struct call *c = job_call_new(p, r->tag, true, m->flags & SUBMIT_PROGRESS);
     struct job_file file = {.fd = r->fd, .offset = m->input_offset, .size = m->input_size};
-    struct job_request job = submit_job(r);
+    struct job_request job = submit_job(m, p);
     const char *problem = contradiction(m, r->body.size);
     uint32_t code = CODE_USAGE;
     struct job_parts parts = {.arena = m->arena ? arena_find(p, m->arena) : NULL,
