@@ -4,16 +4,20 @@
  * Owns the calls. One thread, one poll loop.
  * Keeps: output is written as it comes, that of several jobs under headings. Leaving does not affect the jobs. `wsctl
  * await` is the other way: one output after the other, whole. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 #include "stream.h"
 
 struct attach {

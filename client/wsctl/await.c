@@ -2,14 +2,19 @@
  *
  * await.c: `wsctl await ID...`: the outputs in the order of the arguments, then the first failing code. Batches have no
  * output: when the jobs have ended they are waited for, one after the other. */
-#include "batch.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/code.h"
+#include "batch.h"
+#include "connect.h"
+#include "ctl.h"
+#include "options.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 
 static int attach(struct submission *batch, const char *text, uint64_t index)
 {

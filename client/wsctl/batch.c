@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
+#include "print.h"
 #include "progress.h"
 
 #define GATHER_MAX (8u * 1024u * 1024u) /* an item that does not own stdout is held above this */

@@ -4,8 +4,6 @@
  * Owns the connections and the calls in flight. One thread, one poll loop.
  * Keeps: each connection has so many jobs in flight, no more; what was begun is waited for before anything is said.
  * Does not judge the engine or compare: that is tests/bench. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -15,9 +13,16 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "histogram.h"
 #include "json-write.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 
 #define DEFAULT_PLUGIN  "fib:nothing"
 #define DEFAULT_USEC    5000000u

@@ -3,15 +3,19 @@
  * cancel.c: `wsctl cancel`: jobs by their ids, or by what they are.
  * Owns nothing. One thread.
  * Keeps: nothing is cancelled where one thing is mistyped; everything only where that is said. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "filter.h"
 #include "json-write.h"
+#include "list.h"
+#include "options.h"
+#include "print.h"
 
 enum { OPT_ALL = 400, OPT_DRY_RUN };
 

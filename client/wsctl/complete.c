@@ -8,8 +8,6 @@
  * names (`files`) or `directories`.
  * Keeps: never an error, never longer than a second, nothing if there is no wsd. Not in --help: users do not type it.
  */
-#include "ctl.h"
-
 #include <ctype.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,6 +17,9 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "ctl.h"
+#include "options.h"
+#include "print.h"
 #include "submit-options.h"
 
 #define TOKENS_MAX   16

@@ -3,13 +3,17 @@
  * connect.c: the way to wsd, and the words where there is none.
  * Owns nothing. One thread.
  * Keeps: an error says what to do about it where that is known. */
-#include "ctl.h"
+#include "connect.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/code.h"
+#include "ctl.h"
+#include "print.h"
 
 int ctl_open(const struct ctl *ctl, struct wsd_client **ret_client, uint64_t timeout_usec)
 {

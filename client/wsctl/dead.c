@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * dead.c: `wsctl dead list | requeue ID... | drop ID...`: durable jobs that are out of retries. */
-#include "ctl.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
+#include "list.h"
+#include "options.h"
+#include "print.h"
 
 /* The first that fails gives the exit code; the others are done all the same. */
 static int decide(struct wsd_client *client, int argc, char **argv,

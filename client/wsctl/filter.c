@@ -8,6 +8,11 @@
 #include <pwd.h>
 #include <string.h>
 
+#include "base/code.h"
+#include "connect.h"
+#include "parse.h"
+#include "print.h"
+
 static int add_states(struct wsd_filter *filter, const char *text)
 {
     for (const char *at = text; at; at = *at ? at + 1 : NULL) {

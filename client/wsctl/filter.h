@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include "ctl.h"
+#include <getopt.h>
+
+#include "wsd/client.h"
 
 enum { OPT_STATE = 300, OPT_USER, OPT_PLUGIN, OPT_SINCE, OPT_OLDER_THAN, OPT_BATCH };
 

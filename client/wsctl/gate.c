@@ -2,8 +2,6 @@
  *
  * gate.c: `wsctl pause`, `resume`, `drain`, `limit`: what may run, and how much of it at once.
  * Owns nothing beyond the call. One thread. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -11,7 +9,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 #include "progress.h"
 
 #define LOOK_MSEC 100 /* between two looks at what is left of a drain */

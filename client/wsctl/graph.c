@@ -15,6 +15,9 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/code.h"
+#include "parse.h"
+#include "print.h"
 
 static int refuse_value(const char *path, const struct json_value *v, const char *what)
 {

@@ -11,8 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/code.h"
 #include "base/escape.h"
-#include "ctl.h"
+#include "print.h"
 
 static void put_bytes(struct json *json, const char *text, size_t size)
 {

@@ -2,16 +2,19 @@
  *
  * limits.c: `wsctl limits`: the limits of wsd.conf that are in force, and moving them while wsd runs.
  * Owns nothing beyond the call. One thread. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "filter.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 
 struct limits {
     struct ctl *ctl;

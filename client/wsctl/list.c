@@ -3,6 +3,8 @@
  * list.c: `wsctl list`: jobs, once or again and again.
  * Owns what a watch has seen of each. One thread.
  * Keeps: a line fits the terminal, and nothing that a job says can steer it. */
+#include "list.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -12,11 +14,17 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "base/escape.h"
 #include "base/hash.h"
+#include "connect.h"
 #include "ctl.h"
 #include "filter.h"
 #include "json-write.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
+#include "signals.h"
 
 #define FIXED_COLUMNS 59u /* id, state, run time, and what is between them */
 

@@ -11,11 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "config.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
 #include "module.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 #include "stream.h"
+#include "local-module.h"
 #include "submit.h"
 
 struct local {

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "ctl.h"
+#include "workers.h"
 
 const char *const look_sort_names[] = {"run", "cpu", "new"};
 

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/code.h"
 #include "base/inherit.h"
 #include "config.h"
 #include "ctl.h"
 #include "filter.h"
+#include "options.h"
+#include "print.h"
 #include "submit-options.h"
 
 static const struct verb verbs[] = {

@@ -13,8 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "batch.h"
+#include "connect.h"
+#include "ctl.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 #include "submit-options.h"
 
 struct map {

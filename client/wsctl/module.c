@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "config.h"
-#include "ctl.h"
+#include "print.h"
 
 bool module_in_build_tree(const char *relative, char *buffer, size_t size)
 {

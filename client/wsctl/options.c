@@ -4,12 +4,15 @@
  * Owns nothing but getopt's own state. One thread.
  * Keeps: what is wrong is said in one line, with where to look.
  * Does not know what verbs do. */
-#include "ctl.h"
+#include "options.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/code.h"
+#include "ctl.h"
+#include "print.h"
 #include "submit-options.h"
 
 #define OPTIONS_MAX 64

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * parse.c: numbers, durations and names of plugins, as people write them. Owns nothing. */
-#include "ctl.h"
+#include "parse.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

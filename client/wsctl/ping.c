@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ping.c: `wsctl ping`: is wsd there, and how long does it take to answer. */
-#include "ctl.h"
-
 #include <stdio.h>
 
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 
 int verb_ping(struct ctl *ctl, int argc, char **argv)
 {

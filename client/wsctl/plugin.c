@@ -2,14 +2,17 @@
  *
  * plugin.c: `wsctl plugin list`, `plugin show NAME`, `plugin release NAME[:FUNCTION]`,
  * `plugin reload NAME`: what can be called, and what not. */
-#include "ctl.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 #include "wsd/plugin.h"
 
 static const char *shown; /* as it was asked for; NULL: each of the list */

@@ -5,7 +5,7 @@
  * Keeps: an error is one line, written at once; what goes through here is printable, whatever a user, a job or a daemon
  * called something: no other file of wsctl writes text of others to stdout or stderr.
  * Does not know JSON (json-write.c). */
-#include "ctl.h"
+#include "print.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
 #include "base/escape.h"
 #include "progress.h"
 

@@ -11,6 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/code.h"
+#include "parse.h"
+#include "print.h"
 
 #define FIRST_USEC 100000u /* of growing pauses */
 #define LAST_USEC  5000000u

@@ -4,7 +4,8 @@
  */
 #pragma once
 
-#include "ctl.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct room {
     bool wanted;

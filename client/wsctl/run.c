@@ -17,9 +17,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "batch.h"
+#include "connect.h"
+#include "ctl.h"
 #include "graph.h"
+#include "options.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 #include "submit.h"
 
 struct run {

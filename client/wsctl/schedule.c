@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * schedule.c: `wsctl schedule add | list | remove | run`: jobs that wsd submits again and again. */
-#include "ctl.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 #include "submit-options.h"
 
 enum { OPT_ON = 512, OPT_PERSISTENT };

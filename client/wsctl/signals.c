@@ -3,13 +3,14 @@
  * signals.c: Ctrl-C: the first cancels, the second quits.
  * Owns the handlers and a pipe that wakes the poll loop; process-wide, as signals are.
  * Keeps: no race between looking and sleeping; a second signal gets through even where a write blocks. */
-#include "ctl.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/code.h"
 #include "outfile.h"
 
 static int pipe_fds[2] = {-1, -1};

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * stats.c: `wsctl stats`: wsd's counters. */
-#include "ctl.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 
 static int show_counter(const char *name, uint64_t value, void *userdata)
 {

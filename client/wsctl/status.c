@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * status.c: `wsctl status ID`: what is known of one job. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 
 static void show_job(const struct wsd_job_info *info)
 {

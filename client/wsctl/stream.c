@@ -13,7 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "base/code.h"
+#include "connect.h"
+#include "print.h"
 
 #define READ_SIZE (256u * 1024u)
 

@@ -13,6 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/code.h"
+#include "parse.h"
+#include "print.h"
+#include "when.h"
 
 #define STACK_MIN (256ll << 10) /* of --local: JOBS_STACK_MIN and JOBS_STACK_MAX of wsd */
 #define STACK_MAX (1ll << 30)

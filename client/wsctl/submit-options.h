@@ -7,7 +7,7 @@
 
 #include <getopt.h>
 
-#include "ctl.h"
+#include "wsd/client.h"
 #include "proto/codec.h"
 #include "room.h"
 

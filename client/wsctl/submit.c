@@ -14,9 +14,17 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "local.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 #include "progress.h"
 #include "proto/codec.h"
+#include "signals.h"
 #include "stream.h"
 
 struct submit {

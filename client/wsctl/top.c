@@ -5,8 +5,6 @@
  * Keeps: between two looks it sleeps, and wsd does nothing for it; a daemon that goes is noticed at once; the terminal
  * is given back whichever way it ends.
  * Does not draw on terminals (screen.c, loaded on demand), nor know what is worth seeing (look.c, view.c). */
-#include "ctl.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -15,7 +13,14 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "module.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
+#include "signals.h"
 #include "view.h"
 
 #define DEFAULT_USEC 2000000u

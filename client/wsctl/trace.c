@@ -5,8 +5,6 @@
  * Keeps: what is in the file is JSON, whatever an executor said, and what was there before until that is complete; a
  * trace that is not left running ends with wsctl.
  * Does not know what the events mean. */
-#include "ctl.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -15,9 +13,16 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-parse.h"
 #include "json-write.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 #include "progress.h"
+#include "signals.h"
 #include "stream.h"
 
 #define DEFAULT_FILE "wsd-trace.json"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * version.c: `wsctl version`: of wsctl, of the library, and of the daemon where there is one. */
-#include "ctl.h"
-
 #include <stdio.h>
 
 #include "config.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "print.h"
 
 int verb_version(struct ctl *ctl, int argc, char **argv)
 {

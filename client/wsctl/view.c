@@ -17,6 +17,8 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "json-write.h"
+#include "print.h"
+#include "workers.h"
 
 #define USERS_CACHED 64u
 #define PART_MIN     3u /* lines of a part, where there is room for few */

@@ -14,6 +14,8 @@
  * Owns nothing. One thread.
  * Does not take what can only be past (yesterday, 5min ago), abbreviations of zones (CET, which are of several), or a
  * year of two digits. wsctl schedule is for what comes again. */
+#include "when.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -22,7 +24,7 @@
 
 #include "base/cleanup.h"
 #include "calendar/zone.h"
-#include "ctl.h"
+#include "parse.h"
 
 #define DAY        86400
 #define SECOND     1000000u

@@ -2,7 +2,7 @@
  *
  * workers.c: `wsctl workers`, `wsctl workers set N`: what each worker has done, and how many there are.
  * Owns nothing beyond the call. One thread. */
-#include "ctl.h"
+#include "workers.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +11,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
 #include "json-write.h"
+#include "options.h"
+#include "parse.h"
+#include "print.h"
 
 #define COLUMNS_MAX 64
 #define WORKERS_MAX 1024

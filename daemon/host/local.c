@@ -5,7 +5,7 @@
  * Called on one thread; the callbacks come from workers, one at a time, under callback_lock.
  * Keeps: no callback after wsctl_local_run() has returned.
  * Does not survive a crash of the plugin: that is for debuggers to see. */
-#include "client/wsctl/local.h"
+#include "client/wsctl/local-module.h"
 
 #include <errno.h>
 #include <poll.h>

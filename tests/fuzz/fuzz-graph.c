@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/code.h"
+#include "client/wsctl/local.h"
+#include "client/wsctl/ctl.h"
 #include "client/wsctl/graph.h"
 
 ssize_t __wrap_write(int fd, const void *data, size_t size);

@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #include "base/code.h"
+#include "client/wsctl/local.h"
+#include "client/wsctl/ctl.h"
+#include "client/wsctl/print.h"
 #include "client/wsctl/stream.h"
 #include "client/wsctl/submit.h"
 

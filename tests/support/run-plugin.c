@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/wsctl/local.h"
+#include "client/wsctl/local-module.h"
 
 #define DIRS_MAX 16
 

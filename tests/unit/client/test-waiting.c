@@ -2,9 +2,6 @@
  *
  * test-waiting.c: what ends a blocking call of the library when wsd does not answer: deadlines and the program's wish.
  * Each call is told one end, and late answers of wsd are discarded. */
-#include "peer.h"
-#include "tests/unit/suite.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +10,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "peer.h"
+#include "tests/unit/suite.h"
 
 #define SECOND 1000000u
 #define SHORT  30000u /* a deadline */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "client/wsctl/ctl.h"
+#include "client/wsctl/when.h"
 #include "tests/unit/suite.h"
 
 #define NOW 1937001700000000u /* 2031-05-19 20:01:40 in New York, a Monday */

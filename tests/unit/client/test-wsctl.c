@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "client/wsctl/ctl.h"
+#include "client/wsctl/connect.h"
 #include "client/wsctl/histogram.h"
 #include "client/wsctl/json-parse.h"
 #include "client/wsctl/json-write.h"
+#include "client/wsctl/parse.h"
 #include "tests/unit/suite.h"
 
 START_TEST(durations_are_read)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test-local.c: wsctl-local.so, loaded as wsctl loads it. */
-#include "client/wsctl/local.h"
+#include "client/wsctl/local-module.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * print.h: what goes to stdout and stderr.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "base/code.h"
+#include "wsd/client.h"
+
+/* One line on stderr, `wsctl: what: why`. Returns exit. */
+__attribute__((format(printf, 3, 4))) int ctl_error(int exit, const char *what, const char *format, ...);
+/* Where what is said from now on was found: it stands before the rest. NULL: nowhere. */
+void ctl_error_where(const char *where);
+/* A line of a job's: what may be NULL. */
+void print_message(const char *what, const char *text);
+/* A part of a line on stdout, and the rest of one with its end: all that they say is escaped (base/escape.h), ends of
+ * lines too. */
+__attribute__((format(printf, 1, 2))) void print_text(const char *format, ...);
+#define print_line(...) (print_text(__VA_ARGS__), (void)putchar('\n'))
+/* The name of a state, coloured where stdout is a terminal that wants it. */
+void print_state(enum wsd_job_state state);
+/* "12 us", "3.4 ms", "5.6 s" */
+const char *duration_text(uint64_t usec, char *buffer, size_t size);
+/* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */
+const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
+/* What is wrong with a job that did not succeed: its error or its state. */
+const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
+/* Flushes stdout. 0 or CODE_IO, said. */
+int print_end(void);
