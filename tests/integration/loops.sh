@@ -32,7 +32,24 @@ all_well() { # N
   [ "$(cat "$SAID")" = "$1 calls, $1 succeeded" ]
 }
 
-under_way() { ! has_ended && [ "$(counter jobs_succeeded)" -ge 100 ]; }
+# Calls of an example are under way. Where one has ended before it was seen, which a busy machine makes likely, another
+# one begins that has more to do.
+under_way() {
+  if has_ended; then
+    all_told "$many" >/dev/null && few_failed || return 1
+    many=$((many * 2))
+    begin "$adapter" direct direct "$many"
+  fi
+  [ "$(counter jobs_succeeded)" -ge 100 ] && ! has_ended
+}
+sleeps_or_has_ended() { sleeps || has_ended; }
+# It sleeps, since wsd has stopped and some of its calls are not done.
+waits_for_the_stopped() {
+  under_way || return 1
+  stop_process "$WSD_PID"
+  wait_until sleeps_or_has_ended
+  ! has_ended || ! kill -CONT "$WSD_PID"
+}
 
 for adapter in epoll glib libevent libuv; do
   if [ ! -x "$BUILD/client/examples/example-$adapter" ]; then
@@ -44,17 +61,17 @@ for adapter in epoll glib libevent libuv; do
   check "it ends" wait_until has_ended
   check "$N calls have succeeded" all_well "$N"
 
-  begin "$adapter" direct direct "$MANY"
+  many=$MANY
+  begin "$adapter" direct direct "$many"
   for i in 1 2 3; do
     check "calls are under way" wait_until under_way
     kill_wsd
     check "wsd was killed, and is there again ($i)" serve
   done
-  stop_process "$WSD_PID"
-  check "it waits for a wsd that was stopped" wait_until sleeps
+  check "it waits for a wsd that was stopped" wait_until waits_for_the_stopped
   kill -CONT "$WSD_PID"
   check "it ends" wait_until has_ended
-  check "each of $MANY calls was told once" all_told "$MANY"
+  check "each of $MANY calls was told once" all_told "$many"
   check "few have failed" few_failed
   check "wsd stops" stop_wsd
 done
