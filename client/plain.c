@@ -25,10 +25,8 @@ static bool same_text(const char *text, struct span span)
 bool plain_fits(const struct wsd_submit *s)
 {
     bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
-    bool promised = (s->key && s->key[0]) || s->retries || s->retry_on || s->retry_usec;
-    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
 
-    return s->plugin && s->plugin[0] && !placed && !promised && !timed && !s->n_after && !s->n_after_any && !s->n_tags;
+    return s->plugin && s->plugin[0] && !placed && !submit_features(s) && !s->retry_on && !s->retry_usec;
 }
 
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)

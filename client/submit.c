@@ -77,6 +77,15 @@ struct msg_submit submit_fields(const struct wsd_submit *submit)
     };
 }
 
+uint64_t submit_features(const struct wsd_submit *s)
+{
+    bool promised = s->flags & WSD_SUBMIT_DURABLE || s->retries || (s->key && s->key[0]);
+    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
+    bool ordered = s->n_after || s->n_after_any || s->n_tags;
+
+    return (promised ? FEATURE_STORE : 0u) | (timed ? FEATURE_TIME : 0u) | (ordered ? FEATURE_ORDER : 0u);
+}
+
 /* Says which limit is exceeded. */
 int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
                    struct msg *ret)
@@ -84,9 +93,6 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
     const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
                            WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
     bool brief = call->client->connection.features & FEATURE_BRIEF;
-    bool promised = submit->flags & WSD_SUBMIT_DURABLE || submit->retries || (submit->key && submit->key[0]);
-    bool timed = submit->delay_usec || submit->at_usec || submit->queue_usec;
-    bool ordered = submit->n_after || submit->n_after_any || submit->n_tags;
     bool by_file = submit->flags & WSD_SUBMIT_FILE;
     bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
     const char *problem;
@@ -133,11 +139,9 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
     problem = codec_problem(ret);
     if (problem)
         return failure_problem(&call->client->failure, problem);
-    if (promised)
-        r = connection_wants(&call->client->connection, FEATURE_STORE);
-    if (r == 0 && timed)
-        r = connection_wants(&call->client->connection, FEATURE_TIME);
-    return r == 0 && ordered ? connection_wants(&call->client->connection, FEATURE_ORDER) : r;
+    for (uint64_t features = submit_features(submit); features && r == 0; features &= features - 1)
+        r = connection_wants(&call->client->connection, features & (~features + 1));
+    return r;
 }
 
 /* SUBMIT with the descriptor of a file. */
