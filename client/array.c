@@ -14,6 +14,7 @@
 #include "client.h"
 #include "submit.h"
 #include "text.h"
+#include "proto/records.h"
 
 /* the next array has the room of one that was sent, where it is no more than this */
 #define SPARE_BODY     (16u * 1024u)

@@ -17,6 +17,7 @@
 #include "given.h"
 #include "query.h"
 #include "submit.h"
+#include "proto/records.h"
 
 struct wsd_batch {
     struct request request;

@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "connection.h"
 #include "wsd/client.h"
+#include "proto/records.h"
 
 #define CALL_ROOM        64u
 #define LARGE_OUTPUT     (256u * 1024u) /* its room is kept for the next output as large, .. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * codec.c: protobuf bytes <-> the plain structs of codec.h.
+ * codec.c: protobuf bytes <-> the plain structs of messages.h.
  * Owns the arena that a decoded message lives in; one thread a codec.
  * Keeps: a message that comes out of codec_decode() or goes into the bytes of codec_encode() has passed the same
  * limits.
  * Does not know sockets, the order of messages, or what names may contain. */
 #include "proto/codec.h"
+#include "proto/records.h"
 
 #include <assert.h>
 #include <errno.h>

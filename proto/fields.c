@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/codec.h"
+#include "proto/records.h"
 
 #define TAG_BYTES    5u /* of a 32-bit number with its wire type */
 #define VARINT_BYTES 10u

@@ -72,6 +72,3 @@ uint8_t *message_pack(const struct message *m, const void *plain, uint8_t *ret, 
 
 /* An upper bound of its packed size, in bytes. */
 size_t message_room(const struct message *m, const void *plain);
-
-/* The table of a frame type: codec.c. NULL: there is no such type. */
-const struct message *codec_message(uint16_t frame_type);

@@ -4,10 +4,12 @@
  * Owns nothing. [any]
  * Keeps: a body that codec_records_problem() has passed can be taken apart.
  * Does not know frames. */
+#include "proto/records.h"
+
 #include <endian.h>
 #include <string.h>
 
-#include "proto/codec.h"
+#include "proto/frame.h"
 
 const char *codec_args_problem(struct span args, uint32_t argc)
 {

@@ -19,6 +19,7 @@
 #include "frontend/quota.h"
 #include "frontend/serve-batch.h"
 #include "frontend/serve-submit.h"
+#include "proto/records.h"
 
 #define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
 #define COST_ITEM     100u          /* units of share.h, */

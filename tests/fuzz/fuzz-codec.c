@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "proto/codec.h"
+#include "proto/records.h"
 
 static void check_span(struct span s, size_t room)
 {

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "conn.h"
+#include "proto/records.h"
 
 #define WINDOW 65536u
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "proto/codec.h"
+#include "proto/records.h"
 #include "proto/frame.h"
 
 #define WAIT_MSEC 20000

@@ -20,6 +20,7 @@
 #include "linger.h"
 
 #include "base/code.h"
+#include "proto/records.h"
 
 #define TICK_MSEC 100
 #define MIB       (1ull << 20)

@@ -28,6 +28,7 @@
 
 #include "base/async-close.h"
 #include "base/hash.h"
+#include "proto/records.h"
 
 #define ATTACKER  1001u
 #define NEIGHBOUR 1002u

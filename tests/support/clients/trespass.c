@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "proto/codec.h"
+#include "proto/records.h"
 #include "proto/frame.h"
 
 static struct codec *codec;

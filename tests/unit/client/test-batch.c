@@ -4,6 +4,7 @@
  * back. */
 #include "peer.h"
 #include "tests/unit/suite.h"
+#include "proto/records.h"
 
 #include <errno.h>
 #include <poll.h>

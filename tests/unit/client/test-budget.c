@@ -3,6 +3,7 @@
  * test-budget.c: what a turn of an event loop costs at most: callbacks that are made, bytes that wait to be sent. */
 #include "peer.h"
 #include "tests/unit/suite.h"
+#include "proto/records.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "client/owner.h"
 #include "peer.h"
 #include "tests/unit/suite.h"
+#include "proto/records.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "peer.h"
 #include "tests/unit/suite.h"
+#include "proto/records.h"
 
 #define SECOND 1000000u
 #define SHORT  30000u /* a deadline */

@@ -3,6 +3,7 @@
  * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS. They are encoded and decoded, with each limit
  * below, at and above, and with bodies that do not hold what they say. */
 #include "proto/codec.h"
+#include "proto/records.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>

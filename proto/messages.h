@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * messages.h: the messages as plain structs, their limits, and the features that both sides may know.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define CODEC_ARENA        (128u * 1024u)
+#define CODEC_ARGS_MAX     4096u         /* arguments of one job */
+#define CODEC_ARGS_SIZE    (48u * 1024u) /* all of them together, with one NUL each */
+#define CODEC_PATH_MAX     4096u         /* plugin, directory, file: bytes, with NUL */
+#define CODEC_NAME_MAX     64u           /* function, plugin name: bytes, with NUL */
+#define CODEC_TEXT_MAX     256u          /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX    2048u         /* backtrace: bytes, with NUL */
+#define CODEC_FUNCTIONS    64u           /* functions of one plugin */
+#define CODEC_COUNTERS     256u
+#define CODEC_WORKERS_MAX  1024u /* that can be asked for */
+#define CODEC_QUARANTINE   2u    /* of a function */
+#define CODEC_APART        2u    /* of a plugin */
+#define CODEC_BUILD_MAX    65u   /* of a build id, with NUL */
+#define CODEC_RELOADED     4u    /* outcomes of a reload: 1 to this */
+#define CODEC_KIND_MAX     3u    /* of a worker */
+#define CODEC_PRIORITY_MAX 100
+#define CODEC_KEY_MAX      256u /* of a job: bytes, with NUL */
+#define CODEC_CALENDAR_MAX 256u /* when a schedule runs: bytes, with NUL */
+#define CODEC_RETRIES_MAX  1000u
+#define CODEC_RETRY_MAX    86400000000u        /* microseconds of a first pause */
+#define CODEC_SPAN_MAX     315576000000000u    /* microseconds of a delay, or in the queue: ten years */
+#define CODEC_AT_MAX       253402300799999999u /* the last microsecond of the year 9999 */
+#define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_AFTER_MAX    1024u                                    /* jobs that one may wait for */
+#define CODEC_TAG_MAX      64u                                      /* of a tag: bytes, with NUL */
+#define CODEC_TAGS         3u                                       /* of a job */
+#define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
+#define CODEC_ITEMS_MAX    4096u                        /* of one ARRAY */
+#define CODEC_ITEM_SIZE    8u                           /* bytes before the arguments of an item */
+#define CODEC_END_SIZE     48u                          /* bytes before the texts of a record of ENDS */
+#define CODEC_ONE_SIZE     16u /* bytes before the output of each item in one that is for several */
+#define CODEC_STATE_FINAL  5u  /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_STATE_MAX    10u
+
+/* Features, in HELLO and WELCOME: what both have set may be used. */
+#define FEATURE_LANE    1u    /* direct lanes */
+#define FEATURE_FORGET  2u    /* FORGET */
+#define FEATURE_PAYLOAD 4u    /* Submit.input_from, ARENA_OPEN */
+#define FEATURE_BRIEF   8u    /* FINISHED, SUBMIT_QUIET, SUBMIT_LEFT */
+#define FEATURE_STORE   16u   /* durable jobs, keys, retries, DEAD */
+#define FEATURE_TIME    32u   /* delays, times, the longest time in the queue, SCHEDULE */
+#define FEATURE_ORDER   64u   /* Submit.after, after_any and tags, Gate.tag */
+#define FEATURE_ARRAY   128u  /* ARRAY, BATCH, Submit.batch, Filter.batch */
+#define FEATURE_LIMITS  512u  /* LIMIT */
+#define FEATURE_WHERE   256u  /* LIST_WHERE, CANCEL_WHERE, progress of AWAIT, Error.retry_usec */
+#define FEATURE_ALIKE   1024u /* records of ENDS that are for several items which went well */
+#define FEATURE_ENDS                                                                                                   \
+    2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
+           * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
+#define FEATURE_NOTICE 4096u /* a third descriptor with LANE */
+#define FEATURES_ALL   8191u /* that this build knows */
+
+struct span {
+    const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
+    size_t size;
+};
+
+enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
+enum limit_flags { LIMIT_OWN = 1, LIMIT_MOVED = 2 };
+enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
+enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
+enum dead_action { DEAD_LIST = 1, DEAD_REQUEUE = 2, DEAD_DROP = 3 };
+enum schedule_action { SCHEDULE_ADD = 1, SCHEDULE_LIST = 2, SCHEDULE_REMOVE = 3, SCHEDULE_RUN = 4 };
+enum scheduled_flags { SCHEDULED_PERSISTENT = 1, SCHEDULED_CONFIGURED = 2, SCHEDULED_RUNNING = 4 };
+enum batch_action { BATCH_OPEN = 1, BATCH_CLOSE = 2, BATCH_STATUS = 3, BATCH_AWAIT = 4, BATCH_CANCEL = 5 };
+enum batch_flags { BATCH_DETACH = 1, BATCH_PROGRESS = 2, BATCH_KEEP_GOING = 4 };
+enum batch_state_flags { BATCH_CLOSED = 1, BATCH_ENDED = 2, BATCH_STOPPED = 4 };
+enum submit_flags {
+    SUBMIT_DETACH = 1,
+    SUBMIT_PROGRESS = 2,
+    SUBMIT_MORE = 4,
+    SUBMIT_DURABLE = 8,
+    SUBMIT_QUIET = 16, /* no ACCEPTED: its end has the id */
+    SUBMIT_LEFT = 32,  /* ACCEPTED is the last frame of the call */
+};
+#define SUBMIT_FLAGS_ALL 63u
+enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
+#define CODEC_STATES (((2u << CODEC_STATE_MAX) - 1) & ~1u) /* of Filter.states */
+
+struct msg_hello {
+    uint32_t version_min, version_max;
+    uint64_t features;
+    struct span directory, program;
+    uint32_t window;
+};
+struct msg_welcome {
+    uint32_t version;
+    uint64_t features;
+    struct span program;
+    uint32_t window;
+};
+struct msg_submit {
+    struct span plugin, function;
+    struct span args; /* the arguments one behind the other, each ending in NUL; size counts the NULs */
+    uint32_t argc;
+    uint64_t timeout_usec;
+    int32_t priority;
+    uint32_t flags;
+    struct span key;
+    uint32_t retries, retry_on;
+    uint64_t retry_usec;
+    uint64_t delay_usec, at_usec, queue_usec;
+    struct span after, after_any;        /* ids, 16 bytes each */
+    struct span tags;                    /* names with commas between */
+    uint32_t input_from;                 /* enum input_from */
+    uint64_t input_offset, input_size;   /* there; together at most INT64_MAX */
+    uint32_t arena;                      /* 0: none */
+    uint64_t output_offset, output_size; /* in the arena; together at most INT64_MAX */
+    uint32_t batch, items;
+};
+struct msg_id {
+    bool has_id;
+    uint8_t id[16];
+    uint32_t flags, item, items;
+};
+struct msg_chunk {
+    uint64_t offset;
+    bool last;
+};
+struct msg_credit {
+    uint64_t bytes;
+    uint32_t item;
+};
+struct msg_progress {
+    uint64_t done, total;
+    uint32_t item;
+};
+struct msg_message {
+    uint32_t level;
+    struct span text;
+    uint32_t item;
+};
+struct msg_job {
+    uint8_t id[16];
+    struct span plugin, function, error, status, worker;
+    uint32_t state, exit, attempts, uid;
+    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
+    struct span backtrace, key;
+    bool durable, dead;
+    uint32_t retries;
+    uint64_t placed;
+    uint64_t due_usec;
+    uint32_t waits_for;
+    struct span tags, batch; /* batch: an id, or empty */
+};
+struct msg_finished {
+    uint8_t id[16];
+    struct span plugin, function, worker;
+    uint32_t attempts, uid;
+    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, placed;
+};
+struct msg_error {
+    uint32_t code;
+    struct span text;
+    uint64_t retry_usec;
+    bool accepted;
+};
+struct msg_plugins {
+    struct span name;
+};
+struct msg_function {
+    struct span name, help;
+    uint64_t flags;
+    uint32_t crashes, quarantine;
+    uint64_t quarantine_usec;
+    struct span why;
+};
+struct msg_release {
+    struct span name, function;
+};
+struct msg_reload {
+    struct span name;
+};
+struct msg_reloaded {
+    uint32_t outcome, uid, code;
+    struct span name, path, version, build, old_version, old_build, error;
+};
+struct msg_plugin {
+    struct span name, version, help, path, error;
+    const struct msg_function *functions;
+    size_t n_functions;
+    uint32_t apart;
+};
+struct msg_counter {
+    struct span name;
+    uint64_t value;
+};
+struct msg_stats {
+    const struct msg_counter *counters;
+    size_t n_counters;
+};
+struct msg_workers {
+    uint32_t set;
+};
+struct msg_executor {
+    uint32_t executor, uid, workers, error;
+    uint64_t lost;
+};
+struct msg_worker {
+    uint32_t executor, worker, kind, cpu;
+    const struct msg_counter *counters;
+    size_t n_counters;
+};
+struct msg_trace {
+    uint32_t action;
+};
+struct msg_gate {
+    uint32_t action;
+    struct span plugin, function;
+    uint32_t limit;
+    struct span tag;
+};
+struct msg_limit {
+    uint32_t flags, uid;
+    struct span key, value;
+    uint32_t by;
+};
+struct msg_gate_state {
+    struct span plugin, function;
+    uint32_t flags, limit;
+    uint64_t running, waiting;
+    struct span tag;
+};
+struct msg_dead {
+    uint32_t action;
+    struct msg_id id;
+};
+struct msg_filter {
+    uint32_t states;
+    bool by_uid;
+    uint32_t uid;
+    struct span plugin, function;
+    uint64_t newer_usec, older_usec;
+    uint32_t limit;
+    struct span batch; /* an id, or empty */
+};
+struct msg_count {
+    uint64_t n;
+};
+struct msg_schedule {
+    uint32_t action;
+    struct span name, calendar;
+    bool persistent;
+    struct msg_submit job; /* without key, delay and time; flags: SUBMIT_DURABLE */
+};
+struct msg_scheduled {
+    struct span name, calendar, plugin, function, error;
+    uint32_t uid, flags, state, exit;
+    uint64_t next_usec, ran_usec, runs, skipped;
+    struct msg_id id;
+};
+struct msg_open {
+    uint32_t serial;
+    struct span path;
+    uint32_t item;
+};
+struct msg_lane_bind {
+    uint32_t lane;
+    struct span plugin, function;
+};
+struct msg_lane_bound {
+    uint32_t number, flags;
+};
+#define LANE_BOUND_IDEMPOTENT 1u
+#define CODEC_LANE_NUMBERS    64u /* of functions in a lane */
+struct msg_opened {
+    uint32_t serial, error, item;
+};
+struct msg_batch {
+    uint32_t action;
+    struct msg_id id;
+    uint32_t flags;
+};
+struct msg_batch_state {
+    uint8_t id[16];
+    uint32_t uid, flags, exit;
+    uint64_t total, queued, running, done, failed, submitted_usec;
+};
+struct msg_ends {
+    uint8_t id[16];
+    struct span plugin, function;
+    uint32_t uid, records;
+    uint64_t submitted_usec;
+    bool last;
+};
+
+/* A decoded message: the member that goes with the frame's type (see frame.h). */
+struct msg {
+    uint16_t type;
+    union {
+        struct msg_hello hello;
+        struct msg_welcome welcome;
+        struct msg_submit submit; /* SUBMIT, ARRAY */
+        struct msg_id id;         /* CANCEL, AWAIT, STATUS, ACCEPTED */
+        struct msg_chunk chunk;   /* INPUT, OUTPUT, PIECE */
+        struct msg_credit credit;
+        struct msg_progress progress;
+        struct msg_message message;
+        struct msg_job job; /* JOB, DONE */
+        struct msg_finished finished;
+        struct msg_error error; /* ERROR, GOODBYE, LANE_LOST */
+        struct msg_plugins plugins;
+        struct msg_release release;
+        struct msg_reload reload;
+        struct msg_reloaded reloaded;
+        struct msg_plugin plugin;
+        struct msg_stats stats;
+        struct msg_open open;
+        struct msg_opened opened;
+        struct msg_workers workers;
+        struct msg_executor executor;
+        struct msg_worker worker;
+        struct msg_trace trace;
+        struct msg_gate gate;
+        struct msg_gate_state gate_state;
+        struct msg_limit limit;
+        struct msg_dead dead;
+        struct msg_filter filter; /* LIST_WHERE, CANCEL_WHERE */
+        struct msg_count count;
+        struct msg_schedule schedule;
+        struct msg_scheduled scheduled;
+        struct msg_lane_bind lane_bind;
+        struct msg_lane_bound lane_bound;
+        struct msg_batch batch;
+        struct msg_batch_state batch_state;
+        struct msg_ends ends;
+    };
+};
+
+/* What a tag is: 1 to CODEC_TAG_MAX - 1 of letters, digits, `.`, `_`, `-`. Here for wsctl, which links no codec.
+ * [any] */
+static inline bool codec_is_tag(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!(text[i] >= 'a' && text[i] <= 'z') && !(text[i] >= 'A' && text[i] <= 'Z') &&
+            !(text[i] >= '0' && text[i] <= '9') && text[i] != '.' && text[i] != '_' && text[i] != '-')
+            return false;
+    return size > 0 && size < CODEC_TAG_MAX;
+}
+
+/* Without a NUL inside, and with room for one behind it in so many bytes, as the limits above are. [any] */
+static inline bool codec_is_text(struct span s, size_t room)
+{
+    return s.size < room && (s.size == 0 || !memchr(s.data, 0, s.size));
+}
