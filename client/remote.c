@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/code.h"
 #include "given.h"
+#include "tls/load.h"
 
 static const char *or_environment(const char *given, const char *variable)
 {

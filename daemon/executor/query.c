@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "executor/fault.h"
 #include "executor/guard.h"
+#include "pool/trace.h"
 
 struct file {
     int fd;

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "frontend/peer.h"
+#include "tls/load.h"
 
 #define LINE_MAX_BYTES 1024u
 

@@ -22,6 +22,7 @@
 #include "base/escape.h"
 #include "host/cputime.h"
 #include "host/hooks.h"
+#include "pool/trace.h"
 
 #define PRINT_INLINE 1024u
 #define ROOM_APART   (64u * 1024u) /* at least, for a reservation of a thread that is no worker */

@@ -158,36 +158,3 @@ void pool_blocking_begin(void);
 void pool_blocking_end(void);
 /* A wait that is mostly short is announced only after this time: announcing costs some microseconds. */
 #define POOL_BLOCKS_AFTER_USEC 200u
-
-/* --- traces: what the workers did when; off by default, and then without cost --- */
-
-/* What a root or task is about: 128 bits that identify it, and a name that options.subject_name() turns into text. The
- * name must live as long as the pool. */
-struct pool_subject {
-    uint64_t id[2];
-    const void *name;
-};
-
-/* Says what this worker is busy with from now on, until its root ends; NULL: nothing. The host of the roots calls it
- * where a root begins, and around stolen tasks (task_enter, task_leave). [worker] */
-void pool_subject(struct wsd_worker *self, const struct pool_subject *subject);
-
-/* From now on each worker keeps its last TRACE_EVENTS_MAX events. Drops those of an earlier trace. [any] */
-void pool_trace_start(struct pool *pool);
-/* Stops recording; the recorded events stay for pool_trace_write(). [any] */
-void pool_trace_stop(struct pool *pool);
-/* Stops recording and frees the events. [any] */
-void pool_trace_forget(struct pool *pool);
-
-struct pool_trace_output {
-    uint32_t number; /* of the process, in the trace */
-    /* Gets some whole lines. Returns 0, or a negative errno, which ends the writing. */
-    int (*put)(const char *text, size_t size, void *userdata);
-    void *userdata;
-};
-
-/* Writes the trace in the Chrome trace format: one event, a JSON object, a line. Roots, stolen tasks (cat task, with
- * the victim), joins and sleeps are complete events (X). A steal is a flow (s, f). Names of process and workers are
- * metadata (M). Events that began before the trace or did not end in it are cut off at its edges. May run while the
- * trace goes on. *ret_lost: events that were overwritten by newer ones. 0, -ENOMEM, or what put returned. [any] */
-int pool_trace_write(struct pool *pool, const struct pool_trace_output *out, uint64_t *ret_lost);

@@ -3,6 +3,8 @@
  * load.c: finds the module that has OpenSSL.
  * Owns nothing: the module stays. [any thread, one at a time]
  * Keeps: a module that was built for another layout of the calls is not used. */
+#include "tls/load.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "tls/tls.h"
 
 /* Beside wsd, libwsclient or wsctl, where those run from where they were built. */
 static bool in_build_tree(char path[static PATH_MAX])

@@ -74,6 +74,3 @@ struct tls_ops {
     /* When the other side's certificate expires, in seconds since the epoch. */
     int64_t (*expires)(const struct tls *t);
 };
-
-/* Loads the module, once. NULL: there is none; error has the words. */
-const struct tls_ops *tls_load(char error[TLS_ERROR]);

@@ -9,6 +9,7 @@
 #include "frontend/peer.h"
 #include "tests/support/clients/tls-client.h"
 #include "tests/unit/suite.h"
+#include "tls/load.h"
 
 #define MANY      2000u   /* records */
 #define SIGNATURE 500000u /* units: what a message of the handshake costs; */
