@@ -35,7 +35,7 @@ asked() { # WORDS LINE...
     }
   done
 }
-in_time() { # WORDS LINE...: the same, and what ends after 100 ms has ended then; an alarm is set before the line
+in_time() { # WORDS LINE...: the same, and what ends after 100 ms has ended then; an alarm counts from the line on
   asked "$@" || return 1
   [ "$(field usec)" -le $((LIMIT * 1000)) ] && { [ "$(field code)" != "$LATE" ] || [ "$(field usec)" -ge 100000 ]; }
 }

@@ -5,7 +5,7 @@
  *     open MSEC                          connects within that time: code=CODE
  *     again                              connects again
  *     deadline MSEC                      of all calls from now on; 0: none
- *     alarm MSEC                         the next line's wait is ended by a signal and its flag after that time
+ *     alarm MSEC                         the next line's wait is ended by a signal and its flag, so long after that line
  *     call MSEC FLAGS PLUGIN:FUNCTION [ARG...]        wsd_call() with that deadline
  *     calls N MSEC FLAGS PLUGIN:FUNCTION [ARG...]     wsd_calls(): the counts of codes
  *     warm PLUGIN:FUNCTION [ARG...]                   calls it until a call was direct (30 s)
@@ -340,6 +340,7 @@ int main(void)
 {
     const struct sigaction a = {.sa_handler = on_alarm};
     char line[4096], *rest;
+    uint64_t alarm_msec = 0; /* of the next line */
 
     sigaction(SIGALRM, &a, NULL);
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -351,11 +352,14 @@ int main(void)
             break;
         begun = now_usec();
         if (strcmp(words[0], "alarm") == 0) {
-            set_alarm(number(1));
+            alarm_msec = number(1);
             printf("code=0\n");
             continue;
         }
+        set_alarm(alarm_msec);
         obey();
+        set_alarm(0); /* nothing is left that would end the read of the next line */
+        alarm_msec = 0;
         flag = 0;
     }
     wsd_client_free(client);
