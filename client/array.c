@@ -669,18 +669,6 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
 
 /* --- gathering ---------------------------------------------------------------------------------------------------- */
 
-/* Their bytes; SIZE_MAX: above the limits. */
-static size_t args_size(const char *const *args, size_t n_args)
-{
-    size_t size = 0;
-
-    if (n_args > CODEC_ARGS_MAX)
-        return SIZE_MAX;
-    for (size_t i = 0; i < n_args; i++)
-        size += strlen(args[i]) + 1;
-    return size > CODEC_ARGS_SIZE ? SIZE_MAX : size;
-}
-
 static bool holds(const struct gathering *g, size_t args, size_t input)
 {
     return input <= ITEM_INPUT_MAX && CODEC_ITEM_SIZE + args + input <= g->body_max;
@@ -688,7 +676,7 @@ static bool holds(const struct gathering *g, size_t args, size_t input)
 
 bool array_holds(const struct gathering *g, const struct wsd_submit *submit)
 {
-    size_t size = args_size(submit->args, submit->n_args);
+    size_t size = submit_args_size(submit->args, submit->n_args);
 
     return size == SIZE_MAX || holds(g, size, submit->input_size);
 }
@@ -730,41 +718,29 @@ static void array_add(struct array *a, size_t size)
         connection_send_early(&a->client->connection);
 }
 
-int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
-                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+int array_submit(struct gathering *g, const struct wsd_submit *submit, struct wsd_call *call)
 {
-    struct wsd_call *call;
+    struct wsd_client *client = call->client;
     uint8_t *at;
-    int r;
-
-    if (args_size(submit->args, submit->n_args) == SIZE_MAX)
-        return failure_problem(&client->failure, "size of the arguments");
-    r = submit_prepare(client, submit, callbacks, &call);
-    if (r < 0)
-        return r;
     const struct msg_item item = {
         .args = {call->args, call->args_size}, .argc = call->argc, .input = {.size = submit->input_size}};
     size_t size = CODEC_ITEM_SIZE + call->args_size + submit->input_size;
     struct array *a = array_place(client, g, size, &at);
-    if (!a) {
-        call_destroy(call);
+    if (!a)
         return client->connection.broken ? client->connection.broken : -ENOMEM;
-    }
     codec_put_item(&item, at);
     memcpy(at + CODEC_ITEM_SIZE, call->args, call->args_size);
     if (submit->input_size)
         memcpy(at + CODEC_ITEM_SIZE + call->args_size, submit->input, submit->input_size);
     call_put(a, a->n, call);
     a->quiet = a->quiet && call->quiet;
-    if (ret_call)
-        *ret_call = call;
     array_add(a, size);
     return 0;
 }
 
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *given, size_t place)
 {
-    size_t args = args_size(given->args, given->n_args), size = CODEC_ITEM_SIZE + args + given->input_size;
+    size_t args = submit_args_size(given->args, given->n_args), size = CODEC_ITEM_SIZE + args + given->input_size;
     uint8_t *at;
 
     if (args == SIZE_MAX || !holds(g, args, given->input_size))

@@ -40,8 +40,7 @@ int gathering_describe(struct gathering *g, struct wsd_client *client, const str
                        char tags[static CODEC_TAGS_MAX]);
 bool array_holds(const struct gathering *g, const struct wsd_submit *submit); /* else it goes by itself */
 /* Into the array that is gathered. */
-int array_submit(struct wsd_client *client, struct gathering *g, const struct wsd_submit *submit,
-                 const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
+int array_submit(struct gathering *g, const struct wsd_submit *submit, struct wsd_call *call);
 /* The same for the item at this place of g->owner. 1: it has to be a call. Else 0 or an error, said. */
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
 /* Nobody waits for the items of this owner any longer: each that is open has failed with that error, with the words that

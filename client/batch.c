@@ -381,11 +381,16 @@ int batch_submit(struct wsd_batch *b, const struct wsd_item *given, const struct
     submit.n_args = item->n_args;
     submit.input = item->input;
     submit.input_size = item->input_size;
-    r = b->native && array_holds(&b->gathering, &submit)
-            ? array_submit(client, &b->gathering, &submit, callbacks, &call)
-            : submit_alone(client, &submit, callbacks, &b->unit, b->native ? b->request.tag : 0, &call);
+    r = submit_prepare(client, &submit, callbacks, &call);
     if (r < 0)
         return r;
+    call->batch = &b->unit;
+    r = b->native && array_holds(&b->gathering, &submit) ? array_submit(&b->gathering, &submit, call)
+                                                         : submit_alone(call, &submit, b->native ? b->request.tag : 0);
+    if (r < 0) {
+        call_destroy(call);
+        return r;
+    }
     call->order = b->n_calls++;
     if (!b->native)
         list_push_back(&b->stoppable, &call->stoppable);

@@ -20,6 +20,7 @@
 #include "base/code.h"
 #include "given.h"
 #include "lane-binding.h"
+#include "submit.h"
 #include "text.h"
 
 #define NO_LANE        (WSD_CALL_FILES | WSD_CALL_SOCKET | WSD_CALL_GROW) /* flags of a call that goes by the socket */
@@ -279,12 +280,16 @@ static void send_call(struct calls *c, size_t i)
     c->due_usec = MIN(c->due_usec, s->due_usec);
     list_push_back(&c->sent, &s->link);
     c->n_sent++;
-    int r = plain_submit(c->client, &submit, &callbacks, &s->call);
+    struct wsd_call *call;
+    int r = submit_prepare(c->client, &submit, &callbacks, &call);
+    if (r == 0 && (r = plain_submit(call, &submit)) < 0)
+        call_destroy(call);
     if (r < 0) {
-        s->call = NULL;
         set_error(c, i, r);
         sent_free(s);
+        return;
     }
+    s->call = call;
 }
 
 /* --- by the lane -------------------------------------------------------------------------------------------------- */

@@ -717,52 +717,38 @@ static struct function *find_function(struct wsd_client *client, const struct ws
 }
 
 /* By the lane. 1: it cannot go there. Else 0 or an error, said. */
-static int submit_direct(struct wsd_client *client, const struct wsd_submit *s, const struct wsd_callbacks *callbacks,
-                         struct wsd_call **ret_call)
+static int submit_direct(struct wsd_call *call, const struct wsd_submit *s)
 {
+    struct wsd_client *client = call->client;
     struct function *function = s->output_size <= LANE_OUTPUT ? find_function(client, s) : NULL;
     const struct lane_call parts = {
         .args = s->args, .n_args = s->n_args, .input = s->input, .input_size = s->input_size, .room = room_of(s)};
-    struct wsd_call *call;
+    struct flight *f = function ? place_call(client->direct, function, s->timeout_usec, &parts) : NULL;
 
-    if (!function)
+    if (!f)
         return 1;
-    int r = submit_prepare(client, s, callbacks, &call);
-    if (r < 0)
-        return r;
-    struct flight *f = place_call(client->direct, function, s->timeout_usec, &parts);
-    if (!f) {
-        call_destroy(call);
-        return 1;
-    }
     call->input = s->input;
     call->input_size = s->input_size;
     call->input_ended = true;
     flight_add(f, call);
     call_is_open(call);
-    if (ret_call)
-        *ret_call = call;
     return 0;
 }
 
-/* By either way. What a lane has no place for is submitted as without the flag, output_size included. */
-static int submit_either(struct wsd_client *client, const struct wsd_submit *s, const struct wsd_callbacks *callbacks,
-                         struct wsd_call **ret_call)
+/* What a lane has no place for is submitted as without the flag, output_size included. */
+int direct_submit(struct wsd_call *call, const struct wsd_submit *s)
 {
     struct wsd_submit plain = *s;
-    struct wsd_call *call = NULL;
     bool fits = fits_lane(s);
-    int r = fits ? submit_direct(client, s, callbacks, &call) : 1;
+    int r = fits ? submit_direct(call, s) : 1;
 
     plain.flags &= ~(uint32_t)WSD_SUBMIT_DIRECT;
     if (fits)
         plain.output_size = 0;
     if (r > 0)
-        r = plain_submit(client, &plain, callbacks, &call);
+        r = plain_submit(call, &plain);
     if (r == 0 && fits)
         call->output_max = room_of(s);
-    if (ret_call)
-        *ret_call = call;
     return r;
 }
 
@@ -771,6 +757,7 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
 {
     _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
     struct wsd_submit room;
+    struct wsd_call *call;
     int r;
 
     if (ret_call)
@@ -778,8 +765,12 @@ int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given,
     if (!used)
         return -ECHILD;
     const struct wsd_submit *submit = GIVEN(&client->failure, wsd_submit, given, &room, &r);
-    if (!submit || (r = bounds_check(client)) < 0)
+    if (!submit || (r = bounds_check(client)) < 0 || (r = submit_prepare(client, submit, callbacks, &call)) < 0)
         return r;
-    return submit->flags & WSD_SUBMIT_DIRECT ? submit_either(client, submit, callbacks, ret_call)
-                                             : plain_submit(client, submit, callbacks, ret_call);
+    r = submit->flags & WSD_SUBMIT_DIRECT ? direct_submit(call, submit) : plain_submit(call, submit);
+    if (r < 0)
+        call_destroy(call);
+    else if (ret_call)
+        *ret_call = call;
+    return r;
 }

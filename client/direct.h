@@ -6,6 +6,8 @@
 
 #include "call.h"
 
+/* A job with WSD_SUBMIT_DIRECT, by either way. 0 or an error, said: the call is still the caller's. */
+int direct_submit(struct wsd_call *call, const struct wsd_submit *submit);
 /* Has workers begin what was gathered. */
 void direct_push(struct wsd_client *client);
 /* Tells the ends of what has ended, as far as the turn allows. True: there may be more at once. False: the notice

@@ -66,9 +66,9 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
 }
 
 /* With others, if it is similar enough to them. 1: it is not, or wsd knows no arrays. Else 0 or an error, said. */
-static int submit_plain(struct wsd_client *client, const struct wsd_submit *submit,
-                        const struct wsd_callbacks *callbacks, struct wsd_call **ret_call)
+static int submit_plain(struct wsd_call *call, const struct wsd_submit *submit)
 {
+    struct wsd_client *client = call->client;
     int r;
 
     if (client->connection.broken ||
@@ -78,15 +78,12 @@ static int submit_plain(struct wsd_client *client, const struct wsd_submit *subm
     r = describe_plain(client, submit);
     if (r < 0)
         return r;
-    return array_holds(&client->plain.gathering, submit)
-               ? array_submit(client, &client->plain.gathering, submit, callbacks, ret_call)
-               : 1;
+    return array_holds(&client->plain.gathering, submit) ? array_submit(&client->plain.gathering, submit, call) : 1;
 }
 
-int plain_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct wsd_call **ret_call)
+int plain_submit(struct wsd_call *call, const struct wsd_submit *submit)
 {
-    int r = submit_plain(client, submit, callbacks, ret_call);
+    int r = submit_plain(call, submit);
 
-    return r > 0 ? submit_alone(client, submit, callbacks, NULL, 0, ret_call) : r;
+    return r > 0 ? submit_alone(call, submit, 0) : r;
 }

@@ -14,7 +14,6 @@ struct plain {
 /* Whether the description has only what a plain call may have. */
 bool plain_fits(const struct wsd_submit *submit);
 /* A job by the socket, whatever waits to be sent. */
-int plain_submit(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct wsd_call **ret_call);
+int plain_submit(struct wsd_call *call, const struct wsd_submit *submit);
 /* The connection is over: nothing is gathered. */
 void plain_forget(struct wsd_client *client);

@@ -14,17 +14,27 @@
 #include "base/code.h"
 #include "client.h"
 
-/* The arguments one behind the other. */
+size_t submit_args_size(const char *const *args, size_t n_args)
+{
+    size_t size = 0;
+
+    if (n_args > CODEC_ARGS_MAX)
+        return SIZE_MAX;
+    for (size_t i = 0; i < n_args; i++)
+        size += strlen(args[i]) + 1;
+    return size > CODEC_ARGS_SIZE ? SIZE_MAX : size;
+}
+
+/* The arguments one behind the other. 0 or an error, said. */
 static int pack_args(const struct wsd_submit *submit, struct wsd_call *call)
 {
-    size_t size = 0, at = 0;
-    char *args;
+    size_t size = submit_args_size(submit->args, submit->n_args), at = 0;
 
-    for (size_t i = 0; i < submit->n_args; i++)
-        size += strlen(submit->args[i]) + 1;
-    args = size > sizeof(call->args_room) ? malloc(size) : call->args_room;
+    if (size == SIZE_MAX)
+        return failure_problem(&call->client->failure, "size of the arguments");
+    char *args = size > sizeof(call->args_room) ? malloc(size) : call->args_room;
     if (!args)
-        return -ENOMEM;
+        return failure_set(&call->client->failure, -ENOMEM, CODE_IO, "out of memory");
     for (size_t i = 0; i < submit->n_args; i++) {
         size_t n = strlen(submit->args[i]) + 1;
 
@@ -200,19 +210,14 @@ static int call_start(struct wsd_call *call, const struct wsd_submit *submit, st
     return connection_send(&call->client->connection, msg, call->request.tag, NULL, 0);
 }
 
-static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg,
-                     struct wsd_call **ret_call)
+static int call_make(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
 {
     struct wsd_client *client = call->client;
     int r = client->connection.broken ? -ECONNRESET : call_start(call, submit, msg);
 
-    if (r < 0) {
-        call_destroy(call);
+    if (r < 0)
         return connection_failed(&client->connection, r);
-    }
     call_is_open(call);
-    if (ret_call)
-        *ret_call = call;
     return 0;
 }
 
@@ -224,9 +229,10 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
 
     if (r < 0)
         return r;
-    if (pack_args(submit, call) < 0) {
+    r = pack_args(submit, call);
+    if (r < 0) {
         call_destroy(call);
-        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+        return r;
     }
     if (submit->deadline_usec && call_set_deadline(call, deadline_in(submit->deadline_usec)) < 0) {
         call_destroy(call);
@@ -246,24 +252,16 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
     return 0;
 }
 
-int submit_alone(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct call_unit *batch, uint32_t batch_tag, struct wsd_call **ret_call)
+int submit_alone(struct wsd_call *call, const struct wsd_submit *submit, uint32_t batch_tag)
 {
     char tags[CODEC_TAGS_MAX];
-    struct wsd_call *call;
     struct msg msg;
-    int r = submit_prepare(client, submit, callbacks, &call);
+    int r = submit_message(submit, call, tags, &msg);
 
     if (r < 0)
         return r;
-    call->batch = batch;
-    r = submit_message(submit, call, tags, &msg);
-    if (r < 0) {
-        call_destroy(call);
-        return r;
-    }
     msg.submit.batch = batch_tag;
-    return call_make(call, submit, &msg, ret_call);
+    return call_make(call, submit, &msg);
 }
 
 int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const struct wsd_callbacks *callbacks,
@@ -284,5 +282,10 @@ int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id, const 
     memcpy(msg.id.id, id->bytes, sizeof(msg.id.id));
     if (call->callbacks.progress && client->connection.features & FEATURE_WHERE)
         msg.id.flags = SUBMIT_PROGRESS;
-    return call_make(call, NULL, &msg, ret_call);
+    r = call_make(call, NULL, &msg);
+    if (r < 0)
+        call_destroy(call);
+    else if (ret_call)
+        *ret_call = call;
+    return r;
 }

@@ -6,7 +6,10 @@
 
 #include "call.h"
 
-/* The call of a job that goes in an array, and gets its frames through that. 0, -EINVAL, -ENOMEM: said. */
+/* Bytes of the arguments, each with its NUL; SIZE_MAX: above the limits. */
+size_t submit_args_size(const char *const *args, size_t n_args);
+/* The call of a job that is to be submitted: by one of the functions below, array_submit() or direct_submit(). If that
+ * fails, the call is still the caller's. 0, -EINVAL, -ENOMEM: said. */
 int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                    struct wsd_call **ret_call);
 /* What the program says of a job, for SUBMIT and SCHEDULE: all but arguments, tags, input, output and flags. Of the
@@ -17,7 +20,6 @@ uint64_t submit_features(const struct wsd_submit *submit);
 /* SUBMIT without input; lives as long as submit, call and tags. 0 or an error, said. */
 int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
                    struct msg *ret);
-/* A job by itself: with input of any size, in a request of its own. batch: that it belongs to, which wsd knows by this
- * tag; NULL and 0. 0 or an error, said. */
-int submit_alone(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
-                 struct call_unit *batch, uint32_t batch_tag, struct wsd_call **ret_call);
+/* A job by itself: with input of any size, in a request of its own. batch_tag: by which wsd knows the batch of the call;
+ * 0: none. 0 or an error, said. */
+int submit_alone(struct wsd_call *call, const struct wsd_submit *submit, uint32_t batch_tag);
