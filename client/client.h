@@ -6,6 +6,7 @@
  * ..._ops that they give it.
  *
  *   text, failure, given      names, numbers, copies; the words of the last failure; structures of any version
+ *   packed                    copies of submits
  *   owner, waiting            the process that a handle belongs to; what ends a wait
  *   address, remote           the ways to a wsd: on this machine, on another one
  *   connection                bytes, frames, tags, what both sides know

@@ -10,7 +10,6 @@
 #include "posted.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "base/code.h"
 #include "client.h"
 #include "given.h"
+#include "packed.h"
 #include "wsd/client.h"
 
 struct posted {
@@ -28,79 +28,21 @@ struct posted {
     char room[] __attribute__((aligned(16)));
 };
 
-/* --- copies ------------------------------------------------------------------------------------------------------- */
-
-/* Where the copies go. base NULL: they are only measured. */
-struct packing {
-    char *base;
-    size_t used;
-};
-
-static void *put(struct packing *p, const void *from, size_t size)
-{
-    size_t at = p->used;
-
-    p->used += (size + 7) & ~(size_t)7;
-    return p->base && size ? memcpy(p->base + at, from, size) : NULL;
-}
-
-static const char *put_text(struct packing *p, const char *text)
-{
-    return text ? put(p, text, strlen(text) + 1) : NULL;
-}
-
-static const char *const *put_texts(struct packing *p, const char *const *texts, size_t n)
-{
-    const char **copies = put(p, texts, n * sizeof(*texts));
-
-    for (size_t i = 0; i < n; i++) {
-        const char *copy = put_text(p, texts[i]);
-
-        if (copies)
-            copies[i] = copy;
-    }
-    return copies;
-}
-
-/* Everything but the input and the arena. */
-static void pack(struct packing *p, const struct wsd_submit *from, struct wsd_submit *to)
-{
-    *to = *from;
-    to->size = sizeof(*to);
-    to->plugin = put_text(p, from->plugin);
-    to->function = put_text(p, from->function);
-    to->key = put_text(p, from->key);
-    to->args = put_texts(p, from->args, from->n_args);
-    to->tags = put_texts(p, from->tags, from->n_tags);
-    to->after = put(p, from->after, from->n_after * sizeof(*from->after));
-    to->after_any = put(p, from->after_any, from->n_after_any * sizeof(*from->after_any));
-}
-
 static struct posted *copy_of(const struct wsd_submit *submit, const struct wsd_callbacks *callbacks)
 {
-    struct packing p = {0};
-    struct wsd_submit unused;
+    struct posted *copy = malloc(sizeof(*copy) + packed_size(submit));
 
-    pack(&p, submit, &unused);
-    struct posted *copy = malloc(sizeof(*copy) + p.used);
     if (!copy)
         return NULL;
-    p = (struct packing){.base = copy->room};
-    pack(&p, submit, &copy->submit);
+    packed_put(submit, copy->room, &copy->submit);
     copy->callbacks = callbacks ? *callbacks : (struct wsd_callbacks){0};
     copy->callbacks.size = sizeof(copy->callbacks);
     return copy;
 }
 
-static bool by_file(const struct wsd_submit *submit)
-{
-    return submit->flags & WSD_SUBMIT_FILE;
-}
-
 static void posted_free(struct posted *p)
 {
-    if (by_file(&p->submit))
-        close_fd(p->submit.input_fd);
+    packed_drop(&p->submit);
     free(p);
 }
 
@@ -125,8 +67,8 @@ int wsd_client_post(struct wsd_client *client, const struct wsd_submit *given, c
     struct posted *p = copy_of(submit, callbacks);
     if (!p)
         return -ENOMEM;
-    if (by_file(submit) && (p->submit.input_fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0)) < 0) {
-        r = -errno;
+    r = packed_hold(&p->submit);
+    if (r < 0) {
         free(p);
         return r;
     }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * packed.c: copies of submits that are done later: all but the input and the arena, which stay the program's.
+ * Owns nothing. [any thread] */
+#include "packed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* Where the copies go. base NULL: they are only measured. */
+struct packing {
+    char *base;
+    size_t used;
+};
+
+static void *put(struct packing *p, const void *from, size_t size)
+{
+    size_t at = p->used;
+
+    p->used += (size + 7) & ~(size_t)7;
+    return p->base && size ? memcpy(p->base + at, from, size) : NULL;
+}
+
+static const char *put_text(struct packing *p, const char *text)
+{
+    return text ? put(p, text, strlen(text) + 1) : NULL;
+}
+
+static const char *const *put_texts(struct packing *p, const char *const *texts, size_t n)
+{
+    const char **copies = put(p, texts, n * sizeof(*texts));
+
+    for (size_t i = 0; i < n; i++) {
+        const char *copy = put_text(p, texts[i]);
+
+        if (copies)
+            copies[i] = copy;
+    }
+    return copies;
+}
+
+static void pack(struct packing *p, const struct wsd_submit *from, struct wsd_submit *to)
+{
+    *to = *from;
+    to->size = sizeof(*to);
+    to->plugin = put_text(p, from->plugin);
+    to->function = put_text(p, from->function);
+    to->key = put_text(p, from->key);
+    to->args = put_texts(p, from->args, from->n_args);
+    to->tags = put_texts(p, from->tags, from->n_tags);
+    to->after = put(p, from->after, from->n_after * sizeof(*from->after));
+    to->after_any = put(p, from->after_any, from->n_after_any * sizeof(*from->after_any));
+}
+
+size_t packed_size(const struct wsd_submit *from)
+{
+    struct packing p = {0};
+    struct wsd_submit unused;
+
+    pack(&p, from, &unused);
+    return p.used;
+}
+
+void packed_put(const struct wsd_submit *from, void *room, struct wsd_submit *ret)
+{
+    pack(&(struct packing){.base = room}, from, ret);
+}
+
+static bool by_file(const struct wsd_submit *submit)
+{
+    return submit->flags & WSD_SUBMIT_FILE;
+}
+
+int packed_hold(struct wsd_submit *submit)
+{
+    if (!by_file(submit))
+        return 0;
+    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    submit->input_fd = fd;
+    return 0;
+}
+
+void packed_drop(const struct wsd_submit *submit)
+{
+    if (by_file(submit))
+        close_fd(submit->input_fd);
+}
