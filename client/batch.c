@@ -411,7 +411,7 @@ int wsd_batch_submit(struct wsd_batch *b, const struct wsd_item *item, const str
         return -ECHILD;
     int r = batch_takes(b);
     if (r == 0)
-        r = bounds_check(used);
+        r = bounds_check(used, false);
     return r < 0 ? r : batch_submit(b, item, callbacks, ret_call);
 }
 

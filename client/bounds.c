@@ -12,7 +12,9 @@
 
 size_t wsd_client_unsent(const struct wsd_client *client)
 {
-    return owner_is_here(&client->owner) ? buffer_size(&client->connection.out) + arrays_unsent(client) : 0;
+    return owner_is_here(&client->owner)
+               ? buffer_size(&client->connection.out) + arrays_unsent(client) + client->calls.parked_bytes
+               : 0;
 }
 
 size_t wsd_client_open_calls(const struct wsd_client *client)
@@ -41,14 +43,14 @@ static int refuse(struct wsd_client *client, size_t n, const char *why)
     return failure_set(&client->failure, -EAGAIN, CODE_BUSY, "%zu %s", n, why);
 }
 
-int bounds_check(struct wsd_client *client)
+int bounds_check(struct wsd_client *client, bool waits)
 {
     struct bounds *b = &client->bounds;
     struct connection *c = &client->connection;
 
     if (c->broken && !(client->loop.flags & WSD_OPEN_AGAIN))
         return 0; /* the submit says so */
-    if (c->broken || !c->welcomed) {
+    if (!waits && (c->broken || !c->welcomed)) {
         b->full = true;
         return connection_not_yet(c);
     }

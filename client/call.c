@@ -18,6 +18,7 @@
 #include "client.h"
 #include "given.h"
 #include "open.h"
+#include "packed.h"
 #include "text.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -159,6 +160,10 @@ void call_destroy(struct wsd_call *call)
         calls_drop_spare(call->client);
     deadline_unlist(call);
     free(call->deadline);
+    if (call->repeats) {
+        packed_drop(&call->repeat->submit);
+        free(call->repeat);
+    }
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
     free(call->text);
@@ -222,6 +227,7 @@ static void call_finish(struct wsd_call *call, int error)
     if (!call->given_up)
         keep_error(call, error);
     request_close(&client->connection, &call->request);
+    call_unpark(call);
     list_remove(&call->feeding);
     call->input_size = 0;
     if (call->unit)
@@ -236,6 +242,8 @@ static void call_finish(struct wsd_call *call, int error)
 
 void call_is_open(struct wsd_call *call)
 {
+    if (!list_empty(&call->link)) /* it is submitted again */
+        return;
     list_push_back(&call->client->calls.open, &call->link);
     call->client->calls.n_open++;
 }
@@ -267,7 +275,13 @@ void call_fail(struct wsd_call *call, int error)
 
 void call_lost(struct wsd_client *client, struct wsd_call *call)
 {
-    call_finish(call, call_say_lost(client, call->attached ? UINT64_MAX : call->sent_at, call->durable));
+    uint64_t sent_at = call->attached ? UINT64_MAX : call->sent_at;
+
+    if (call_again(call, sent_at <= client->connection.sent))
+        return;
+    if (call->repeats && call->repeat->may_have_run)
+        sent_at = 0;
+    call_finish(call, call_say_lost(client, sent_at, call->durable));
 }
 
 static void call_broken(struct connection *c, struct request *request)
@@ -348,7 +362,7 @@ static void call_deliver(struct wsd_call *call, const void *data, size_t size)
 {
     struct wsd_client *client = call->client;
 
-    call->delivering = true;
+    call->delivering = call->shown = true;
     client->connection.depth++;
     client->connection.n_told++;
     if (call->callbacks.output(call, data, size, call->callbacks.userdata) != 0)
@@ -464,6 +478,7 @@ void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size)
     *ret_size = size;
     if (!size)
         return NULL;
+    call->shown = true;
     if (result->small_output) {
         taken = malloc(size);
         if (taken)
@@ -476,6 +491,75 @@ void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size)
         taken = result->output.data; /* .. or stays */
     result->output = (struct buffer){0};
     return taken;
+}
+
+/* --- calls that are submitted again ------------------------------------------------------------------------------- */
+
+void call_park(struct wsd_call *call)
+{
+    struct call_set *set = &call->client->calls;
+
+    list_push_back(&set->parked, &call->repeat->link);
+    call->repeat->number = ++set->n_parked;
+    set->parked_bytes += call->repeat->size;
+}
+
+void call_unpark(struct wsd_call *call)
+{
+    if (!call_is_parked(call))
+        return;
+    list_remove(&call->repeat->link);
+    call->client->calls.parked_bytes -= call->repeat->size;
+}
+
+/* Not what the user has let go of, or has had something of that cannot be taken back. */
+static bool is_worth_repeating(const struct wsd_call *call)
+{
+    return call->repeats && !call->done && !is_unseen(call) && !call->cancelled && !call->has_job && !call->ending &&
+           !call->shown && !call->client->freed && owner_is_here(&call->client->owner);
+}
+
+bool call_again(struct wsd_call *call, bool may_have_run)
+{
+    if (!is_worth_repeating(call))
+        return false;
+    struct call_repeat *r = call->repeat;
+
+    r->may_have_run |= may_have_run;
+    r->n += may_have_run;
+    if (may_have_run && (!r->twice || r->n > REPEATS_MAX))
+        return false;
+    request_close(&call->client->connection, &call->request);
+    list_remove(&call->feeding);
+    if (call->unit)
+        call->unit->ops->done(call, -ECONNRESET);
+    waiting_drop(call);
+    call->input_ended = false; /* what is cancelled now has no job that could go on */
+    call_park(call);
+    return true;
+}
+
+/* Parked ones that were cancelled have their end from again.c; those that nobody hears of, here. */
+static void call_leave_parked(struct wsd_call *call)
+{
+    if (call_is_parked(call))
+        call_finish(call, 0);
+}
+
+static int say_never(struct wsd_client *client, const struct wsd_call *call)
+{
+    return failure_set(&client->failure, -ECONNRESET, call->repeat->may_have_run ? CODE_INTERRUPTED : CODE_NO_DAEMON,
+                       "the handle was freed before the job was submitted %s",
+                       call->repeat->may_have_run ? "again: it may have run" : "on a connection");
+}
+
+void calls_lose_parked(struct wsd_client *client)
+{
+    while (!list_empty(&client->calls.parked)) {
+        struct wsd_call *call = container_of(client->calls.parked.next, struct call_repeat, link)->call;
+
+        call_finish(call, say_never(client, call));
+    }
 }
 
 /* --- frames ------------------------------------------------------------------------------------------------------- */
@@ -638,7 +722,6 @@ int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, s
     call->request.ops = &call_ops;
     call->sent_at = UINT64_MAX;
     call->output_granted = OUTPUT_WINDOW;
-    call->input_limit = client->connection.window;
     if (callbacks)
         call->callbacks = *callbacks;
     return 0;
@@ -727,6 +810,10 @@ int wsd_call_cancel(struct wsd_call *call)
         return -ECHILD;
     if (call->done || call->has_job || call->cancelled)
         return 0;
+    if (call_is_parked(call)) {
+        call->cancelled = call->client->calls.parked_ends = true;
+        return 0;
+    }
     if (call->unit && call->unit->ops->cancel) {
         call->unit->ops->cancel(call);
         call->cancelled = true;
@@ -787,9 +874,9 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     if (call->delivering)
         return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
                            "a call cannot be waited for in its own output callback");
-    client->connection.depth++; /* the call stays where it is, even if a callback frees it */
+    client->connection.n_waits++; /* the call stays where it is, even if a callback frees it */
     int r = connection_await(&client->connection, &deadline, is_over, call);
-    client->connection.depth--;
+    client->connection.n_waits--;
     if (call->freed) {
         r = call->done ? call->error : -ECANCELED;
     } else if (call->done || call->given_up) {
@@ -822,7 +909,13 @@ static void call_abandon(struct wsd_call *call)
     waiting_drop(call);
     c->depth++;
     call_drain(call);
+    call_leave_parked(call);
     c->depth--;
+}
+
+static bool may_have_run(const struct wsd_call *call)
+{
+    return call_is_parked(call) ? call->repeat->may_have_run : !call->attached;
 }
 
 void calls_expire(struct wsd_client *client, uint64_t stop_at)
@@ -832,14 +925,14 @@ void calls_expire(struct wsd_client *client, uint64_t stop_at)
     if (heap_empty(&client->calls.deadlines))
         return;
     uint64_t now = clock_monotonic_usec();
-    while (calls_deadline(client) <= now && c->n_told < stop_at && !c->broken) {
+    while (calls_deadline(client) <= now && c->n_told < stop_at && !client->freed) {
         struct wsd_call *call = container_of(client->calls.deadlines.top, struct call_deadline, node)->call;
 
         deadline_unlist(call);
         if (call->has_job || call->delivering) /* its end waits for the user to take the output */
             continue;
         /* it may have run, or may yet: one that was not sent is sent, with its cancel behind it */
-        failure_set(&client->failure, -ETIMEDOUT, call->attached ? CODE_TIMED_OUT : CODE_INTERRUPTED,
+        failure_set(&client->failure, -ETIMEDOUT, may_have_run(call) ? CODE_INTERRUPTED : CODE_TIMED_OUT,
                     "no end of the job before its deadline");
         keep_error(call, -ETIMEDOUT);
         call->given_up = true;
@@ -881,6 +974,7 @@ void calls_init(struct wsd_client *client)
     list_init(&client->calls.open);
     list_init(&client->calls.feeding);
     list_init(&client->calls.graveyard);
+    list_init(&client->calls.parked);
 }
 
 void calls_free(struct wsd_client *client)

@@ -46,6 +46,21 @@ struct call_deadline {
     bool listed;
 };
 
+#define REPEATS_MAX 5u /* of a call that may have run each time before */
+
+/* What a call that may be submitted again is submitted with. */
+struct call_repeat {
+    struct list link; /* call_set.parked, while it waits for a connection */
+    uint64_t number;  /* it was parked as the how-maniest */
+    struct wsd_call *call;
+    struct wsd_submit submit; /* points into room; without the two flags that say so */
+    size_t size;              /* of room */
+    bool twice;               /* it may run twice, or wsd sees that it does not */
+    bool may_have_run;        /* wsd may have had it on a connection before */
+    uint32_t n;               /* connections on which that was so */
+    char room[] __attribute__((aligned(16)));
+};
+
 /* What has come back of a job. */
 struct call_result {
     struct wsd_job_info info; /* of its end; before that, of a call that leaves: the id */
@@ -81,10 +96,15 @@ struct wsd_call {
     const char *args; /* one behind the other, each with its NUL: args_room, or owned */
     size_t args_size;
     struct call_unit *batch; /* that it belongs to; NULL: none, or it has left it */
-    uint64_t order;          /* in that */
+    union {
+        uint64_t order;             /* in that */
+        struct call_repeat *repeat; /* with `repeats`, which those of batches do not have */
+    };
     struct call_unit *unit;  /* the array or slot that it is in as item `index`, without a request of its own; NULL */
     uint32_t index;
     int error, exit;
+    bool repeats; /* it may be submitted again */
+    bool shown;   /* the user has had a part of its output */
     uint64_t retry_usec;
     char *text;
     const uint8_t *input; /* the user's; what is left to send */
@@ -104,6 +124,10 @@ struct call_set {
     struct list feeding;   /* those with input left that the library sends by itself */
     size_t n_open;         /* without their end, freed or not */
     struct list graveyard; /* freed ones, destroyed by calls_reap() */
+    struct list parked;    /* struct call_repeat: they wait for a connection, oldest first */
+    uint64_t n_parked;     /* calls, since the beginning */
+    size_t parked_bytes;   /* of their copies */
+    bool parked_ends;      /* some of them were cancelled, which is to be told */
     struct heap deadlines; /* struct call_deadline */
     struct freelist free, free_results;
     struct buffer spare; /* room of a large output, without bytes, until a call ends that had no use for it */
@@ -112,6 +136,7 @@ struct call_set {
 void calls_init(struct wsd_client *client);
 void calls_free(struct wsd_client *client); /* as the user would, each that is left */
 void calls_mute(struct wsd_client *client); /* makes no callback any more */
+void calls_lose_parked(struct wsd_client *client); /* ends them: there will be no connection */
 void calls_deinit(struct wsd_client *client);
 /* Sends input as far as windows and buffer allow. */
 void calls_pump(struct wsd_client *client);
@@ -140,6 +165,16 @@ void call_is_refused(struct wsd_client *client, struct wsd_call *call, const str
 /* Any other frame of a call. */
 void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);
 void call_lost(struct wsd_client *client, struct wsd_call *call); /* the connection is over */
+/* It has not ended, and never will as things are. True: it is submitted again on the next occasion, and is no part of
+ * anything until then. */
+bool call_again(struct wsd_call *call, bool may_have_run);
+/* It waits for a connection. */
+void call_park(struct wsd_call *call);
+void call_unpark(struct wsd_call *call);
+static inline bool call_is_parked(const struct wsd_call *call)
+{
+    return call->repeats && !list_empty(&call->repeat->link);
+}
 void call_fail(struct wsd_call *call, int error);                 /* with the words of the client */
 int call_say_too_large(struct wsd_client *client);                /* more than output_max: returns what done is told */
 /* The words for that, and what done is told. sent_at: of its submit */

@@ -75,6 +75,17 @@ static bool look_at_lane(struct connection *c)
     return direct_look(client_of(c));
 }
 
+/* A wait for a parked call is one for a connection. */
+static int step(struct connection *c, uint64_t deadline_usec)
+{
+    const struct list *parked = &client_of(c)->calls.parked;
+
+    if (!list_empty(parked))
+        return loop_step(client_of(c), deadline_usec);
+    int r = connection_step(c, deadline_usec);
+    return c->broken && !list_empty(parked) ? 0 : r;
+}
+
 static uint64_t lane_due(struct connection *c)
 {
     return direct_due(client_of(c));
@@ -118,6 +129,7 @@ static const struct connection_ops connection_ops = {
     .room = pump,
     .beside = look_at_lane,
     .beside_due = lane_due,
+    .step = step,
     .stray = answer_stray,
     .reap = reap_calls,
     .closing = stop_watching,
@@ -305,6 +317,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     client->freed = true;
     loop_unwatch(client);
     connection_close(&client->connection);
+    calls_lose_parked(client);
     posted_lose(client);
     calls_free(client);
     client_leavep(&client);

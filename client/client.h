@@ -20,6 +20,7 @@
  *   array, bounds             jobs that go in one frame; how much may be submitted
  *   plain, batch              such jobs: submitted one after the other, or of a batch
  *   direct                    jobs that go by the lane, in an event loop
+ *   again                     wsd_client_submit(); jobs that are submitted again
  *   posted                    jobs that other threads submit
  *   loop                      what an event loop calls, and is told
  *   client                    the handle: its beginning and end

@@ -737,7 +737,7 @@ int connection_await(struct connection *c, const uint64_t *deadline_usec, bool (
     int r = 0;
 
     while (r == 0 && !over(arg)) {
-        r = connection_step(c, *deadline_usec);
+        r = c->ops->step ? c->ops->step(c, *deadline_usec) : connection_step(c, *deadline_usec);
         if (r == 0 && *deadline_usec != UINT64_MAX && clock_monotonic_usec() > *deadline_usec && !over(arg))
             r = connection_given_up(c, -ETIMEDOUT);
     }
@@ -746,7 +746,7 @@ int connection_await(struct connection *c, const uint64_t *deadline_usec, bool (
 
 void connection_reap(struct connection *c)
 {
-    if (connection_is_idle(c))
+    if (connection_is_idle(c) && !c->n_waits)
         c->ops->reap(c);
 }
 

@@ -54,6 +54,8 @@ struct connection_ops {
      * will be readable when there is. */
     bool (*beside)(struct connection *c);
     uint64_t (*beside_due)(struct connection *c); /* when that has to be called in any case (CLOCK_MONOTONIC) */
+    /* connection_step(), or its like where something waits for the next connection; NULL: nothing ever does. */
+    int (*step)(struct connection *c, uint64_t deadline_usec);
     void (*stray)(struct connection *c, uint32_t tag, const struct msg *msg); /* a frame of no open request */
     void (*reap)(struct connection *c);    /* no callback and no wait is under way: frees what was kept for one */
     void (*closing)(struct connection *c); /* its descriptor is about to be closed; NULL: nobody watches it */
@@ -97,7 +99,8 @@ struct connection {
     struct hash requests;
     struct list open;     /* struct request, oldest first */
     struct list gathered; /* array.c: what goes before anything that is sent from now on */
-    unsigned depth;       /* callbacks under way, and waits that look at a call */
+    unsigned depth;       /* callbacks under way, and waits on whose stack something of this connection is */
+    unsigned n_waits;     /* other waits, which look at a call */
     uint32_t next_tag;
     uint64_t n_lost;                     /* connections before this one: what was opened on one of them is no more */
     bool connecting;                     /* TCP is not connected yet: nothing was said */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct.c: wsd_client_submit(), and WSD_SUBMIT_DIRECT: jobs that go by the direct lane (ring/lane-ring.h) while the
- * program does something else.
+ * direct.c: WSD_SUBMIT_DIRECT: jobs that go by the direct lane (ring/lane-ring.h) while the program does something
+ * else.
  * Owns the slots of the lane that it has filled, until the end of each of their calls is told. One thread a handle.
  * Keeps: each call is told once, whichever way it goes. Calls of one function share a slot until the next flush, if
  * they are brief. A call that takes longer than usual keeps those behind it from other workers for HELD_USEC. What a
@@ -16,9 +16,7 @@
 
 #include "base/clock.h"
 #include "base/code.h"
-#include "bounds.h"
 #include "client.h"
-#include "given.h"
 #include "lane-binding.h"
 #include "submit.h"
 
@@ -488,7 +486,7 @@ static void lose_call(struct direct *d, struct wsd_call *call)
 {
     if (d->client->connection.broken)
         call_lost(d->client, call);
-    else
+    else if (!call_again(call, true))
         call_fail(call, failure_set(&d->client->failure, -ECONNRESET, CODE_INTERRUPTED,
                                     "the job was in a direct lane of the process before: it may have run"));
 }
@@ -749,28 +747,5 @@ int direct_submit(struct wsd_call *call, const struct wsd_submit *s)
         r = plain_submit(call, &plain);
     if (r == 0 && fits)
         call->output_max = room_of(s);
-    return r;
-}
-
-int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *given, const struct wsd_callbacks *callbacks,
-                      struct wsd_call **ret_call)
-{
-    _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
-    struct wsd_submit room;
-    struct wsd_call *call;
-    int r;
-
-    if (ret_call)
-        *ret_call = NULL;
-    if (!used)
-        return -ECHILD;
-    const struct wsd_submit *submit = GIVEN(&client->failure, wsd_submit, given, &room, &r);
-    if (!submit || (r = bounds_check(client)) < 0 || (r = submit_prepare(client, submit, callbacks, &call)) < 0)
-        return r;
-    r = submit->flags & WSD_SUBMIT_DIRECT ? direct_submit(call, submit) : plain_submit(call, submit);
-    if (r < 0)
-        call_destroy(call);
-    else if (ret_call)
-        *ret_call = call;
     return r;
 }

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <time.h>
 
+#include "again.h"
 #include "asked.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -60,12 +61,14 @@ static uint64_t loop_until(const struct wsd_client *client)
 
     if (c->broken && client->loop.flags && client->loop.link != LINK_DOWN)
         return 0; /* state() is to be told */
+    if (again_is_due(client))
+        return 0;
     if (c->broken)
-        return tries_again(client) ? client->loop.due_usec : UINT64_MAX;
+        return tries_again(client) ? MIN(client->loop.due_usec, calls_deadline(client)) : UINT64_MAX;
     if (connection_has_more(c) || posted_any(client) || direct_has_more(client))
         return 0;
     if (!c->welcomed)
-        return c->connect_deadline_usec;
+        return MIN(c->connect_deadline_usec, calls_deadline(client));
     return MIN(direct_due(client), MIN(calls_deadline(client), asked_deadline(client)));
 }
 
@@ -197,7 +200,9 @@ void loop_tell(struct wsd_client *client)
     } else if (l->link != LINK_UP && is_connected(client)) {
         l->up_usec = clock_monotonic_usec();
         l->link = LINK_UP;
-        tell_state(client, 0);
+        again_submit(client); /* before anything that the program submits when it knows */
+        if (!client->freed)
+            tell_state(client, 0);
     }
 }
 
@@ -210,7 +215,7 @@ static void expire(struct wsd_client *client, uint64_t stop_at)
     struct connection *c = &client->connection;
     uint64_t told = c->n_told;
 
-    if (!c->left) {
+    if (!c->left || c->broken) {
         calls_expire(client, stop_at);
         asked_expire(client, stop_at);
     }
@@ -237,6 +242,7 @@ static int turn(struct wsd_client *client, uint64_t max)
     if (r < 0)
         return r;
     advance(client);
+    again_submit(client);
     posted_submit(client);
     r = connection_process_some(c, max);
     expire(client, stop_at);
@@ -283,27 +289,35 @@ static int await_try(struct connection *c, uint64_t until_usec, uint64_t deadlin
     return look == deadline_usec && deadline_usec < until_usec ? connection_given_up(c, -ETIMEDOUT) : 0;
 }
 
+int loop_step(struct wsd_client *client, uint64_t deadline_usec)
+{
+    struct connection *c = &client->connection;
+
+    advance(client);
+    again_submit(client);
+    uint64_t until = loop_until(client);
+    bool down = tries_again(client) && client->loop.link == LINK_DOWN;
+    if (down && !connection_is_idle(c))
+        return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
+                           "a callback of this handle is under way: it is connected again when that has returned");
+    int r = down ? await_try(c, until, deadline_usec) : connection_step(c, MIN(until, deadline_usec));
+    if (r == -ETIMEDOUT && until < deadline_usec) {
+        advance(client);
+        r = 0;
+    }
+    expire(client, UINT64_MAX);
+    return down && !client->freed ? r : look_back(client, c->broken ? connection_broken(c) : r);
+}
+
 int wsd_client_wait(struct wsd_client *client, uint64_t timeout_usec)
 {
     _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
-    struct connection *c = &client->connection;
 
     if (!used)
         return -ECHILD;
     int r = client_nests(client);
     if (r < 0)
         return r;
-    uint64_t deadline = waiting_deadline(&c->waiting, timeout_usec);
-    advance(client);
     posted_submit(client);
-    uint64_t until = loop_until(client);
-    if (tries_again(client) && client->loop.link == LINK_DOWN)
-        return await_try(c, until, deadline);
-    r = connection_step(c, MIN(until, deadline));
-    if (r == -ETIMEDOUT && until < deadline) {
-        advance(client);
-        r = 0;
-    }
-    expire(client, UINT64_MAX);
-    return look_back(client, c->broken ? connection_broken(c) : r);
+    return loop_step(client, waiting_deadline(&client->connection.waiting, timeout_usec));
 }

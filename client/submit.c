@@ -221,6 +221,22 @@ static int call_make(struct wsd_call *call, const struct wsd_submit *submit, str
     return 0;
 }
 
+void submit_renew(struct wsd_call *call, const struct wsd_submit *submit)
+{
+    const struct connection *c = &call->client->connection;
+
+    call->quiet = !call->callbacks.accepted && !call->detached && c->features & FEATURE_BRIEF;
+    call->accepted = call->quiet; /* for all that is known */
+    call->input_ended = call->over = call->left = false;
+    call->index = 0;
+    call->input_size = call->input_sent = call->output_received = call->output_taken = 0;
+    call->input_limit = c->window;
+    call->output_granted = OUTPUT_WINDOW;
+    call->sent_at = UINT64_MAX;
+    if (call->result)
+        call->result->progress_done = call->result->progress_total = 0;
+}
+
 int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, const struct wsd_callbacks *callbacks,
                    struct wsd_call **ret_call)
 {
@@ -246,8 +262,7 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
     call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit->flags & WSD_SUBMIT_STREAM;
     call->leaves = submit->flags & WSD_SUBMIT_LEAVE;
-    call->quiet = !call->callbacks.accepted && !call->detached && client->connection.features & FEATURE_BRIEF;
-    call->accepted = call->quiet; /* for all that is known */
+    submit_renew(call, submit);
     *ret_call = call;
     return 0;
 }

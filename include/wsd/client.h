@@ -381,6 +381,23 @@ enum wsd_submit_flags {
      * wsd_client_events() sets it up: call it before each wait. After wsd_client_adopt(), calls that were in the lane
      * end with -ECONNRESET. Since 0.1. */
     WSD_SUBMIT_DIRECT = 1u << 7,
+    /* For a handle with WSD_OPEN_AGAIN (else -EINVAL), and not with STREAM or an arena. A connection that is not there,
+     * or ends, does not end the call. It waits for the next connection, and the library submits the job again, if wsd
+     * has certainly not had it: not all of the submit had been sent. So it does, up to 5 times, if wsd may have had it,
+     * and the job is durable and has a key: wsd does not run it a second time. Otherwise the call ends with -ECONNRESET,
+     * as without this flag. It also does if the output callback was called for it, or a part of its output was taken
+     * away, or it was cancelled before.
+     *
+     * deadline_usec counts from the first submit, and ends the wait. Without it, and without wsd, a call waits for ever.
+     * Calls that wait are submitted in their order, before state() is told of the connection. They count for
+     * wsd_client_set_bounds(). A refusal by wsd (-EAGAIN and others) is told, and not repeated. Input stays the
+     * caller's until done, as ever; input_fd is copied. The callbacks accepted, message and progress begin anew when the
+     * job is submitted again; accepted may have another id. wsd_call_cancel() ends a call that waits as
+     * WSD_JOB_CANCELLED without having run, or with -ECONNRESET if it may have. Since 0.1. */
+    WSD_SUBMIT_AGAIN = 1u << 8,
+    /* The same, and the job may run twice: it is also submitted again, up to 5 times, if it may have run. For a job that
+     * does no harm then. With a key, a wsd that has not ended does not run it twice. Since 0.1. */
+    WSD_SUBMIT_TWICE = 1u << 9,
 };
 
 /* One job. Zero all fields that are not used, and set size to sizeof(struct wsd_submit). wsd_client_submit() copies
