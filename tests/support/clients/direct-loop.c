@@ -4,7 +4,7 @@
  *
  * Usage:
  *     direct-loop [-n CALLS] [-a AHEAD] [-r ROOM] [-s] [-w] [-o] [-b] [-c K] [-f K] [-i K] [-m K] [-F K] [-A N]
- *                 [-d USEC] [-t MSEC] [-u FILE] [-y USEC]
+ *                 [-d USEC] [-t MSEC] [-u FILE] [-y USEC] [-g] [-G] [-k] [-L FILE]
  *                 PLUGIN:FUNCTION [ARG...]
  *
  * Without arguments each job is sent bytes that no other one has, and its output is to be those.
@@ -19,6 +19,8 @@
  * With -F each K-th forks a child, which frees its handle, or only exits.
  * With -A it forks after so many, and the child adopts the handle and goes on; what was in the lane is lost then.
  * With -u it goes on until FILE is there, whatever ends, and connects again.
+ * With -g it submits with WSD_SUBMIT_AGAIN, with -G with WSD_SUBMIT_TWICE, with -k durable jobs, each with a key.
+ * With -L the arguments of each job are that file and its number.
  *
  * Prints one line of NAME=COUNT, and the last error. Exits 0 where each job was told once and each echo was right. */
 #include <errno.h>
@@ -38,15 +40,16 @@ struct job {
     bool freed;
     struct job *next; /* of those that are freed: a second end would find them */
     size_t size;      /* of the output that has come by callback */
-    char output[8192], input[64];
+    char output[8192], input[64], name[64];
 };
 
 static unsigned long n_calls = 1, ahead = 64, room, cancels, frees, nests, each = 1, forks, adopts, beside_usec,
                      deadline_usec, timeout_msec;
 static unsigned long n_forked, n_begun, n_open, n_told, n_direct, n_wrong, n_twice, by_state[16], n_errors, n_lost,
-    n_large, n_late;
-static bool by_socket, warm, by_callback, blocking, warming;
-static const char *enough, *plugin, *function;
+    n_large, n_late, n_unrun;
+static uint32_t more_flags;
+static bool keyed, by_socket, warm, by_callback, blocking, warming;
+static const char *ledger, *enough, *plugin, *function;
 static const char *const *arguments;
 static size_t n_arguments;
 static char last_error[300];
@@ -91,6 +94,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     if (error) {
         n_errors++;
         n_lost += error == -ECONNRESET;
+        n_unrun += error == -ECONNRESET && wsd_client_exit(client) != 125;
         n_large += error == -EMSGSIZE;
         n_late += error == -ETIMEDOUT;
         snprintf(last_error, sizeof(last_error), "%s", text);
@@ -120,6 +124,12 @@ static bool submit_one(const char *const *args, size_t n_args)
 
     own.userdata = j;
     j->number = n_begun + 1;
+    snprintf(j->name, sizeof(j->name), "%lu.%d", j->number, (int)getpid());
+    const char *const named[] = {ledger, j->name};
+    if (ledger) {
+        args = named;
+        n_args = 2;
+    }
     if (!n_args)
         snprintf(j->input, sizeof(j->input), "job %lu of process %d", j->number, (int)getpid());
     const struct wsd_submit submit = {.size = sizeof(submit),
@@ -132,7 +142,8 @@ static bool submit_one(const char *const *args, size_t n_args)
                                       .timeout_usec = timeout_msec * 1000,
                                       .deadline_usec = deadline_usec,
                                       .output_size = by_socket ? 0 : room,
-                                      .flags = by_socket ? 0 : WSD_SUBMIT_DIRECT};
+                                      .key = keyed ? j->name : NULL,
+                                      .flags = (by_socket ? 0 : WSD_SUBMIT_DIRECT) | more_flags};
     if (wsd_client_submit(client, &submit, &own, &j->call) < 0) {
         snprintf(last_error, sizeof(last_error), "%s", wsd_client_error(client));
         free(j);
@@ -238,7 +249,7 @@ static void warm_up(void)
             turn();
     }
     warming = false;
-    n_begun = n_told = n_direct = n_errors = n_late = n_lost = 0;
+    n_begun = n_told = n_direct = n_errors = n_late = n_lost = n_unrun = 0;
     memset(by_state, 0, sizeof(by_state));
     *last_error = 0;
 }
@@ -248,7 +259,7 @@ int main(int argc, char **argv)
     const struct wsd_open how = {.size = sizeof(how), .flags = WSD_OPEN_AGAIN};
     char *colon;
 
-    for (int o; (o = getopt(argc, argv, "+n:a:r:swobc:f:i:m:F:A:d:t:u:y:")) != -1;)
+    for (int o; (o = getopt(argc, argv, "+n:a:r:swobc:f:i:m:F:A:d:t:u:y:gGkL:")) != -1;)
         switch (o) {
         case 'n':
             n_calls = strtoul(optarg, NULL, 0);
@@ -298,6 +309,19 @@ int main(int argc, char **argv)
         case 'u':
             enough = optarg;
             break;
+        case 'g':
+            more_flags |= WSD_SUBMIT_AGAIN;
+            break;
+        case 'G':
+            more_flags |= WSD_SUBMIT_TWICE;
+            break;
+        case 'k':
+            keyed = true;
+            more_flags |= WSD_SUBMIT_DURABLE;
+            break;
+        case 'L':
+            ledger = optarg;
+            break;
         case 'y':
             beside_usec = strtoul(optarg, NULL, 0);
             break;
@@ -336,10 +360,10 @@ int main(int argc, char **argv)
     while (wsd_client_open_calls(client) && !frees)
         turn();
     printf("direct=%lu succeeded=%lu failed=%lu cancelled=%lu timed-out=%lu crashed=%lu interrupted=%lu errors=%lu "
-           "lost=%lu too-large=%lu late=%lu wrong=%lu twice=%lu told=%lu begun=%lu \n%s\n",
+           "lost=%lu unrun=%lu too-large=%lu late=%lu wrong=%lu twice=%lu told=%lu begun=%lu \n%s\n",
            n_direct, by_state[WSD_JOB_SUCCEEDED], by_state[WSD_JOB_FAILED], by_state[WSD_JOB_CANCELLED],
            by_state[WSD_JOB_TIMED_OUT], by_state[WSD_JOB_CRASHED], by_state[WSD_JOB_INTERRUPTED], n_errors, n_lost,
-           n_large, n_late, n_wrong, n_twice, n_told, n_begun, last_error);
+           n_unrun, n_large, n_late, n_wrong, n_twice, n_told, n_begun, last_error);
     fprintf(stderr, "%.3f us a job\n", took * 1e6 / (double)n_begun);
     wsd_epoll_detach(&loop);
     wsd_client_free(client);
