@@ -55,7 +55,7 @@ static void end_cancelled(struct wsd_client *client, struct call_repeat *r)
         call_fail(r->call, failure_set(&client->failure, -ECONNRESET, CODE_INTERRUPTED,
                                        "cancelled before it was submitted again: it may have run"));
     else
-        call_has_ended(client, r->call, &job);
+        call_has_ended(client, r->call, &job, NULL, 0);
 }
 
 /* Those parked up to this number. */

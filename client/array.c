@@ -27,15 +27,19 @@ _Static_assert(ARRAY_ITEMS <= BARE_ITEMS && BARE_ITEMS <= CODEC_ITEMS_MAX, "a fr
 #define NOWHERE SIZE_MAX
 
 /* Ends of a frame that is being handled. A callback out of one of them may have the next frame handled: it takes what
- * is left of this one first. */
+ * is left of this one first. A callback that does not return leaves the rest here. */
 struct records {
     struct records *next; /* of the frame behind it */
     struct msg_ends ends;
+    struct span body; /* of the frame: all spans below point there */
     struct span left;
     struct msg_end several; /* the record for several items that is being handled, */
     struct span ones;       /* and what is left of it: n_ones */
     uint32_t n_ones;
+    bool refuses;             /* or it refuses those items */
     struct wsd_job_info info; /* what items that are no calls have in common */
+    char *kept;               /* the body is this copy; NULL: it is the connection's */
+    char texts[];             /* of ends */
 };
 
 struct array_item {
@@ -59,6 +63,8 @@ struct array {
     unsigned busy;           /* frames that are being handled */
     struct records *records; /* of those, oldest first */
     bool over;
+    bool torn;                 /* of a callback: what comes behind it is due */
+    bool accepting;            /* its items are being told so */
     bool leaves;               /* its calls are done when they are accepted; ends that come after that are dropped */
     bool given_up;             /* so are ends of items that were no calls */
     bool quiet;                /* no callback needs ACCEPTED */
@@ -124,10 +130,23 @@ static void body_give(struct array *a)
     a->body = (struct buffer){0};
 }
 
+static void records_free(struct array *a, struct records *r)
+{
+    struct records **at = &a->records;
+
+    while (*at != r)
+        at = &(*at)->next;
+    *at = r->next;
+    free(r->kept);
+    free(r);
+}
+
 static void array_free(struct array *a)
 {
     struct wsd_client *client = a->client;
 
+    while (a->records)
+        records_free(a, a->records);
     list_remove(&a->unsent);
     request_close(&client->connection, &a->request);
     body_give(a);
@@ -148,7 +167,6 @@ static void array_broken(struct connection *c, struct request *request)
     struct array *a = container_of(request, struct array, request);
     struct wsd_client *client = client_of(c);
 
-    request_close(c, request);
     if (a->gathering)
         a->gathering->pending = NULL;
     a->gathering = NULL;
@@ -160,6 +178,7 @@ static void array_broken(struct connection *c, struct request *request)
         else if (is_bare(a, i))
             bare_failed(a, i, call_say_lost(client, a->sent_at, false));
     a->busy--;
+    request_close(c, request); /* here: a callback may not return */
     array_settle(a);
 }
 
@@ -277,8 +296,10 @@ static void item_accepted(struct wsd_client *client, struct array *a, uint32_t i
 
 static void items_accepted(struct wsd_client *client, struct array *a)
 {
+    a->accepting = true;
     for (uint32_t i = 0; i < a->n; i++)
         item_accepted(client, a, i);
+    a->accepting = false;
 }
 
 /* Which items are accepted is unknown while some may still be refused. Accepted are those that are left then, or end
@@ -329,8 +350,10 @@ static struct span copied(struct span text, char *room)
     return (struct span){room, text.size};
 }
 
-static void array_refused(struct wsd_client *client, struct array *a, const struct msg_end *end)
+/* Those of r->several. Where a callback has brought us here, or did not return, some of them have had their end. */
+static void take_refusal(struct wsd_client *client, struct array *a, struct records *r)
 {
+    const struct msg_end *end = &r->several;
     char text[CODEC_TEXT_MAX];
     const struct msg_error error = {
         .code = end->exit, .text = copied(end->error, text), .retry_usec = end->queued_usec};
@@ -340,6 +363,9 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
             call_is_refused(client, a->items[i].call, &error);
         else if (is_bare(a, i))
             bare_failed(a, i, failure_remote(&client->failure, &error));
+    if (!r->refuses)
+        return;
+    r->refuses = false;
     a->n_refused += MIN(end->n, a->n - a->n_refused);
     if (!a->n_doubtful)
         return;
@@ -358,6 +384,7 @@ static void id_of(const struct msg_ends *ends, uint32_t index, uint8_t ret[16])
     memcpy(ret + 8, &low, sizeof(low));
 }
 
+/* With the last of its output. */
 static void array_end(struct wsd_client *client, struct wsd_call *call, const struct msg_ends *ends,
                       const struct msg_end *end)
 {
@@ -383,7 +410,7 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
     if (call->batch)
         call->batch->ops->describe(call->batch, &job);
     id_of(ends, call->index, job.id);
-    call_has_ended(client, call, &job);
+    call_has_ended(client, call, &job, end->output.data, end->output.size);
 }
 
 /* What those items of the frame have in common that are no calls. */
@@ -450,14 +477,14 @@ static void take_end(struct wsd_client *client, struct array *a, const struct re
     }
     if (!call && (a->leaves || a->given_up || client->connection.broken))
         return;
-    if (!call || call->has_job || call->ending) {
+    if (!call || call->has_job) {
         connection_break_protocol(&client->connection, "an item that is not open in", FRAME_ENDS);
         return;
     }
-    call->ending = end->state >= CODEC_STATE_FINAL; /* a callback may bring us to the last frame */
-    call_has_output(client, call, end->output.data, end->output.size);
-    if (end->state >= CODEC_STATE_FINAL && a->items[end->index].call == call && !client->connection.broken)
+    if (end->state >= CODEC_STATE_FINAL)
         array_end(client, call, &r->ends, end);
+    else
+        call_has_output(client, call, end->output.data, end->output.size);
 }
 
 static void take_several(struct wsd_client *client, struct array *a, struct records *r)
@@ -486,11 +513,15 @@ static void take_records(struct wsd_client *client, struct array *a, struct reco
     char worker[CODEC_NAME_MAX];
     struct msg_end end;
 
+    if (r->refuses)
+        take_refusal(client, a, r);
     if (r->n_ones)
         take_several(client, a, r);
     while (!client->connection.broken && codec_next_end(&r->left, &end)) {
         if (end.state == 0) {
-            array_refused(client, a, &end);
+            r->several = end;
+            r->refuses = true;
+            take_refusal(client, a, r);
         } else if (end.n > 1) {
             r->several = end;
             r->ones = end.output;
@@ -506,26 +537,33 @@ static void take_records(struct wsd_client *client, struct array *a, struct reco
 /* An item that wsd has not told the end of. */
 static bool is_open(const struct array *a, uint32_t i)
 {
-    return a->items[i].call ? !a->items[i].call->has_job && !a->items[i].call->ending : is_bare(a, i);
+    return a->items[i].call ? !a->items[i].call->has_job : is_bare(a, i);
 }
 
-static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame,
-                       const struct msg_ends *ends)
+/* Behind those that are there. NULL: no memory, which ends the connection. */
+static struct records *records_new(struct array *a, const struct msg_ends *ends, struct span body)
 {
-    char plugin[CODEC_PATH_MAX], function[CODEC_NAME_MAX]; /* a callback may decode the next frame */
-    struct records **last = &a->records, r = {.ends = *ends, .left = {(const char *)frame->body, frame->body_size}};
+    struct records **last = &a->records, *r = malloc(sizeof(*r) + ends->plugin.size + ends->function.size + 2);
 
-    r.ends.plugin = copied(ends->plugin, plugin);
-    r.ends.function = copied(ends->function, function);
-    if (a->owner)
-        describe_bare(a, &r.ends, &r.info);
+    if (!r) {
+        connection_break(&a->client->connection, -ECONNRESET, CODE_IO, "out of memory");
+        return NULL;
+    }
+    *r = (struct records){.ends = *ends, .body = body};
+    r->ends.plugin = copied(ends->plugin, r->texts);
+    r->ends.function = copied(ends->function, r->texts + ends->plugin.size + 1);
     while (*last)
         last = &(*last)->next;
-    *last = &r;
-    for (struct records *i = a->records; i; i = i->next)
-        take_records(client, a, i);
-    *last = NULL;
-    if (!r.ends.last || client->connection.broken)
+    return *last = r;
+}
+
+/* All of it is told, but where the connection is over. */
+static void records_end(struct wsd_client *client, struct array *a, struct records *r)
+{
+    bool last = r->ends.last;
+
+    records_free(a, r);
+    if (!last || client->connection.broken)
         return;
     for (uint32_t i = 0; a->n_open && !a->leaves && i < a->n; i++)
         if (is_open(a, i)) {
@@ -534,6 +572,128 @@ static void array_ends(struct wsd_client *client, struct array *a, const struct 
         }
     a->over = true;
     request_unlist(&client->connection, &a->request);
+}
+
+static void array_ends(struct wsd_client *client, struct array *a, const struct frame *frame,
+                       const struct msg_ends *ends)
+{
+    struct span body = {(const char *)frame->body, frame->body_size};
+    struct records *r = records_new(a, ends, body);
+
+    if (!r)
+        return;
+    r->left = body;
+    if (a->owner)
+        describe_bare(a, &r->ends, &r->info);
+    for (struct records *i = a->records; i; i = i->next)
+        take_records(client, a, i);
+    records_end(client, a, r);
+}
+
+/* All of them, but for those that have ended. */
+static void array_refused(struct wsd_client *client, struct array *a, const struct msg_error *error)
+{
+    struct msg_end refusal = {.n = a->n, .exit = error->code, .queued_usec = error->retry_usec, .error = error->text};
+
+    if (a->batch && a->n_open) /* else the batch may be gone */
+        a->batch->ops->refusal(a->batch, &refusal);
+    a->over = true;
+    request_unlist(&client->connection, &a->request);
+    struct records *r = records_new(a, &(struct msg_ends){0}, refusal.error);
+    if (!r)
+        return;
+    r->several = refusal;
+    r->refuses = true;
+    take_records(client, a, r);
+    records_end(client, a, r);
+}
+
+/* --- callbacks that did not return -------------------------------------------------------------------------------- */
+
+static void rebase(struct span *span, const char *from, size_t size, const char *to)
+{
+    if (span->data && span->data >= from && span->data <= from + size)
+        span->data = to + (span->data - from);
+}
+
+/* Copies what it points to in the connection. False: no memory. */
+static bool records_keep(struct records *r)
+{
+    const char *from = r->body.data;
+    size_t size = r->body.size;
+
+    if (r->kept || !size)
+        return true;
+    r->kept = malloc(size);
+    if (!r->kept)
+        return false;
+    memcpy(r->kept, from, size);
+    struct span *const spans[] = {&r->body,
+                                  &r->left,
+                                  &r->ones,
+                                  &r->several.error,
+                                  &r->several.status,
+                                  &r->several.worker,
+                                  &r->several.backtrace,
+                                  &r->several.output};
+    for (size_t i = 0; i < ARRAY_SIZE(spans); i++)
+        rebase(spans[i], from, size, r->kept);
+    return true;
+}
+
+static struct array *array_of_request(struct request *request);
+
+/* What is left of frames outlives them. */
+void arrays_keep(struct wsd_client *client)
+{
+    bool all = true;
+
+    list_for_each_entry (struct request, request, &client->connection.open, open)
+        for (struct records *r = array_of_request(request) ? array_of_request(request)->records : NULL; r; r = r->next)
+            all = records_keep(r) && all;
+    if (!all)
+        connection_break(&client->connection, -ECONNRESET, CODE_IO, "out of memory");
+}
+
+void arrays_tear(struct wsd_client *client)
+{
+    list_for_each_entry (struct request, request, &client->connection.open, open) {
+        struct array *a = array_of_request(request);
+
+        if (!a)
+            continue;
+        a->torn = a->busy || a->records || a->accepting;
+        a->busy = 0;
+    }
+}
+
+static struct array *one_torn(struct wsd_client *client)
+{
+    list_for_each_entry (struct request, request, &client->connection.open, open) {
+        struct array *a = array_of_request(request);
+
+        if (a && a->torn)
+            return a;
+    }
+    return NULL;
+}
+
+void arrays_mend(struct wsd_client *client)
+{
+    for (struct array *a; (a = one_torn(client));) {
+        a->torn = false;
+        a->busy++;
+        client->connection.depth++;
+        if (a->accepting && !client->connection.broken)
+            items_accepted(client, a);
+        while (a->records) {
+            take_records(client, a, a->records);
+            records_end(client, a, a->records);
+        }
+        client->connection.depth--;
+        a->busy--;
+        array_settle(a);
+    }
 }
 
 static void item_progress(struct wsd_client *client, struct wsd_call *call, const struct msg_progress *progress)
@@ -568,14 +728,7 @@ static void array_frame(struct connection *c, struct request *request, const str
     } else if (msg->type == FRAME_ACCEPTED) {
         array_accepted(client, a, &msg->id);
     } else if (msg->type == FRAME_ERROR) { /* the batch may have been refused, which is why */
-        struct msg_end refusal = {
-            .n = a->n, .exit = msg->error.code, .queued_usec = msg->error.retry_usec, .error = msg->error.text};
-
-        if (a->batch && a->n_open) /* else the batch may be gone */
-            a->batch->ops->refusal(a->batch, &refusal);
-        a->over = true;
-        request_unlist(&client->connection, &a->request);
-        array_refused(client, a, &refusal);
+        array_refused(client, a, &msg->error);
     } else if ((call = call_at(a, item)) && msg->type == FRAME_PROGRESS) { /* its last, before its end */
         item_progress(client, call, &msg->progress);
     } else if (call) {
@@ -589,6 +742,12 @@ static void array_frame(struct connection *c, struct request *request, const str
 }
 
 static const struct request_ops array_ops = {.frame = array_frame, .broken = array_broken};
+
+/* NULL: it is none's. */
+static struct array *array_of_request(struct request *request)
+{
+    return request->ops == &array_ops ? container_of(request, struct array, request) : NULL;
+}
 
 static void array_give_up(struct array *a, int error)
 {
@@ -646,7 +805,7 @@ static struct array *array_new(struct wsd_client *client, struct gathering *g)
     client->spare_body = (struct buffer){0};
     a->n = a->n_open = a->n_refused = a->n_doubtful = 0;
     a->records = NULL;
-    a->over = false;
+    a->over = a->torn = a->accepting = false;
     a->quiet = true;
     a->sent_at = UINT64_MAX;
     a->leaves = g->leaves;

@@ -46,6 +46,11 @@ int array_submit_bare(struct wsd_client *client, struct gathering *g, const stru
 /* Nobody waits for the items of this owner any longer: each that is open has failed with that error, with the words that
  * the handle has now. What wsd says of them from now on has no reader. */
 void arrays_give_up(struct wsd_client *client, struct item_owner *owner, int error);
+/* A callback was left by an exception or longjmp(): what is left of the frame that it was in is kept. */
+void arrays_keep(struct wsd_client *client);
+/* The same, and no callback is under way any more. */
+void arrays_tear(struct wsd_client *client);
+void arrays_mend(struct wsd_client *client);           /* does what comes behind those */
 size_t arrays_unsent(const struct wsd_client *client); /* bytes that are gathered */
 void arrays_forget(struct wsd_client *client);         /* the room that is kept */
 int arrays_send(struct wsd_client *client);            /* what was gathered. 0, -ENOMEM, or what ended the connection */

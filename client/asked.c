@@ -40,17 +40,18 @@ static void over(struct wsd_client *client, struct query *query)
 {
     struct asked *a = container_of(query, struct asked, query);
     struct connection *c = &client->connection;
-    const char *words = query->words ? query->words : client->failure.text;
+    const struct asked told = *a;
+    _cleanup_(freep) char *kept = query->words;
+    const char *words = kept ? kept : client->failure.text;
 
     unlist(client, a);
-    if (owner_is_here(&client->owner) && a->done) {
-        c->depth++;
-        c->n_told++;
-        a->done(query->result, query->result && !a->stopped ? words : "", a->userdata);
-        c->depth--;
-    }
-    free(query->words);
-    free(a);
+    free(a); /* first: the callback may not return */
+    if (!owner_is_here(&client->owner) || !told.done)
+        return;
+    c->depth++;
+    c->n_told++;
+    told.done(told.query.result, told.query.result && !told.stopped ? words : "", told.userdata);
+    c->depth--;
 }
 
 /* The user's return value: any but 0 ends the answer. */

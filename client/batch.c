@@ -225,6 +225,14 @@ static void refusal(const struct call_unit *unit, struct msg_end *ret)
 static const struct call_unit_ops unit_ops = {
     .done = call_done, .item_done = item_done, .describe = describe, .refusal = refusal};
 
+void batches_tear(struct wsd_client *client)
+{
+    list_for_each_entry_safe (struct wsd_batch, b, after, &client->batches, link) {
+        b->n_waits = 0;
+        batch_settle(b);
+    }
+}
+
 void batches_free(struct wsd_client *client)
 {
     while (!list_empty(&client->batches))

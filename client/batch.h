@@ -16,4 +16,6 @@ void batch_set_owner(struct wsd_batch *batch, struct item_owner *owner);
 /* Submits the item at this place of that owner, which is told its end. 0 or an error, said; 1: it has to be a call, by
  * wsd_batch_submit(). */
 int batch_submit_bare(struct wsd_batch *batch, const struct wsd_item *item, size_t place);
+/* No callback is under way any more: some were left by an exception or longjmp(). */
+void batches_tear(struct wsd_client *client);
 void batches_free(struct wsd_client *client);

@@ -146,6 +146,7 @@ static void result_destroy(struct wsd_call *call)
     if (!result)
         return;
     room_give(call, &result->output);
+    room_give(call, &result->telling);
     free(result->info_texts);
     freelist_give(&call->client->calls.free_results, result);
 }
@@ -358,34 +359,40 @@ static int waiting_put(struct wsd_call *call, const void *data, size_t size)
     return buffer_put(&result->output, data, size);
 }
 
+static void call_delivered(struct wsd_call *call)
+{
+    call->delivering = false;
+    if (call->deadline && !call->deadline->listed && !call->has_job && !call->done && !is_unseen(call))
+        deadline_list(call, call->deadline->node.key); /* it has passed meanwhile */
+}
+
 static void call_deliver(struct wsd_call *call, const void *data, size_t size)
 {
     struct wsd_client *client = call->client;
 
     call->delivering = call->shown = true;
+    call->output_taken += size; /* which is granted when it has returned */
     client->connection.depth++;
     client->connection.n_told++;
     if (call->callbacks.output(call, data, size, call->callbacks.userdata) != 0)
         call->held = true;
     client->connection.depth--;
-    call->delivering = false;
-    call->output_taken += size;
-    if (call->deadline && !call->deadline->listed && !call->has_job && !call->done && !is_unseen(call))
-        deadline_list(call, call->deadline->node.key); /* it has passed meanwhile */
+    call_delivered(call);
 }
 
 static void deliver_waiting(struct wsd_call *call)
 {
     struct call_result *result = call->result;
-    struct buffer waiting = result->output;
     char small[CALL_ROOM];
     size_t n = result->small_output;
 
     memcpy(small, result->output_room, n);
+    room_give(call, &result->telling); /* of a callback that has not returned */
+    result->telling = result->output;
     result->output = (struct buffer){0};
     result->small_output = 0;
-    call_deliver(call, n ? (const void *)small : buffer_data(&waiting), n ? n : buffer_size(&waiting));
-    room_give(call, &waiting);
+    call_deliver(call, n ? (const void *)small : buffer_data(&result->telling), n ? n : buffer_size(&result->telling));
+    room_give(call, &result->telling);
 }
 
 /* Gives out what waited, and ends the call if that was all that its end waited for. */
@@ -396,8 +403,9 @@ static void call_drain(struct wsd_call *call)
         deliver_waiting(call);
     if (!call->delivering)
         call_grant(call);
-    if (call->has_job && !call->delivering && (!call->callbacks.output || is_unseen(call) || waiting_size(call) == 0))
-        call_finish(call, 0);
+    if (call->has_job && !call->delivering &&
+        (call->over || !call->callbacks.output || is_unseen(call) || waiting_size(call) == 0))
+        call_finish(call, call->over ? call_say_too_large(call->client) : 0);
 }
 
 void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size)
@@ -411,9 +419,9 @@ void call_has_output(struct wsd_client *client, struct wsd_call *call, const voi
         wsd_call_cancel(call);
     }
     call->output_received += size;
-    if (size == 0)
-        return;
-    if (is_unseen(call) || call->over) {
+    if (size == 0) {
+        /* only its end comes */
+    } else if (is_unseen(call) || call->over) {
         call->output_taken += size;
     } else if (call->callbacks.output && !call->held && !call->delivering && waiting_size(call) == 0) {
         call_deliver(call, data, size);
@@ -515,8 +523,8 @@ void call_unpark(struct wsd_call *call)
 /* Not what the user has let go of, or has had something of that cannot be taken back. */
 static bool is_worth_repeating(const struct wsd_call *call)
 {
-    return call->repeats && !call->done && !is_unseen(call) && !call->cancelled && !call->has_job && !call->ending &&
-           !call->shown && !call->client->freed && owner_is_here(&call->client->owner);
+    return call->repeats && !call->done && !is_unseen(call) && !call->cancelled && !call->has_job && !call->shown &&
+           !call->client->freed && owner_is_here(&call->client->owner);
 }
 
 bool call_again(struct wsd_call *call, bool may_have_run)
@@ -573,17 +581,21 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
     struct wsd_id copy;
 
     call->accepted = true;
+    call->torn = call->leaves; /* so that it leaves, too, where the callback is left */
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
     if (call->result)
         call->result->info.id = copy;
     client->connection.depth++;
     if (!is_unseen(call) && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
+    call->torn = false;
     call_leave(call);
     client->connection.depth--;
 }
 
-void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job)
+/* The end is known before the last output is told: a callback may not return. */
+void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job, const void *data,
+                    size_t size)
 {
     struct call_result *result = call_result(call);
 
@@ -595,17 +607,13 @@ void call_has_ended(struct wsd_client *client, struct wsd_call *call, const stru
     }
     request_unlist(&client->connection, &call->request);
     call->has_job = true;
-    if (call->over)
-        call_finish(call, call_say_too_large(client));
-    else
-        call_drain(call);
+    call_has_output(client, call, data, size);
 }
 
 /* OUTPUT and DONE in one. */
 static void handle_finished(struct wsd_client *client, struct wsd_call *call, const struct frame *frame,
                             const struct msg_finished *m)
 {
-    const struct msg_chunk rest = {.offset = call->output_received, .last = true};
     struct msg_job job = {.plugin = m->plugin,
                           .function = m->function,
                           .error = {.data = ""},
@@ -625,10 +633,7 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
                           .submitted_usec = m->submitted_usec};
 
     memcpy(job.id, m->id, sizeof(job.id));
-    if (frame->body_size)
-        handle_output(client, call, frame, &rest);
-    if (!client->connection.broken && !call->done)
-        call_has_ended(client, call, &job);
+    call_has_ended(client, call, &job, frame->body, frame->body_size);
 }
 
 void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg)
@@ -678,7 +683,7 @@ static void call_frame(struct connection *c, struct request *request, const stru
         handle_output(client, call, frame, &msg->chunk);
         break;
     case FRAME_DONE:
-        call_has_ended(client, call, &msg->job);
+        call_has_ended(client, call, &msg->job, NULL, 0);
         break;
     case FRAME_FINISHED:
         handle_finished(client, call, frame, &msg->finished);
@@ -981,6 +986,35 @@ void calls_free(struct wsd_client *client)
 {
     while (!list_empty(&client->calls.open))
         call_free(container_of(client->calls.open.next, struct wsd_call, link));
+}
+
+void calls_tear(struct wsd_client *client)
+{
+    list_for_each_entry (struct wsd_call, call, &client->calls.open, link) {
+        call->torn |= call->delivering;
+        call->delivering = false;
+    }
+}
+
+static struct wsd_call *one_torn(struct wsd_client *client)
+{
+    list_for_each_entry (struct wsd_call, call, &client->calls.open, link)
+        if (call->torn)
+            return call;
+    return NULL;
+}
+
+void calls_mend(struct wsd_client *client)
+{
+    for (struct wsd_call *call; (call = one_torn(client));) {
+        call->torn = false;
+        client->connection.depth++;
+        call_delivered(call);
+        call_leave(call);
+        call_drain(call);
+        client->connection.depth--;
+    }
+    connection_reap(&client->connection);
 }
 
 void calls_mute(struct wsd_client *client)

@@ -68,6 +68,7 @@ struct call_result {
     uint64_t progress_done, progress_total; /* of an item, which come before its end */
     struct buffer output;                   /* gathered, or waiting while held; or: */
     size_t small_output;                    /* bytes in output_room */
+    struct buffer telling;                  /* what the user's output callback is given, if it was kept */
     /* What is small needs no block of its own. Not zeroed. */
     char texts_room[CALL_ROOM], output_room[CALL_ROOM];
 };
@@ -83,7 +84,7 @@ struct wsd_call {
     bool held;       /* the user wants no output now */
     bool delivering; /* the user's output callback is running */
     bool has_job;    /* DONE has come; result has its info */
-    bool ending;     /* its last output is told, and then its end */
+    bool torn;       /* a callback of it was left by an exception or longjmp(): what comes behind it is due */
     bool done, freed;
     bool given_up;  /* done was told of its deadline: the user hears no more of it */
     bool large;     /* LARGE_OUTPUT or more was gathered, or waited while held */
@@ -141,6 +142,9 @@ void calls_deinit(struct wsd_client *client);
 /* Sends input as far as windows and buffer allow. */
 void calls_pump(struct wsd_client *client);
 void calls_reap(struct wsd_client *client); /* destroys freed ones */
+/* No callback is under way any more: some were left by an exception or longjmp(). */
+void calls_tear(struct wsd_client *client);
+void calls_mend(struct wsd_client *client); /* does what comes behind those */
 /* Frees the spare room: a call had no use for it. */
 void calls_drop_spare(struct wsd_client *client);
 
@@ -160,7 +164,9 @@ void call_is_open(struct wsd_call *call);
 /* What frames say of it, its own or those of its array. */
 void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const struct msg_id *id);
 void call_has_output(struct wsd_client *client, struct wsd_call *call, const void *data, size_t size);
-void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job);
+/* With the last of its output. */
+void call_has_ended(struct wsd_client *client, struct wsd_call *call, const struct msg_job *job, const void *data,
+                    size_t size);
 void call_is_refused(struct wsd_client *client, struct wsd_call *call, const struct msg_error *error);
 /* Any other frame of a call. */
 void call_told(struct wsd_client *client, struct wsd_call *call, const struct msg *msg);

@@ -711,12 +711,32 @@ static void run_calls(struct calls *c)
     interrupt(c);
 }
 
+/* Where an exception out of a callback has ended it: what is under way is cancelled, and has no reader. */
+static void calls_leavep(struct calls *c)
+{
+    if (!c->client)
+        return;
+    while (c->n_flights) {
+        struct flight *f = &c->flights[0];
+
+        lane_client_close(&c->lane->ring, f->slot);
+        lane_client_cancel(&c->lane->ring, f->slot);
+        lane_park(c->lane, f->slot);
+        flight_remove(c, 0);
+    }
+    list_for_each_entry_safe (struct sent, s, after, &c->sent, link)
+        sent_free(s);
+    lane_words_free(c->lane);
+    c->lane->words = c->words;
+}
+
 int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests, struct wsd_call_result *results,
               size_t n)
 {
     _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
-    struct calls c;
+    _cleanup_(calls_leavep) struct calls c;
 
+    c.client = NULL;
     if (!used)
         return -ECHILD;
     if (client_nests(used) < 0)
@@ -756,6 +776,7 @@ int wsd_calls(struct wsd_client *client, const struct wsd_call_request *requests
     run_calls(&c);
     lane_words_free(l);
     l->words = c.words;
+    c.client = NULL; /* it is over */
     if (!c.error)
         return 0;
     if (n > 1)

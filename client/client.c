@@ -124,12 +124,59 @@ static void stop_watching(struct connection *c)
     loop_unwatch(client_of(c));
 }
 
+/* What the calls on the stack have kept there is no more: it is as when the call began that is about to end. */
+static void tear(struct wsd_client *client, bool last)
+{
+    struct connection *c = &client->connection;
+    const struct level *l = &client->levels[owner_depth(&client->owner) - 1];
+
+    c->depth = l->depth;
+    c->n_waits = l->n_waits;
+    c->stop_at = l->stop_at;
+    arrays_keep(client);
+    client->torn = !last;
+    if (!last)
+        return;
+    calls_tear(client);
+    arrays_tear(client);
+    direct_tear(client);
+    batches_tear(client);
+    connection_tear(c);
+    client->rests = !client->freed;
+}
+
+/* What comes behind callbacks that did not return. */
+static void mend(struct connection *c)
+{
+    struct wsd_client *client = client_of(c);
+
+    if (!client->rests)
+        return;
+    client->rests = false; /* unless another one does not return */
+    calls_mend(client);
+    arrays_mend(client);
+    direct_mend(client);
+    connection_tell_end(c);
+}
+
+int wsd_client_unwound(struct wsd_client *client)
+{
+    if (!is_here(client))
+        return -ECHILD;
+    if (owner_was_idle(&client->owner))
+        return 0;
+    owner_leave_all(&client->owner);
+    client_leavep(&client);
+    return 0;
+}
+
 static const struct connection_ops connection_ops = {
     .gathered = send_gathered,
     .room = pump,
     .beside = look_at_lane,
     .beside_due = lane_due,
     .step = step,
+    .mend = mend,
     .stray = answer_stray,
     .reap = reap_calls,
     .closing = stop_watching,
@@ -140,6 +187,8 @@ static const struct connection_ops connection_ops = {
 
 static void destroy(struct wsd_client *client)
 {
+    connection_tell_end(&client->connection); /* where a callback of wsd_client_free() did not return */
+    calls_lose_parked(client);
     posted_lose(client);
     calls_free(client); /* of callbacks that came after */
     batches_free(client);
@@ -164,6 +213,7 @@ static struct wsd_client *client_new(void)
         return NULL;
     }
     client->destroy = destroy;
+    client->tear = tear;
     calls_init(client);
     list_init(&client->batches);
     if (connection_init(&client->connection, &connection_ops, &client->failure) < 0)
@@ -244,6 +294,7 @@ int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec)
 
     if (!used)
         return -ECHILD;
+    mend(c);
     loop_tell(client); /* of its end, which another call has found */
     if (client->freed)
         return connection_broken(c);
@@ -313,7 +364,7 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
 {
     if (!client || client->freed || (!is_here(client) && !forsake(client)))
         return NULL;
-    owner_enter(&client->owner);
+    client_begin(client);
     client->freed = true;
     loop_unwatch(client);
     connection_close(&client->connection);

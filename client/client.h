@@ -82,8 +82,20 @@ struct wake {
 
 struct posted;
 
+/* What a call on the handle has found. It is so again when the call is over: also by an exception out of a callback. */
+struct level {
+    unsigned depth, n_waits;
+    uint64_t stop_at;
+};
+
+#define LEVELS (NESTED_MAX + 8u) /* and what calls make of calls */
+
 struct wsd_client {
     struct owner owner;
+    struct level levels[LEVELS]; /* of the calls under way, the outermost first */
+    bool torn;                   /* callbacks did not return, and calls that made them are under way */
+    bool rests;                  /* what comes behind such callbacks is due */
+    void (*tear)(struct wsd_client *client, bool last); /* client.c: a callback did not return; last: the outermost */
     bool freed; /* by the user, in a call that is under way: it is destroyed when the outermost one is over */
     void (*destroy)(struct wsd_client *client); /* client.c */
     struct failure failure;                     /* the last one */
@@ -92,6 +104,7 @@ struct wsd_client {
     struct bounds bounds;
     struct wake wake;
     _Atomic(struct posted *) posted; /* posted.c: the newest first [atomic: release/acquire] */
+    struct posted *oldest, *newest;  /* of those that were taken out of that and are next */
     struct loop loop;
     struct array *spare_array; /* array.c: one that is over; NULL */
     struct buffer spare_body;  /* array.c: the room of one that was sent, without bytes */
@@ -103,13 +116,24 @@ struct wsd_client {
     char *job_texts;       /* questions.c: of the last wsd_client_job() */
 };
 
+/* A call on it is under way from now on, until client_leavep(). */
+static inline void client_begin(struct wsd_client *client)
+{
+    const struct connection *c = &client->connection;
+    uint32_t n = owner_depth(&client->owner);
+
+    if (n < LEVELS)
+        client->levels[n] = (struct level){c->depth, c->n_waits, c->stop_at};
+    owner_enter(&client->owner);
+}
+
 /* Each call on a handle begins with this, and ends with client_leavep(). NULL: the handle belongs to another process;
  * then the call does nothing and returns -ECHILD. */
 static inline struct wsd_client *client_enter(struct wsd_client *client)
 {
     if (!owner_is_here(&client->owner))
         return NULL;
-    owner_enter(&client->owner);
+    client_begin(client);
     return client;
 }
 
@@ -128,6 +152,9 @@ static inline void client_leavep(struct wsd_client **client)
 
     if (!c)
         return;
+    uint32_t n = owner_depth(&c->owner) - 1;
+    if (n < LEVELS && (c->connection.depth != c->levels[n].depth || c->torn))
+        c->tear(c, n == 0);
     if (c->loop.watch && owner_depth(&c->owner) == 1 && !c->freed)
         c->loop.look(c);
     owner_leave(&c->owner);

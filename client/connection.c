@@ -87,12 +87,17 @@ void connection_break(struct connection *c, int error, int exit, const char *for
     c->broken = error;
     c->broken_exit = exit;
     connection_broken(c);
-    while (!list_empty(&c->open)) {
+    connection_tell_end(c);
+    connection_broken(c); /* callbacks may have had failures of their own */
+}
+
+void connection_tell_end(struct connection *c)
+{
+    while (c->broken && !list_empty(&c->open)) {
         struct request *request = container_of(c->open.next, struct request, open);
 
         request->ops->broken(c, request);
     }
-    connection_broken(c); /* callbacks may have had failures of their own */
 }
 
 void connection_break_protocol(struct connection *c, const char *what, uint16_t type)
@@ -223,6 +228,13 @@ static void unpin(struct connection *c, struct pin *until)
         codec_free(pin->codec);
         free(pin);
     }
+}
+
+void connection_tear(struct connection *c)
+{
+    c->busy = false;
+    unpin(c, NULL);
+    c->left = !c->broken && buffer_size(&c->in) > 0; /* at once: no event tells of whole frames there */
 }
 
 static void process_frames(struct connection *c)
@@ -591,11 +603,18 @@ static void look_beside(struct connection *c)
         flush_and_pump(c);
 }
 
+static void mend(struct connection *c)
+{
+    if (c->ops->mend)
+        c->ops->mend(c);
+}
+
 static int process(struct connection *c, uint64_t stop_at)
 {
     uint64_t outer = c->stop_at; /* of the call that has made this callback */
 
     c->stop_at = stop_at;
+    mend(c);
     if (!c->broken) {
         flush_and_pump(c);
         if (c->beside_first)
@@ -689,6 +708,7 @@ static int step(struct connection *c, uint64_t deadline_usec)
     struct pollfd poll_fd = {.fd = connection_fd(c)};
     int r;
 
+    mend(c);
     if (c->broken)
         return connection_broken(c);
     if (c->left && !c->busy) {

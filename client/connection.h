@@ -54,6 +54,8 @@ struct connection_ops {
      * will be readable when there is. */
     bool (*beside)(struct connection *c);
     uint64_t (*beside_due)(struct connection *c); /* when that has to be called in any case (CLOCK_MONOTONIC) */
+    /* Does what comes behind callbacks that did not return, if there are any; NULL: they all return. */
+    void (*mend)(struct connection *c);
     /* connection_step(), or its like where something waits for the next connection; NULL: nothing ever does. */
     int (*step)(struct connection *c, uint64_t deadline_usec);
     void (*stray)(struct connection *c, uint32_t tag, const struct msg *msg); /* a frame of no open request */
@@ -135,6 +137,10 @@ void connection_fail(struct connection *c, int error);
 /* Ends the connection: every open request hears of it. error is what connection_process() returns from now on. */
 __attribute__((format(printf, 4, 5))) void connection_break(struct connection *c, int error, int exit,
                                                             const char *format, ...);
+/* Goes on with that, where a callback did not return. */
+void connection_tell_end(struct connection *c);
+/* No callback is under way any more: some were left by an exception or longjmp(). */
+void connection_tear(struct connection *c);
 /* The same because wsd does not keep to the protocol. */
 void connection_break_protocol(struct connection *c, const char *what, uint16_t type);
 /* Sets the words for `error`, or those of the connection's end if it is over. Returns error. */

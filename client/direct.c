@@ -173,9 +173,7 @@ static void end_call(struct flight *f, uint32_t i, const struct msg_job *job, co
 
     if (size)
         memcpy(bytes, output, size);
-    call_has_output(client, call, bytes, size);
-    if (f->calls[i] == call) /* the connection may have ended meanwhile */
-        call_has_ended(client, call, job);
+    call_has_ended(client, call, job, bytes, size);
 }
 
 /* By the socket: the call was not begun, or may run twice. */
@@ -197,7 +195,7 @@ static void send_call(struct flight *f, uint32_t i, bool begun)
         cancelled.state = WSD_JOB_CANCELLED;
         cancelled.exit = CODE_CANCELLED;
         cancelled.attempts = 0;
-        call_has_ended(client, call, &cancelled);
+        call_has_ended(client, call, &cancelled, NULL, 0);
         return;
     }
     f->calls[i] = NULL;
@@ -496,8 +494,8 @@ static void lose_flight(struct flight *f)
 {
     struct direct *d = f->direct;
 
+    d->n_lost += !f->lost;
     f->lost = true;
-    d->n_lost++;
     if (d->filling == f)
         d->filling = NULL;
     f->busy++;
@@ -527,8 +525,8 @@ static void lose_all(struct direct *d)
 
 static void direct_broken(struct connection *c, struct request *request)
 {
-    request_close(c, request);
     lose_all(container_of(request, struct direct, request));
+    request_close(c, request); /* here: a callback may not return */
 }
 
 static const struct request_ops direct_ops = {.broken = direct_broken};
@@ -544,6 +542,37 @@ void direct_forget(struct wsd_client *client)
     d->wants = false;
     list_for_each_entry (struct flight, f, &d->flights, link)
         f->forgotten = true;
+}
+
+/* --- callbacks that did not return ------------------------------------------------------------------------------- */
+
+void direct_tear(struct wsd_client *client)
+{
+    if (!client->direct)
+        return;
+    client->direct->more = !list_empty(&client->direct->flights);
+    list_for_each_entry (struct flight, f, &client->direct->flights, link)
+        f->busy = 0;
+}
+
+static struct flight *half_lost(struct direct *d)
+{
+    list_for_each_entry (struct flight, f, &d->flights, link)
+        if (f->lost && !f->busy)
+            return f;
+    return NULL;
+}
+
+void direct_mend(struct wsd_client *client)
+{
+    struct direct *d = client->direct;
+
+    if (!d)
+        return;
+    for (struct flight *f; (f = half_lost(d));)
+        lose_flight(f);
+    list_for_each_entry_safe (struct flight, f, after, &d->flights, link)
+        settle(f);
 }
 
 /* --- in an event loop --------------------------------------------------------------------------------------------- */

@@ -17,5 +17,8 @@ bool direct_look(struct wsd_client *client);
 uint64_t direct_due(const struct wsd_client *client);
 /* Something is to be done that no descriptor reports. */
 bool direct_has_more(const struct wsd_client *client);
+/* No callback is under way any more: some were left by an exception or longjmp(). */
+void direct_tear(struct wsd_client *client);
+void direct_mend(struct wsd_client *client); /* does what comes behind those */
 /* For a child of fork(), which does not have the lane's memory: the calls there are lost. */
 void direct_forget(struct wsd_client *client);

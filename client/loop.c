@@ -61,7 +61,7 @@ static uint64_t loop_until(const struct wsd_client *client)
 
     if (c->broken && client->loop.flags && client->loop.link != LINK_DOWN)
         return 0; /* state() is to be told */
-    if (again_is_due(client))
+    if (client->rests || again_is_due(client))
         return 0;
     if (c->broken)
         return tries_again(client) ? MIN(client->loop.due_usec, calls_deadline(client)) : UINT64_MAX;
@@ -241,6 +241,7 @@ static int turn(struct wsd_client *client, uint64_t max)
 
     if (r < 0)
         return r;
+    c->ops->mend(c);
     advance(client);
     again_submit(client);
     posted_submit(client);
@@ -293,6 +294,7 @@ int loop_step(struct wsd_client *client, uint64_t deadline_usec)
 {
     struct connection *c = &client->connection;
 
+    c->ops->mend(c);
     advance(client);
     again_submit(client);
     uint64_t until = loop_until(client);

@@ -327,20 +327,31 @@ static void tell_rest(struct map *m, int error)
         tell_failed(m, next_index(m), error ? error : -ECANCELED, exit, text);
 }
 
+/* Where an exception out of a callback has ended it. */
+static void map_leavep(struct map *m)
+{
+    if (m->batch) {
+        m->result = NULL;
+        give_up(m, -ECANCELED);
+        m->batch = wsd_batch_free(m->batch);
+    }
+    free(m->refused);
+}
+
 int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags, const struct wsd_item *items,
             size_t n_items, wsd_map_result result, void *userdata)
 {
     _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
-    struct map m = {.owner = {.ops = &item_owner_ops},
-                    .client = client,
-                    .given = items,
-                    .stride = n_items ? items->size : 0,
-                    .n = n_items,
-                    .flags = flags,
-                    .ahead = AHEAD_MAX,
-                    .looks = LOOKS_MAX,
-                    .result = result,
-                    .userdata = userdata};
+    _cleanup_(map_leavep) struct map m = {.owner = {.ops = &item_owner_ops},
+                                          .client = client,
+                                          .given = items,
+                                          .stride = n_items ? items->size : 0,
+                                          .n = n_items,
+                                          .flags = flags,
+                                          .ahead = AHEAD_MAX,
+                                          .looks = LOOKS_MAX,
+                                          .result = result,
+                                          .userdata = userdata};
     int r;
 
     if (!used)
@@ -363,12 +374,10 @@ int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t
         tell_rest(&m, r);
         m.batch = wsd_batch_free(m.batch);
         if (given_up) {
-            free(m.refused);
             connection_send_early(&client->connection);
             return connection_given_up(&client->connection, r);
         }
         r = 0;
     }
-    free(m.refused);
     return m.error ? failure_set(&client->failure, m.error, m.exit, "item %zu: %s", m.first, m.text) : r;
 }

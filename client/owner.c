@@ -56,6 +56,11 @@ void owner_leave(struct owner *o)
     atomic_store_explicit(&o->in_use, atomic_load_explicit(&o->in_use, memory_order_relaxed) - 1, memory_order_release);
 }
 
+void owner_leave_all(struct owner *o)
+{
+    atomic_store_explicit(&o->in_use, 1, memory_order_release);
+}
+
 uint32_t owner_depth(const struct owner *o)
 {
     return atomic_load_explicit(&o->in_use, memory_order_relaxed);

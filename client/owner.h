@@ -27,6 +27,8 @@ void owner_take(struct owner *o);
 bool owner_is_here(const struct owner *o);
 void owner_enter(struct owner *o);
 void owner_leave(struct owner *o);
+/* But the outermost one, all calls under way are over. */
+void owner_leave_all(struct owner *o);
 /* Calls under way, one inside the other. */
 uint32_t owner_depth(const struct owner *o);
 /* What the handle points to was whole at the fork. */

@@ -97,35 +97,53 @@ int wsd_client_set_wake(struct wsd_client *client, void (*wake)(void *userdata),
 
 bool posted_any(const struct wsd_client *client)
 {
-    return atomic_load_explicit(&client->posted, memory_order_relaxed) != NULL;
+    return client->oldest || atomic_load_explicit(&client->posted, memory_order_relaxed) != NULL;
 }
 
-/* All there are, the oldest first. */
-static struct posted *take_all(struct wsd_client *client)
+/* What was posted since goes behind what was taken before. */
+static void take_all(struct wsd_client *client)
 {
-    struct posted *oldest = NULL;
+    struct posted *oldest = NULL, *newest = NULL;
 
-    if (!posted_any(client))
-        return NULL;
     /* acquire: partner is the compare-and-swap in wsd_client_post() */
     for (struct posted *p = atomic_exchange_explicit(&client->posted, NULL, memory_order_acquire), *next; p; p = next) {
         next = p->next;
         p->next = oldest;
         oldest = p;
+        if (!newest)
+            newest = p;
     }
-    return oldest;
+    if (!oldest)
+        return;
+    if (client->oldest)
+        client->newest->next = oldest;
+    else
+        client->oldest = oldest;
+    client->newest = newest;
 }
 
-/* There was no call. */
-static void tell_refused(struct wsd_client *client, struct posted *p, int error)
+/* Takes the first of them. NULL: there is none. */
+static struct posted *take_one(struct wsd_client *client)
 {
+    struct posted *p = client->oldest;
+
+    if (p)
+        client->oldest = p->next;
+    return p;
+}
+
+/* There was no call. Frees it first: the callback may not return. */
+static void refuse(struct wsd_client *client, struct posted *p, int error)
+{
+    const struct wsd_callbacks callbacks = p->callbacks;
     struct connection *c = &client->connection;
 
-    if (!p->callbacks.done || !owner_is_here(&client->owner))
+    posted_free(p);
+    if (!callbacks.done || !owner_is_here(&client->owner))
         return;
     c->depth++;
     c->n_told++;
-    p->callbacks.done(NULL, error, NULL, client->failure.text, p->callbacks.userdata);
+    callbacks.done(NULL, error, NULL, client->failure.text, callbacks.userdata);
     c->depth--;
 }
 
@@ -134,23 +152,26 @@ static int lost(struct wsd_client *client)
     return failure_set(&client->failure, -ECONNRESET, CODE_NO_DAEMON, "the handle was freed before it was submitted");
 }
 
+/* A turn takes what was posted before it. */
 void posted_submit(struct wsd_client *client)
 {
-    for (struct posted *p = take_all(client), *next; p; p = next) {
+    if (!posted_any(client))
+        return;
+    take_all(client);
+    const struct posted *last = client->newest;
+    for (struct posted *p, *next = NULL; next != last && (p = next = take_one(client));) {
         int r = client->freed ? lost(client) : wsd_client_submit(client, &p->submit, &p->callbacks, NULL);
 
-        next = p->next;
         if (r < 0)
-            tell_refused(client, p, r);
-        posted_free(p);
+            refuse(client, p, r);
+        else
+            posted_free(p);
     }
 }
 
 void posted_lose(struct wsd_client *client)
 {
-    for (struct posted *p = take_all(client), *next; p; p = next) {
-        next = p->next;
-        tell_refused(client, p, lost(client));
-        posted_free(p);
-    }
+    take_all(client);
+    for (struct posted *p; (p = take_one(client));)
+        refuse(client, p, lost(client));
 }

@@ -103,6 +103,17 @@ int query_begin(struct wsd_client *client, const struct msg *msg, struct query *
                        r == -EINVAL ? "the question is above a limit" : strerror(-r));
 }
 
+struct run {
+    struct wsd_client *client;
+    struct query *query;
+};
+
+/* It is on the stack of a caller, also where an exception ends that. */
+static void run_leavep(struct run *run)
+{
+    request_close(&run->client->connection, &run->query->request);
+}
+
 int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
@@ -115,6 +126,7 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
     r = query_begin(client, msg, query);
     if (r < 0)
         return r;
+    _cleanup_(run_leavep) struct run run = {client, query};
     client->connection.depth++;
     r = connection_await(&client->connection, &query->deadline, is_answered, query);
     client->connection.depth--;

@@ -507,6 +507,20 @@ struct wsd_callbacks {
     void *userdata;
 };
 
+/* A callback of C++ may throw. The exception ends the call on the handle that has made the callback, and passes through
+ * it. The callback counts as returned: an output callback has taken its bytes. Everything else stays: the next call that
+ * processes the connection goes on behind the callback, so that each other call, and this one, still has its end, once.
+ * wsd_client_timeout_usec() is 0 until then. wsd_call(), wsd_calls() and wsd_map() cancel what they have under way. An
+ * exception out of a callback of wsd_client_free() does not keep the handle: the other calls are told while it passes.
+ *
+ * longjmp() out of a callback does the same, with three differences. It leaves all calls on the handle: it goes to where
+ * none of them is under way. There, wsd_client_unwound() comes first. It does not leave wsd_call(), wsd_calls(),
+ * wsd_map(), or a call that asks and waits for the answer, whose memory is on the stack.
+ *
+ * Tells the handle that a callback was left by longjmp(). Without need it does nothing. Returns 0 or -ECHILD. Since
+ * 0.1. */
+WSD_EXPORT int wsd_client_unwound(struct wsd_client *client);
+
 /* Whether WSD_SUBMIT_FILE may be used on this connection. It may not with a wsd on another machine or one that is too
  * old; send the bytes then (-EOPNOTSUPP). Since 0.1. */
 WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
