@@ -365,12 +365,12 @@ struct wsd_client *wsd_client_free(struct wsd_client *client)
     if (!client || client->freed || (!is_here(client) && !forsake(client)))
         return NULL;
     client_begin(client);
+    _cleanup_(client_leavep) struct wsd_client *used = client;
     client->freed = true;
     loop_unwatch(client);
     connection_close(&client->connection);
     calls_lose_parked(client);
     posted_lose(client);
-    calls_free(client);
-    client_leavep(&client);
+    calls_free(used);
     return NULL;
 }
