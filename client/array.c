@@ -51,7 +51,7 @@ struct array_item {
 struct array {
     struct request request;
     struct call_unit unit; /* of those of its items that are calls */
-    struct list unsent;    /* connection->gathered, until it is */
+    struct list unsent;    /* connection->gathered, until it is; or closed_arrays */
     struct wsd_client *client;
     struct gathering *gathering; /* that it is the last of; NULL when it was sent */
     struct call_unit *batch;     /* as long as an item is open; NULL: of none */
@@ -179,6 +179,8 @@ static void array_broken(struct connection *c, struct request *request)
             bare_failed(a, i, call_say_lost(client, a->sent_at, false));
     a->busy--;
     request_close(c, request); /* here: a callback may not return */
+    if (a->busy)
+        list_push_back(&client->closed_arrays, &a->unsent);
     array_settle(a);
 }
 
@@ -599,7 +601,7 @@ static void array_refused(struct wsd_client *client, struct array *a, const stru
         a->batch->ops->refusal(a->batch, &refusal);
     a->over = true;
     request_unlist(&client->connection, &a->request);
-    struct records *r = records_new(a, &(struct msg_ends){0}, refusal.error);
+    struct records *r = records_new(a, &(struct msg_ends){.plugin = {"", 0}, .function = {"", 0}}, refusal.error);
     if (!r)
         return;
     r->several = refusal;
@@ -664,6 +666,10 @@ void arrays_tear(struct wsd_client *client)
             continue;
         a->torn = a->busy || a->records || a->accepting;
         a->busy = 0;
+    }
+    list_for_each_entry_safe (struct array, a, after, &client->closed_arrays, unsent) {
+        a->busy = 0;
+        array_settle(a);
     }
 }
 

@@ -216,6 +216,7 @@ static struct wsd_client *client_new(void)
     client->tear = tear;
     calls_init(client);
     list_init(&client->batches);
+    list_init(&client->closed_arrays);
     if (connection_init(&client->connection, &connection_ops, &client->failure) < 0)
         return wsd_client_free(client);
     return client;

@@ -106,6 +106,7 @@ struct wsd_client {
     _Atomic(struct posted *) posted; /* posted.c: the newest first [atomic: release/acquire] */
     struct posted *oldest, *newest;  /* of those that were taken out of that and are next */
     struct loop loop;
+    struct list closed_arrays; /* array.c: their connection is over, and a callback out of one of their frames is not */
     struct array *spare_array; /* array.c: one that is over; NULL */
     struct buffer spare_body;  /* array.c: the room of one that was sent, without bytes */
     struct plain plain;
