@@ -359,6 +359,55 @@ START_TEST(a_deadline_ends_the_wait)
 }
 END_TEST
 
+/* Not before the next try to connect, nor only with the next connection. */
+START_TEST(also_while_there_is_none)
+{
+    const struct wsd_submit job = {
+        .size = sizeof(job), .plugin = "p", .deadline_usec = 5000, .flags = WSD_SUBMIT_TWICE};
+
+    connect_it();
+    peer.listen_fd = close_fd(peer.listen_fd);
+    lose();
+    ck_assert_int_eq(submit_job(&told[0], &job), 0);
+    ck_assert_uint_le(wsd_client_timeout_usec(client), 5000);
+    for (int i = 0; i < 100 && !n_done; i++)
+        turn();
+    ck_assert_int_eq(told[0].error, -ETIMEDOUT);
+}
+END_TEST
+
+START_TEST(one_that_was_cancelled_is_not_repeated)
+{
+    connect_it();
+    ck_assert_int_eq(submit(&told[0], WSD_SUBMIT_TWICE), 0);
+    expect_submit();
+    ck_assert_int_eq(wsd_call_cancel(told[0].call), 0);
+    lose();
+    ck_assert_uint_eq(n_done, 1);
+    ck_assert_int_eq(told[0].error, -ECONNRESET);
+}
+END_TEST
+
+/* It has come of an array, as the second of it. */
+START_TEST(one_that_is_alone_now_is_the_first)
+{
+    const struct wsd_submit job = {.size = sizeof(job), .plugin = "p", .flags = WSD_SUBMIT_TWICE};
+
+    connect_it();
+    ck_assert_int_eq(submit_job(&told[0], &job), 0);
+    ck_assert_int_eq(submit_job(&told[1], &job), 0);
+    peer_expect(&peer, client, FRAME_ARRAY);
+    lose();
+    wsd_call_free(told[0].call);
+    connect_it();
+    peer_expect(&peer, client, FRAME_SUBMIT);
+    ck_assert_int_eq(wsd_call_cancel(told[1].call), 0);
+    peer_expect(&peer, client, FRAME_CANCEL);
+    ck_assert_uint_eq(peer.msg.id.item, 0);
+    end_it(&told[1]);
+}
+END_TEST
+
 START_TEST(one_that_waits_may_be_cancelled_and_freed)
 {
     if (_i & 1)
@@ -733,6 +782,9 @@ int main(void)
     tcase_add_test(which, many_are_in_their_order);
     tcase_add_loop_test(which, output_that_was_told_is_not_told_again, 0, 3);
     tcase_add_loop_test(which, a_deadline_ends_the_wait, 0, 2);
+    tcase_add_test(which, also_while_there_is_none);
+    tcase_add_test(which, one_that_was_cancelled_is_not_repeated);
+    tcase_add_test(which, one_that_is_alone_now_is_the_first);
     tcase_add_loop_test(which, one_that_waits_may_be_cancelled_and_freed, 0, 2);
     tcase_add_test(which, a_refusal_is_told);
     tcase_add_test(which, what_the_next_wsd_cannot_do_is_told);

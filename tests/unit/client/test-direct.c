@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -646,6 +647,89 @@ START_TEST(the_end_of_the_executor_is_wsds_word)
 }
 END_TEST
 
+static jmp_buf landing;
+static unsigned n_left;
+
+static void leave(struct job *j)
+{
+    n_left++;
+    longjmp(landing, 1);
+}
+
+static void turn_or_land(void)
+{
+    if (setjmp(landing) == 0)
+        wsd_client_process(client);
+    else
+        ck_assert_int_eq(wsd_client_unwound(client), 0);
+}
+
+/* Until each of the first n is told, by turns that end in the midst. */
+static void turn_until_told(uint32_t n)
+{
+    unsigned n_told = 0;
+
+    for (int i = 0; i < 100 && n_told < n; i++) {
+        turn_or_land();
+        n_told = 0;
+        for (uint32_t k = 0; k < n; k++)
+            n_told += jobs[k].told;
+    }
+    ck_assert_uint_eq(n_told, n);
+}
+
+START_TEST(a_callback_that_does_not_return_loses_none)
+{
+    n_left = 0;
+    for (int i = 0; i < 4; i++)
+        jobs[i].then = leave;
+    submit_many(0, 4);
+    struct taken t = take();
+    for (int i = 0; i < 3; i++)
+        ck_assert(turn(&t, "out"));
+    answer(&t, "out");
+    turn_until_told(4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(jobs[i].told, 1);
+        ck_assert_str_eq(jobs[i].output, "out");
+    }
+    ck_assert_uint_eq(n_left, 4);
+    process();
+    expect_rest();
+    submit_many(4, 4); /* the slot is free */
+    t = take();
+    while (turn(&t, "out"))
+        ;
+    answer(&t, "out");
+    process();
+    for (int i = 4; i < 8; i++)
+        ck_assert_uint_eq(jobs[i].told, 1);
+    expect_rest();
+}
+END_TEST
+
+START_TEST(nor_at_the_end_of_the_connection)
+{
+    for (int i = 0; i < 6; i++)
+        jobs[i].then = leave;
+    submit_many(0, 2);
+    struct taken ended = take();
+    submit_many(2, 3);
+    struct taken runs = take();
+    ck_assert_int_eq(submit(&jobs[5], "", 8), 0);
+    while (turn(&ended, "out"))
+        ;
+    answer(&ended, "out");
+    peer_close(&peer);
+    turn_until_told(6);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_uint_eq(jobs[i].told, 1);
+        ck_assert_int_eq(jobs[i].error, i < 2 ? 0 : -ECONNRESET);
+    }
+    answer(&runs, "");
+}
+END_TEST
+
 /* One looking worker is enough for what is brief. Neither knows how long the slots of the other one take. */
 START_TEST(a_call_beside_them_is_not_brief)
 {
@@ -777,6 +861,8 @@ int main(void)
     tcase_add_test(t, one_in_the_middle_of_a_slot_is_cancelled);
     tcase_add_test(t, the_end_of_the_connection_is_the_end_of_what_has_none);
     tcase_add_test(t, the_end_of_the_executor_is_wsds_word);
+    tcase_add_test(t, a_callback_that_does_not_return_loses_none);
+    tcase_add_test(t, nor_at_the_end_of_the_connection);
     tcase_add_test(t, a_call_beside_them_is_not_brief);
     tcase_add_test(t, an_end_in_a_callback_leaves_none_untold);
     tcase_add_test(t, the_next_connection_begins_anew);
