@@ -27,7 +27,8 @@
  *   -EPROTO        the program at the socket does not speak wsd's protocol
  *   -EIO, -EREMOTEIO, -EOWNERDEAD  wsd had an I/O error, had an internal error, or does not know how the job ended
  *
- * When the connection ends, every call in flight gets -ECONNRESET, once. Use a new handle, or wsd_client_reconnect().
+ * When the connection ends, every call in flight gets -ECONNRESET, once. Use a new handle, or wsd_client_reconnect(). A
+ * handle with WSD_OPEN_AGAIN connects by itself, and submits calls with WSD_SUBMIT_AGAIN or WSD_SUBMIT_TWICE again.
  * For a call with a job that may have run, wsd_client_exit() is 125. For a job that wsd never had, it is another
  * number, mostly 69. For a durable job it is 75 if wsd ended in order and is not back: the job is in wsd's store. An
  * orderly restart of a wsd that systemd runs does not end the connection. Calls for durable jobs then take longer.
@@ -225,8 +226,9 @@ enum wsd_open_flags {
      * between two tries double from 20 ms to 5 s. Each is shortened by up to a half, at random. They begin anew when a
      * connection has stood for 5 s.
      *
-     * Calls that were open end with -ECONNRESET, as on any handle, and are not repeated. While there is no connection,
-     * wsd_client_submit() returns -EAGAIN, and wsd_client_process() 0. */
+     * Calls that were open end with -ECONNRESET, as on any handle, but for those with WSD_SUBMIT_AGAIN or
+     * WSD_SUBMIT_TWICE. While there is no connection, wsd_client_submit() takes these only, and returns -EAGAIN for
+     * others; wsd_client_process() returns 0. */
     WSD_OPEN_AGAIN = 1u << 1,
 };
 
@@ -323,7 +325,7 @@ WSD_EXPORT int wsd_client_process_some(struct wsd_client *client, unsigned max);
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
 /* Bytes of submits, batches and questions that wait in memory to be sent. They wait because wsd does not read as fast
- * as the program submits, or because the connection was not processed since. Input that is sent from the caller's
+ * as the program submits, because the connection was not processed since, or for a connection. Input that is sent from the caller's
  * memory does not count. Since 0.1. */
 WSD_EXPORT size_t wsd_client_unsent(const struct wsd_client *client);
 
@@ -490,7 +492,8 @@ struct wsd_submit {
  *
  * A callback may make any call on the handle. A callback that processes the connection may cause further callbacks
  * inside itself. Each level keeps what was read for it, and the 33rd is refused (-EDEADLK). The output callback of a
- * call is not entered again while it runs. Fields are appended. Since 0.1. */
+ * call is not entered again while it runs. A callback may throw: see wsd_client_unwound(). Fields are appended. Since
+ * 0.1. */
 struct wsd_callbacks {
     size_t size;
     /* wsd has the job and will see it to its end. */
@@ -511,7 +514,8 @@ struct wsd_callbacks {
  * it. The callback counts as returned: an output callback has taken its bytes. Everything else stays: the next call that
  * processes the connection goes on behind the callback, so that each other call, and this one, still has its end, once.
  * wsd_client_timeout_usec() is 0 until then. wsd_call(), wsd_calls() and wsd_map() cancel what they have under way. An
- * exception out of a callback of wsd_client_free() does not keep the handle: the other calls are told while it passes.
+ * exception out of a callback of wsd_client_free() does not keep the handle: the other calls are told while it passes,
+ * and may not throw.
  *
  * longjmp() out of a callback does the same, with three differences. It leaves all calls on the handle: it goes to where
  * none of them is under way. There, wsd_client_unwound() comes first. It does not leave wsd_call(), wsd_calls(),

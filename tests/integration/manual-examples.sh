@@ -153,6 +153,15 @@ over_a_restart() { # between its two calls, wsd is another one
   } 2>"$WORK/between" | "$WORK/programs/restart" >"$WORK/answers" 2>"$WORK/reset" && same "6765 10946" "$(paste -sd' ' "$WORK/answers")" &&
     grep -E '^the job (may have|has not) run$' "$WORK/reset"
 }
+again_over_a_restart() { # and nothing is said of it
+  rm -f "$WORK/answers"
+  {
+    echo 20
+    wait_until answers && systemctl restart wsd
+    echo 21
+  } 2>"$WORK/between" | "$WORK/programs/again" >"$WORK/answers" 2>"$WORK/said" && same "6765 10946" "$(paste -sd' ' "$WORK/answers")" &&
+    [ ! -s "$WORK/said" ]
+}
 for file in "$WORK"/programs/*.c; do
   program=$(basename "$file" .c)
   check "libwsclient(3): $program compiles" compiles "$program"
@@ -160,13 +169,14 @@ for file in "$WORK"/programs/*.c; do
     deadlines) check "it ends both jobs" ended_both ;;
     fork) check "the child has wsd, but not by the copy" forked ;;
     loop) check "its loop has each answer" expect_output $'6765\n6765\n6765' "$WORK/programs/$program" ;;
+    again) check "it goes on with the next wsd" again_over_a_restart ;;
     restart) check "it goes on with the next wsd" over_a_restart ;;
     threads) check "each of its threads calls" expect_output "4000 calls succeeded" "$WORK/programs/$program" ;;
     which-way) check "it times each way" ways ;;
     *) fail "libwsclient(3): $program" "nothing is known of what it does" ;;
   esac
 done
-all_programs() { [ "$(cd "$WORK/programs" && echo *.c)" = "deadlines.c fork.c loop.c restart.c threads.c which-way.c" ]; }
+all_programs() { [ "$(cd "$WORK/programs" && echo *.c)" = "again.c deadlines.c fork.c loop.c restart.c threads.c which-way.c" ]; }
 check "all of its programs" all_programs
 
 kill -TERM "$(cat "$WORK/pid")"

@@ -629,6 +629,7 @@ static int catches(struct wsd_call *call, const void *data, size_t size, void *u
     leaves = DONE;
     n_inner += !stays(process, &r);
     leaves = 0;
+    ck_assert_int_eq(wsd_client_process(client), 0); /* it takes what came for storage of its own */
     ck_assert_mem_eq(data, "out", 3); /* it is still there */
     return 0;
 }
