@@ -101,7 +101,7 @@ struct wsd_call {
         uint64_t order;             /* in that */
         struct call_repeat *repeat; /* with `repeats`, which those of batches do not have */
     };
-    struct call_unit *unit;  /* the array or slot that it is in as item `index`, without a request of its own; NULL */
+    struct call_unit *unit; /* the array or slot that it is in as item `index`, without a request of its own; NULL */
     uint32_t index;
     int error, exit;
     bool repeats; /* it may be submitted again */
@@ -135,8 +135,8 @@ struct call_set {
 };
 
 void calls_init(struct wsd_client *client);
-void calls_free(struct wsd_client *client); /* as the user would, each that is left */
-void calls_mute(struct wsd_client *client); /* makes no callback any more */
+void calls_free(struct wsd_client *client);        /* as the user would, each that is left */
+void calls_mute(struct wsd_client *client);        /* makes no callback any more */
 void calls_lose_parked(struct wsd_client *client); /* ends them: there will be no connection */
 void calls_deinit(struct wsd_client *client);
 /* Sends input as far as windows and buffer allow. */
@@ -181,7 +181,7 @@ static inline bool call_is_parked(const struct wsd_call *call)
 {
     return call->repeats && !list_empty(&call->repeat->link);
 }
-void call_fail(struct wsd_call *call, int error);                 /* with the words of the client */
-int call_say_too_large(struct wsd_client *client);                /* more than output_max: returns what done is told */
+void call_fail(struct wsd_call *call, int error);  /* with the words of the client */
+int call_say_too_large(struct wsd_client *client); /* more than output_max: returns what done is told */
 /* The words for that, and what done is told. sent_at: of its submit */
 int call_say_lost(struct wsd_client *client, uint64_t sent_at, bool durable);
