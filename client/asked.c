@@ -20,6 +20,7 @@
 
 struct asked {
     struct query query;
+    struct list link;      /* client->questions */
     struct heap_node node; /* in client->asked, while `listed`, by a deadline that is not later than query's */
     bool listed;
     bool stopped; /* the user's callback has ended the answer: there are no words */
@@ -45,6 +46,7 @@ static void over(struct wsd_client *client, struct query *query)
     const char *words = kept ? kept : client->failure.text;
 
     unlist(client, a);
+    list_remove(&a->link);
     free(a); /* first: the callback may not return */
     if (!owner_is_here(&client->owner) || !told.done)
         return;
@@ -95,6 +97,7 @@ static int ask(struct wsd_client *client, const struct msg *msg, const struct as
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     *a = *given;
     a->query.over = over;
+    list_init(&a->link);
     int r = query_begin(client, msg, &a->query);
     if (r < 0) {
         free(a);
@@ -102,7 +105,31 @@ static int ask(struct wsd_client *client, const struct msg *msg, const struct as
     }
     a->listed = true;
     heap_put(&client->asked, &a->node, a->query.deadline);
+    list_push_back(&client->questions, &a->link);
     return 0;
+}
+
+/* --- callbacks that did not return -------------------------------------------------------------------------------- */
+
+void asked_tear(struct wsd_client *client)
+{
+    list_for_each_entry (struct asked, a, &client->questions, link)
+        a->query.n_shown = 0;
+}
+
+/* One that has been answered, and not told so. */
+static struct asked *one_answered(struct wsd_client *client)
+{
+    list_for_each_entry (struct asked, a, &client->questions, link)
+        if (a->query.done && !a->query.n_shown)
+            return a;
+    return NULL;
+}
+
+void asked_mend(struct wsd_client *client)
+{
+    for (struct asked *a; (a = one_answered(client));)
+        over(client, &a->query);
 }
 
 /* --- deadlines ---------------------------------------------------------------------------------------------------- */

@@ -12,3 +12,6 @@ struct wsd_client;
 uint64_t asked_deadline(const struct wsd_client *client);
 /* Ends those whose deadline has passed, until the connection has told as much as stop_at. */
 void asked_expire(struct wsd_client *client, uint64_t stop_at);
+/* No callback is under way any more: some were left by an exception or longjmp(). */
+void asked_tear(struct wsd_client *client);
+void asked_mend(struct wsd_client *client); /* does what comes behind those */

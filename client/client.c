@@ -11,6 +11,7 @@
 
 #include "address.h"
 #include "array.h"
+#include "asked.h"
 #include "base/code.h"
 #include "batch.h"
 #include "bounds.h"
@@ -140,6 +141,9 @@ static void tear(struct wsd_client *client, bool last)
     calls_tear(client);
     arrays_tear(client);
     direct_tear(client);
+    asked_tear(client);
+    if (client->lane)
+        client->lane->n_wanted = 0;
     batches_tear(client);
     connection_tear(c);
     client->rests = !client->freed;
@@ -156,6 +160,7 @@ static void mend(struct connection *c)
     calls_mend(client);
     arrays_mend(client);
     direct_mend(client);
+    asked_mend(client);
     connection_tell_end(c);
 }
 
@@ -216,6 +221,7 @@ static struct wsd_client *client_new(void)
     client->tear = tear;
     calls_init(client);
     list_init(&client->batches);
+    list_init(&client->questions);
     list_init(&client->closed_arrays);
     if (connection_init(&client->connection, &connection_ops, &client->failure) < 0)
         return wsd_client_free(client);

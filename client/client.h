@@ -111,7 +111,8 @@ struct wsd_client {
     struct buffer spare_body;  /* array.c: the room of one that was sent, without bytes */
     struct plain plain;
     struct list batches;   /* struct wsd_batch */
-    struct heap asked;     /* struct asked, by their deadlines */
+    struct heap asked;     /* struct asked, by their deadlines, */
+    struct list questions; /* and in their order */
     struct lane *lane;     /* NULL until the first wsd_call() or WSD_SUBMIT_DIRECT */
     struct direct *direct; /* NULL until the first WSD_SUBMIT_DIRECT */
     char *job_texts;       /* questions.c: of the last wsd_client_job() */

@@ -526,6 +526,34 @@ START_TEST(of_room_and_questions)
 }
 END_TEST
 
+static int on_counter(const char *name, uint64_t value, void *userdata)
+{
+    on_other();
+    return 0;
+}
+
+/* Its end is told all the same. */
+START_TEST(of_an_answer_that_is_shown)
+{
+    const struct msg_counter counters[] = {{.name = {"a", 1}}, {.name = {"b", 1}}};
+    const struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = 2}};
+    int r;
+
+    way = (unsigned)_i;
+    leaves = OTHER;
+    ck_assert_int_eq(wsd_client_ask_stats(client, on_counter, on_pong, NULL), 0);
+    peer_expect(&peer, client, FRAME_STATS);
+    peer_send(&peer, &m, peer.frame.tag, NULL, 0);
+    ck_assert(!stays(process, &r));
+    ck_assert_uint_eq(n_others, 1);
+    ck_assert_uint_eq(wsd_client_timeout_usec(client), 0);
+    ck_assert(!stays(process, &r));
+    ck_assert_uint_eq(n_others, 2);
+    process();
+    ck_assert_uint_eq(n_others, 2);
+}
+END_TEST
+
 START_TEST(of_a_handle_that_connects_again)
 {
     const struct wsd_open how = {.size = sizeof(how), .socket = peer.path, .flags = WSD_OPEN_AGAIN, .state = on_state};
@@ -802,6 +830,7 @@ int main(void)
     tcase_add_loop_test(live, at_a_deadline, 0, 3 * N_WAYS);
     tcase_add_loop_test(live, of_jobs_that_were_posted, 0, N_WAYS);
     tcase_add_loop_test(live, of_room_and_questions, 0, N_WAYS);
+    tcase_add_loop_test(live, of_an_answer_that_is_shown, 0, N_WAYS);
     tcase_add_loop_test(live, of_a_handle_that_connects_again, 0, N_WAYS);
     tcase_add_loop_test(live, calls_that_wait_let_exceptions_through, 0, 3);
     tcase_add_test(live, a_callback_may_catch_what_another_throws);
