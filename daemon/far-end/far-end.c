@@ -198,10 +198,11 @@ static void read_in(struct far_end *e)
 /* The wish of a far end that is WORKED. */
 static void work(struct far_end *e, struct far_wish *wish)
 {
-    take_seen(e, wish->take);
     if (wish->out.data)
         e->out = wish->out;
     write_out(e);
+    take_seen(e, wish->take);
+
     if (wish->read)
         read_in(e);
     if (wish->shut)

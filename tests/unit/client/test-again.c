@@ -3,6 +3,7 @@
  * test-again.c: calls that the library submits again when their connection has ended (WSD_SUBMIT_AGAIN, TWICE): which
  * are, and which are not; each is told once. The test plays one wsd after the other. */
 #include "peer.h"
+#include "proto/records.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>
@@ -338,8 +339,7 @@ END_TEST
 
 START_TEST(a_deadline_ends_the_wait)
 {
-    struct wsd_submit job = {
-        .size = sizeof(job), .plugin = "p", .deadline_usec = 30000, .flags = WSD_SUBMIT_TWICE};
+    struct wsd_submit job = {.size = sizeof(job), .plugin = "p", .deadline_usec = 30000, .flags = WSD_SUBMIT_TWICE};
 
     if (_i)
         connect_it();
@@ -479,17 +479,16 @@ START_TEST(wrong_ones_are_refused)
         ck_assert_int_eq(submit(&told[0], flags[i]), -EINVAL);
         ck_assert_ptr_null(told[0].call);
     }
-    ck_assert_int_eq(submit_job(&told[0], &(struct wsd_submit){.size = sizeof(struct wsd_submit),
-                                                               .plugin = "",
-                                                               .flags = WSD_SUBMIT_AGAIN}),
-                     -EINVAL);
+    ck_assert_int_eq(
+        submit_job(&told[0],
+                   &(struct wsd_submit){.size = sizeof(struct wsd_submit), .plugin = "", .flags = WSD_SUBMIT_AGAIN}),
+        -EINVAL);
     ck_assert_int_eq(wsd_client_open_with(&other, &plain), 0);
-    ck_assert_int_eq(wsd_client_submit(other,
-                                       &(struct wsd_submit){.size = sizeof(struct wsd_submit),
-                                                            .plugin = "p",
-                                                            .flags = WSD_SUBMIT_AGAIN},
-                                       NULL, NULL),
-                     -EINVAL);
+    ck_assert_int_eq(
+        wsd_client_submit(
+            other, &(struct wsd_submit){.size = sizeof(struct wsd_submit), .plugin = "p", .flags = WSD_SUBMIT_AGAIN},
+            NULL, NULL),
+        -EINVAL);
     wsd_client_free(other);
     ck_assert_uint_eq(wsd_client_open_calls(client), 0);
 }
@@ -711,7 +710,9 @@ START_TEST(a_child_repeats_nothing)
 }
 END_TEST
 
-static void wake(void *userdata) {}
+static void wake(void *userdata)
+{
+}
 
 START_TEST(one_that_was_posted_is_one_too)
 {

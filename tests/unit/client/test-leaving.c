@@ -3,6 +3,7 @@
  * test-leaving.c: callbacks that are left by an exception, or by longjmp(): each call is told once all the same, in its
  * order, and the handle is as good as before. */
 #include "peer.h"
+#include "proto/records.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>
