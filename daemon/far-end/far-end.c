@@ -24,8 +24,9 @@
 #include "base/list.h"
 #include "base/log.h"
 
-#define STACK    (256u * 1024u)
-#define IDLE_SEC 10 /* a thread without work ends after it */
+#define STACK           (256u * 1024u)
+#define FAR_END_FDS_MAX 253u /* SCM_MAX_FD */
+#define IDLE_SEC        10   /* a thread without work ends after it */
 
 enum state {
     MINE,    /* the loop's */
@@ -71,7 +72,7 @@ struct far_out {
 /* What the thread is asked for. */
 struct far_wish {
     size_t take; /* to take so many bytes, or packets, that were looked at */
-    bool read;   /* to read a piece of a pipe */
+    bool read;   /* to read a piece */
     bool shut;
     struct far_out out;
 };
@@ -82,7 +83,8 @@ struct far_end {
     struct stranger *stranger; /* NULL: none */
     uint64_t owner;
     int fd;
-    bool packets;
+    bool packets, pipe; /* neither: bytes of a socket */
+
     enum state state;     /* [lock] */
     bool closing;         /* the loop knows it no more, and the thread frees it [lock] */
     struct far_wish wish; /* not begun [lock] */
@@ -97,8 +99,11 @@ struct far_end {
 
     /* of the thread while the state is WORKED, else of the loop */
     struct far_out out;
-    uint8_t *in; /* what was read of a pipe */
+    uint8_t *in; /* what was read: of a pipe; of a socket with descriptors, all of which fits what asks for it */
     size_t in_size, in_done;
+    int *in_fds;
+    uint32_t n_in_fds;
+    int in_flags;    /* of recvmsg() */
     bool ended, dry; /* a read gave the end of file; nothing */
     int error;       /* of a write; 0: none */
 };
@@ -119,18 +124,39 @@ static void drop_out(struct far_out *out, uint64_t owner)
     *out = (struct far_out){.data = NULL};
 }
 
+/* A message's descriptors, whose close may block. */
+static void close_received(struct msghdr *m, uint64_t owner)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            async_close(fd, owner);
+        }
+    }
+}
+
 /* Every piece that it takes wakes the far end's waiters. */
 static void take_seen(const struct far_end *e, size_t n)
 {
     uint8_t scratch[16384];
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * FAR_END_FDS_MAX)];
+        struct cmsghdr align;
+    } control;
 
     while (n) {
-        ssize_t r = recv(e->fd, scratch, e->packets ? 1 : MIN(n, sizeof(scratch)), MSG_DONTWAIT);
+        struct iovec v = {.iov_base = scratch, .iov_len = e->packets ? 1 : MIN(n, sizeof(scratch))};
+        struct msghdr m = {
+            .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+        ssize_t r = recvmsg(e->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
         if (r < 0 && errno == EINTR)
             continue;
         if (r < 0 || (r == 0 && !e->packets))
-            return; /* the socket has failed: a look will say so */
+            return;                   /* the socket has failed: a look will say so */
+        close_received(&m, e->owner); /* the look has copies */
         n -= e->packets ? 1 : (size_t)r;
     }
 }
@@ -178,13 +204,50 @@ static void write_out(struct far_end *e)
     drop_out(out, e->owner);
 }
 
+/* As recvmsg(); the descriptors are put into in_fds. */
+static ssize_t receive_in(struct far_end *e)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * FAR_END_FDS_MAX)];
+        struct cmsghdr align;
+    } control;
+    struct iovec v = {.iov_base = e->in, .iov_len = FAR_END_LEAST};
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    ssize_t n = recvmsg(e->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+
+    e->in_flags = m.msg_flags;
+    if (!c)
+        return n;
+    size_t size = c->cmsg_len - CMSG_LEN(0);
+    e->in_fds = malloc(size);
+    if (e->in_fds) {
+        memcpy(e->in_fds, CMSG_DATA(c), size);
+        e->n_in_fds = (uint32_t)(size / sizeof(int));
+        return n;
+    }
+    e->in_flags |= MSG_CTRUNC; /* as the kernel has it */
+    close_received(&m, e->owner);
+    return n;
+}
+
+static void drop_in(struct far_end *e)
+{
+    for (uint32_t i = 0; i < e->n_in_fds; i++)
+        async_close(e->in_fds[i], e->owner);
+    e->n_in_fds = 0;
+    free(TAKE(e->in_fds));
+    free(TAKE(e->in));
+}
+
 static void read_in(struct far_end *e)
 {
     ssize_t n;
 
     e->in = malloc(FAR_END_PIECE);
     do
-        n = e->in ? read(e->fd, e->in, FAR_END_PIECE) : -1;
+        n = !e->in ? -1 : e->pipe ? read(e->fd, e->in, FAR_END_PIECE) : receive_in(e);
     while (n < 0 && errno == EINTR);
     e->ended = n == 0;
     e->dry = n < 0;
@@ -213,7 +276,7 @@ static void far_end_free(struct far_end *e)
 {
     drop_out(&e->out, e->owner);
     drop_out(&e->wish.out, e->owner);
-    free(e->in);
+    drop_in(e);
     if (e->drained)
         close_fd(e->fd);
     else
@@ -514,13 +577,13 @@ uint64_t far_ends_threaded(const struct far_ends *all)
 }
 
 /* Whether packets come from it, and looks go on where the last one ended. */
-static bool can_look(int fd, bool *ret_packets)
+static bool can_look(int fd, bool *ret_packets, bool *ret_pipe)
 {
     int type = 0, zero = 0;
     socklen_t size = sizeof(type);
 
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
-        return errno == ENOTSOCK; /* a pipe */
+        return *ret_pipe = errno == ENOTSOCK;
     *ret_packets = type == SOCK_SEQPACKET;
     return setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &zero, sizeof(zero)) == 0;
 }
@@ -537,7 +600,7 @@ int far_end_new(struct far_end **ret, struct far_ends *all, uint64_t owner, int 
     e->owner = owner;
     e->ready = ready;
     e->context = context;
-    if (all && can_look(fd, &e->packets)) {
+    if (all && can_look(fd, &e->packets, &e->pipe)) {
         pthread_mutex_lock(&all->lock);
         e->stranger = stranger_find_or_make(all, owner);
         if (e->stranger)
@@ -642,6 +705,48 @@ static void watch_time(struct far_end *e, uint64_t begun_usec)
               (unsigned)usec);
 }
 
+/* What the thread has read. */
+static ssize_t receive_from_in(struct far_end *e, struct msghdr *m)
+{
+    size_t n = MIN(m->msg_iov[0].iov_len, e->in_size), size = e->n_in_fds * sizeof(int);
+
+    if (e->ended)
+        return 0;
+    if (e->dry) {
+        e->dry = false;
+        errno = EAGAIN;
+        return -1;
+    }
+    memcpy(m->msg_iov[0].iov_base, e->in, n);
+    m->msg_flags = e->in_flags;
+    if (!size || m->msg_controllen < CMSG_SPACE(size)) {
+        m->msg_controllen = 0;
+    } else {
+        struct cmsghdr *c = CMSG_FIRSTHDR(m);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(size);
+        memcpy(CMSG_DATA(c), e->in_fds, size);
+        m->msg_controllen = CMSG_SPACE(size);
+        e->n_in_fds = 0;
+    }
+    drop_in(e);
+    return (ssize_t)n;
+}
+
+/* A look that fills the room may bring the descriptors of a piece behind it (Linux 6.18, unix_stream_read_generic()).
+ * Then nothing was looked at, and the thread reads. */
+static ssize_t leave_to_thread(struct far_end *e, struct msghdr *m)
+{
+    int before = (int)e->seen;
+
+    close_received(m, e->owner);
+    (void)setsockopt(e->fd, SOL_SOCKET, SO_PEEK_OFF, &before, sizeof(before));
+    give(e, &(struct far_wish){.read = true});
+    return later(e);
+}
+
 ssize_t far_end_receive(struct far_end *e, struct msghdr *m)
 {
     const struct timeval soon = {.tv_usec = FAR_END_LATER};
@@ -651,9 +756,14 @@ ssize_t far_end_receive(struct far_end *e, struct msghdr *m)
         return recvmsg(e->fd, m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (e->given)
         return later(e);
+    if (e->in || e->ended || e->dry)
+        return receive_from_in(e, m);
     ssize_t n = recvmsg(e->fd, m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 || (n == 0 && !e->packets))
         return n;
+    if (m->msg_controllen && !e->packets && (size_t)n == m->msg_iov[0].iov_len)
+        return leave_to_thread(e, m);
+
     e->seen += (size_t)n;
     e->n_looks++;
     /* A look into the middle of a piece would give its descriptors again. */

@@ -24,6 +24,7 @@
 #define FAR_END_SEEN      16384u /* as many bytes; */
 #define FAR_END_LATER     5000u  /* or as many us after the first look */
 #define FAR_END_SLOW_USEC 1000u  /* a write or read of the loop that takes longer is the last one of its stranger */
+#define FAR_END_LEAST     4096u  /* room for bytes that far_end_receive() is to have, at least */
 #define FAR_END_PIECE     (64u * 1024u) /* of a write or read of the thread's */
 
 /* The threads, and who has been slow. */
@@ -61,7 +62,8 @@ bool far_end_sending(const struct far_end *e);
 /* Where it is sending: the thread waits for room, and the loop should ask when there is some: far_end_go_on(). */
 bool far_end_full(const struct far_end *e);
 
-/* As recvmsg(2) and sendmsg(2) with MSG_DONTWAIT; a control message has descriptors only. */
+/* As recvmsg(2) and sendmsg(2) with MSG_DONTWAIT; a control message has descriptors only, in one piece, and room for 253
+ * of them. */
 ssize_t far_end_receive(struct far_end *e, struct msghdr *m);
 ssize_t far_end_send(struct far_end *e, const struct msghdr *m);
 /* As read(2) of a pipe that does not block. */

@@ -216,8 +216,8 @@ START_TEST(descriptors_come_once)
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = {.bytes = {0}}, got_control;
-    char text[4] = "abc", got[4];
-    struct iovec v = {.iov_base = text, .iov_len = 4};
+    static char text[2 * FAR_END_LEAST] = "abc", got[FAR_END_LEAST];
+    struct iovec v = {.iov_base = text, .iov_len = sizeof(text)};
     struct msghdr m = {
         .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     struct stat one, other;
@@ -228,10 +228,11 @@ START_TEST(descriptors_come_once)
     control.align =
         (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
     memcpy(CMSG_DATA(&control.align), &pipes[1], sizeof(int));
-    ck_assert_int_eq(sendmsg(far_fd, &m, 0), 4);
+    memset(text + sizeof(got), 'x', sizeof(got));
+    ck_assert_int_eq(sendmsg(far_fd, &m, 0), sizeof(text));
     close(pipes[1]);
     for (int i = 0; i < 2; i++) {
-        v = (struct iovec){.iov_base = got, .iov_len = 2};
+        v = (struct iovec){.iov_base = got, .iov_len = sizeof(got)};
         m = (struct msghdr){.msg_iov = &v,
                             .msg_iovlen = 1,
                             .msg_control = got_control.bytes,
@@ -243,7 +244,7 @@ START_TEST(descriptors_come_once)
         if (i == 0)
             memcpy(&fd, CMSG_DATA(&got_control.align), sizeof(int));
     }
-    ck_assert_int_eq(memcmp(got, text + 2, 2), 0);
+    ck_assert_int_eq(memcmp(got, text + sizeof(got), sizeof(got)), 0);
     ck_assert_int_eq(fstat(fd, &one), 0);
     ck_assert_int_eq(fstat(pipes[0], &other), 0);
     ck_assert_uint_eq(one.st_ino, other.st_ino);
@@ -251,6 +252,58 @@ START_TEST(descriptors_come_once)
         turn();
     close(fd);
     ck_assert_int_eq(read(pipes[0], got, 1), 0); /* there was no other copy */
+    close(pipes[0]);
+}
+END_TEST
+
+/* A look that ends where another piece begins: the kernel gives the descriptors of that piece, too. */
+START_TEST(descriptors_come_with_their_own_piece)
+{
+    static char first[2 * FAR_END_LEAST], got[2 * FAR_END_LEAST];
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    union {
+        char bytes[CMSG_SPACE(253 * sizeof(int))];
+        struct cmsghdr align;
+    } got_control;
+    struct iovec v = {.iov_base = first, .iov_len = 5};
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    size_t n = 0;
+    int fd = -1, pipes[2];
+
+    open_pair(SOCK_STREAM, true);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    ck_assert_int_eq(write(far_fd, first, sizeof(first)), sizeof(first));
+    control.align =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(&control.align), &pipes[1], sizeof(int));
+    ck_assert_int_eq(sendmsg(far_fd, &m, 0), 5);
+    close(pipes[1]);
+    while (n < sizeof(first) + 5) {
+        v = (struct iovec){.iov_base = got, .iov_len = sizeof(got)};
+        m = (struct msghdr){.msg_iov = &v,
+                            .msg_iovlen = 1,
+                            .msg_control = got_control.bytes,
+                            .msg_controllen = sizeof(got_control.bytes)};
+        ssize_t r = far_end_receive(end, &m);
+        if (r < 0) {
+            ck_assert_int_eq(errno, EAGAIN);
+            turn();
+            continue;
+        }
+        n += (size_t)r;
+        ck_assert_int_eq(m.msg_controllen > 0, n == sizeof(first) + 5);
+        if (m.msg_controllen)
+            memcpy(&fd, CMSG_DATA(&got_control.align), sizeof(int));
+    }
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    while (!far_end_settled(end))
+        turn();
+    ck_assert_int_eq(read(pipes[0], got, 1), 0); /* there is no other copy */
     close(pipes[0]);
 }
 END_TEST
@@ -417,6 +470,7 @@ int main(void)
     tcase_add_test(t, a_fast_stranger_is_answered_by_the_loop);
     tcase_add_test(t, packets_are_looked_at_one_by_one);
     tcase_add_test(t, descriptors_come_once);
+    tcase_add_test(t, descriptors_come_with_their_own_piece);
     tcase_add_test(t, a_slow_stranger_is_answered_by_the_thread);
     tcase_add_test(t, what_was_accepted_is_sent_when_it_is_closed);
     tcase_add_test(t, an_error_of_the_thread_s_is_told);
