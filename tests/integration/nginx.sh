@@ -164,13 +164,14 @@ check "the jobs of the others are cancelled" wait_until counter_is jobs_open 0
 
 # --- many
 
-many() {
+many() { # LOCATION
+  export WHERE=$1
   rm -f "$WORK"/many.*
   seq 500 | xargs -P 6 -n 25 sh -c 'curl -sS -m 60 --unix-socket "$HTTP" $(printf "http://nginx/$WHERE?%s " "$@") >"$WORK/many.$$"' - &&
     cmp <(sort -n "$WORK"/many.*) <(seq 500)
 }
-WHERE=echo check "500 requests by six clients" many
-WHERE=narrow check "500 by the lane" many
+check "500 requests by six clients" many echo
+check "500 by the lane" many narrow
 
 # --- wsd is killed under load
 

@@ -39,7 +39,7 @@ ticks_of_all() {
 }
 # Since the last attack, the loop used less than half of what the other threads did.
 loop_rests() {
-  local l=$(($(ticks_of "$WSD_PID") - loop)) a=$(($(ticks_of_all) - all))
+  local l=$(($(ticks_of "$WSD_PID") - loop_ticks)) a=$(($(ticks_of_all) - all_ticks))
   echo "loop: $l ticks, others: $((a - l))"
   [ $((l * 2)) -lt $((a - l)) ]
 }
@@ -68,7 +68,7 @@ fi
 start_wsd --workers 2 || exit 1
 chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
 check "the neighbour has an executor" expect_output 1 as $BOB "$CTL" submit fib 1
-loop=0 all=0
+loop_ticks=0 all_ticks=0
 attacks=("$@")
 [ $# -gt 0 ] || mapfile -t attacks < <("$NEIGHBOUR" --list)
 for attack in "${attacks[@]}"; do
@@ -76,6 +76,6 @@ for attack in "${attacks[@]}"; do
   case $attack in
     waiters*) check "$attack: it is the attacker's thread that wakes them" loop_rests ;;
   esac
-  loop=$(ticks_of $WSD_PID) all=$(ticks_of_all)
+  loop_ticks=$(ticks_of "$WSD_PID") all_ticks=$(ticks_of_all)
 done
 stop_wsd

@@ -259,8 +259,7 @@ static void expect_all(int error, const char *output)
 
 static void send_ends(uint32_t tag, const struct msg_end *ends, uint32_t n, bool last)
 {
-    struct msg m = {.type = FRAME_ENDS,
-                    .ends = {.plugin = {"p", 1}, .function = {"f", 1}, .records = n, .last = last}};
+    struct msg m = {.type = FRAME_ENDS, .ends = {.plugin = {"p", 1}, .function = {"f", 1}, .records = n, .last = last}};
     uint8_t body[FRAME_MAX];
     size_t size = 0;
 
@@ -390,8 +389,7 @@ START_TEST(of_a_call_by_itself)
         uint32_t tag = peer.frame.tag;
 
         peer_send_accepted(&peer, tag);
-        peer_send(&peer, &(struct msg){.type = FRAME_MESSAGE, .message = {.level = 6, .text = {"m", 1}}}, tag, NULL,
-                  0);
+        peer_send(&peer, &(struct msg){.type = FRAME_MESSAGE, .message = {.level = 6, .text = {"m", 1}}}, tag, NULL, 0);
         peer_send(&peer, &(struct msg){.type = FRAME_PROGRESS, .progress = {.done = 1, .total = 2}}, tag, NULL, 0);
         peer_send_output(&peer, tag, 0, "out", 3);
         peer_send_output(&peer, tag, 3, "put", 3);
@@ -457,10 +455,8 @@ START_TEST(at_a_deadline)
     way = (unsigned)_i % N_WAYS;
     leaves = DONE;
     for (unsigned i = 0; i < JOBS; i++)
-        submit(&jobs[i], &(struct wsd_submit){.size = sizeof(struct wsd_submit),
-                                              .plugin = "p",
-                                              .priority = 1,
-                                              .deadline_usec = 1});
+        submit(&jobs[i], &(struct wsd_submit){
+                             .size = sizeof(struct wsd_submit), .plugin = "p", .priority = 1, .deadline_usec = 1});
     turn_until_done(JOBS, turns[(unsigned)_i / N_WAYS % 3], 0);
     expect_all(-ETIMEDOUT, "");
     peer_expect(&peer, client, FRAME_ARRAY);
@@ -474,7 +470,9 @@ END_TEST
 
 /* --- callbacks that are of no call -------------------------------------------------------------------------------- */
 
-static void wake(void *userdata) {}
+static void wake(void *userdata)
+{
+}
 
 START_TEST(of_jobs_that_were_posted)
 {
@@ -507,10 +505,9 @@ START_TEST(of_room_and_questions)
     leaves = OTHER;
     ck_assert_int_eq(wsd_client_set_bounds(client, 0, 1, on_room, NULL), 0);
     submit(&jobs[0], &(struct wsd_submit){.size = sizeof(struct wsd_submit), .plugin = "p", .priority = 1});
-    ck_assert_int_eq(wsd_client_submit(client,
-                                       &(struct wsd_submit){.size = sizeof(struct wsd_submit), .plugin = "p"}, NULL,
-                                       NULL),
-                     -EAGAIN);
+    ck_assert_int_eq(
+        wsd_client_submit(client, &(struct wsd_submit){.size = sizeof(struct wsd_submit), .plugin = "p"}, NULL, NULL),
+        -EAGAIN);
     ck_assert_int_eq(wsd_client_ask_ping(client, on_pong, NULL), 0);
     ck_assert_int_eq(wsd_client_ask_ping(client, on_pong, NULL), 0);
     peer_expect(&peer, client, FRAME_SUBMIT);
@@ -659,7 +656,7 @@ static int catches(struct wsd_call *call, const void *data, size_t size, void *u
     n_inner += !stays(process, &r);
     leaves = 0;
     ck_assert_int_eq(wsd_client_process(client), 0); /* it takes what came for storage of its own */
-    ck_assert_mem_eq(data, "out", 3); /* it is still there */
+    ck_assert_mem_eq(data, "out", 3);                /* it is still there */
     return 0;
 }
 
@@ -764,8 +761,7 @@ START_TEST(an_exception_out_of_the_end_of_the_handle)
 
     way = THROWS;
     for (unsigned i = 0; i < JOBS; i++) {
-        const struct wsd_callbacks callbacks = {
-            .size = sizeof(callbacks), .done = on_first_done, .userdata = &jobs[i]};
+        const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_first_done, .userdata = &jobs[i]};
 
         ck_assert_int_eq(wsd_client_submit(client, &job, &callbacks, NULL), 0);
     }
