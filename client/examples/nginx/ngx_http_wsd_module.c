@@ -35,7 +35,7 @@ struct main_conf {
 
 struct location {
     char *plugin, *function;
-        ngx_msec_t timeout;
+    ngx_msec_t timeout;
     size_t output; /* 0: of any size */
 };
 
@@ -227,7 +227,7 @@ static ngx_int_t take_body(ngx_http_request_t *r, struct wsd_submit *job)
     for (at = first; at; at = at->next)
         job->input_size += (size_t)ngx_buf_size(at->buf);
     if (first && first->buf->in_file) {
-                job->flags |= WSD_SUBMIT_FILE;
+        job->flags |= WSD_SUBMIT_FILE;
         job->input_fd = first->buf->file->fd;
         job->input_offset = (uint64_t)first->buf->file_pos;
         return NGX_OK;
@@ -250,7 +250,7 @@ static ngx_int_t submit(ngx_http_request_t *r)
                              .plugin = location->plugin,
                              .function = location->function,
                              .args = &arg,
-                                                          .n_args = r->args.len > 0,
+                             .n_args = r->args.len > 0,
                              .flags = location->output ? WSD_SUBMIT_DIRECT : 0,
                              .output_size = location->output,
                              .deadline_usec = (uint64_t)location->timeout * 1000};
@@ -333,7 +333,7 @@ static void *create_location(ngx_conf_t *cf)
     struct location *location = ngx_pcalloc(cf->pool, sizeof(*location));
 
     if (location)
-                location->timeout = NGX_CONF_UNSET_MSEC;
+        location->timeout = NGX_CONF_UNSET_MSEC;
     if (location)
         location->output = NGX_CONF_UNSET_SIZE;
     return location;
@@ -343,7 +343,7 @@ static char *merge_location(ngx_conf_t *cf, void *outer, void *inner)
 {
     struct location *from = outer, *to = inner;
 
-        ngx_conf_merge_msec_value(to->timeout, from->timeout, 60000);
+    ngx_conf_merge_msec_value(to->timeout, from->timeout, 60000);
     ngx_conf_merge_size_value(to->output, from->output, 0);
     return NGX_CONF_OK;
 }
@@ -352,7 +352,7 @@ static ngx_command_t commands[] = {
     {ngx_string("wsd"), NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1, set_wsd, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL},
     {ngx_string("wsd_timeout"), NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1,
      ngx_conf_set_msec_slot, NGX_HTTP_LOC_CONF_OFFSET, offsetof(struct location, timeout), NULL},
-        {ngx_string("wsd_output"), NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1,
+    {ngx_string("wsd_output"), NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF | NGX_CONF_TAKE1,
      ngx_conf_set_size_slot, NGX_HTTP_LOC_CONF_OFFSET, offsetof(struct location, output), NULL},
     {ngx_string("wsd_calls"), NGX_HTTP_MAIN_CONF | NGX_CONF_TAKE1, ngx_conf_set_num_slot, NGX_HTTP_MAIN_CONF_OFFSET,
      offsetof(struct main_conf, calls), NULL},
