@@ -126,7 +126,7 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
     r = query_begin(client, msg, query);
     if (r < 0)
         return r;
-    _cleanup_(run_leavep) struct run run = {client, query};
+    __attribute__((unused)) _cleanup_(run_leavep) struct run run = {client, query};
     client->connection.depth++;
     r = connection_await(&client->connection, &query->deadline, is_answered, query);
     client->connection.depth--;

@@ -124,39 +124,18 @@ static void drop_out(struct far_out *out, uint64_t owner)
     *out = (struct far_out){.data = NULL};
 }
 
-/* A message's descriptors, whose close may block. */
-static void close_received(struct msghdr *m, uint64_t owner)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-            async_close(fd, owner);
-        }
-    }
-}
-
-/* Every piece that it takes wakes the far end's waiters. */
+/* Every piece that it takes wakes the far end's waiters. None has descriptors: see far_end_receive(). */
 static void take_seen(const struct far_end *e, size_t n)
 {
     uint8_t scratch[16384];
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * FAR_END_FDS_MAX)];
-        struct cmsghdr align;
-    } control;
 
     while (n) {
-        struct iovec v = {.iov_base = scratch, .iov_len = e->packets ? 1 : MIN(n, sizeof(scratch))};
-        struct msghdr m = {
-            .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-        ssize_t r = recvmsg(e->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        ssize_t r = recv(e->fd, scratch, e->packets ? 1 : MIN(n, sizeof(scratch)), MSG_DONTWAIT);
 
         if (r < 0 && errno == EINTR)
             continue;
         if (r < 0 || (r == 0 && !e->packets))
-            return;                   /* the socket has failed: a look will say so */
-        close_received(&m, e->owner); /* the look has copies */
+            return; /* the socket has failed: a look will say so */
         n -= e->packets ? 1 : (size_t)r;
     }
 }
@@ -211,7 +190,7 @@ static ssize_t receive_in(struct far_end *e)
         char bytes[CMSG_SPACE(sizeof(int) * FAR_END_FDS_MAX)];
         struct cmsghdr align;
     } control;
-    struct iovec v = {.iov_base = e->in, .iov_len = FAR_END_LEAST};
+    struct iovec v = {.iov_base = e->in, .iov_len = e->packets ? FAR_END_PIECE : FAR_END_LEAST};
     struct msghdr m = {
         .msg_iov = &v, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     ssize_t n = recvmsg(e->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -228,7 +207,12 @@ static ssize_t receive_in(struct far_end *e)
         return n;
     }
     e->in_flags |= MSG_CTRUNC; /* as the kernel has it */
-    close_received(&m, e->owner);
+    for (size_t i = 0; i < size / sizeof(int); i++) {
+        int fd;
+
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+        async_close(fd, e->owner);
+    }
     return n;
 }
 
@@ -718,7 +702,7 @@ static ssize_t receive_from_in(struct far_end *e, struct msghdr *m)
         return -1;
     }
     memcpy(m->msg_iov[0].iov_base, e->in, n);
-    m->msg_flags = e->in_flags;
+    m->msg_flags = e->in_flags | (n < e->in_size ? MSG_TRUNC : 0); /* of a packet */
     if (!size || m->msg_controllen < CMSG_SPACE(size)) {
         m->msg_controllen = 0;
     } else {
@@ -735,13 +719,22 @@ static ssize_t receive_from_in(struct far_end *e, struct msghdr *m)
     return (ssize_t)n;
 }
 
-/* A look that fills the room may bring the descriptors of a piece behind it (Linux 6.18, unix_stream_read_generic()).
- * Then nothing was looked at, and the thread reads. */
+/* Pieces with descriptors are read by the thread. A look has copies of them, whose close may block once the thread has
+ * taken the others. While those are in the socket, it does not. Besides, a look that fills its room can bring the
+ * descriptors of a piece behind it (unix_stream_read_generic(), Linux 6.18). */
 static ssize_t leave_to_thread(struct far_end *e, struct msghdr *m)
 {
     int before = (int)e->seen;
 
-    close_received(m, e->owner);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int fd;
+
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+            close(fd);
+        }
+    }
+
     (void)setsockopt(e->fd, SOL_SOCKET, SO_PEEK_OFF, &before, sizeof(before));
     give(e, &(struct far_wish){.read = true});
     return later(e);
@@ -761,13 +754,12 @@ ssize_t far_end_receive(struct far_end *e, struct msghdr *m)
     ssize_t n = recvmsg(e->fd, m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 || (n == 0 && !e->packets))
         return n;
-    if (m->msg_controllen && !e->packets && (size_t)n == m->msg_iov[0].iov_len)
+    if (m->msg_controllen)
         return leave_to_thread(e, m);
 
     e->seen += (size_t)n;
     e->n_looks++;
-    /* A look into the middle of a piece would give its descriptors again. */
-    if (e->seen >= FAR_END_SEEN || e->n_looks >= FAR_END_LOOKS || (m->msg_controllen && !e->packets)) {
+    if (e->seen >= FAR_END_SEEN || e->n_looks >= FAR_END_LOOKS) {
         give(e, &(struct far_wish){.take = 0});
     } else if (list_empty(&e->later)) {
         bool first = list_empty(&s->all->later);

@@ -325,8 +325,8 @@ WSD_EXPORT int wsd_client_process_some(struct wsd_client *client, unsigned max);
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
 /* Bytes of submits, batches and questions that wait in memory to be sent. They wait because wsd does not read as fast
- * as the program submits, because the connection was not processed since, or for a connection. Input that is sent from the caller's
- * memory does not count. Since 0.1. */
+ * as the program submits, because the connection was not processed since, or for a connection. Input that is sent from
+ * the caller's memory does not count. Since 0.1. */
 WSD_EXPORT size_t wsd_client_unsent(const struct wsd_client *client);
 
 /* Calls that wsd has, or will get, and has not ended; also those that were freed. Since 0.1. */

@@ -28,10 +28,11 @@ all_say() { # WORD LINES FILE
   cat "$3"
   [ "$(wc -l <"$3")" = "$2" ] && ! grep -v " $1\$" "$3"
 }
+# One that strace looks at is stopped for moments (t).
 alive() { # PID...
   local pid
   for pid in "$@"; do
-    [[ $(sed -n 's/^State:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null) == [RSD]* ]] || {
+    [[ $(sed -n 's/^State:[[:space:]]*//p' "/proc/$pid/status" 2>/dev/null) == [RSDt]* ]] || {
       echo "$pid is no more"
       return 1
     }
