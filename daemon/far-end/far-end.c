@@ -719,21 +719,12 @@ static ssize_t receive_from_in(struct far_end *e, struct msghdr *m)
     return (ssize_t)n;
 }
 
-/* Pieces with descriptors are read by the thread. A look has copies of them, whose close may block once the thread has
- * taken the others. While those are in the socket, it does not. Besides, a look that fills its room can bring the
- * descriptors of a piece behind it (unix_stream_read_generic(), Linux 6.18). */
-static ssize_t leave_to_thread(struct far_end *e, struct msghdr *m)
+/* Pieces with descriptors are read by the thread. A look has no room for them, and the kernel says that there are some
+ * (MSG_CTRUNC): copies would have to be closed, and a close may block, not only the last one. Besides, a look that fills
+ * its room would bring those of the piece behind it (unix_stream_read_generic(), Linux 6.18). */
+static ssize_t leave_to_thread(struct far_end *e)
 {
     int before = (int)e->seen;
-
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-            close(fd);
-        }
-    }
 
     (void)setsockopt(e->fd, SOL_SOCKET, SO_PEEK_OFF, &before, sizeof(before));
     give(e, &(struct far_wish){.read = true});
@@ -751,11 +742,14 @@ ssize_t far_end_receive(struct far_end *e, struct msghdr *m)
         return later(e);
     if (e->in || e->ended || e->dry)
         return receive_from_in(e, m);
-    ssize_t n = recvmsg(e->fd, m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    struct msghdr look = {.msg_iov = m->msg_iov, .msg_iovlen = m->msg_iovlen};
+    ssize_t n = recvmsg(e->fd, &look, MSG_PEEK | MSG_DONTWAIT);
+    if (n > 0 && look.msg_flags & MSG_CTRUNC)
+        return leave_to_thread(e);
+    m->msg_controllen = 0;
+    m->msg_flags = look.msg_flags;
     if (n < 0 || (n == 0 && !e->packets))
         return n;
-    if (m->msg_controllen)
-        return leave_to_thread(e, m);
 
     e->seen += (size_t)n;
     e->n_looks++;
