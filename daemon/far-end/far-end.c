@@ -235,7 +235,6 @@ static void read_in(struct far_end *e)
     while (n < 0 && errno == EINTR);
     e->ended = n == 0;
     e->dry = n < 0;
-
     e->in_size = n > 0 ? (size_t)n : 0;
     e->in_done = 0;
     if (n <= 0)
@@ -249,7 +248,6 @@ static void work(struct far_end *e, struct far_wish *wish)
         e->out = wish->out;
     write_out(e);
     take_seen(e, wish->take);
-
     if (wish->read)
         read_in(e);
     if (wish->shut)
@@ -625,6 +623,7 @@ struct far_end *far_end_close(struct far_end *e, bool drained)
     e->closing = of_thread;
     s->n_closing += of_thread;
     s->n_ends -= !of_thread;
+    stranger_settle(s);
     pthread_mutex_unlock(&all->lock);
     if (!of_thread)
         far_end_free(e);
@@ -674,19 +673,22 @@ static ssize_t later(struct far_end *e)
     return -1;
 }
 
-/* A call of the loop's, which began then, has returned. */
+/* A call of the loop's, which began then, has returned. Keeps errno. */
 static void watch_time(struct far_end *e, uint64_t begun_usec)
 {
     struct stranger *s = e->stranger;
     uint64_t usec = clock_monotonic_usec() - begun_usec;
+    int error = errno;
 
-    if (!s || s->slow || usec < FAR_END_SLOW_USEC)
+    if (s->slow || usec < FAR_END_SLOW_USEC)
         return;
+
     pthread_mutex_lock(&s->all->lock);
     s->slow = true;
     pthread_mutex_unlock(&s->all->lock);
     log_debug("a call on a socket of user %u took %u us: from now on a thread makes them", (unsigned)s->owner,
               (unsigned)usec);
+    errno = error;
 }
 
 /* What the thread has read. */
@@ -722,13 +724,13 @@ static ssize_t receive_from_in(struct far_end *e, struct msghdr *m)
 /* Pieces with descriptors are read by the thread. A look has no room for them, and the kernel says that there are some
  * (MSG_CTRUNC): copies would have to be closed, and a close may block, not only the last one. Besides, a look that fills
  * its room would bring those of the piece behind it (unix_stream_read_generic(), Linux 6.18). */
-static ssize_t leave_to_thread(struct far_end *e)
+static ssize_t leave_to_thread(struct far_end *e, struct msghdr *m)
 {
     int before = (int)e->seen;
 
     (void)setsockopt(e->fd, SOL_SOCKET, SO_PEEK_OFF, &before, sizeof(before));
     give(e, &(struct far_wish){.read = true});
-    return later(e);
+    return e->given ? later(e) : receive_from_in(e, m); /* without a thread it is done */
 }
 
 ssize_t far_end_receive(struct far_end *e, struct msghdr *m)
@@ -745,12 +747,11 @@ ssize_t far_end_receive(struct far_end *e, struct msghdr *m)
     struct msghdr look = {.msg_iov = m->msg_iov, .msg_iovlen = m->msg_iovlen};
     ssize_t n = recvmsg(e->fd, &look, MSG_PEEK | MSG_DONTWAIT);
     if (n > 0 && look.msg_flags & MSG_CTRUNC)
-        return leave_to_thread(e);
+        return leave_to_thread(e, m);
     m->msg_controllen = 0;
     m->msg_flags = look.msg_flags;
     if (n < 0 || (n == 0 && !e->packets))
         return n;
-
     e->seen += (size_t)n;
     e->n_looks++;
     if (e->seen >= FAR_END_SEEN || e->n_looks >= FAR_END_LOOKS) {
@@ -814,18 +815,13 @@ ssize_t far_end_send(struct far_end *e, const struct msghdr *m)
     }
     uint64_t begun = clock_monotonic_usec();
     ssize_t n = sendmsg(e->fd, m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    int error = errno;
     watch_time(e, begun);
-    errno = error;
     return n;
 }
 
-ssize_t far_end_read(struct far_end *e, void *to, size_t size)
+/* What the thread has read of a pipe. */
+static ssize_t read_from_in(struct far_end *e, void *to, size_t size)
 {
-    if (!e->stranger)
-        return read(e->fd, to, size);
-    if (e->given)
-        return later(e);
     if (e->in) {
         size_t n = MIN(size, e->in_size - e->in_done);
 
@@ -837,20 +833,26 @@ ssize_t far_end_read(struct far_end *e, void *to, size_t size)
     }
     if (e->ended)
         return 0;
-    if (e->dry) {
-        e->dry = false;
-        errno = EAGAIN;
-        return -1;
-    }
+    e->dry = false;
+    errno = EAGAIN;
+    return -1;
+}
+
+ssize_t far_end_read(struct far_end *e, void *to, size_t size)
+{
+    if (!e->stranger)
+        return read(e->fd, to, size);
+    if (e->given)
+        return later(e);
+    if (e->in || e->ended || e->dry)
+        return read_from_in(e, to, size);
     if (e->stranger->slow) {
         give(e, &(struct far_wish){.read = true});
-        return later(e);
+        return e->given ? later(e) : read_from_in(e, to, size);
     }
     uint64_t begun = clock_monotonic_usec();
     ssize_t n = read(e->fd, to, size);
-    int error = errno;
     watch_time(e, begun);
-    errno = error;
     return n;
 }
 
@@ -879,5 +881,5 @@ bool far_end_settled(struct far_end *e)
     if (e->stranger && !e->given && (e->n_looks || e->sending))
         give(e, &(struct far_wish){.take = 0});
     e->waited_for |= e->given;
-    return !e->given && !e->sending;
+    return !e->given && !e->sending && !e->in;
 }

@@ -72,6 +72,6 @@ ssize_t far_end_read(struct far_end *e, void *to, size_t size);
 void far_end_go_on(struct far_end *e);
 /* As shutdown(2) with SHUT_WR of a socket that is no struct far_end, in a moment. */
 void far_end_shut(struct far_ends *all, uint64_t owner, int fd);
-/* False: what was looked at is still in the socket, or something is unsent; the thread was told to hurry. `ready` is
- * called when it has. */
+/* False: what was looked at is still in the socket, or something is unsent, or was read and not received; the thread was
+ * told to hurry. `ready` is called when it has. */
 bool far_end_settled(struct far_end *e);
