@@ -3,7 +3,7 @@
  * wsd/client.h: hand jobs to a running wsd and get their results (libwsclient, pkg-config wsclient).
  *
  * A handle (struct wsd_client) is one connection. There is no global state. Several threads may each use a handle of
- * their own; only one thread at a time may use a handle, but for wsd_client_post(). The library prints nothing, touches
+ * their own. Only one thread at a time may use a handle, but for wsd_client_post(). The library prints nothing, touches
  * no signal and starts no thread.
  *
  * Two ways to use it, which mix freely:
@@ -11,7 +11,8 @@
  *  - in an event loop: watch wsd_client_fd() for wsd_client_events(), then call wsd_client_process(). It makes the
  *    callbacks and never blocks.
  *
- * Errors are negative errno values; wsd_client_error() returns the words. These have a meaning of their own:
+ * Errors are negative errno values; wsd_client_error() returns the text of the last one. These values have a meaning of
+ * their own:
  *
  *   -ENOENT        no daemon at the socket (also -ECONNREFUSED), or no such job or plugin
  *   -ECONNRESET    the connection ended; see below
@@ -33,8 +34,7 @@
  * number, mostly 69. For a durable job it is 75 if wsd ended in order and is not back: the job is in wsd's store. An
  * orderly restart of a wsd that systemd runs does not end the connection. Calls for durable jobs then take longer.
  *
- * The words and the exit code of a failed call are available in its done callback, and after wsd_call_wait().
- */
+ * The error text and the exit code of a failed call are available in its done callback, and after wsd_call_wait(). */
 #ifndef WSD_CLIENT_H
 #define WSD_CLIENT_H
 
@@ -51,8 +51,8 @@ extern "C" {
 /* The version of this header, for #if: 10000 times major, 100 times minor, and patch. Since 0.1. */
 #define WSD_CLIENT_VERSION 100
 
-/* Structures that begin with `size` grow from version to version. Set size to that of the structure, and all fields
- * that are not used to zero, as WSD_INIT() does:
+/* Structures that begin with `size` grow from version to version. Set `size` to the size of the structure, and zero all
+ * fields that are not used, as WSD_INIT() does:
  *
  *     struct wsd_submit job = WSD_INIT(struct wsd_submit);
  *
@@ -90,8 +90,8 @@ enum wsd_job_state {
     WSD_JOB_INTERRUPTED = 10,
 };
 
-/* A job as wsd knows it. Texts are never NULL. They belong to the library and live as long as the call that returned
- * them says. Fields are appended, never moved; `size` is the number of bytes that the library filled. Since 0.1. */
+/* A job as wsd knows it. Texts are never NULL. They belong to the library, and live as long as stated at the call that
+ * returned them. Fields are appended, never moved; `size` is the number of bytes that the library filled. Since 0.1. */
 struct wsd_job_info {
     size_t size;
     struct wsd_id id;
@@ -163,8 +163,8 @@ WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct 
 
 /* A handle belongs to the process that opened it. In a child of fork() its copy can only be freed: every other call
  * returns -ECHILD at once, and wsd_client_fd() returns -1. Nothing is sent, received or cancelled there, no callback is
- * made, and the parent notices nothing. This holds for what the handle has, too. It holds whatever other threads of the
- * parent were doing with the handle at the fork.
+ * made, and the parent notices nothing. This holds for what belongs to the handle, too. It holds whatever other threads
+ * of the parent were doing with the handle at the fork.
  *
  * Call wsd_client_free() in a child. As long as a child has the connection open, wsd does not notice that the parent
  * has ended. The call closes the descriptors of the copy and frees its memory, as far as no thread or callback was
@@ -173,16 +173,17 @@ WSD_EXPORT int wsd_client_open_tls(struct wsd_client **ret_client, const struct 
  * What wsd_call_free() and wsd_batch_free() would free goes with the handle: in a child they do nothing. A child shares
  * the memory of an arena with its parent until it calls wsd_arena_free(), which unmaps it.
  *
- * A child that needs wsd opens a handle of its own. A child of vfork() or posix_spawn() shares its parent's memory and
- * so cannot be told apart: it calls only exec() or _exit(). Descriptors of the library are closed by exec(). */
+ * A child that needs wsd opens a handle of its own. A child of vfork() or posix_spawn() shares its parent's memory, so
+ * the library cannot tell it from the parent. Such a child may call only exec() or _exit(). Descriptors of the library
+ * are closed by exec(). */
 
-/* Moves a handle into this process, a child of the one that has it, with all that is open on it: jobs, batches and
- * arenas. For a program that opens a handle and then becomes a daemon. From then on the parent makes no call on the
- * handle and does not free it. The parent ends by _exit(), or by exit() without freeing. The client that wsd knows is
- * still the process that connected.
+/* Moves a handle from the parent process into this one, with all that is open on it: jobs, batches and arenas. This is
+ * for a program that opens a handle and then becomes a daemon. From then on the parent makes no call on the handle and
+ * does not free it. The parent ends by _exit(), or by exit() without freeing. The client that wsd knows is still the
+ * process that connected.
  *
- * Call it before anything else in the child. Returns 0, also in the process that has the handle; -EBUSY: a thread or a
- * callback was using the handle at the fork, so that the copy may be half-way. Since 0.1. */
+ * Call it before anything else in the child. Returns 0, also in the process that has the handle. Returns -EBUSY if a
+ * thread or a callback was using the handle at the fork: the copy may be half-way. Since 0.1. */
 WSD_EXPORT int wsd_client_adopt(struct wsd_client *client);
 
 /* --- how long calls wait ------------------------------------------------------------------------------------------ */
@@ -190,8 +191,8 @@ WSD_EXPORT int wsd_client_adopt(struct wsd_client *client);
 /* Three things end a wait:
  *  - the time that a call is given: timeout_usec of wsd_call_wait() and the like. The job goes on. -ETIMEDOUT.
  *  - a deadline: deadline_usec of struct wsd_call_request and struct wsd_submit, or that of the handle. It counts all
- *    that happens in it: waiting for room, in the queue, running, and a wsd or an executor that does not answer. The
- *    job is cancelled. -ETIMEDOUT.
+ *    that happens in the call: waiting for room, in the queue, running, and a wsd or an executor that does not answer.
+ *    The job is cancelled. -ETIMEDOUT.
  *  - the program: interrupted() has returned another value than 0. The job is cancelled. -EINTR.
  *
  * Cancelling does not wait: wsd, or the executor, is told that the job is to stop, and its late answer is discarded.
@@ -210,25 +211,25 @@ WSD_EXPORT int wsd_client_adopt(struct wsd_client *client);
  * 0: none, as at the beginning. Counts from the beginning of each call. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_deadline(struct wsd_client *client, uint64_t deadline_usec);
 
-/* Sets what is asked whether a wait is to end, at the beginning of each blocking call on the handle, after each signal,
- * and each 20 ms. Any return value but 0 ends the wait: the call returns -EINTR. It is asked again by the next call. So
- * a signal handler that sets a flag ends a wait, if interrupted() returns that flag. It is called on the thread of the
- * call, must return, and makes no call on the handle. NULL: nothing is asked, as at the beginning. Returns 0 or
- * -ECHILD. Since 0.1. */
+/* Sets a function that tells whether a wait is to end. It is called at the beginning of each blocking call on the
+ * handle, after each signal, and each 20 ms. Any return value but 0 ends the wait: the call returns -EINTR. The next
+ * call asks it again. So a signal handler that sets a flag ends a wait, if interrupted() returns that flag. It is
+ * called on the thread of the call, must return, and makes no call on the handle. NULL: nothing is asked, as at the
+ * beginning. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_interrupt(struct wsd_client *client, int (*interrupted)(void *userdata), void *userdata);
 
 enum wsd_open_flags {
     /* Does not wait. The connection is made while it is processed, in an event loop. Only looking up the name of
      * another machine blocks. Until then, calls that need wsd return -EAGAIN. wsd_client_connected() and state() tell
-     * when it is there. */
+     * when the connection is there. */
     WSD_OPEN_LATER = 1u << 0,
-    /* The same, and the library connects again when a connection has failed or ended, as often as it takes. The pauses
-     * between two tries double from 20 ms to 5 s. Each is shortened by up to a half, at random. They begin anew when a
-     * connection has stood for 5 s.
+    /* As WSD_OPEN_LATER, and the library connects again when a connection has failed or ended, as often as it takes.
+     * The pauses between two tries double from 20 ms to 5 s. Each pause is shortened by up to a half, at random. They
+     * begin anew when a connection has stood for 5 s.
      *
      * Calls that were open end with -ECONNRESET, as on any handle, but for those with WSD_SUBMIT_AGAIN or
-     * WSD_SUBMIT_TWICE. While there is no connection, wsd_client_submit() takes these only, and returns -EAGAIN for
-     * others; wsd_client_process() returns 0. */
+     * WSD_SUBMIT_TWICE. While there is no connection, wsd_client_submit() takes only jobs with one of these flags, and
+     * returns -EAGAIN for others. wsd_client_process() returns 0 then. */
     WSD_OPEN_AGAIN = 1u << 1,
 };
 
@@ -244,16 +245,16 @@ struct wsd_open {
     int (*interrupted)(void *userdata); /* as wsd_client_set_interrupt(), for connecting, too */
     void *userdata;                     /* of interrupted */
     uint32_t flags;                     /* enum wsd_open_flags */
-    /* With flags. error 0: it is connected now. A negative errno: it could not connect, or the connection has ended.
-     * What wsd_client_open_with() itself has returned is not repeated. It is a callback like those of struct
+    /* With flags. error 0: the handle is connected now. A negative errno: it could not connect, or the connection has
+     * ended. What wsd_client_open_with() itself has returned is not told again. It is a callback like those of struct
      * wsd_callbacks, called by wsd_client_process() and the like. It may be NULL. */
     void (*state)(int error, void *userdata);
     void *state_userdata;
 };
 
-/* Connects as wsd_client_open() or wsd_client_open_tls(), with these settings from the beginning. Returns as they do;
- * -EINTR: interrupted() has ended it; -EINVAL: size is not set, or a flag is unknown. With WSD_OPEN_AGAIN it returns 0
- * even if no wsd is there. Since 0.1. */
+/* Connects as wsd_client_open() or wsd_client_open_tls(), with these settings from the beginning. Returns as they do.
+ * Also returns -EINTR if interrupted() has ended it, and -EINVAL if size is not set or a flag is unknown. With
+ * WSD_OPEN_AGAIN it returns 0 even if no wsd is there. Since 0.1. */
 WSD_EXPORT int wsd_client_open_with(struct wsd_client **ret_client, const struct wsd_open *how);
 
 /* Connects again, to the same place, after the connection has ended: a call on the handle returned -ECONNRESET, or
@@ -263,21 +264,20 @@ WSD_EXPORT int wsd_client_open_with(struct wsd_client **ret_client, const struct
  * Calls that were open on the old connection have ended with -ECONNRESET, and stay ended. A durable job goes on in the
  * next wsd, and wsd_client_attach() follows it there. Make batches and arenas anew, and free the old ones.
  *
- * If the connection is being made (WSD_OPEN_LATER), it waits for that. Returns 0, also if the connection still stands;
- * -EDEADLK in a callback of the handle; or as wsd_client_open(). Since
- * 0.1. */
+ * If the connection is being made (WSD_OPEN_LATER), it waits for that. Returns 0, also if the connection still stands.
+ * Returns -EDEADLK in a callback of the handle. Otherwise returns as wsd_client_open(). Since 0.1. */
 WSD_EXPORT int wsd_client_reconnect(struct wsd_client *client, uint64_t timeout_usec);
 
 /* Closes the connection and frees the handle. wsd cancels the jobs of this connection that were not detached. Calls
  * that are still open get their done callback first, with -ECONNRESET.
  *
- * Allowed in a callback: then the connection ends at once, and the memory of the handle goes when the outermost call on
+ * Allowed in a callback. Then the connection ends at once, and the memory of the handle goes when the outermost call on
  * the handle returns. That call returns an error, mostly -ECONNRESET, and leaves no texts behind.
  *
  * NULL is allowed. Returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_client *wsd_client_free(struct wsd_client *client);
 
-/* Returns the words for the last failure on this handle, one line; valid until the next call. Since 0.1. */
+/* Returns the text of the last failure on this handle, one line; valid until the next call. Since 0.1. */
 WSD_EXPORT const char *wsd_client_error(const struct wsd_client *client);
 
 /* Returns the exit code of wsctl(1) (64 to 130) for the last failure. Since 0.1. */
@@ -315,29 +315,31 @@ WSD_EXPORT int wsd_client_set_watch(struct wsd_client *client,
  * the connection is over, and every open call has had its done callback. Since 0.1. */
 WSD_EXPORT int wsd_client_process(struct wsd_client *client);
 
-/* The same, for a loop that has other work. Stops after max callbacks of calls (at least 1), at the end of the frame
- * that it has in hand. A frame has at most 512. Returns 1 if there is more that the descriptor does not report: call it
- * again in the next turn. Otherwise returns as wsd_client_process(); -EINVAL: max is 0. Since 0.1. */
+/* Does as wsd_client_process(), for a loop that has other work. Stops after max callbacks of calls (at least 1), at the
+ * end of the frame that it has in hand. A frame has at most 512 callbacks. Returns 1 if there is more that the
+ * descriptor does not report: call it again in the next turn. Otherwise returns as wsd_client_process(), or -EINVAL if
+ * max is 0. Since 0.1. */
 WSD_EXPORT int wsd_client_process_some(struct wsd_client *client, unsigned max);
 
-/* Writes what it can without blocking, and reads nothing. What was just submitted leaves at once. This takes one system
- * call less than wsd_client_process() if there is nothing to read. Returns as wsd_client_process(). Since 0.1. */
+/* Writes what it can without blocking, and reads nothing. Jobs that were just submitted leave at once. This takes one
+ * system call less than wsd_client_process() if there is nothing to read. Returns as wsd_client_process(). Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_flush(struct wsd_client *client);
 
-/* Bytes of submits, batches and questions that wait in memory to be sent. They wait because wsd does not read as fast
- * as the program submits, because the connection was not processed since, or for a connection. Input that is sent from
- * the caller's memory does not count. Since 0.1. */
+/* Bytes of submits, batches and questions that wait in memory to be sent. They wait because wsd reads slower than the
+ * program submits, because the connection was not processed since, or because there is no connection. Input that is
+ * sent from the caller's memory does not count. Since 0.1. */
 WSD_EXPORT size_t wsd_client_unsent(const struct wsd_client *client);
 
-/* Calls that wsd has, or will get, and has not ended; also those that were freed. Since 0.1. */
+/* Calls that wsd has, or will get, and has not ended; also such calls that were freed. Since 0.1. */
 WSD_EXPORT size_t wsd_client_open_calls(const struct wsd_client *client);
 
 /* Sets bounds: wsd_client_submit() and wsd_batch_submit() return -EAGAIN while so many bytes are unsent, or so many
- * calls are open. 0: no bound, as at the beginning. What blocks, as wsd_map() does, is not refused.
+ * calls are open. 0: no bound, as at the beginning. Calls that block, as wsd_map() does, are not refused.
  *
- * After such a refusal, room is called once: when all has been sent, and a call may be made again. So it is after a
- * refusal because wsd was not connected. It is a callback like those of struct wsd_callbacks, and may be NULL. Returns
- * 0 or -ECHILD. Since 0.1. */
+ * After such a refusal, room is called once: when all has been sent, and a call may be made again. It is also called
+ * once after a refusal because wsd was not connected. It is a callback like those of struct wsd_callbacks, and may be
+ * NULL. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_bounds(struct wsd_client *client, size_t unsent_max, size_t calls_max,
                                      void (*room)(void *userdata), void *userdata);
 
@@ -366,39 +368,45 @@ enum wsd_submit_flags {
     /* The input is a part of the arena: input_size bytes from input_offset on. Not with STREAM, DURABLE or DETACH.
      * Since 0.1. */
     WSD_SUBMIT_ARENA = 1u << 6,
-    /* The job may go straight to a worker, by the direct lane that wsd_call() uses, without waiting for its end. The
-     * handle gets a lane after some such submits, or by wsd_client_lane(). What is gathered goes at the next
-     * wsd_client_process(), wsd_client_flush(), or wait. A job that cannot go there goes by the socket as without this
-     * flag: while there is no lane or no room in it, or with arguments and input of more than 2 KiB. So does one with
-     * another flag, or with a field that a lane does not know, such as priority or key. Jobs of batches have no such
-     * flag (-EINVAL).
+    /* The job may go straight to a worker, by the direct lane that wsd_call() uses. The submit does not wait for its
+     * end. The handle gets a lane after some such submits, or by wsd_client_lane(). Jobs that are gathered go at the
+     * next wsd_client_process(), wsd_client_flush(), or wait. Jobs of batches have no such flag (-EINVAL).
      *
-     * output_size is the most bytes that it may write; 0: 2048. More ends the call with -EMSGSIZE, whichever way it
-     * went. The less it is, the more calls go together. With another flag, or such a field, output_size is as without
-     * this one. What went by the lane has no id (info->id is zero), no place in lists, no messages and no progress, and
-     * `accepted` is not called for it. It is told once as any other, also after the end of wsd or its executor. A job
-     * that had begun may run twice then if its function is idempotent.
+     * A job that cannot go by the lane goes by the socket, as without this flag. It cannot while there is no lane, or
+     * no room in it. Neither can a job with more than 2 KiB of arguments and input, with another flag, or with a field
+     * that a lane does not know, such as priority or key.
      *
-     * wsd_client_fd() is another descriptor from the first such submit of a connection on, one of epoll(7), and
-     * wsd_client_events() sets it up: call it before each wait. After wsd_client_adopt(), calls that were in the lane
-     * end with -ECONNRESET. Since 0.1. */
+     * output_size is the most bytes that the job may write; 0: 2048. A larger output ends the call with -EMSGSIZE,
+     * whichever way the job went. The smaller output_size is, the more calls go together. With another flag, or such a
+     * field, output_size means what it means without this flag.
+     *
+     * A job that went by the lane has no id (info->id is zero), no place in lists, no messages and no progress.
+     * `accepted` is not called for it. Its end is told once, as that of any other job, also after the end of wsd or its
+     * executor. A job that had begun by then may run twice if its function is idempotent.
+     *
+     * From the first such submit of a connection on, wsd_client_fd() returns another descriptor, one of epoll(7).
+     * wsd_client_events() sets that descriptor up: call it before each wait. After wsd_client_adopt(), calls that were
+     * in the lane end with -ECONNRESET. Since 0.1. */
     WSD_SUBMIT_DIRECT = 1u << 7,
     /* For a handle with WSD_OPEN_AGAIN (else -EINVAL), and not with STREAM or an arena. A connection that is not there,
-     * or ends, does not end the call. It waits for the next connection, and the library submits the job again, if wsd
-     * has certainly not had it: not all of the submit had been sent. So it does, up to 5 times, if wsd may have had it,
-     * and the job is durable and has a key: wsd does not run it a second time. Otherwise the call ends with -ECONNRESET,
-     * as without this flag. It also does if the output callback was called for it, or a part of its output was taken
-     * away, or it was cancelled before.
+     * or ends, does not end the call. The call waits for the next connection. The library then submits the job again if
+     * wsd has certainly not had it: not all of the submit had been sent. It also does so, up to 5 times, if wsd may
+     * have had a durable job with a key: wsd does not run it a second time.
      *
-     * deadline_usec counts from the first submit, and ends the wait. Without it, and without wsd, a call waits for ever.
-     * Calls that wait are submitted in their order, before state() is told of the connection. They count for
-     * wsd_client_set_bounds(). A refusal by wsd (-EAGAIN and others) is told, and not repeated. Input stays the
-     * caller's until done, as ever; input_fd is copied. The callbacks accepted, message and progress begin anew when the
-     * job is submitted again; accepted may have another id. wsd_call_cancel() ends a call that waits as
-     * WSD_JOB_CANCELLED without having run, or with -ECONNRESET if it may have. Since 0.1. */
+     * Otherwise the call ends with -ECONNRESET, as without this flag. It also ends so if its output callback was
+     * called, if a part of its output was taken away, or if it was cancelled before.
+     *
+     * deadline_usec counts from the first submit, and ends the wait. Without it, and without wsd, a call waits for
+     * ever. Calls that wait are submitted in their order, before state() is told of the connection. They count for
+     * wsd_client_set_bounds(). A submit that wsd refuses (-EAGAIN and others) is not repeated: the refusal is told.
+     * Input stays the caller's until done, as for other calls; input_fd is copied. When the job is submitted again, the
+     * callbacks accepted, message and progress begin anew. accepted may then have another id. wsd_call_cancel() ends a
+     * call that waits as WSD_JOB_CANCELLED, without having run. If the job may have run, it ends the call with
+     * -ECONNRESET. Since 0.1. */
     WSD_SUBMIT_AGAIN = 1u << 8,
-    /* The same, and the job may run twice: it is also submitted again, up to 5 times, if it may have run. For a job that
-     * does no harm then. With a key, a wsd that has not ended does not run it twice. Since 0.1. */
+    /* As WSD_SUBMIT_AGAIN, and the job may run twice: it is also submitted again, up to 5 times, if it may have run.
+     * For a job that does no harm when it runs twice. With a key, a wsd that has not ended does not run it twice. Since
+     * 0.1. */
     WSD_SUBMIT_TWICE = 1u << 9,
 };
 
@@ -422,10 +430,10 @@ struct wsd_submit {
      * durable. Since 0.1. */
     const char *key;
     /* How often a job that ends badly runs again (0 to 1000). The pauses begin with retry_usec (0: one second; at most
-     * a day). They double up to five minutes; if the first is longer, all are as long. Each is shortened by up to a
-     * half, at random. The ends that count as bad are the bits 1u << state of retry_on. If it is 0, they are
-     * WSD_JOB_FAILED, WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the output of the last try is
-     * delivered, when it has ended. Since 0.1. */
+     * a day). They double up to five minutes; if the first pause is longer, all are as long as the first. Each is
+     * shortened by up to a half, at random. The ends that count as bad are the bits 1u << state of retry_on. If it is
+     * 0, they are WSD_JOB_FAILED, WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED and WSD_JOB_INTERRUPTED. Only the output of the
+     * last try is delivered, when it has ended. Since 0.1. */
     uint32_t retries, retry_on;
     uint64_t retry_usec;
     /* When the job goes on, at the earliest; until then it is WSD_JOB_DELAYED. Set at most one of the two.
@@ -445,16 +453,16 @@ struct wsd_submit {
     /* Ids of this user's jobs that the job runs after; at most 1024 in all. The id of a batch stands for all of its
      * jobs, once it is closed. The job is held until each of them has ended, after its last try.
      *
-     * If one of `after` has not succeeded, the job is cancelled, with an error that names that one. So are the jobs
-     * that are to run after this one. How those of `after_any` end does not matter.
+     * If one of the jobs in `after` has not succeeded, the new job is cancelled, with an error that names that one. So
+     * are the jobs that are to run after the new one. How the jobs in `after_any` end does not matter.
      *
-     * A job that has ended before counts as long as wsd knows it; an unknown id is refused (-ENOENT). A job with
+     * A job that has ended before counts as long as wsd knows it. An unknown id is refused (-ENOENT). A job with
      * WSD_SUBMIT_DURABLE may only name durable jobs, and no batch (-EINVAL). -EOPNOTSUPP: wsd is too old for it. Since
      * 0.1. */
     const struct wsd_id *after, *after_any;
     size_t n_after, n_after_any;
     /* At most 3 names, each of 1 to 63 letters, digits, dots, underscores and hyphens. The users choose what a tag
-     * means; the administrator chooses how many jobs with a tag may run at once (wsd_client_gate_tag()). A name is the
+     * means. The administrator chooses how many jobs with a tag may run at once (wsd_client_gate_tag()). A name is the
      * same tag on the jobs of all users. -EOPNOTSUPP: wsd is too old for it. Since 0.1. */
     const char *const *tags;
     size_t n_tags;
@@ -480,8 +488,8 @@ struct wsd_submit {
      * counts from the submit, from wsd_batch_open() or from wsd_map(). 0: that of the handle, for calls that are given
      * no time of their own.
      *
-     * In an event loop, done gets -ETIMEDOUT then, and the job is cancelled, unless it is detached. That is done by
-     * wsd_client_process() and the like, after they have read what has come. Call it by the time that
+     * In an event loop, done gets -ETIMEDOUT then, and the job is cancelled, unless it is detached.
+     * wsd_client_process() and the like do this after they have read what has come. Call them by the time that
      * wsd_client_timeout_usec() returns. Jobs of batches have no such deadline. Since 0.1. */
     uint64_t deadline_usec;
 };
@@ -505,67 +513,70 @@ struct wsd_callbacks {
     void (*message)(struct wsd_call *call, int level, const char *text, void *userdata);
     void (*progress)(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata);
     /* Called once, last. error 0: info says how the job ended. A negative errno: there was no job, or its end is
-     * unknown; info is NULL and text has the words. */
+     * unknown; info is NULL and text is the error text. */
     void (*done)(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata);
     void *userdata;
 };
 
-/* A callback of C++ may throw. The exception ends the call on the handle that has made the callback, and passes through
- * it. The callback counts as returned: an output callback has taken its bytes. Everything else stays: the next call that
- * processes the connection goes on behind the callback, so that each other call, and this one, still has its end, once.
- * wsd_client_timeout_usec() is 0 until then. wsd_call(), wsd_calls() and wsd_map() cancel what they have under way. An
- * exception out of a callback of wsd_client_free() does not keep the handle: the other calls are told while it passes,
- * and may not throw.
+/* Tells the handle that a callback was left by longjmp(). Without need it does nothing. Returns 0 or -ECHILD. Since
+ * 0.1.
  *
- * longjmp() out of a callback does the same, with three differences. It leaves all calls on the handle: it goes to where
- * none of them is under way. There, wsd_client_unwound() comes first. It does not leave wsd_call(), wsd_calls(),
- * wsd_map(), or a call that asks and waits for the answer, whose memory is on the stack.
+ * A callback of C++ may throw. The exception ends the call on the handle that has made the callback, and passes through
+ * it. The callback counts as returned: an output callback has taken its bytes. Everything else stays. The next call
+ * that processes the connection goes on behind the callback. So each other call, and this one, still has its end, once.
+ * wsd_client_timeout_usec() is 0 until then. wsd_call(), wsd_calls() and wsd_map() cancel what they have under way.
  *
- * Tells the handle that a callback was left by longjmp(). Without need it does nothing. Returns 0 or -ECHILD. Since
- * 0.1. */
+ * An exception out of a callback of wsd_client_free() does not keep the handle. The other calls are told while the
+ * exception passes, and their callbacks may not throw.
+ *
+ * longjmp() out of a callback does the same, with three differences. It must leave all calls on the handle: it goes to
+ * where none of them is under way. There, wsd_client_unwound() comes first. It must not leave wsd_call(), wsd_calls(),
+ * wsd_map(), or a call that asks and waits for the answer: their memory is on the stack. */
 WSD_EXPORT int wsd_client_unwound(struct wsd_client *client);
 
-/* Whether WSD_SUBMIT_FILE may be used on this connection. It may not with a wsd on another machine or one that is too
- * old; send the bytes then (-EOPNOTSUPP). Since 0.1. */
+/* Whether WSD_SUBMIT_FILE may be used on this connection. It may not (-EOPNOTSUPP) with a wsd that is on another
+ * machine or too old: send the bytes then. Since 0.1. */
 WSD_EXPORT bool wsd_client_takes_files(const struct wsd_client *client);
 
 /* Submits a job without blocking. callbacks may be NULL, and is copied. A refusal by wsd comes through done.
  *
  * Returns 0, and sets *ret_call, unless ret_call is NULL. Otherwise sets it to NULL and returns -EINVAL (a limit is
- * exceeded: the words say which), -ENOMEM, -ECONNRESET, or -EAGAIN: see wsd_client_set_bounds(). With
+ * exceeded: the error text says which), -ENOMEM, -ECONNRESET, or -EAGAIN: see wsd_client_set_bounds(). With
  * WSD_SUBMIT_FILE also -EOPNOTSUPP, -EBADF, -EMFILE, and -EAGAIN if too many descriptors wait to be sent: process the
  * connection first.
  *
  * Similar jobs that are submitted one after the other leave together, 128 in a frame, and their ends come in few
  * frames. Such jobs have only plugin, function, timeout, priority, DETACH and LEAVE set, and have these alike. A full
- * frame leaves at once, the last one when the connection is processed; so submit all jobs before that. Since 0.1. */
+ * frame leaves at once. The last frame leaves when the connection is processed, so submit all jobs before that. Since
+ * 0.1. */
 WSD_EXPORT int wsd_client_submit(struct wsd_client *client, const struct wsd_submit *submit,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
-/* Submits a job from any thread, while the handle's own thread is in its event loop: the only call on a handle that
- * other threads may make. It takes what wsd_client_submit() takes, and copies all but the input, too. The handle's
- * thread submits it in its next wsd_client_process() or wsd_client_wait(), and runs the callbacks. Those of one thread
- * are submitted in the order in which they were posted.
+/* Submits a job from any thread, while the handle's own thread is in its event loop. This is the only call on a handle
+ * that other threads may make. It takes what wsd_client_submit() takes, and copies all but the input, too. The handle's
+ * thread submits the job in its next wsd_client_process() or wsd_client_wait(), and runs the callbacks. Jobs of one
+ * thread are submitted in the order in which they were posted.
  *
  * The callback done is called in any case. If the submit failed, call is NULL and error is what wsd_client_submit()
- * would have returned. It is -ECONNRESET also if the handle was freed before. The program has the call only in done,
+ * would have returned. error is -ECONNRESET also if the handle was freed before. The program has the call only in done,
  * which frees it by wsd_call_free().
  *
- * Returns 0; -EINVAL: no wake is set, or a size; -E2BIG; -ENOMEM; -EBADF or -EMFILE for input_fd; -ECHILD. It sets no
- * words. No thread may post any longer when the handle is freed. Since 0.1. */
+ * Returns 0; -EINVAL: no wake is set, or a size is not; -E2BIG; -ENOMEM; -EBADF or -EMFILE for input_fd; -ECHILD. It
+ * sets no error text. No thread may post any longer when the handle is freed. Since 0.1. */
 WSD_EXPORT int wsd_client_post(struct wsd_client *client, const struct wsd_submit *submit,
                                const struct wsd_callbacks *callbacks);
 
-/* Sets what wakes the loop of the handle's thread when something was posted. The loop then calls wsd_client_process().
- * The function wake() writes to an eventfd(2) that the loop watches, or calls uv_async_send(), g_main_context_wakeup()
- * or the like. It is called on the thread that posts, once for all that is posted until the handle's thread has taken
- * it. Call this before other threads know the handle. Returns 0 or -ECHILD. Since 0.1. */
+/* Sets a function that wakes the loop of the handle's thread when something was posted. The loop then calls
+ * wsd_client_process(). The function wake() writes to an eventfd(2) that the loop watches, or calls uv_async_send(),
+ * g_main_context_wakeup() or the like. It is called on the thread that posts, once for all that is posted until the
+ * handle's thread has taken it. Call wsd_client_set_wake() before other threads know the handle. Returns 0 or -ECHILD.
+ * Since 0.1. */
 WSD_EXPORT int wsd_client_set_wake(struct wsd_client *client, void (*wake)(void *userdata), void *userdata);
 
 /* Follows a job by its id, from any connection of the same user. Delivers its output, its messages, its progress (if
  * there is a callback for it), then done. If the job was detached, is durable or has a key, the output comes from its
- * start, as far as it is kept; else from now on. Any number may follow a job. wsd_call_free() only stops following.
- * Since 0.1. */
+ * start, as far as it is kept. Otherwise it comes from now on. Any number of calls may follow a job. wsd_call_free()
+ * only stops following. Since 0.1. */
 WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id *id,
                                  const struct wsd_callbacks *callbacks, struct wsd_call **ret_call);
 
@@ -575,8 +586,8 @@ WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id 
  * 0.1. */
 WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
 
-/* Lets the output of a call flow again. What waits here is delivered before this returns, then comes the rest. In the
- * call's own output callback it does nothing: there the return value decides. Returns 0. Since 0.1. */
+/* Lets the output of a call flow again. Output that waits here is delivered before this call returns; then comes the
+ * rest. In the call's own output callback it does nothing: there the return value decides. Returns 0. Since 0.1. */
 WSD_EXPORT int wsd_call_resume(struct wsd_call *call);
 
 /* Asks wsd to cancel the job. Its end comes through done as usual. Returns 0 (also if it has ended) or -ENOMEM. Since
@@ -603,20 +614,20 @@ WSD_EXPORT const void *wsd_call_output(const struct wsd_call *call, size_t *ret_
 
 /* Takes away the output gathered so far, without a copy if it is more than 64 bytes. The caller frees it by free(3), so
  * it can go to evbuffer_add_reference() and the like. What comes later is gathered anew. Sets *ret_size. Returns NULL
- * if there is no output (*ret_size is 0), or no memory: then the output stays. Since 0.1. */
+ * if there is no output (*ret_size is 0). Also returns NULL if there is no memory; then the output stays. Since 0.1. */
 WSD_EXPORT void *wsd_call_take_output(struct wsd_call *call, size_t *ret_size);
 
 /* Forgets a call: no more callbacks come. A call that is not done is cancelled. But an attached job goes on, and so
- * does a detached one after its input was sent. NULL is allowed; returns NULL. Allowed in any callback, also the call's
- * own. wsd_client_free() frees the remaining calls. For the memory of a large output see wsd_call_output(). Since 0.1.
- */
+ * does a detached job after its input was sent. NULL is allowed; returns NULL. Allowed in any callback, also the call's
+ * own. wsd_client_free() frees the remaining calls. For the memory of a large output see wsd_call_output(). Since
+ * 0.1. */
 WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
 
 /* --- arenas: memory shared with jobs ----------------------------------------------------------------------------- */
 
-/* Makes memory in which jobs of this connection read their input and put their output, for large ones, again and again.
- * A function that can (WSD_FN_SHARED of wsd/plugin.h) works there. Another function gets a copy of the input, and its
- * output is copied. In both cases no bytes go through the connection.
+/* Makes memory in which jobs of this connection read their input and put their output. It is for large inputs and
+ * outputs, again and again. A function with WSD_FN_SHARED of wsd/plugin.h works there. Another function gets a copy of
+ * the input, and its output is copied. In both cases no bytes go through the connection.
  *
  * A job owns its parts until it has ended. It may or may not see bytes that are written there meanwhile. The bytes of
  * the output mean nothing before the end, nor after an end without success. Parts may begin anywhere; begin them at
@@ -628,7 +639,7 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  *
  * size bytes are charged to the user as long as wsd knows the arena. For that time, an executor that has run a job
  * there has it mapped, too. A connection may have 8 arenas at a time. The memory is the caller's, all of it from the
- * beginning. It stays until wsd_arena_free(), also after the end of the connection, but no job can be given it then.
+ * beginning. It stays until wsd_arena_free(), also after the end of the connection. But then no job can use it.
  *
  * Call it on the handle's thread; any thread may use the memory. Blocks for as long as wsd takes to answer. Returns 0;
  * -EOPNOTSUPP: wsd is too old, or on another machine (the input goes by the connection then); -EINVAL; -ENOMEM;
@@ -691,17 +702,17 @@ struct wsd_call_result {
 /* Runs one job and waits for its end. This is the fastest way to call a small function again and again.
  *
  * After some calls the library opens a direct lane by itself: a ring in shared memory into the executor of the caller's
- * user. A call goes through it if its arguments and input are at most 2,000 bytes, with room for at most 2,048 bytes of
- * output. Such a call does not pass through wsd and, when both sides are awake, makes no system call. Every other call
- * goes by the socket, with the same result.
+ * user. A call goes through the lane if its arguments and input are at most 2,000 bytes, with room for at most 2,048
+ * bytes of output. Such a call does not pass through wsd. When both sides are awake, it makes no system call. Every
+ * other call goes by the socket, with the same result.
  *
- * Some differences are visible. A direct call has no id and is in no list. What the function logs is not delivered, nor
- * is its progress. If wsd runs as another user than the caller, wsd_job_open() in the function returns -ENOTCONN,
- * unless WSD_CALL_FILES is set; calls with that flag go by the socket.
+ * Some differences are visible. A direct call has no id and is in no list. The log lines and the progress of the
+ * function are not delivered. If wsd runs as another user than the caller, wsd_job_open() in the function returns
+ * -ENOTCONN, unless WSD_CALL_FILES is set; calls with that flag go by the socket.
  *
- * While it waits, it processes the connection now and then, so that callbacks of other calls on the handle may run. It
- * spins for at most 50 us if that has paid off lately; then it sleeps. As with every call, one thread at a time uses a
- * handle; threads that call at the same time have a handle each.
+ * While wsd_call() waits, it processes the connection now and then, so callbacks of other calls on the handle may run.
+ * It spins for at most 50 us if that has paid off lately; then it sleeps. As with every call, one thread at a time uses
+ * a handle. Threads that call at the same time have a handle each.
  *
  * Returns 0: the call ended, and *ret_result says how. Otherwise *ret_result has only code, exit and error. -EMSGSIZE:
  * the output is larger than output_room; the job was cancelled or has run. Others are as for wsd_client_submit() and
@@ -712,13 +723,13 @@ WSD_EXPORT int wsd_call(struct wsd_client *client, const struct wsd_call_request
 
 /* Makes n calls like wsd_call(), up to 256 at a time, in any order. This is the fastest way to call small functions
  * many times. results[i] belongs to requests[i]. All requests have the size of the first, and so have all results. What
- * a request points to stays until the end, and no two outputs may overlap. Calls without room (max-jobs-per-user) wait
- * for others of them to end.
+ * a request points to stays until the end, and no two outputs may overlap. Calls for which there is no room
+ * (max-jobs-per-user) wait until others of these calls have ended.
  *
- * Brief calls in a direct lane go together, up to 32 that one worker runs one after the other. They follow one another
- * in requests, and have the same two pointers to the names, the same flags and the same timeout. If none of them ends
- * for 5 ms, they go on separately. Then as many run as there are workers and spares for them (wsd_blocking_begin()), at
- * most 64. So calls may wait for each other, but are not fast then.
+ * Brief calls in a direct lane go together: one worker runs up to 32 of them, one after the other. Such calls follow
+ * one another in requests, and have the same two pointers to the names, the same flags and the same timeout. If none of
+ * them ends for 5 ms, they go on separately. Then as many run as there are workers and spares for them
+ * (wsd_blocking_begin()), at most 64. So calls may wait for each other, but then they are not fast.
  *
  * Returns 0: each call has ended, as its result says, also with a failure. Otherwise returns the code of the first
  * call, in the order of the requests, that has no result. Its code, exit and error say why. All other calls have been
@@ -733,22 +744,23 @@ enum wsd_lane_action {
     WSD_LANE_KEEP = 3,  /* as OPEN, and the handle keeps it while it is idle */
 };
 
-/* For a program that knows when it calls. It need not be called: wsd_call() opens a lane by itself after a few calls,
- * which go by the socket.
+/* Opens the direct lane of the handle, closes it, or keeps it, for a program that knows when it calls. No program needs
+ * this: wsd_call() opens a lane by itself after a few calls, which go by the socket.
  *
- * A user may have max-lanes-per-user lanes of wsd.conf(5) into one executor. When there are no more, wsd takes the lane
- * that was idle for longest, and for 10 ms at least, from its handle. That handle's next calls go by the socket until
- * it has a lane again. A handle that will be idle for long does well to close its lane, and one that is about to make
- * many calls to open it.
+ * A user may have max-lanes-per-user lanes of wsd.conf(5) into one executor. When there are no more, wsd takes a lane
+ * from its handle: the lane that was idle for longest, and for 10 ms at least. That handle's next calls go by the
+ * socket until it has a lane again. A handle that will be idle for long does well to close its lane. A handle that is
+ * about to make many calls does well to open it.
  *
- * WSD_LANE_KEEP is for a handle whose calls are rare and must be fast. Other handles of this user have one lane less
+ * WSD_LANE_KEEP is for a handle that makes rare calls which must be fast. Other handles of this user have one lane less
  * then, until WSD_LANE_OPEN or WSD_LANE_CLOSE. A lane that replaces this one, after a reconnect for instance, is kept,
- * too. wsd still takes the lane where all 64 of an executor are in use. A wsd before this value takes it like any other.
+ * too. wsd still takes the lane where all 64 lanes of an executor are in use. A wsd that is older than this value takes
+ * the lane like any other.
  *
  * Returns 0: the lane is there, or after WSD_LANE_CLOSE it is not there. Returns -EAGAIN if there is none for now: the
- * words say why. Returns -EOPNOTSUPP if this wsd or the kernel has no lanes, or if wsd is on another machine. Returns
- * -EDEADLK for WSD_LANE_CLOSE while calls are under way in the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR or
- * -ECONNRESET. Since 0.1. */
+ * error text says why. Returns -EOPNOTSUPP if this wsd or the kernel has no lanes, or if wsd is on another machine.
+ * Returns -EDEADLK for WSD_LANE_CLOSE while calls are under way in the lane. Also returns -EINVAL, -ETIMEDOUT, -EINTR
+ * or -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_client_lane(struct wsd_client *client, enum wsd_lane_action action);
 
 /* --- batches: many jobs of one function as a unit --------------------------------------------------------------- */
@@ -758,9 +770,9 @@ enum wsd_batch_flags {
     /* The batch outlives this connection. Its id is known as long as a detached job after its end. Its jobs need
      * WSD_SUBMIT_DETACH. */
     WSD_BATCH_DETACH = 1u << 1,
-    /* For wsd_map(): items without room in wsd (quota, rate, full queue) are submitted again when there may be some,
-     * however long that takes. Without this flag they are submitted again only while other jobs of the batch are under
-     * way. */
+    /* For wsd_map(): items for which wsd has no room (quota, rate, full queue) are submitted again when there may be
+     * some, however long that takes. Without this flag they are submitted again only while other jobs of the batch are
+     * under way. */
     WSD_BATCH_WAIT = 1u << 2,
 };
 
@@ -790,17 +802,17 @@ struct wsd_item {
     size_t input_size;
 };
 
-/* Begins a batch of jobs that are all like `common`, except for arguments and input. Those of `common` are ignored. It
- * may not have WSD_SUBMIT_STREAM, WSD_SUBMIT_PROGRESS, WSD_SUBMIT_FILE or a key. The flags are those of enum
+/* Begins a batch of jobs that are all like `common`, except for arguments and input. Those of `common` are ignored.
+ * `common` may not have WSD_SUBMIT_STREAM, WSD_SUBMIT_PROGRESS, WSD_SUBMIT_FILE or a key. The flags are those of enum
  * wsd_batch_flags. Everything is copied. Does not block.
  *
- * Many jobs go to wsd in one message, and so do their ends back, so that many small jobs cost little. Each is a job
+ * Many jobs go to wsd in one message, and their ends come back in one. So many small jobs cost little. Each is a job
  * like any other: it has its own id and end, its own charge to its user's limits, and its own place in recovery. If a
  * job does not succeed, those that came into the batch after it are cancelled, unless WSD_BATCH_KEEP_GOING is set.
  *
- * With WSD_SUBMIT_DURABLE in common, or with a wsd that knows no batches, the library submits each job by itself and
- * does the rest. Then there is no id, no other client can ask for the batch, and WSD_BATCH_DETACH has no effect. No
- * batch outlives wsd. Returns 0, or -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as wsd_client_submit(). Since 0.1. */
+ * With WSD_SUBMIT_DURABLE in `common`, or with a wsd that knows no batches, the library submits each job by itself and
+ * does the rest. Then the batch has no id, no other client can ask for it, and WSD_BATCH_DETACH has no effect. No batch
+ * outlives wsd. Returns 0, or -EINVAL, -ENOMEM, -ECONNRESET, -EOPNOTSUPP as wsd_client_submit(). Since 0.1. */
 WSD_EXPORT int wsd_batch_open(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                               struct wsd_batch **ret_batch);
 
@@ -818,8 +830,8 @@ WSD_EXPORT int wsd_batch_submit(struct wsd_batch *batch, const struct wsd_item *
 WSD_EXPORT int wsd_batch_close(struct wsd_batch *batch);
 /* Cancels all jobs of a batch that have not ended; it accepts no more. Returns 0, -ENOMEM or -ECONNRESET. Since 0.1. */
 WSD_EXPORT int wsd_batch_cancel(struct wsd_batch *batch);
-/* Gives the last known state of a batch. It is renewed about ten times a second while the connection is processed. When
- * the connection has ended, it stays as it was. Returns 0. Since 0.1. */
+/* Gives the last known state of a batch. The state is renewed about ten times a second while the connection is
+ * processed. When the connection has ended, it stays as it was. Returns 0. Since 0.1. */
 WSD_EXPORT int wsd_batch_look(const struct wsd_batch *batch, struct wsd_batch_info *ret_info);
 /* Closes a batch, and processes the connection until all of its jobs have ended. ret_info may be NULL. Returns 0;
  * -ETIMEDOUT and -EINTR, as wsd_call_wait(); -ECONNRESET; or why wsd refused the batch (-EAGAIN: too many are open,
@@ -842,14 +854,14 @@ typedef int (*wsd_map_result)(size_t index, int error, const struct wsd_job_info
  *
  * Returns 0: each job has succeeded. Otherwise returns the error of the first item without success, in the order of the
  * items. That is -EREMOTEIO if the job failed, was cancelled or the like. Else it is what wsd_batch_submit() and done
- * give. Returns -ETIMEDOUT and -EINTR if the wait has ended before: each item without an end is told that. The number
- * that `wsctl map` would exit with is that of wsd_client_exit(). Since 0.1. */
+ * give. Returns -ETIMEDOUT and -EINTR if the wait has ended before: each item without an end is told that.
+ * wsd_client_exit() returns the number that `wsctl map` would exit with. Since 0.1. */
 WSD_EXPORT int wsd_map(struct wsd_client *client, const struct wsd_submit *common, uint32_t flags,
                        const struct wsd_item *items, size_t n_items, wsd_map_result result, void *userdata);
 
-/* Looks at, waits for or cancels a batch by its id, from any connection of the same user. These block for at most 30
- * seconds. But wsd_client_batch_await() waits for the batch's end, for at most timeout_usec (UINT64_MAX: for ever). It
- * calls progress, unless that is NULL, when something has changed. -ENOENT: there is no such batch now; -EOPNOTSUPP.
+/* Looks at, waits for or cancels a batch by its id, from any connection of the same user. These calls block for at most
+ * 30 seconds. But wsd_client_batch_await() waits for the batch's end, for at most timeout_usec (UINT64_MAX: for ever).
+ * It calls progress, unless that is NULL, when something has changed. -ENOENT: there is no such batch now; -EOPNOTSUPP.
  * Since 0.1. */
 WSD_EXPORT int wsd_client_batch(struct wsd_client *client, const struct wsd_id *id, struct wsd_batch_info *ret_info);
 WSD_EXPORT int wsd_client_batch_await(struct wsd_client *client, const struct wsd_id *id, uint64_t timeout_usec,
@@ -888,7 +900,7 @@ struct wsd_filter {
     const struct wsd_id *batch; /* only jobs of this batch; NULL: any. -EOPNOTSUPP if wsd knows no batches */
 };
 
-/* Lists the jobs that match, as wsd_client_list() does; wsd does the search. -EOPNOTSUPP: wsd is too old for it. Since
+/* Lists the jobs that match, as wsd_client_list() does. wsd does the search. -EOPNOTSUPP: wsd is too old for it. Since
  * 0.1. */
 WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd_filter *filter,
                                      int (*each)(const struct wsd_job_info *info, void *userdata), void *userdata);
@@ -900,8 +912,8 @@ WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct w
 
 /* Lists, requeues or drops durable jobs that have ended badly and are out of retries. Such jobs do not expire.
  *
- * The listing, wsd_client_dead(), is as that of wsd_client_list(). To queue one again under its id, as if it had never
- * run, call wsd_client_dead_requeue(). To forget one, call wsd_client_dead_drop().
+ * wsd_client_dead() lists them as wsd_client_list() does. wsd_client_dead_requeue() queues one again under its id, as
+ * if it had never run. wsd_client_dead_drop() forgets one.
  *
  * Errors: -ENOENT: there is no such job; -EAGAIN: it is being read, or wsd is draining; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_dead(struct wsd_client *client, int (*each)(const struct wsd_job_info *info, void *userdata),
@@ -940,9 +952,9 @@ struct wsd_schedule_info {
     const char *error;
 };
 
-/* Adds a schedule. Returns 0 when it is on disk. It then runs as the caller when its time comes, until it is removed.
- * Returns -EINVAL if the name or time is wrong, or if there is a schedule of that name. Returns -EAGAIN if there are
- * too many, or no room; or -EIO or -EOPNOTSUPP. Since 0.1. */
+/* Adds a schedule. Returns 0 when the schedule is on disk. Its job then runs as the caller whenever its time comes,
+ * until the schedule is removed. Returns -EINVAL if the name or time is wrong, or if there is a schedule of that name.
+ * Returns -EAGAIN if there are too many, or no room. Also returns -EIO or -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule *schedule);
 /* Lists the caller's schedules (root: those of all users), by user and name. Each is valid during its callback. A
  * callback that returns non-zero ends the listing with that value. -EOPNOTSUPP. Since 0.1. */
@@ -951,9 +963,9 @@ WSD_EXPORT int wsd_client_schedules(struct wsd_client *client,
 /* Forgets one of the caller's schedules; a run in progress goes on. -ENOENT; -EACCES: it comes from wsd.conf;
  * -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_remove(struct wsd_client *client, const char *name);
-/* Runs one of the caller's schedules now, beside its times. Returns 0 when the job was accepted, and sets *ret_id to
- * its id, unless ret_id is NULL. -ENOENT; -EAGAIN: its last run is not done; others as for wsd_client_submit().
- * -EOPNOTSUPP. Since 0.1. */
+/* Runs one of the caller's schedules now, in addition to its times. Returns 0 when the job was accepted, and sets
+ * *ret_id to its id, unless ret_id is NULL. -ENOENT; -EAGAIN: its last run is not done; others as for
+ * wsd_client_submit(). -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_schedule_run(struct wsd_client *client, const char *name, struct wsd_id *ret_id);
 
 /* Does not grow: it stands in arrays. Since 0.1. */
@@ -989,7 +1001,7 @@ WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
  * known. Since 0.1. */
 WSD_EXPORT int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function);
 
-/* What to do with a gate, which decides what is handed to the pool and how much of it at once. For administrators
+/* What to do with a gate. A gate decides which jobs are handed to the pool, and how many at once. For administrators
  * ([access] in wsd.conf). Since 0.1. */
 enum wsd_gate_action {
     WSD_GATE_PAUSE = 1,  /* jobs are accepted, and wait; those that run go on */
@@ -999,8 +1011,8 @@ enum wsd_gate_action {
 };
 
 /* Pauses, resumes, limits or drains. plugin: its name as submitted, without directory and .so; NULL or "": everything.
- * function: NULL or "": all functions of the plugin; a limit counts them together. Returns 0; -EACCES; -ENOENT: to be
- * resumed, and neither paused nor limited; -EAGAIN: too many are paused or limited; -EINVAL. Since 0.1. */
+ * function: NULL or "": all functions of the plugin; a limit counts them together. Returns 0; -EACCES; -ENOENT: it is
+ * to be resumed, and is neither paused nor limited; -EAGAIN: too many are paused or limited; -EINVAL. Since 0.1. */
 WSD_EXPORT int wsd_client_gate(struct wsd_client *client, enum wsd_gate_action action, const char *plugin,
                                const char *function, uint32_t limit);
 
@@ -1044,8 +1056,8 @@ WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
 
 /* Changes a limit from now on, until wsd reads its configuration again or ends. It is the limit of all users, or
  * (of_user) of the user uid, for keys that end with -per-user. What is there already stays. value: as in wsd.conf; NULL
- * or "": as the configuration says. For administrators. Returns 0; -EINVAL: no such limit or value, the words say what
- * is wanted; -EACCES; -EAGAIN: too many are changed; -EOPNOTSUPP. Since 0.1. */
+ * or "": as the configuration says. For administrators. Returns 0; -EINVAL: no such limit or value, the error text says
+ * what is wanted; -EACCES; -EAGAIN: too many are changed; -EOPNOTSUPP. Since 0.1. */
 WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key,
                                     const char *value);
 
@@ -1147,19 +1159,20 @@ WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 
 /* --- asking in an event loop ------------------------------------------------------------------------------------ */
 
-/* Asks without blocking what wsd_client_ping(), wsd_client_job(), wsd_client_list_where() (filter NULL:
- * wsd_client_list()) and wsd_client_stats() ask. Answers come as callbacks, as those of struct wsd_callbacks do:
+/* Asks without blocking what wsd_client_ping(), wsd_client_job(), wsd_client_list_where() and wsd_client_stats() ask.
+ * With filter NULL, wsd_client_ask_list() asks what wsd_client_list() asks. Answers come as callbacks, as those of
+ * struct wsd_callbacks do:
  *
  * each is called for each job or counter, with what is valid during the callback. A return value other than 0 ends the
  * answer, and is the error of done.
  *
- * done is called once, last. error 0: the answer is complete. Otherwise text has the words, until the next call on the
- * handle. It is "" if each has ended the answer. The values of error are those of the blocking call. It is -ETIMEDOUT
- * if no answer came before the deadline of the handle (wsd_client_set_deadline(), else 30 seconds). It is -ECONNRESET
- * after wsd_client_free() and the end of the connection.
+ * done is called once, last. error 0: the answer is complete. Otherwise text is the error text; it is valid until the
+ * next call on the handle. It is "" if each has ended the answer. The values of error are those of the blocking call.
+ * It is -ETIMEDOUT if no answer came before the deadline of the handle (wsd_client_set_deadline(), else 30 seconds). It
+ * is -ECONNRESET after wsd_client_free() and the end of the connection.
  *
- * Both may be NULL. Any number of questions may be under way; a filter and an id are copied. Each returns 0, or a
- * negative errno: then nothing was asked, and neither is called. -EAGAIN: not connected yet. Since 0.1. */
+ * Both may be NULL. Any number of questions may be under way; a filter and an id are copied. Each call returns 0, or a
+ * negative errno: then nothing was asked, and neither callback is called. -EAGAIN: not connected yet. Since 0.1. */
 WSD_EXPORT int wsd_client_ask_ping(struct wsd_client *client, void (*done)(int error, const char *text, void *userdata),
                                    void *userdata);
 WSD_EXPORT int wsd_client_ask_job(struct wsd_client *client, const struct wsd_id *id,
