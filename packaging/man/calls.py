@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""calls.py: writes a manual page for each call of libwsclient. The text is the comment before the call in the installed header. The
-page also has the types that the call takes. So each promise of the header is written once.
+"""calls.py: writes a manual page for each call of libwsclient, from the installed header.
+
+The text of a page is the comment before the call. The page also has the types that the call takes.
+So each promise of the header is written once.
 
   calls.py --names HEADER              the calls, a line each
   calls.py HEADER VERSION DIRECTORY    DIRECTORY/CALL.3 for each
 
-Calls that share a comment have a page each with all of them."""
+Calls that share a comment have a page each, with all of them."""
 import os
 import re
 import sys
 
 
 def read(header):
-    """([declarations], comment) of each group, in order; {name: text} of the types."""
+    """Returns a list of ([declarations], comment), one for each group in order, and {name: text} of the types."""
     with open(header, encoding='utf-8') as f:
         text = f.read()
     types = {}
@@ -38,7 +40,7 @@ def roff(text):
 
 
 def used(declarations, types):
-    """Those named in the declarations, and in what they name."""
+    """Returns the types that the declarations name, and the types that these name in turn."""
     found, rest = [], ' '.join(declarations)
     while True:
         new = [t for t in types if t not in found and re.search(r'\b(?:struct|enum) %s\b' % t, rest)]
