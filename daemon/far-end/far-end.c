@@ -2,8 +2,8 @@
  *
  * far-end.c: the calls on strangers' sockets that a loop must not make, and a thread for each stranger that makes them.
  * Owns the threads, and the descriptors of far ends. [loop; work() and thread_main(): the stranger's thread]
- * Keeps: a far end is the loop's or the thread's, never both. The loop waits for no thread. One stranger's thread is
- * never another's. What was accepted for sending is sent in order, or the socket has failed.
+ * Keeps: a far end is the loop's or the thread's, never both. The loop waits for no thread. One stranger's thread never
+ * works for another stranger. What was accepted for sending is sent in order, or the socket has failed.
  * Does not know what is sent. */
 #include "far-end/far-end.h"
 
@@ -51,7 +51,7 @@ struct stranger {
 struct far_ends {
     pthread_mutex_t lock;
     struct event *done_event, *later_timer;
-    int done_fd;           /* eventfd: `done` is not empty any more */
+    int done_fd;           /* eventfd: `done` has become non-empty */
     struct list done;      /* of struct far_end [lock] */
     struct list later;     /* far ends that were looked at [loop] */
     struct list strangers; /* [lock]; */
@@ -124,7 +124,8 @@ static void drop_out(struct far_out *out, uint64_t owner)
     *out = (struct far_out){.data = NULL};
 }
 
-/* Every piece that it takes wakes the far end's waiters. None has descriptors: see far_end_receive(). */
+/* Takes n bytes or packets that were looked at. Each piece wakes the far end's waiters. None has descriptors: see
+ * far_end_receive(). */
 static void take_seen(const struct far_end *e, size_t n)
 {
     uint8_t scratch[16384];
@@ -161,7 +162,7 @@ static ssize_t send_out(const struct far_end *e)
     return sendmsg(e->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* What does not fit stays. */
+/* Writes what fits; the rest stays. */
 static void write_out(struct far_end *e)
 {
     struct far_out *out = &e->out;
@@ -266,7 +267,7 @@ static void far_end_free(struct far_end *e)
     free(e);
 }
 
-/* One that was slow is remembered. [lock] */
+/* Frees a stranger without far ends and thread, unless it was slow: that is remembered. [lock] */
 static void stranger_settle(struct stranger *s)
 {
     if (s->n_ends || s->has_thread || s->slow)
@@ -302,7 +303,7 @@ static bool wished(const struct far_wish *w)
     return w->take || w->read || w->shut || w->out.data;
 }
 
-/* The thread is through with it. [lock] */
+/* The thread is through with this far end. [lock] */
 static void give_back(struct far_ends *all, struct far_end *e)
 {
     if (wished(&e->wish)) { /* for more, meanwhile */
@@ -425,7 +426,7 @@ static struct stranger *stranger_find_or_make(struct far_ends *all, uint64_t own
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-/* Tells the thread. Without one, for want of memory, the loop does it. */
+/* Gives the thread a wish. If there is no thread, for want of memory, the loop does the work. */
 static void give(struct far_end *e, const struct far_wish *more)
 {
     struct stranger *s = e->stranger;
@@ -558,7 +559,8 @@ uint64_t far_ends_threaded(const struct far_ends *all)
     return all->n_threaded;
 }
 
-/* Whether packets come from it, and looks go on where the last one ended. */
+/* Whether each look goes on where the last one ended; true for a pipe, too. Sets *ret_packets if packets come from it,
+ * and *ret_pipe if it is a pipe. */
 static bool can_look(int fd, bool *ret_packets, bool *ret_pipe)
 {
     int type = 0, zero = 0;
@@ -673,7 +675,7 @@ static ssize_t later(struct far_end *e)
     return -1;
 }
 
-/* A call of the loop's, which began then, has returned. Keeps errno. */
+/* Called when a call of the loop has returned, which began at begun_usec. Keeps errno. */
 static void watch_time(struct far_end *e, uint64_t begun_usec)
 {
     struct stranger *s = e->stranger;
@@ -721,9 +723,10 @@ static ssize_t receive_from_in(struct far_end *e, struct msghdr *m)
     return (ssize_t)n;
 }
 
-/* Pieces with descriptors are read by the thread. A look has no room for them, and the kernel says that there are some
- * (MSG_CTRUNC): copies would have to be closed, and a close may block, not only the last one. Besides, a look that fills
- * its room would bring those of the piece behind it (unix_stream_read_generic(), Linux 6.18). */
+/* Leaves a piece with descriptors to the thread. A look has no room for descriptors: it would get copies, which would
+ * have to be closed, and each close may block, not only the last one. The kernel says that there are some (MSG_CTRUNC).
+ * Besides, a look that fills its room would bring the descriptors of the piece behind it (unix_stream_read_generic(),
+ * Linux 6.18). */
 static ssize_t leave_to_thread(struct far_end *e, struct msghdr *m)
 {
     int before = (int)e->seen;
