@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * control.h: packets between wsd and an executor beside the rings: rare requests, and descriptors. They go over a
- * SOCK_SEQPACKET pair, one struct control a packet, of which only the part up to the end of its text is sent. Both
- * sides check every packet.
+ * SOCK_SEQPACKET pair, one struct control a packet. Only the part up to the end of its text is sent. Both sides check
+ * every packet.
  *
  * The executor is started as
  *      wsd-executor WORKERS PLUGIN_DIR[:PLUGIN_DIR...] PATHS LOG_LEVEL PIN STACK SANDBOX
@@ -126,7 +126,7 @@ struct control {
 
 #define CONTROL_HEADER offsetof(struct control, text)
 
-/* SCM_MAX_FD: as many as come with a packet, since the kernel would close those beyond here and now */
+/* SCM_MAX_FD: as many as come with a packet. With less room, the kernel would close the others here and now. */
 #define CONTROL_FDS_MAX 253
 
 /* A packet for sendmsg(2) or recvmsg(2). It points into itself. */
@@ -139,19 +139,20 @@ struct control_packet {
     };
 };
 
-/* For those who send and receive themselves. control_pack(): what control_send() sends; 0 or -EINVAL. control_room():
- * room for one, whose bytes come into *c. control_unpack(): the result of control_receive(), where n >= 0 bytes have
- * come; *c is it. [any] */
+/* For callers that send and receive by themselves. control_pack() makes the packet that control_send() sends, and
+ * returns 0 or -EINVAL. control_room() makes room for a packet, whose bytes come into *c. After n >= 0 bytes have come,
+ * control_unpack() returns what control_receive() returns, and the packet is *c. [any] */
 int control_pack(struct control_packet *p, const struct control *c, int fd);
 void control_room(struct control_packet *p, struct control *c);
 int control_unpack(struct control_packet *p, ssize_t n, uint64_t owner, int *ret_fd);
 
-/* Sends one packet, with a descriptor unless fd is -1. 0, -EAGAIN (only with nonblocking descriptors), -EPIPE, ..
- * [any] */
+/* Sends one packet, with a descriptor unless fd is -1. Returns 0, -EAGAIN (only with nonblocking descriptors), -EPIPE,
+ * .. [any] */
 int control_send(int socket, const struct control *c, int fd);
 
 /* Receives one packet into *ret. Its text is "" if the packet has none. *ret_fd is -1 or a descriptor (close-on-exec)
- * that the caller owns. owner: of descriptors that are not handed out, as for async_close(). 0; -EAGAIN; -ECONNRESET at
- * the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two descriptors). [any, one at a time]
+ * that the caller owns. `owner` is the owner of descriptors that are not handed out, as for async_close(). Returns 0;
+ * -EAGAIN; -ECONNRESET at the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two
+ * descriptors). [any, one at a time]
  */
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

@@ -20,8 +20,8 @@
  *      wsd         QUEUED, RUNNING -> LOST   compare-and-swap, when the executor is dead; `grant` has the verdict then
  *      wsd         QUEUED -> LOST            the same, when the lane is taken back for another client
  *
- * A client that waits for other things as well sets `notice` and waits for its notice socket to be readable. The
- * worker that answers next clears it and sends a byte there.
+ * A client that waits for other things as well sets `notice`, and waits until its notice socket is readable. The worker
+ * that answers next clears `notice` and sends a byte to that socket.
  *
  * So each call has exactly one answer, whichever process dies: one compare-and-swap decides. There is no completion
  * ring. The slot's word says all that an entry of such a ring would say, so the two cannot disagree.
@@ -34,7 +34,7 @@
  *      client      n -> n | LANE_CLOSED  no further call gets its turn: the calls after n are the client's again
  *
  * A client that gives up waiting closes the slot, raises `cancel`, and takes the slot back when the slot has ended. A
- * worker that claims it after that answers at once: REFUSED.
+ * worker that claims the slot after that answers at once: REFUSED.
  *
  * The slot's answer, or wsd's verdict, belongs to the call that had its turn last. The calls before it have `ends`. The
  * calls after it were not begun.
@@ -175,7 +175,7 @@ void lane_front_allow(struct lane_front *f, uint32_t bind, bool yes);
 void lane_front_cancel(struct lane_front *f); /* every call */
 /* From here on clients take back what they push. Call before looking at the slots. */
 void lane_front_lost(struct lane_front *f);
-/* Whether the client wants to keep it while it is idle. */
+/* Whether the client wants to keep the lane while the lane is idle. */
 bool lane_front_kept(const struct lane_front *f);
 /* Reads a slot's word once. The word may hold any value. */
 enum lane_state lane_front_look(struct lane_front *f, uint32_t slot, uint32_t *ret_generation);
@@ -326,7 +326,7 @@ bool lane_client_sleep(struct lane_client *c, bool (*ended)(void *arg), void *ar
 bool lane_client_ended(struct lane_client *c, uint32_t slot); /* a look */
 /* Asks for a byte in the notice socket when the next slot ends. Look at the slots after this call. */
 void lane_client_want_notice(struct lane_client *c);
-/* Withdraws that. True: a byte has come, or is on its way. */
+/* Withdraws lane_client_want_notice(). True: a byte has come, or is on its way. */
 bool lane_client_take_notice(struct lane_client *c);
 /* Closes the bundle: calls after the one that has its turn will not begin. Returns which one that is. */
 uint32_t lane_client_close(struct lane_client *c, uint32_t slot);
@@ -335,9 +335,9 @@ uint32_t lane_client_close(struct lane_client *c, uint32_t slot);
 bool lane_client_cancel(struct lane_client *c, uint32_t slot);
 /* Which call of an ended slot had its turn last. */
 uint32_t lane_client_last(struct lane_client *c, uint32_t slot);
-/* The end of a call before that one. */
+/* The end of a call before the one that had its turn last. */
 void lane_client_end(struct lane_client *c, uint32_t slot, uint32_t item, struct lane_end *ret,
                      const void **ret_output);
-/* The answer of that one. */
+/* The answer of the call that had its turn last. */
 void lane_client_result(struct lane_client *c, uint32_t slot, struct lane_result *ret);
 void lane_client_free_slot(struct lane_client *c, uint32_t slot);

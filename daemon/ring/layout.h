@@ -21,8 +21,8 @@
  * A *bundle* is a slot of several small jobs, which one worker runs one after the other. `at` in its struct up_bundle
  * says which job has its turn. An answer that is only output goes into a record, and the next job begins. Any other
  * answer, and that of the last job, is the slot's own, and the bundle ends with it. Closing a bundle keeps the next job
- * from beginning. wsd closes it when it wants some of the jobs back, and the worker when a job has more to say than its
- * output:
+ * from beginning. wsd closes it when it wants some of the jobs back. The worker closes it when a job has more to say
+ * than its output:
  *
  *      worker      at: i -> i + 1                     compare-and-swap (release), after record i was written;
  *                                                     fails if the bundle is closed
@@ -30,8 +30,8 @@
  *      worker      hold + 1, before DONE              if the bundle ends before its last job: no worker takes what was
  *      wsd         hold - 1                           submitted after it until the jobs after i are back before that
  *
- * wsd trusts nothing that it reads from `up`: it keeps private cursors and its own table of slots, and reads each word
- * once. The executor trusts nothing either where that would turn another process's mistake into its own crash.
+ * wsd trusts nothing that it reads from `up`. It keeps private cursors and its own table of slots, and reads each word
+ * once. The executor, too, trusts nothing where trust would turn another process's mistake into its own crash.
  */
 #pragma once
 
@@ -128,8 +128,8 @@ struct down_slot {
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     uint32_t blob;           /* offset in `down` */
     _Atomic uint32_t cancel; /* [atomic: relaxed both sides; a flag that is polled] */
-    /* The other lines: the blob, if it fits here, which spares both sides another page; or where input and output lie
-     * in a descriptor. */
+    /* The other lines hold the blob, if it fits here. This spares both sides another page. Or they say where input and
+     * output lie in a descriptor. */
     union {
         uint8_t tiny[RING_TINY];
         struct {
@@ -227,8 +227,8 @@ _Static_assert(sizeof(struct up_end) == 16 && offsetof(struct up_bundle, ends) =
 
 enum completion_kind { COMPLETION_DONE = 1, COMPLETION_RECALLED = 2, COMPLETION_OUTPUT = 3 };
 
-/* seq is position + 1 once the entry is whole (release; wsd: acquire). value: kind << 56 | index << 32 | generation,
- * where index is a slot, or for OUTPUT the first chunk of a run. */
+/* `seq` is position + 1 once the entry is whole (release; wsd: acquire). `value` is kind << 56 | index << 32 |
+ * generation. `index` is a slot, or for OUTPUT the first chunk of a run. */
 struct completion {
     _Atomic uint64_t seq;
     _Atomic uint64_t value; /* [atomic: relaxed, ordered by seq] */
@@ -247,12 +247,12 @@ struct up_chunk {
     _Atomic uint32_t used; /* 1 from allocation (executor) to release (wsd, release order; executor: acquire) */
 };
 
-/* Written by the fault handler in the executor, in this order: `written`, then `told`, then the bell. A plugin that
- * ends the process by exit() or quick_exit() leaves a note too, with signal 0 and the code FAULT_EXIT. */
+/* The note is written by the fault handler in the executor, in this order: `written`, then `told`, then the bell. A
+ * plugin that ends the process by exit() or quick_exit() leaves a note, too, with signal 0 and the code FAULT_EXIT. */
 #define FAULT_EXIT 0x65786974 /* "exit" */
 /* The code, with signal 0, if the job has ended its worker's thread. */
 #define FAULT_THREAD 0x74687264 /* "thrd" */
-/* The same, but by the exit system call: the thread itself could report nothing. */
+/* The code, with signal 0, if the job has done so by the exit system call: the thread itself could report nothing. */
 #define FAULT_GONE  0x676f6e65 /* "gone" */
 #define FAULT_TRACE 2048u      /* bytes of a backtrace, with NUL */
 /* The code if the thread's stack was used up. Then the address is the stack's size. */
@@ -304,8 +304,8 @@ struct up {
     struct eventcount space __attribute__((aligned(64)));
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
-    /* 0: wsd does not look at direct calls. A worker that begins one then sets it to 1 and rings the bell. wsd
-     * looks now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner: running] */
+    /* 0: wsd does not look at direct calls. A worker that begins a direct call then sets this to 1 and rings the bell.
+     * wsd looks now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner: running] */
     _Atomic uint32_t lanes_watched __attribute__((aligned(64)));
     struct fault_note fault __attribute__((aligned(64)));
     struct completion completions[RING_COMPLETIONS];
