@@ -8,12 +8,12 @@
  *     today 18:30, tomorrow [08:00]
  *     18:30                              the next one
  *
- * A time of day is 08:00, 08:00:30, 08:00:30.5, 08:00 PM, noon or midnight. Behind all but the first two may stand
- * where: Z, UTC, +01:00, +0100, +01, Europe/Berlin; else it is local time.
+ * A time of day is 08:00, 08:00:30, 08:00:30.5, 08:00 PM, noon or midnight. A place may follow all but the first two:
+ * Z, UTC, +01:00, +0100, +01, Europe/Berlin. Without a place the time is local.
  *
  * Owns nothing. One thread.
- * Does not take what can only be past (yesterday, 5min ago), abbreviations of zones (CET, which are of several), or a
- * year of two digits. wsctl schedule is for what comes again. */
+ * Does not take times that can only be past (yesterday, 5min ago), abbreviations of zones, which several zones share
+ * (CET), or a year of two digits. For times that come again there is wsctl schedule. */
 #include "when.h"
 
 #include <ctype.h>
@@ -44,7 +44,7 @@ struct when {
     int64_t offset;    /* seconds east of UTC */
 };
 
-/* Exactly n digits. */
+/* Takes exactly n digits. */
 static bool digits(const char **at, int n, int *ret)
 {
     *ret = 0;
@@ -71,7 +71,7 @@ static bool fraction(const char **at, uint64_t *ret_usec)
     return true;
 }
 
-/* The word, in any case, and not the beginning of a longer one. */
+/* Takes the word, in upper or lower case, if it is not the beginning of a longer one. */
 static bool word(const char **at, const char *name)
 {
     size_t n = strlen(name);
@@ -82,7 +82,7 @@ static bool word(const char **at, const char *name)
     return true;
 }
 
-/* AM or PM, also behind a blank. */
+/* Takes AM or PM, also behind a blank. */
 static bool half_of_day(const char **at, int *hour)
 {
     const char *p = *at + (**at == ' ');
@@ -138,7 +138,7 @@ static bool offset(const char **at, int64_t *ret)
     return minutes < 60 && hours * 3600 + minutes * 60 <= OFFSET_MAX;
 }
 
-/* Where it is meant: all that is left. */
+/* Takes the place, which is all that is left. */
 static bool place(const char *at, struct when *w)
 {
     bool apart = *at == ' ';
@@ -214,7 +214,7 @@ static int64_t to_utc(const struct when *w, int64_t local)
         return local - w->offset;
     if (zone_find(w->zone, local, times, &next) > 0)
         return times[0];
-    /* The clock leaves it out: what it would be had the clock not been moved, so that 02:30 is 03:30. */
+    /* The clock leaves this time out. The answer is the time as if the clock had not been moved: 02:30 is 03:30. */
     if (zone_find(w->zone, next, times, &next) == 0)
         return -1;
     before = times[0] - 1;
