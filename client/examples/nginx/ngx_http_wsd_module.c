@@ -9,15 +9,15 @@
  *         server {
  *             location /fib {
  *                 wsd fib;               # PLUGIN[:FUNCTION]
-  *                 wsd_timeout 5s;        # then 504, and the job is cancelled; 60s if it is not said
+ *                 wsd_timeout 5s;        # then 504, and the job is cancelled; 60s if it is not said
  *                 wsd_output 2k;         # no answer is larger (else 502): the job may go by the direct lane
-
  *             }
  *         }
  *     }
  *
- * The body of a request is the input of the job, its query string the one argument. 502: the job failed, and nginx's
- * log has its words. 503: too many calls, or wsd is not there. The job of a client that goes away is cancelled.
+ * The body of a request is the input of the job, and its query string is the one argument. 502: the job failed, and
+ * nginx's log has the error text. 503: too many calls, or wsd is not there. The job of a client that goes away is
+ * cancelled.
  *
  * Each worker process has one handle, in its event loop. To build it with nginx-dev of Debian:
  *
@@ -79,7 +79,7 @@ static void unwatch(void)
 
 static void on_event(ngx_event_t *event);
 
-/* Watches what the handle wants watched. Without a free connection it is tried again in a while. */
+/* Watches what the handle wants watched. If nginx has no free connection, it tries again later. */
 static void arm(void)
 {
     uint64_t usec = wsd_client_timeout_usec(client);

@@ -9,8 +9,8 @@
  *     GRANT EXECUTE ON FUNCTION wsd_call TO someone;          see wsd_call--1.0.sql for what that allows
  *
  * Each backend opens a handle at its first call and keeps it. The postmaster, which forks the backends, makes no call:
- * no handle is ever in two processes. wsd is that of WSD_SOCKET in the server's environment, or the system's; it sees
- * all users of the database as the server's one. A transaction that is rolled back does not undo a job. */
+ * no handle is ever in two processes. wsd is that of WSD_SOCKET in the server's environment, or the system's. It sees
+ * all users of the database as the one user of the server. A transaction that is rolled back does not undo a job. */
 #include <postgres.h>
 
 #include <catalog/pg_type.h>
@@ -28,7 +28,7 @@ static struct wsd_client *client; /* of this backend; not connected where it cou
 static bool thrown;               /* PostgreSQL has an error for us, on its stack of errors */
 
 /* Asked each 20 ms, and after each signal, while the library waits. A cancel, a timeout or the end of the server is an
- * error, which must not jump over the library: it waits here until the library has cancelled the job and returned. All
+ * error. It must not jump over the library, so it waits here until the library has cancelled the job and returned. All
  * else that PostgreSQL wants of a backend is done here, and the wait goes on. */
 static int interrupted(void *userdata)
 {
@@ -102,7 +102,8 @@ Datum wsd_call_sql(PG_FUNCTION_ARGS)
         ereport(ERROR, errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
                 errmsg("wsd: %s: %s", plugin, wsd_client_error(client)),
                 wsd_client_exit(client) == 125 ? errdetail("The job may have run.") : 0);
-    /* The output is the library's memory, which PostgreSQL does not free at an error. palloc() refuses 1 GB and more. */
+    /* The output is memory of the library, which PostgreSQL does not free at an error. palloc() refuses 1 GB and
+     * more. */
     PG_TRY();
     {
         if (result.state != WSD_JOB_SUCCEEDED)
