@@ -27,7 +27,8 @@ struct local_request {
     void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */
     void (*progress)(uint64_t done, uint64_t total, void *userdata);
     /* These two are called on the caller's thread. NULL: nothing is to be done, and the job is not cancelled. */
-    /* the input is there: the descriptor that is readable when the job is to be cancelled; -1: none */
+    /* Called when the input is there. Returns the descriptor that is readable when the job is to be cancelled; -1:
+     * none. */
     int (*begins)(void *userdata);
     void (*cancelling)(void *userdata); /* it is readable, and the job is about to be cancelled */
     void *userdata;
@@ -40,8 +41,8 @@ struct local_result {
     uint64_t run_usec, cpu_usec;
 };
 
-/* Runs one job to its end. 0, or a negative errno with ret->error set: those of loader_load() (daemon/host/loader.h),
- * also -ENOENT for a function that the plugin does not have; -EINVAL, -ENOMEM, .. for the rest. If a job ignores its
- * timeout or its cancel, this returns some seconds after that with the job's threads still there. The process should
- * end then. */
+/* Runs one job to its end. Returns 0, or a negative errno with ret->error set. The errors are those of loader_load()
+ * (daemon/host/loader.h), also -ENOENT for a function that the plugin does not have. For the rest they are -EINVAL,
+ * -ENOMEM, .. If a job ignores its timeout or its cancel, this returns some seconds after that with the job's threads
+ * still there. The process should end then. */
 int wsctl_local_run(const struct local_request *request, struct local_result *ret);

@@ -28,8 +28,8 @@
 #include "host/cputime.h"
 #include "ring/control.h"
 
-/* The ten system calls of a look make a call that comes every 2 ms half as slow again: caches are cold, and the client
- * that was answered may wait for this CPU. So the pause doubles when CLEAN_LOOKS in a row have found nothing. */
+/* A look makes ten system calls. They make a call that comes every 2 ms half as slow again: caches are cold, and the
+ * client that was answered may wait for this CPU. So the pause doubles when CLEAN_LOOKS in a row have found nothing. */
 #define GUARD_NSEC  1000000u
 #define GUARD_STEPS 4u /* from GUARD_NSEC to 16 times as much */
 #define CLEAN_LOOKS 16u

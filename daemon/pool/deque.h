@@ -8,7 +8,7 @@
  *
  * Slots differ in size, so the public ones are listed: entry i says where the i-th public task is and what it belongs
  * to. The owner pushes and pops at top without synchronization while it stays in the private part (inline, wsd/task.h).
- * Thieves take entry `tail`. tail and split are one 64-bit word, so that one compare-and-swap decides every change of
+ * Thieves take entry `tail`. tail and split are one 64-bit word, so one compare-and-swap decides every change of
  * either. A thief that takes the last public task sets a trap (hi, lo), which makes the owner's next push or pop
  * publish more. If the owner does neither for long, deque_revoke_any() publishes for it.
  *
@@ -92,7 +92,7 @@ struct deque {
     _Atomic(struct wsd_task *) split_at;
 };
 
-/* bytes of slots, 0: DEQUE_BYTES. 0 or -ENOMEM. */
+/* `bytes` of slots; 0: DEQUE_BYTES. Returns 0 or -ENOMEM. */
 int deque_init(struct deque *d, struct wsd_worker *owner, size_t bytes, bool eager);
 void deque_deinit(struct deque *d);
 

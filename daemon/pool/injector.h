@@ -3,9 +3,9 @@
  * injector.h: the common queue of roots, first in first out, and the batch that a worker took of it at once.
  *
  * Pushing is one compare-and-swap, as in Vyukov's intrusive queue of many producers: the new node becomes the tail,
- * then its predecessor is linked to it. Taking is under a lock, many nodes at a time. They go into the taker's batch,
- * from which every worker takes, the oldest first, so that no root hides behind a long one. Others take from it when
- * the queue is empty, and earlier if the batch's owner is seen to stand still.
+ * then its predecessor is linked to it. Taking is under a lock, many nodes at a time. They go into the taker's batch.
+ * Every worker takes from it, the oldest first, so that no root hides behind a long one. Workers other than the batch's
+ * owner take from it when the queue is empty, and earlier if the owner is seen to stand still.
  *
  *              | push | take | any | close | batch_take | batch_fill
  *   push       | yes  | yes  | yes |  yes  |    yes     |    yes         [any thread]
@@ -49,10 +49,10 @@ struct injector_batch {
 void injector_init(struct injector *i);
 void injector_deinit(struct injector *i);
 
-/* 0, or -ESHUTDOWN where closed and not `inside`. */
+/* Returns 0, or -ESHUTDOWN if the queue is closed and `inside` is false. */
 int injector_push(struct injector *i, struct pool_node *node, bool inside);
 
-/* The same, but ahead of all that is there. */
+/* As injector_push(), but ahead of all that is there. */
 int injector_push_front(struct injector *i, struct pool_node *node, bool inside);
 /* Takes the youngest node that was put to the front, or NULL. */
 struct pool_node *injector_take_front(struct injector *i, bool *ret_more);

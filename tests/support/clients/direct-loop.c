@@ -14,7 +14,8 @@
  * With -b it uses wsd_client_wait() in place of epoll.
  * With -m only each K-th has the arguments.
  * With -c each K-th is cancelled at once, with -f it is freed, with -i its callback waits for the next one.
- * With -y it makes a wsd_call() of the function `again` with `ok` between its turns, and gives it up after so many microseconds.
+ * With -y it makes a wsd_call() of the function `again` with `ok` between its turns, and gives it up after so many
+ * microseconds.
  * -d is the deadline of each, -t the time limit of its run.
  * With -F each K-th forks a child, which frees its handle, or only exits.
  * With -A it forks after so many, and the child adopts the handle and goes on; what was in the lane is lost then.
@@ -158,7 +159,7 @@ static bool submit_one(const char *const *args, size_t n_args)
         wsd_call_free(j->call);
         newest = NULL;
         n_open--;
-        n_told++; /* nobody will */
+        n_told++; /* its end is not told */
         j->freed = true;
         j->next = freed;
         freed = j;
