@@ -7,7 +7,7 @@
 #include "pool-stress.h"
 
 #define PRODUCERS 3
-#define ROOTS     (STRESS_SLOW ? 100 : 300)
+#define ROOTS     (SLOW ? 100 : 300)
 
 struct root {
     struct pool_node node; /* first */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/eventcount.h"
 #include "pool/pool.h"
+#include "tests/unit/counts.h"
 #include "wsd/task.h"
 
 #define CHECK(x)                                                                                                       \
@@ -22,34 +23,17 @@
         }                                                                                                              \
     } while (0)
 
-/* Set by meson where the processor is an emulated one. */
-#ifdef STRESS_SLOW
-#elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define STRESS_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define STRESS_SLOW 1
-#endif
-#endif
-#ifndef STRESS_SLOW
-#define STRESS_SLOW 0
-#endif
-
-/* A count for an ordinary run, divided under a sanitizer or an emulator, multiplied where WSD_THOROUGH=1. */
+/* A count for an ordinary run, divided under a sanitizer and more under an emulator, multiplied where WSD_THOROUGH=1. */
 static inline uint32_t stress_count(uint32_t n)
 {
-    const char *thorough = getenv("WSD_THOROUGH");
-
-    if (STRESS_SLOW)
-        n = n / 10 + 1;
-    return thorough && *thorough == '1' ? n * 20 : n;
+    if (SLOW)
+        n = n / count_for(10, 30) + 1;
+    return thorough() ? n * 20 : n;
 }
 
 static inline void stress_start(void)
 {
-    const char *thorough = getenv("WSD_THOROUGH");
-
-    alarm(thorough && *thorough == '1' ? 1200 : 120);
+    alarm(thorough() ? 1200 : 120);
 }
 
 static inline uint32_t stress_random(uint32_t *state)

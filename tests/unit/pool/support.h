@@ -12,23 +12,9 @@
 #include "base/clock.h"
 #include "base/eventcount.h"
 #include "pool/pool.h"
+#include "tests/unit/counts.h"
 #include "tests/unit/suite.h"
 #include "wsd/task.h"
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-/* Smaller counts: under a sanitizer, and where meson says that an emulator runs the tests. */
-#ifndef SLOW
-#define SLOW SANITIZED
-#endif
 
 struct root {
     struct pool_node node; /* first */

@@ -93,7 +93,7 @@ static void do_wide(struct wsd_worker *self, void *arg)
         edge(nf, n);
         edge(n, nl);
     }
-    for (uint64_t i = 1; i <= 10; i++) {
+    for (uint64_t i = 1; i <= count_for(10, 3); i++) {
         ck_assert_int_eq(wsd_graph_run(self, NULL, g), 0);
         for (size_t k = 0; k < WIDTH; k++)
             ck_assert_uint_eq(counts[k], i);
@@ -723,7 +723,7 @@ START_TEST(what_the_caller_spawned_before_is_not_of_the_run)
     struct pool *pool = new_pool(2);
 
     in_the_wait = 0;
-    for (int i = 0; i < 20; i++) {
+    for (uint32_t i = 0; i < count_for(20, 5); i++) {
         node_runs = taken = node_waits = false;
         run_on(pool, do_older, NULL);
     }
@@ -762,7 +762,7 @@ static void do_context(struct wsd_worker *self, void *arg)
     self->context = arg;
     for (int i = 0; i < 1000; i++)
         add(g, NULL, see_context, arg);
-    ck_assert_int_eq(wsd_graph_run_n(self, NULL, g, 5), 0);
+    ck_assert_int_eq(wsd_graph_run_n(self, NULL, g, count_for(5, 2)), 0);
     ck_assert_ptr_eq(self->context, arg);
     wsd_graph_free(g);
 }

@@ -164,7 +164,7 @@ static void do_errors(struct wsd_worker *self, void *arg)
 
     for (int s = 1; s < SHAPES; s++)
         for (uint32_t fails = 0; fails < lengths[s]; fails++)
-            for (uint32_t tokens = 1; tokens <= 64; tokens *= 4) {
+            for (uint32_t tokens = 1; tokens <= 64; tokens *= count_for(4, 16)) {
                 struct run *r = run_new(shapes[s], lengths[s], MOST, tokens);
                 r->fails = (int)fails;
                 ck_assert_int_eq(run_it(self, NULL, r), 31);

@@ -226,7 +226,7 @@ static void do_bits(struct wsd_worker *self, void *arg)
 {
     double want = halves(0, 100000, 10), got;
 
-    for (int i = 0; i < 10; i++) {
+    for (uint32_t i = 0; i < count_for(10, 3); i++) {
         ck_assert_int_eq(wsd_reduce(self, NULL, 0, 100000, 10, &sum, &got), 0);
         ck_assert_int_eq(memcmp(&want, &got, sizeof(got)), 0);
     }

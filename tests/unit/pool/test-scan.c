@@ -85,7 +85,7 @@ START_TEST(a_scan_equals_the_serial_one)
 {
     struct pool *pool = new_pool(sizes[_i]);
 
-    for (int i = 0; i < (SLOW ? 2 : 10); i++)
+    for (uint32_t i = 0; i < count_for(SLOW ? 2 : 10, 1); i++)
         run_on(pool, do_serial, NULL);
     pool_free(pool);
 }

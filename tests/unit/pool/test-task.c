@@ -364,7 +364,7 @@ static void do_deep(struct wsd_worker *self, void *arg)
 
 START_TEST(recursion_of_100000_works)
 {
-    struct pool_options o = {.workers = sizes[_i], .stack_size = (size_t)256 << 20};
+    struct pool_options o = {.workers = sizes[_i], .stack_size = (size_t)count_for(256, 64) << 20};
     struct pool *pool;
     int depth = SANITIZED ? 20000 : 100000, n = depth; /* ThreadSanitizer's own stack ends at 65,536 calls */
 
