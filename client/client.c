@@ -192,6 +192,8 @@ static const struct connection_ops connection_ops = {
 
 static void destroy(struct wsd_client *client)
 {
+    /* from here on a call in a callback is not the outermost one, which destroys */
+    owner_enter(&client->owner);
     connection_tell_end(&client->connection); /* where a callback of wsd_client_free() did not return */
     calls_lose_parked(client);
     posted_lose(client);
