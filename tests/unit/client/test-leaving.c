@@ -4,6 +4,7 @@
  * order, and the handle is as good as before. */
 #include "peer.h"
 #include "proto/records.h"
+#include "tests/support/thrower.h"
 #include "tests/unit/suite.h"
 
 #include <errno.h>
@@ -16,9 +17,6 @@
 #define JOBS   8u
 
 enum { THROWS, JUMPS, N_WAYS };
-
-void thrower_throw(void);
-int thrower_catches(int (*call)(void), int *ret);
 
 static struct peer peer;
 static struct wsd_client *client;
@@ -748,6 +746,7 @@ static void on_first_done(struct wsd_call *call, int error, const struct wsd_job
 
     n_done++;
     j->n_done++;
+    wsd_call_free(call);
     if (n_done == 1) {
         leave_once();
         leave(DONE);

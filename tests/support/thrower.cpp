@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // thrower.cpp: what only C++ can do: an exception that passes through C.
-extern "C" {
-void thrower_throw(void);
-int thrower_catches(int (*call)(void), int *ret);
-}
+#include "thrower.h"
 
 namespace
 {
@@ -19,7 +16,6 @@ void thrower_throw(void)
     throw thrown{42};
 }
 
-// Whether the call ends by that exception. Otherwise *ret is what it returns.
 int thrower_catches(int (*call)(void), int *ret)
 {
     try {
