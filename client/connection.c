@@ -827,6 +827,7 @@ void connection_close(struct connection *c)
     if (!c->broken && c->welcomed) /* what was asked for last, such as a cancel */
         connection_send_early(c);
     connection_break(c, -ECONNRESET, CODE_NO_DAEMON, "the connection was closed");
+    connection_tell_end(c); /* also where it had ended before: a callback of that may be where this is called */
 }
 
 void connection_forsake(struct connection *c)

@@ -508,10 +508,19 @@ static void lose_flight(struct flight *f)
     settle(f); /* or where its callbacks return */
 }
 
-static struct flight *one_not_lost(struct direct *d)
+static bool has_calls(const struct flight *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->calls[i])
+            return true;
+    return false;
+}
+
+/* A callback of one that is being lost may free the handle: then the others of its slot are told from there. */
+static struct flight *one_to_lose(struct direct *d)
 {
     list_for_each_entry (struct flight, f, &d->flights, link)
-        if (!f->lost)
+        if (!f->lost || has_calls(f))
             return f;
     return NULL;
 }
@@ -519,7 +528,7 @@ static struct flight *one_not_lost(struct direct *d)
 static void lose_all(struct direct *d)
 {
     d->n_pushed = 0;
-    for (struct flight *f; (f = one_not_lost(d));)
+    for (struct flight *f; (f = one_to_lose(d));)
         lose_flight(f);
 }
 
@@ -670,7 +679,7 @@ bool direct_look(struct wsd_client *client)
         return false;
     bool idle = c->n_frames == d->n_frames;
     d->n_frames = c->n_frames;
-    if (is_forgotten(d) && one_not_lost(d)) {
+    if (is_forgotten(d) && one_to_lose(d)) {
         lose_all(d);
         return true;
     }

@@ -620,6 +620,24 @@ START_TEST(the_end_of_the_connection_is_the_end_of_what_has_none)
 }
 END_TEST
 
+START_TEST(and_of_the_handle_if_a_callback_frees_it)
+{
+    jobs[_i].then = free_client;
+    submit_many(0, 4);
+    struct taken runs = take();
+    ck_assert(turn(&runs, "out"));
+    ck_assert(turn(&runs, "out"));
+    submit_many(4, 3);
+    peer_close(&peer);
+    while (client && wsd_client_process(client) == 0)
+        ;
+    ck_assert_ptr_null(client);
+    for (int i = 0; i < 7; i++)
+        ck_assert_uint_eq(jobs[i].told, 1);
+    answer(&runs, "");
+}
+END_TEST
+
 START_TEST(the_end_of_the_executor_is_wsds_word)
 {
     uint32_t generation;
@@ -860,6 +878,7 @@ int main(void)
     tcase_add_test(t, one_that_has_not_begun_is_cancelled);
     tcase_add_test(t, one_in_the_middle_of_a_slot_is_cancelled);
     tcase_add_test(t, the_end_of_the_connection_is_the_end_of_what_has_none);
+    tcase_add_loop_test(t, and_of_the_handle_if_a_callback_frees_it, 0, 7);
     tcase_add_test(t, the_end_of_the_executor_is_wsds_word);
     tcase_add_test(t, a_callback_that_does_not_return_loses_none);
     tcase_add_test(t, nor_at_the_end_of_the_connection);

@@ -222,6 +222,31 @@ START_TEST(and_in_a_map)
 }
 END_TEST
 
+static void on_lost(struct wsd_call *of, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    ck_assert_int_eq(error, -ECONNRESET);
+    if (n_told++ == 0)
+        client = wsd_client_free(client);
+    wsd_call_free(of);
+}
+
+/* Each by itself, or in one array. */
+START_TEST(and_at_the_end_of_the_connection)
+{
+    const struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .done = on_lost};
+    const struct wsd_submit job = {.size = sizeof(job), .plugin = "p", .flags = _i ? WSD_SUBMIT_PROGRESS : 0};
+
+    for (int i = 0; i < 5; i++)
+        ck_assert_int_eq(wsd_client_submit(client, &job, &callbacks, NULL), 0);
+    ck_assert_int_eq(wsd_client_process(client), 0);
+    peer_close(&peer);
+    while (client && wsd_client_process(client) == 0)
+        ;
+    ck_assert_ptr_null(client);
+    ck_assert_uint_eq(n_told, 5);
+}
+END_TEST
+
 static void free_the_batch(struct wsd_call *c, int error, const struct wsd_job_info *info, const char *text,
                            void *userdata)
 {
@@ -342,6 +367,7 @@ int main(void)
     tcase_add_loop_test(live, a_handle_may_be_freed_in_each_callback, 0, N_CALLBACKS * ARRAY_SIZE(ways));
     tcase_add_test(live, and_while_an_answer_is_shown);
     tcase_add_test(live, and_in_a_map);
+    tcase_add_loop_test(live, and_at_the_end_of_the_connection, 0, 2);
     tcase_add_loop_test(live, a_batch_may_be_freed_while_it_is_waited_for, 0, 2);
     tcase_add_test(live, callbacks_nest_to_a_depth);
     tcase_add_test(live, a_failed_submit_gives_no_call);
