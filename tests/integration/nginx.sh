@@ -4,6 +4,7 @@
 # nginx.sh: the example client/examples/nginx in a real nginx, built as its reader would build it: answers, deadlines,
 # clients that go away, a wsd that is killed, a reload. Each request gets an answer.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/disturb.sh"
 
 NGINX=$(command -v nginx || echo /usr/sbin/nginx) NGINX_SRC=/usr/share/nginx/src
 if [ -n "${WSD_SANITIZE:-}" ]; then
@@ -65,6 +66,8 @@ http {
     location /direct { wsd fib; wsd_output 64; }
     location /narrow { wsd echo; wsd_output 5; }
     location /direct-short { wsd spin; wsd_output 64; wsd_timeout 300ms; }
+    location /in-time { wsd echo; wsd_timeout 300ms; }
+    location /direct-in-time { wsd echo; wsd_output 64; wsd_timeout 300ms; }
   }
 }
 END
@@ -204,6 +207,66 @@ for pid in "${loads[@]}"; do
 done
 only_answers() { ! grep -hvxE '200|502|503' "$WORK"/load.[123]; }
 check "each request got an answer" only_answers
+
+# --- wsd and its executors come and go
+
+# Each request has its answer, no later than wsd_timeout and 50 ms, but for what the machine took from a process beside
+# that slept 1 ms, again and again.
+REQUESTS=100
+[ -z "${WSD_THOROUGH:-}" ] || REQUESTS=10000
+requests() { # FILE: until $WORK/enough is there
+  local i path
+  for ((i = 0; ; i++)); do
+    case $((i % 12)) in
+      0) path=/short ;;
+      6) path=/direct-short ;;
+      [1-5]) path="/in-time?$i" ;;
+      *) path="/direct-in-time?$i" ;;
+    esac
+    [ ! -e "$WORK/enough" ] || return 0
+    get "$path" -o "$1.body" -w "%{http_code} %{time_total}\n" || echo "curl exits $?"
+  done >"$1" 2>&1
+}
+n_right() {
+  cat "$WORK"/disturbed.[12] | grep -c '^200'
+}
+some_are_right() { # N
+  [ "$(n_right)" -gt "$1" ]
+}
+disturbed() {
+  local pids=() late limit i
+  rm -f "$WORK/enough"
+  background "$BUILD/tests/support/clients/rounds" -p "$WORK/enough" >"$WORK/lateness"
+  late=$BACKGROUND_PID
+  for i in 1 2; do
+    background requests "$WORK/disturbed.$i"
+    pids+=("$BACKGROUND_PID")
+  done
+  while [ "$(cat "$WORK"/disturbed.[12] | wc -l)" -lt "$REQUESTS" ]; do
+    wait_until some_are_right "$(n_right)" || return 1 # it has found wsd
+    pause 0 200
+    disturb || return 1
+  done
+  : >"$WORK/enough"
+  wait "${pids[@]}"
+  wait "$late" || return 1
+  limit=$((350 + $(cat "$WORK/lateness")))
+  for i in 1 2; do
+    awk -v limit="$limit" '
+      !/^(200|502|503|504) [0-9.]+$/ || $2 * 1000 > limit { print; bad = 1 } END { exit bad }' "$WORK/disturbed.$i" || {
+      echo "limit $limit ms"
+      return 1
+    }
+  done
+}
+if [ -x "$BUILD/tests/support/clients/rounds" ]; then
+  check "while wsd and executors come and go, each request of two clients has its answer in time" disturbed
+  echo "    | disturbed $n_disturbed times; $(n_right) of $(cat "$WORK"/disturbed.[12] | wc -l) right, the longest" \
+    "$(awk '{ print $2 }' "$WORK"/disturbed.[12] | sort -n | tail -1) s, lateness $(cat "$WORK/lateness") ms"
+else
+  skip "wsd and executors that come and go" "there is no C++ compiler, which the program beside needs"
+fi
+check "wsd is found" wait_until code_is 200 "/fib?20"
 
 # --- reload
 

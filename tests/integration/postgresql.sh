@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # postgresql.sh: the extension of client/examples/postgresql in a PostgreSQL of its own: answers, errors, statements that
-# are cancelled or time out, a wsd that is killed and started again, and many sessions.
+# are cancelled or time out, a wsd that is killed and started again, and many sessions. With WSD_THOROUGH it shows what a
+# call takes in 100 sessions that take turns, beside one session.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
+. "$(dirname "$0")/../support/disturb.sh"
 
 if [ -n "${WSD_SANITIZE:-}" ]; then
   skip "the extension of PostgreSQL" "a sanitizer has to be the first library of a process"
@@ -39,7 +41,7 @@ build_extension() {
     PKG_CONFIG_PATH=$BUILD/meson-uninstalled make -C "$WORK/extension" PG_CONFIG="$PG_CONFIG" with_llvm=no COPT=-Werror \
       DESTDIR="$tree" all install
 }
-install_for_all echo spin ends bigoutput
+install_for_all echo spin ends bigoutput direct
 check "the extension is built" build_extension || exit 1
 
 WSD_SOCKET=$WORK/wsd.sock
@@ -102,6 +104,20 @@ check "a wrong function, too" sql_refused "wsd: echo: " "SELECT wsd_call('echo:n
 check "a path with a colon is no function" sql_refused "wsd: /no:where/x.so: " "SELECT wsd_call('/no:where/x.so', '')"
 check "a job that fails" sql_refused "wsd: ends: the job has failed, exit 7: as was wanted" "SELECT wsd_call('ends', '', '7')"
 check "an argument that is null" sql_refused "argument 2 of the job is null" "SELECT wsd_call('echo', '', 'a', NULL)"
+small() {
+  expect_output 'direct' sql "SELECT convert_from(wsd_call_small('direct', '', 'name'), 'UTF8')"
+}
+comes_direct() {
+  [ "$(counter direct_calls)" -gt 0 ] || ! sql "SELECT count(wsd_call_small('echo', '')) FROM generate_series(1, 100)"
+}
+check "a small answer" small
+if "$BUILD/tests/support/clients/direct" -x >/dev/null; then
+  check "comes by a direct lane once there is one" wait_until comes_direct
+else
+  skip "direct lanes" "this kernel has no futex_waitv (Linux 5.16)"
+fi
+check "one that is as large as it may be" expect_output 2048 sql "SELECT length(wsd_call_small('bigoutput', '', '2048'))"
+check "one that is larger" sql_refused "wsd: bigoutput: " "SELECT wsd_call_small('bigoutput', '', '2049')"
 check "a user to whom it is not granted" sql_refused "permission denied for function wsd_call" \
   "CREATE ROLE somebody; SET ROLE somebody; SELECT wsd_call('echo', '')"
 
@@ -130,6 +146,9 @@ ask_pid || fail "a session" "it does not answer"
 
 check "a statement that never ends has its timeout" asked "canceling statement due to statement timeout" \
   "SET statement_timeout = '300ms'; $SPIN SET statement_timeout = 0;"
+check "the session goes on" goes_on
+check "a small answer that never comes, too" asked "canceling statement due to statement timeout" \
+  "SET statement_timeout = '300ms'; SELECT wsd_call_small('spin:spin', ''); SET statement_timeout = 0;"
 check "the session goes on" goes_on
 
 check "a job runs" begin "$SPIN"
@@ -180,6 +199,109 @@ many() {
   }
 }
 check "20 sessions, each with 200 calls" many
+check "nothing is left in wsd" wait_until holds_nothing
+
+# --- sessions that take turns -----------------------------------------------------------------------------------------------------
+
+SESSIONS=40 CALLS=50 TURNS=1
+[ -z "${WSD_THOROUGH:-}" ] || SESSIONS=100 CALLS=1000 TURNS=5
+in_fds=() out_fds=()
+open_session() { # I
+  local i=$1 in out
+  mkfifo "$WORK/in.$i" "$WORK/out.$i" || return 1
+  "${psql[@]}" <"$WORK/in.$i" >"$WORK/out.$i" 2>&1 &
+  note_started $!
+  exec {in}>"$WORK/in.$i" {out}<"$WORK/out.$i"
+  in_fds+=("$in") out_fds+=("$out")
+}
+# Its turn: so many calls, each right. Their mean in us is in TOOK.
+turn_of() { # I
+  local i=$1
+  echo "WITH r AS MATERIALIZED (SELECT count(*) AS n FROM generate_series(1, $CALLS) n, convert_to(n::text, 'UTF8') x
+    WHERE wsd_call_small('direct', x) = x)
+    SELECT round(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6 / $CALLS, 2) FROM r WHERE n = $CALLS;" \
+    >&"${in_fds[i]}" && IFS= read -r -t $((60 * TIME_SCALE)) TOOK <&"${out_fds[i]}"
+  [[ $TOOK =~ ^[0-9.]+$ ]] && return
+  echo "session $i: $TOOK"
+  return 1
+}
+take_turns() { # FILE SESSION...: TURNS of each
+  local file=$1 turn i
+  shift
+  for ((turn = 0; turn < TURNS; turn++)); do
+    for i in "$@"; do
+      turn_of "$i" || return 1
+      echo "$TOOK" >>"$file"
+    done
+  done
+}
+median() { # FILE
+  sort -n "$1" | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)], "(" a[1] " to " a[NR] ")" }'
+}
+all_sessions() {
+  local i
+  for ((i = 0; i < SESSIONS; i++)); do open_session "$i" || return 1; done
+  # shellcheck disable=SC2046
+  take_turns "$WORK/warm" 0 0 && take_turns "$WORK/alone" 0 0 0 0 && take_turns "$WORK/turns" $(seq 0 $((SESSIONS - 1)))
+}
+check "$SESSIONS sessions take turns of $CALLS calls, each of them right" all_sessions
+echo "    | us a call: one session $(median "$WORK/alone"), $SESSIONS in turns $(median "$WORK/turns")"
+for i in "${in_fds[@]}" "${out_fds[@]}"; do exec {i}>&-; done
+
+# --- wsd and its executors come and go ---------------------------------------------------------------------------------------------
+
+# Each statement has its end, an answer or an error, and none comes later than its timeout and 50 ms, but for what the
+# machine took from a process beside that slept 1 ms, again and again.
+COME_BACK=(begin_wsd)
+STATEMENTS=60
+[ -z "${WSD_THOROUGH:-}" ] || STATEMENTS=10000
+statements() { # N
+  local i
+  printf 'SET statement_timeout = 300;\n\\timing on\n'
+  for ((i = 0; i < $1; i++)); do
+    case $((i % 12)) in
+      0) echo "SELECT wsd_call('spin:spin', '');" ;;
+      6) echo "SELECT wsd_call_small('spin:spin', '');" ;;
+      [1-5]) echo "SELECT wsd_call('echo', '$i') = '$i';" ;;
+      *) echo "SELECT wsd_call_small('direct', '$i') = '$i';" ;;
+    esac
+  done
+}
+disturbed() {
+  local i pids=() late limit
+  rm -f "$WORK/enough"
+  "$BUILD/tests/support/clients/rounds" -p "$WORK/enough" >"$WORK/lateness" &
+  note_started $!
+  late=$!
+  statements "$STATEMENTS" >"$WORK/statements"
+  for i in 1 2; do
+    "${psql[@]}" <"$WORK/statements" >"$WORK/disturbed.$i" 2>&1 &
+    note_started $!
+    pids+=($!)
+  done
+  disturb_while "${pids[@]}" || return 1
+  wait "${pids[@]}"
+  : >"$WORK/enough"
+  wait "$late" || return 1
+  limit=$((350 + $(cat "$WORK/lateness")))
+  for i in 1 2; do
+    if [ "$(grep -cE '^(t|ERROR:  (wsd: .*|canceling statement due to statement timeout))$' "$WORK/disturbed.$i")" != "$STATEMENTS" ] ||
+      ! awk -v limit="$limit" '/^Time:/ && $2 > limit { print; bad = 1 } END { exit bad }' "$WORK/disturbed.$i"; then
+      grep -vE '^(t$|Time:|ERROR:  wsd:|ERROR:  canceling)' "$WORK/disturbed.$i" | head
+      awk '/^Time:/ { print $2 }' "$WORK/disturbed.$i" | sort -n | tail -3
+      echo "limit $limit ms"
+      return 1
+    fi
+  done
+}
+if [ -x "$BUILD/tests/support/clients/rounds" ]; then
+  check "while wsd and executors come and go, each of $STATEMENTS statements of two sessions ends in time" disturbed
+  sort -u "$WORK/disturbed.1" | grep -v '^Time' | cut -c 1-150 | head -20 >"$WORK/words"
+  echo "    | disturbed $n_disturbed times; $(grep -hc '^t$' "$WORK/disturbed.1") of $STATEMENTS right," \
+    "the longest $(awk '/^Time:/ { print $2 }' "$WORK"/disturbed.? | sort -n | tail -1) ms, lateness $(cat "$WORK/lateness") ms"
+else
+  skip "wsd and executors that come and go" "there is no C++ compiler, which the program beside needs"
+fi
 check "nothing is left in wsd" wait_until holds_nothing
 
 check "PostgreSQL stops" kill -INT "$SERVER"

@@ -7,3 +7,9 @@
 CREATE FUNCTION wsd_call(function text, input bytea, VARIADIC args text[] DEFAULT '{}') RETURNS bytea
   AS 'MODULE_PATHNAME', 'wsd_call_sql' LANGUAGE C VOLATILE STRICT PARALLEL SAFE COST 1000;
 REVOKE ALL ON FUNCTION wsd_call FROM PUBLIC;
+
+-- The same for an output of at most 2,048 bytes; a larger one is an error, after the job has run. Calls with arguments
+-- and input of at most 2,000 bytes go by a direct lane, which is faster.
+CREATE FUNCTION wsd_call_small(function text, input bytea, VARIADIC args text[] DEFAULT '{}') RETURNS bytea
+  AS 'MODULE_PATHNAME', 'wsd_call_small_sql' LANGUAGE C VOLATILE STRICT PARALLEL SAFE COST 1000;
+REVOKE ALL ON FUNCTION wsd_call_small FROM PUBLIC;

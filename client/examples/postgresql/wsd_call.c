@@ -6,6 +6,7 @@
  *     CREATE EXTENSION wsd_call;
  *     SELECT wsd_call('compress', 'text'::bytea);             the plugin's main function, with this input
  *     SELECT wsd_call('fib', '', '20');                       with arguments behind the input
+ *     SELECT wsd_call_small('mine', 'text'::bytea);           the same by a direct lane: at most 2,048 bytes come back
  *     GRANT EXECUTE ON FUNCTION wsd_call TO someone;          see wsd_call--1.0.sql for what that allows
  *
  * Each backend opens a handle at its first call and keeps it. The postmaster, which forks the backends, makes no call:
@@ -23,6 +24,9 @@
 
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(wsd_call_sql);
+PG_FUNCTION_INFO_V1(wsd_call_small_sql);
+
+#define SMALL 2048 /* bytes of output that a direct lane has room for */
 
 static struct wsd_client *client; /* of this backend; not connected where it could not open */
 static bool thrown;               /* PostgreSQL has an error for us, on its stack of errors */
@@ -64,10 +68,12 @@ static int call(const struct wsd_call_request *request, struct wsd_call_result *
     return r;
 }
 
-Datum wsd_call_sql(PG_FUNCTION_ARGS)
+/* small: its output has room here, so that it may go by a direct lane. Else it has any size, and goes by the socket:
+ * where the room is too small, the job has run in vain (-EMSGSIZE), and calling it again would run it twice. */
+static Datum answer(PG_FUNCTION_ARGS, bool small)
 {
     char *plugin = text_to_cstring(PG_GETARG_TEXT_PP(0)), *colon = strrchr(plugin, ':');
-    bytea *input = PG_GETARG_BYTEA_PP(1), *output = NULL;
+    bytea *input = PG_GETARG_BYTEA_PP(1), *output = small ? palloc(SMALL + VARHDRSZ) : NULL;
     Datum *args;
     bool *nulls;
     int n_args;
@@ -86,8 +92,6 @@ Datum wsd_call_sql(PG_FUNCTION_ARGS)
         words[i] = TextDatumGetCString(args[i]);
     }
 
-    /* WSD_CALL_GROW goes by the socket and never by a direct lane. With a fixed room, which would, a job with a larger
-     * output has run in vain (-EMSGSIZE), and calling it again would run it twice. */
     const struct wsd_call_request request = {.size = sizeof(request),
                                              .plugin = plugin,
                                              .function = colon,
@@ -95,7 +99,9 @@ Datum wsd_call_sql(PG_FUNCTION_ARGS)
                                              .n_args = (size_t)n_args,
                                              .input = VARDATA_ANY(input),
                                              .input_size = VARSIZE_ANY_EXHDR(input),
-                                             .flags = WSD_CALL_GROW};
+                                             .output = small ? VARDATA(output) : NULL,
+                                             .output_room = small ? SMALL : 0,
+                                             .flags = small ? 0 : WSD_CALL_GROW};
     struct wsd_call_result result = {.size = sizeof(result)};
 
     if (call(&request, &result) < 0)
@@ -110,7 +116,8 @@ Datum wsd_call_sql(PG_FUNCTION_ARGS)
             ereport(ERROR, errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
                     errmsg("wsd: %s: the job has %s, exit %d: %s", plugin, wsd_job_state_name(result.state),
                            result.exit, result.error));
-        output = palloc(result.output_size + VARHDRSZ);
+        if (!small)
+            output = palloc(result.output_size + VARHDRSZ);
         SET_VARSIZE(output, result.output_size + VARHDRSZ);
         if (result.output)
             memcpy(VARDATA(output), result.output, result.output_size);
@@ -121,4 +128,14 @@ Datum wsd_call_sql(PG_FUNCTION_ARGS)
     }
     PG_END_TRY();
     PG_RETURN_BYTEA_P(output);
+}
+
+Datum wsd_call_sql(PG_FUNCTION_ARGS)
+{
+    return answer(fcinfo, false);
+}
+
+Datum wsd_call_small_sql(PG_FUNCTION_ARGS)
+{
+    return answer(fcinfo, true);
 }
