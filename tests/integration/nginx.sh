@@ -217,10 +217,10 @@ REQUESTS=100
 requests() { # FILE: until $WORK/enough is there
   local i path
   for ((i = 0; ; i++)); do
-    case $((i % 12)) in
+    case $((i % 60)) in
       0) path=/short ;;
-      6) path=/direct-short ;;
-      [1-5]) path="/in-time?$i" ;;
+      30) path=/direct-short ;;
+      [1-9] | 1? | 2?) path="/in-time?$i" ;;
       *) path="/direct-in-time?$i" ;;
     esac
     [ ! -e "$WORK/enough" ] || return 0

@@ -253,16 +253,16 @@ for i in "${in_fds[@]}" "${out_fds[@]}"; do exec {i}>&-; done
 # Each statement has its end, an answer or an error, and none comes later than its timeout and 50 ms, but for what the
 # machine took from a process beside that slept 1 ms, again and again.
 COME_BACK=(begin_wsd)
-STATEMENTS=60
+STATEMENTS=120
 [ -z "${WSD_THOROUGH:-}" ] || STATEMENTS=10000
 statements() { # N
   local i
   printf 'SET statement_timeout = 300;\n\\timing on\n'
   for ((i = 0; i < $1; i++)); do
-    case $((i % 12)) in
+    case $((i % 60)) in
       0) echo "SELECT wsd_call('spin:spin', '');" ;;
-      6) echo "SELECT wsd_call_small('spin:spin', '');" ;;
-      [1-5]) echo "SELECT wsd_call('echo', '$i') = '$i';" ;;
+      30) echo "SELECT wsd_call_small('spin:spin', '');" ;;
+      [1-9] | 1? | 2?) echo "SELECT wsd_call('echo', '$i') = '$i';" ;;
       *) echo "SELECT wsd_call_small('direct', '$i') = '$i';" ;;
     esac
   done

@@ -525,7 +525,7 @@ static struct job *begin_job(struct wsd_submit *s, struct wsd_callbacks *callbac
     struct job *j = &jobs[n_begun % SLOTS];
     static char msec[16];
 
-    *j = (struct job){.number = n_begun};
+    *j = (struct job){.number = n_begun, .begun = now_usec()};
     *s = (struct wsd_submit){.size = sizeof(*s), .plugin = plugin, .function = once_in(2) ? "direct" : "again"};
     *callbacks = (struct wsd_callbacks){
         .size = sizeof(*callbacks), .output = once_in(3) ? on_output : NULL, .done = on_done, .userdata = j};
@@ -579,7 +579,6 @@ static void began(struct job *j)
     n_open++;
     j->state = OPEN;
     j->watched = settled;
-    j->begun = now_usec();
     j->own_usec = own_usec();
 }
 
