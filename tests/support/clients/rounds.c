@@ -969,7 +969,7 @@ int main(int argc, char **argv)
         default:
             return 64;
         }
-    if (optind + 1 != argc )
+    if (optind + 1 != argc)
         return 64;
     plugin = argv[optind];
     if (getenv("TIME_SCALE"))
