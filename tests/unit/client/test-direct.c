@@ -162,10 +162,12 @@ static void process(void)
     ck_assert_int_eq(wsd_client_process(client), 0);
 }
 
-/* Nothing is to be done now. */
+/* Nothing is to be done now. Where valgrind makes all slow, the two times at which a call is looked at may have come. */
 static void expect_rest(void)
 {
     process();
+    for (int i = 0; i < 2 && wsd_client_timeout_usec(client) == 0; i++)
+        process();
     ck_assert(!readable(0));
     ck_assert_uint_ne(wsd_client_timeout_usec(client), 0);
 }
