@@ -755,9 +755,10 @@ static struct array *array_of_request(struct request *request)
     return request->ops == &array_ops ? container_of(request, struct array, request) : NULL;
 }
 
+/* It has its owner until then: a callback may throw, and the owner gives up the rest. */
 static void array_give_up(struct array *a, int error)
 {
-    struct item_owner *owner = TAKE(a->owner);
+    struct item_owner *owner = a->owner;
     struct failure said = *a->client->connection.failure;
 
     a->given_up = true;
@@ -771,6 +772,7 @@ static void array_give_up(struct array *a, int error)
             *a->client->connection.failure = said; /* callbacks may have had failures of their own */
             owner->ops->failed(owner, place, error);
         }
+    a->owner = NULL;
     a->busy--;
     array_settle(a);
 }

@@ -598,13 +598,15 @@ static int call_it(void)
 static int on_item(size_t index, int error, const struct wsd_job_info *info, const void *output, size_t size,
                    const char *text, void *userdata)
 {
-    n_others++;
+    on_other();
     return 0;
 }
 
+static uint64_t deadline_usec; /* of the map; 0: none */
+
 static int map_them(void)
 {
-    const struct wsd_submit job = {.size = sizeof(job), .plugin = "p"};
+    const struct wsd_submit job = {.size = sizeof(job), .plugin = "p", .deadline_usec = deadline_usec};
     const struct wsd_item items[3] = {{.size = sizeof(*items)}, {.size = sizeof(*items)}, {.size = sizeof(*items)}};
 
     return wsd_map(client, &job, 0, items, 3, on_item, NULL);
@@ -638,6 +640,25 @@ START_TEST(calls_that_wait_let_exceptions_through)
         ck_assert_int_eq(wsd_client_process(client), 0);
     while (!peer_quiet(&peer, client))
         ;
+}
+END_TEST
+
+/* That all of it is freed is seen by valgrind and AddressSanitizer. */
+START_TEST(out_of_a_map_that_is_given_up)
+{
+    int r;
+
+    way = THROWS;
+    leaves = OTHER;
+    deadline_usec = 200000;
+    ck_assert(!stays(map_them, &r));
+    deadline_usec = 0;
+    leaves = 0;
+    ck_assert_uint_eq(n_others, 1);
+    while (!peer_quiet(&peer, client))
+        ;
+    if (_i == 1)
+        peer_close(&peer);
 }
 END_TEST
 
@@ -829,6 +850,7 @@ int main(void)
     tcase_add_loop_test(live, of_an_answer_that_is_shown, 0, N_WAYS);
     tcase_add_loop_test(live, of_a_handle_that_connects_again, 0, N_WAYS);
     tcase_add_loop_test(live, calls_that_wait_let_exceptions_through, 0, 3);
+    tcase_add_loop_test(live, out_of_a_map_that_is_given_up, 0, 2);
     tcase_add_test(live, a_callback_may_catch_what_another_throws);
     tcase_add_loop_test(live, a_handle_may_be_freed_behind_it, 0, N_WAYS);
     tcase_add_test(live, and_before_it);
