@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be the input of a job, and how it goes to wsd."""
+from __future__ import annotations
+
+import io
+import os
+import stat
+from typing import Any, BinaryIO, Iterable, Iterator, Optional, Union
+
+BytesLike = Any  # an object with the buffer protocol; Python 3.11 has no type for it
+Input = Union[BytesLike, 'os.PathLike[str]', BinaryIO, Iterable[BytesLike]]
+"""Bytes or any other object with the buffer protocol; a path; a binary file; an iterable of bytes. Since 0.1."""
+
+PIECE = 60 << 10
+
+
+class FilePart:
+    """A part of a regular file: wsd gets the descriptor and not the bytes. Owns the descriptor."""
+
+    def __init__(self, descriptor: int, offset: int, size: int) -> None:
+        self.descriptor, self.offset, self.size = descriptor, offset, size
+
+
+def view(data: BytesLike) -> memoryview:
+    """The bytes of an object, where they lie. BufferError if they are not in one row."""
+    return memoryview(data).cast('B')
+
+
+def _file_part(descriptor: int, offset: int) -> Union[FilePart, None]:
+    """Of an open file, from an offset to its end. None if it is not regular, or empty there. Copies the descriptor."""
+    status = os.fstat(descriptor)
+    size = status.st_size - offset
+    if not stat.S_ISREG(status.st_mode) or size <= 0:
+        return None
+    return FilePart(os.dup(descriptor), offset, size)
+
+
+def resolve(given: Input, files: bool) -> Union[bytes, memoryview, FilePart, Iterator[BytesLike]]:
+    """What to send. files: descriptors may be sent."""
+    if type(given) is bytes:
+        return given
+    if isinstance(given, str):
+        raise TypeError('input: bytes are wanted, not str; a path is a pathlib.Path')
+    try:
+        data = view(given)
+    except TypeError:
+        pass
+    else:
+        return data
+    if isinstance(given, os.PathLike):
+        with open(given, 'rb') as file:
+            part = _file_part(file.fileno(), 0) if files else None
+            return part if part is not None else file.read()
+    if isinstance(given, io.BytesIO):
+        return given.getbuffer()[given.tell():]
+    if hasattr(given, 'read'):
+        try:
+            part = _file_part(given.fileno(), given.tell()) if files else None
+        except (OSError, ValueError, AttributeError):
+            part = None
+        return part if part is not None else _read(given)
+    if hasattr(given, '__iter__'):
+        return iter(given)
+    raise TypeError(f'input: not bytes, a path, a binary file or an iterable: {type(given).__name__}')
+
+
+def _read(file: BinaryIO) -> Iterator[bytes]:
+    read = getattr(file, 'read1', file.read)
+    while data := read(PIECE):
+        yield data
+
+
+def at_hand(given: Input) -> Optional[bytes]:
+    """A copy of an input that is in memory; None for any other."""
+    try:
+        return bytes(view(given))
+    except TypeError:
+        return None
