@@ -25,13 +25,12 @@ from ._input import FilePart, Input, at_hand, resolve, view
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question
-from ._socket import Directory, Path, connect_error, drop, find, unsent, write_some
+from ._socket import RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
 from ._types import (Argument, DETACH, DURABLE, Duration, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State, args_field,
                      file_bytes, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
 from ._version import PROGRAM
 
 UNSENT_MAX = 1 << 20  # bytes; submit() waits while more is unsent
-RECEIVE = 1 << 18
 CONNECT_TIMEOUT = 5.0
 
 
@@ -252,6 +251,7 @@ class Client:
         self._core = Core(self._directory.path, PROGRAM, self._directory.opener())
         self._pending: Deque[bytes] = collections.deque()  # received, and not yet handled
         self._rest = b''  # of a frame
+        self._size = RECEIVE_LEAST
         self._reading = False  # a thread reads
         self._broken_here = False
         try:
@@ -353,13 +353,14 @@ class Client:
                     self._flush()
                     return
             try:  # in one step for the interpreter: an exception leaves the bytes in the socket, or in pending
-                self._pending.extend(map(self._socket.recv, (RECEIVE,)))
+                self._pending.extend(map(self._socket.recv, (self._size,)))
             except ConnectionResetError:
                 self._pending.append(b'')
         with self._lock:
             try:
                 while self._pending:
                     data = self._pending[0]
+                    self._size = RECEIVE_LEAST if len(data) < RECEIVE_LEAST else RECEIVE_MOST
                     if not data:
                         core.lost()
                     if core.failure is not None:

@@ -54,17 +54,18 @@ def resolve(given: Input, files: bool) -> Union[bytes, memoryview, FilePart, Ite
     if isinstance(given, io.BytesIO):
         return given.getbuffer()[given.tell():]
     if hasattr(given, 'read'):
+        file_like: Any = given
         try:
-            part = _file_part(given.fileno(), given.tell()) if files else None
+            part = _file_part(file_like.fileno(), file_like.tell()) if files else None
         except (OSError, ValueError, AttributeError):
             part = None
-        return part if part is not None else _read(given)
+        return part if part is not None else _read(file_like)
     if hasattr(given, '__iter__'):
         return iter(given)
     raise TypeError(f'input: not bytes, a path, a binary file or an iterable: {type(given).__name__}')
 
 
-def _read(file: BinaryIO) -> Iterator[bytes]:
+def _read(file: Any) -> Iterator[bytes]:
     read = getattr(file, 'read1', file.read)
     while data := read(PIECE):
         yield data

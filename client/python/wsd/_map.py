@@ -234,7 +234,7 @@ class Mapping(Call):
         """Each input has had its result, which was read."""
         return self._exhausted and not self._again and not self.under_way and not self._done
 
-    def _wants(self) -> bool:  # type: ignore[override]
+    def _hungry(self) -> bool:
         if self._exhausted and not self._again:
             return False
         if self.try_again is not None and time.monotonic() < self.try_again:
@@ -244,7 +244,7 @@ class Mapping(Call):
 
     def ready(self) -> bool:
         """There is something to read or to submit, or nothing is left."""
-        return self.finished or self._wants() or (self._read in self._done if self.ordered else bool(self._order))
+        return self.finished or self._hungry() or (self._read in self._done if self.ordered else bool(self._order))
 
     def _input(self) -> Optional[Tuple[int, Any]]:
         """The next one, resolved."""
@@ -264,7 +264,7 @@ class Mapping(Call):
 
     def next_batch(self, core: Core) -> Optional[Callable[[Core], None]]:
         """What to submit now, as a function that the transport calls with the core. None: nothing."""
-        if not self._wants():
+        if not self._hungry():
             return None
         self.try_again = None
         batch: List[Tuple[int, bytes]] = []

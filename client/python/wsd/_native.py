@@ -187,8 +187,8 @@ class Native:
                 if self._closed:
                     self.close()
                 return output
-            name = split_name(function)
-            failure = end_of(JobInfo(id='', plugin=shown(name[0]), function=shown(name[1]), state=state(result.state), exit=result.exit,
+            names = split_name(function)
+            failure = end_of(JobInfo(id='', plugin=shown(names[0]), function=shown(names[1]), state=state(result.state), exit=result.exit,
                                      error=shown(result.error or b''), status=shown(result.status or b''), run=result.run_usec / 1e6,
                                      cpu=result.cpu_usec / 1e6, attempts=1))
             self._keep(handle)

@@ -111,7 +111,10 @@ class JobCall(Call):
             self._kind, self._header = kind, header
             self._end(core)
         elif kind == _wire.ACCEPTED:
-            self._id = id_of(_wire.decode('Accepted', header)['id'])
+            if len(header) == 18 and header[:2] == b'\x0a\x10':  # the id and nothing else
+                self._id = header[2:]
+            else:
+                self._id = id_of(_wire.decode('Accepted', header)['id'])
             self._accepted = True
             if self._wants & ACCEPTED and self._wake is not None:
                 self._wake(self)

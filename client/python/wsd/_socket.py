@@ -21,6 +21,8 @@ from ._protocol import Buffer, Core, Opener, Outgoing, WithDescriptor
 SMALL = 16 << 10  # bytes; what is smaller is copied together
 GATHERED = 512 << 10  # bytes of one sendmsg
 IOVECS = 64
+NOW = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)  # a number: an enum takes a microsecond each time
+RECEIVE_LEAST, RECEIVE_MOST = 1 << 16, 1 << 18  # a large buffer costs microseconds
 
 Path = Union[str, 'os.PathLike[str]']
 
@@ -55,13 +57,13 @@ def write_some(sock: socket.socket, core: Core) -> bool:
         while queue:
             first = queue[0]
             if type(first) is bytes and len(queue) == 1:
-                n = sock.send(first, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                n = sock.send(first, NOW)
                 queue[0] = memoryview(first)[n:]
                 if n == len(first):
                     queue.popleft()
             elif type(first) is WithDescriptor:
                 n = sock.sendmsg([first.data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [first.descriptor]))],
-                                 socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                                 NOW)
                 os.close(first.descriptor)
                 core.descriptor_left()
                 queue[0] = memoryview(first.data)[n:]
@@ -95,7 +97,7 @@ def _write_many(sock: socket.socket, queue: Deque[Outgoing]) -> None:
         taken += 1
     if small:
         parts.append(b''.join(small))
-    n = sock.sendmsg(parts, [], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    n = sock.sendmsg(parts, [], NOW)
     if taken == len(queue):
         queue.clear()
     else:

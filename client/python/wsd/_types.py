@@ -228,7 +228,7 @@ def _ids(value: Union[JobId, Iterable[JobId], None]) -> bytes:
     if value is None:
         return b''
     if isinstance(value, str) or hasattr(value, 'id'):
-        return id_bytes(value)  # type: ignore[arg-type]
+        return id_bytes(value)
     return b''.join(id_bytes(one) for one in value)  # type: ignore[union-attr]
 
 
