@@ -20,7 +20,7 @@ import time
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from . import _html, _wire
-from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, ProtocolError, Refused
+from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
 from ._input import FilePart, Input, at_hand, resolve, view
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
@@ -161,11 +161,17 @@ class Job(JobCall):
 
     def status(self) -> JobInfo:
         """What wsd knows of the job now. Raises as `id`, and NotFound if wsd has forgotten it. Since 0.1."""
-        if self._ended and self._failure is None:
-            info = self._known()
-            assert info is not None
-            return info
-        return self._client.status(self.id)
+        if not self._ended:
+            try:
+                return self._client.status(self.id)
+            except NotFound:  # it ended meanwhile, and is not kept: its end came before this answer
+                if not self._ended:
+                    raise
+        if self._failure is not None:
+            return self._client.status(self.id)
+        info = self._known()
+        assert info is not None
+        return info
 
     def cancel(self) -> None:
         """Tells the job to stop. Does not wait: it ends as Cancelled, unless it is faster. Since 0.1."""
@@ -218,6 +224,7 @@ class Client:
         self._timeout = seconds(timeout) or CONNECT_TIMEOUT
         self._pid = os.getpid()
         self._lock = threading.Lock()
+        self._connecting = threading.Lock()
         self._closed = False
         self._broken_here = False  # an exception in this process has ended the connection
         self._gates: Dict[threading.Lock, None] = {}  # of the threads that wait and do not read
@@ -246,25 +253,36 @@ class Client:
         except BaseException:
             sock.close()
             raise
-        sock.settimeout(None)
-        self._socket: socket.socket = sock
-        self._core = Core(self._directory.path, PROGRAM, self._directory.opener())
-        self._pending: Deque[bytes] = collections.deque()  # received, and not yet handled
-        self._rest = b''  # of a frame
-        self._size = RECEIVE_LEAST
-        self._reading = False  # a thread reads
-        self._broken_here = False
         try:
-            write_some(sock, self._core)
-            while not self._core.greeted and self._core.failure is None:
-                if time.monotonic() > until:
-                    raise NoDaemon(f'{self._path}: wsd does not answer', code=69)
-                self._receive(until)
-            if self._core.failure is not None:
-                raise self._core.failure
+            core = Core(self._directory.path, PROGRAM, self._directory.opener())
+            write_some(sock, core)
+            rest = b''
+            while not core.greeted and core.failure is None:
+                sock.settimeout(max(0.001, until - time.monotonic()))
+                try:
+                    data = sock.recv(RECEIVE_LEAST)
+                except ConnectionResetError:
+                    data = b''
+                except TimeoutError:
+                    raise NoDaemon(f'{self._path}: wsd does not answer', code=69) from None
+                if not data:
+                    core.lost()
+                else:
+                    rest += data
+                    rest = rest[core.receive(rest):]
+            if core.failure is not None:
+                raise core.failure
+            sock.settimeout(None)
         except BaseException:
             sock.close()
             raise
+        self._pending: Deque[bytes] = collections.deque()  # received, and not yet handled
+        self._rest = rest  # of a frame
+        self._size = RECEIVE_LEAST
+        self._reading = False  # a thread reads
+        self._socket: socket.socket = sock
+        self._core = core
+        self._broken_here = False
 
     def close(self) -> None:
         """Ends the connection. Jobs that were not detached are cancelled. May be called again. Since 0.1."""
@@ -325,8 +343,10 @@ class Client:
         if os.getpid() != self._pid:
             raise ForkedError('this client belongs to the parent of this process; connect anew', code=69)
         if self._core.failure is not None and self._broken_here and not self._closed:
-            with self._lock:
-                if self._broken_here and not self._reading:
+            with self._connecting:
+                while self._reading:  # it is about to leave
+                    time.sleep(0.001)
+                if self._broken_here and not self._closed:
                     self._connect()
 
     def _poison(self) -> None:

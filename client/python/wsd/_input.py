@@ -22,8 +22,11 @@ class FilePart:
 
 
 def view(data: BytesLike) -> memoryview:
-    """The bytes of an object, where they lie. BufferError if they are not in one row."""
-    return memoryview(data).cast('B')
+    """The bytes of an object, where they lie. TypeError: it has none. BufferError: they are not in one row."""
+    found = memoryview(data)
+    if not found.c_contiguous:
+        raise BufferError('input: the bytes are not in one row; make a copy')
+    return found.cast('B') if found.nbytes else memoryview(b'')
 
 
 def _file_part(descriptor: int, offset: int) -> Union[FilePart, None]:

@@ -227,9 +227,10 @@ def id_bytes(value: JobId) -> bytes:
 def _ids(value: Union[JobId, Iterable[JobId], None]) -> bytes:
     if value is None:
         return b''
+    one: Any = value
     if isinstance(value, str) or hasattr(value, 'id'):
-        return id_bytes(value)
-    return b''.join(id_bytes(one) for one in value)  # type: ignore[union-attr]
+        return id_bytes(one)
+    return b''.join(map(id_bytes, one))
 
 
 def _retry_on(value: Union[str, State, Iterable[Union[str, State]]]) -> int:

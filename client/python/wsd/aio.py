@@ -19,7 +19,7 @@ from typing import Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator,
 
 from . import _html, _wire
 from ._client import job_html, pause_after, seconds
-from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, ProtocolError, Refused
+from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
 from ._input import FilePart, Input, resolve, view
 from ._map import Mapping as MapPlan
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question
@@ -161,11 +161,17 @@ class Job(JobCall):
 
     async def status(self) -> JobInfo:
         """What wsd knows of the job now. Raises NotFound if wsd has forgotten it. Since 0.1."""
-        if self._ended and self._failure is None:
-            info = self._known()
-            assert info is not None
-            return info
-        return await self._client.status(await self.accepted())
+        if not self._ended:
+            try:
+                return await self._client.status(await self.accepted())
+            except NotFound:  # it ended meanwhile, and is not kept: its end came before this answer
+                if not self._ended:
+                    raise
+        if self._failure is not None:
+            return await self._client.status(await self.accepted())
+        info = self._known()
+        assert info is not None
+        return info
 
     async def state(self) -> Optional[State]:
         """Where the job is in its life. None: wsd does not say. Since 0.1."""
