@@ -18,6 +18,16 @@ check "meson install" env DESTDIR="$dest" meson install -C "$BUILD" --no-rebuild
 
 # --- places ------------------------------------------------------------------------------------------------------------
 
+python_path() { # where the Python package is
+  local found
+  found=$(cd "$dest" && find "$PWD" -path '*-packages/wsd/__init__.py')
+  found=${found%/wsd/__init__.py}
+  echo "${found#"$dest"}"
+}
+python_package() { # without what a build leaves behind, and as it is installed
+  [ "$(find "$dest$(python_path)/wsd" -type f | wc -l)" = "$(git -C "$SRC" ls-files client/python/wsd | wc -l)" ] &&
+    PYTHONPATH=$dest$(python_path) PYTHONDONTWRITEBYTECODE=1 WSD_LIBWSCLIENT='' python3 -c 'import wsd, wsd.aio; print(wsd.__file__)'
+}
 there() {
   [ -e "$dest$1" ]
 }
@@ -36,6 +46,7 @@ done
 for plugin in checksum compress decompress count search sort exec fib nqueens uts; do
   check "installs plugin $plugin" there "$libdir/wsd/plugins/$plugin.so"
 done
+check "installs the Python package, whole" python_package
 nothing_of_tests() {
   ! find "$dest" -type f | grep -E '/tests?[/-]|run-plugin|libcheck'
 }
@@ -46,6 +57,7 @@ check "installs nothing of the tests" nothing_of_tests
 # For Debian debhelper looks: what no package has is an error there. Arch's takes all. system/foreign.sh builds them.
 spec_files() { # as the spec has them, for this prefix
   rpmspec --load "$SRC/tests/support/macros.rpm" --define "_prefix $prefix" --define "_datadir $prefix/share" --define "_libdir $libdir" \
+    --define "python3_sitelib $(python_path)" \
     --define "_mandir $prefix/share/man" --define "_sysconfdir $etc" --parse "$SRC/packaging/rpm/wsd.spec" |
     awk '/^%files/ { on = 1; next } /^%changelog/ { on = 0 } on && NF && !/^%(doc|license|dir) / { sub(/^%config[^ ]* /, ""); print }'
 }
