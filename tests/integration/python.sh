@@ -20,6 +20,22 @@ else
   skip "mypy --strict" "there is no mypy here (packaging/install-deps test)"
 fi
 
+# In a copy, since setuptools builds beside its source. Without network.
+wheel() {
+  local version
+  version=$(sed -n "s/^VERSION = '\(.*\)'/\1/p" "$SRC/client/python/wsd/_version.py")
+  rm -rf "$WORK/sdist" && cp -r "$SRC/client/python" "$WORK/sdist" && find "$WORK/sdist" -name __pycache__ -prune -exec rm -r {} + &&
+    "$PYTHON" -m build --no-isolation --outdir "$WORK/dist" "$WORK/sdist" || return 1
+  "$PYTHON" -m zipfile -l "$WORK/dist/wsd-$version-py3-none-any.whl" >"$WORK/wheel" || return 1
+  [ "$(grep -c '^wsd/' "$WORK/wheel")" = "$(git -C "$SRC" ls-files client/python/wsd | wc -l)" ] && grep -q '^wsd/py.typed' "$WORK/wheel" &&
+    [ -s "$WORK/dist/wsd-$version.tar.gz" ] && PYTHONPATH=$WORK/dist/wsd-$version-py3-none-any.whl "$PYTHON" -c 'import wsd.aio'
+}
+if "$PYTHON" -c 'import build, setuptools, wheel' 2>/dev/null; then
+  check "sdist and wheel" wheel
+else
+  skip "sdist and wheel" "there is no python3-build, python3-setuptools or python3-wheel here (packaging/install-deps test)"
+fi
+
 if ! "$PYTHON" -c 'import pytest' 2>/dev/null; then
   skip "tests/python" "there is no pytest here (packaging/install-deps test)"
   exit
