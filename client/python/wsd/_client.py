@@ -50,6 +50,13 @@ def pause_after(refusal: Refused, before: float) -> Tuple[float, float]:
     return pause + random.random() * min(max(pause / 4, 0.001), 1.0), before
 
 
+class Role:
+    """What a thread that waits does meanwhile: it reads for all, or waits at a gate."""
+
+    reads = False
+    gate: Optional[threading.Lock] = None
+
+
 class Job(JobCall):
     """A job that was submitted, or is followed by its id. Made by Client. Since 0.1.
 
@@ -405,6 +412,8 @@ class Client:
 
     def _flush(self) -> None:
         with self._lock:
+            if self._core.failure is not None:
+                return
             try:
                 write_some(self._socket, self._core)
             except BaseException:
@@ -420,42 +429,61 @@ class Client:
     def _wait(self, call: Any, wants: int, ready: Optional[Callable[[], bool]] = None, until: Optional[float] = None) -> bool:
         """Until ready() or the call has ended. False: it is later than `until`."""
         while not call._ended and (ready is None or not ready()):
+            if os.getpid() != self._pid:
+                raise ForkedError('this client belongs to the parent of this process; connect anew', code=69)
             if until is not None and time.monotonic() >= until:
                 return False
-            with self._lock:
-                if call._ended or (ready is not None and ready()):
-                    break
-                reads = not self._reading
-                if reads:
-                    self._reading = True
-                else:
-                    gate = threading.Lock()
-                    gate.acquire()
-                    self._gates[gate] = None
-                    call._gates = [*(call._gates or ()), gate]
-                    call._wants |= wants
-                    call._wake = self._wake
+            role = Role()
             try:
-                if reads:
-                    while not call._ended and (ready is None or not ready()) and (until is None or time.monotonic() < until):
+                with self._lock:
+                    if call._ended or (ready is not None and ready()):
+                        break
+                    if self._core.failure is not None:  # what is waited for is no call of the connection
+                        raise self._core.failure
+                    if not self._reading:
+                        role.reads = self._reading = True
+                    else:
+                        gate = threading.Lock()
+                        gate.acquire()
+                        role.gate = gate
+                        self._gates[gate] = None
+                        call._gates = [*(call._gates or ()), gate]
+                        call._wants |= wants
+                        call._wake = self._wake
+                if role.reads:
+                    while not call._ended and (ready is None or not ready()) and (until is None or time.monotonic() < until) and (
+                            self._core.failure is None):
                         self._receive(until)
                 elif until is None:
                     gate.acquire()
                 else:
                     gate.acquire(timeout=max(0.0, until - time.monotonic()))
             finally:
-                with self._lock:
-                    if reads:
-                        self._stop_reading()
-                    else:
-                        self._gates.pop(gate, None)
-                        call._gates.remove(gate)
-                        if not self._reading:
-                            self._hand_over()
+                self._leave(role, call)
         return True
 
+    def _leave(self, role: Role, call: Any = None) -> None:
+        """The thread waits no longer. A signal handler that raises here does not keep it from leaving."""
+        try:
+            self._leave_once(role, call)
+        except BaseException:
+            self._leave_once(role, call)
+            raise
+
+    def _leave_once(self, role: Role, call: Any) -> None:
+        with self._lock:
+            if role.gate is not None:
+                self._gates.pop(role.gate, None)
+                if role.gate in (call._gates or ()):
+                    call._gates.remove(role.gate)
+            if role.reads:
+                self._stop_reading()
+                role.reads = False
+            elif not self._reading:
+                self._hand_over()
+
     def _stop_reading(self) -> None:
-        """[lock]"""
+        """[lock] The thread that reads does so no longer."""
         self._reading = False
         if self._core.failure is not None and (self._closed or self._broken_here):
             self._socket.close()
@@ -471,15 +499,15 @@ class Client:
     def _look(self) -> None:
         """Handles what has come, without waiting. What another thread reads is left to it."""
         self._check()
-        with self._lock:
-            if self._reading or self._core.failure is not None:
-                return
-            self._reading = True
+        role = Role()
         try:
+            with self._lock:
+                if self._reading or self._core.failure is not None:
+                    return
+                role.reads = self._reading = True
             self._receive(0.0)
         finally:
-            with self._lock:
-                self._stop_reading()
+            self._leave(role)
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
@@ -505,23 +533,25 @@ class Client:
         """Waits until little is unsent: of a thread that does not read, nothing. A wsd that is not read does not read."""
         core = self._core
         while core.outgoing and core.failure is None:
-            with self._lock:
-                reads = not self._reading
-                if reads and unsent(core) <= UNSENT_MAX:
-                    return
-                if reads:
-                    self._reading = True
-            if reads:
-                try:
+            role = Role()
+            try:
+                with self._lock:
+                    if not self._reading:
+                        if unsent(core) <= UNSENT_MAX:
+                            return
+                        role.reads = self._reading = True
+                if role.reads:
                     self._receive(None)
-                finally:
-                    with self._lock:
-                        self._stop_reading()
-            else:
-                poll = select.poll()
-                poll.register(self._socket, select.POLLOUT)
-                poll.poll(20)  # the thread that reads writes, too
-                self._flush()
+                else:
+                    poll = select.poll()
+                    try:
+                        poll.register(self._socket, select.POLLOUT)
+                    except ValueError:  # closed meanwhile
+                        return
+                    poll.poll(20)  # the thread that reads writes, too
+                    self._flush()
+            finally:
+                self._leave(role)
 
     def _ask(self, kind: int, message: str, values: Mapping[str, Any], kinds: Tuple[int, ...], single: bool,
              body: bytes = b'') -> List[Tuple[bytes, bytes]]:
