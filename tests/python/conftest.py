@@ -103,6 +103,18 @@ def same(got, wanted):
     return got == wanted
 
 
+@pytest.fixture(autouse=True)
+def limit():
+    """A test that hangs fails, and the others go on."""
+    def late(*_):
+        pytest.fail('it takes too long')
+    old = signal.signal(signal.SIGALRM, late)
+    signal.alarm(2 * LIMIT)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
 @pytest.fixture(scope='session')
 def shared():
     daemon = Daemon('[limits]\nquarantine-after = 1000\n')

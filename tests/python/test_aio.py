@@ -56,13 +56,13 @@ def test_a_thousand_in_flight(run):
 
 def test_large_input_and_output(run):
     async def body(c):
-        data = os.urandom(MIB) * 64
+        data = os.urandom(MIB) * 16
         assert same(await (await c.submit('echo:stream', input=data)), data)
-        job = await c.submit('echo:stream', input=memoryview(data)[:16 * MIB])
+        job = await c.submit('echo:stream', input=memoryview(data)[:8 * MIB])
         got = bytearray()
         async for piece in job.output():
             got += piece
-        assert same(got, data[:16 * MIB])
+        assert same(got, data[:8 * MIB])
 
         async def pieces():
             for at in range(0, 4 * MIB, 99999):

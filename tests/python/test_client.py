@@ -109,6 +109,8 @@ def test_refused_for_now_and_waiting_for_room(start):
             c.submit('echo', wait_for_room=0.05)
         threading.Timer(0.1, busy[0].cancel).start()
         assert c.submit('echo', 'room', wait_for_room=True).result() == b'room\n'
+        with pytest.raises(TypeError):
+            c.submit('echo', input=[b'x'], wait_for_room=True)
         busy[1].cancel()
 
 
@@ -605,13 +607,20 @@ def test_versions_agree():
 
 def test_signals_do_not_break_a_wait(client):
     seen = []
-    old = signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
+    old = signal.signal(signal.SIGUSR1, lambda *_: seen.append(1))
+    job = client.submit('sleep', 200)
+
+    def disturb():
+        for _ in range(20):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.005)
+    thread = threading.Thread(target=disturb)
+    thread.start()
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
-        assert client.submit('sleep', 200).result() == b'slept\n'
+        assert job.result() == b'slept\n'
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+        thread.join()
+        signal.signal(signal.SIGUSR1, old)
     assert seen
 
 

@@ -21,7 +21,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Literal
 
 from . import _html, _wire
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
-from ._input import FilePart, Input, at_hand, resolve, view
+from ._input import FilePart, Input, at_hand, repeatable, resolve, view
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question
@@ -222,7 +222,8 @@ class Client:
     `native` False: call() goes by the socket even if libwsclient is installed.
 
     Raises NoDaemon, NotPermitted, ProtocolError or Refused if it cannot connect within `timeout`. Use it in a `with`
-    statement, or close() it. At its end, jobs that were not detached are cancelled.
+    statement, or close() it. At its end, jobs that were not detached are cancelled. If wsd ends the connection, connect
+    anew with another client.
     """
 
     def __init__(self, socket: Optional[Path] = None, *, directory: Optional[Path] = None, timeout: Duration = CONNECT_TIMEOUT,
@@ -650,6 +651,8 @@ class Client:
             if flags & (DETACH | DURABLE) or key is not None:
                 self._until_accepted(job)
             return job
+        if not repeatable(input):
+            raise TypeError('wait_for_room: an iterable or a pipe is read once, and cannot be submitted again')
         until = None if wait_for_room is True else time.monotonic() + (seconds(wait_for_room) or 0.0)
         pause = 0.0
         while True:

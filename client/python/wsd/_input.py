@@ -80,3 +80,11 @@ def at_hand(given: Input) -> Optional[bytes]:
         return bytes(view(given))
     except TypeError:
         return None
+
+
+def repeatable(given: Input) -> bool:
+    """Whether an input can be sent a second time."""
+    found = resolve(given, True)
+    if isinstance(found, FilePart):
+        os.close(found.descriptor)
+    return isinstance(found, (bytes, memoryview, FilePart))

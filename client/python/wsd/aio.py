@@ -20,7 +20,7 @@ from typing import Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator,
 from . import _html, _wire
 from ._client import job_html, pause_after, seconds
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
-from ._input import FilePart, Input, resolve, view
+from ._input import FilePart, Input, repeatable, resolve, view
 from ._map import Mapping as MapPlan
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question
 from ._socket import NOW, RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
@@ -426,6 +426,8 @@ class Client:
         field = args_field(args) if args else b''
         if len(prefix) + len(field) > 60000:
             raise ValueError('arguments and ids of other jobs are too long together')
+        if wait_for_room is not False and (hasattr(input, '__aiter__') or not repeatable(input)):
+            raise TypeError('wait_for_room: an iterable or a pipe is read once, and cannot be submitted again')
         until = None if wait_for_room is True else time.monotonic() + (seconds(wait_for_room) or 0.0) if wait_for_room else 0.0
         pause = 0.0
         while True:
