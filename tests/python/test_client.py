@@ -491,6 +491,62 @@ def test_ctrl_c_while_waiting(shared, how):
     assert done.stderr == ''
 
 
+AT_ANY_MOMENT = '''
+import os, random, signal, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import wsd
+c, rng, stop, bad, armed = wsd.Client(sys.argv[2]), random.Random(int(sys.argv[3])), [], [], False
+def interrupt(*_):
+    if armed:
+        raise KeyboardInterrupt
+signal.signal(signal.SIGUSR1, interrupt)
+def killer():
+    while not stop:
+        time.sleep(rng.random() * 0.003)
+        os.kill(os.getpid(), signal.SIGUSR1)
+def other():
+    while not stop:
+        try:
+            assert c.submit('echo', 'other').result(60) == b'other\\n'
+        except wsd.ConnectionLost:
+            pass  # the main thread was interrupted in the midst of a frame
+        except BaseException as error:
+            bad.append(repr(error))
+            return
+threads = [threading.Thread(target=run) for run in (killer, other)]
+for thread in threads:
+    thread.start()
+inputs = [b'%d' % i for i in range(200)]
+ways = (lambda: c.submit('echo', 'm').result(60) == b'm\\n', lambda: list(c.map('echo', inputs)) == inputs,
+        lambda: c.call('echo', 'k') == b'k\\n', lambda: len(c.submit('echo:stream', input=bytes(200000)).result(60)) == 200000,
+        lambda: c.ping() > 0)
+until, interrupted = time.monotonic() + 1.5, 0
+while time.monotonic() < until and not bad:
+    try:
+        armed = True
+        good = rng.choice(ways)()
+        armed = False
+        assert good
+    except KeyboardInterrupt:
+        armed = False
+        interrupted += 1
+    except (wsd.ConnectionLost, wsd.Interrupted):
+        armed = False
+stop.append(1)
+for thread in threads:
+    thread.join()
+print('interrupted' if interrupted > 10 else interrupted, bad, c.submit('echo', 'end').result(60))
+c.close()
+'''
+
+
+@pytest.mark.parametrize('seed', [1, 2])
+def test_ctrl_c_at_any_moment(shared, seed):
+    done = subprocess.run([sys.executable, '-c', AT_ANY_MOMENT, os.path.join(SRC, 'client/python'), shared.socket, str(seed)],
+                          capture_output=True, text=True, timeout=2 * LIMIT, check=False)
+    assert done.stdout == "interrupted [] b'end\\n'\n" and done.stderr == '', done.stdout + done.stderr
+
+
 def test_an_exception_in_the_midst_of_a_frame(client):
     core = client._core
     real = core.receive
