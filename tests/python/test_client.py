@@ -5,6 +5,7 @@ import datetime
 import io
 import os
 import pathlib
+import pickle
 import signal
 import socket
 import subprocess
@@ -39,6 +40,8 @@ def test_failed(client):
     assert (error.status, error.code, error.said) == (7, 7, 'asked for 7') and 'why' in str(error)
     assert error.job.state is wsd.State.FAILED and error.job.id == job.id
     assert isinstance(error, wsd.JobError) and isinstance(job.exception(), wsd.Failed) and job.wait().exit == 7
+    other = pickle.loads(pickle.dumps(error))
+    assert (type(other), other.status, other.job, str(other)) == (wsd.Failed, 7, error.job, str(error)) and wsd.Failed.__module__ == 'wsd'
 
 
 def test_crashed(client):

@@ -21,3 +21,7 @@ connect = Client
 __all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Failed', 'ForkedError', 'Function',
            'Interrupted', 'Job', 'JobError', 'JobInfo', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin', 'Progress',
            'ProtocolError', 'Refused', 'State', 'TimedOut', '__version__', 'connect']
+
+for _error in (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashed, Error, Failed, ForkedError, Interrupted, JobError, NoDaemon,
+               NotFound, NotPermitted, ProtocolError, Refused, TimedOut):
+    _error.__module__ = 'wsd'  # where a traceback, and a reader of one, finds it
