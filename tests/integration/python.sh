@@ -41,7 +41,7 @@ if ! "$PYTHON" -c 'import pytest' 2>/dev/null; then
   exit
 fi
 # A sanitizer must be the first library of a process, and Python is not built with one.
-if nm -D "$WSD_LIBWSCLIENT" 2>/dev/null | grep -qE ' (__asan|__tsan|__ubsan)'; then
+if nm -D "$WSD_LIBWSCLIENT" 2>/dev/null | grep -E ' (__asan|__tsan|__ubsan)' >/dev/null; then
   export WSD_LIBWSCLIENT=
 fi
 (cd "$SRC" && timeout $((300 * TIME_SCALE)) "$PYTHON" -X dev -W error -m pytest -p no:cacheprovider -p no:terminal -W error \

@@ -11,6 +11,8 @@ from conftest import LIMIT, same
 @pytest.fixture(params=[True, False], ids=['libwsclient', 'socket'])
 def caller(shared, request):
     with wsd.Client(shared.socket, native=request.param) as c:
+        if request.param and not c.native:
+            pytest.skip('there is no libwsclient that Python can load')
         assert c.native == request.param
         yield c
 
@@ -48,6 +50,8 @@ def test_sizes(caller):
 
 def test_an_output_larger_than_a_lane(shared):
     with wsd.Client(shared.socket) as c:
+        if not c.native:
+            pytest.skip('there is no libwsclient that Python can load')
         assert len(c.call('bigoutput', 5000)) == 5000  # idempotent: called again
         assert c._lanes['bigoutput'] is False
         with pytest.raises(wsd.Error):
@@ -87,7 +91,7 @@ def test_without_the_library(shared, monkeypatch):
     for name in ('', '/nonexistent.so'):
         monkeypatch.setenv('WSD_LIBWSCLIENT', name)
         with wsd.Client(shared.socket) as c:
-            assert not c.native and c.call('echo', 'x') == b'x\n'
+            assert not c.native and c.call('echo', 'x') == c.call('echo', 'x', small=True) == b'x\n'
 
 
 def test_closed(shared):

@@ -25,3 +25,4 @@ __all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost',
 for _error in (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashed, Error, Failed, ForkedError, Interrupted, JobError, NoDaemon,
                NotFound, NotPermitted, ProtocolError, Refused, TimedOut):
     _error.__module__ = 'wsd'  # where a traceback, and a reader of one, finds it
+del _error

@@ -238,7 +238,8 @@ class Client:
         self._gates: Dict[threading.Lock, None] = {}  # of the threads that wait and do not read
         self._prefixes: Dict[object, Tuple[bytes, int]] = {}
         self._lanes: Dict[str, bool] = {}  # of each function: whether call() may take a lane
-        self._native = Native(self._path) if native else None
+        found = Native(self._path) if native else None
+        self._native = found if found is not None and found.available else None
         self._directory = Directory(directory)
         try:
             self._connect()
@@ -325,7 +326,7 @@ class Client:
     @property
     def native(self) -> bool:
         """Whether call() goes through libwsclient, by the direct lane where wsd has one. Since 0.1."""
-        return self._native is not None and self._native.available
+        return self._native is not None
 
     def __repr__(self) -> str:
         return f'<wsd.Client {self._path} {self._state()}>'
@@ -783,7 +784,7 @@ class Client:
     def _lane(self, function: str) -> bool:
         """Whether calls of a function may go by a lane."""
         lane = False
-        if self._native is not None and self._native.available:
+        if self._native is not None:
             plugin_name, name = split_name(function)
             wanted = shown(name or os.path.basename(plugin_name.removesuffix(b'.so')))
             try:

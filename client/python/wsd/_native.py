@@ -145,13 +145,13 @@ class Native:
         return self._library is not None
 
     def call(self, function: str, args: Sequence[Argument], data: bytes, timeout_usec: int) -> Optional[bytes]:
-        """One call. None: there is no library, or the output is too large for a lane."""
-        if self._library is None:
-            return None
+        """One call. None: the output is too large for a lane."""
+        library = self._library
+        assert library is not None
         try:
             handle = self._idle.pop()
         except IndexError:
-            handle = Handle(self._library, self._path)
+            handle = Handle(library, self._path)
         request = handle.request
         if handle.name != function:
             request.plugin, name = split_name(function)
