@@ -171,9 +171,30 @@ MESSAGE(lane_bind, lane_bind, NUMBER(lane_bind, lane), NAMED(lane_bind, plugin, 
         NAME(lane_bind, function));
 MESSAGE(lane_bound, lane_bound, RANGE(lane_bound, number, 0, CODEC_LANE_NUMBERS - 1, "number"),
         NUMBER(lane_bound, flags));
+MESSAGE(offer, offer, NAMED(offer, name, CODEC_NAME_MAX), NAME(offer, version), WORD(offer, help),
+        LIST(offer, functions, CODEC_FUNCTIONS, function), RANGE(offer, credit, 1, CODEC_CREDIT_MAX, "credit"));
+MESSAGE(run, run, NUMBER(run, run), ID(run), NAME(run, job.function), ARGS(run, job.args),
+        NUMBER(run, job.timeout_usec), SIGNED(run, job.priority, CODEC_PRIORITY_MAX),
+        FLAGS(run, job.flags, RUN_ASKS | RUN_MORE), NUMBER(run, uid), NUMBER(run, attempt), PATH(run, directory),
+        RANGE(run, job.input_from, 0, RUN_INPUT_PIPE, "input"), NUMBER(run, job.input_offset),
+        NUMBER(run, job.input_size));
+MESSAGE(run_chunk, run_chunk, NUMBER(run_chunk, run), RANGE(run_chunk, offset, 0, OFFSET_MAX, "offset"),
+        NUMBER(run_chunk, last));
+MESSAGE(run_ref, run_ref, NUMBER(run_ref, run), NUMBER(run_ref, why));
+MESSAGE(run_credit, run_credit, NUMBER(run_credit, run), NUMBER(run_credit, bytes));
+MESSAGE(run_message, run_message, NUMBER(run_message, run), RANGE(run_message, level, 0, LEVEL_MAX, "level"),
+        WORD(run_message, text));
+MESSAGE(run_progress, run_progress, NUMBER(run_progress, run), NUMBER(run_progress, done),
+        NUMBER(run_progress, total));
+MESSAGE(run_open, run_open, NUMBER(run_open, run), NUMBER(run_open, serial), PATH(run_open, path));
+MESSAGE(run_opened, run_opened, NUMBER(run_opened, run), NUMBER(run_opened, serial),
+        RANGE(run_opened, error, 0, ERRNO_MAX, "error"));
+MESSAGE(run_end, run_end, NUMBER(run_end, run), RANGE(run_end, status, 0, CODEC_RUN_STATUS, "status"),
+        WORD(run_end, error), WORD(run_end, text), NUMBER(run_end, cpu_usec));
 static const struct message empty = {.descriptor = &wsd__pb__empty__descriptor};
 
 LIST_OF(plugin, functions);
+LIST_OF(offer, functions);
 LIST_OF(stats, counters);
 LIST_OF(worker, counters);
 
@@ -281,6 +302,20 @@ static const char *check_dead(const struct msg *msg, size_t body)
     return msg->dead.id.has_id == (msg->dead.action != DEAD_LIST) ? NULL : "id";
 }
 
+static const char *check_offer(const struct msg *msg, size_t body)
+{
+    const struct msg_offer *m = &msg->offer;
+
+    if (!m->n_functions)
+        return "number of functions";
+    for (size_t i = 0; i < m->n_functions; i++)
+        for (size_t j = 0; j < i; j++)
+            if (m->functions[i].name.size == m->functions[j].name.size &&
+                memcmp(m->functions[i].name.data, m->functions[j].name.data, m->functions[i].name.size) == 0)
+                return "name of a function";
+    return NULL;
+}
+
 static const char *check_schedule(const struct msg *msg, size_t body)
 {
     return !msg->schedule.name.size != (msg->schedule.action == SCHEDULE_LIST) ? "name" : NULL;
@@ -338,6 +373,21 @@ static const struct type types[] = {
     [FRAME_ARENA] = {"ARENA", &empty},
     [FRAME_LANE_BOUND] = {"LANE_BOUND", &lane_bound},
     [FRAME_LANE_LOST] = {"LANE_LOST", &error},
+    [FRAME_RUNNER_OPEN] = {"RUNNER_OPEN", &offer, .check = check_offer},
+    [FRAME_RUNNER_CLOSE] = {"RUNNER_CLOSE", &empty},
+    [FRAME_RUN_OUTPUT] = {"RUN_OUTPUT", &run_chunk, .body = true},
+    [FRAME_RUN_MESSAGE] = {"RUN_MESSAGE", &run_message},
+    [FRAME_RUN_PROGRESS] = {"RUN_PROGRESS", &run_progress},
+    [FRAME_RUN_OPEN] = {"RUN_OPEN", &run_open},
+    [FRAME_RUN_END] = {"RUN_END", &run_end, .body = true},
+    [FRAME_RUN_PONG] = {"RUN_PONG", &run_ref},
+    [FRAME_RUNNER] = {"RUNNER", &empty},
+    [FRAME_RUN] = {"RUN", &run, .body = true},
+    [FRAME_RUN_INPUT] = {"RUN_INPUT", &run_chunk, .body = true},
+    [FRAME_RUN_STOP] = {"RUN_STOP", &run_ref},
+    [FRAME_RUN_OPENED] = {"RUN_OPENED", &run_opened},
+    [FRAME_RUN_CREDIT] = {"RUN_CREDIT", &run_credit},
+    [FRAME_RUN_PING] = {"RUN_PING", &run_ref},
     [FRAME_FINISHED] = {"FINISHED", &finished, .body = true},
     [FRAME_WELCOME] = {"WELCOME", &welcome},
     [FRAME_ACCEPTED] = {"ACCEPTED", &accepted, .check = check_id},

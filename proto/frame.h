@@ -56,6 +56,14 @@ enum frame_type {
     FRAME_LANE_CLOSE = 33,   /* Empty, tag of the LANE_OPEN, which ends with END */
     FRAME_ARENA_OPEN = 34,   /* Empty (+ descriptor) -> ARENA, and at the end END | ERROR */
     FRAME_ARENA_CLOSE = 35,  /* Empty, tag of the ARENA_OPEN, which ends with END */
+    FRAME_RUNNER_OPEN = 40,  /* Offer -> RUNNER, RUN.., and at the end END | ERROR */
+    FRAME_RUNNER_CLOSE = 41, /* Empty, tag of the RUNNER_OPEN (as all to 47): no more jobs; it ends with END */
+    FRAME_RUN_OUTPUT = 42,   /* RunChunk + body */
+    FRAME_RUN_MESSAGE = 43,  /* RunMessage */
+    FRAME_RUN_PROGRESS = 44, /* RunProgress */
+    FRAME_RUN_OPEN = 45,     /* RunOpen -> RUN_OPENED */
+    FRAME_RUN_END = 46,      /* RunEnd + body */
+    FRAME_RUN_PONG = 47,     /* RunRef: answer to RUN_PING */
     /* wsd to client */
     FRAME_WELCOME = 65,      /* Welcome, first */
     FRAME_ACCEPTED = 66,     /* Accepted */
@@ -85,6 +93,13 @@ enum frame_type {
     FRAME_LANE_LOST = 102,   /* Error: the last frame of the LANE_OPEN: its executor is gone */
     FRAME_ARENA = 103,       /* Empty: it is set up */
     FRAME_LIMIT_STATE = 106, /* Limit */
+    FRAME_RUNNER = 110,      /* Empty: the runner is known, and gets jobs */
+    FRAME_RUN = 111,         /* Run + body (+ descriptor): a job */
+    FRAME_RUN_INPUT = 112,   /* RunChunk + body: more of its input */
+    FRAME_RUN_STOP = 113,    /* RunRef: it is to end soon */
+    FRAME_RUN_OPENED = 114,  /* RunOpened (+ descriptor) */
+    FRAME_RUN_CREDIT = 115,  /* RunCredit: more output may be sent */
+    FRAME_RUN_PING = 116,    /* RunRef -> RUN_PONG */
     FRAME_FINISHED = 105,    /* Finished + body: the last output and DONE in one */
 };
 

@@ -40,6 +40,8 @@
 #define CODEC_ITEM_SIZE    8u                           /* bytes before the arguments of an item */
 #define CODEC_END_SIZE     48u                          /* bytes before the texts of a record of ENDS */
 #define CODEC_ONE_SIZE     16u /* bytes before the output of each item in one that is for several */
+#define CODEC_CREDIT_MAX   256u /* jobs that a runner may have at once */
+#define CODEC_RUN_STATUS   63u  /* of a run that has failed, at most */
 #define CODEC_STATE_FINAL  5u  /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
@@ -59,7 +61,8 @@
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
 #define FEATURE_NOTICE 4096u /* a third descriptor with LANE */
-#define FEATURES_ALL   8191u /* that this build knows */
+#define FEATURE_RUNNER 8192u  /* RUNNER_OPEN and what belongs to it */
+#define FEATURES_ALL   16383u /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -86,6 +89,9 @@ enum submit_flags {
 };
 #define SUBMIT_FLAGS_ALL 63u
 enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
+enum run_flags { RUN_ASKS = 1, RUN_MORE = 2 };
+enum run_input { RUN_INPUT_BODY = 0, RUN_INPUT_FILE = 1, RUN_INPUT_PIPE = 2 };
+enum run_why { RUN_CANCELLED = 1, RUN_TIMED_OUT = 2 };
 #define CODEC_STATES (((2u << CODEC_STATE_MAX) - 1) & ~1u) /* of Filter.states */
 
 struct msg_hello {
@@ -287,6 +293,53 @@ struct msg_batch_state {
     uint32_t uid, flags, exit;
     uint64_t total, queued, running, done, failed, submitted_usec;
 };
+struct msg_offer {
+    struct span name, version, help;
+    const struct msg_function *functions;
+    size_t n_functions;
+    uint32_t credit;
+};
+struct msg_run {
+    uint64_t run;
+    uint8_t id[16];
+    uint32_t uid, attempt;
+    struct span directory;
+    struct msg_submit job; /* function, args, timeout_usec, priority, flags (enum run_flags), and the input's place */
+};
+struct msg_run_chunk {
+    uint64_t run, offset;
+    bool last;
+};
+struct msg_run_ref {
+    uint64_t run;
+    uint32_t why;
+};
+struct msg_run_credit {
+    uint64_t run, bytes;
+};
+struct msg_run_message {
+    uint64_t run;
+    uint32_t level;
+    struct span text;
+};
+struct msg_run_progress {
+    uint64_t run, done, total;
+};
+struct msg_run_open {
+    uint64_t run;
+    uint32_t serial;
+    struct span path;
+};
+struct msg_run_opened {
+    uint64_t run;
+    uint32_t serial, error;
+};
+struct msg_run_end {
+    uint64_t run;
+    uint32_t status;
+    struct span error, text;
+    uint64_t cpu_usec;
+};
 struct msg_ends {
     uint8_t id[16];
     struct span plugin, function;
@@ -335,6 +388,16 @@ struct msg {
         struct msg_batch batch;
         struct msg_batch_state batch_state;
         struct msg_ends ends;
+        struct msg_offer offer;
+        struct msg_run run;
+        struct msg_run_chunk run_chunk; /* RUN_INPUT, RUN_OUTPUT */
+        struct msg_run_ref run_ref;     /* RUN_STOP, RUN_PING, RUN_PONG */
+        struct msg_run_credit run_credit;
+        struct msg_run_message run_message;
+        struct msg_run_progress run_progress;
+        struct msg_run_open run_open;
+        struct msg_run_opened run_opened;
+        struct msg_run_end run_end;
     };
 };
 

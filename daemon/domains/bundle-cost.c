@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "domains/domain.h"
+#include "domains/runner.h"
 #include "ring/front.h"
 #include "supervisor/executor.h"
 
@@ -44,6 +45,10 @@ bool bundles_brief(struct domain *d)
 
 bool domain_ring(struct domain *d)
 {
+    if (d->priv->runner) {
+        d->priv->n_unrung = 0;
+        return runner_turn(d->priv->runner);
+    }
     bool woken = d->priv->n_unrung && d->priv->executor && !bundles_brief(d) && front_ring(d->front);
 
     d->priv->n_unrung = 0;

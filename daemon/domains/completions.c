@@ -53,7 +53,7 @@ void domain_complete(struct domain *d, const struct front_completion *c)
     if (c->kind == COMPLETION_DONE)
         front_go_on(d->front, c->slot);
     front_retire(d->front, c->slot);
-    if (d->successor && !d->n_handed && !lanes_running(d))
+    if (d->successor && !d->priv->runner && !d->n_handed && !lanes_running(d))
         domain_finish(d);
     else if (!d->n_handed && !d->queue.n)
         d->priv->has_ended = true;

@@ -14,9 +14,10 @@
 #include "domains/query.h"
 #include "domains/recall.h"
 #include "domains/reload.h"
+#include "domains/runner.h"
 
 const struct domain_part domain_parts[] = {
-    {recall_init, recall_deinit},      {bundle_init, bundle_deinit},
+    {runners_init, runners_deinit},    {recall_init, recall_deinit},      {bundle_init, bundle_deinit},
     {health_init, health_deinit},      {reload_init, reload_deinit},
     {plugins_init, plugins_deinit},    {lifetime_init, lifetime_deinit},
     {arenas_init, arenas_gone},        {lanes_init, lanes_deinit},

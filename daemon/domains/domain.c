@@ -16,6 +16,7 @@
 #include "domains/executors.h"
 #include "domains/owners.h"
 #include "domains/plugin-lookup.h"
+#include "domains/runner.h"
 #include "supervisor/executor.h"
 
 #define OWN_MAX 64u /* plugins of one user that have an executor of their own */
@@ -141,7 +142,9 @@ struct domain *domain_get(struct jobs *jobs, uint32_t uid)
 
 struct domain *domain_for(struct jobs *jobs, uint32_t uid, const char *request)
 {
-    return domain_for_owner(jobs, domain_owner(jobs, uid), request);
+    struct domain *of_runners = runners_find(jobs, uid, request);
+
+    return of_runners ? of_runners : domain_for_owner(jobs, domain_owner(jobs, uid), request);
 }
 
 struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *request)

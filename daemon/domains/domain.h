@@ -15,6 +15,8 @@
 #include "table/job.h"
 
 struct probe;
+struct runner;
+struct runners;
 
 #define DOMAIN_MIXED UINT64_MAX
 
@@ -24,6 +26,8 @@ struct domain_private {
     char own_name[64];           /* apart: the plugin's name in the configuration; else "" */
     char *own;                   /* apart: the request of its only plugin; NULL: it serves all other plugins */
     struct executor *executor;   /* NULL: none runs */
+    struct runner *runner;       /* the executor is this one; NULL: it is a process */
+    struct runners *runners;     /* its queue is for the runners of a name; NULL: for its own executor */
     struct event *pause_timer;   /* until the next start, or the next try to hand a job over */
     struct event *idle_timer;    /* until an executor without work is ended */
     uint64_t idle_since_usec;

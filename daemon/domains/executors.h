@@ -27,6 +27,7 @@ struct executors {
     uint64_t output;  /* bytes of output with them */
     struct lane_pace lane_pace;
     struct names names;
+    struct hash runners; /* struct runners, by user and name */
     struct jobs_trace trace;
 };
 

@@ -24,6 +24,7 @@
 #include "domains/plugins.h"
 #include "domains/recall-timer.h"
 #include "domains/run-slots.h"
+#include "domains/runner.h"
 #include "table/batch.h"
 #include "table/gate.h"
 #include "table/hooks.h"
@@ -77,7 +78,8 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
 static int describe_job(struct domain *d, const struct job *job, struct front_job *ret)
 {
     bool remote = job->directory && *job->directory->path != '/'; /* DIRECTORY_REMOTE */
-    bool same_user = job->user->uid == d->jobs->options.own_uid && !remote;
+    /* a runner is the submitter's own */
+    bool same_user = (d->priv->runner || job->user->uid == d->jobs->options.own_uid) && !remote;
     int r = 0;
 
     *ret = (struct front_job){
@@ -99,18 +101,19 @@ static int describe_job(struct domain *d, const struct job *job, struct front_jo
     return r;
 }
 
-/* It has left its queue for this slot. */
-static void handed_over(struct domain *d, struct job *job, uint32_t slot, uint32_t generation)
+/* It leaves the queue of this domain for a slot of that one, mostly the same. */
+static void handed_over(struct domain *from, struct domain *d, struct job *job, uint32_t slot, uint32_t generation)
 {
     uint64_t function = (job->plugin->load_order << 8 | job_function(job)->index) + 1;
-    bool aged = job != queue_first(&d->queue);
+    bool aged = job != queue_first(&from->queue);
     uint32_t n = job_count(job);
 
-    queue_turn(&d->queue, job);
+    queue_turn(&from->queue, job);
     job_unqueue(job);
     recall_handed(d, job);
     job_move(job, JOB_RUNNING);
-    run_slots_taken(d, job->user);
+    run_slots_taken(from, job->user);
+    job->domain = d;
     job->aged = aged;
     d->n_aged += n * aged;
     job->attempts++;
@@ -125,13 +128,14 @@ static void handed_over(struct domain *d, struct job *job, uint32_t slot, uint32
 
 /* 0, or FRONT_E_FULL, or a negative errno: the executor is dying, or there is no memory, or a descriptor cannot be
  * sent. */
-static int hand_over(struct domain *d, struct job *job)
+static int hand_over(struct domain *from, struct job *job)
 {
+    struct domain *d = from->priv->runners ? runners_choose(from, job) : from;
     uint32_t slot, generation;
     struct front_job f;
     int r;
 
-    if (d->n_handed + job_count(job) > RING_SLOTS)
+    if (!d || d->n_handed + job_count(job) > RING_SLOTS)
         return FRONT_E_FULL;
     r = describe_job(d, job, &f);
     if (r != 0)
@@ -150,12 +154,15 @@ static int hand_over(struct domain *d, struct job *job)
             return r;
         }
     }
-    handed_over(d, job, slot, generation);
+    handed_over(from, d, job, slot, generation);
     front_submit(d->front, slot, bundle_usec(job));
     if (job->more)
         job_arm(job);
     if (job->bundled)
         bundles_watch(d);
+    d->priv->n_unrung += job_count(job);
+    if (d != from)
+        health_busy(d);
     return 0;
 }
 
@@ -166,7 +173,7 @@ static bool move_apart(struct job *job)
     struct plugin *p = job->plugin, *there;
     struct plugin_function *f;
 
-    if (d->priv->own || !job_breaker_apart(job))
+    if (d->priv->own || d->priv->runners || !job_breaker_apart(job))
         return false;
     own = domain_for(d->jobs, job->user->uid, p->request);
     there = own && own != d ? plugin_get(own, p->request) : NULL;
@@ -278,6 +285,8 @@ static enum pumped pump_one(struct domain *d, struct job *job)
 /* Whether the executor takes jobs; starts one if there is none. */
 static bool takes_jobs(struct domain *d)
 {
+    if (d->priv->runners)
+        return true; /* hand_over() looks which of them */
     if (!d->priv->executor && (domain_start(d) < 0 || !d->priv->executor))
         return false;
     return d->priv->executor->ready && !d->priv->executor->dying &&
@@ -288,6 +297,9 @@ void domain_pump(struct domain *d)
 {
     uint32_t n = 0, n_handed = 0, n_moved = 0;
 
+    d->priv->unpumped = false;
+    if (d->priv->runner) /* which has no queue of its own */
+        d = d->successor;
     d->priv->unpumped = false;
     if (d->priv->given_up) {
         domain_end_given_up(d);
@@ -309,12 +321,11 @@ void domain_pump(struct domain *d)
         if (what != PUMP_HANDED)
             continue;
         n_handed += n_jobs;
-        d->priv->n_unrung += n_jobs;
         /* and again at the end of the turn */
-        if (d->priv->n_unrung >= RING_EARLY && d->priv->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d))
+        if (d->front && d->priv->n_unrung >= RING_EARLY && d->priv->n_unrung - n_jobs < RING_EARLY && !bundles_brief(d))
             front_ring(d->front);
     }
-    if (n_handed)
+    if (n_handed && d->priv->executor)
         health_busy(d);
 }
 

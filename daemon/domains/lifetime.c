@@ -53,7 +53,7 @@ void domain_fruitless(struct domain *d, const struct executor *e)
 
 bool domain_ready(const struct domain *d)
 {
-    return d->priv->executor && d->priv->executor->ready;
+    return (d->priv->executor && d->priv->executor->ready) || d->priv->runners;
 }
 
 const char *domain_failure(const struct domain *d)
@@ -207,7 +207,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *userdata)
 
 int domain_start(struct domain *d)
 {
-    if (d->priv->executor || evtimer_pending(d->priv->pause_timer, NULL))
+    if (d->priv->executor || d->priv->runner || d->priv->runners || evtimer_pending(d->priv->pause_timer, NULL))
         return 0;
     if (d->priv->given_up)
         return -EAGAIN;
@@ -278,6 +278,8 @@ void domain_rest(struct domain *d)
 {
     if (!d->n_handed && !d->queue.n)
         health_idle(d);
+    if (d->priv->runner) /* its client decides how long it stays */
+        return;
     d->priv->idle_since_usec = clock_monotonic_usec();
     if (!evtimer_pending(d->priv->idle_timer, NULL))
         idle_timer_set(d, d->jobs->options.limits.idle_usec);

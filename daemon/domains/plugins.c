@@ -676,11 +676,15 @@ struct plugin_function *plugin_function_copy(struct plugin *p, const struct plug
     for (uint32_t i = 0; i < p->n_functions; i++)
         if (strcmp(p->functions[i].name, f->name) == 0)
             return &p->functions[i];
-    if (p->n_functions == FUNCTIONS_MAX || p->state == PLUGIN_READY || functions_room(p) < 0)
+    return p->state == PLUGIN_READY ? NULL : plugin_function_add(p, f->name, f->help, f->flags);
+}
+
+struct plugin_function *plugin_function_add(struct plugin *p, const char *name, const char *help, uint64_t flags)
+{
+    if (p->n_functions == FUNCTIONS_MAX || functions_room(p) < 0)
         return NULL;
     struct plugin_function *new = &p->functions[p->n_functions];
-    *new = (struct plugin_function){
-        .name = strdup(f->name), .help = strdup(f->help), .flags = f->flags, .index = RING_NONE};
+    *new = (struct plugin_function){.name = strdup(name), .help = strdup(help), .flags = flags, .index = RING_NONE};
     if (!new->name || !new->help) {
         free(new->name);
         free(new->help);

@@ -311,7 +311,7 @@ int query_health(struct domain *d)
 /* One executor of many, where there is one. */
 static void query_one(struct domain *d, enum control_ask what, uint64_t argument, struct executor_query *q)
 {
-    if (!d->priv->executor)
+    if (!d->priv->executor || d->priv->runner)
         return;
     int r = d->priv->distrusted ? -ESRCH : part_ask(d, what, argument, q);
     if (r < 0 && q)

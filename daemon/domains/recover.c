@@ -248,7 +248,8 @@ static void was_running(struct job *job, bool has_slot, const struct death *deat
         job->domain->jobs->counters.rerun++;
         requeue(job);
     } else {
-        snprintf(text, sizeof(text), "the executor was ended while it ran: %s", death->how);
+        snprintf(text, sizeof(text), "the %s was ended while it ran: %s",
+                 job->domain->priv->runner ? "runner" : "executor", death->how);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, text, known);
     }
 }
@@ -379,8 +380,9 @@ void recover(struct domain *d, int code, int status)
     describe(how, d, &death, code, status);
     death.how = how;
     if (!orderly) {
-        log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "executor %u ended: %s", e->number, how);
-        d->jobs->counters.executors_died++;
+        log_event(LOG_KIND_EXECUTOR_ENDED, LOG_WARNING, NULL, "%s %u ended: %s",
+                  d->priv->runner ? "runner" : "executor", e->number, how);
+        d->jobs->counters.executors_died += !d->priv->runner;
     }
     /* an executor that did not get ready has loaded nothing yet */
     blame = !orderly && e->ready && !(death.noted && death.note.slot != RING_NONE) && !d->priv->distrusted &&
@@ -410,7 +412,7 @@ void recover(struct domain *d, int code, int status)
     d->priv->executor = NULL;
     d->front = NULL;
     d->priv->recycling.starved = false; /* the next one is a fresh one */
-    d->jobs->counters.n_executors--;
+    d->jobs->counters.n_executors -= !d->priv->runner;
     /* successive deaths without any progress need pauses, and an end. The suspicion of a plugin is progress: it is
      * counted, too. */
     const struct plugin *loading = plugin_loading(d);

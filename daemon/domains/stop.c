@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "domains/domain.h"
 #include "domains/job-breaker.h"
+#include "domains/runner.h"
 #include "table/plugin-names.h"
 
 void stop_running(struct job *job, enum job_stop why)
@@ -46,6 +47,8 @@ void stop_running(struct job *job, enum job_stop why)
     if (on_its_way)
         return;
     front_cancel(d->front, job->slot);
+    if (d->priv->runner)
+        runner_stop(d->priv->runner, job->slot, why);
     job_timer(job, d->jobs->options.limits.grace_usec);
 }
 

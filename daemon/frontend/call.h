@@ -110,6 +110,7 @@ struct call {
         struct call_batch *batch; /* BATCH. serve-batch.c */
         struct call_lane *lane;   /* LANE_OPEN, LANE_BIND. serve-lane.c */
         struct arena *arena;      /* ARENA_OPEN. serve-arena.c */
+        struct runner *runner;    /* RUNNER_OPEN. serve-runner.c */
     };
 };
 

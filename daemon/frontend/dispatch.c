@@ -23,6 +23,7 @@
 #include "frontend/serve-limits.h"
 #include "frontend/serve-list.h"
 #include "frontend/serve-plugins.h"
+#include "frontend/serve-runner.h"
 #include "frontend/serve-schedule.h"
 #include "frontend/serve-session.h"
 #include "frontend/serve-submit.h"
@@ -114,6 +115,14 @@ static const struct request_type types[] = {
     [FRAME_LANE_BIND] = {serve_lane_bind, COST_REQUEST, .submits = true},
     [FRAME_LANE_WAITS] = {serve_lane_waits, COST_REQUEST},
     [FRAME_LANE_CLOSE] = {serve_lane_close, COST_REQUEST},
+    [FRAME_RUNNER_OPEN] = {serve_runner_open, COST_LANE, .submits = true, .feature = FEATURE_RUNNER},
+    [FRAME_RUNNER_CLOSE] = {serve_runner_close, COST_REQUEST},
+    [FRAME_RUN_OUTPUT] = {serve_run_output, COST_SMALL},
+    [FRAME_RUN_MESSAGE] = {serve_run_message, COST_REQUEST},
+    [FRAME_RUN_PROGRESS] = {serve_run_progress, COST_SMALL},
+    [FRAME_RUN_OPEN] = {serve_run_open, COST_REQUEST},
+    [FRAME_RUN_END] = {serve_run_end, 1000},
+    [FRAME_RUN_PONG] = {serve_run_pong, COST_SMALL},
 };
 
 static const struct request_type *type_of(uint16_t type)

@@ -27,6 +27,7 @@
 #include "domains/lifetime.h"
 #include "domains/query.h"
 #include "domains/run-slots.h"
+#include "domains/runner.h"
 #include "durable/durable.h"
 #include "durable/policy-hooks.h"
 #include "durable/results.h"
@@ -274,6 +275,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     freelist_deinit(&jobs->durable->free_requests);
     for (size_t i = 0; i < JOBS_FREELISTS; i++)
         freelist_deinit(&jobs->free_jobs[i]);
+    hash_deinit(&jobs->executors->runners);
     executors_free(jobs);
     whole_free(jobs);
     return NULL;
@@ -393,6 +395,8 @@ bool jobs_asleep(struct jobs *jobs)
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
         domain_settle(d);
         if (d->priv->n_unrung || d->priv->unpumped) /* since jobs_poll(), for a connection that had frames held back */
+            return false;
+        if (d->priv->runner && runner_turn(d->priv->runner)) /* room that came when the jobs had had their turn */
             return false;
         if (d->priv->executor && !d->priv->distrusted && front_asleep(d->front) && executor_hears(d->priv->executor))
             return false;

@@ -20,6 +20,7 @@
 #include "domains/direct-lanes.h"
 #include "domains/plugin-query.h"
 #include "domains/questions.h"
+#include "domains/runners.h"
 #include "durable/dead.h"
 #include "table/batches.h"
 #include "table/gates.h"

@@ -21,6 +21,7 @@
 #include "domains/owners.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugins.h"
+#include "domains/runner.h"
 #include "durable/durable.h"
 #include "durable/retry.h"
 #include "jobs/follow.h"
@@ -221,7 +222,9 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     if (plugin_request(jobs, r->uid, r->plugin, r->directory, &request) < 0)
         return;
     bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
-    struct domain *d = domain_find(jobs, owner, apart ? request : NULL);
+    struct domain *d = runners_find(jobs, r->uid, request);
+    if (!d)
+        d = domain_find(jobs, owner, apart ? request : NULL);
     struct plugin *p = d ? plugin_find(d, request) : NULL;
     if (!p || !plugin_is_ready(p) || plugin_get(d, request) != p)
         return;

@@ -181,13 +181,13 @@ static void on_control(evutil_socket_t fd, short what, void *userdata)
 
 void executor_take_control(struct executor *e)
 {
-    for (int i = 0; i < CONTROL_QUEUE && control_take(e); i++)
+    for (int i = 0; !e->runner && i < CONTROL_QUEUE && control_take(e); i++)
         ;
 }
 
 bool executor_hears(struct executor *e)
 {
-    return !far_end_wait(e->control);
+    return e->runner || !far_end_wait(e->control);
 }
 
 static void outbox_flush(struct executor *e)
@@ -339,6 +339,44 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
     return 0;
 }
 
+int executor_new_runner(struct executor **ret_executor, const struct executor_options *options,
+                        const struct executor_runner *runner)
+{
+    struct executor *e = calloc(1, sizeof(*e));
+
+    if (!e)
+        return -ENOMEM;
+    e->control_fd = e->words.fd = -1;
+    e->number = options->number;
+    e->owner = options->owner;
+    e->ops = options->ops;
+    e->context = options->context;
+    e->runner = runner;
+    e->ready = true;
+    list_init(&e->outbox);
+    remains_init(&e->remains, options->base, NULL, options->owner, tell_dead, e);
+    int r = front_init(&e->front);
+    if (r >= 0)
+        e->bell_event = event_new(options->base, e->front.bell_fd, EV_READ | EV_PERSIST | EV_ET, on_bell, e);
+    if (r >= 0 && (!e->bell_event || event_add(e->bell_event, NULL) < 0))
+        r = -ENOMEM;
+    if (r < 0) {
+        executor_free(e);
+        return r;
+    }
+    *ret_executor = e;
+    return 0;
+}
+
+void executor_runner_gone(struct executor *e, const char *why)
+{
+    e->dying = true;
+    event_del(e->bell_event);
+    if (why)
+        snprintf(e->why, sizeof(e->why), "%s", why);
+    e->ops->dead(e, why ? CLD_KILLED : CLD_EXITED, why ? SIGKILL : 0, e->context);
+}
+
 static void event_free_null(struct event *event)
 {
     if (event)
@@ -379,6 +417,8 @@ void executor_kill(struct executor *e)
     note_cpu(e);
     if (e->child)
         child_kill(e->child);
+    if (e->runner && !e->dying)
+        e->runner->kill(e->runner->context);
 }
 
 void executor_last_words(struct executor *e, uint64_t since_usec, char *ret, size_t size)
@@ -396,6 +436,8 @@ void executor_finish(struct executor *e)
 
 int executor_send(struct executor *e, const struct control *c, int fd)
 {
+    if (e->runner)
+        return e->runner->packet(e->runner->context, c, fd);
     if (list_empty(&e->outbox)) {
         int r = send_control(e, c, fd);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * executor.h: one wsd-executor process as wsd sees it: its start, its watch and its end. Everything here is [loop].
+ *
+ * An executor may also be a runner: a client that takes jobs over its connection. Then there is no process. What
+ * serves the connection plays the executor's end of the rings, and gets the control packets by a call.
  */
 #pragma once
 
@@ -32,6 +35,14 @@ struct executor_ops {
     void (*dead)(struct executor *e, int code, int status, void *context);
 };
 
+/* What takes the jobs of a runner from the rings. */
+struct executor_runner {
+    /* A packet for it. The descriptor stays the caller's. Must not call `dead`. Returns 0 or a negative errno. */
+    int (*packet)(void *context, const struct control *c, int fd);
+    void (*kill)(void *context); /* its connection is to end: executor_runner_gone() follows, but not from here */
+    void *context;
+};
+
 struct executor_options {
     struct event_base *base;
     const struct child_program *program;
@@ -53,6 +64,7 @@ struct executor_options {
 struct executor {
     struct front front;
     struct child *child; /* NULL: it is gone */
+    const struct executor_runner *runner; /* NULL: it is a process */
     struct far_end *control;
     int control_fd; /* the same */
 
@@ -82,6 +94,11 @@ struct executor {
 
 /* Starts an executor. Returns 0 or a negative errno. */
 int executor_new(struct executor **ret_executor, const struct executor_options *options);
+/* The same for a runner, which is ready at once. Of the options only base, number, ops and context count. */
+int executor_new_runner(struct executor **ret_executor, const struct executor_options *options,
+                        const struct executor_runner *runner);
+/* Its connection has ended, for this reason, or it has left in order (NULL): calls `dead`. */
+void executor_runner_gone(struct executor *e, const char *why);
 /* Frees it. Kills the process if that was not done, unless it writes a core. The process is reaped when it is gone,
  * which takes long with much memory; nothing waits for that. NULL is fine. Returns NULL. */
 struct executor *executor_free(struct executor *e);

@@ -122,7 +122,9 @@ REQUESTS = {'HELLO': (1, 'Hello'), 'SUBMIT': (2, 'Submit'), 'INPUT': (3, 'Chunk'
             'RELEASE': (15, 'Release'), 'RELOAD': (16, 'Reload'), 'GATE': (17, 'Gate'), 'FORGET': (18, 'Empty'),
             'DEAD': (20, 'Dead'), 'SCHEDULE': (21, 'Schedule'), 'ARRAY': (23, 'Submit'), 'BATCH': (24, 'Batch'),
             'LIST_WHERE': (25, 'Filter'), 'CANCEL_WHERE': (26, 'Filter'), 'ARENA_OPEN': (34, 'Empty'),
-            'ARENA_CLOSE': (35, 'Empty'), 'LIMIT': (36, 'Limit')}
+            'ARENA_CLOSE': (35, 'Empty'), 'LIMIT': (36, 'Limit'), 'RUNNER_OPEN': (40, 'Offer'), 'RUNNER_CLOSE': (41, 'Empty'),
+            'RUN_OUTPUT': (42, 'RunChunk'), 'RUN_MESSAGE': (43, 'RunMessage'), 'RUN_PROGRESS': (44, 'RunProgress'),
+            'RUN_OPEN': (45, 'RunOpen'), 'RUN_END': (46, 'RunEnd'), 'RUN_PONG': (47, 'RunRef')}
 ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED', 'Accepted'), 67: ('OUTPUT', 'Chunk'),
            68: ('PROGRESS', 'Progress'), 69: ('MESSAGE', 'Message'), 70: ('DONE', 'Job'), 71: ('ERROR', 'Error'), 72: ('JOB', 'Job'),
            73: ('PLUGIN', 'Plugin'), 74: ('COUNTERS', 'Stats'), 75: ('PONG', 'Empty'), 76: ('END', 'Empty'), 77: ('OPEN', 'Open'),
@@ -130,9 +132,11 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            82: ('RELOADED', 'Reloaded'), 83: ('GATE_STATE', 'GateState'), 84: ('SCHEDULED', 'Scheduled'),
            86: ('BATCH_STATE', 'BatchState'), 87: ('ENDS', 'Ends'), 88: ('COUNT', 'Count'), 100: ('LANE', 'Empty'),
            101: ('LANE_BOUND', 'LaneBound'), 102: ('LANE_LOST', 'Error'), 103: ('ARENA', 'Empty'), 105: ('FINISHED', 'Finished'),
-           106: ('LIMIT_STATE', 'Limit')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048
-OLD = ALL & ~2048
+           106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
+           113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
+           116: ('RUN_PING', 'RunRef')}
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192
+OLD = ALL & ~(2048 | 8192)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
