@@ -184,8 +184,7 @@ MESSAGE(run_ref, run_ref, NUMBER(run_ref, run), NUMBER(run_ref, why));
 MESSAGE(run_credit, run_credit, NUMBER(run_credit, run), NUMBER(run_credit, bytes));
 MESSAGE(run_message, run_message, NUMBER(run_message, run), RANGE(run_message, level, 0, LEVEL_MAX, "level"),
         WORD(run_message, text));
-MESSAGE(run_progress, run_progress, NUMBER(run_progress, run), NUMBER(run_progress, done),
-        NUMBER(run_progress, total));
+MESSAGE(run_progress, run_progress, NUMBER(run_progress, run), NUMBER(run_progress, done), NUMBER(run_progress, total));
 MESSAGE(run_open, run_open, NUMBER(run_open, run), NUMBER(run_open, serial), PATH(run_open, path));
 MESSAGE(run_opened, run_opened, NUMBER(run_opened, run), NUMBER(run_opened, serial),
         RANGE(run_opened, error, 0, ERRNO_MAX, "error"));

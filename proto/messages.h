@@ -39,10 +39,10 @@
 #define CODEC_ITEMS_MAX    4096u                        /* of one ARRAY */
 #define CODEC_ITEM_SIZE    8u                           /* bytes before the arguments of an item */
 #define CODEC_END_SIZE     48u                          /* bytes before the texts of a record of ENDS */
-#define CODEC_ONE_SIZE     16u /* bytes before the output of each item in one that is for several */
+#define CODEC_ONE_SIZE     16u  /* bytes before the output of each item in one that is for several */
 #define CODEC_CREDIT_MAX   256u /* jobs that a runner may have at once */
 #define CODEC_RUN_STATUS   63u  /* of a run that has failed, at most */
-#define CODEC_STATE_FINAL  5u  /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_STATE_FINAL  5u   /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
@@ -60,7 +60,7 @@
 #define FEATURE_ENDS                                                                                                   \
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
-#define FEATURE_NOTICE 4096u /* a third descriptor with LANE */
+#define FEATURE_NOTICE 4096u  /* a third descriptor with LANE */
 #define FEATURE_RUNNER 8192u  /* RUNNER_OPEN and what belongs to it */
 #define FEATURES_ALL   16383u /* that this build knows */
 

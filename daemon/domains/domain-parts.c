@@ -17,9 +17,15 @@
 #include "domains/runner.h"
 
 const struct domain_part domain_parts[] = {
-    {runners_init, runners_deinit},    {recall_init, recall_deinit},      {bundle_init, bundle_deinit},
-    {health_init, health_deinit},      {reload_init, reload_deinit},
-    {plugins_init, plugins_deinit},    {lifetime_init, lifetime_deinit},
-    {arenas_init, arenas_gone},        {lanes_init, lanes_deinit},
-    {query_init, query_executor_gone}, {NULL, NULL},
+    {runners_init, runners_deinit},
+    {recall_init, recall_deinit},
+    {bundle_init, bundle_deinit},
+    {health_init, health_deinit},
+    {reload_init, reload_deinit},
+    {plugins_init, plugins_deinit},
+    {lifetime_init, lifetime_deinit},
+    {arenas_init, arenas_gone},
+    {lanes_init, lanes_deinit},
+    {query_init, query_executor_gone},
+    {NULL, NULL},
 };

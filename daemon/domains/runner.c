@@ -154,8 +154,7 @@ static struct runners *make(struct jobs *jobs, uint32_t uid, const char *name)
     snprintf(g->name, sizeof(g->name), "%s", name);
     g->absent_timer = evtimer_new(jobs->options.base, on_absent, g);
     g->plugin = plugin_make(d, name);
-    if (!g->absent_timer || !g->plugin ||
-        hash_insert(&jobs->executors->runners, &g->by_name, key_of(uid, name)) < 0) {
+    if (!g->absent_timer || !g->plugin || hash_insert(&jobs->executors->runners, &g->by_name, key_of(uid, name)) < 0) {
         domain_free(d);
         return NULL;
     }
@@ -547,8 +546,9 @@ static bool is_plugin(struct jobs *jobs, const char *name)
 static int refuses(struct jobs *jobs, const struct runner_offer *o, const struct runners *g, char ret[static 256])
 {
     if (!is_name(o->name)) {
-        snprintf(ret, 256, "the name of a runner is 1 to 63 of letters, digits, `_`, `-` and `.`, begins with none of "
-                           "the last two, and does not end in .so");
+        snprintf(ret, 256,
+                 "the name of a runner is 1 to 63 of letters, digits, `_`, `-` and `.`, begins with none of "
+                 "the last two, and does not end in .so");
         return CODE_USAGE;
     }
     if (is_plugin(jobs, o->name)) {

@@ -153,8 +153,8 @@ void serve_runner_open(struct request *r)
     if (!c)
         return;
     for (size_t i = 0; i < m->n_functions; i++)
-        functions[i] = (struct runner_function){m->functions[i].name.data, m->functions[i].help.data,
-                                                m->functions[i].flags};
+        functions[i] =
+            (struct runner_function){m->functions[i].name.data, m->functions[i].help.data, m->functions[i].flags};
     const struct runner_offer offer = {.name = m->name.data,
                                        .version = m->version.data,
                                        .help = m->help.data,

@@ -63,7 +63,7 @@ struct executor_options {
 
 struct executor {
     struct front front;
-    struct child *child; /* NULL: it is gone */
+    struct child *child;                  /* NULL: it is gone */
     const struct executor_runner *runner; /* NULL: it is a process */
     struct far_end *control;
     int control_fd; /* the same */

@@ -5,7 +5,7 @@
     runner.py [--name NAME] [--credit N] [--ledger FILE] [--only FUNCTION,...] [--leave FILE]
 
 Prints `ready` when it gets jobs. With --ledger it appends a line for each job that it begins: the arguments. With --leave
-it leaves in order when FILE is there. The functions: echo (input), args, fail STATUS, say TEXT, progress, sleep SECONDS
+it leaves in order when FILE is there. The functions: echo (input), args, line, fail STATUS, say TEXT, progress, sleep SECONDS
 (ends early when it is told to stop), deaf SECONDS (does not), stream BYTES, read (a stream), cat FILE, die, mute (ends
 nothing), lie KIND (says what is impossible)."""
 import argparse
@@ -65,7 +65,7 @@ class Runner:
     def __init__(self, path, options):
         self.peer, self.jobs, self.options = Peer(path), {}, options
         offered = [f for f in dir(self) if f.startswith('do_') and (not options.only or f[3:] in options.only.split(','))]
-        flags = {'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_read': STREAMING}
+        flags = {'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_line': IDEMPOTENT, 'do_read': STREAMING}
         self.tag = self.peer.send('RUNNER_OPEN', name=options.name, version='1', help='for tests', credit=options.credit,
                                   functions=[{'name': f[3:], 'help': f[3:] + ' of runner.py', 'flags': flags.get(f, 0)}
                                              for f in offered])
@@ -83,6 +83,9 @@ class Runner:
 
     def do_args(self, job):
         job.end(body=b'|'.join(job.m.args), text='attempt %d' % job.m.attempt)
+
+    def do_line(self, job):
+        job.end(body=b' '.join(job.m.args) + b'\n')
 
     def do_fail(self, job):
         job.end(int(job.m.args[0]), error=b'as asked', body=b'so far')
@@ -137,7 +140,7 @@ class Runner:
         elif kind == b'offset':
             send('RUN_OUTPUT', body=b'x', run=run, offset=5)
         elif kind == b'flood':
-            for at in range(0, WINDOW + 120000, 60000):
+            for at in range(0, 12000000, 60000):
                 send('RUN_OUTPUT', body=b'x' * 60000, run=run, offset=at)
         elif kind == b'tag':
             self.peer.send('RUN_END', self.tag + 1, run=run)
@@ -224,7 +227,7 @@ def main():
         runner = Runner(path, options)
         print('ready', flush=True)
         runner.serve()
-    except Closed as why:
+    except (Closed, ConnectionError) as why:
         print('closed', *why.args, flush=True)
         return 1
     print('left', flush=True)
