@@ -14,7 +14,7 @@
 #include "domains/query.h"
 #include "domains/recall.h"
 #include "domains/reload.h"
-#include "domains/runner.h"
+#include "domains/runner-life.h"
 
 const struct domain_part domain_parts[] = {
     {runners_init, runners_deinit},

@@ -16,7 +16,7 @@
 #include "domains/executors.h"
 #include "domains/owners.h"
 #include "domains/plugin-lookup.h"
-#include "domains/runner.h"
+#include "domains/runner-names.h"
 #include "supervisor/executor.h"
 
 #define OWN_MAX 64u /* plugins of one user that have an executor of their own */

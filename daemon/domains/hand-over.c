@@ -24,7 +24,7 @@
 #include "domains/plugins.h"
 #include "domains/recall-timer.h"
 #include "domains/run-slots.h"
-#include "domains/runner.h"
+#include "domains/runner-names.h"
 #include "table/batch.h"
 #include "table/gate.h"
 #include "table/hooks.h"

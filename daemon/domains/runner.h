@@ -1,38 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runner.h: what the domains know of runners. [loop]
- *
- * A runner is an executor without a process: its domain has rings like any other, and runner.c plays the executor's
- * end of them. The domain of the name, which has no executor, has the queue. It is the `successor` of the domains of
- * its runners, so that what comes back from a runner goes to any of them.
+ * runner.h: a runner's end of its rings: what runner.c and runner-life.c share, and what the domains ask of it. [loop]
  */
 #pragma once
 
+#include "base/buffer.h"
 #include "domains/runners.h"
+#include "ring/back.h"
+#include "supervisor/executor.h"
 #include "table/job.h"
 
 struct domain;
+struct runners;
 
-/* A name that runners have offered. */
-struct runners {
-    struct hash_link by_name; /* executors->runners */
-    struct domain *domain;
-    struct plugin *plugin; /* what stands for the name where there is a plugin else */
-    struct list all;       /* struct runner */
-    uint32_t n;
-    uint32_t uid;
-    char name[64];
-    struct event *absent_timer;
+#define SENT_MAX 8u /* pieces of output of one run that wsd may hold before the rest waits here */
+
+/* A job that the runner has. */
+struct run {
+    struct runner *runner;
+    struct list blocked;  /* runner->blocked: its output waits for room in the ring */
+    struct buffer output; /* not yet in the ring */
+    uint64_t received;    /* bytes of output so far */
+    uint64_t started_usec;
+    uint32_t slot, generation;
+    uint32_t n_sent;
+    struct {
+        uint32_t chunk;
+        uint64_t serial;
+    } sent[SENT_MAX]; /* pieces that wsd held when last looked at */
+    bool progress, ended;
+    /* once ended */
+    uint32_t status;
+    uint64_t cpu_usec;
+    char error[RING_TEXT], text[RING_TEXT];
 };
 
-/* The domain for jobs of this user that name this plugin. NULL: no runner has offered the name of late. */
-struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request);
-/* The domain of the runner that gets this job of the domain's queue. NULL: none can take it now. */
-struct domain *runners_choose(const struct domain *d, const struct job *job);
+struct runner {
+    struct list link; /* runners->all */
+    struct runners *of;
+    struct domain *domain;
+    struct back back;
+    struct executor_runner executor;
+    const struct runner_ops *ops;
+    void *context;
+    uint64_t functions; /* those of the name that it offers, as bits */
+    uint32_t credit;
+    int32_t pid;
+    bool leaving, told_left, killed;
+    struct list blocked;
+    struct run *runs[RING_SLOTS];
+    int inputs[RING_SLOTS]; /* descriptors that came ahead of their jobs; 0: none, else the descriptor plus 1 */
+};
+
+void run_free(struct run *run);
+/* Returns the descriptor of an input that came ahead of its job, which is the caller's then; or -1. */
+int runner_take_input(struct runner *r, uint32_t slot);
 /* Hands to the runner what is in its rings, and passes on output. True: there was something. */
 bool runner_turn(struct runner *r);
 void runner_stop(struct runner *r, uint32_t slot, enum job_stop why); /* its job is to end */
-/* Appends to text: how many runners, and their processes. */
-void runners_words(const struct runners *g, char *text, size_t size);
-int runners_init(struct domain *d); /* 0 */
-void runners_deinit(struct domain *d);

@@ -21,7 +21,7 @@
 #include "domains/owners.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugins.h"
-#include "domains/runner.h"
+#include "domains/runner-names.h"
 #include "durable/durable.h"
 #include "durable/retry.h"
 #include "jobs/follow.h"

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * runner-names.c: the names that runners have offered, and which runner gets a job.
+ * Owns nothing: runner-life.c makes the names. [loop]
+ * Keeps: a job goes to a runner of its own user that offers its function. Of several, that with the fewest jobs. */
+#include "domains/runner-names.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "domains/domain.h"
+#include "domains/executors.h"
+#include "domains/runner.h"
+
+uint64_t runners_key(uint32_t uid, const char *name)
+{
+    return hash_text(uid, name, strlen(name));
+}
+
+struct runners *runners_named(const struct jobs *jobs, uint32_t uid, const char *name)
+{
+    const struct hash *h = &jobs->executors->runners;
+
+    if (h->n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(h, runners_key(uid, name)); l; l = hash_next(l)) {
+        struct runners *g = container_of(l, struct runners, by_name);
+
+        if (g->uid == uid && strcmp(g->name, name) == 0)
+            return g;
+    }
+    return NULL;
+}
+
+struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request)
+{
+    struct runners *g = runners_named(jobs, uid, request);
+
+    return g && (g->n || g->plugin->state == PLUGIN_READY) ? g->domain : NULL;
+}
+
+struct domain *runners_choose(const struct domain *d, const struct job *job)
+{
+    const struct runner *least = NULL;
+
+    list_for_each_entry (const struct runner, r, &d->priv->runners->all, link) {
+        if (!r->leaving && !r->killed && r->domain->n_handed < r->credit && r->functions >> job->function & 1 &&
+            (!least || r->domain->n_handed < least->domain->n_handed))
+            least = r;
+    }
+    return least ? least->domain : NULL;
+}
