@@ -27,8 +27,8 @@ enum {
 };
 
 /* Checks every length, count and enumeration, and gives plain values. DONE needs a final state. AWAIT, STATUS and
- * ACCEPTED need an id. Only SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING and PONG may have a body. Those
- * of ARRAY and ENDS are checked too, so that codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
+ * ACCEPTED need an id. Only SUBMIT, ARRAY, INPUT, OUTPUT, FINISHED, ENDS, PIECE, PING, PONG, RUN, RUN_INPUT, RUN_OUTPUT
+ * and RUN_END may have a body. Those of ARRAY and ENDS are checked too, so that codec_next_item(), codec_next_end() and codec_next_one() cannot fail then.
  * The caller checks empty names, tags and the order of messages. *ret_msg and what it points to live until the next
  * decode with the same codec. Text with a NUL inside is CODEC_E_LIMIT. [one thread a codec] */
 int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret_msg);

@@ -105,7 +105,8 @@ static void words_of(const struct runners *g, char *text, size_t size)
     }
 }
 
-/* What no runner offers has no index, and is refused as a function that there is not. */
+/* What no runner offers has no index, and is refused as a function that there is not. Where no runner takes jobs, they
+ * wait for one that does. */
 static void offer_changed(struct runners *g)
 {
     char words[JOB_TEXT];
@@ -114,7 +115,7 @@ static void offer_changed(struct runners *g)
     list_for_each_entry (const struct runner, r, &g->all, link)
         all |= r->leaving ? 0 : r->functions;
     for (uint32_t i = 0; i < g->plugin->n_functions; i++)
-        g->plugin->functions[i].index = all >> i & 1 || !g->n ? i : RING_NONE;
+        g->plugin->functions[i].index = all >> i & 1 || !all ? i : RING_NONE;
     words_of(g, words, sizeof(words));
     free(g->plugin->path);
     g->plugin->path = strdup(words);

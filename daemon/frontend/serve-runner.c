@@ -111,7 +111,8 @@ static void on_kill(void *context)
 {
     struct call *c = context;
 
-    peer_fail(c->peer, "the runner is ended: see wsd's log");
+    peer_error(c->peer, 0, CODE_BUSY, "the runner did not answer, or did not end a run that was stopped");
+    c->peer->failed = true;
 }
 
 static const struct runner_ops runner_ops = {.takes = on_takes,

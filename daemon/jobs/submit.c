@@ -323,6 +323,11 @@ static int make_job(struct jobs *jobs, const struct job_request *r, struct job_p
         checked = place_look(jobs, r, place, ret);
     if (checked != 0)
         return checked;
+    if (r->parts && place->domain->priv->runners) {
+        ret->code = CODE_USAGE;
+        ret->text = "a runner cannot use an arena: send the input by its bytes or as a file";
+        return NOT_TAKEN;
+    }
     if (!place->function)
         place->function = known_function(jobs, r, place);
     uint64_t for_others = after_charge(awaiting),

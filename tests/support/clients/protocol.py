@@ -1233,6 +1233,209 @@ def text_of_executors(wsd):
         assert m.error == b'\\x1b' * 63, m.error
 
 
+# Runners
+
+
+class Taker(Peer):
+    """A runner that does nothing by itself."""
+
+    def __init__(self, path, name, credit=4, flags=0):
+        super().__init__(path)
+        self.runner = self.send('RUNNER_OPEN', name=name, credit=credit, functions=[{'name': 'f', 'flags': flags}])
+        self.next('RUNNER', self.runner)
+
+    def say(self, kind, body=b'', **values):
+        self.send(kind, self.runner, body=body, **values)
+
+    def job(self):
+        return self.next('RUN', self.runner)
+
+    def is_ended(self, code=76):
+        error = self.next('ERROR', 0).message
+        assert error.code == code, error
+        try:
+            self.read()
+        except (Closed, ConnectionError):
+            return
+        raise AssertionError('the connection goes on')
+
+
+@case('P65')
+def a_runner_needs_its_feature(wsd):
+    with Peer(wsd.socket, features=OLD) as p:
+        p.send('RUNNER_OPEN', name='taker', credit=1, functions=[{'name': 'f'}])
+        assert p.next('ERROR', 0).message.code == 76
+
+
+@case('P66')
+def a_run_that_the_runner_does_not_have(wsd):
+    with Peer(wsd.socket) as p:
+        for kind, values in (('RUN_END', {'run': 99 << 32}), ('RUN_OUTPUT', {'run': 5, 'body': b'x'}), ('RUN_MESSAGE', {'run': 5}),
+                             ('RUN_PROGRESS', {'run': 5}), ('RUN_OPEN', {'run': 5, 'path': 'x'})):
+            with Taker(wsd.socket, 'taker') as r:
+                tag = p.submit('taker:f')
+                r.job()
+                r.say(kind, **values)
+                r.is_ended()
+                assert p.end(tag)[0][-1].message.state == INTERRUPTED
+
+
+@case('P67')
+def names_of_runners(wsd):
+    with Peer(wsd.socket) as p:
+        for name in ('fib', 'a/b', 'x.so', '-x', '.x', 'a b', 'x' * 63 + '.'):
+            if len(name) > 63:
+                continue
+            p.is_refused(64, p.send('RUNNER_OPEN', name=name, credit=1, functions=[{'name': 'f'}]))
+    with Taker(wsd.socket, 'x' * 63):
+        pass
+
+
+@case('P68')
+def credit(wsd):
+    for n in (0, 257):
+        with Peer(wsd.socket) as p:
+            p.send('RUNNER_OPEN', name='taker', credit=n, functions=[{'name': 'f'}])
+            assert p.next('ERROR', 0).message.code == 76
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker', credit=1) as r:
+        tags = [p.submit('taker:f', b'%d' % i) for i in range(3)]
+        for i in range(3):
+            m = r.job().message
+            assert m.args == [b'%d' % i] and r.quiet(r.runner, 0.1)
+            r.say('RUN_END', run=m.run)
+        for tag in tags:
+            assert p.end(tag)[0][-1].kind == 'FINISHED'
+
+
+@case('P69')
+def input_of_a_run(wsd):
+    data = os.urandom(200000)
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        tag = p.submit('taker:f', body=data[:1000])
+        run = r.job()
+        assert run.body == data[:1000] and run.message.flags & 2 == 0
+        r.say('RUN_END', run=run.message.run)
+        p.end(tag)
+        tag = p.submit('taker:f', flags=4, body=data[:60000])
+        for at in range(60000, len(data), 60000):
+            p.send('INPUT', tag, body=data[at:at + 60000], offset=at, last=at + 60000 >= len(data))
+        run = r.job()
+        got = run.body
+        assert run.message.flags & 2 and run.message.input_size == len(data)
+        while len(got) < len(data):
+            more = r.next('RUN_INPUT', r.runner)
+            assert more.message.offset == len(got)
+            got += more.body
+            assert more.message.last == (len(got) == len(data))
+        assert got == data
+        r.say('RUN_END', run=run.message.run)
+        p.end(tag)
+        memory = os.memfd_create('input')
+        os.write(memory, data)
+        tag = p.submit('taker:f', fd=memory, input_from=1, input_offset=10, input_size=500)
+        run = r.job().message
+        assert run.input_from == 1 and os.pread(r.fds.pop(0), run.input_size, run.input_offset) == data[10:510]
+        r.say('RUN_END', run=run.run)
+        p.end(tag)
+
+
+@case('P70')
+def output_of_a_run(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        tag = p.submit('taker:f')
+        run = r.job().message.run
+        for at in range(0, 120000, 60000):
+            r.say('RUN_OUTPUT', body=b'x' * 60000, run=run, offset=at)
+        allowed = 0
+        while allowed < 120000:
+            allowed += r.next('RUN_CREDIT', r.runner).message.bytes
+        r.say('RUN_END', run=run, body=b'y' * 4096)
+        assert p.end(tag)[1] == b'x' * 120000 + b'y' * 4096
+        tag = p.submit('taker:f')
+        run = r.job().message.run
+        r.say('RUN_OUTPUT', run=run, offset=1, body=b'x')
+        r.is_ended()
+
+
+@case('P71')
+def what_a_run_says(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        tag = p.submit('taker:f', flags=2)
+        run = r.job().message.run
+        r.say('RUN_MESSAGE', run=run, level=4, text='words')
+        r.say('RUN_PROGRESS', run=run, done=2, total=5)
+        m = p.next('ACCEPTED', tag) and p.next('MESSAGE', tag).message
+        assert (m.level, m.text) == (4, b'words')
+        r.say('RUN_END', run=run, status=7, error='why', text='said', body=b'out')
+        frames, output = p.end(tag)
+        m = frames[-1].message
+        assert (m.state, m.exit, m.error, m.status, m.done, m.total, output) == (FAILED, 7, b'why', b'said', 2, 5, b'out'), m
+
+
+@case('P72', config='[limits]\ncancel-grace = 300ms\n')
+def a_run_is_stopped(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        tag = p.submit('taker:f')
+        run = r.job().message.run
+        p.send('CANCEL', tag)
+        m = r.next('RUN_STOP', r.runner).message
+        assert (m.run, m.why) == (run, 1)
+        r.say('RUN_END', run=run)
+        assert p.end(tag)[0][-1].message.state == CANCELLED
+        tag = p.submit('taker:f', timeout_usec=50000)
+        r.job()
+        assert r.next('RUN_STOP', r.runner).message.why == 2
+        r.is_ended(75)
+        assert p.end(tag)[0][-1].message.state == TIMED_OUT
+
+
+@case('P73', config='[limits]\nexecutor-answer = 1s\n')
+def a_runner_answers(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        tag = p.submit('taker:f')
+        r.job()
+        m = r.next('RUN_PING', r.runner).message
+        r.say('RUN_PONG', run=m.run)
+        m = r.next('RUN_PING', r.runner).message  # not answered
+        r.is_ended(75)
+        assert p.end(tag)[0][-1].message.state == INTERRUPTED
+
+
+@case('P74')
+def the_end_of_a_runner(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'again', flags=1) as a, Taker(wsd.socket, 'taker') as b:
+        tag = p.submit('again:f')
+        assert a.job().message.attempt == 1
+        a.socket.close()
+        with Taker(wsd.socket, 'again', flags=1) as other:
+            m = other.job().message
+            assert m.attempt == 2
+            other.say('RUN_END', run=m.run)
+            assert p.end(tag)[0][-1].kind == 'FINISHED'
+        tag = p.submit('taker:f')
+        b.job()
+        b.socket.close()
+        assert p.end(tag)[0][-1].message.state == INTERRUPTED
+
+
+@case('P75')
+def a_runner_leaves(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        first, second = p.submit('taker:f'), None
+        run = r.job().message.run
+        r.say('RUNNER_CLOSE')
+        r.next('PONG', r.send('PING'))
+        second = p.submit('taker:f')
+        assert r.quiet(r.runner, 0.2)
+        r.say('RUN_END', run=run)
+        r.next('END', r.runner)
+        assert p.end(first)[0][-1].kind == 'FINISHED'
+        with Taker(wsd.socket, 'taker') as other:
+            m = other.job().message
+            other.say('RUN_END', run=m.run)
+            assert p.end(second)[0][-1].kind == 'FINISHED'
+
+
 # --- running them ---------------------------------------------------------------------------------------------------------
 
 def run_case(shared, numbers, config, function):
