@@ -273,11 +273,13 @@ static int start(struct runner *r, const struct runner_offer *o)
     if (s == 0) {
         struct front *f = &d->priv->executor->front;
 
-        s = back_init(&r->back, f->down_fd, f->up_fd, f->bell_fd);
+        r->back = aligned_alloc(_Alignof(struct back), sizeof(*r->back));
+        s = r->back ? back_init(r->back, f->down_fd, f->up_fd, f->bell_fd) : -ENOMEM;
         f->down_fd = close_fd(f->down_fd);
         f->up_fd = close_fd(f->up_fd);
     }
     if (s < 0) {
+        free(r->back);
         domain_free(d);
         return s;
     }
@@ -345,7 +347,8 @@ struct runner *runner_free(struct runner *r, const char *why)
             run_free(r->runs[i]);
         async_close(runner_take_input(r, i), d->key);
     }
-    back_deinit(&r->back);
+    back_deinit(r->back);
+    free(r->back);
     d->priv->finishing = !why;
     executor_runner_gone(d->priv->executor, why); /* which frees the domain */
     free(r);

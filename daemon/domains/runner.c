@@ -65,13 +65,13 @@ static bool take_one(struct runner *r)
 
     if (!run)
         return false;
-    slot = back_take(&r->back, &generation, &usec);
+    slot = back_take(r->back, &generation, &usec);
     if (slot == RING_NONE) {
         free(run);
         return false;
     }
     uint64_t now = clock_monotonic_usec();
-    if (!back_claim(&r->back, slot, generation, now)) { /* it was recalled */
+    if (!back_claim(r->back, slot, generation, now)) { /* it was recalled */
         async_close(runner_take_input(r, slot), r->domain->key);
         free(run);
         return true;
@@ -79,7 +79,7 @@ static bool take_one(struct runner *r)
     *run = (struct run){.runner = r, .slot = slot, .generation = generation, .started_usec = now};
     list_init(&run->blocked);
     r->runs[slot] = run;
-    if (back_read(&r->back, slot, generation, &q) == 0)
+    if (back_read(r->back, slot, generation, &q) == 0)
         give(r, run, &q);
     return true;
 }
@@ -119,7 +119,7 @@ void run_free(struct run *run)
 /* Its output is in the ring, but for the rest, which goes with the answer. */
 static void seal(struct run *run)
 {
-    struct back *b = &run->runner->back;
+    struct back *b = run->runner->back;
     struct up_slot *u = back_answer(b, run->slot);
     size_t rest = buffer_size(&run->output);
     uint64_t now = clock_monotonic_usec(), most = (now - run->started_usec + 1) * JOBS_WORKERS_MAX;
@@ -147,7 +147,7 @@ static uint32_t count_sent(struct run *run)
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < run->n_sent; i++)
-        if (back_held(&run->runner->back, run->sent[i].chunk, run->sent[i].serial))
+        if (back_held(run->runner->back, run->sent[i].chunk, run->sent[i].serial))
             run->sent[n++] = run->sent[i];
     return run->n_sent = n;
 }
@@ -156,7 +156,7 @@ static uint32_t count_sent(struct run *run)
  * then. */
 static bool flush(struct run *run)
 {
-    struct back *b = &run->runner->back;
+    struct back *b = run->runner->back;
     uint32_t moved = 0;
 
     while (buffer_size(&run->output) > (run->ended ? RING_SMALL : 0) && count_sent(run) < SENT_MAX) {
@@ -194,7 +194,7 @@ bool runner_turn(struct runner *r)
             next = &r->blocked; /* what is blocked again is behind it */
         some |= flush(container_of(l, struct run, blocked));
     }
-    while (!r->killed && back_ready(&r->back) && r->ops->takes(r->context) && take_one(r))
+    while (!r->killed && back_ready(r->back) && r->ops->takes(r->context) && take_one(r))
         some = true;
     if (r->leaving && !r->told_left && !r->domain->n_handed) {
         r->told_left = true;
@@ -254,7 +254,7 @@ const char *runner_progress(struct runner *r, uint64_t run, uint64_t done, uint6
     if (!of)
         return no_run();
     of->progress = true;
-    back_progress(&r->back, of->slot, of->generation, done, total);
+    back_progress(r->back, of->slot, of->generation, done, total);
     return NULL;
 }
 

@@ -39,7 +39,7 @@ struct runner {
     struct list link; /* runners->all */
     struct runners *of;
     struct domain *domain;
-    struct back back;
+    struct back *back;
     struct executor_runner executor;
     const struct runner_ops *ops;
     void *context;

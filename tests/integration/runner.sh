@@ -158,9 +158,9 @@ end_runner a
 
 for kind in run old twice offset flood tag status noise; do
   lies() {
-    run_runner liar --name liar --credit 2 || return 1
+    run_runner liar --name "liar-$kind" --credit 2 || return 1
     submit_behind bystander pyrunner:sleep 0.2
-    wsctl submit liar:lie "$kind" 2>/dev/null > >(sleep 1) # which reads nothing
+    wsctl submit "liar-$kind:lie" "$kind" 2>/dev/null > >(sleep 1) # which reads nothing
     wait_until closed liar && has_ended bystander 0
   }
   check "a runner that lies ($kind) loses its connection, and no other job suffers" lies
