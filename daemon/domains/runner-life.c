@@ -25,6 +25,7 @@
 #include "domains/plugins.h"
 #include "domains/runner-names.h"
 #include "domains/runner.h"
+#include "table/admission.h"
 #include "table/timers.h"
 
 /* --- the names ---------------------------------------------------------------------------------------------------- */
@@ -304,10 +305,15 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
     struct runner *r = g ? calloc(1, sizeof(*r)) : NULL;
     if (!r)
         return -ENOMEM;
-    *r = (struct runner){.of = g, .ops = ops, .context = context, .credit = MIN(o->credit, RING_SLOTS), .pid = o->pid};
+    *r = (struct runner){.of = g,
+                         .ops = ops,
+                         .context = context,
+                         .credit = MIN(o->credit, RING_SLOTS),
+                         .pid = o->pid,
+                         .user = user_get(jobs, o->uid)};
     list_init(&r->blocked);
     list_init(&r->link);
-    int s = describe(r, o);
+    int s = r->user ? describe(r, o) : -ENOMEM;
     if (s == 0)
         s = start(r, o);
     if (s == 0) {

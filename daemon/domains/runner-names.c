@@ -5,6 +5,8 @@
  * Keeps: a job goes to a runner of its own user that offers its function. Of several, that with the fewest jobs. */
 #include "domains/runner-names.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -50,4 +52,25 @@ struct domain *runners_choose(const struct domain *d, const struct job *job)
             least = r;
     }
     return least ? least->domain : NULL;
+}
+
+int jobs_runner_names(const struct jobs *jobs, uint32_t uid, char **names, size_t *size)
+{
+    const struct hash *h = &jobs->executors->runners;
+
+    for (size_t i = 0; i < h->n_buckets; i++)
+        for (struct hash_link *l = h->buckets[i]; l; l = l->next) {
+            const struct runners *g = container_of(l, struct runners, by_name);
+            size_t n = strlen(g->name) + 1;
+
+            if (g->uid != uid || !g->n)
+                continue;
+            char *more = realloc(*names, *size + n);
+            if (!more)
+                return -ENOMEM;
+            memcpy(more + *size, g->name, n);
+            *names = more;
+            *size += n;
+        }
+    return 0;
 }

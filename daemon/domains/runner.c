@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "domains/domain.h"
+#include "table/admission.h"
 
 /* --- towards the runner ------------------------------------------------------------------------------------------- */
 
@@ -111,6 +112,7 @@ static const char *no_run(void)
 void run_free(struct run *run)
 {
     list_remove(&run->blocked);
+    user_refund(run->runner->domain->jobs, run->runner->user, buffer_size(&run->output));
     buffer_deinit(&run->output);
     run->runner->runs[run->slot] = NULL;
     free(run);
@@ -169,6 +171,7 @@ static bool flush(struct run *run)
         memcpy(back_chunk(b, chunk), buffer_data(&run->output), n);
         back_output(b, run->slot, run->generation, chunk, 1, n);
         buffer_drop(&run->output, n);
+        user_refund(run->runner->domain->jobs, run->runner->user, n);
         run->sent[run->n_sent].chunk = chunk;
         run->sent[run->n_sent++].serial = serial;
         moved += n;
@@ -186,14 +189,13 @@ static bool flush(struct run *run)
 
 bool runner_turn(struct runner *r)
 {
+    struct list due;
     bool some = false;
 
-    for (struct list *l = r->blocked.next, *next; l != &r->blocked; l = next) {
-        next = l->next;
-        if (l == r->blocked.prev)
-            next = &r->blocked; /* what is blocked again is behind it */
+    list_init(&due); /* what stays blocked goes back into the other list */
+    list_move_all(&due, &r->blocked);
+    for (struct list *l; (l = list_pop_front(&due));)
         some |= flush(container_of(l, struct run, blocked));
-    }
     while (!r->killed && back_ready(r->back) && r->ops->takes(r->context) && take_one(r))
         some = true;
     if (r->leaving && !r->told_left && !r->domain->n_handed) {
@@ -208,8 +210,13 @@ static const char *put(struct run *run, const void *data, size_t size)
 {
     if (buffer_size(&run->output) + size > RUNNER_WINDOW + RING_SMALL)
         return "more output than the window and the credits allow";
-    if (buffer_put(&run->output, data, size) < 0)
+    int r = user_charge(run->runner->domain->jobs, run->runner->user, size);
+    if (r < 0)
+        return user_charge_words(r);
+    if (buffer_put(&run->output, data, size) < 0) {
+        user_refund(run->runner->domain->jobs, run->runner->user, size);
         return "out of memory";
+    }
     run->received += size;
     return NULL;
 }

@@ -67,6 +67,8 @@ struct runner_ops {
     void (*kill)(void *context);                                 /* its connection is to end */
 };
 
+/* Appends the names that runners of this user offer to a block of names, each with its NUL. Returns 0 or -ENOMEM. */
+int jobs_runner_names(const struct jobs *jobs, uint32_t uid, char **names, size_t *size);
 /* Returns 0, -ENOMEM, or -EINVAL with a refusal. */
 int runner_new(struct jobs *jobs, const struct runner_offer *offer, const struct runner_ops *ops, void *context,
                struct runner **ret_runner, int *ret_code, char ret_refusal[static 256]);

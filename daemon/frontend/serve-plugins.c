@@ -122,6 +122,8 @@ void serve_plugins(struct request *r)
         own->n = name->size + 1;
     } else {
         result = jobs_plugin_names(r->peer->frontend->options.jobs, &own->names, &own->n);
+        if (result == 0)
+            result = jobs_runner_names(r->peer->frontend->options.jobs, r->peer->uid, &own->names, &own->n);
     }
     if (result < 0 || (own->one && !own->names))
         call_refuse(c, CODE_BUSY, "out of memory");

@@ -58,6 +58,7 @@ has_ended() { # FILE CODE
 check "nothing is known of a runner that is not there" refused 66 'pyrunner' wsctl submit pyrunner:args
 run_runner a || fail "a runner connects"
 check "it is shown as a plugin is" bash -c 'wsctl plugin show pyrunner | grep -q "^runners: 1 pid='"${RUNNERS[a]}"'" && wsctl plugin show pyrunner | grep -q "echo .*idempotent"'
+check "and listed beside plugins" bash -c 'wsctl plugin list | grep -q "^pyrunner .*for tests" || { wsctl plugin list; false; }'
 check "arguments" expect_output "a|b c|" wsctl submit pyrunner:args a 'b c' ''
 check "a function that it does not offer" refused 66 'pyrunner has no function nothing' wsctl submit pyrunner:nothing
 check "a status, an error, and the output so far" bash -c '[ "$(wsctl submit pyrunner:fail 3 2>"$WORK/err")" = "so far" ]; [ $? = 0 ] && grep -q "as asked" "$WORK/err"'
@@ -81,6 +82,21 @@ reads_slowly() { wsctl submit pyrunner:stream 20000000 | (
   wc -c
 ) | grep -qx 20000000; }
 check "a reader that is slow holds up the job, and nothing is lost" reads_slowly
+both_read_slowly() {
+  local i
+  for i in 1 2 3; do
+    wsctl submit pyrunner:stream 5000000 | (
+      sleep 1
+      wc -c
+    ) >"$WORK/slow.$i" &
+  done
+  sleep 0.5 # they stand still
+  expect_output beside wsctl submit pyrunner:args beside || return 1
+  for i in 1 2 3; do
+    wait_until test -s "$WORK/slow.$i" && [ "$(cat "$WORK/slow.$i")" = 5000000 ] || return 1
+  done
+}
+check "several readers that are slow hold up no other job of the runner" both_read_slowly
 opens() { (cd "$WORK" && echo words >some.file && expect_output words wsctl submit pyrunner:cat some.file); }
 check "files named in arguments" opens
 check "an array" bash -c 'seq 300 | wsctl map pyrunner:line | sort -n | cmp - <(seq 300)'
