@@ -373,7 +373,7 @@ enum wsd_submit_flags {
      * next wsd_client_process(), wsd_client_flush(), or wait. Jobs of batches have no such flag (-EINVAL).
      *
      * A job that cannot go by the lane goes by the socket, as without this flag. It cannot while there is no lane, or
-     * no room in it. Neither can a job with more than 2 KiB of arguments and input, with another flag, or with a field
+     * no room in it. Neither can a job with more than 2,000 bytes of arguments and input, with another flag, or with a field
      * that a lane does not know, such as priority or key.
      *
      * output_size is the most bytes that the job may write; 0: 2048. A larger output ends the call with -EMSGSIZE,
