@@ -705,6 +705,10 @@ static const struct text_limit {
     {FRAME_OPEN, 2, CODEC_PATH_MAX},         {FRAME_LIMIT, 3, CODEC_NAME_MAX},
     {FRAME_LIMIT, 4, CODEC_TEXT_MAX},        {FRAME_LIMIT_STATE, 3, CODEC_NAME_MAX},
     {FRAME_LIMIT_STATE, 4, CODEC_TEXT_MAX},  {FRAME_RELEASE, 1, CODEC_PATH_MAX},
+    {FRAME_RUN_OPEN, 3, CODEC_PATH_MAX},     {FRAME_RUN_MESSAGE, 3, CODEC_TEXT_MAX},
+    {FRAME_RUN_END, 3, CODEC_TEXT_MAX},      {FRAME_RUN_END, 4, CODEC_TEXT_MAX},
+    {FRAME_RUN, 3, CODEC_NAME_MAX},          {FRAME_RUN, 10, CODEC_PATH_MAX},
+    {FRAME_RUNNER_OPEN, 2, CODEC_NAME_MAX},  {FRAME_RUNNER_OPEN, 3, CODEC_TEXT_MAX},
     {FRAME_RELEASE, 2, CODEC_NAME_MAX},      {FRAME_GATE, 2, CODEC_PATH_MAX},
     {FRAME_GATE, 3, CODEC_NAME_MAX},         {FRAME_LIST_WHERE, 4, CODEC_PATH_MAX},
     {FRAME_LIST_WHERE, 5, CODEC_NAME_MAX},   {FRAME_CANCEL_WHERE, 4, CODEC_PATH_MAX},
@@ -731,6 +735,16 @@ static void put_needed(uint16_t type)
     }
     if (type == FRAME_FINISHED)
         put_id(1);
+    if (type == FRAME_RUN)
+        put_id(2);
+    if (type == FRAME_RUNNER_OPEN) {
+        put_bytes(1, "r", 1);
+        put_bytes(4,
+                  "\x0a\x01"
+                  "f",
+                  3);
+        put_number(5, 1);
+    }
     if (type == FRAME_TRACE)
         put_number(1, 1);
     if (type == FRAME_SCHEDULE) {
@@ -986,7 +1000,8 @@ START_TEST(body_only_where_it_belongs)
 {
     for (uint16_t type = 0; type < 256; type++) {
         bool body = type == FRAME_SUBMIT || type == FRAME_INPUT || type == FRAME_OUTPUT || type == FRAME_PING ||
-                    type == FRAME_PONG || type == FRAME_PIECE || type == FRAME_FINISHED;
+                    type == FRAME_PONG || type == FRAME_PIECE || type == FRAME_FINISHED || type == FRAME_RUN ||
+                    type == FRAME_RUN_INPUT || type == FRAME_RUN_OUTPUT || type == FRAME_RUN_END;
         struct msg msg;
         int r;
 
