@@ -26,6 +26,7 @@
 #include "domains/query.h"
 #include "domains/recall-timer.h"
 #include "domains/reload.h"
+#include "domains/runner-names.h"
 #include "table/gate.h"
 #include "table/queue.h"
 #include "table/timers.h"
@@ -302,6 +303,8 @@ void domain_rearm(struct domain *d)
     if (queue_first(&d->queue))
         recall_came(d, queue_first(&d->queue));
     plugin_rearm(d);
+    if (d->priv->runners)
+        runners_rearm(d->priv->runners);
     if (d->priv->probe)
         reload_rearm(d->priv->probe);
 }

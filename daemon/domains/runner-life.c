@@ -59,14 +59,32 @@ void runners_deinit(struct domain *d)
     d->priv->runners = NULL;
 }
 
-static uint32_t count_names(const struct jobs *jobs, uint32_t uid)
+/* No runner has it, and no job. */
+static bool is_forgettable(const struct runners *g)
 {
-    uint32_t n = 0;
+    const struct plugin *p = g->plugin;
 
+    return !g->n && !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries);
+}
+
+/* Counts the runners of this user, and their names. Forgets names that nothing needs. */
+static void count(const struct jobs *jobs, uint32_t uid, uint32_t *ret_runners, uint32_t *ret_names)
+{
+    *ret_runners = *ret_names = 0;
     for (size_t i = 0; i < jobs->executors->runners.n_buckets; i++)
-        for (struct hash_link *l = jobs->executors->runners.buckets[i]; l; l = l->next)
-            n += container_of(l, struct runners, by_name)->uid == uid;
-    return n;
+        for (struct hash_link *l = jobs->executors->runners.buckets[i], *next; l; l = next) {
+            struct runners *g = container_of(l, struct runners, by_name);
+
+            next = l->next;
+            if (g->uid != uid)
+                continue;
+            if (is_forgettable(g)) {
+                domain_free(g->domain);
+                continue;
+            }
+            *ret_runners += g->n;
+            ++*ret_names;
+        }
 }
 
 static struct runners *make(struct jobs *jobs, uint32_t uid, const char *name)
@@ -125,7 +143,7 @@ static void offer_changed(struct runners *g)
     if (g->n)
         evtimer_del(g->absent_timer);
     else
-        jobs_timer(g->domain->jobs, g->absent_timer, RUNNER_ABSENT_USEC);
+        runners_rearm(g);
     g->domain->priv->unpumped = true;
 }
 
@@ -175,7 +193,6 @@ static bool is_name(const char *name)
     return n > 0 && n < 64 && !(n > 3 && strcmp(name + n - 3, ".so") == 0);
 }
 
-/* NULL: there is no plugin of this name. */
 static bool is_plugin(struct jobs *jobs, const char *name)
 {
     _cleanup_(freep) char *names = NULL;
@@ -190,8 +207,11 @@ static bool is_plugin(struct jobs *jobs, const char *name)
 }
 
 /* 0, or a code with the refusal. */
-static int refuses(struct jobs *jobs, const struct runner_offer *o, const struct runners *g, char ret[static 256])
+static int refuses(struct jobs *jobs, const struct runner_offer *o, char ret[static 256])
 {
+    const struct user *user = user_get(jobs, o->uid);
+    uint32_t n_runners, n_names;
+
     if (!is_name(o->name)) {
         snprintf(ret, 256,
                  "the name of a runner is 1 to 63 of letters, digits, `_`, `-` and `.`, begins with none of "
@@ -206,11 +226,16 @@ static int refuses(struct jobs *jobs, const struct runner_offer *o, const struct
         snprintf(ret, 256, "wsd is ending: connect again");
         return CODE_BUSY;
     }
-    if (g && g->n >= RUNNERS_PER_NAME) {
-        snprintf(ret, 256, "there are %u runners %s of this user, as many as may share a name", g->n, o->name);
+    count(jobs, o->uid, &n_runners, &n_names);
+    if (n_runners >= RUNNERS_PER_USER) {
+        snprintf(ret, 256, "this user has %u runners, as many as may be", n_runners);
         return CODE_BUSY;
     }
-    if (!g && count_names(jobs, o->uid) >= RUNNERS_NAMES) {
+    if (!user || user->n_fds + async_close_pending(o->uid) >= jobs->max_fd / 2) {
+        snprintf(ret, 256, "too many descriptors of this user: close some, or try again later");
+        return CODE_BUSY;
+    }
+    if (n_names >= RUNNERS_NAMES && !runners_named(jobs, o->uid, o->name)) {
         snprintf(ret, 256, "the runners of this user have %u names, as many as may be", RUNNERS_NAMES);
         return CODE_BUSY;
     }
@@ -222,39 +247,39 @@ static struct plugin_function *function_of(struct plugin *p, const struct runner
     for (uint32_t i = 0; i < p->n_functions; i++)
         if (strcmp(p->functions[i].name, f->name) == 0)
             return &p->functions[i];
-    return plugin_function_add(p, f->name, f->help, f->flags);
+    return plugin_function_add(p, f->name, "", 0);
+}
+
+/* False: no memory, and the old text stays. */
+static bool replace_words(char **words, const char *said)
+{
+    char clean[JOB_TEXT];
+
+    escape_text(clean, sizeof(clean), said);
+    char *copy = strdup(clean);
+    if (!copy)
+        return false;
+    free(*words);
+    *words = copy;
+    return true;
 }
 
 /* The newest offer says what a function is. */
 static int describe(struct runner *r, const struct runner_offer *o)
 {
     struct plugin *p = r->of->plugin;
-    char words[JOB_TEXT];
 
     for (size_t i = 0; i < o->n_functions; i++) {
-        escape_text(words, sizeof(words), o->functions[i].help);
-        struct runner_function clean = o->functions[i];
-        clean.help = words;
-        clean.flags &= WSD_FN_IDEMPOTENT | WSD_FN_STREAMING;
-        struct plugin_function *f = function_of(p, &clean);
-        char *help = f ? strdup(words) : NULL;
+        struct plugin_function *f = function_of(p, &o->functions[i]);
 
-        if (!help)
+        if (!f || !replace_words(&f->help, o->functions[i].help))
             return -ENOMEM;
-        free(f->help);
-        f->help = help;
-        f->flags = clean.flags;
+        f->flags = o->functions[i].flags & (WSD_FN_IDEMPOTENT | WSD_FN_STREAMING);
         r->functions |= UINT64_C(1) << (f - p->functions);
     }
-    free(p->name);
-    free(p->version);
-    free(p->help);
-    p->name = strdup(o->name);
-    escape_text(words, sizeof(words), o->version);
-    p->version = strdup(words);
-    escape_text(words, sizeof(words), o->help);
-    p->help = strdup(words);
-    return p->name && p->version && p->help ? 0 : -ENOMEM;
+    if (!p->name)
+        p->name = strdup(o->name); /* jobs may use it from now on */
+    return p->name && replace_words(&p->version, o->version) && replace_words(&p->help, o->help) ? 0 : -ENOMEM;
 }
 
 static int start(struct runner *r, const struct runner_offer *o)
@@ -295,11 +320,10 @@ static int start(struct runner *r, const struct runner_offer *o)
 int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct runner_ops *ops, void *context,
                struct runner **ret_runner, int *ret_code, char ret_refusal[static 256])
 {
-    struct runners *g = runners_named(jobs, o->uid, o->name);
-
-    *ret_code = refuses(jobs, o, g, ret_refusal);
+    *ret_code = refuses(jobs, o, ret_refusal); /* which may forget names */
     if (*ret_code)
         return -EINVAL;
+    struct runners *g = runners_named(jobs, o->uid, o->name);
     if (!g)
         g = make(jobs, o->uid, o->name);
     struct runner *r = g ? calloc(1, sizeof(*r)) : NULL;
@@ -313,12 +337,13 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
                          .user = user_get(jobs, o->uid)};
     list_init(&r->blocked);
     list_init(&r->link);
-    int s = r->user ? describe(r, o) : -ENOMEM;
+    int s = describe(r, o);
     if (s == 0)
         s = start(r, o);
     if (s == 0) {
         list_push_back(&g->all, &r->link);
         g->n++;
+        r->user->n_fds++; /* the bell */
         log_info("runner %u: %s of uid %u, pid %d, takes %u at once", r->domain->executor_number, g->name, g->uid,
                  r->pid, r->credit);
     }
@@ -348,6 +373,7 @@ struct runner *runner_free(struct runner *r, const char *why)
     r->killed = true;
     list_remove(&r->link);
     g->n--;
+    r->user->n_fds--;
     for (uint32_t i = 0; i < RING_SLOTS; i++) {
         if (r->runs[i])
             run_free(r->runs[i]);

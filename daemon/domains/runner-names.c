@@ -14,6 +14,7 @@
 #include "domains/domain.h"
 #include "domains/executors.h"
 #include "domains/runner.h"
+#include "table/timers.h"
 
 uint64_t runners_key(uint32_t uid, const char *name)
 {
@@ -40,6 +41,12 @@ struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *r
     struct runners *g = runners_named(jobs, uid, request);
 
     return g && (g->n || g->plugin->state == PLUGIN_READY) ? g->domain : NULL;
+}
+
+void runners_rearm(struct runners *g)
+{
+    if (!g->n && g->plugin->state == PLUGIN_READY && !evtimer_pending(g->absent_timer, NULL))
+        jobs_timer(g->domain->jobs, g->absent_timer, RUNNER_ABSENT_USEC);
 }
 
 struct domain *runners_choose(const struct domain *d, const struct job *job)

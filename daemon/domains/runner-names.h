@@ -30,5 +30,7 @@ uint64_t runners_key(uint32_t uid, const char *name); /* in executors->runners *
 struct runners *runners_named(const struct jobs *jobs, uint32_t uid, const char *name);
 /* The domain for jobs of this user that name this plugin. NULL: no runner has offered the name of late. */
 struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request);
+/* No runner is there: starts the time for which jobs wait for one. Also where the timer could not be set. */
+void runners_rearm(struct runners *g);
 /* The domain of the runner that gets this job of the domain's queue. NULL: none can take it now. */
 struct domain *runners_choose(const struct domain *d, const struct job *job);

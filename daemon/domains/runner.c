@@ -8,6 +8,7 @@
  * Does not know frames (frontend/serve-runner.c). */
 #include "domains/runner.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,10 @@ static bool take_one(struct runner *r)
     *run = (struct run){.runner = r, .slot = slot, .generation = generation, .started_usec = now};
     list_init(&run->blocked);
     r->runs[slot] = run;
-    if (back_read(r->back, slot, generation, &q) == 0)
-        give(r, run, &q);
+    int malformed = back_read(r->back, slot, generation, &q);
+
+    assert(!malformed); /* wsd has written it */
+    give(r, run, &q);
     return true;
 }
 
@@ -104,10 +107,7 @@ static struct run *run_of(struct runner *r, uint64_t run)
     return found && found->generation == run >> 32 && !found->ended ? found : NULL;
 }
 
-static const char *no_run(void)
-{
-    return "a run that this runner does not have";
-}
+static const char no_run[] = "a run that this runner does not have";
 
 void run_free(struct run *run)
 {
@@ -226,7 +226,7 @@ const char *runner_output(struct runner *r, uint64_t run, uint64_t offset, const
     struct run *of = run_of(r, run);
 
     if (!of)
-        return no_run();
+        return no_run;
     if (offset != of->received)
         return "output that does not follow what was sent before";
     const char *why = put(of, data, size);
@@ -247,7 +247,7 @@ const char *runner_message(struct runner *r, uint64_t run, uint32_t level, const
     struct run *of = run_of(r, run);
 
     if (!of)
-        return no_run();
+        return no_run;
     struct control c = {.kind = CONTROL_MESSAGE, .slot = of->slot, .generation = of->generation, .number = level};
     snprintf(c.text, sizeof(c.text), "%s", text);
     say(r, &c);
@@ -259,7 +259,7 @@ const char *runner_progress(struct runner *r, uint64_t run, uint64_t done, uint6
     struct run *of = run_of(r, run);
 
     if (!of)
-        return no_run();
+        return no_run;
     of->progress = true;
     back_progress(r->back, of->slot, of->generation, done, total);
     return NULL;
@@ -270,7 +270,7 @@ const char *runner_open_file(struct runner *r, uint64_t run, uint32_t serial, co
     struct run *of = run_of(r, run);
 
     if (!of)
-        return no_run();
+        return no_run;
     struct control c = {.kind = CONTROL_OPEN, .slot = of->slot, .generation = of->generation, .number = serial};
     snprintf(c.text, sizeof(c.text), "%s", path);
     say(r, &c);
@@ -280,7 +280,7 @@ const char *runner_open_file(struct runner *r, uint64_t run, uint32_t serial, co
 const char *runner_end(struct runner *r, uint64_t run, const struct runner_end *end)
 {
     struct run *of = run_of(r, run);
-    const char *why = of ? put(of, end->data, end->size) : no_run();
+    const char *why = of ? put(of, end->data, end->size) : no_run;
 
     if (why)
         return why;

@@ -12,8 +12,8 @@
 
 #include "table/interface.h"
 
-#define RUNNERS_PER_NAME   64u            /* runners that share a name */
-#define RUNNERS_NAMES      64u            /* names of one user */
+#define RUNNERS_PER_USER   256u           /* runners of one user: each takes a descriptor and four mappings */
+#define RUNNERS_NAMES      64u            /* names of one user that runners have, or jobs wait for */
 #define RUNNER_FUNCTIONS   64u            /* functions of one name */
 #define RUNNER_WINDOW      (128u * 1024u) /* output of one run, in bytes, that a runner may send ahead */
 #define RUNNER_ABSENT_USEC 10000000u      /* after the last runner of a name has gone, its jobs wait for another */

@@ -33,6 +33,7 @@ end_runner() { # KEY
   unset "RUNNERS[$1]"
 }
 closed() { grep -q "^closed" "$WORK/runner.$1"; } # KEY: wsd has ended its connection
+is_queued() { [ "$(wsctl list --state queued --json | grep -c '"pyrunner"')" = "$1" ]; }
 is_running() { [ "$(wsctl list --state running --json | grep -c '"pyrunner"')" = "$1" ]; }
 n_connected() { wsctl plugin show pyrunner | grep -q "^runners: $1"; }
 # What a job in the background came to.
@@ -77,26 +78,22 @@ for size in 0 1 4096 65000 700000 3000000; do
 done
 streams() { [ "$(wsctl submit -i - pyrunner:read <"$WORK/input")" = 3000000 ]; }
 check "a function that streams gets its input as a pipe" streams
-reads_slowly() { wsctl submit pyrunner:stream 20000000 | (
-  sleep 0.5
-  wc -c
-) | grep -qx 20000000; }
-check "a reader that is slow holds up the job, and nothing is lost" reads_slowly
-both_read_slowly() {
+read_slowly() {
   local i
   for i in 1 2 3; do
     wsctl submit pyrunner:stream 5000000 | (
-      sleep 1
+      wait_until test -e "$WORK/read"
       wc -c
     ) >"$WORK/slow.$i" &
   done
-  sleep 0.5 # they stand still
+  wait_until is_running 3 || return 1
   expect_output beside wsctl submit pyrunner:args beside || return 1
+  touch "$WORK/read"
   for i in 1 2 3; do
     wait_until test -s "$WORK/slow.$i" && [ "$(cat "$WORK/slow.$i")" = 5000000 ] || return 1
   done
 }
-check "several readers that are slow hold up no other job of the runner" both_read_slowly
+check "readers that are slow lose nothing, and hold up no other job of the runner" read_slowly
 opens() { (cd "$WORK" && echo words >some.file && expect_output words wsctl submit pyrunner:cat some.file); }
 check "files named in arguments" opens
 check "an array" bash -c 'seq 300 | wsctl map pyrunner:line | sort -n | cmp - <(seq 300)'
@@ -144,7 +141,7 @@ interrupts() {
 check "else it ends as interrupted" interrupts
 waits_for_next() {
   submit_behind w pyrunner:args late
-  sleep 0.3
+  wait_until is_queued 1 || return 1
   run_runner a --credit 2 && has_ended w 0
 }
 check "a job waits for the next one for a moment" waits_for_next

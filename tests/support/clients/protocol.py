@@ -1289,6 +1289,13 @@ def names_of_runners(wsd):
             p.is_refused(64, p.send('RUNNER_OPEN', name=name, credit=1, functions=[{'name': 'f'}]))
     with Taker(wsd.socket, 'x' * 63):
         pass
+    for names, most in ((64, 64), (1, 256)):  # once all of these have gone, they count no more
+        with Peer(wsd.socket) as p:
+            offer = lambda name: p.send('RUNNER_OPEN', name=name, credit=1, functions=[{'name': 'f'}])
+            for i in range(most):
+                p.next('RUNNER', offer('n%d-%d' % (names, i % names)))
+            p.is_refused(75, offer('one-more' if names > 1 else 'n1-0'))
+            p.next('PONG', p.send('PING'))
 
 
 @case('P68')
