@@ -177,8 +177,7 @@ for kind in run old twice offset flood tag status noise; do
     wait_until closed liar && has_ended bystander 0
   }
   check "a runner that lies ($kind) loses its connection, and no other job suffers" lies
-  wait "${RUNNERS[liar]}"
-  unset "RUNNERS[liar]"
+  end_runner liar
 done
 refuses_names() {
   local name
