@@ -192,5 +192,6 @@ int main(int argc, char **argv)
         print_error("cannot start: %s", error);
         return CODE_IO;
     }
+    inherit_widen_table();
     return run(argc, argv);
 }

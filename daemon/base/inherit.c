@@ -172,6 +172,16 @@ const char *inherit_blame(int error, char words[static INHERIT_ERROR])
     return words;
 }
 
+void inherit_widen_table(void)
+{
+    rlim_t limit = soft_limit(RLIMIT_NOFILE);
+    int last = (int)(limit < INHERIT_TABLE ? limit : INHERIT_TABLE) - 1;
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, last);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 /* --- all of it ------------------------------------------------------------------------------------------------------
  */
 

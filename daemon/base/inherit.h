@@ -29,6 +29,11 @@ enum inherit_kind {
  * negative errno with the words. [main, before threads] */
 int inherit_begin(enum inherit_kind kind, char error[static INHERIT_ERROR]);
 
+/* Makes room in the table of descriptors for as many as are allowed, up to INHERIT_TABLE. The kernel lets a process with
+ * threads wait, for up to 30 ms, in the call whose descriptor the table has no room for. [main, before threads] */
+void inherit_widen_table(void);
+
+#define INHERIT_TABLE       65536u     /* descriptors; 8.2 bytes of the kernel's memory each */
 #define INHERIT_STACK       (8u << 20) /* bytes that the soft limit of the stack is raised to */
 #define INHERIT_STACK_LEAST (1u << 20) /* bytes of stack without which no program begins */
 

@@ -94,26 +94,38 @@ static int names_read(const struct jobs *jobs, char **ret_names, size_t *ret_siz
     return 0;
 }
 
-/* Watches all directories, before they are read. Requires that none is watched. */
+/* Whether something has changed since the last call. Forgets what. */
+static bool changed(const struct names *n)
+{
+    char events[4096];
+    bool any = false;
+
+    while (n->watching && read(n->fd, events, sizeof(events)) > 0)
+        any = true;
+    return any;
+}
+
+/* Watches all directories, before they are read. The descriptor stays, since a close waits for a grace period of RCU
+ * (16 ms): a directory that is watched already gets no second watch, one that has been deleted has none. */
 static void watch(struct names *n, const char *directories)
 {
     _cleanup_(freep) char *dirs = strdup(directories);
     char *save = NULL;
 
-    n->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (!n->watching)
+        n->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     n->watching = n->fd >= 0;
     n->watched = n->watching && dirs;
     for (char *dir = n->watched ? strtok_r(dirs, ":", &save) : NULL; dir; dir = strtok_r(NULL, ":", &save))
         n->watched &= inotify_add_watch(n->fd, dir, CHANGES) >= 0;
+    (void)changed(n); /* what is read next has it */
 }
 
 static bool is_good(const struct names *n)
 {
-    char event[sizeof(struct inotify_event) + 256];
-
     if (!n->read_usec || clock_monotonic_usec() - n->read_usec > (n->watched ? WATCHED_USEC : UNWATCHED_USEC))
         return false;
-    return !n->watching || read(n->fd, event, sizeof(event)) <= 0;
+    return !changed(n);
 }
 
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size)
@@ -121,7 +133,10 @@ int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size)
     struct names *n = &jobs->executors->names;
 
     if (!is_good(n)) {
-        names_deinit(n);
+        free(n->names);
+        n->names = NULL;
+        n->size = 0;
+        n->read_usec = 0;
         watch(n, jobs->options.plugin_dirs);
         int r = names_read(jobs, &n->names, &n->size);
         if (r < 0)

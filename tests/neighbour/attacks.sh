@@ -69,6 +69,13 @@ start_wsd --workers 2 || exit 1
 chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
 check "the neighbour has an executor" expect_output 1 as $BOB "$CTL" submit fib 1
 loop_ticks=0 all_ticks=0
+# A table that grows stops the loop for as long as an RCU grace period takes.
+has_room_for_connections() {
+  local limit
+  limit=$(awk '/^Max open files/ { print $4 }' /proc/"$WSD_PID"/limits)
+  [ "$(awk '/^FDSize/ { print $2 }' /proc/"$WSD_PID"/status)" -ge "$((limit < 65536 ? limit : 65536))" ]
+}
+check "wsd's table of descriptors does not have to grow" has_room_for_connections
 attacks=("$@")
 [ $# -gt 0 ] || mapfile -t attacks < <("$NEIGHBOUR" --list)
 for attack in "${attacks[@]}"; do

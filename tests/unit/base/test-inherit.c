@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -159,6 +160,29 @@ START_TEST(soft_limits_are_raised_for_a_daemon)
 }
 END_TEST
 
+static unsigned table_size(void)
+{
+    FILE *status = fopen("/proc/self/status", "re");
+    char line[256];
+    unsigned size = 0;
+
+    ck_assert_ptr_nonnull(status);
+    while (size == 0 && fgets(line, sizeof(line), status))
+        (void)sscanf(line, "FDSize: %u", &size); /* 0 is no size */
+    fclose(status);
+    return size;
+}
+
+START_TEST(the_table_of_descriptors_has_room_for_all)
+{
+    limit(RLIMIT_NOFILE, 600, 600);
+    ck_assert_uint_lt(table_size(), 600);
+    inherit_widen_table();
+    ck_assert_uint_ge(table_size(), 600);
+    ck_assert_int_eq(fcntl(599, F_GETFD), -1);
+}
+END_TEST
+
 START_TEST(what_does_not_suffice_is_named)
 {
     const struct inherit_need needs[] = {{RLIMIT_CPU, 1000}, {RLIMIT_NOFILE, 601}};
@@ -200,6 +224,7 @@ int main(void)
     tcase_add_test(c, a_tool_heeds_nohup);
     tcase_add_test(c, what_the_parent_does_not_ignore_is_not_ignored);
     tcase_add_test(c, soft_limits_are_raised_for_a_daemon);
+    tcase_add_test(c, the_table_of_descriptors_has_room_for_all);
     tcase_add_test(c, what_does_not_suffice_is_named);
     tcase_add_test(c, a_limit_is_blamed_for_its_own_error_only);
     suite_add_tcase(suite, c);
