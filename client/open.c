@@ -52,10 +52,9 @@ static bool is_named(const struct connection *c, struct span args, const char *p
     return false;
 }
 
-/* Returns a descriptor or a negative errno. */
-static int open_file(const struct connection *c, const char *path)
+int open_regular(int directory_fd, const char *path)
 {
-    int fd = openat(c->directory_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
+    int fd = openat(directory_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), flags;
     struct stat st;
     int error;
 
@@ -92,7 +91,7 @@ void open_answer(struct connection *c, struct span args, uint32_t tag, const str
     else if (c->n_opened == OPENED_MAX)
         fd = -ENFILE;
     else
-        fd = open_file(c, open->path.data);
+        fd = open_regular(c->directory_fd, open->path.data);
     if (fd < 0)
         msg.opened.error = (uint32_t)-fd;
 

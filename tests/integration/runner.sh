@@ -5,54 +5,15 @@
 # dies, hangs, leaves or says what is impossible, and that a runner gets jobs of its own user only. The runner is
 # tests/support/clients/runner.py.
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/runners.sh"
 
 R=$SRC/tests/support/clients/runner.py
+RUNNER=(python3 "$R") RUNNER_NAME=pyrunner
 JOBS=400 KILLS=8
 [ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=80
 
 printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 3s\nquarantine-after = 3\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
-
-declare -A RUNNERS # NAME: its process
-run_runner() {     # KEY OPTION...
-  local key=$1
-  shift
-  : >"$WORK/runner.$key"
-  WSD_SOCKET=${RUNNER_SOCKET:-$WSD_SOCKET} "${RUNNER_AS[@]}" python3 "$R" "$@" >"$WORK/runner.$key" 2>&1 &
-  RUNNERS[$key]=$!
-  note_started $!
-  wait_until grep -q ready "$WORK/runner.$key" || {
-    cat "$WORK/runner.$key"
-    return 1
-  }
-}
-RUNNER_AS=()
-end_runner() { # KEY
-  kill -9 "${RUNNERS[$1]}" 2>/dev/null
-  wait "${RUNNERS[$1]}" 2>/dev/null
-  unset "RUNNERS[$1]"
-}
-closed() { grep -q "^closed" "$WORK/runner.$1"; } # KEY: wsd has ended its connection
-is_queued() { [ "$(wsctl list --state queued --json | grep -c '"pyrunner"')" = "$1" ]; }
-is_running() { [ "$(wsctl list --state running --json | grep -c '"pyrunner"')" = "$1" ]; }
-n_connected() { wsctl plugin show pyrunner | grep -q "^runners: $1"; }
-# What a job in the background came to.
-submit_behind() { # FILE ARGUMENT...
-  local file=$1
-  shift
-  (
-    wsctl submit "$@" >"$WORK/$file.out" 2>"$WORK/$file.err"
-    echo $? >"$WORK/$file.exit"
-  ) &
-}
-has_ended() { # FILE CODE
-  wait_until test -s "$WORK/$1.exit" || return 1
-  [ "$(cat "$WORK/$1.exit")" = "$2" ] || {
-    echo "exit $(cat "$WORK/$1.exit") where $2 was expected"
-    cat "$WORK/$1.err"
-    return 1
-  }
-}
 
 # --- what it is handed ------------------------------------------------------------------------------------------------
 
@@ -244,7 +205,7 @@ fi
 install_for_all echo
 cp "$R" "$SRC/tests/support/clients/protocol.py" "$WORK/inst/" && mkdir -p "$WORK/inst/proto" && cp "$SRC/proto/wsd.proto" "$WORK/inst/"
 sed -i "s#os.path.join(HERE, '../../../proto/wsd.proto')#os.path.join(HERE, 'wsd.proto')#" "$WORK/inst/protocol.py"
-R=$WORK/inst/runner.py
+RUNNER=(python3 "$WORK/inst/runner.py")
 printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s\n' $ALICE $BOB >"$WSD_CONFIG"
 start_wsd --workers 2 && chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
 RUNNER_AS=(as "$ALICE")

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * wsd/runner.h: take jobs from a running wsd, as an executor does (libwsclient, pkg-config wsclient).
+ *
+ * A runner is a process of yours that connects to wsd and offers functions under a name. The name stands where the name
+ * of a plugin stands: `wsctl submit NAME:FUNCTION`. The functions are those of wsd/plugin.h. What is a plugin becomes a
+ * runner with this main(), unchanged:
+ *
+ *     int main(void)
+ *     {
+ *         struct wsd_runner *runner = NULL;
+ *         int r = wsd_runner_new(&runner, NULL);
+ *
+ *         r = r < 0 ? r : wsd_runner_offer(runner, &wsd_plugin);
+ *         r = r < 0 ? r : wsd_runner_run(runner, 4);
+ *         if (r < 0)
+ *             fprintf(stderr, "%s\n", wsd_runner_error(runner));
+ *         wsd_runner_free(runner);
+ *         return r < 0;
+ *     }
+ *
+ * wsd gives the jobs of the user whose process it is. Several runners of one name share them. All that wsd promises for
+ * a job it promises for these: one end, quotas, priorities, retries, cancelling, deadlines. When the process dies, its
+ * jobs fall under the rules for executors: those of functions with WSD_FN_IDEMPOTENT run again, others end as
+ * interrupted.
+ *
+ * What differs from a plugin: there is no pool, so `self` is NULL, and functions must not use wsd/task.h. There is no
+ * sandbox, and wsd_job_command() returns -ENOSYS. A function with WSD_FN_SHARED gets a copy, as any other. wsd does not
+ * end the process of a runner: when a job does not end in the grace time after it was cancelled, wsd closes the
+ * connection, and its thread is left to end by itself. Have the process started again by whatever runs it.
+ *
+ * Two ways to use it:
+ *  - wsd_runner_run(): threads that run the functions, until wsd_runner_leave(). It connects again when wsd has ended.
+ *  - wsd_runner_next() and wsd_runner_finish(): one job after the other, in a loop of your own. They start no thread.
+ *
+ * A runner may be used by several threads. In a child of fork() its copy can only be freed: every other call returns
+ * -ECHILD. Errors are negative errno values, those of wsd/client.h; wsd_runner_error() has the words. */
+#ifndef WSD_RUNNER_H
+#define WSD_RUNNER_H
+
+#include "client.h"
+#include "plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The most jobs that a runner can have at once. Since 0.1. */
+#define WSD_RUNNER_CREDIT_MAX 256
+
+struct wsd_runner;
+
+/* Settings. Zero all fields that are not used, as WSD_INIT() does. Texts are not kept. Fields are appended. Since 0.1.
+ */
+struct wsd_runner_options {
+    size_t size;
+    const char *socket; /* NULL: WSD_SOCKET, else a user's own wsd, else the system's */
+    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX; 0: one for each thread where wsd_runner_run() connects,
+     * and one where wsd_runner_connect() does. More than
+     * there are threads saves small jobs the way to wsd and back. It makes a job wait here for a long one before it,
+     * though another runner may be idle. */
+    uint32_t credit;
+};
+
+/* Makes a runner that is not connected yet. options NULL: all zero. On failure *ret_runner is a handle for
+ * wsd_runner_error(), or NULL; free it in either case. Returns 0, -ENOMEM, -EINVAL, -E2BIG or -ENAMETOOLONG. Since 0.1.
+ */
+WSD_EXPORT int wsd_runner_new(struct wsd_runner **ret_runner, const struct wsd_runner_options *options);
+
+/* Says what the runner offers: name, version, help and functions, as those of a plugin. Of the flags,
+ * WSD_FN_IDEMPOTENT and WSD_FN_STREAMING count. The structure and its texts must live as long as the runner. `run` may
+ * be NULL for wsd_runner_next(). wsd_runner_run() calls init, worker_start, worker_stop and fini where they are set.
+ * Before the runner connects, once. Returns 0, -EINVAL or -EBUSY. Since 0.1. */
+WSD_EXPORT int wsd_runner_offer(struct wsd_runner *runner, const struct wsd_plugin *offer);
+
+/* Connects, and offers. wsd_runner_run() does it by itself. Blocks for at most timeout_usec (0: 5 seconds). Jobs of a
+ * connection before this one are lost: see wsd_runner_finish(). Returns 0, also if the connection stands, or as
+ * wsd_client_open(). Returns -EINVAL if nothing is offered, or wsd refuses the name: a plugin has it, or it is none.
+ * Returns -EAGAIN if the user has too many runners, and -EOPNOTSUPP if wsd is older. Since 0.1. */
+WSD_EXPORT int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_usec);
+
+/* Runs jobs on this thread and threads - 1 further ones, until the runner has left in order. One more thread looks
+ * after the connection while jobs run. When the connection ends, it connects again; the pauses between two tries double
+ * from 20 ms to 5 s. Threads are left behind whose jobs did not end. No exception may leave a function.
+ *
+ * Returns 0 after wsd_runner_leave(). Returns the error of wsd_runner_connect() if the first try fails or wsd refuses
+ * the offer, -EINVAL if threads is 0 or above WSD_RUNNER_CREDIT_MAX or a function has no `run`, -EIO with words if
+ * init() has failed, and -EAGAIN if no thread can be started. Since 0.1. */
+WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);
+
+/* Waits for the next job, for at most timeout_usec (0: only looks; UINT64_MAX: without end). Returns 1, and the job,
+ * which is to be finished. Returns 0 if none has come. Returns -ESHUTDOWN when the runner has left in order,
+ * -ECONNRESET when the connection is over, and -ENOTCONN before there was one: wsd_runner_connect() makes one.
+ *
+ * For an event loop: watch wsd_runner_fd() for wsd_runner_events(), and take jobs with 0 until it returns 0. While a
+ * job is in hand for longer than a second, call this or wsd_job_cancelled() now and then: they answer wsd, which takes
+ * a runner that is silent for `executor-answer` (wsd.conf(5)) for dead. Since 0.1. */
+WSD_EXPORT int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd_job **ret_job);
+
+/* Ends a job of wsd_runner_next() with the status that a function returns: 0, or 1 to WSD_STATUS_MAX. Any other value
+ * becomes WSD_STATUS_MAX. Waits while wsd does not take its output. The job is gone afterwards. Returns 0, or
+ * -ECONNRESET if its connection is over: wsd has decided what becomes of it. Since 0.1. */
+WSD_EXPORT int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status);
+
+/* What a job does not say to plugins. Set size first. Fields are appended. Since 0.1. */
+struct wsd_run_info {
+    size_t size;
+    uint32_t uid;     /* whose job it is */
+    uint32_t attempt; /* 1: the first one */
+    int32_t priority;
+};
+
+/* Fills in what is known of a job of this runner. Returns 0, or -EINVAL if size is not set. Since 0.1. */
+WSD_EXPORT int wsd_runner_info(const struct wsd_job *job, struct wsd_run_info *ret_info);
+
+/* The descriptor of the connection, and the poll(2) events to wait for. -1 and 0 if there is none. Since 0.1. */
+WSD_EXPORT int wsd_runner_fd(const struct wsd_runner *runner);
+WSD_EXPORT short wsd_runner_events(const struct wsd_runner *runner);
+
+/* Leaves in order: no further job comes, and those that are here are finished. Then wsd_runner_run() returns 0, or
+ * wsd_runner_next() -ESHUTDOWN. May be called by any thread and by a signal handler. In an event loop, call
+ * wsd_runner_next() afterwards. Returns 0 or -ECHILD. Since 0.1. */
+WSD_EXPORT int wsd_runner_leave(struct wsd_runner *runner);
+
+/* Closes the connection and frees the runner. No other call on it may be under way. Jobs that were not finished are
+ * given up. Must not be called while a job of wsd_runner_run() has not returned. NULL is allowed. Returns NULL. Since
+ * 0.1. */
+WSD_EXPORT struct wsd_runner *wsd_runner_free(struct wsd_runner *runner);
+
+/* Returns the text of the last failure, one line; valid until the next call on this thread. Since 0.1. */
+WSD_EXPORT const char *wsd_runner_error(const struct wsd_runner *runner);
+/* Returns the exit code of wsctl(1) (64 to 130) for it. Since 0.1. */
+WSD_EXPORT int wsd_runner_exit(const struct wsd_runner *runner);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

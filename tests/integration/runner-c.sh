@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# runner-c.sh: runners in C by <wsd/runner.h>: by threads, and by a loop of their own. The runner is tests/support/clients/c-runner.c,
+# its functions are the plugin tests/support/plugins/runnable.c as it is.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/runners.sh"
+
+RUNNER=("$BUILD/tests/support/clients/c-runner" -n crunner) RUNNER_NAME=crunner
+JOBS=2000 KILLS=8
+[ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=100
+
+printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 1s\nquarantine-after = 3\n' >"$WSD_CONFIG"
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+
+# --- the services of a job, as a plugin and as a runner ------------------------------------------------------------------
+
+echoes() { # NAME BYTES
+  head -c "$2" /dev/urandom >"$WORK/input"
+  # in pieces, and by descriptor
+  wsctl submit -i - "$1:echo" <"$WORK/input" >"$WORK/output" && cmp "$WORK/input" "$WORK/output" || return 1
+  wsctl submit -i "$WORK/input" "$1:echo" >"$WORK/output" && cmp "$WORK/input" "$WORK/output"
+}
+counts() { # NAME
+  [ "$(wsctl submit -i "$WORK/input" "$1:count")" = 3000000 ] && [ "$(wsctl submit -i - "$1:count" <"$WORK/input")" = 3000000 ]
+}
+fails() { # NAME
+  [ "$(wsctl submit "$1:fail" 3 2>"$WORK/err")" = "so far" ] && grep -q 'as asked' "$WORK/err" && expect_exit 3 wsctl submit "$1:fail" 3
+}
+tells() { # NAME
+  wsctl submit --json "$1:say" 'hello there' 2>"$WORK/err" | grep -q '"status":"said 1".*"done":3,"total":7' && grep -q '^hello there' "$WORK/err"
+}
+opens() { # NAME
+  (cd "$WORK" && echo words >some.file && expect_output words wsctl submit "$1:cat" some.file && says 1 'No such file' wsctl submit "$1:cat" no.file)
+}
+services() { # HOW NAME
+  local size
+  check "$1: arguments" expect_output 'a|b c|' wsctl submit "$2:args" a 'b c' ''
+  check "$1: a status, an error, and the output so far" fails "$2"
+  check "$1: messages, progress, and a status text" tells "$2"
+  for size in 0 1 65000 700000 3000000; do
+    check "$1: input and output of $size bytes" echoes "$2" "$size"
+  done
+  check "$1: a function that streams" counts "$2"
+  check "$1: files named in arguments" opens "$2"
+  check "$1: 12 MB of output" bash -c '[ "$(wsctl submit '"$2"':stream 12000000 | wc -c)" = 12000000 ]'
+  check "$1: the end of its time" says 124 'its time was up' wsctl submit --timeout 100ms "$2:sleep" 60
+  check "$1: an array" bash -c 'seq 500 | wsctl map '"$2"':line | sort -n | cmp - <(seq 500)'
+}
+services plugin runnable
+run_runner a || fail "a runner connects"
+services threads crunner
+end_runner a
+run_runner a -l || fail "a runner connects"
+services loop crunner
+
+# --- a loop of its own ---------------------------------------------------------------------------------------------------
+
+answers_while_it_runs() { wsctl submit crunner:sleep 2 && ! closed a; } # executor-answer is 1s
+check "loop: a job that asks whether it is cancelled answers wsd meanwhile" answers_while_it_runs
+leaves() { # KEY
+  submit_behind l crunner:sleep 1
+  wait_until is_running 1 || return 1
+  kill "${RUNNERS[$1]}" && has_ended l 0 && wait_until grep -q '^left' "$WORK/runner.$1" && wait "${RUNNERS[$1]}"
+}
+check "loop: it leaves in order" leaves a
+run_runner a -l
+heeds_nothing() { says 124 'did not heed' wsctl submit --timeout 100ms crunner:deaf 2 && wait_until closed a; }
+check "loop: one that heeds nothing loses its connection" heeds_nothing
+wait "${RUNNERS[a]}"
+
+# --- threads ---------------------------------------------------------------------------------------------------------------
+
+run_runner a -t 2
+answers_beside() {
+  local i
+  for i in 1 2; do submit_behind "d$i" crunner:deaf 2; done
+  has_ended d1 0 && has_ended d2 0 && [ "$(n_logged 'executor .* hangs')" = 0 ]
+}
+check "threads: wsd has its answers while every thread is busy" answers_beside
+cancels() {
+  submit_behind c crunner:sleep 60
+  wait_until is_running 1 || return 1
+  wsctl cancel "$(wsctl list --state running --json | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')" && has_ended c 130
+}
+check "threads: a cancel reaches a job" cancels
+read_slowly() {
+  local i
+  for i in 1 2; do
+    wsctl submit crunner:stream 5000000 | (
+      wait_until test -e "$WORK/read"
+      wc -c
+    ) >"$WORK/slow.$i" &
+  done
+  wait_until is_running 2 || return 1
+  touch "$WORK/read"
+  for i in 1 2; do
+    wait_until test -s "$WORK/slow.$i" && [ "$(cat "$WORK/slow.$i")" = 5000000 ] || return 1
+  done
+}
+check "threads: readers that are slow lose nothing" read_slowly
+goes_on() {
+  says 124 'did not heed' wsctl submit --timeout 100ms crunner:deaf 2 && wait_until n_connected 1 && expect_output on wsctl submit crunner:args on
+}
+check "threads: beside a job that heeds nothing it connects again, with one thread less" goes_on
+survives() {
+  local pid=${RUNNERS[a]}
+  kill_wsd && run_wsd --state-dir "$WORK/next" --workers 2 --plugin-dir "$TEST_PLUGINS" && wait_until n_connected 1 &&
+    expect_output again wsctl submit crunner:args again && ! gone "$pid"
+}
+check "threads: it comes back to the next wsd" survives
+check "threads: it leaves in order" leaves a
+unset "RUNNERS[a]"
+
+storm() {
+  local i pid key
+  for key in w0 w1 w2 w3; do run_runner $key -t 2 -c 8 || return 1; done
+  seq "$JOBS" | wsctl map --keep-going crunner:line >"$WORK/storm.out" 2>"$WORK/storm.err" &
+  pid=$!
+  for ((i = 0; i < KILLS; i++)); do
+    key=w$((i % 4))
+    sleep 0.05
+    if [ $((i % 8)) = 7 ]; then
+      kill -STOP "${RUNNERS[$key]}"
+      sleep 0.1
+      kill -CONT "${RUNNERS[$key]}"
+    else
+      end_runner $key
+      run_runner $key -t 2 -c 8 || return 1
+    fi
+  done
+  wait $pid
+  sort -n "$WORK/storm.out" | cmp - <(seq "$JOBS")
+}
+check "runners that are killed again and again: each job is answered once" storm
+for key in "${!RUNNERS[@]}"; do end_runner "$key"; done
+
+# --- what it is not given -------------------------------------------------------------------------------------------------
+
+refuses() { # NAME WORDS
+  "$BUILD/tests/support/clients/c-runner" -n "$1" >"$WORK/refused" 2>&1 && return 1
+  grep -q "$2" "$WORK/refused" || {
+    cat "$WORK/refused"
+    return 1
+  }
+}
+check "the name of a plugin" refuses runnable 'is a plugin'
+check "a name that is none" refuses a/b 'the name of a runner'
+stop_wsd
+check "no wsd" refuses crunner 'No such file\|Connection refused'

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# runners.sh: processes that are runners. Sourced behind lib.sh. RUNNER is the command that begins one, RUNNER_NAME what it offers.
+# RUNNER_AS goes before it.
+
+RUNNER=() RUNNER_NAME='' RUNNER_AS=()
+declare -A RUNNERS # NAME: its process
+run_runner() {     # KEY OPTION...
+  local key=$1
+  shift
+  : >"$WORK/runner.$key"
+  WSD_SOCKET=${RUNNER_SOCKET:-$WSD_SOCKET} "${RUNNER_AS[@]}" "${RUNNER[@]}" "$@" >"$WORK/runner.$key" 2>&1 &
+  RUNNERS[$key]=$!
+  note_started $!
+  wait_until grep -q ready "$WORK/runner.$key" || {
+    cat "$WORK/runner.$key"
+    return 1
+  }
+}
+end_runner() { # KEY
+  kill -9 "${RUNNERS[$1]}" 2>/dev/null
+  wait "${RUNNERS[$1]}" 2>/dev/null
+  unset "RUNNERS[$1]"
+}
+closed() { grep -q "^closed" "$WORK/runner.$1"; } # KEY: wsd has ended its connection
+is_queued() { [ "$(wsctl list --state queued --json | grep -c "\"$RUNNER_NAME\"")" = "$1" ]; }
+is_running() { [ "$(wsctl list --state running --json | grep -c "\"$RUNNER_NAME\"")" = "$1" ]; }
+n_connected() { wsctl plugin show "$RUNNER_NAME" | grep -q "^runners: $1"; }
+# What a job in the background came to.
+submit_behind() { # FILE ARGUMENT...
+  local file=$1
+  shift
+  (
+    wsctl submit "$@" >"$WORK/$file.out" 2>"$WORK/$file.err"
+    echo $? >"$WORK/$file.exit"
+  ) &
+}
+has_ended() { # FILE CODE
+  wait_until test -s "$WORK/$1.exit" || return 1
+  [ "$(cat "$WORK/$1.exit")" = "$2" ] || {
+    echo "exit $(cat "$WORK/$1.exit") where $2 was expected"
+    cat "$WORK/$1.err"
+    return 1
+  }
+}
