@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../open.h"
+#include "client/open.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/escape.h"

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../address.h"
-#include "../given.h"
-#include "../text.h"
+#include "client/address.h"
+#include "client/given.h"
+#include "client/text.h"
 #include "base/cleanup.h"
 #include "base/code.h"
 #include "held.h"

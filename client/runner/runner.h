@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../connection.h"
-#include "../owner.h"
+#include "client/connection.h"
+#include "client/owner.h"
 #include "base/list.h"
 #include "wsd/runner.h"
 

@@ -17,9 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../address.h"
-#include "../connecting.h"
-#include "../text.h"
+#include "client/address.h"
+#include "client/connecting.h"
+#include "client/text.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/code.h"

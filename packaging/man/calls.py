@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""calls.py: writes a manual page for each call of libwsclient, from the installed header.
+"""calls.py: writes a manual page for each call of libwsclient, from an installed header.
 
 The text of a page is the comment before the call. The page also has the types that the call takes.
 So each promise of the header is written once.
@@ -50,19 +50,19 @@ def used(declarations, types):
         rest = ' '.join(types[t] for t in new)
 
 
-def page(name, declarations, comment, types, version):
+def page(name, declarations, comment, types, version, header):
     names = [name_of(d) for d in declarations]
     first = re.match(r'.*?(?=[.;:]\s|\.?$)', ' '.join(re.sub(r'\s\([^)]*\)', '', comment).split())).group(0)
     what = first[0].lower() + first[1:] if first[1:2].islower() else first
-    lines = ['.\\" SPDX-License-Identifier: Apache-2.0', '.\\" by packaging/man/calls.py from wsd/client.h',
+    lines = ['.\\" SPDX-License-Identifier: Apache-2.0', '.\\" by packaging/man/calls.py from wsd/' + header,
              '.TH %s 3 "" "wsd %s" "Library functions"' % (name.upper(), version), '.SH NAME',
-             '%s \\- %s' % (', '.join([name] + [n for n in names if n != name]), roff(what)), '.SH SYNOPSIS', '.nf', '#include <wsd/client.h>', '']
+             '%s \\- %s' % (', '.join([name] + [n for n in names if n != name]), roff(what)), '.SH SYNOPSIS', '.nf', '#include <wsd/%s>' % header, '']
     lines += [roff(d) + ';' for d in declarations]
     lines += ['.fi', '.SH DESCRIPTION', roff(re.sub(r'\n\s*\n', '\n.PP\n', comment)).replace('\\&.PP', '.PP')]
     defined = used(declarations, types)
     if defined:
         lines += ['.SH TYPES', '.EX', '\n\n'.join(roff(types[t]) for t in defined), '.EE']
-    lines += ['.SH SEE ALSO', '.BR libwsclient (3)']
+    lines += ['.SH SEE ALSO', '.BR libwsclient (3)' if header == 'client.h' else '.BR wsd\\-runner (7)']
     return '\n'.join(lines) + '\n'
 
 
@@ -76,7 +76,7 @@ def main(argv):
     for declarations, comment in groups:
         for d in declarations:
             with open(os.path.join(directory, name_of(d) + '.3'), 'w', encoding='utf-8') as f:
-                f.write(page(name_of(d), declarations, comment, types, version))
+                f.write(page(name_of(d), declarations, comment, types, version, os.path.basename(header)))
 
 
 if __name__ == '__main__':

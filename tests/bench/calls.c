@@ -3,7 +3,7 @@
  * calls.c: what wsd costs a client, through a wsd of our own.
  *
  * Usage:
- *     bench-calls call|pipeline|clients|payload|queue|connections|start|idle|shell|durable WORKERS WSD EXECUTOR WSCTL
+ *     bench-calls call|pipeline|runner|clients|payload|queue|connections|start|idle|shell|durable WORKERS WSD EXECUTOR WSCTL
  *     DIRECTORY
  *
  * DIRECTORY: of the plugin work.so. Its function echo does what the workers of peer-service.c do. The sizes, numbers
@@ -20,6 +20,7 @@
 #include <sys/un.h>
 
 #include <wsd/client.h>
+#include <wsd/runner.h>
 
 #include "process.h"
 
@@ -36,6 +37,7 @@ static const char *workers, *wsd_path, *executor_path, *wsctl_path, *plugins;
 static char dir[] = BENCH_DIR "bench.XXXXXX";
 static char socket_path[64];
 static uint64_t started;
+static const char *target = "work"; /* the plugin or runner whose function echo is called */
 
 static void start_wsd(void)
 {
@@ -92,7 +94,7 @@ static struct wsd_call *submit(struct wsd_client *client, const char *input, siz
                                const struct wsd_callbacks *callbacks)
 {
     struct wsd_submit s = {
-        .size = sizeof(s), .plugin = "work", .function = "echo", .input = input, .input_size = size, .flags = flags};
+        .size = sizeof(s), .plugin = target, .function = "echo", .input = input, .input_size = size, .flags = flags};
     struct wsd_call *call;
 
     if (wsd_client_submit(client, &s, callbacks, &call) < 0)
@@ -114,34 +116,38 @@ static void one(struct wsd_client *client, const char *input, size_t size)
     wsd_call_free(call);
 }
 
-static void bench_call(void)
+/* One call behind the other, through a wsd that has just been started. */
+static void closed_loop(const char *lane, const char *pinned)
 {
     static double all[CALLS];
+    struct wsd_client *client = open_client();
+    char params[96];
 
+    for (unsigned i = 0; i < CALLS / 10; i++)
+        one(client, "0123456789abcdef", SMALL);
+    uint64_t cpu = servers_sum(1);
+    for (unsigned i = 0; i < CALLS; i++) {
+        uint64_t begin = now_nsec();
+        one(client, "0123456789abcdef", SMALL);
+        all[i] = (double)(now_nsec() - begin) / 1e3;
+    }
+    cpu = servers_sum(1) - cpu;
+    snprintf(params, sizeof(params), "lane=%s,pinned=%s,quantile=p50", lane, pinned);
+    say(params, "us", quantile(all, CALLS, 0.5));
+    snprintf(params, sizeof(params), "lane=%s,pinned=%s,quantile=p99", lane, pinned);
+    say(params, "us", quantile(all, CALLS, 0.99));
+    snprintf(params, sizeof(params), "lane=%s,pinned=%s,cpu=server", lane, pinned);
+    say(params, "us/job", (double)cpu / 1e3 / CALLS);
+    wsd_client_free(client);
+}
+
+static void bench_call(void)
+{
     for (int pinned = 0; pinned < 2; pinned++) {
-        char params[96];
-        const char *p = pinned ? "yes" : "no";
-
         if (pinned)
             pin_all();
         start_wsd();
-        struct wsd_client *client = open_client();
-        for (unsigned i = 0; i < CALLS / 10; i++)
-            one(client, "0123456789abcdef", SMALL);
-        uint64_t cpu = servers_sum(1);
-        for (unsigned i = 0; i < CALLS; i++) {
-            uint64_t begin = now_nsec();
-            one(client, "0123456789abcdef", SMALL);
-            all[i] = (double)(now_nsec() - begin) / 1e3;
-        }
-        cpu = servers_sum(1) - cpu;
-        snprintf(params, sizeof(params), "lane=socket,pinned=%s,quantile=p50", p);
-        say(params, "us", quantile(all, CALLS, 0.5));
-        snprintf(params, sizeof(params), "lane=socket,pinned=%s,quantile=p99", p);
-        say(params, "us", quantile(all, CALLS, 0.99));
-        snprintf(params, sizeof(params), "lane=socket,pinned=%s,cpu=server", p);
-        say(params, "us/job", (double)cpu / 1e3 / CALLS);
-        wsd_client_free(client);
+        closed_loop("socket", pinned ? "yes" : "no");
         stop_wsd();
     }
 }
@@ -166,8 +172,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     wsd_call_free(call);
 }
 
-/* One by one, or as arrays of at least half of what may be in flight. */
-static void bench_pipeline(bool arrays)
+/* FLIGHT jobs under way, one by one, or as arrays of at least half of that; through a wsd that has just been started. */
+static void fill_pipeline(const char *lane, bool arrays)
 {
     const struct wsd_submit common = {.size = sizeof(common), .plugin = "work", .function = "echo"};
     const struct wsd_item item = {.size = sizeof(item), .input = "0123456789abcdef", .input_size = SMALL};
@@ -177,7 +183,6 @@ static void bench_pipeline(bool arrays)
     uint64_t begin, now, cpu, sent = 0;
     char params[64];
 
-    start_wsd();
     f.client = open_client();
     one(f.client, "0123456789abcdef", SMALL);
     if (arrays && wsd_batch_open(f.client, &common, 0, &batch) < 0)
@@ -194,12 +199,18 @@ static void bench_pipeline(bool arrays)
             give_up(wsd_client_error(f.client));
         now = now_nsec();
     } while (now - begin < PIPE_NSEC);
-    snprintf(params, sizeof(params), "lane=%s,flight=256", arrays ? "array" : "socket");
+    snprintf(params, sizeof(params), "lane=%s,flight=256", lane);
     say(params, "ns/job", (double)(now - begin) / (double)f.n);
     strcat(params, ",cpu=server");
     say(params, "ns/job", (double)(servers_sum(1) - cpu) / (double)f.n);
     f.ending = true;
     wsd_client_free(f.client);
+}
+
+static void bench_pipeline(bool arrays)
+{
+    start_wsd();
+    fill_pipeline(arrays ? "array" : "socket", arrays);
     stop_wsd();
 }
 
@@ -280,6 +291,99 @@ static void bench_direct(void)
     say("lane=direct,flight=256,cpu=server", "ns/job", (double)(servers_sum(1) - cpu) / (double)n);
     wsd_client_free(client);
     stop_wsd();
+}
+
+/* --- runners ------------------------------------------------------------------------------------------------------ */
+
+static int echo(struct wsd_job *job, struct wsd_worker *self)
+{
+    return wsd_job_write(job, job->input, job->input_size) < 0;
+}
+
+/* A process that takes jobs by <wsd/runner.h>, ready when this returns. */
+static void start_runner(uint32_t credit)
+{
+    static const struct wsd_function functions[] = {
+        {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT, .run = echo}};
+    static const struct wsd_plugin offer = {.size = sizeof(offer),
+                                            .abi = WSD_PLUGIN_ABI,
+                                            .function_size = sizeof(struct wsd_function),
+                                            .n_functions = 1,
+                                            .functions = functions,
+                                            .name = "runner"};
+    struct wsd_runner_options options = {.size = sizeof(options), .socket = socket_path, .credit = credit};
+    struct wsd_runner *runner;
+    int ready[2];
+    char byte;
+
+    target = "runner";
+    wsd_client_free(open_client()); /* wsd is there */
+    if (pipe(ready) < 0)
+        give_up("pipe");
+    if (fork_server() == 0) {
+        if (wsd_runner_new(&runner, &options) < 0 || wsd_runner_offer(runner, &offer) < 0 ||
+            wsd_runner_connect(runner, 0) < 0 || write(ready[1], "", 1) != 1)
+            give_up(wsd_runner_error(runner));
+        _exit(wsd_runner_run(runner, 1) < 0);
+    }
+    close(ready[1]);
+    if (read(ready[0], &byte, 1) != 1)
+        give_up("no runner");
+    close(ready[0]);
+}
+
+/* Passes on what comes. */
+static void relay(int from, int to)
+{
+    char room[256];
+
+    while (read(from, room, SMALL) == SMALL && write(to, room, SMALL) == SMALL)
+        ;
+    _exit(0);
+}
+
+/* The least that a job can cost that goes by unix sockets to a server, from there to a worker, and back. */
+static void four_hops(void)
+{
+    static double all[CALLS];
+    int client[2], worker[2];
+    char room[SMALL] = "0123456789abcde";
+
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, client) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, worker) < 0)
+        give_up("socketpair");
+    if (fork_server() == 0)
+        relay(worker[1], worker[1]);
+    if (fork_server() == 0)
+        for (;;)
+            if (read(client[1], room, SMALL) != SMALL || write(worker[0], room, SMALL) != SMALL ||
+                read(worker[0], room, SMALL) != SMALL || write(client[1], room, SMALL) != SMALL)
+                _exit(0);
+    for (unsigned i = 0; i < CALLS; i++) {
+        uint64_t begin = now_nsec();
+        if (write(client[0], room, SMALL) != SMALL || read(client[0], room, SMALL) != SMALL)
+            give_up("hops");
+        all[i] = (double)(now_nsec() - begin) / 1e3;
+    }
+    say("lane=hops,pinned=yes,quantile=p50", "us", quantile(all, CALLS, 0.5));
+    kill_servers();
+}
+
+static void bench_runner(void)
+{
+    start_wsd();
+    start_runner(1);
+    closed_loop("runner", "no");
+    stop_wsd();
+    start_wsd();
+    start_runner(FLIGHT);
+    fill_pipeline("runner", false);
+    stop_wsd();
+    pin_all();
+    start_wsd();
+    start_runner(1);
+    closed_loop("runner", "yes");
+    stop_wsd();
+    four_hops();
 }
 
 static double latencies[4000000];
@@ -681,6 +785,8 @@ int main(int argc, char **argv)
         bench_call();
     else if (!strcmp(argv[1], "pipeline"))
         bench_pipeline(false), bench_pipeline(true), bench_map(), bench_direct();
+    else if (!strcmp(argv[1], "runner"))
+        bench_runner();
     else if (!strcmp(argv[1], "clients"))
         bench_clients();
     else if (!strcmp(argv[1], "payload"))
