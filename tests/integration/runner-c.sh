@@ -135,6 +135,22 @@ storm() {
 check "runners that are killed again and again: each job is answered once" storm
 for key in "${!RUNNERS[@]}"; do end_runner "$key"; done
 
+# --- the guide ------------------------------------------------------------------------------------------------------------
+
+guide_part() { # NAME: of wsd-runner(7)
+  sed -n "/BEGIN $1\$/,/END $1\$/p" "$SRC/packaging/man/wsd-runner.7" | sed '/^\./d; s/\\-/-/g; s/\\en/\\n/g; s/^\\&//'
+}
+follows_the_guide() {
+  mkdir "$WORK/guide" "$WORK/lib" && cd "$WORK/guide" && guide_part runner.c >"$PWD/runner.c" && ln -s "$BUILD/client/libwsclient.so.0" "$WORK/lib/libwsclient.so" || return 1
+  export PKG_CONFIG_PATH=$WORK/lib LD_LIBRARY_PATH=$BUILD/client
+  printf 'Name: wsd-plugin\nDescription: x\nVersion: 1\nCflags: -I%s/include\n' "$SRC" >"$WORK/lib/wsd-plugin.pc"
+  printf 'Name: wsclient\nDescription: x\nVersion: 1\nCflags: -I%s/include\nLibs: -L%s/lib -lwsclient\n' "$SRC" "$WORK" >"$WORK/lib/wsclient.pc"
+  { guide_part build && echo "echo \$! >pid" && echo 'until wsctl plugin show hello >/dev/null 2>&1; do sleep 0.02; done' && guide_part call && echo 'kill $(cat pid)'; } >guide.sh
+  bash -eu -o pipefail guide.sh >said 2>&1 || cat guide.sh said
+  grep -q '^Hello, world!' said && grep -q '^WIND' said
+}
+check "the example of wsd-runner(7), as it is printed" bash -c "$(declare -f guide_part follows_the_guide); follows_the_guide"
+
 # --- what it is not given -------------------------------------------------------------------------------------------------
 
 refuses() { # NAME WORDS
