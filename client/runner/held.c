@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/open.h"
@@ -243,8 +244,12 @@ static bool map_input(struct held *h)
 {
     int seals = fcntl(h->fd, F_GET_SEALS);
     uint64_t before = h->file_at % (uint64_t)sysconf(_SC_PAGESIZE);
+    struct stat st;
 
     if (h->is_pipe || seals < 0 || !(seals & F_SEAL_SHRINK) || !(seals & F_SEAL_WRITE) || h->job.input_size == 0)
+        return false;
+    if (fstat(h->fd, &st) < 0 || (uint64_t)st.st_size < h->file_at ||
+        (uint64_t)st.st_size - h->file_at < h->job.input_size)
         return false;
     h->map_size = (size_t)(h->job.input_size + before);
     h->map = mmap(NULL, h->map_size, PROT_READ, MAP_PRIVATE, h->fd, (off_t)(h->file_at - before));
@@ -473,7 +478,7 @@ static void lay_out(struct held *h, const struct msg_run *run, const struct fram
         memcpy(at, frame->body, frame->body_size);
     h->job.argc = s->argc + 1;
     h->job.argv = argv;
-    h->job.input = frame->body_size ? at : NULL;
+    h->job.input = h->fd < 0 && frame->body_size ? at : NULL;
     h->job.input_size = h->fd >= 0 ? s->input_size : frame->body_size;
 }
 
@@ -538,9 +543,8 @@ static size_t send_rest(struct held *h)
     return MIN(buffer_size(&h->out), most); /* what a job that was stopped has beyond that nobody gets */
 }
 
-int held_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
+static int tell_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
 {
-    _cleanup_(held_freep) struct held *freed = h;
     struct wsd_runner *r = h->runner;
     size_t rest = is_lost(h) ? 0 : send_rest(h);
     struct msg msg = {.type = FRAME_RUN_END, .run_end = {.run = h->run, .cpu_usec = cpu_usec}};
@@ -558,4 +562,12 @@ int held_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
     if (flush)
         wire_drain(r);
     return 0;
+}
+
+int held_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
+{
+    int r = tell_end(h, status, cpu_usec, flush);
+
+    held_free(h);
+    return r;
 }

@@ -60,5 +60,3 @@ int held_settle_input(struct held *h);
 int held_end(struct held *h, int status, uint64_t cpu_usec, bool flush);
 /* It is to stop, for that reason. [lock of the runner] */
 void held_stop(struct held *h, uint32_t why);
-
-DEFINE_CLEANUP(struct held, held_free)

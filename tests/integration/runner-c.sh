@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../support/runners.sh"
 
 RUNNER=("$BUILD/tests/support/clients/c-runner" -n crunner) RUNNER_NAME=crunner
-JOBS=2000 KILLS=8
+JOBS=2000 KILLS=10
 [ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=100
 
 printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 1s\nquarantine-after = 3\n' >"$WSD_CONFIG"
@@ -120,7 +120,7 @@ storm() {
   for ((i = 0; i < KILLS; i++)); do
     key=w$((i % 4))
     sleep 0.05
-    if [ $((i % 8)) = 7 ]; then
+    if [ $((i % 5)) = 4 ]; then # each of the four in its turn
       kill -STOP "${RUNNERS[$key]}"
       sleep 0.1
       kill -CONT "${RUNNERS[$key]}"
