@@ -65,9 +65,10 @@ int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule
         return r;
     if (!job->plugin || !job->plugin[0])
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
-    if (job->flags & ~(uint32_t)WSD_SUBMIT_DURABLE || job->key || job->input_size || job->delay_usec || job->at_usec)
+    if (job->flags & ~(uint32_t)(WSD_SUBMIT_DURABLE | WSD_SUBMIT_WAIT_RUNNER) || job->key || job->input_size ||
+        job->delay_usec || job->at_usec)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE,
-                           "a schedule's job has no key, input, delay, time, or flags but DURABLE");
+                           "a schedule's job has no key, input, delay, time, or flags but DURABLE and WAIT_RUNNER");
     _cleanup_(freep) char *args = pack_args(job, &size);
     if (!args)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");

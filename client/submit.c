@@ -73,7 +73,8 @@ struct msg_submit submit_fields(const struct wsd_submit *submit)
         .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
         .timeout_usec = submit->timeout_usec,
         .priority = submit->priority,
-        .flags = submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u,
+        .flags = (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
+                 (submit->flags & WSD_SUBMIT_WAIT_RUNNER ? SUBMIT_WAIT_RUNNER : 0u),
         .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
         .retries = submit->retries,
         .retry_on = submit->retry_on,
@@ -93,7 +94,8 @@ uint64_t submit_features(const struct wsd_submit *s)
     bool timed = s->delay_usec || s->at_usec || s->queue_usec;
     bool ordered = s->n_after || s->n_after_any || s->n_tags;
 
-    return (promised ? FEATURE_STORE : 0u) | (timed ? FEATURE_TIME : 0u) | (ordered ? FEATURE_ORDER : 0u);
+    return (promised ? FEATURE_STORE : 0u) | (timed ? FEATURE_TIME : 0u) | (ordered ? FEATURE_ORDER : 0u) |
+           (s->flags & WSD_SUBMIT_WAIT_RUNNER ? FEATURE_RUNNER : 0u);
 }
 
 /* Says which limit is exceeded. */
@@ -101,7 +103,7 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
                    struct msg *ret)
 {
     const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
-                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA;
+                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA | WSD_SUBMIT_WAIT_RUNNER;
     bool brief = call->client->connection.features & FEATURE_BRIEF;
     bool by_file = submit->flags & WSD_SUBMIT_FILE;
     bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;

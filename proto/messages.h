@@ -86,8 +86,10 @@ enum submit_flags {
     SUBMIT_DURABLE = 8,
     SUBMIT_QUIET = 16, /* no ACCEPTED: its end has the id */
     SUBMIT_LEFT = 32,  /* ACCEPTED is the last frame of the call */
+    /* it waits for a runner of its plugin's name, as long as it takes; needs FEATURE_RUNNER */
+    SUBMIT_WAIT_RUNNER = 64,
 };
-#define SUBMIT_FLAGS_ALL 63u
+#define SUBMIT_FLAGS_ALL 127u
 enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
 enum run_flags { RUN_ASKS = 1, RUN_MORE = 2 };
 enum run_input { RUN_INPUT_BODY = 0, RUN_INPUT_FILE = 1, RUN_INPUT_PIPE = 2 };
@@ -258,7 +260,7 @@ struct msg_schedule {
     uint32_t action;
     struct span name, calendar;
     bool persistent;
-    struct msg_submit job; /* without key, delay and time; flags: SUBMIT_DURABLE */
+    struct msg_submit job; /* without key, delay and time; flags: SUBMIT_DURABLE, SUBMIT_WAIT_RUNNER */
 };
 struct msg_scheduled {
     struct span name, calendar, plugin, function, error;

@@ -160,6 +160,12 @@ static int set_durable(struct submit_options *o, const char *text)
     return 0;
 }
 
+static int set_wait_runner(struct submit_options *o, const char *text)
+{
+    o->job.flags |= WSD_SUBMIT_WAIT_RUNNER;
+    return 0;
+}
+
 static int set_key(struct submit_options *o, const char *text)
 {
     if (!*text || strlen(text) >= CODEC_KEY_MAX)
@@ -290,6 +296,8 @@ static const struct submit_option table[] = {
      "what counts as badly (failed,timed-out,crashed,interrupted)"},
     {0, "wait-for-room", "[=TIME]", S | M, NOT_LOCAL, set_wait_for_room,
      "where it is refused for now (75): wait for room, at most so long"},
+    {0, "wait-runner", NULL, S | M | P | G, NOT_LOCAL, set_wait_runner,
+     "where no runner of the name is connected: wait in the queue until one is"},
     {0, "after", " ID[,ID...]", S, NOT_LOCAL, set_after,
      "held until these jobs or batches have succeeded; cancelled where one has not"},
     {0, "after-any", " ID[,ID...]", S, NOT_LOCAL, set_after_any, "held until these jobs have ended, however"},

@@ -14,7 +14,7 @@
 #include "domains/query.h"
 #include "domains/recall.h"
 #include "domains/reload.h"
-#include "domains/runner-life.h"
+#include "domains/runner-admit.h"
 
 const struct domain_part domain_parts[] = {
     {runners_init, runners_deinit},

@@ -24,7 +24,7 @@
 #include "domains/plugins.h"
 #include "domains/recall-timer.h"
 #include "domains/run-slots.h"
-#include "domains/runner-names.h"
+#include "domains/runner-wait.h"
 #include "table/batch.h"
 #include "table/gate.h"
 #include "table/hooks.h"
@@ -78,8 +78,8 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
 static int describe_job(struct domain *d, const struct job *job, struct front_job *ret)
 {
     bool remote = job->directory && *job->directory->path != '/'; /* DIRECTORY_REMOTE */
-    /* a runner is the submitter's own */
-    bool same_user = (d->priv->runner || job->user->uid == d->jobs->options.own_uid) && !remote;
+    uint64_t executor_uid = d->priv->runner ? d->key : d->jobs->options.own_uid;
+    bool same_user = job->user->uid == executor_uid && !remote;
     int r = 0;
 
     *ret = (struct front_job){
@@ -221,7 +221,10 @@ static bool plugin_is_there(struct domain *d, struct job *job)
     if (job->state == JOB_QUEUED && (p->state == PLUGIN_FAILED || p->state == PLUGIN_READY)) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND,
-                   p->state == PLUGIN_FAILED ? plugin_why(p) : "the plugin no longer has this function", NULL);
+                   p->state == PLUGIN_FAILED ? plugin_why(p)
+                   : d->priv->runners        ? "no runner of this name offers the function"
+                                             : "the plugin no longer has this function",
+                   NULL);
     }
     return false;
 }
@@ -266,6 +269,8 @@ static enum pumped pump_one(struct domain *d, struct job *job)
     }
     if (!plugin_is_there(d, job))
         return next_of(d) == job ? PUMP_WAITS : PUMP_AGAIN;
+    if (d->priv->runners && !runners_choose(d, job)) /* before it is noted on disk that the job may have begun */
+        return PUMP_WAITS;
     if (!gate_lets(job))
         return PUMP_MOVED;
     if (!run_slots_let(d))
@@ -332,6 +337,7 @@ void domain_pump(struct domain *d)
 void domain_queued(struct job *job)
 {
     recall_came(job->domain, job);
+    runners_queued(job);
     if (job->domain->jobs->arriving)
         job->domain->priv->unpumped = true;
     else

@@ -97,7 +97,7 @@ void job_breaker_try(struct job *job)
 
 void job_breaker_deaf(struct job *job)
 {
-    breaker_mark(&job->domain->jobs->breakers, job->domain->key, job->plugin->request, clock_monotonic_usec());
+    breaker_mark(&job->domain->jobs->breakers, job->plugin->domain->key, job->plugin->request, clock_monotonic_usec());
 }
 
 /* silent: its executor died without a note while nothing else ran. alone: nor had anything else ever run in it. */
@@ -139,7 +139,7 @@ void job_breaker_ended(struct job *job, bool went_well)
 
     if (!job_function(job) || (!breaker_of_job(job) && !(went_well && crashed_of_late(job->plugin))))
         return;
-    if (breaker_ended(q, job->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
+    if (breaker_ended(q, job->plugin->domain->key, job->plugin->request, job_function(job)->name, job, went_well))
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 

@@ -26,7 +26,7 @@
 #include "domains/query.h"
 #include "domains/recall-timer.h"
 #include "domains/reload.h"
-#include "domains/runner-names.h"
+#include "domains/runner-wait.h"
 #include "table/gate.h"
 #include "table/queue.h"
 #include "table/timers.h"

@@ -83,3 +83,25 @@ enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const ch
         return PLUGIN_APART_CONFIGURED;
     return breaker_apart(&jobs->breakers, owner, request) ? PLUGIN_APART_CRASHED : PLUGIN_TOGETHER;
 }
+
+int plugin_functions_room(struct plugin *p)
+{
+    if (!p->functions)
+        p->functions = calloc(PLUGIN_FUNCTIONS_MAX, sizeof(struct plugin_function));
+    return p->functions ? 0 : -ENOMEM;
+}
+
+struct plugin_function *plugin_function_add(struct plugin *p, const char *name, const char *help, uint64_t flags)
+{
+    if (p->n_functions == PLUGIN_FUNCTIONS_MAX || plugin_functions_room(p) < 0)
+        return NULL;
+    struct plugin_function *new = &p->functions[p->n_functions];
+    *new = (struct plugin_function){.name = strdup(name), .help = strdup(help), .flags = flags, .index = RING_NONE};
+    if (!new->name || !new->help) {
+        free(new->name);
+        free(new->help);
+        return NULL;
+    }
+    p->n_functions++;
+    return new;
+}

@@ -7,6 +7,8 @@
 
 #include "table/job.h"
 
+#define PLUGIN_FUNCTIONS_MAX 64u
+
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 
 static inline bool plugin_is_path(const char *request)
@@ -30,3 +32,8 @@ struct plugin *plugin_find(struct domain *d, const char *request);
 /* The name of a plugin in wsd.conf: its own name; as long as that is not known, the name of its file, in the buffer. */
 const char *plugin_config_name(const struct jobs *jobs, uint64_t owner, const char *request, char buffer[static 64]);
 enum plugin_apart plugin_apart(const struct jobs *jobs, uint64_t owner, const char *request);
+/* Room for its functions, which stay where they are, since jobs point at them. What was never loaded has none. 0 or
+ * -ENOMEM. */
+int plugin_functions_room(struct plugin *p);
+/* A new one, which no executor has. NULL: too many, or no memory. */
+struct plugin_function *plugin_function_add(struct plugin *p, const char *name, const char *help, uint64_t flags);

@@ -33,7 +33,6 @@
 #include "table/timers.h"
 #include "table/timing.h"
 
-#define FUNCTIONS_MAX   64u
 #define NAME_ROOM       64u /* of names and versions, with NUL */
 #define BUILD_ROOM      65u /* of build ids, likewise */
 #define LOAD_DEATHS_MAX 2u
@@ -96,7 +95,7 @@ void plugin_accept_file(struct plugin *p)
 
 static void answer(struct plugin *p, struct plugin_query *q)
 {
-    struct plugin_function_info functions[FUNCTIONS_MAX];
+    struct plugin_function_info functions[PLUGIN_FUNCTIONS_MAX];
     struct plugin_info info = {
         .name = plugin_title(p),
         .version = p->version ? p->version : "",
@@ -571,7 +570,7 @@ static bool loaded(struct plugin *p, const struct control *c)
         plugin_failed(p, (int)c->error, c->text_size ? c->text : strerror((int)c->error));
         return true;
     }
-    if (c->functions < 1 || c->functions > FUNCTIONS_MAX || !words_take(p, c, &at, NAME_ROOM, &p->name) ||
+    if (c->functions < 1 || c->functions > PLUGIN_FUNCTIONS_MAX || !words_take(p, c, &at, NAME_ROOM, &p->name) ||
         !words_take(p, c, &at, NAME_ROOM, &p->version) || !words_take(p, c, &at, CONTROL_TEXT, &p->help) ||
         !text_take(p, c, &at, CONTROL_TEXT, &p->path) || !words_take(p, c, &at, BUILD_ROOM, &p->build))
         return false;
@@ -581,14 +580,6 @@ static bool loaded(struct plugin *p, const struct control *c)
     for (uint32_t i = 0; i < p->n_functions; i++)
         p->functions[i].index = RING_NONE;
     return true;
-}
-
-/* They stay where they are, since jobs point at them; what was never loaded has none. */
-static int functions_room(struct plugin *p)
-{
-    if (!p->functions)
-        p->functions = calloc(FUNCTIONS_MAX, sizeof(struct plugin_function));
-    return p->functions ? 0 : -ENOMEM;
 }
 
 static bool function_take(struct plugin *p, const struct control *c)
@@ -605,9 +596,9 @@ static bool function_take(struct plugin *p, const struct control *c)
         if (strcmp(p->functions[i].name, name) == 0)
             f = &p->functions[i];
     if (!f && name && help) {
-        if (p->n_functions == FUNCTIONS_MAX)
+        if (p->n_functions == PLUGIN_FUNCTIONS_MAX)
             return false;
-        p->unread |= functions_room(p) < 0;
+        p->unread |= plugin_functions_room(p) < 0;
         if (p->functions) {
             f = &p->functions[p->n_functions++];
             f->name = TAKE(name);
@@ -677,21 +668,6 @@ struct plugin_function *plugin_function_copy(struct plugin *p, const struct plug
         if (strcmp(p->functions[i].name, f->name) == 0)
             return &p->functions[i];
     return p->state == PLUGIN_READY ? NULL : plugin_function_add(p, f->name, f->help, f->flags);
-}
-
-struct plugin_function *plugin_function_add(struct plugin *p, const char *name, const char *help, uint64_t flags)
-{
-    if (p->n_functions == FUNCTIONS_MAX || functions_room(p) < 0)
-        return NULL;
-    struct plugin_function *new = &p->functions[p->n_functions];
-    *new = (struct plugin_function){.name = strdup(name), .help = strdup(help), .flags = flags, .index = RING_NONE};
-    if (!new->name || !new->help) {
-        free(new->name);
-        free(new->help);
-        return NULL;
-    }
-    p->n_functions++;
-    return new;
 }
 
 int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struct directory *directory,

@@ -44,8 +44,6 @@ void plugin_fail_waiting(struct domain *d, int error, const char *text); /* no e
 void plugin_load_wanted(struct domain *d);
 /* The function of f's name in p; copied from f where p is not loaded yet. NULL: p has none, or no memory. */
 struct plugin_function *plugin_function_copy(struct plugin *p, const struct plugin_function *f);
-/* A new one, which no executor has. NULL: too many, or no memory. */
-struct plugin_function *plugin_function_add(struct plugin *p, const char *name, const char *help, uint64_t flags);
 void plugin_free(struct plugin *p);
 
 /* For reload.c. plugin_make() returns a new entry. plugin_forgettable(): whether an entry can be freed.

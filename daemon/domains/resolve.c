@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "domains/job-breaker.h"
 #include "domains/plugin-lookup.h"
+#include "domains/runner-wait.h"
 #include "table/input.h"
 #include "table/plugin-names.h"
 #include "table/policy.h"
@@ -71,18 +72,19 @@ static struct plugin_function *find_function(const struct job *job, const char *
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);
-    ret->code = f ? CODE_DENIED : CODE_NOT_FOUND;
-    if (!f)
+    bool awaited = !f && runners_are_absent(job->domain);
+    ret->code = f || awaited ? CODE_DENIED : CODE_NOT_FOUND;
+    if (!f && !awaited)
         snprintf(ret->words, sizeof(ret->words), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
                  function, p->name);
-    else if (!o->plugin_enabled(p->name, f->flags & WSD_FN_OPT_IN, o->context))
+    else if (!o->plugin_enabled(p->name, f && f->flags & WSD_FN_OPT_IN, o->context))
         snprintf(ret->words, sizeof(ret->words), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on",
                  p->name, p->name);
     else if (!may_use(job, p->name))
         snprintf(ret->words, sizeof(ret->words), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name,
                  p->name);
     else
-        return f;
+        return awaited ? runners_await(job->domain, function, ret) : f;
     return NULL;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * runner-life.c: runners come and go.
- * Owns the names that runners have offered, and the runners. [loop]
+ * Owns the runners. [loop]
  * Keeps: what a runner is refused for, it is told. Its jobs fall under the rules of recovery when it goes
- * (recover.c). Jobs whose last runner has gone wait for another one for RUNNER_ABSENT_USEC. */
-#include "domains/runner-life.h"
+ * (recover.c). */
+#include "domains/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,102 +16,21 @@
 
 #include "base/async-close.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/log.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
 #include "domains/hand-over.h"
+#include "domains/plugin-lookup.h"
 #include "domains/plugin-query.h"
 #include "domains/plugins.h"
-#include "domains/runner-names.h"
-#include "domains/runner.h"
+#include "domains/runner-admit.h"
+#include "domains/runner-wait.h"
 #include "table/admission.h"
 #include "table/timers.h"
 
-/* --- the names ---------------------------------------------------------------------------------------------------- */
-
-/* No runner has come back: what waits for one ends, and new jobs look for a plugin of this name. */
-static void on_absent(evutil_socket_t fd, short what, void *userdata)
-{
-    struct runners *g = userdata;
-
-    if (g->n)
-        return;
-    plugin_failed(g->plugin, ENOENT, "no runner of this name is connected");
-    domain_pump(g->domain);
-}
-
-int runners_init(struct domain *d)
-{
-    return 0;
-}
-
-void runners_deinit(struct domain *d)
-{
-    struct runners *g = d->priv->runners;
-
-    if (!g)
-        return;
-    hash_remove(&d->jobs->executors->runners, &g->by_name);
-    if (g->absent_timer)
-        event_free(g->absent_timer);
-    free(g);
-    d->priv->runners = NULL;
-}
-
-/* No runner has it, and no job. */
-static bool is_forgettable(const struct runners *g)
-{
-    const struct plugin *p = g->plugin;
-
-    return !g->n && !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries);
-}
-
-/* Counts the runners of this user, and their names. Forgets names that nothing needs. */
-static void count(const struct jobs *jobs, uint32_t uid, uint32_t *ret_runners, uint32_t *ret_names)
-{
-    *ret_runners = *ret_names = 0;
-    for (size_t i = 0; i < jobs->executors->runners.n_buckets; i++)
-        for (struct hash_link *l = jobs->executors->runners.buckets[i], *next; l; l = next) {
-            struct runners *g = container_of(l, struct runners, by_name);
-
-            next = l->next;
-            if (g->uid != uid)
-                continue;
-            if (is_forgettable(g)) {
-                domain_free(g->domain);
-                continue;
-            }
-            *ret_runners += g->n;
-            ++*ret_names;
-        }
-}
-
-static struct runners *make(struct jobs *jobs, uint32_t uid, const char *name)
-{
-    struct domain *d = domain_new(jobs, uid);
-    struct runners *g = d ? calloc(1, sizeof(*g)) : NULL;
-
-    if (!g) {
-        if (d)
-            domain_free(d);
-        return NULL;
-    }
-    d->priv->runners = g;
-    g->domain = d;
-    g->uid = uid;
-    list_init(&g->all);
-    snprintf(g->name, sizeof(g->name), "%s", name);
-    g->absent_timer = evtimer_new(jobs->options.base, on_absent, g);
-    g->plugin = plugin_make(d, name);
-    if (!g->absent_timer || !g->plugin ||
-        hash_insert(&jobs->executors->runners, &g->by_name, runners_key(uid, name)) < 0) {
-        domain_free(d);
-        return NULL;
-    }
-    g->plugin->retry_usec = UINT64_MAX; /* it is never loaded */
-    return g;
-}
+/* --- what a name is ------------------------------------------------------------------------------------------------- */
 
 /* How many runners, and their processes. */
 static void words_of(const struct runners *g, char *text, size_t size)
@@ -133,13 +52,11 @@ static void offer_changed(struct runners *g)
 
     list_for_each_entry (const struct runner, r, &g->all, link)
         all |= r->leaving ? 0 : r->functions;
-    for (uint32_t i = 0; i < g->plugin->n_functions; i++)
-        g->plugin->functions[i].index = all >> i & 1 || !all ? i : RING_NONE;
+    for (uint32_t i = 0; i < g->plugin->n_functions; i++) /* 0 is the main one */
+        g->plugin->functions[i].index = all && !(all >> i & 1) ? RING_NONE : i == g->main ? 0 : i + 1;
     words_of(g, words, sizeof(words));
     free(g->plugin->path);
     g->plugin->path = strdup(words);
-    if (g->n && g->plugin->state != PLUGIN_READY)
-        g->plugin->state = PLUGIN_READY;
     if (g->n)
         evtimer_del(g->absent_timer);
     else
@@ -183,27 +100,22 @@ static void on_kill(void *context)
 
 /* --- coming and going --------------------------------------------------------------------------------------------- */
 
-static bool is_name(const char *name)
+static struct plugin_function *function_find(const struct plugin *p, const char *name)
 {
-    size_t n = strlen(name);
-
-    if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != n || *name == '-' ||
-        *name == '.')
-        return false;
-    return n > 0 && n < 64 && !(n > 3 && strcmp(name + n - 3, ".so") == 0);
+    for (uint32_t i = 0; i < p->n_functions; i++)
+        if (strcmp(p->functions[i].name, name) == 0)
+            return &p->functions[i];
+    return NULL;
 }
 
-static bool is_plugin(struct jobs *jobs, const char *name)
+/* How many functions the name would have more. */
+static uint32_t n_new(const struct plugin *p, const struct runner_offer *o)
 {
-    _cleanup_(freep) char *names = NULL;
-    size_t size = 0;
+    uint32_t n = 0;
 
-    if (jobs_plugin_names(jobs, &names, &size) < 0)
-        return false;
-    for (size_t at = 0; at < size; at += strlen(names + at) + 1)
-        if (strcmp(names + at, name) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < o->n_functions; i++)
+        n += !function_find(p, o->functions[i].name);
+    return n;
 }
 
 /* 0, or a code with the refusal. */
@@ -212,21 +124,19 @@ static int refuses(struct jobs *jobs, const struct runner_offer *o, char ret[sta
     const struct user *user = user_get(jobs, o->uid);
     uint32_t n_runners, n_names;
 
-    if (!is_name(o->name)) {
+    if (!runners_is_name(o->name)) {
         snprintf(ret, 256,
                  "the name of a runner is 1 to 63 of letters, digits, `_`, `-` and `.`, begins with none of "
                  "the last two, and does not end in .so");
         return CODE_USAGE;
     }
-    if (is_plugin(jobs, o->name)) {
-        snprintf(ret, 256, "%s is a plugin in wsd's plugin directories: a runner needs another name", o->name);
+    if (runners_is_plugin(jobs, o->name, ret))
         return CODE_USAGE;
-    }
     if (jobs->draining) {
         snprintf(ret, 256, "wsd is ending: connect again");
         return CODE_BUSY;
     }
-    count(jobs, o->uid, &n_runners, &n_names);
+    runners_count(jobs, o->uid, &n_runners, &n_names);
     if (n_runners >= RUNNERS_PER_USER) {
         snprintf(ret, 256, "this user has %u runners, as many as may be", n_runners);
         return CODE_BUSY;
@@ -235,19 +145,25 @@ static int refuses(struct jobs *jobs, const struct runner_offer *o, char ret[sta
         snprintf(ret, 256, "too many descriptors of this user: close some, or try again later");
         return CODE_BUSY;
     }
-    if (n_names >= RUNNERS_NAMES && !runners_named(jobs, o->uid, o->name)) {
-        snprintf(ret, 256, "the runners of this user have %u names, as many as may be", RUNNERS_NAMES);
+    const struct runners *g = runners_of(jobs, o->uid, o->name);
+    const struct runner_rules rules = runners_rules(jobs, o->name);
+    if (n_names >= RUNNERS_NAMES && !g && !rules.shared) {
+        snprintf(ret, 256, "the runners and waiting jobs of this user have %u names, as many as may be", RUNNERS_NAMES);
+        return CODE_BUSY;
+    }
+    if (rules.max && g && g->n >= rules.max) {
+        snprintf(ret, 256, "%s has %u runners, as many as may be ([runner %s] max in wsd.conf)", o->name, g->n,
+                 o->name);
+        return CODE_BUSY;
+    }
+    if (g && n_new(g->plugin, o) + g->plugin->n_functions > RUNNER_FUNCTIONS) {
+        snprintf(ret, 256,
+                 "%s would have more than %u functions, with those of other runners and those that jobs wait for: try "
+                 "again when they have gone",
+                 o->name, RUNNER_FUNCTIONS);
         return CODE_BUSY;
     }
     return 0;
-}
-
-static struct plugin_function *function_of(struct plugin *p, const struct runner_function *f)
-{
-    for (uint32_t i = 0; i < p->n_functions; i++)
-        if (strcmp(p->functions[i].name, f->name) == 0)
-            return &p->functions[i];
-    return plugin_function_add(p, f->name, "", 0);
 }
 
 /* False: no memory, and the old text stays. */
@@ -270,16 +186,18 @@ static int describe(struct runner *r, const struct runner_offer *o)
     struct plugin *p = r->of->plugin;
 
     for (size_t i = 0; i < o->n_functions; i++) {
-        struct plugin_function *f = function_of(p, &o->functions[i]);
+        struct plugin_function *f = function_find(p, o->functions[i].name);
 
+        if (!f)
+            f = plugin_function_add(p, o->functions[i].name, "", 0);
         if (!f || !replace_words(&f->help, o->functions[i].help))
             return -ENOMEM;
         f->flags = o->functions[i].flags & (WSD_FN_IDEMPOTENT | WSD_FN_STREAMING);
         r->functions |= UINT64_C(1) << (f - p->functions);
+        if (i == 0)
+            r->of->main = (uint32_t)(f - p->functions);
     }
-    if (!p->name)
-        p->name = strdup(o->name); /* jobs may use it from now on */
-    return p->name && replace_words(&p->version, o->version) && replace_words(&p->help, o->help) ? 0 : -ENOMEM;
+    return replace_words(&p->version, o->version) && replace_words(&p->help, o->help) ? 0 : -ENOMEM;
 }
 
 static int start(struct runner *r, const struct runner_offer *o)
@@ -323,9 +241,7 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
     *ret_code = refuses(jobs, o, ret_refusal); /* which may forget names */
     if (*ret_code)
         return -EINVAL;
-    struct runners *g = runners_named(jobs, o->uid, o->name);
-    if (!g)
-        g = make(jobs, o->uid, o->name);
+    struct runners *g = runners_get(jobs, o->uid, o->name);
     struct runner *r = g ? calloc(1, sizeof(*r)) : NULL;
     if (!r)
         return -ENOMEM;
@@ -343,6 +259,7 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
     if (s == 0) {
         list_push_back(&g->all, &r->link);
         g->n++;
+        jobs->counters.n_runners++;
         r->user->n_fds++; /* the bell */
         log_info("runner %u: %s of uid %u, pid %d, takes %u at once", r->domain->executor_number, g->name, g->uid,
                  r->pid, r->credit);
@@ -372,7 +289,9 @@ struct runner *runner_free(struct runner *r, const char *why)
 
     r->killed = true;
     list_remove(&r->link);
-    g->n--;
+    if (--g->n == 0)
+        g->absent_usec = clock_monotonic_usec();
+    d->jobs->counters.n_runners--;
     r->user->n_fds--;
     for (uint32_t i = 0; i < RING_SLOTS; i++) {
         if (r->runs[i])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * runner-names.c: the names that runners have offered, and which runner gets a job.
- * Owns nothing: runner-life.c makes the names. [loop]
- * Keeps: a job goes to a runner of its own user that offers its function. Of several, that with the fewest jobs. */
+ * Owns nothing: runner-wait.c makes the names. [loop]
+ * Keeps: a job goes to a runner of its own user, or of a name that is shared, which offers its function. Of several, that with the fewest jobs. */
 #include "domains/runner-names.h"
 
 #include <errno.h>
@@ -10,43 +10,53 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
+#include "base/clock.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
 #include "domains/runner.h"
-#include "table/timers.h"
 
 uint64_t runners_key(uint32_t uid, const char *name)
 {
     return hash_text(uid, name, strlen(name));
 }
 
-struct runners *runners_named(const struct jobs *jobs, uint32_t uid, const char *name)
+struct runner_rules runners_rules(const struct jobs *jobs, const char *name)
+{
+    const struct jobs_options *o = &jobs->options;
+
+    return o->runner_rules ? o->runner_rules(name, o->context) : (struct runner_rules){.wait_usec = RUNNER_ABSENT_USEC};
+}
+
+struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *name)
 {
     const struct hash *h = &jobs->executors->runners;
 
     if (h->n == 0)
         return NULL;
-    for (struct hash_link *l = hash_first(h, runners_key(uid, name)); l; l = hash_next(l)) {
+    uint32_t of = runners_rules(jobs, name).shared ? RUNNERS_SHARED : uid;
+    for (struct hash_link *l = hash_first(h, runners_key(of, name)); l; l = hash_next(l)) {
         struct runners *g = container_of(l, struct runners, by_name);
 
-        if (g->uid == uid && strcmp(g->name, name) == 0)
+        if (g->uid == of && strcmp(g->name, name) == 0)
             return g;
     }
     return NULL;
 }
 
-struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request)
+bool runners_take(const struct runners *g, bool waits)
 {
-    struct runners *g = runners_named(jobs, uid, request);
+    struct runner_rules rules = runners_rules(g->domain->jobs, g->name);
 
-    return g && (g->n || g->plugin->state == PLUGIN_READY) ? g->domain : NULL;
+    if (g->n || waits || (rules.configured && rules.wait_usec))
+        return true;
+    return g->absent_usec && clock_monotonic_usec() - g->absent_usec < rules.wait_usec;
 }
 
-void runners_rearm(struct runners *g)
+struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request)
 {
-    if (!g->n && g->plugin->state == PLUGIN_READY && !evtimer_pending(g->absent_timer, NULL))
-        jobs_timer(g->domain->jobs, g->absent_timer, RUNNER_ABSENT_USEC);
+    struct runners *g = runners_of(jobs, uid, request);
+
+    return g && (g->plugin->n_jobs || runners_take(g, false)) ? g->domain : NULL;
 }
 
 struct domain *runners_choose(const struct domain *d, const struct job *job)
@@ -70,7 +80,7 @@ int jobs_runner_names(const struct jobs *jobs, uint32_t uid, char **names, size_
             const struct runners *g = container_of(l, struct runners, by_name);
             size_t n = strlen(g->name) + 1;
 
-            if (g->uid != uid || !g->n)
+            if ((g->uid != uid && g->uid != RUNNERS_SHARED) || (!g->n && !g->plugin->n_jobs))
                 continue;
             char *more = realloc(*names, *size + n);
             if (!more)

@@ -9,9 +9,12 @@
 #pragma once
 
 #include "base/hash.h"
+#include "domains/runners.h"
 #include "table/job.h"
 
 struct domain;
+
+#define RUNNERS_SHARED UINT32_MAX /* the uid of names whose runners serve all users */
 
 /* A name that runners have offered. */
 struct runners {
@@ -20,17 +23,20 @@ struct runners {
     struct plugin *plugin; /* stands for the name as a plugin would */
     struct list all;       /* struct runner */
     uint32_t n;
-    uint32_t uid;
+    uint32_t uid;  /* or RUNNERS_SHARED */
+    uint32_t main; /* the plugin's function for jobs that name none; RING_NONE: no runner has said it */
     char name[64];
+    uint64_t absent_usec; /* CLOCK_MONOTONIC: when the last runner went; 0: none was there */
     struct event *absent_timer;
 };
 
 uint64_t runners_key(uint32_t uid, const char *name); /* in executors->runners */
-/* NULL: none of this user's ever offered it. */
-struct runners *runners_named(const struct jobs *jobs, uint32_t uid, const char *name);
+struct runner_rules runners_rules(const struct jobs *jobs, const char *name);
+/* Those that jobs of this user go to. NULL: none has offered the name, and no job waits for one. */
+struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *name);
+/* Whether a job goes there now. waits: it does so as long as it takes. */
+bool runners_take(const struct runners *g, bool waits);
 /* The domain for jobs of this user that name this plugin. NULL: no runner has offered the name of late. */
 struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request);
-/* No runner is there: starts the time for which jobs wait for one. Also where the timer could not be set. */
-void runners_rearm(struct runners *g);
 /* The domain of the runner that gets this job of the domain's queue. NULL: none can take it now. */
 struct domain *runners_choose(const struct domain *d, const struct job *job);

@@ -19,6 +19,8 @@
 #include "domains/domain.h"
 #include "domains/plugins.h"
 #include "domains/resolve.h"
+#include "domains/runner-admit.h"
+#include "domains/runner-wait.h"
 #include "durable/durable.h"
 #include "durable/results.h"
 #include "durable/retry.h"
@@ -92,13 +94,17 @@ static void fill_given(struct job *job, const struct store_row *row, const void 
 
 static struct job *make(struct jobs *jobs, const struct store_row *row, bool final)
 {
-    struct plugin_function f = {
-        .name = (char *)(uintptr_t)row->function, .help = (char *)(uintptr_t) "", .flags = row->function_flags};
+    struct plugin_function f = {.name = (char *)(uintptr_t)row->function,
+                                .help = (char *)(uintptr_t) "",
+                                .flags = row->function_flags & ~ROW_MARKS};
     struct job_request r = row_request(row);
     struct user *user = user_get(jobs, row->uid);
-    struct domain *d = domain_for(jobs, row->uid, row->plugin);
+    struct domain *d = row->function_flags & ROW_RUNNER ? runners_readmit(jobs, row->uid, row->plugin)
+                                                        : domain_for(jobs, row->uid, row->plugin);
     struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
-    struct plugin_function *function = p ? plugin_function_copy(p, &f) : NULL;
+    struct plugin_function *function = !p                 ? NULL
+                                       : d->priv->runners ? runners_expect(d, f.name, f.flags)
+                                                          : plugin_function_copy(p, &f);
     struct job *job =
         function ? job_alloc(jobs, final ? 0 : row->args_size, final ? 0 : inline_input(row), false) : NULL;
 
@@ -114,6 +120,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     job->priority = (int8_t)row->priority;
     job->argc = row->argc & JOB_ARGS;
     job->flags = JOB_DETACHED;
+    job->waits = r.waits;
     job->accepted_usec = clock_monotonic_usec();
     if (job_name(jobs, job) < 0) {
         job_drop_given(job);
@@ -171,6 +178,7 @@ static void restore_open(struct job *job, const struct store_row *row)
     } else {
         job_move(job, JOB_QUEUED);
         queue_put(&job->domain->queue, job, false);
+        runners_queued(job);
         time_queued(job, now > since ? now - since : 0);
     }
 }

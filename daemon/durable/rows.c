@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "domains/domain.h"
 #include "table/ids.h"
 #include "table/plugin-names.h"
 #include "table/policy.h"
@@ -29,6 +30,7 @@ struct job_request row_request(const struct store_row *row)
                                 .delay_usec = row->delay_usec,
                                 .queue_usec = row->wait_usec,
                                 .tags = row->tags,
+                                .waits = row->function_flags & ROW_WAITS,
                                 .durable = row->durable};
 }
 
@@ -48,6 +50,7 @@ void row_set_request(struct store_row *row, const struct job_request *r)
     row->retry_usec = r->retry_usec;
     row->wait_usec = r->queue_usec;
     row->durable = r->durable;
+    row->function_flags = r->waits ? ROW_WAITS : 0;
 }
 
 void row_set_job(struct store_row *row, const struct job *job)
@@ -60,7 +63,8 @@ void row_set_job(struct store_row *row, const struct job *job)
     row->plugin = job->plugin->request;
     row->title = plugin_title(job->plugin);
     row->function = job_function(job)->name;
-    row->function_flags = job_function(job)->flags;
+    row->function_flags = (job_function(job)->flags & ~ROW_MARKS) | (job->waits ? ROW_WAITS : 0) |
+                          (job->plugin->domain->priv->runners ? ROW_RUNNER : 0);
     row->directory = job->directory ? job->directory->path : NULL;
     row->argc = job->argc;
     row->priority = job->priority;

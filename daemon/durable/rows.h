@@ -7,6 +7,11 @@
 #include "store/store.h"
 #include "table/job.h"
 
+/* In function_flags, beside those of <wsd/plugin.h>. */
+#define ROW_RUNNER (UINT64_C(1) << 61) /* the plugin is a name of runners */
+#define ROW_WAITS  (UINT64_C(1) << 62) /* the job waits for its runner, as long as it takes */
+#define ROW_MARKS  (ROW_RUNNER | ROW_WAITS)
+
 /* The request of a row. Its texts are the row's. It has no directory, key, id or input. */
 struct job_request row_request(const struct store_row *row);
 /* Sets what a schedule's runs ask for. The texts are the request's. */

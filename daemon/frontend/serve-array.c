@@ -552,7 +552,9 @@ static const char *array_problem(const struct msg_submit *m, char text[static AR
                  ARRAY_AFTER_MAX);
         return text;
     }
-    return m->flags & ~(uint32_t)(SUBMIT_DETACH | SUBMIT_QUIET) ? "jobs of an ARRAY have flags 1 and 16 only" : NULL;
+    return m->flags & ~(uint32_t)(SUBMIT_DETACH | SUBMIT_QUIET | SUBMIT_WAIT_RUNNER)
+               ? "jobs of an ARRAY have flags 1, 16 and 64 only"
+               : NULL;
 }
 
 static struct call_array *array_new(struct call *c, uint32_t n)

@@ -47,6 +47,7 @@ void serve_stats(struct request *r)
         {span("executors_distrusted"), n.executors_distrusted},
         {span("traces"), n.n_traces},
         {span("direct_lanes"), n.n_lanes},
+        {span("runners"), n.n_runners},
         {span("direct_lanes_taken_back"), n.lanes_taken_back},
         {span("direct_lanes_refused"), n.lanes_refused},
         {span("direct_calls"), n.direct_calls},

@@ -50,6 +50,7 @@ struct job_request submit_job(const struct msg_submit *m, const struct peer *p)
         .progress = m->flags & SUBMIT_PROGRESS,
         .more_input = m->flags & SUBMIT_MORE,
         .durable = m->flags & SUBMIT_DURABLE,
+        .waits = m->flags & SUBMIT_WAIT_RUNNER,
         .key = m->key.data,
         .retries = m->retries,
         .retry_on = m->retry_on,

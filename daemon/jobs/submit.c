@@ -21,7 +21,7 @@
 #include "domains/owners.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugins.h"
-#include "domains/runner-names.h"
+#include "domains/runner-admit.h"
 #include "durable/durable.h"
 #include "durable/retry.h"
 #include "jobs/follow.h"
@@ -134,6 +134,7 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     /* what is durable, or has a key, is there to be asked for again */
     job->flags = (uint8_t)((r->detached || r->durable || (r->key && *r->key) ? JOB_DETACHED : 0) |
                            (r->more_input ? JOB_MORE_INPUT : 0));
+    job->waits = r->waits;
     job->directory = directory_ref(r->directory);
     return job;
 }
@@ -188,7 +189,10 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
     place->function = NULL;
     int named = plugin_request(jobs, r->uid, r->plugin, r->directory, &request);
     if (named == 0) {
-        place->domain = domain_for(jobs, r->uid, request);
+        if (runners_admit(jobs, r, request, &place->domain, ret) != 0)
+            return NOT_TAKEN;
+        if (!place->domain)
+            place->domain = domain_for_owner(jobs, domain_owner(jobs, r->uid), request);
         errno = ENOMEM; /* what plugin_get() says it by */
         place->plugin = place->domain ? plugin_get(place->domain, request) : NULL;
         ret->code = CODE_BUSY;
@@ -222,9 +226,8 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     if (plugin_request(jobs, r->uid, r->plugin, r->directory, &request) < 0)
         return;
     bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
-    struct domain *d = runners_find(jobs, r->uid, request);
-    if (!d)
-        d = domain_find(jobs, owner, apart ? request : NULL);
+    const struct runners *g = runners_of(jobs, r->uid, request);
+    struct domain *d = g && runners_take(g, r->waits) ? g->domain : domain_find(jobs, owner, apart ? request : NULL);
     struct plugin *p = d ? plugin_find(d, request) : NULL;
     if (!p || !plugin_is_ready(p) || plugin_get(d, request) != p)
         return;

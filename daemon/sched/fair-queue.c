@@ -156,6 +156,16 @@ struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
     return NULL;
 }
 
+void fair_queue_each(const struct fair_queue *q, bool (*each)(struct list *item, void *context), void *context)
+{
+    for (uint32_t p = q->first; p < PRIORITIES; p = list_from(q, p + 1))
+        list_for_each_entry (struct flow, flow, &q->lists[p], link) {
+            list_for_each (item, &flow->items)
+                if (!each(item, context))
+                    return;
+        }
+}
+
 void fair_queue_turn(struct fair_queue *q, int priority)
 {
     if (FAIR_QUEUE_LIST(priority) != q->first)

@@ -67,5 +67,7 @@ void fair_queue_take(struct fair_queue *q, struct list *item, struct fair_queue_
  * priorities take turns. NULL: there is none, or it is not such a turn. */
 struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
                              uint64_t (*since_usec)(const struct list *item));
+/* Calls `each` with one item after the other, as long as that returns true. The queue stays as it is. */
+void fair_queue_each(const struct fair_queue *q, bool (*each)(struct list *item, void *context), void *context);
 /* The first item of this priority is about to be taken; the next owner then has its turn. */
 void fair_queue_turn(struct fair_queue *q, int priority);

@@ -116,6 +116,14 @@ enum jobs_cgroups {
 
 #define JOBS_FIRST_USER_ID 1000u /* users and groups of the system are below it */
 
+/* What the configuration says of runners of a name. */
+struct runner_rules {
+    bool configured;    /* it has a section, so jobs may come before their runner */
+    bool shared;        /* its runners serve all users */
+    uint64_t wait_usec; /* how long a job waits for a runner that is not there */
+    uint32_t max;       /* runners at once; 0: any number */
+};
+
 struct jobs_options {
     struct event_base *base;
     struct jobs_limits limits;
@@ -153,6 +161,8 @@ struct jobs_options {
     /* Longest run of a job of this plugin; 0: any. *ret_of is NULL, or the plugin by the section of which it is set. A
      * NULL callback: as in limits. */
     uint64_t (*plugin_max_run)(const char *plugin, const char **ret_of, void *context);
+    /* NULL: no name has a section. */
+    struct runner_rules (*runner_rules)(const char *name, void *context);
     void *context;
 };
 
@@ -161,6 +171,7 @@ struct jobs_counters {
     uint64_t executors_started, executors_died, executors_distrusted;
     uint64_t n_open; /* now, not in a final state */
     uint64_t n_queued, n_handed, n_kept, n_executors;
+    uint64_t n_runners;        /* connected */
     uint64_t n_bytes;          /* bytes charged to all users */
     uint64_t n_traces;         /* traces under way */
     uint64_t retried;          /* new tries after a failed one */
@@ -264,6 +275,7 @@ struct job_request {
     uint64_t timeout_usec;
     int priority;
     bool detached, progress, more_input;
+    bool waits; /* for its runner, as long as it takes */
     bool durable;
     const char *key;                  /* NULL or "": none */
     uint32_t retries, retry_on;       /* retry_on: 1 << state, 0: the default */

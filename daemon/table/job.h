@@ -83,7 +83,8 @@ struct job_more {
     uint8_t sealed; /* enum job_stop: a stop came when the answer was sealed; the answer has the grace time to arrive */
     /* JOB_TRUNCATED, why: -ENOMEM; -EDQUOT: the limit of all users together; else the limits of the job and its user */
     int lost;
-    bool by_file; /* input_fd is a file of the submitter's, which others may change */
+    bool by_file;           /* input_fd is a file of the submitter's, which others may change */
+    uint64_t enqueued_usec; /* CLOCK_MONOTONIC: when it came into the queue for runners; 0: when it was accepted */
 };
 
 enum job_stop { STOP_NONE = 0, STOP_CANCEL, STOP_TIMEOUT, STOP_OUTPUT, STOP_WAITED };
@@ -154,6 +155,7 @@ struct job {
     uint8_t aged : 1;    /* handed over ahead of higher priorities, for its age */
     uint8_t batched : 1; /* given[] begins with a struct batch_item */
     uint8_t bundled : 1; /* it stands for several jobs: job_given() is a struct bundle */
+    uint8_t waits : 1;   /* for its runner, as long as it takes */
     char given[] __attribute__((aligned(8)));
 };
 

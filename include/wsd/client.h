@@ -408,6 +408,13 @@ enum wsd_submit_flags {
      * For a job that does no harm when it runs twice. With a key, a wsd that has not ended does not run it twice. Since
      * 0.1. */
     WSD_SUBMIT_TWICE = 1u << 9,
+    /* Where `plugin` is a name that runners offer and none of them is connected, the job is no refusal (-ENOENT): it
+     * waits in the queue until one is. It waits until queue_usec is over, or until it is cancelled. `function` must be
+     * named then (else -EINVAL), unless a runner has been there before. Such jobs of a user wait for at most 64 names
+     * and 32 functions of each (-EAGAIN). A job whose function the runner does not offer fails when it comes. The flag
+     * changes nothing for a plugin. It works for arrays, batches and schedules, too. -EOPNOTSUPP: wsd is too old for
+     * it. Since 0.1. */
+    WSD_SUBMIT_WAIT_RUNNER = 1u << 11,
 };
 
 /* One job. Zero all fields that are not used, and set size to sizeof(struct wsd_submit). wsd_client_submit() copies

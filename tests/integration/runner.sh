@@ -7,8 +7,6 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/runners.sh"
 
-R=$SRC/tests/support/clients/runner.py
-RUNNER=(python3 "$R") RUNNER_NAME=pyrunner
 JOBS=400 KILLS=8
 [ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=80
 
@@ -203,9 +201,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 . "$SRC/tests/support/users.sh"
 install_for_all echo
-cp "$R" "$SRC/tests/support/clients/protocol.py" "$WORK/inst/" && mkdir -p "$WORK/inst/proto" && cp "$SRC/proto/wsd.proto" "$WORK/inst/"
-sed -i "s#os.path.join(HERE, '../../../proto/wsd.proto')#os.path.join(HERE, 'wsd.proto')#" "$WORK/inst/protocol.py"
-RUNNER=(python3 "$WORK/inst/runner.py")
+install_runner
 printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s\n' $ALICE $BOB >"$WSD_CONFIG"
 start_wsd --workers 2 && chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
 RUNNER_AS=(as "$ALICE")

@@ -287,6 +287,9 @@ def test_options(client):
     assert first.id == second.id and second.result() == b'one\n'
     failing = client.submit('ends', 3, retries=1, retry_delay=0.01, retry_on=[wsd.State.FAILED])
     assert failing.wait().attempts == 2
+    waiting = client.submit('no-such-runner:f', detach=True, wait_runner=True)
+    assert waiting.state is wsd.State.QUEUED
+    waiting.cancel()
     only = client.submit('ledger:nth', '/dev/null', 'x', 1)
     only.wait()
 

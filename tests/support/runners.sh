@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# runners.sh: processes that are runners. Sourced behind lib.sh. RUNNER is the command that begins one, RUNNER_NAME what it offers.
-# RUNNER_AS goes before it.
+# runners.sh: processes that are runners. Sourced behind lib.sh. RUNNER is the command that begins one, RUNNER_NAME what it offers;
+# a script may set others. RUNNER_AS goes before the command.
 
-RUNNER=() RUNNER_NAME='' RUNNER_AS=()
+RUNNER=(python3 "$SRC/tests/support/clients/runner.py") RUNNER_NAME=pyrunner RUNNER_AS=()
 declare -A RUNNERS # NAME: its process
 run_runner() {     # KEY OPTION...
   local key=$1
@@ -43,4 +43,11 @@ has_ended() { # FILE CODE
     cat "$WORK/$1.err"
     return 1
   }
+}
+
+# The runner in Python for other users, after install_for_all.
+install_runner() {
+  cp "$SRC"/tests/support/clients/{runner,protocol}.py "$WORK/inst/" && mkdir -p "$WORK/inst/proto" && cp "$SRC/proto/wsd.proto" "$WORK/inst/"
+  sed -i "s#os.path.join(HERE, '../../../proto/wsd.proto')#os.path.join(HERE, 'wsd.proto')#" "$WORK/inst/protocol.py"
+  RUNNER=(python3 "$WORK/inst/runner.py")
 }

@@ -181,6 +181,7 @@ class Options(TypedDict, total=False):
     delay: Optional[Duration]  #: not before so long
     at: Union[datetime.datetime, float, None]  #: not before; a datetime without a zone is local, a number is since the epoch
     max_wait: Optional[Duration]  #: the longest time in the queue; beyond it the job ends as timed out
+    wait_runner: bool  #: where no runner of the name is connected: waits in the queue until one is
     durable: bool  #: accepted when it is on disk; it and its result outlive wsd
     key: Union[str, bytes, None]  #: a second submit with the same key is the same job
     retries: int  #: tried again so often after it ended badly
@@ -267,7 +268,7 @@ def split_name(name: Union[str, 'os.PathLike[str]']) -> Tuple[bytes, bytes]:
     return plugin_name, function
 
 
-DETACH, PROGRESS, MORE, DURABLE, NO_ACCEPTED = 1, 2, 4, 8, 16  # flags of a SUBMIT
+DETACH, PROGRESS, MORE, DURABLE, NO_ACCEPTED, WAIT_RUNNER = 1, 2, 4, 8, 16, 64  # flags of a SUBMIT
 
 
 def submit_fields(name: Union[str, 'os.PathLike[str]'], options: Mapping[str, Any]) -> Dict[str, Any]:
@@ -286,6 +287,8 @@ def submit_fields(name: Union[str, 'os.PathLike[str]'], options: Mapping[str, An
             flags |= DURABLE
         elif option == 'progress':
             flags |= PROGRESS
+        elif option == 'wait_runner':
+            flags |= WAIT_RUNNER
         elif option == 'timeout':
             fields['timeout_usec'] = usec(value, option, 1 << 62)
         elif option == 'priority':

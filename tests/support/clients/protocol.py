@@ -1191,7 +1191,7 @@ def limits(wsd):
     for values in ({'plugin': 'x' * 4096}, {**good, 'function': 'x' * 64}, {**good, 'args': ['x'] * 4097}, {**good, 'args': ['x' * 49152]},
                    {**good, 'args': ['a\0b']}, {**good, 'priority': 101}, {**good, 'key': 'x' * 256}, {**good, 'retries': 1001},
                    {**good, 'retry_usec': 86400000001}, {**good, 'retry_on': 1 << 5}, {**good, 'delay_usec': 315576000000001},
-                   {**good, 'after': bytes(15)}, {**good, 'after': bytes(16 * 1025)}, {**good, 'flags': 64}, {**good, 'input_from': 3}):
+                   {**good, 'after': bytes(15)}, {**good, 'after': bytes(16 * 1025)}, {**good, 'flags': 128}, {**good, 'input_from': 3}):
         with Peer(wsd.socket) as p:
             p.breaks(p.frame(2, 1, encode('Submit', values)))
     with Peer(wsd.socket) as p:  # at the limit
@@ -1441,6 +1441,49 @@ def a_runner_leaves(wsd):
             m = other.job().message
             other.say('RUN_END', run=m.run)
             assert p.end(second)[0][-1].kind == 'FINISHED'
+
+
+@case('P76')
+def a_job_waits_for_its_runner(wsd):
+    with Peer(wsd.socket) as p:
+        p.is_refused(66, p.submit('later:f'))
+        p.is_refused(64, p.submit('later', flags=64))
+        tags = [p.submit('later:f', b'%d' % i, flags=64) for i in range(2)]
+        for tag in tags:
+            p.next('ACCEPTED', tag)
+        overdue = p.submit('later:f', flags=64, queue_usec=1000)
+        assert p.end(overdue)[0][-1].message.state == TIMED_OUT
+        none = p.submit('later:g', flags=64)
+        p.next('ACCEPTED', none)
+        p.send('CANCEL', tags[1])
+        assert p.end(tags[1])[0][-1].message.state == CANCELLED
+        with Taker(wsd.socket, 'later') as r:
+            m = r.job().message
+            assert (m.function, m.args) == (b'f', [b'0'])
+            r.say('RUN_END', run=m.run)
+            assert p.end(tags[0])[0][-1].kind == 'FINISHED'
+            m = p.end(none)[0][-1].message
+            assert (m.state, m.exit) == (FAILED, 66), m
+        assert p.run('echo', b'a plugin', flags=64)[1] == b'a plugin\n'
+
+
+@case('P77', config='')
+def a_durable_job_waits_for_its_runner_in_the_next_wsd(wsd):
+    with Peer(wsd.socket) as p:
+        with Taker(wsd.socket, 'taker', credit=1) as r:
+            _, running = p.accepted('taker:f', flags=8)
+            r.job()
+            _, waiting = p.accepted('taker:f', b'waits', flags=8)
+            wsd.signal(signal.SIGKILL)
+            wsd.wait()
+    wsd.start()
+    with Peer(wsd.socket) as p:
+        assert p.status(running).state == INTERRUPTED and p.status(waiting).state == QUEUED
+        with Taker(wsd.socket, 'taker') as r:
+            m = r.job().message
+            assert m.args == [b'waits']
+            r.say('RUN_END', run=m.run)
+            p.wait_state(waiting, SUCCEEDED)
 
 
 # --- running them ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * runner-wait.c: jobs that wait for a runner that is not there.
+ * Owns nothing. [loop]
+ * Keeps: a job that has its name's time waits for so long, from when it was queued or its last runner went. One with
+ * `waits` does so until a runner comes, its time in the queue is over, or it is cancelled.
+ * Does not hand jobs over (hand-over.c). */
+#include "domains/runner-wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "domains/domain.h"
+#include "domains/plugin-lookup.h"
+#include "table/queue.h"
+#include "table/state.h"
+#include "table/timers.h"
+
+#define OVERDUE_A_TURN 256u /* jobs that are ended at a time */
+#define LATE_PART      64u  /* jobs end at most so much of their time late, so that looks at a long queue are few */
+
+bool runners_are_absent(const struct domain *d)
+{
+    return d->priv->runners && !d->priv->runners->n;
+}
+
+struct plugin_function *runners_expect(struct domain *d, const char *function, uint64_t flags)
+{
+    struct plugin *p = d->priv->runners->plugin;
+
+    for (uint32_t i = 0; i < p->n_functions; i++)
+        if (strcmp(p->functions[i].name, function) == 0)
+            return &p->functions[i];
+    struct plugin_function *f = plugin_function_add(p, function, "jobs wait for it", flags);
+    if (f)
+        f->index = p->n_functions; /* 0 is the main one, which nothing has said yet */
+    return f;
+}
+
+struct plugin_function *runners_await(struct domain *d, const char *function, struct refusal *ret)
+{
+    struct runners *g = d->priv->runners;
+    struct plugin *p = g->plugin;
+
+    ret->text = ret->words;
+    if (!*function) {
+        ret->code = CODE_USAGE;
+        snprintf(ret->words, JOB_TEXT, "no runner of %s has said which function is meant: name it, as %s:FUNCTION",
+                 g->name, g->name);
+        return NULL;
+    }
+    struct plugin_function *f = p->n_functions < RUNNERS_AWAITED ? runners_expect(d, function, 0) : NULL;
+    if (f)
+        return f;
+    ret->code = CODE_BUSY;
+    snprintf(
+        ret->words, JOB_TEXT,
+        "jobs for %s that have no runner yet name %u functions, as many as may be: start the program that offers it",
+        g->name, p->n_functions);
+    return NULL;
+}
+
+/* --- how long ----------------------------------------------------------------------------------------------------- */
+
+/* A look at the queue of a name. */
+struct look {
+    const struct runners *g;
+    uint64_t now, wait_usec;
+    uint64_t next_usec; /* when the next job is due; UINT64_MAX: none is */
+    uint32_t n;
+    struct job *overdue[OVERDUE_A_TURN];
+};
+
+static uint64_t due_of(const struct look *l, const struct job *job)
+{
+    uint64_t queued = job->more && job->more->enqueued_usec ? job->more->enqueued_usec : job->accepted_usec;
+
+    return MAX(queued, l->g->absent_usec) + l->wait_usec;
+}
+
+static bool look_at(struct list *item, void *context)
+{
+    struct job *job = queue_job(item);
+    struct look *l = context;
+
+    if (job->waits)
+        return true;
+    uint64_t due = due_of(l, job);
+    if (due <= l->now && l->n < OVERDUE_A_TURN)
+        l->overdue[l->n++] = job;
+    else
+        l->next_usec = MIN(l->next_usec, due);
+    return l->next_usec > l->now;
+}
+
+static void words_of(const struct look *l, char text[static JOB_TEXT])
+{
+    bool configured = runners_rules(l->g->domain->jobs, l->g->name).configured;
+    uint64_t usec = l->wait_usec;
+
+    snprintf(text, JOB_TEXT,
+             "no runner of %.63s came within %llu%s: start the program that offers it, and submit again (wait in "
+             "its [runner] section of wsd.conf%s)",
+             l->g->name, (unsigned long long)(usec % 1000000 ? usec / 1000 : usec / 1000000),
+             usec % 1000000 ? "ms" : "s", configured ? "" : " makes jobs wait longer");
+}
+
+void runners_look(struct runners *g)
+{
+    struct look l = {.g = g,
+                     .now = clock_monotonic_usec(),
+                     .wait_usec = runners_rules(g->domain->jobs, g->name).wait_usec,
+                     .next_usec = UINT64_MAX};
+    char text[JOB_TEXT];
+
+    if (g->n)
+        return;
+    evtimer_del(g->absent_timer);
+    fair_queue_each(&g->domain->queue, look_at, &l);
+    if (l.next_usec != UINT64_MAX)
+        jobs_timer(g->domain->jobs, g->absent_timer,
+                   l.next_usec > l.now ? MAX(l.next_usec - l.now, l.wait_usec / LATE_PART) : 0);
+    words_of(&l, text);
+    for (uint32_t i = 0; i < l.n; i++) {
+        job_unqueue(l.overdue[i]);
+        job_finish(l.overdue[i], JOB_FAILED, CODE_NOT_FOUND, text, NULL);
+    }
+}
+
+void runners_rearm(struct runners *g)
+{
+    if (!g->n && g->domain->queue.n && !evtimer_pending(g->absent_timer, NULL))
+        jobs_timer(g->domain->jobs, g->absent_timer, runners_rules(g->domain->jobs, g->name).wait_usec);
+}
+
+void runners_queued(struct job *job)
+{
+    struct runners *g = job->domain->priv->runners;
+
+    if (!g)
+        return;
+    if (job->more)
+        job->more->enqueued_usec = clock_monotonic_usec();
+    runners_rearm(g);
+}
