@@ -43,6 +43,20 @@ static const struct access_list *plugin_users(const char *plugin, void *context)
     return config_plugin_users(&d->config, plugin);
 }
 
+static const struct access_list *runner_offer(const char *name, void *context)
+{
+    struct daemon *d = context;
+
+    return config_runner_offer(&d->config, name);
+}
+
+static struct runner_rules runner_rules(const char *name, void *context)
+{
+    struct daemon *d = context;
+
+    return config_runner_rules(&d->config, name);
+}
+
 static bool plugin_restricted(const char *plugin, void *context)
 {
     return plugin_users(plugin, context) != NULL;
@@ -51,6 +65,7 @@ static bool plugin_restricted(const char *plugin, void *context)
 void apply_rules(struct daemon *d)
 {
     d->config.access.plugin = plugin_users;
+    d->config.access.offer = runner_offer;
     d->config.access.context = d;
     frontend_set_rules(d->frontend, &d->config.access);
 }
@@ -169,6 +184,7 @@ struct jobs_options options_of(struct daemon *d)
         .plugin_own = plugin_own,
         .plugin_share = plugin_share,
         .plugin_max_run = plugin_max_run,
+        .runner_rules = runner_rules,
         .context = d,
     };
 }

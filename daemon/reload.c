@@ -153,6 +153,7 @@ static void put_in_force(struct daemon *d, struct fresh *f)
     apply_rules(d);
     if (f->remote && d->listens_remote)
         frontend_set_remote(d->frontend, TAKE(f->remote));
+    jobs_review_runners(d->jobs);
     apply_gates(d, &d->config, false);
     apply_schedules(d, &d->config);
     log_info("the configuration was read again");

@@ -158,6 +158,15 @@ static void examine_plugin(struct examination *x, const struct config_plugin *p)
              p->name, x->config->plugin_dirs);
 }
 
+static void examine_runner(struct examination *x, const struct config_runner *r)
+{
+    if (has_plugin(x->config, r->name, strlen(r->name)))
+        tell(x, false, r->origin,
+             "[runner %s]: a plugin directory has a plugin %s (%.200s): one of them needs another name, and no job for "
+             "%s is taken until then",
+             r->name, r->name, x->config->plugin_dirs, r->name);
+}
+
 /* --- schedules ------------------------------------------------------------------------------------------------- */
 
 static bool comes_after(const struct calendar *c, uint64_t usec)
@@ -201,6 +210,8 @@ int config_examine(const struct config *c, void (*say)(bool warning, const char 
     examine_directories(&x);
     for (uint32_t i = 0; i < c->n_plugins; i++)
         examine_plugin(&x, &c->plugins[i]);
+    for (uint32_t i = 0; i < c->n_runners; i++)
+        examine_runner(&x, &c->runners[i]);
     for (uint32_t i = 0; i < c->n_schedules; i++)
         examine_schedule(&x, &c->schedules[i]);
     return x.n_errors ? -EINVAL : x.unknown ? -EAGAIN : 0;

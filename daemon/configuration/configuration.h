@@ -20,6 +20,7 @@
 #define CONFIG_DOMAINS_MAX   64u
 #define CONFIG_SCHEDULES_MAX 256u
 #define CONFIG_TAGS_MAX      256u
+#define CONFIG_RUNNERS_MAX   256u
 #define CONFIG_USERS_MAX     1024u /* users of a domain, or of an access list, which has as many groups too */
 
 /* Where a setting stands. file NULL: on the command line, or nowhere. */
@@ -52,6 +53,16 @@ struct config_plugin {
 struct config_tag {
     char name[64];
     uint32_t max_running; /* jobs at once */
+};
+
+/* [runner NAME] */
+struct config_runner {
+    char name[64];
+    struct access_list offer; /* whose runners serve all users, if set */
+    struct access_list users; /* its users, if set */
+    uint64_t wait_usec;       /* how long a job waits for a runner that is not there */
+    uint32_t max;             /* runners at once; 0: any number */
+    struct config_origin origin;
 };
 
 /* [domain NAME] */
@@ -117,6 +128,8 @@ struct config {
     uint32_t n_schedules;
     struct config_tag *tags; /* CONFIG_TAGS_MAX of them, or NULL: none */
     uint32_t n_tags;
+    struct config_runner *runners; /* CONFIG_RUNNERS_MAX of them, or NULL: none */
+    uint32_t n_runners;
     struct config_origin *origins; /* of the keys that are in no section with a name */
     struct config_origin now;      /* the place that is being read */
     char **files;

@@ -53,11 +53,39 @@ static const struct config_plugin *plugin_find(const struct config *c, const cha
     return NULL;
 }
 
+static const struct config_runner *runner_find(const struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_runners; i++)
+        if (strcmp(c->runners[i].name, name) == 0)
+            return &c->runners[i];
+    return NULL;
+}
+
+struct runner_rules config_runner_rules(const struct config *c, const char *name)
+{
+    const struct config_runner *r = runner_find(c, name);
+
+    return r ? (struct runner_rules){.configured = true,
+                                     .shared = r->offer.said,
+                                     .wait_usec = r->wait_usec,
+                                     .max = r->max}
+             : (struct runner_rules){.wait_usec = RUNNER_ABSENT_USEC};
+}
+
+const struct access_list *config_runner_offer(const struct config *c, const char *name)
+{
+    const struct config_runner *r = runner_find(c, name);
+
+    return r && r->offer.said ? &r->offer : NULL;
+}
+
 const struct access_list *config_plugin_users(const struct config *c, const char *name)
 {
     const struct config_plugin *p = plugin_find(c, name);
 
-    return p && p->users.said ? &p->users : NULL;
+    const struct config_runner *r = runner_find(c, name); /* no name is both */
+
+    return r && r->users.said ? &r->users : p && p->users.said ? &p->users : NULL;
 }
 
 bool config_plugin_enabled(const struct config *c, const char *name, bool opt_in)

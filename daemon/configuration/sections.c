@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sections.c: the sections with a name: [plugin NAME], [tag NAME], [domain NAME], [schedule NAME].
+ * sections.c: the sections with a name: [plugin NAME], [tag NAME], [runner NAME], [domain NAME], [schedule NAME].
  * Owns what they have in a struct config. [before the loop, and beside it at a reload]
  * Keeps: a section has its bounds, and so have their number.
  * Does not know files. */
@@ -148,6 +148,66 @@ static int set_tag(struct config *c, const char *name, const char *key, const ch
     }
     t->max_running = running;
     return 0;
+}
+
+static bool is_runner(const char *name)
+{
+    size_t n = strlen(name);
+    bool has_so = n > 3 && strcmp(name + n - 3, ".so") == 0;
+
+    return is_tag(name) && *name != '-' && *name != '.' && !has_so;
+}
+
+/* NULL: too many, a bad name, or no memory. */
+static struct config_runner *runner_get(struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_runners; i++)
+        if (strcmp(c->runners[i].name, name) == 0)
+            return &c->runners[i];
+    if (!is_runner(name))
+        return NULL;
+    if (!c->runners)
+        c->runners = calloc(CONFIG_RUNNERS_MAX, sizeof(*c->runners));
+    if (!c->runners || c->n_runners == CONFIG_RUNNERS_MAX)
+        return NULL;
+    struct config_runner *r = &c->runners[c->n_runners++];
+    *r = (struct config_runner){.wait_usec = RUNNER_ABSENT_USEC, .origin = c->now};
+    snprintf(r->name, sizeof(r->name), "%s", name);
+    return r;
+}
+
+static int set_runner(struct config *c, const char *name, const char *key, const char *value,
+                      char error[static CONFIG_ERROR])
+{
+    struct config_runner *r = runner_get(c, name);
+    uint64_t usec = 0;
+    uint32_t max = 0;
+
+    if (!r) {
+        snprintf(error, CONFIG_ERROR,
+                 "[runner %s]: at most %u runners, with names of 1 to 42 letters, digits, dots, underscores and "
+                 "hyphens, which begin with a letter, a digit or _ and do not end in .so",
+                 name, CONFIG_RUNNERS_MAX);
+        return -EINVAL;
+    }
+    if (strcmp(key, "offer") == 0)
+        return people_set(&r->offer, key, value, error);
+    if (strcmp(key, "users") == 0)
+        return people_set(&r->users, key, value, error);
+    if (strcmp(key, "wait") == 0) {
+        if (strcmp(value, "0") != 0 && scalar_time(value, &usec) < 0)
+            return refuse_value(key, value, "0, or " WANTED_TIME, error);
+        r->wait_usec = usec;
+        return 0;
+    }
+    if (strcmp(key, "max") == 0) {
+        if (scalar_running(value, &max) < 0)
+            return refuse_value(key, value, "a number of runners from 1 on", error);
+        r->max = max;
+        return 0;
+    }
+    snprintf(error, CONFIG_ERROR, "[runner %s] has no key `%.64s`; it has: offer users wait max", name, key);
+    return -EINVAL;
 }
 
 /* NULL: too many, or a bad name. */
@@ -343,7 +403,9 @@ struct section {
 static const struct section *section_find(const char *section)
 {
     static const struct section all[] = {
-        {"plugin ", set_plugin}, {"tag ", set_tag}, {"domain ", set_domain}, {"schedule ", set_schedule}};
+        {"plugin ", set_plugin}, {"tag ", set_tag},           {"runner ", set_runner},
+        {"domain ", set_domain}, {"schedule ", set_schedule},
+    };
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         if (strncmp(section, all[i].prefix, strlen(all[i].prefix)) == 0)
@@ -416,6 +478,15 @@ static int print_schedule(const struct config_schedule *s, FILE *to)
     return r;
 }
 
+static void print_list(const struct access_list *l, const char *key, FILE *to)
+{
+    if (!l->said)
+        return;
+    fprintf(to, "%s = ", key);
+    people_print(l, key, to);
+    fputc('\n', to);
+}
+
 static void print_plugin(const struct config_plugin *p, FILE *to)
 {
     fprintf(to, "\n[plugin %s]\n", p->name);
@@ -426,12 +497,18 @@ static void print_plugin(const struct config_plugin *p, FILE *to)
         fprintf(to, "max-run = %llums\n", (unsigned long long)p->max_run_usec / 1000);
     if (p->max_running)
         fprintf(to, "max-running = %u\n", p->max_running);
-    if (p->users.said) {
-        fputs("users = ", to);
-        people_print(&p->users, "users", to);
-        fputc('\n', to);
-    }
+    print_list(&p->users, "users", to);
     print_share(&p->share, to);
+}
+
+static void print_runner(const struct config_runner *r, FILE *to)
+{
+    fprintf(to, "\n[runner %s]\n", r->name);
+    print_list(&r->offer, "offer", to);
+    print_list(&r->users, "users", to);
+    fprintf(to, "wait = %llu%s\n", (unsigned long long)r->wait_usec / 1000, r->wait_usec ? "ms" : "");
+    if (r->max)
+        fprintf(to, "max = %u\n", r->max);
 }
 
 int sections_print(const struct config *c, FILE *to)
@@ -442,6 +519,8 @@ int sections_print(const struct config *c, FILE *to)
         print_plugin(&c->plugins[i], to);
     for (uint32_t i = 0; i < c->n_tags; i++)
         fprintf(to, "\n[tag %s]\nmax-running = %u\n", c->tags[i].name, c->tags[i].max_running);
+    for (uint32_t i = 0; i < c->n_runners; i++)
+        print_runner(&c->runners[i], to);
     for (uint32_t i = 0; i < c->domains->n; i++)
         sections_print_domain(&c->domains->list[i], to);
     for (uint32_t i = 0; i < c->n_schedules && r == 0; i++)
@@ -466,6 +545,11 @@ void sections_free(struct config *c)
         people_free(&c->plugins[i].users);
     for (uint32_t i = 0; i < c->n_schedules; i++)
         schedule_clear(&c->schedules[i]);
+    for (uint32_t i = 0; i < c->n_runners; i++) {
+        people_free(&c->runners[i].offer);
+        people_free(&c->runners[i].users);
+    }
+    free(c->runners);
     free(c->schedules);
     free(c->tags);
 }

@@ -24,6 +24,7 @@
 #include "domains/plugins.h"
 #include "domains/recall-timer.h"
 #include "domains/run-slots.h"
+#include "domains/runner-admit.h"
 #include "domains/runner-wait.h"
 #include "table/batch.h"
 #include "table/gate.h"
@@ -166,6 +167,33 @@ static int hand_over(struct domain *from, struct job *job)
     return 0;
 }
 
+/* A QUEUED job goes to another queue, where it is a job of this function of that plugin. */
+static void move_to(struct job *job, struct domain *d, struct plugin *p, struct plugin_function *f)
+{
+    job_unqueue(job);
+    job->plugin->n_jobs--;
+    p->n_jobs++;
+    job->domain = d;
+    job->plugin = p;
+    job_set_function(job, f);
+    queue_put(&d->queue, job, false);
+}
+
+/* The configuration has other runners for this QUEUED job since. False: no memory, or no room there. */
+static bool move_on(struct job *job)
+{
+    struct runners *there = runners_get(job->domain->jobs, job->user->uid, job->plugin->request);
+    struct plugin_function *f = job_function(job);
+
+    f = there ? runners_expect(there->domain, f->name, f->flags) : NULL;
+    if (!f)
+        return false;
+    move_to(job, there->domain, there->plugin, f);
+    runners_queued(job);
+    there->domain->priv->unpumped = true;
+    return true;
+}
+
 /* If the plugin of this QUEUED job has to run apart: moves the job there. False: it stays. */
 static bool move_apart(struct job *job)
 {
@@ -180,13 +208,7 @@ static bool move_apart(struct job *job)
     f = there ? plugin_function_copy(there, job_function(job)) : NULL;
     if (!f)
         return false; /* then it runs here */
-    job_unqueue(job);
-    p->n_jobs--;
-    there->n_jobs++;
-    job->domain = own;
-    job->plugin = there;
-    job_set_function(job, f);
-    queue_put(&own->queue, job, false);
+    move_to(job, own, there, f);
     domain_pump(own);
     return true;
 }
@@ -267,6 +289,8 @@ static enum pumped pump_one(struct domain *d, struct job *job)
         job_stop(job, STOP_CANCEL);
         return PUMP_GONE;
     }
+    if (d->priv->runners && d->priv->runners->outdated)
+        return move_on(job) ? PUMP_GONE : PUMP_WAITS;
     if (!plugin_is_there(d, job))
         return next_of(d) == job ? PUMP_WAITS : PUMP_AGAIN;
     if (d->priv->runners && !runners_choose(d, job)) /* before it is noted on disk that the job may have begun */

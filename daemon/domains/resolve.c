@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "domains/domain.h"
 #include "domains/job-breaker.h"
 #include "domains/plugin-lookup.h"
 #include "domains/runner-wait.h"
@@ -81,8 +82,8 @@ static struct plugin_function *find_function(const struct job *job, const char *
         snprintf(ret->words, sizeof(ret->words), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on",
                  p->name, p->name);
     else if (!may_use(job, p->name))
-        snprintf(ret->words, sizeof(ret->words), "%s is not for this user ([plugin %s] users in wsd.conf)", p->name,
-                 p->name);
+        snprintf(ret->words, sizeof(ret->words), "%s is not for this user ([%s %s] users in wsd.conf)", p->name,
+                 job->domain->priv->runners ? "runner" : "plugin", p->name);
     else
         return awaited ? runners_await(job->domain, function, ret) : f;
     return NULL;

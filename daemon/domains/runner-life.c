@@ -280,6 +280,29 @@ void runner_leave(struct runner *r)
     r->domain->priv->n_unrung++; /* runner_turn() in this turn of the loop or the next */
 }
 
+static void review(struct runners *g)
+{
+    g->outdated = (g->uid == RUNNERS_SHARED) != runners_rules(g->domain->jobs, g->name).shared;
+    list_for_each_entry (struct runner, r, &g->all, link) {
+        if (!r->leaving && !r->killed && (g->outdated || !r->ops->may_stay(r->context, g->name))) {
+            log_notice("runner %u gets no more jobs: [runner %s] of wsd.conf has changed", r->domain->executor_number,
+                       g->name);
+            runner_leave(r);
+        }
+    }
+    runners_look(g); /* `wait` may be another one */
+    g->domain->priv->unpumped = true;
+}
+
+void jobs_review_runners(struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->executors->runners.n_buckets; i++)
+        for (struct hash_link *l = jobs->executors->runners.buckets[i], *next; l; l = next) {
+            next = l->next;
+            review(container_of(l, struct runners, by_name));
+        }
+}
+
 struct runner *runner_free(struct runner *r, const char *why)
 {
     if (!r)

@@ -24,6 +24,7 @@ struct runners {
     struct list all;       /* struct runner */
     uint32_t n;
     uint32_t uid;  /* or RUNNERS_SHARED */
+    bool outdated; /* by the configuration, jobs go to other runners of this name */
     uint32_t main; /* the plugin's function for jobs that name none; RING_NONE: no runner has said it */
     char name[64];
     uint64_t absent_usec; /* CLOCK_MONOTONIC: when the last runner went; 0: none was there */

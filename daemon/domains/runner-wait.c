@@ -3,7 +3,8 @@
  * runner-wait.c: jobs that wait for a runner that is not there.
  * Owns nothing. [loop]
  * Keeps: a job that has its name's time waits for so long, from when it was queued or its last runner went. One with
- * `waits` does so until a runner comes, its time in the queue is over, or it is cancelled.
+ * `waits` does so until a runner comes, its time in the queue is over, or it is cancelled. A drain ends both, but leaves
+ * durable ones to the next wsd.
  * Does not hand jobs over (hand-over.c). */
 #include "domains/runner-wait.h"
 
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "domains/domain.h"
 #include "domains/plugin-lookup.h"
+#include "table/policy.h"
 #include "table/queue.h"
 #include "table/state.h"
 #include "table/timers.h"
@@ -28,13 +30,14 @@ bool runners_are_absent(const struct domain *d)
 
 struct plugin_function *runners_expect(struct domain *d, const char *function, uint64_t flags)
 {
-    struct plugin *p = d->priv->runners->plugin;
+    struct runners *g = d->priv->runners;
+    struct plugin *p = g->plugin;
 
     for (uint32_t i = 0; i < p->n_functions; i++)
         if (strcmp(p->functions[i].name, function) == 0)
             return &p->functions[i];
     struct plugin_function *f = plugin_function_add(p, function, "jobs wait for it", flags);
-    if (f)
+    if (f && !g->n)
         f->index = p->n_functions; /* 0 is the main one, which nothing has said yet */
     return f;
 }
@@ -77,6 +80,8 @@ static uint64_t due_of(const struct look *l, const struct job *job)
 {
     uint64_t queued = job->more && job->more->enqueued_usec ? job->more->enqueued_usec : job->accepted_usec;
 
+    if (l->g->domain->jobs->draining)
+        return 0; /* no runner comes any more */
     return MAX(queued, l->g->absent_usec) + l->wait_usec;
 }
 
@@ -85,7 +90,9 @@ static bool look_at(struct list *item, void *context)
     struct job *job = queue_job(item);
     struct look *l = context;
 
-    if (job->waits)
+    bool draining = l->g->domain->jobs->draining;
+
+    if (draining ? job_policy(job) && job_policy(job)->durable : job->waits)
         return true;
     uint64_t due = due_of(l, job);
     if (due <= l->now && l->n < OVERDUE_A_TURN)
@@ -97,6 +104,10 @@ static bool look_at(struct list *item, void *context)
 
 static void words_of(const struct look *l, char text[static JOB_TEXT])
 {
+    if (l->g->domain->jobs->draining) {
+        snprintf(text, JOB_TEXT, "wsd was ended before a runner of %.63s came", l->g->name);
+        return;
+    }
     bool configured = runners_rules(l->g->domain->jobs, l->g->name).configured;
     uint64_t usec = l->wait_usec;
 
@@ -113,6 +124,7 @@ void runners_look(struct runners *g)
                      .now = clock_monotonic_usec(),
                      .wait_usec = runners_rules(g->domain->jobs, g->name).wait_usec,
                      .next_usec = UINT64_MAX};
+    bool draining = g->domain->jobs->draining;
     char text[JOB_TEXT];
 
     if (g->n)
@@ -125,14 +137,17 @@ void runners_look(struct runners *g)
     words_of(&l, text);
     for (uint32_t i = 0; i < l.n; i++) {
         job_unqueue(l.overdue[i]);
-        job_finish(l.overdue[i], JOB_FAILED, CODE_NOT_FOUND, text, NULL);
+        job_finish(l.overdue[i], draining ? JOB_INTERRUPTED : JOB_FAILED, draining ? CODE_INTERRUPTED : CODE_NOT_FOUND,
+                   text, NULL);
     }
 }
 
 void runners_rearm(struct runners *g)
 {
+    struct jobs *jobs = g->domain->jobs;
+
     if (!g->n && g->domain->queue.n && !evtimer_pending(g->absent_timer, NULL))
-        jobs_timer(g->domain->jobs, g->absent_timer, runners_rules(g->domain->jobs, g->name).wait_usec);
+        jobs_timer(jobs, g->absent_timer, jobs->draining ? 0 : runners_rules(jobs, g->name).wait_usec);
 }
 
 void runners_queued(struct job *job)

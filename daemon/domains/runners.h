@@ -2,7 +2,8 @@
  *
  * runners.h: runners: clients that take jobs over their connections. What the callers of jobs/ see of them. [loop]
  *
- * The runners of one user that have offered the same name share the jobs that are submitted for this name.
+ * The runners of one user that have offered the same name share the jobs that this user submits for it. Where the
+ * configuration says who may offer a name, its runners share the jobs of all users.
  */
 #pragma once
 
@@ -64,6 +65,7 @@ struct runner_ops {
     void (*credit)(void *context, uint64_t run, uint32_t bytes); /* so much more output may be sent */
     void (*ping)(void *context, uint32_t serial);                /* runner_pong() answers */
     void (*left)(void *context);                                 /* after runner_leave(): it has no job any longer */
+    bool (*may_stay)(void *context, const char *name);           /* whether its user may still offer this name */
     void (*kill)(void *context);                                 /* its connection is to end */
 };
 
@@ -74,6 +76,9 @@ int runner_new(struct jobs *jobs, const struct runner_offer *offer, const struct
                struct runner **ret_runner, int *ret_code, char ret_refusal[static 256]);
 /* Its connection has ended, for this reason; or it has left in order (NULL). NULL is fine. Returns NULL. */
 struct runner *runner_free(struct runner *r, const char *why);
+/* The configuration was read again, or a drain begins. Runners that may no longer have their name, or whose jobs are those of other users
+ * now, take no more jobs. Jobs end that have waited for too long. */
+void jobs_review_runners(struct jobs *jobs);
 /* It takes no more jobs; `left` follows. */
 void runner_leave(struct runner *r);
 

@@ -109,6 +109,14 @@ bool access_plugin(struct peer *p, const char *plugin)
     return !l || p->uid == 0 || is_listed(p, l);
 }
 
+bool access_offer(struct peer *p, const char *name)
+{
+    const struct access_rules *r = p->frontend->options.rules;
+    const struct access_list *l = r->offer ? r->offer(name, r->context) : NULL;
+
+    return !l || p->uid == 0 || is_listed(p, l);
+}
+
 uint32_t access_sees(struct peer *p)
 {
     return may(p, ACCESS_SEE) ? ACCESS_ALL : p->uid;

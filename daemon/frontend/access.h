@@ -35,8 +35,10 @@ enum access_right {
  * may submit and administer. */
 struct access_rules {
     struct access_list lists[ACCESS_RIGHTS]; /* by enum access_right */
-    /* The users of this plugin. NULL: every submitter. */
+    /* The users of this plugin, or of this name of runners. NULL: every submitter. */
     const struct access_list *(*plugin)(const char *name, void *context);
+    /* The users whose runners may have this name. NULL: every submitter's. */
+    const struct access_list *(*offer)(const char *name, void *context);
     void *context;
 };
 
@@ -51,6 +53,8 @@ const char *access_administer(struct peer *p);
 const char *access_path(const struct peer *p, const char *plugin);
 /* Whether the client may use the plugin of this name, in addition to access_submit(). */
 bool access_plugin(struct peer *p, const char *plugin);
+/* Whether its runner may have this name, likewise. */
+bool access_offer(struct peer *p, const char *name);
 
 /* The uid as which the client sees jobs, executors and so on: its own, or ACCESS_ALL. */
 uint32_t access_sees(struct peer *p);

@@ -9,10 +9,12 @@
 #include "frontend/serve-runner.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "frontend/access.h"
 
 /* Room for a RUN and the descriptor of its input. */
 static bool on_takes(void *context)
@@ -107,6 +109,13 @@ static void on_left(void *context)
     call_later(context);
 }
 
+static bool on_may_stay(void *context, const char *name)
+{
+    struct call *c = context;
+
+    return !access_submit(c->peer) && access_offer(c->peer, name);
+}
+
 static void on_kill(void *context)
 {
     struct call *c = context;
@@ -122,6 +131,7 @@ static const struct runner_ops runner_ops = {.takes = on_takes,
                                              .credit = on_credit,
                                              .ping = on_ping,
                                              .left = on_left,
+                                             .may_stay = on_may_stay,
                                              .kill = on_kill};
 
 static void runner_forget(struct call *c)
@@ -148,6 +158,12 @@ void serve_runner_open(struct request *r)
 
     if (p->remote) {
         peer_error(p, r->tag, CODE_USAGE, "a runner connects on wsd's own machine, since its inputs are descriptors");
+        return;
+    }
+    if (!access_offer(p, m->name.data)) {
+        snprintf(refusal, sizeof(refusal), "this user may not offer %.63s ([runner %.63s] offer in wsd.conf)",
+                 m->name.data, m->name.data);
+        peer_error(p, r->tag, CODE_DENIED, refusal);
         return;
     }
     struct call *c = call_new(r, &ops);

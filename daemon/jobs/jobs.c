@@ -444,6 +444,7 @@ void jobs_drain(struct jobs *jobs)
     jobs->drain = (struct drain_walk){.due = true};
     schedules_stop(jobs);
     lanes_review(jobs);
+    jobs_review_runners(jobs);
 }
 
 /* Resets the rates, since what was counted by other limits does not apply. */

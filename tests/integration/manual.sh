@@ -95,12 +95,12 @@ def daemon():
 def configuration():
     with open(os.environ['WSD_CONFIG'], 'w') as f:
         f.write('[plugin x]\nusers = root\nenabled = yes\nisolation = own\nmax-run = 1s\nmax-running = 1\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n'
-                '[tag x]\nmax-running = 1\n[domain x]\nusers = root\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n'
+                '[tag x]\nmax-running = 1\n[runner x]\noffer = root\nusers = root\nwait = 1s\nmax = 1\n[domain x]\nusers = root\nworkers = 1\nexecutor-memory = 1G\nexecutor-tasks = 9\ncpu-weight = 9\n'
                 '[schedule x]\non = daily\njob = fib 1\npersistent = yes\nuser = root\n')
     program, manual, section = set(), set(), ''
     for line in said('wsd', '--config', os.environ['WSD_CONFIG'], '--print-config').splitlines():
         if line.startswith('['):
-            section = re.sub(r'^\[(plugin|tag|domain|schedule) .*', r'[\1 NAME]', line)
+            section = re.sub(r'^\[(plugin|tag|runner|domain|schedule) .*', r'[\1 NAME]', line)
         m = re.match(r'(?:# )?([a-z-]+) = ', line)
         if m:
             program.add(section + ' ' + m.group(1))

@@ -204,12 +204,10 @@ install_for_all echo
 install_runner
 printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s\n' $ALICE $BOB >"$WSD_CONFIG"
 start_wsd --workers 2 && chmod 755 "${WSD_SOCKET%/*}" && chmod 666 "$WSD_SOCKET"
-RUNNER_AS=(as "$ALICE")
-run_runner alice --ledger "$WORK/tmp/alice"
+run_as $ALICE alice --ledger "$WORK/tmp/alice"
 check "a user's runner gets this user's jobs" expect_output mine as $ALICE "$CTL" submit pyrunner:args mine
 check "and no other's" refused 66 'pyrunner' as $BOB "$CTL" submit pyrunner:args theirs
-RUNNER_AS=(as "$BOB")
-run_runner bob --ledger "$WORK/tmp/bob"
+run_as $BOB bob --ledger "$WORK/tmp/bob"
 check "who has a runner of that name" expect_output theirs as $BOB "$CTL" submit pyrunner:args theirs
 check "each got its own" bash -c '[ "$(cat "$WORK/tmp/alice")" = mine ] && [ "$(cat "$WORK/tmp/bob")" = theirs ]'
 reads_own() { (cd "$WORK/tmp" && echo secret >alices && chmod 600 alices && chown $ALICE alices && expect_output secret as $ALICE "$CTL" submit pyrunner:cat alices); }

@@ -13,12 +13,14 @@ run_runner() {     # KEY OPTION...
   WSD_SOCKET=${RUNNER_SOCKET:-$WSD_SOCKET} "${RUNNER_AS[@]}" "${RUNNER[@]}" "$@" >"$WORK/runner.$key" 2>&1 &
   RUNNERS[$key]=$!
   note_started $!
-  wait_until grep -q ready "$WORK/runner.$key" || {
+  wait_until is_settled "$key"
+  grep -q ready "$WORK/runner.$key" || {
     cat "$WORK/runner.$key"
     return 1
   }
 }
-end_runner() { # KEY
+is_settled() { grep -q ready "$WORK/runner.$1" || gone "${RUNNERS[$1]}"; } # KEY
+end_runner() {                                                             # KEY
   kill -9 "${RUNNERS[$1]}" 2>/dev/null
   wait "${RUNNERS[$1]}" 2>/dev/null
   unset "RUNNERS[$1]"
@@ -43,6 +45,13 @@ has_ended() { # FILE CODE
     cat "$WORK/$1.err"
     return 1
   }
+}
+
+run_as() { # UID KEY OPTION...: another user's, after users.sh; `as` would be a shell between, which end_runner ends alone
+  RUNNER_AS=(setpriv --reuid="$1" --regid="$1" --groups="$GROUP_ID" --inh-caps=-all --
+    env LD_LIBRARY_PATH="$WORK/inst" TMPDIR="$WORK/tmp")
+  shift
+  run_runner "$@"
 }
 
 # The runner in Python for other users, after install_for_all.

@@ -1486,6 +1486,53 @@ def a_durable_job_waits_for_its_runner_in_the_next_wsd(wsd):
             p.wait_state(waiting, SUCCEEDED)
 
 
+class As:
+    """Connections are another user's: the kernel tells wsd the user at connect()."""
+
+    def __init__(self, uid):
+        self.uid = uid
+
+    def __enter__(self):
+        os.seteuid(self.uid)
+
+    def __exit__(self, *unused):
+        os.seteuid(0)
+
+
+@case('P78', config='[daemon]\nsystem = yes\n[access]\nsubmit = 1001 1002\n[runner shared]\noffer = 1001\nmax = 1\n')
+def a_runner_for_all_users(wsd):
+    if os.geteuid():
+        raise Skip('only root can act as two users')
+    os.chmod(wsd.socket, 0o666)
+    with As(1002):
+        p = Peer(wsd.socket)
+    p.is_refused(77, p.send('RUNNER_OPEN', name='shared', credit=1, functions=[{'name': 'f'}]))
+    with As(1001):
+        r, own = Taker(wsd.socket, 'shared', credit=2), Taker(wsd.socket, 'own')
+    r.is_refused(75, r.send('RUNNER_OPEN', name='shared', credit=1, functions=[{'name': 'f'}]))
+    p.is_refused(66, p.submit('own:f'))
+    waits, _ = p.accepted('own:f', flags=64)
+    path = os.path.join(wsd.dir, 'file')
+    with open(path, 'w', encoding='ascii') as f:
+        f.write('content')
+    tag, _ = p.accepted('shared:f', path)
+    m = r.job().message
+    assert m.uid == 1002 and m.flags & 1
+    r.say('RUN_OPEN', run=m.run, serial=1, path=path)
+    asked = p.next('OPEN', tag).message
+    with open(path, 'rb') as f:
+        p.send('OPENED', tag, serial=asked.serial, fd=f.fileno())
+    assert r.next('RUN_OPENED', r.runner).message.error == 0
+    with os.fdopen(r.fds.pop(0), 'rb') as f:
+        r.say('RUN_END', run=m.run, body=f.read())
+    assert p.end(tag)[1] == b'content'
+    assert own.quiet(own.runner, 0.2)
+    p.send('CANCEL', waits)
+    assert p.end(waits)[0][-1].message.state == CANCELLED
+    for peer in (p, r, own):
+        peer.socket.close()
+
+
 # --- running them ---------------------------------------------------------------------------------------------------------
 
 def run_case(shared, numbers, config, function):

@@ -69,7 +69,9 @@ class Runner:
         self.tag = self.peer.send('RUNNER_OPEN', name=options.name, version='1', help='for tests', credit=options.credit,
                                   functions=[{'name': f[3:], 'help': f[3:] + ' of runner.py', 'flags': flags.get(f, 0)}
                                              for f in offered])
-        self.peer.next('RUNNER', self.tag)
+        answer = self.peer.next('RUNNER|ERROR', self.tag)
+        if answer.kind == 'ERROR':
+            raise Closed('refused %d: %s' % (answer.message.code, answer.message.text.decode()))
         self.left = False
 
     def do_echo(self, job):

@@ -341,6 +341,32 @@ START_TEST(a_plugin_that_is_not_named_is_on_unless_it_opts_in)
 }
 END_TEST
 
+START_TEST(runners_have_rules)
+{
+    char text[64];
+
+    ck_assert_int_eq(read_text("[runner a]\noffer = 7\noffer = @8\nusers = 9\nwait = 90s\nmax = 4294967295\n"
+                               "[runner b]\nwait = 0\n[runner c]\noffer =\n"),
+                     0);
+    struct runner_rules a = config_runner_rules(&config, "a"), b = config_runner_rules(&config, "b"),
+                        c = config_runner_rules(&config, "c"), none = config_runner_rules(&config, "d");
+    ck_assert(a.configured && a.shared && a.wait_usec == 90000000 && a.max == UINT32_MAX);
+    ck_assert(b.configured && !b.shared && !b.wait_usec && !b.max);
+    ck_assert(c.configured && c.shared && c.wait_usec == RUNNER_ABSENT_USEC);
+    ck_assert(!none.configured && !none.shared && none.wait_usec == RUNNER_ABSENT_USEC && !none.max);
+    const struct access_list *offer = config_runner_offer(&config, "a");
+    ck_assert(offer->n_uids == 1 && offer->uids[0] == 7 && offer->n_gids == 1 && offer->gids[0] == 8);
+    ck_assert_ptr_null(config_runner_offer(&config, "b"));
+    ck_assert_uint_eq(config_plugin_users(&config, "a")->uids[0], 9);
+    ck_assert_ptr_null(config_plugin_users(&config, "c"));
+    for (uint32_t i = config.n_runners; i < CONFIG_RUNNERS_MAX; i++) {
+        snprintf(text, sizeof(text), "runner n%u", i);
+        ck_assert_int_eq(config_set(&config, text, "max", "1", error), 0);
+    }
+    ck_assert_int_eq(config_set(&config, "runner one-more", "max", "1", error), -EINVAL);
+}
+END_TEST
+
 START_TEST(a_plugin_has_keys_of_its_own)
 {
     const char *of = "";
@@ -408,6 +434,14 @@ static const struct {
     {"[plugin exec]\nenabled = perhaps\n", ":2: enabled = perhaps: yes or no"},
     {"[plugin exec]\nmax-running = 0\n", ":2: max-running = 0: a number of jobs from 1 on is wanted"},
     {"[plugin exec]\nmax-running = 4294967296\n", ":2: max-running = 4294967296: a number of jobs from 1 on is wanted"},
+    {"[runner r]\nwaits = 1s\n", ":2: [runner r] has no key `waits`; it has: offer users wait max"},
+    {"[runner r]\nwait = -1\n", ":2: wait = -1: 0, or a time"},
+    {"[runner r]\nmax = 0\n", ":2: max = 0: a number of runners from 1 on is wanted"},
+    {"[runner r]\nmax = 4294967296\n", ":2: max = 4294967296: a number of runners from 1 on is wanted"},
+    {"[runner r]\noffer = no-such-user\n", ":2: offer: no-such-user: there is no such user"},
+    {"[runner a/b]\nmax = 1\n", ":2: [runner a/b]: at most 256 runners, with names"},
+    {"[runner .a]\nmax = 1\n", ":2: [runner .a]: at most 256 runners, with names"},
+    {"[runner a.so]\nmax = 1\n", ":2: [runner a.so]: at most 256 runners, with names"},
     {"[plugin exec]\nisolation = none\n", ":2: isolation = none: own (an executor of its own) or shared"},
     {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
     {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},
@@ -571,7 +605,8 @@ START_TEST(what_is_printed_reads_back_as_the_same)
             "[executor]\nuser-ids = yes\nfirst-user-id = 1\ncgroups = no\n[pool]\nkeep-awake = no\n"
             "[access]\nsubmit = 0 1001 @77\nsee =\nadminister = *\n[plugin b]\nusers =\n[plugin c]\nusers = @9 8\n"
             "[tls]\nlisten = :1\ncrl = /x\nmax-handshakes = 3\nhandshake-timeout = 4s\n"
-            "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"),
+            "[plugin a]\nisolation = own\nmax-run = 1500ms\n[limits]\nmax-run = 2h\n"
+            "[runner r]\noffer = 7 @8\nusers = *\nwait = 0\nmax = 3\n[runner s]\nwait = 1h\n"),
         0);
     snprintf(path, sizeof(path), "%s/printed.conf", directory);
     f = fopen(path, "w");
@@ -856,6 +891,7 @@ int main(void)
     tcase_add_test(tc, each_line_of_denied_calls_adds);
     tcase_add_test(tc, memory_of_executors_is_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
+    tcase_add_test(tc, runners_have_rules);
     tcase_add_test(tc, a_plugin_has_keys_of_its_own);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tc, the_name_of_a_section_is_taken_whole_or_not_at_all);

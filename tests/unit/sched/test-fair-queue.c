@@ -207,6 +207,41 @@ START_TEST(every_priority_has_its_place)
 }
 END_TEST
 
+struct shown {
+    const struct item *items[USERS * EACH];
+    uint32_t n, most;
+};
+
+static bool show(struct list *link, void *context)
+{
+    struct shown *s = context;
+
+    s->items[s->n++] = item_of(link);
+    return s->n < s->most;
+}
+
+START_TEST(each_item_is_shown_until_the_caller_stops)
+{
+    struct shown none = {.most = 1}, two = {.most = 2}, every = {.most = USERS * EACH + 1};
+
+    fair_queue_each(q, show, &none);
+    ck_assert_uint_eq(none.n, 0);
+    for (uint32_t i = 0; i < USERS * EACH; i++) {
+        all[i].priority = i % 2 ? 100 : -100;
+        put(&all[i], false);
+    }
+    fair_queue_each(q, show, &two);
+    fair_queue_each(q, show, &every);
+    ck_assert_uint_eq(two.n, 2);
+    ck_assert_uint_eq(every.n, USERS * EACH);
+    for (uint32_t i = 0; i < USERS * EACH; i++)
+        ck_assert_int_eq(every.items[i]->priority, i < USERS * EACH / 2 ? 100 : -100);
+    ck_assert_ptr_eq(every.items[0], item_of(fair_queue_first(q)));
+    for (uint32_t i = 0; i < USERS * EACH; i++)
+        take(&all[i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fair-queue");
@@ -221,6 +256,7 @@ int main(void)
     tcase_add_test(t, what_has_waited_gets_some_turns);
     tcase_add_test(t, an_item_may_count_for_several);
     tcase_add_test(t, every_priority_has_its_place);
+    tcase_add_test(t, each_item_is_shown_until_the_caller_stops);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
