@@ -179,6 +179,7 @@ static int show_plugin(struct wsd_client *client, struct query *query, const str
     const struct msg_plugin *plugin = &msg->plugin;
     struct wsd_function_info functions[CODEC_FUNCTIONS];
     struct wsd_function_crashes crashes[CODEC_FUNCTIONS];
+    struct wsd_plugin_runner runners[CODEC_RUNNERS];
     struct wsd_plugin_info info = {
         .size = sizeof(info),
         .name = plugin->name.data,
@@ -190,6 +191,10 @@ static int show_plugin(struct wsd_client *client, struct query *query, const str
         .n_functions = plugin->n_functions,
         .crashes = crashes,
         .apart = (int)plugin->apart,
+        .runs = plugin->runs,
+        .waiting = plugin->waiting,
+        .runners = runners,
+        .n_runners = plugin->n_runners,
     };
 
     for (size_t i = 0; i < plugin->n_functions; i++) {
@@ -201,17 +206,44 @@ static int show_plugin(struct wsd_client *client, struct query *query, const str
                                                    .quarantine_usec = f->quarantine_usec,
                                                    .why = f->why.data};
     }
+    for (size_t i = 0; i < plugin->n_runners; i++) {
+        const struct msg_runner *r = &plugin->runners[i];
+
+        runners[i] = (struct wsd_plugin_runner){.uid = r->uid,
+                                                .pid = r->pid,
+                                                .credit = r->credit,
+                                                .running = r->running,
+                                                .since_usec = r->since_usec,
+                                                .leaving = r->leaving};
+    }
     return user->each(&info, user->userdata);
+}
+
+static int ask_plugins(struct wsd_client *client, const char *name, bool only_runners,
+                       int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {
+        .type = FRAME_PLUGINS,
+        .plugins = {.name = {.data = name, .size = name ? strlen(name) : 0}, .runners = only_runners},
+    };
+    struct each_plugin user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_PLUGIN, .end = FRAME_END, .show = show_plugin, .wanted = &user};
+
+    return query_run(client, &msg, &query);
 }
 
 int wsd_client_plugins(struct wsd_client *client, const char *name,
                        int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata)
 {
-    struct msg msg = {.type = FRAME_PLUGINS, .plugins = {.name = {.data = name, .size = name ? strlen(name) : 0}}};
-    struct each_plugin user = {.each = each, .userdata = userdata};
-    struct query query = {.each = FRAME_PLUGIN, .end = FRAME_END, .show = show_plugin, .wanted = &user};
+    return ask_plugins(client, name, false, each, userdata);
+}
 
-    return query_run(client, &msg, &query);
+int wsd_client_runners(struct wsd_client *client, const char *name,
+                       int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata)
+{
+    int r = connection_wants(&client->connection, FEATURE_RUNNER);
+
+    return r < 0 ? r : ask_plugins(client, name, true, each, userdata);
 }
 
 int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, const char *function)

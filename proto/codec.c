@@ -24,9 +24,10 @@
 #define LEVEL_MAX  7u
 #define IDS_MAX    (CODEC_AFTER_MAX * 16u)
 
-/* What a frame holds finds room: its bytes with NULs, arguments, one list. */
-static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_FUNCTIONS * sizeof(struct msg_function) + 64,
-              "functions");
+/* What a frame holds finds room: its bytes with NULs; arguments, or lists. */
+static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_FUNCTIONS * sizeof(struct msg_function) +
+                                 CODEC_RUNNERS * sizeof(struct msg_runner) + 64,
+              "functions and runners");
 static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_COUNTERS * sizeof(struct msg_counter) + 64,
               "counters");
 
@@ -123,7 +124,9 @@ MESSAGE(filter, filter, FLAGS(filter, states, CODEC_STATES), NUMBER(filter, by_u
         PATH(filter, plugin), NAME(filter, function), NUMBER(filter, newer_usec), NUMBER(filter, older_usec),
         NUMBER(filter, limit), IDS(filter, batch, 16, "batch"));
 MESSAGE(count, count, NUMBER(count, n));
-MESSAGE(plugins, plugins, PATH(plugins, name));
+MESSAGE(plugins, plugins, PATH(plugins, name), NUMBER(plugins, runners));
+MESSAGE(runner, runner, NUMBER(runner, uid), NUMBER(runner, pid), RANGE(runner, credit, 0, CODEC_CREDIT_MAX, "credit"),
+        NUMBER(runner, running), NUMBER(runner, since_usec), NUMBER(runner, leaving));
 MESSAGE(function, function, NAME(function, name), WORD(function, help), NUMBER(function, flags),
         NUMBER(function, crashes), WORD(function, why), RANGE(function, quarantine, 0, CODEC_QUARANTINE, "function"),
         NUMBER(function, quarantine_usec));
@@ -141,7 +144,8 @@ MESSAGE(limit, limit, FLAGS(limit, flags, LIMIT_OWN | LIMIT_MOVED), NUMBER(limit
         WORD(limit, value), NUMBER(limit, by));
 MESSAGE(plugin, plugin, NAME(plugin, name), WORD(plugin, version), WORD(plugin, help), PATH(plugin, path),
         WORD(plugin, error), LIST(plugin, functions, CODEC_FUNCTIONS, function),
-        RANGE(plugin, apart, 0, CODEC_APART, "apart"));
+        RANGE(plugin, apart, 0, CODEC_APART, "apart"), NUMBER(plugin, runs), NUMBER(plugin, waiting),
+        LIST(plugin, runners, CODEC_RUNNERS, runner));
 MESSAGE(counter, counter, NAME(counter, name), NUMBER(counter, value));
 MESSAGE(stats, stats, LIST(stats, counters, CODEC_COUNTERS, counter));
 MESSAGE(open, open, NUMBER(open, serial), NAMED(open, path, CODEC_PATH_MAX), NUMBER(open, item));
@@ -194,6 +198,7 @@ MESSAGE(run_end, run_end, NUMBER(run_end, run), RANGE(run_end, status, 0, CODEC_
 static const struct message empty = {.descriptor = &wsd__pb__empty__descriptor};
 
 LIST_OF(plugin, functions);
+LIST_OF(plugin, runners);
 LIST_OF(offer, functions);
 LIST_OF(stats, counters);
 LIST_OF(worker, counters);

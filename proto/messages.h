@@ -16,6 +16,7 @@
 #define CODEC_NAME_MAX     64u           /* function, plugin name: bytes, with NUL */
 #define CODEC_TEXT_MAX     256u          /* error, status, message: bytes, with NUL */
 #define CODEC_TRACE_MAX    2048u         /* backtrace: bytes, with NUL */
+#define CODEC_RUNNERS      256u          /* runners of one name that are shown */
 #define CODEC_FUNCTIONS    64u           /* functions of one plugin */
 #define CODEC_COUNTERS     256u
 #define CODEC_WORKERS_MAX  1024u /* that can be asked for */
@@ -176,6 +177,7 @@ struct msg_error {
 };
 struct msg_plugins {
     struct span name;
+    bool runners;
 };
 struct msg_function {
     struct span name, help;
@@ -194,11 +196,20 @@ struct msg_reloaded {
     uint32_t outcome, uid, code;
     struct span name, path, version, build, old_version, old_build, error;
 };
+struct msg_runner {
+    uint32_t uid, pid, credit, running;
+    uint64_t since_usec;
+    bool leaving;
+};
 struct msg_plugin {
     struct span name, version, help, path, error;
     const struct msg_function *functions;
     size_t n_functions;
     uint32_t apart;
+    bool runs;
+    uint64_t waiting;
+    const struct msg_runner *runners;
+    size_t n_runners;
 };
 struct msg_counter {
     struct span name;

@@ -88,6 +88,9 @@ static const struct verb verbs[] = {
      "new file cannot be loaded.\n"
      "release lets a function that has crashed again and again out of quarantine.\n",
      verb_plugin},
+    {"runner", "list | show NAME", "Tells which runners are connected, and what they do",
+     "Runners are programs that take the jobs of a name: those of yours, and those that serve all users.\n",
+     verb_runner},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
     {"bench", "[OPTION...] [PLUGIN[:FUNCTION] [ARG...]]", "Measures how quickly wsd serves jobs",
      "Of a function that does nothing (fib:nothing), or of yours: time from submit to end, and jobs a second.\n\n"

@@ -2,6 +2,8 @@
  *
  * plugin.c: `wsctl plugin list`, `plugin show NAME`, `plugin release NAME[:FUNCTION]`,
  * `plugin reload NAME`: what can be called, and what not. */
+#include "plugin.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,14 +21,8 @@ static const char *shown; /* as it was asked for; NULL: each of the list */
 static const char *const quarantine_names[] = {"", "refused", "trial"};
 static const char *const apart_names[] = {"shared", "own", "crashed"};
 
-static void show_json(const struct wsd_plugin_info *info, struct json *json)
+void plugin_functions_json(const struct wsd_plugin_info *info, struct json *json)
 {
-    json_string(json, "name", info->name);
-    json_string(json, "version", info->version);
-    json_string(json, "help", info->help);
-    json_string(json, "path", info->path);
-    json_string(json, "error", info->error);
-    json_string(json, "isolation", apart_names[MIN((unsigned)info->apart, 2u)]);
     json_open(json, "functions", '[');
     for (size_t i = 0; i < info->n_functions; i++) {
         const struct wsd_function_info *f = &info->functions[i];
@@ -47,6 +43,17 @@ static void show_json(const struct wsd_plugin_info *info, struct json *json)
     json_close(json, ']');
 }
 
+static void show_json(const struct wsd_plugin_info *info, struct json *json)
+{
+    json_string(json, "name", info->name);
+    json_string(json, "version", info->version);
+    json_string(json, "help", info->help);
+    json_string(json, "path", info->path);
+    json_string(json, "error", info->error);
+    json_string(json, "isolation", apart_names[MIN((unsigned)info->apart, 2u)]);
+    plugin_functions_json(info, json);
+}
+
 static int list_each(const struct wsd_plugin_info *info, void *userdata)
 {
     const struct ctl *ctl = userdata;
@@ -64,7 +71,7 @@ static int list_each(const struct wsd_plugin_info *info, void *userdata)
     return 0;
 }
 
-static void show_crashes(const struct wsd_plugin_info *info, size_t i)
+static void show_crashes(const struct wsd_plugin_info *info, const char *as, size_t i)
 {
     const struct wsd_function_crashes *c = &info->crashes[i];
     char left[32];
@@ -76,8 +83,24 @@ static void show_crashes(const struct wsd_plugin_info *info, size_t i)
         print_line("  %-16s  in quarantine: a job of it runs on trial", "");
     else if (c->quarantine == 1)
         print_line("  %-16s  in quarantine: tried again in %s, or after `wsctl plugin release %s:%s`", "",
-                   duration_text(c->quarantine_usec, left, sizeof(left)), shown ? shown : info->name,
+                   duration_text(c->quarantine_usec, left, sizeof(left)), as ? as : info->name,
                    info->functions[i].name);
+}
+
+void plugin_functions_print(const struct wsd_plugin_info *info, const char *as)
+{
+    if (info->n_functions > 0) {
+        print_line("%s", "");
+        print_line("functions:");
+    }
+    for (size_t i = 0; i < info->n_functions; i++) {
+        const struct wsd_function_info *f = &info->functions[i];
+
+        print_line("  %-16s  %s%s%s%s%s", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
+                   f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "",
+                   f->flags & WSD_FN_SHARED ? " [shared]" : "");
+        show_crashes(info, as, i);
+    }
 }
 
 static int show_each(const struct wsd_plugin_info *info, void *userdata)
@@ -96,18 +119,7 @@ static int show_each(const struct wsd_plugin_info *info, void *userdata)
                                                        : ": [plugin] isolation in wsd.conf");
     if (info->error[0])
         print_line("unusable: %s", info->error);
-    if (info->n_functions > 0) {
-        print_line("%s", "");
-        print_line("functions:");
-    }
-    for (size_t i = 0; i < info->n_functions; i++) {
-        const struct wsd_function_info *f = &info->functions[i];
-
-        print_line("  %-16s  %s%s%s%s%s", f->name, f->help, f->flags & WSD_FN_IDEMPOTENT ? " [idempotent]" : "",
-                   f->flags & WSD_FN_STREAMING ? " [streaming]" : "", f->flags & WSD_FN_OPT_IN ? " [opt-in]" : "",
-                   f->flags & WSD_FN_SHARED ? " [shared]" : "");
-        show_crashes(info, i);
-    }
+    plugin_functions_print(info, shown);
     return 0;
 }
 

@@ -28,7 +28,17 @@ struct plugin_info {
         RELOADED_KEPT, /* the new file cannot be loaded (error): the old one stays in use */
     } reloaded;
     const char *old_version, *old_build; /* with CHANGED, SAME and KEPT */
+    bool runs;                           /* it is a name of runners */
+    uint64_t waiting;                    /* jobs that no runner has */
+    const struct plugin_runner_info {
+        uint32_t uid, credit, running;
+        int32_t pid;
+        uint64_t since_usec; /* since the epoch */
+        bool leaving;
+    } * runners;
+    size_t n_runners; /* at most PLUGIN_RUNNERS_SHOWN */
 };
+#define PLUGIN_RUNNERS_SHOWN 256u
 struct plugin_query {
     struct list link; /* in no list once answered */
     void (*answer)(struct plugin_query *q, const struct plugin_info *info, int error);

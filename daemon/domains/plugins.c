@@ -29,6 +29,7 @@
 #include "domains/recycle.h"
 #include "domains/reload.h"
 #include "domains/resolve.h"
+#include "domains/runner-names.h"
 #include "table/plugin-names.h"
 #include "table/timers.h"
 #include "table/timing.h"
@@ -96,6 +97,7 @@ void plugin_accept_file(struct plugin *p)
 static void answer(struct plugin *p, struct plugin_query *q)
 {
     struct plugin_function_info functions[PLUGIN_FUNCTIONS_MAX];
+    struct plugin_runner_info runners[PLUGIN_RUNNERS_SHOWN];
     struct plugin_info info = {
         .name = plugin_title(p),
         .version = p->version ? p->version : "",
@@ -105,9 +107,14 @@ static void answer(struct plugin *p, struct plugin_query *q)
         .functions = functions,
         .apart = plugin_apart(p->domain->jobs, p->domain->key, p->request),
         .build = p->build ? p->build : "",
+        .runs = p->domain->priv->runners,
+        .waiting = p->domain->priv->runners ? p->domain->queue.n : 0,
+        .runners = runners,
     };
 
     reload_describe(p, &info);
+    if (info.runs)
+        info.n_runners = runners_describe(p->domain->priv->runners, runners, PLUGIN_RUNNERS_SHOWN);
     for (uint32_t i = 0; i < p->n_functions && p->state == PLUGIN_READY; i++) {
         struct plugin_function *f = &p->functions[i];
 

@@ -250,6 +250,7 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
                          .context = context,
                          .credit = MIN(o->credit, RING_SLOTS),
                          .pid = o->pid,
+                         .since_usec = clock_realtime_usec(),
                          .user = user_get(jobs, o->uid)};
     list_init(&r->blocked);
     list_init(&r->link);

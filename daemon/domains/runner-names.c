@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
+#include "domains/plugin-query.h"
 #include "domains/runner.h"
 
 uint64_t runners_key(uint32_t uid, const char *name)
@@ -69,6 +70,27 @@ struct domain *runners_choose(const struct domain *d, const struct job *job)
             least = r;
     }
     return least ? least->domain : NULL;
+}
+
+size_t runners_describe(const struct runners *g, struct plugin_runner_info *ret, size_t most)
+{
+    size_t n = 0;
+
+    list_for_each_entry (const struct runner, r, &g->all, link) {
+        if (n < most)
+            ret[n++] = (struct plugin_runner_info){.uid = r->user->uid,
+                                                   .pid = r->pid,
+                                                   .credit = r->credit,
+                                                   .running = (uint32_t)r->domain->n_handed,
+                                                   .since_usec = r->since_usec,
+                                                   .leaving = r->leaving};
+    }
+    return n;
+}
+
+bool jobs_is_runner(const struct jobs *jobs, uint32_t uid, const char *name)
+{
+    return runners_find(jobs, uid, name);
 }
 
 int jobs_runner_names(const struct jobs *jobs, uint32_t uid, char **names, size_t *size)

@@ -39,5 +39,8 @@ struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *na
 bool runners_take(const struct runners *g, bool waits);
 /* The domain for jobs of this user that name this plugin. NULL: no runner has offered the name of late. */
 struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *request);
+/* Describes the first of its runners. Returns how many. */
+struct plugin_runner_info;
+size_t runners_describe(const struct runners *g, struct plugin_runner_info *ret, size_t most);
 /* The domain of the runner that gets this job of the domain's queue. NULL: none can take it now. */
 struct domain *runners_choose(const struct domain *d, const struct job *job);

@@ -46,7 +46,8 @@ struct runner {
     uint64_t functions; /* those of the name that it offers, as bits */
     uint32_t credit;
     int32_t pid;
-    struct user *user; /* pays for output that the rings have not taken */
+    uint64_t since_usec; /* CLOCK_REALTIME */
+    struct user *user;   /* pays for output that the rings have not taken */
     bool leaving, told_left, killed;
     struct list blocked;
     struct run *runs[RING_SLOTS];

@@ -71,6 +71,8 @@ struct runner_ops {
 
 /* Appends the names that runners of this user offer to a block of names, each with its NUL. Returns 0 or -ENOMEM. */
 int jobs_runner_names(const struct jobs *jobs, uint32_t uid, char **names, size_t *size);
+/* Whether runners have this name, or jobs of this user wait for some. */
+bool jobs_is_runner(const struct jobs *jobs, uint32_t uid, const char *name);
 /* Returns 0, -ENOMEM, or -EINVAL with a refusal. */
 int runner_new(struct jobs *jobs, const struct runner_offer *offer, const struct runner_ops *ops, void *context,
                struct runner **ret_runner, int *ret_code, char ret_refusal[static 256]);

@@ -43,10 +43,21 @@ static struct msg_function function_msg(const struct plugin_function_info *f)
                                  .why = line(f->why ? f->why : "")};
 }
 
+static struct msg_runner runner_msg(const struct plugin_runner_info *r)
+{
+    return (struct msg_runner){.uid = r->uid,
+                               .pid = (uint32_t)r->pid,
+                               .credit = r->credit,
+                               .running = r->running,
+                               .since_usec = r->since_usec,
+                               .leaving = r->leaving};
+}
+
 static void on_plugin(struct plugin_query *q, const struct plugin_info *info, int error)
 {
     struct call *c = container_of(q, struct call, plugins.query);
     struct msg_function functions[CODEC_FUNCTIONS];
+    struct msg_runner runners[CODEC_RUNNERS];
     struct msg m = {.type = FRAME_PLUGIN,
                     .plugin = {.name = span_within(info->name, CODEC_NAME_MAX),
                                .version = span(info->version),
@@ -55,7 +66,11 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
                                .error = line(info->error),
                                .functions = functions,
                                .n_functions = MIN(info->n_functions, (size_t)CODEC_FUNCTIONS),
-                               .apart = info->apart}};
+                               .apart = info->apart,
+                               .runs = info->runs,
+                               .waiting = info->waiting,
+                               .runners = runners,
+                               .n_runners = MIN(info->n_runners, (size_t)CODEC_RUNNERS)}};
 
     if (peer_full(c->peer)) { /* a small question has a large answer: it is asked again when there is room */
         c->plugins.at = c->plugins.asked;
@@ -64,6 +79,8 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
     }
     for (size_t i = 0; i < m.plugin.n_functions; i++)
         functions[i] = function_msg(&info->functions[i]);
+    for (size_t i = 0; i < m.plugin.n_runners; i++)
+        runners[i] = runner_msg(&info->runners[i]);
     if (error && c->plugins.one) {
         call_refuse(c, error_code(error), info->error);
         return;
@@ -109,8 +126,15 @@ static const struct call_ops plugins_ops = {.forget = plugins_forget, .room = pl
 void serve_plugins(struct request *r)
 {
     const struct span *name = &r->msg->plugins.name;
-    struct call *c = call_new(r, &plugins_ops);
+    struct jobs *jobs = r->peer->frontend->options.jobs;
+    bool only_runners = r->msg->plugins.runners;
     int result = 0;
+
+    if (only_runners && name->size && !jobs_is_runner(jobs, r->peer->uid, name->data)) {
+        peer_error(r->peer, r->tag, CODE_NOT_FOUND, "no runner of this name is connected, and no job waits for one");
+        return;
+    }
+    struct call *c = call_new(r, &plugins_ops);
 
     if (!c)
         return;
@@ -121,9 +145,9 @@ void serve_plugins(struct request *r)
         own->names = strdup(name->data);
         own->n = name->size + 1;
     } else {
-        result = jobs_plugin_names(r->peer->frontend->options.jobs, &own->names, &own->n);
+        result = only_runners ? 0 : jobs_plugin_names(jobs, &own->names, &own->n);
         if (result == 0)
-            result = jobs_runner_names(r->peer->frontend->options.jobs, r->peer->uid, &own->names, &own->n);
+            result = jobs_runner_names(jobs, r->peer->uid, &own->names, &own->n);
     }
     if (result < 0 || (own->one && !own->names))
         call_refuse(c, CODE_BUSY, "out of memory");

@@ -989,6 +989,15 @@ struct wsd_function_crashes {
     const char *why;          /* of the last crash, "" */
 };
 
+/* A runner that is connected. Does not grow: it stands in arrays. Since 0.1. */
+struct wsd_plugin_runner {
+    uint32_t uid, pid;
+    uint32_t credit;     /* jobs that it takes at once */
+    uint32_t running;    /* jobs that it has */
+    uint64_t since_usec; /* when it came, since the epoch */
+    bool leaving;        /* it takes no more jobs */
+};
+
 /* A plugin as wsd sees it; error is "" or says why it cannot be used. Fields are appended. Since 0.1. */
 struct wsd_plugin_info {
     size_t size;
@@ -997,11 +1006,19 @@ struct wsd_plugin_info {
     size_t n_functions;
     const struct wsd_function_crashes *crashes; /* of each function */
     int apart; /* 1: the configuration gives it an executor of its own; 2: it has one because it has crashed; 0: none */
+    bool runs; /* it is a name of runners */
+    uint64_t waiting; /* jobs that wait for one of them */
+    const struct wsd_plugin_runner *runners;
+    size_t n_runners; /* at most 256 are shown */
 };
 
 /* Lists the plugins of the plugin directories by name (name NULL), or shows the one named (also a path). Each is valid
  * during its callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
+                                  int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
+
+/* The same for names of runners: those that are connected, or that jobs of the caller wait for. Since 0.1. */
+WSD_EXPORT int wsd_client_runners(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
 
 /* Lets a function out of quarantine (NULL or "": all functions of the plugin). Returns 0; -ENOENT: no crashes of it are

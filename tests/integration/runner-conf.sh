@@ -66,6 +66,25 @@ names() {
 }
 check "those of a user wait for 64 names, and names that nothing needs do not count" names
 
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+shown() {
+  run_runner a --credit 3 && run_runner b && submit_behind s pyrunner:sleep 60 && wait_until is_running 1 || return 1
+  wsctl runner list >"$WORK/list" && wsctl runner show pyrunner >"$WORK/show" && wsctl runner --json show pyrunner >"$WORK/json" || return 1
+  cat "$WORK/list" "$WORK/show" "$WORK/json"
+  grep -q '^pyrunner  *2  *1  *7  *0  for tests$' "$WORK/list" && ! grep -q '^fib' "$WORK/list" &&
+    grep -q "pid ${RUNNERS[a]}  *user $(id -u)  *runs [01] of 3, since 20" "$WORK/show" && grep -q 'sleep .*\[idempotent\]' "$WORK/show" &&
+    grep -q "\"pid\":${RUNNERS[b]},\"credit\":4,\"running\":[01],\"since_usec\":" "$WORK/json" && counter_is runners 2 || return 1
+  wsctl cancel --all && has_ended s 130 && end_runner a && end_runner b && wait_until counter_is runners 0
+}
+check "wsctl runner: who is connected, with how much" shown
+shown_waiting() {
+  waits a pyrunner:args x && wsctl runner list | grep -q '^pyrunner  *0  *0  *0  *1 ' && wsctl runner show pyrunner | grep -q 'no runner is connected' &&
+    wsctl cancel --all && has_ended a 130
+}
+check "and a name for which jobs wait" shown_waiting
+check "nothing of a name that there is not" refused 66 'no runner of this name' wsctl runner show no-such
+
 # --- durable ones, over the end of wsd --------------------------------------------------------------------------------
 
 has_run() { same "$1" "$(wsctl await "$id")" && same 1 "$(grep -c "^$1\$" "$WORK/ledger")"; } # WORD: once

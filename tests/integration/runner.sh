@@ -141,7 +141,7 @@ done
 refuses_names() {
   local name
   for name in fib 'a/b' x.so -x .x; do
-    python3 "$R" --name="$name" >"$WORK/named" 2>&1 && return 1
+    "${RUNNER[@]}" --name="$name" >"$WORK/named" 2>&1 && return 1
     grep -qE 'is a plugin|the name of a runner' "$WORK/named" || {
       cat "$WORK/named"
       return 1

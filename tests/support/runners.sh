@@ -33,6 +33,7 @@ n_connected() { wsctl plugin show "$RUNNER_NAME" | grep -q "^runners: $1"; }
 submit_behind() { # FILE ARGUMENT...
   local file=$1
   shift
+  rm -f "$WORK/$file.exit"
   (
     wsctl submit "$@" >"$WORK/$file.out" 2>"$WORK/$file.err"
     echo $? >"$WORK/$file.exit"

@@ -59,9 +59,11 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Id': 'id:1:b item:50:u flags:55:u',
     'Filter': 'states:1:u by_uid:2:t uid:3:u plugin:4:b function:5:b newer_usec:6:u older_usec:7:u limit:8:u batch:50:b',
     'Count': 'n:1:u',
-    'Plugins': 'name:1:b',
+    'Plugins': 'name:1:b runners:2:t',
     'Function': 'name:1:b help:2:b flags:3:u crashes:4:u why:5:b quarantine:6:u quarantine_usec:7:u',
-    'Plugin': 'name:1:b version:2:b help:3:b path:4:b error:5:b functions:6:Function* apart:7:u',
+    'Plugin': 'name:1:b version:2:b help:3:b path:4:b error:5:b functions:6:Function* apart:7:u runs:8:t waiting:9:u '
+              'runners:10:Runner*',
+    'Runner': 'uid:1:u pid:2:u credit:3:u running:4:u since_usec:5:u leaving:6:t',
     'Counter': 'name:1:b value:2:u',
     'Stats': 'counters:1:Counter*',
     'Open': 'serial:1:u path:2:b item:50:u',

@@ -1486,6 +1486,27 @@ def a_durable_job_waits_for_its_runner_in_the_next_wsd(wsd):
             p.wait_state(waiting, SUCCEEDED)
 
 
+@case('P79')
+def runners_are_shown(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'seen', credit=1, flags=1) as r, Taker(wsd.socket, 'seen', credit=7, flags=1):
+        ours = lambda name='': [f.message for f in p.list('PLUGINS', p.send('PLUGINS', name=name, runners=True))[:-1]]
+        m, = [m for m in ours() if m.name == b'seen']
+        assert all(m.runs for m in ours()) and not [f for f in p.list('PLUGINS', p.send('PLUGINS', name='echo'))[:-1] if f.message.runs]
+        assert [(x.uid, x.pid, x.credit, x.running, x.leaving) for x in m.runners] == [
+            (os.getuid(), os.getpid(), 1, 0, False), (os.getuid(), os.getpid(), 7, 0, False)], m
+        assert abs(m.runners[0].since_usec / 1e6 - time.time()) < 600 and [(f.name, f.flags) for f in m.functions][0] == (b'f', 1)
+        r.say('RUNNER_CLOSE')
+        r.next('END', r.runner)
+        assert [x.credit for x in ours('seen')[0].runners] == [7]
+        waits, _ = p.accepted('unseen:f', flags=64)
+        m, = ours('unseen')
+        assert (m.waiting, len(m.runners)) == (1, 0)
+        p.send('CANCEL', waits)
+        p.end(waits)
+        p.is_refused(66, p.send('PLUGINS', name='echo', runners=True))
+        p.is_refused(66, p.send('PLUGINS', name='no-such', runners=True))
+
+
 class As:
     """Connections are another user's: the kernel tells wsd the user at connect()."""
 

@@ -528,6 +528,7 @@ START_TEST(largest_plugin_survives)
 {
     char name[CODEC_NAME_MAX], text[CODEC_TEXT_MAX], path[CODEC_PATH_MAX];
     struct msg_function functions[CODEC_FUNCTIONS];
+    struct msg_runner runners[CODEC_RUNNERS];
 
     memset(name, 'n', sizeof(name));
     memset(text, 't', sizeof(text));
@@ -538,7 +539,9 @@ START_TEST(largest_plugin_survives)
 
     struct msg m = {.type = FRAME_PLUGIN,
                     .plugin = {span(name), span(text), span(text), span(path), span(text), functions, CODEC_FUNCTIONS,
-                               CODEC_APART}};
+                               CODEC_APART, true, UINT64_MAX, runners, CODEC_RUNNERS}};
+    for (uint32_t i = 0; i < CODEC_RUNNERS; i++)
+        runners[i] = (struct msg_runner){UINT32_MAX, UINT32_MAX, CODEC_CREDIT_MAX, UINT32_MAX, UINT64_MAX - i, i % 2};
     struct msg r = round_trip(&m, 1, 0);
 
     assert_span(r.plugin.path, path);
@@ -553,6 +556,10 @@ START_TEST(largest_plugin_survives)
                   r.plugin.functions[i].quarantine_usec == UINT64_MAX);
     }
     ck_assert_uint_eq(r.plugin.apart, CODEC_APART);
+    ck_assert(r.plugin.runs && r.plugin.waiting == UINT64_MAX && r.plugin.n_runners == CODEC_RUNNERS);
+    for (uint32_t i = 0; i < CODEC_RUNNERS; i++)
+        ck_assert(r.plugin.runners[i].uid == UINT32_MAX && r.plugin.runners[i].credit == CODEC_CREDIT_MAX &&
+                  r.plugin.runners[i].since_usec == UINT64_MAX - i && r.plugin.runners[i].leaving == i % 2);
     functions[0].quarantine++;
     ck_assert_uint_eq(encoded_size(&m), 0);
     functions[0].quarantine--;
@@ -970,6 +977,11 @@ START_TEST(functions_and_counters_are_limited)
         for (unsigned i = 0; i < n; i++)
             put_bytes(6, "", 0);
         ck_assert_int_eq(answer(FRAME_PLUGIN), n <= CODEC_FUNCTIONS ? 0 : CODEC_E_LIMIT);
+    }
+    for (unsigned n = CODEC_RUNNERS - 1; n <= CODEC_RUNNERS + 1; n++) {
+        for (unsigned i = 0; i < n; i++)
+            put_bytes(10, "", 0);
+        ck_assert_int_eq(answer(FRAME_PLUGIN), n <= CODEC_RUNNERS ? 0 : CODEC_E_LIMIT);
     }
     for (unsigned n = CODEC_COUNTERS - 1; n <= CODEC_COUNTERS + 1; n++) {
         for (unsigned i = 0; i < n; i++)
