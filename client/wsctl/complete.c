@@ -232,6 +232,9 @@ static void offer_kind(struct complete *c, const struct ctl *ctl, const char *ki
     if (strcmp(kind, "NAME") == 0 && strcmp(ctl->verb->name, "schedule") == 0) {
         if (connected(c, ctl->socket))
             wsd_client_schedules(c->client, offer_schedule, c);
+    } else if (strcmp(kind, "NAME") == 0 && strcmp(ctl->verb->name, "runner") == 0) {
+        if (connected(c, ctl->socket))
+            wsd_client_runners(c->client, NULL, offer_plugin_only, c);
     } else if (starts(kind, "PLUGIN") || starts(kind, "NAME")) {
         if (strchr(begun, '/') || *begun == '.' || *begun == '~')
             print_line("\tfiles");

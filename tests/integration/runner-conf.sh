@@ -75,6 +75,7 @@ shown() {
   grep -q '^pyrunner  *2  *1  *7  *0  for tests$' "$WORK/list" && ! grep -q '^fib' "$WORK/list" &&
     grep -q "pid ${RUNNERS[a]}  *user $(id -u)  *runs [01] of 3, since 20" "$WORK/show" && grep -q 'sleep .*\[idempotent\]' "$WORK/show" &&
     grep -q "\"pid\":${RUNNERS[b]},\"credit\":4,\"running\":[01],\"since_usec\":" "$WORK/json" && counter_is runners 2 || return 1
+  wsctl complete -- runner show py >"$WORK/complete" && grep -q '^pyrunner' "$WORK/complete" || return 1
   wsctl cancel --all && has_ended s 130 && end_runner a && end_runner b && wait_until counter_is runners 0
 }
 check "wsctl runner: who is connected, with how much" shown
