@@ -262,7 +262,7 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
         g->n++;
         jobs->counters.n_runners++;
         r->user->n_fds++; /* the bell */
-        log_info("runner %u: %s of uid %u, pid %d, takes %u at once", r->domain->executor_number, g->name, g->uid,
+        log_info("runner %u: %s of uid %u, pid %d, takes %u at once", r->domain->executor_number, g->name, o->uid,
                  r->pid, r->credit);
     }
     offer_changed(g);
