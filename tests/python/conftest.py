@@ -6,9 +6,11 @@ tests/integration/python.sh runs them, and gives WSD, EXECUTOR, SPAWNER, WSCTL, 
 import asyncio
 import glob
 import os
+import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import pytest
@@ -82,6 +84,50 @@ class Daemon:
                     self.kill()
 
 
+class Serving:
+    """`python3 -m wsd run` of a module of these lines."""
+
+    def __init__(self, daemon, directory, lines, *options, name='jobs', n=1, ready=True):
+        self.daemon, self.directory, self.name, self.n = daemon, str(directory), name, n
+        self.write(lines)
+        self.errors = os.path.join(self.directory, f'{name}.err')
+        with open(self.errors, 'wb') as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, '-X', 'dev', '-W', 'error', '-m', 'wsd', 'run', name, '--processes', str(n), '--socket', daemon.socket,
+                 *options], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                env={**os.environ, 'PYTHONPATH': os.path.join(SRC, 'client/python')})
+        if ready:
+            wait_until(lambda: len(self.runners()) == n)
+
+    def write(self, lines):
+        with open(os.path.join(self.directory, f'{self.name}.py'), 'w', encoding='utf-8') as f:
+            f.write('import wsd\n' + textwrap.dedent(lines))
+
+    def runners(self):
+        """Their pids, as wsd knows them."""
+        assert self.process.poll() is None, self.said()
+        with wsd.Client(self.daemon.socket, native=False) as c:
+            try:
+                return [int(pid) for pid in re.findall(r'pid=(\d+)', c.plugins(self.name)[0].path)]
+            except (wsd.NotFound, IndexError):
+                return []
+
+    def said(self):
+        with open(self.errors, encoding='utf-8') as f:
+            return f.read()
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                return self.process.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                self.process.terminate()
+                self.process.wait(LIMIT)
+                raise
+        return self.process.returncode
+
+
 def name_of(pid):
     try:
         with open(f'/proc/{pid}/comm', encoding='ascii') as f:
@@ -133,6 +179,19 @@ def start():
     yield one
     for daemon in started:
         daemon.stop()
+
+
+@pytest.fixture
+def serve(shared, tmp_path):
+    """Serves tasks of the test's own."""
+    started = []
+
+    def one(lines, *options, daemon=None, **more):
+        started.append(Serving(daemon or shared, tmp_path, lines, *options, **more))
+        return started[-1]
+    yield one
+    for served in started:
+        served.stop()
 
 
 @pytest.fixture

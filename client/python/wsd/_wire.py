@@ -19,10 +19,12 @@ CHUNK_MAX = 60 << 10  # body of one frame of a stream
 
 # Types of frames: to wsd.
 HELLO, SUBMIT, INPUT, CREDIT, CANCEL, AWAIT, STATUS, LIST, PLUGINS, STATS, PING, OPENED = range(1, 13)
-FORGET, ARRAY, LIST_WHERE, CANCEL_WHERE = 18, 23, 25, 26
+RELEASE, FORGET, ARRAY, LIST_WHERE, CANCEL_WHERE = 15, 18, 23, 25, 26
+RUNNER_OPEN, RUNNER_CLOSE, RUN_OUTPUT, RUN_MESSAGE, RUN_PROGRESS, RUN_OPEN, RUN_END, RUN_PONG = range(40, 48)
 # From wsd.
 WELCOME, ACCEPTED, OUTPUT, PROGRESS, MESSAGE, DONE, ERROR, JOB, PLUGIN, COUNTERS, PONG, END, OPEN, GOODBYE = range(65, 79)
 ENDS, COUNT, FINISHED = 87, 88, 105
+RUNNER, RUN, RUN_INPUT, RUN_STOP, RUN_OPENED, RUN_CREDIT, RUN_PING = range(110, 117)
 
 # message -> field -> (number, kind, repeated). Kind: u varint, s zigzag, b bytes, t bool, or the name of a message.
 Fields = Dict[str, Tuple[int, str, bool]]
@@ -68,6 +70,18 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Stats': 'counters:1:Counter*',
     'Open': 'serial:1:u path:2:b item:50:u',
     'Opened': 'serial:1:u error:2:u item:50:u',
+    'Release': 'name:1:b function:2:b',
+    'Offer': 'name:1:b version:2:b help:3:b functions:4:Function* credit:5:u',
+    'Run': 'run:1:u id:2:b function:3:b args:4:b* timeout_usec:5:u priority:6:s flags:7:u uid:8:u attempt:9:u directory:10:b '
+           'input_from:11:u input_offset:12:u input_size:13:u',
+    'RunChunk': 'run:1:u offset:2:u last:3:t',
+    'RunRef': 'run:1:u why:2:u',
+    'RunCredit': 'run:1:u bytes:2:u',
+    'RunMessage': 'run:1:u level:2:u text:3:b',
+    'RunProgress': 'run:1:u done:2:u total:3:u',
+    'RunOpen': 'run:1:u serial:2:u path:3:b',
+    'RunOpened': 'run:1:u serial:2:u error:3:u',
+    'RunEnd': 'run:1:u status:2:u error:3:b text:4:b cpu_usec:5:u',
     'Empty': '',
 }.items()}
 _ZEROS: Dict[str, Any] = {'u': 0, 's': 0, 'b': b'', 't': False}
@@ -107,6 +121,8 @@ def encode(message: str, values: Mapping[str, Any]) -> bytes:
             if kind == 'b':
                 if one or repeated:
                     out.append(text_field(number, one))
+            elif kind in MESSAGES:
+                out.append(text_field(number, encode(kind, one)))
             elif one:
                 out.append(varint(number << 3))
                 out.append(varint((one << 1 ^ one >> 31) & 0xffffffff if kind == 's' else int(one)))
