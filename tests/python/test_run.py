@@ -31,8 +31,8 @@ SLOW = '''
 
 
 def wsd_command(directory, *arguments, **more):
-    return subprocess.run([sys.executable, '-X', 'dev', '-W', 'error', '-m', 'wsd', *arguments], cwd=directory, capture_output=True, text=True,
-                          timeout=LIMIT, check=False, env={**os.environ, 'PYTHONPATH': os.path.join(SRC, 'client/python'), **more})
+    return subprocess.run([sys.executable, '-X', 'dev', '-W', 'error', '-m', 'wsd', *arguments], cwd=directory, capture_output=True,
+                          text=True, timeout=LIMIT, check=False, env={**os.environ, 'PYTHONPATH': os.path.join(SRC, 'client/python'), **more})
 
 
 def gone(pid):
@@ -211,7 +211,8 @@ def test_what_does_not_go_says_so(shared, tmp_path, arguments, code, words):
 
 
 def test_tasks_lists_them(tmp_path):
-    (tmp_path / 'jobs.py').write_text('import wsd\n@wsd.task(idempotent=True, streaming=True)\ndef one(job):\n    """Does it.\n\n    More."""\n'
+    (tmp_path / 'jobs.py').write_text('import wsd\n@wsd.task(idempotent=True, streaming=True)\n'
+                                      'def one(job):\n    """Does it.\n\n    More."""\n'
                                       '@wsd.task(name="a-longer-name")\ndef two(job):\n    pass\n')
     done = wsd_command(tmp_path, 'tasks', 'jobs')
     assert (done.returncode, done.stderr) == (0, '')

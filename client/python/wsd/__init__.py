@@ -10,7 +10,7 @@
 
 `wsd.aio` is the same for asyncio. The guide is packaging/doc/python.md. Since 0.1.
 """
-from typing import Type
+from typing import TYPE_CHECKING, Any, Type
 
 from ._client import Client, Job
 from ._errors import (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashed, Error, Failed, ForkedError, Interrupted, JobError,
@@ -20,12 +20,26 @@ from ._task import Task, TaskCancelled, TaskFailed, TaskJob, task
 from ._types import Function, JobInfo, Message, Options, Plugin, Progress, State
 from ._version import VERSION as __version__
 
+if TYPE_CHECKING:
+    from ._executor import Executor, WorkerDied
+
 connect = Client
 
-__all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Failed', 'ForkedError', 'Function',
-           'Interrupted', 'Job', 'JobError', 'JobInfo', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin', 'Progress',
-           'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut', '__version__',
-           'connect', 'task']
+
+def __getattr__(name: str) -> Any:
+    """Of the executor when it is first wanted: concurrent.futures takes its time."""
+    if name in ('Executor', 'WorkerDied'):
+        from . import _executor
+        _executor.Executor.__module__ = _executor.WorkerDied.__module__ = 'wsd'
+        globals().update(Executor=_executor.Executor, WorkerDied=_executor.WorkerDied)
+        return globals()[name]
+    raise AttributeError(f'module wsd has no attribute {name}')
+
+
+__all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Executor', 'Failed', 'ForkedError',
+           'Function', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
+           'Progress', 'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut',
+           'WorkerDied', '__version__', 'connect', 'task']
 
 _error: Type[Exception]
 for _error in (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashed, Error, Failed, ForkedError, Interrupted, JobError, NoDaemon,

@@ -9,10 +9,8 @@ from typing import List, NoReturn, Optional
 
 from ._runner import THREADS_MAX, check_name
 from ._serve import Served, Unusable, serve, tasks_in
-from ._supervise import Supervisor
+from ._supervise import CHILDREN_MAX, Supervisor
 from ._version import VERSION
-
-PROCESSES_MAX = 256
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,8 +46,8 @@ def run_tasks(options: argparse.Namespace, wrong: Parser) -> int:
     n = options.processes if options.processes is not None else len(os.sched_getaffinity(0))
     if not module or module.startswith('.') or '/' in module:
         wrong.error(f'{options.module!r} is no MODULE[:ATTR]: write it as import does, such as package.module')
-    if not 1 <= n <= PROCESSES_MAX:
-        wrong.error(f'--processes: not a number from 1 to {PROCESSES_MAX}')
+    if not 1 <= n <= CHILDREN_MAX:
+        wrong.error(f'--processes: not a number from 1 to {CHILDREN_MAX}')
     if not 1 <= options.threads <= THREADS_MAX:
         wrong.error(f'--threads: not a number from 1 to {THREADS_MAX}')
     try:

@@ -50,6 +50,45 @@ def pause_after(refusal: Refused, before: float) -> Tuple[float, float]:
     return pause + random.random() * min(max(pause / 4, 0.001), 1.0), before
 
 
+def open_connection(path: str, timeout: float, directory: Directory) -> Tuple[socket.socket, Core, bytes]:
+    """Connects and shakes hands. Returns the socket, its core, and what came of the next frame."""
+    until = time.monotonic() + timeout
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        sock.settimeout(timeout)
+        sock.connect(path)
+    except OSError as error:
+        sock.close()
+        raise connect_error(path, error) from None
+    except BaseException:
+        sock.close()
+        raise
+    try:
+        core = Core(directory.path, PROGRAM, directory.opener())
+        write_some(sock, core)
+        rest = b''
+        while not core.greeted and core.failure is None:
+            sock.settimeout(max(0.001, until - time.monotonic()))
+            try:
+                data = sock.recv(RECEIVE_LEAST)
+            except ConnectionResetError:
+                data = b''
+            except TimeoutError:
+                raise NoDaemon(f'{path}: wsd does not answer', code=69) from None
+            if not data:
+                core.lost()
+            else:
+                rest += data
+                rest = rest[core.receive(rest):]
+        if core.failure is not None:
+            raise core.failure
+        sock.settimeout(None)
+    except BaseException:
+        sock.close()
+        raise
+    return sock, core, rest
+
+
 class Role:
     """What a thread that waits does meanwhile: it reads for all, or waits at a gate."""
 
@@ -251,40 +290,7 @@ class Client:
 
     def _connect(self) -> None:
         """Connects and shakes hands."""
-        until = time.monotonic() + self._timeout
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        try:
-            sock.settimeout(self._timeout)
-            sock.connect(self._path)
-        except OSError as error:
-            sock.close()
-            raise connect_error(self._path, error) from None
-        except BaseException:
-            sock.close()
-            raise
-        try:
-            core = Core(self._directory.path, PROGRAM, self._directory.opener())
-            write_some(sock, core)
-            rest = b''
-            while not core.greeted and core.failure is None:
-                sock.settimeout(max(0.001, until - time.monotonic()))
-                try:
-                    data = sock.recv(RECEIVE_LEAST)
-                except ConnectionResetError:
-                    data = b''
-                except TimeoutError:
-                    raise NoDaemon(f'{self._path}: wsd does not answer', code=69) from None
-                if not data:
-                    core.lost()
-                else:
-                    rest += data
-                    rest = rest[core.receive(rest):]
-            if core.failure is not None:
-                raise core.failure
-            sock.settimeout(None)
-        except BaseException:
-            sock.close()
-            raise
+        sock, core, rest = open_connection(self._path, self._timeout, self._directory)
         self._pending: Deque[bytes] = collections.deque()  # received, and not yet handled
         self._rest = rest  # of a frame
         self._size = RECEIVE_LEAST

@@ -156,6 +156,7 @@ class Runner:
 
     def _connect(self) -> None:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._descriptors: Deque[int] = deque()  # that came, and belong to frames that did not yet
         try:
             sock.settimeout(CONNECT_TIMEOUT)
             try:
@@ -168,13 +169,13 @@ class Runner:
             sock.close()
             raise
         self._socket = sock
-        self._rest = rest
-        self._descriptors: Deque[int] = deque()  # that came, and belong to frames that did not yet
         self._pending: Deque[TaskJob] = deque()  # not yet begun
         self._jobs: Dict[int, TaskJob] = {}  # that have not ended
         self._over = self._close_sent = False
         self._idle = True
         self._connected = True
+        with self._lock:
+            self._frames(rest)
         self._say_close()
 
     def _handshake(self, sock: socket.socket) -> bytes:
@@ -198,7 +199,8 @@ class Runner:
                         if kind != wanted:
                             raise ProtocolError(f'a frame of type {kind} where none can be', code=76)
                         return header
-                more = sock.recv(RECEIVE)
+                more, ancillary, _, _ = sock.recvmsg(RECEIVE, ANCILLARY, CLOEXEC)
+                self._keep(ancillary)
                 if not more:
                     raise ConnectionLost('wsd has ended the connection', code=69)
                 data += more
@@ -249,16 +251,23 @@ class Runner:
 
     def _received(self, data: bytes, ancillary: List[Tuple[int, int, bytes]]) -> None:
         """[lock]"""
+        if ancillary:
+            self._keep(ancillary)
+        if not data:
+            self._lost()
+            return
+        self._frames(self._rest + data if self._rest else data)
+
+    def _keep(self, ancillary: List[Tuple[int, int, bytes]]) -> None:
+        """Descriptors that came belong to the next frames that speak of one."""
         for _, kind, descriptors in ancillary:
             if kind == socket.SCM_RIGHTS:
                 found = array.array('i')
                 found.frombytes(descriptors[:len(descriptors) - len(descriptors) % found.itemsize])
                 self._descriptors.extend(found)
-        if not data:
-            self._lost()
-            return
-        if self._rest:
-            data = self._rest + data
+
+    def _frames(self, data: bytes) -> None:
+        """[lock] Handles all whole frames. The rest waits for more."""
         at, end = 0, len(data)
         unpack = _wire.FRAME.unpack_from
         while end - at >= 16:

@@ -12,36 +12,40 @@ import os
 import signal
 import sys
 import time
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 EXIT_AGAIN = 72  # of a child that is to be started again at once
 FATAL = (64, 66, 76, 77)  # exits of a child that will not go better: before one was ready, the supervisor ends with it
-PAUSE_LEAST, PAUSE_MOST = 0.1, 30.0  # seconds before a child is started again
+PAUSES = 0.1, 30.0  # seconds before a child is started again: at first, and at most
 LONG = 10.0  # seconds after which a child that dies is no reason to wait longer
 PR_SET_PDEATHSIG = 1
+CHILDREN_MAX = 256
+SLOTS = 2 * CHILDREN_MAX
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1)
 
 
 class Child:
     """A place for a process, and the process."""
 
-    def __init__(self, number: int) -> None:
-        self.number, self.pid = number, 0
-        self.started, self.due, self.pause = 0.0, 0.0, PAUSE_LEAST
+    def __init__(self, number: int, pause: float) -> None:
+        self.number, self.pid, self.slot = number, 0, -1
+        self.started, self.due, self.pause = 0.0, 0.0, pause
 
 
 class Supervisor:
-    """`work` is called in each child with its number, and returns its exit status. `again`: no exit of a child is fatal.
+    """`work` is called in each child, and returns its exit status. `again`: no exit of a child is fatal.
 
+    It is called with a number below SLOTS, which no other child has, nor had the child that died last.
     `look` is called in the supervisor every `period` seconds, and on SIGUSR1.
     """
 
     def __init__(self, n: int, work: Callable[[int], int], *, again: bool = False, look: Optional[Callable[[], None]] = None,
-                 period: Optional[float] = None) -> None:
-        self._work, self._again = work, again
+                 period: Optional[float] = None, pauses: Tuple[float, float] = PAUSES) -> None:
+        self._work, self._again, self._pauses = work, again, pauses
         self._look, self._period = look, period
         self._ready = mmap.mmap(-1, 1)  # shared: a child was ready
         self._children: List[Child] = []
+        self._slot = -1  # the last that was given
         self._leaving = 0  # signals that said so
         self._status = 0
         self.grow(n)
@@ -52,7 +56,16 @@ class Supervisor:
 
     def grow(self, n: int) -> None:
         """From now on there are so many children, or as many as there were."""
-        self._children += [Child(number) for number in range(len(self._children), n)]
+        self._children += [Child(number, self._pauses[0]) for number in range(len(self._children), n)]
+
+    @property
+    def size(self) -> int:
+        """The number of children that there are to be."""
+        return len(self._children)
+
+    def slots(self) -> List[int]:
+        """Those of the children that live."""
+        return [child.slot for child in self._children if child.pid]
 
     def leave(self) -> None:
         """As SIGTERM."""
@@ -93,8 +106,16 @@ class Supervisor:
             if not child.pid and not self._leaving and child.due <= now:
                 self._start(child)
 
+    def _next_slot(self) -> int:
+        taken = {child.slot for child in self._children if child.pid}
+        while True:
+            self._slot = (self._slot + 1) % SLOTS
+            if self._slot not in taken:
+                return self._slot
+
     def _start(self, child: Child) -> None:
         child.started = time.monotonic()
+        child.slot = self._next_slot()
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -109,7 +130,7 @@ class Supervisor:
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             if os.getppid() == parent:
-                status = self._work(child.number)
+                status = self._work(child.slot)
         except SystemExit as left:
             status = left.code if isinstance(left.code, int) else 70
         except BaseException:
@@ -143,9 +164,9 @@ class Supervisor:
             self.leave()
             return
         if now - child.started > LONG:
-            child.pause = PAUSE_LEAST
+            child.pause = self._pauses[0]
         child.due = now + (0.0 if code == EXIT_AGAIN else child.pause)
         if code != EXIT_AGAIN:
-            child.pause = min(2 * child.pause, PAUSE_MOST)
+            child.pause = min(2 * child.pause, self._pauses[1])
         if code < 0:
             print(f'wsd: process {child.number} was killed by {signal.Signals(-code).name}; starting it again', file=sys.stderr, flush=True)

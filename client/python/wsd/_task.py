@@ -60,7 +60,7 @@ class Task:
 
     @property
     def flags(self) -> int:
-        """As in an offer."""
+        """As in an offer: 1 idempotent, 2 streaming. Since 0.1."""
         return self.idempotent | self.streaming << 1
 
 
