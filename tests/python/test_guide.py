@@ -22,7 +22,8 @@ def test_the_guide_has_blocks():
 def test_block(shared, tmp_path, number):
     done = subprocess.run([sys.executable, '-X', 'dev', '-W', 'error', '-c', BLOCKS[number]], cwd=tmp_path, capture_output=True, text=True,
                           timeout=LIMIT, check=False,
-                          env={**os.environ, 'WSD_SOCKET': shared.socket, 'PYTHONPATH': os.path.join(SRC, 'client/python')})
+                          env={**os.environ, 'WSD_SOCKET': shared.socket, 'XDG_RUNTIME_DIR': str(tmp_path),
+                               'PYTHONPATH': os.path.join(SRC, 'client/python')})
     assert done.returncode == 0 and done.stderr == '', done.stderr
 
 
