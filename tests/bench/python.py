@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""python.py: what a no-op costs from Python, by each way of the package in client/python.
+"""python.py: what a no-op costs from Python, by each way of the package in client/python, and in it: tasks in Python, and
+wsd.Executor beside ProcessPoolExecutor.
 
-    tests/bench/python.py [--seconds N] SOCKET
+    tests/bench/python.py [--seconds N] [--processes N] SOCKET
 
 SOCKET is that of a wsd with the plugin fib. The ways go alternately, in short rounds. Printed are the best round, the
 tenth best of a hundred, and the median: on a busy machine the first says what the client takes. WSD_LIBWSCLIENT names
@@ -10,8 +11,11 @@ the library for the direct lane."""
 import argparse
 import asyncio
 import os
+import subprocess
 import sys
+import tempfile
 import time
+from concurrent import futures
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../client/python'))
 
@@ -22,7 +26,7 @@ NOTHING = 'fib:nothing'
 
 
 def show(name, unit, values):
-    print(f'{name:34} {values[0]:12,.1f} {values[len(values) // 10]:12,.1f} {values[len(values) // 2]:12,.1f} {unit}')
+    print(f'{name:46} {values[0]:12,.1f} {values[len(values) // 10]:12,.1f} {values[len(values) // 2]:12,.1f} {unit}')
 
 
 def closed(path, seconds):
@@ -71,14 +75,85 @@ async def many(path, seconds):
             show(name, 'jobs/s', sorted(values, reverse=True))
 
 
+TASKS = '''
+import wsd
+
+@wsd.task(idempotent=True)
+def nothing(job):
+    return b''
+'''
+
+
+def tasks(path, seconds, processes):
+    """A task in Python, in a closed loop and with 256 in flight."""
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, 'bench_tasks.py'), 'w', encoding='ascii') as file:
+            file.write(TASKS)
+        package = os.path.dirname(os.path.dirname(os.path.abspath(wsd.__file__)))
+        with subprocess.Popen([sys.executable, '-m', 'wsd', 'run', 'bench_tasks', '--processes', str(processes), '--socket', path],
+                              cwd=directory, env={**os.environ, 'PYTHONPATH': package}) as server, \
+                wsd.Client(path, native=False) as client:
+            while f'runners: {processes}' not in ''.join(p.path for p in client.plugins() if p.name == 'bench_tasks'):
+                time.sleep(0.01)
+            loops, rates = [], []
+            until = time.monotonic() + seconds
+            while time.monotonic() < until:
+                begun = time.perf_counter()
+                for _ in range(100):
+                    client.call('bench_tasks:nothing')
+                loops.append((time.perf_counter() - begun) / 100 * 1e6)
+                begun = time.perf_counter()
+                for _ in client.map('bench_tasks:nothing', [b''] * 5000, in_flight=256):
+                    pass
+                rates.append(5000 / (time.perf_counter() - begun))
+            server.terminate()
+    show('task in Python, closed loop', 'us', sorted(loops))
+    show(f'task in Python, 256 in flight, {processes} processes', 'jobs/s', sorted(rates, reverse=True))
+
+
+def executors(path, seconds, processes):
+    """A call of nothing by wsd.Executor and by ProcessPoolExecutor."""
+    times = {}
+    with wsd.Executor(processes, socket=path, idle=5) as ours, futures.ProcessPoolExecutor(processes) as theirs:
+        def closed_loop(executor, n):
+            for _ in range(n):
+                executor.submit(abs, 1).result()
+
+        def at_once(executor, n):
+            for one in [executor.submit(abs, 1) for _ in range(n)]:
+                one.result()
+
+        def by_map(executor, n):
+            for _ in executor.map(abs, range(n)):
+                pass
+        ways = (('submit().result()', closed_loop, 200, 200), ('submit() at once', at_once, 2000, 2000), ('map()', by_map, 100000, 4000))
+        for executor in (ours, theirs):
+            at_once(executor, 200)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for name, run, n_ours, n_theirs in ways:
+                for label, executor, n in (('wsd.Executor', ours, n_ours), ('ProcessPoolExecutor', theirs, n_theirs)):
+                    begun = time.perf_counter()
+                    run(executor, n)
+                    times.setdefault((name, label), []).append((time.perf_counter() - begun) / n * 1e6)
+    for (name, label), values in times.items():
+        show(f'{label} {name}', 'us a call', sorted(values))
+    for name, *_ in ways:
+        middle = [sorted(times[name, label])[len(times[name, label]) // 2] for label in ('wsd.Executor', 'ProcessPoolExecutor')]
+        print(f'{name}: {middle[0] / middle[1]:.3f} of the time of ProcessPoolExecutor')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
-    parser.add_argument('--seconds', type=float, default=5, help='for each half')
+    parser.add_argument('--seconds', type=float, default=5, help='for each part')
+    parser.add_argument('--processes', type=int, default=2, help='of tasks and executors')
     parser.add_argument('socket')
     options = parser.parse_args()
-    print(f'{"":34} {"best":>12} {"10th of 100":>12} {"median":>12}   load {os.getloadavg()[0]:.1f}')
+    print(f'{"":46} {"best":>12} {"10th of 100":>12} {"median":>12}   load {os.getloadavg()[0]:.1f}')
     closed(options.socket, options.seconds)
     asyncio.run(many(options.socket, options.seconds))
+    tasks(options.socket, options.seconds, options.processes)
+    executors(options.socket, options.seconds, options.processes)
 
 
 if __name__ == '__main__':
