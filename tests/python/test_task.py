@@ -47,6 +47,11 @@ def say(job):
     job.status('well')
 
 @wsd.task
+def adds_up(job):
+    import numpy
+    return str(numpy.frombuffer(job.buffer).sum())
+
+@wsd.task
 def number(job):
     return 5
 
@@ -136,6 +141,33 @@ def test_a_file_is_mapped(jobs, client, tmp_path):
     with open(tmp_path / 'in', 'rb') as file:
         file.seek(5001)
         assert client.submit('jobs:mapped', input=file).result() == data[5001:]
+
+
+@pytest.mark.parametrize('size', [1, 4096, 3_000_000])
+def test_memory_goes_without_a_copy(jobs, client, size):
+    with wsd.Memory(size) as memory:
+        assert len(memory) == size and bytes(memory.view) == bytes(size)
+        memory.view[:] = data = os.urandom(size)
+        assert client.call('jobs:mapped', input=memory) == data  # in a runner,
+        assert client.call('echo', input=memory) == data  # an executor,
+        assert client.call('jobs:counts', input=memory) == str(size).encode()  # a stream,
+        assert list(client.map('jobs:echo', [memory, memory])) == [data, data]
+    assert repr(memory) == '<wsd.Memory, closed>'
+    with pytest.raises(ValueError, match='closed'):
+        client.call('jobs:echo', input=memory)
+
+
+def test_memory_has_a_size():
+    with pytest.raises(ValueError, match='at least 1'):
+        wsd.Memory(0)
+
+
+def test_numpy_works_in_memory(jobs, client):
+    numpy = pytest.importorskip('numpy')
+    memory = wsd.Memory(8 * 100_000)
+    numbers = numpy.frombuffer(memory.view)
+    numbers[:] = numpy.arange(100_000)
+    assert float(client.call('jobs:adds_up', input=memory)) == numbers.sum()
 
 
 def test_what_it_knows_of_its_job(jobs, client):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Type
 from ._client import Client, Job
 from ._errors import (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashed, Error, Failed, ForkedError, Interrupted, JobError,
                       NoDaemon, NotFound, NotPermitted, ProtocolError, Refused, TimedOut)
+from ._memory import Memory
 from ._runner import Runner
 from ._task import Task, TaskCancelled, TaskFailed, TaskJob, task
 from ._types import Function, JobInfo, Message, Options, Plugin, Progress, State
@@ -37,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Executor', 'Failed', 'ForkedError',
-           'Function', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
+           'Function', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Memory', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
            'Progress', 'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut',
            'WorkerDied', '__version__', 'connect', 'task']
 

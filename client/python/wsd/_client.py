@@ -763,7 +763,7 @@ class Client:
                 if type(input) is bytes:
                     data: Optional[bytes] = input
                 else:
-                    data = at_hand(input)
+                    data = at_hand(input, 2000)
                 if data is not None and len(data) + sum(map(len, map(file_bytes, args))) <= 2000:
                     if os.getpid() != self._pid or self._closed:
                         self._check_closed()

@@ -7,9 +7,11 @@ import os
 import stat
 from typing import Any, BinaryIO, Iterable, Iterator, Optional, Union
 
+from ._memory import Memory
+
 BytesLike = Any  # an object with the buffer protocol; Python 3.11 has no type for it
-Input = Union[BytesLike, 'os.PathLike[str]', BinaryIO, Iterable[BytesLike]]
-"""Bytes or any other object with the buffer protocol; a path; a binary file; an iterable of bytes. Since 0.1."""
+Input = Union[BytesLike, Memory, 'os.PathLike[str]', BinaryIO, Iterable[BytesLike]]
+"""Bytes or any other object with the buffer protocol; a Memory; a path; a binary file; an iterable of bytes. Since 0.1."""
 
 PIECE = 60 << 10
 
@@ -42,6 +44,10 @@ def resolve(given: Input, files: bool) -> Union[bytes, memoryview, FilePart, Ite
     """What to send. files: descriptors may be sent."""
     if type(given) is bytes:
         return given
+    if isinstance(given, Memory):
+        if given.descriptor < 0:
+            raise ValueError('input: the Memory is closed')
+        return FilePart(os.dup(given.descriptor), 0, len(given)) if files else given.view
     if isinstance(given, str):
         raise TypeError('input: bytes are wanted, not str; a path is a pathlib.Path')
     try:
@@ -74,12 +80,13 @@ def _read(file: Any) -> Iterator[bytes]:
         yield data
 
 
-def at_hand(given: Input) -> Optional[bytes]:
-    """A copy of an input that is in memory; None for any other."""
+def at_hand(given: Input, most: int) -> Optional[bytes]:
+    """A copy of an input that is in memory, and of at most so many bytes; None for any other."""
     try:
-        return bytes(view(given))
+        found = view(given.view if isinstance(given, Memory) else given)
     except TypeError:
         return None
+    return bytes(found) if found.nbytes <= most else None
 
 
 def repeatable(given: Input) -> bool:
