@@ -47,7 +47,7 @@ def test_several_processes_share_the_jobs(serve, client):
     served = serve(PID, n=3)
     assert {int(pid) for pid in client.map('jobs:pid', [b''] * 1000)} <= set(served.runners())
     assert served.stop() == 0
-    with pytest.raises(wsd.JobError, match='no runner of this name is connected') as caught:
+    with pytest.raises(wsd.JobError, match='no runner of jobs came') as caught:
         client.call('jobs:pid')
     assert caught.value.code == 66
 

@@ -47,7 +47,7 @@ class Memory:
         return self.view.nbytes
 
     def close(self) -> None:
-        """Gives the memory back. Jobs that have it keep it. Idempotent."""
+        """Gives the memory back. Jobs that have it keep it. Idempotent. Since 0.1."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
