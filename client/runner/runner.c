@@ -292,11 +292,6 @@ static int need_offer(struct wsd_runner *r)
     return r->offer ? 0 : failure_set(&r->failure, -EINVAL, CODE_USAGE, "nothing is offered: call wsd_runner_offer()");
 }
 
-static bool nobody_reads(const void *arg)
-{
-    return !((const struct wsd_runner *)arg)->reading;
-}
-
 int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_usec)
 {
     _cleanup_(runner_leavep) struct wsd_runner *r = runner_enter(runner);
@@ -304,14 +299,11 @@ int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_usec)
     if (!r)
         return -ECHILD;
     int error = need_offer(r);
-    if (error < 0 || r->stands)
+    if (error < 0)
         return error;
-    wire_wait(r, UINT64_MAX, false, nobody_reads, r);
-    r->reading = true;
-    r->left = r->left_told = false;
-    error = wire_connect(r, r->credit ? r->credit : 1, deadline_in(timeout_usec ? timeout_usec : CONNECT_USEC));
-    r->reading = false;
-    return error;
+    if (r->serving && !r->stands)
+        return failure_set(&r->failure, -EBUSY, CODE_USAGE, "wsd_runner_run() looks after the connection");
+    return wire_open(r, r->credit ? r->credit : 1, deadline_in(timeout_usec ? timeout_usec : CONNECT_USEC));
 }
 
 static int check_run(struct wsd_runner *r, unsigned threads)
@@ -337,7 +329,6 @@ int wsd_runner_run(struct wsd_runner *runner, unsigned threads)
         return error;
     if (r->serving)
         return failure_set(&r->failure, -EBUSY, CODE_USAGE, "another thread is in wsd_runner_run()");
-    r->left = r->left_told = false;
     int status = r->offer->init ? r->offer->init() : 0;
     if (status != 0)
         return failure_set(&r->failure, -EIO, CODE_IO, "init() has failed with status %d", status);

@@ -324,9 +324,7 @@ int serve(struct wsd_runner *r, unsigned threads)
     struct serving s = {.runner = r, .n_threads = threads, .idle = PTHREAD_COND_INITIALIZER};
 
     r->serving = &s;
-    r->reading = true;
-    int error = r->stands ? 0 : wire_connect(r, r->credit ? r->credit : threads, deadline_in(CONNECT_USEC));
-    r->reading = false;
+    int error = wire_open(r, r->credit ? r->credit : threads, deadline_in(CONNECT_USEC));
     s.connected_usec = clock_monotonic_usec();
     if (error == 0)
         serve_by_threads(&s);

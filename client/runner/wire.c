@@ -399,6 +399,7 @@ int wire_connect(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec)
         return error;
     }
     r->stands = true;
+    r->left_told = r->left = false;
     r->answer = 0;
     r->n_connection++;
     error = offer(r, credit, deadline_usec);
@@ -408,5 +409,21 @@ int wire_connect(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec)
         wire_break(r, "%s", why.text);
         r->failure = why;
     }
+    return error;
+}
+
+int wire_open(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec)
+{
+    while (r->reading && (!r->stands || r->answer <= 0)) {
+        if (clock_monotonic_usec() >= deadline_usec)
+            return failure_set(&r->failure, -ETIMEDOUT, CODE_NO_DAEMON, "another thread is connecting");
+        wait_for_reader(r, deadline_usec);
+    }
+    if (r->stands)
+        return 0;
+    r->reading = true;
+    int error = wire_connect(r, credit, deadline_usec);
+    r->reading = false;
+    pthread_cond_broadcast(&r->changed);
     return error;
 }

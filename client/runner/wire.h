@@ -14,6 +14,9 @@ void wire_forsake(struct wsd_runner *r);
 
 /* Connects, and offers, as the reader; waits without the lock. 0, or a negative errno, said. */
 int wire_connect(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec);
+/* Sees to it that the connection stands: takes the role of the reader for that, or waits for a thread that connects. As
+ * wire_connect(). */
+int wire_open(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec);
 bool wire_stands(const struct wsd_runner *r);
 /* The connection is over, for this reason. */
 __attribute__((format(printf, 2, 3))) void wire_break(struct wsd_runner *r, const char *format, ...);
