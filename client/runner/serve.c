@@ -98,6 +98,15 @@ static bool try_to_connect(struct serving *s)
     return error == 0 || is_final(error);
 }
 
+/* [lock] */
+static void leave(struct wsd_runner *r)
+{
+    if (r->left_told || !r->stands || !atomic_load_explicit(&r->leaving, memory_order_relaxed))
+        return;
+    r->left_told = wire_put(r, &(struct msg){.type = FRAME_RUNNER_CLOSE}, NULL, 0) == 0;
+    wire_drain(r);
+}
+
 /* As the reader. [lock, which it leaves] */
 static void connect_again(struct serving *s)
 {
@@ -114,15 +123,7 @@ static void connect_again(struct serving *s)
     }
     r->reading = false;
     pthread_cond_broadcast(&r->changed);
-}
-
-/* [lock] */
-static void leave(struct wsd_runner *r)
-{
-    if (r->left_told || !r->stands || !atomic_load_explicit(&r->leaving, memory_order_relaxed))
-        return;
-    r->left_told = wire_put(r, &(struct msg){.type = FRAME_RUNNER_CLOSE}, NULL, 0) == 0;
-    wire_drain(r);
+    leave(r); /* it may have been told in between */
 }
 
 /* --- jobs --------------------------------------------------------------------------------------------------------- */

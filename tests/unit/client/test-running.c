@@ -102,6 +102,46 @@ START_TEST(two_threads_make_one_connection)
 }
 END_TEST
 
+static struct span span(const char *text)
+{
+    return (struct span){.data = text, .size = strlen(text)};
+}
+
+static void *run_there(void *arg)
+{
+    result = wsd_runner_run(runner, 2);
+    return NULL;
+}
+
+static void take_offer(void)
+{
+    peer_accept(&peer, NULL);
+    peer_expect(&peer, NULL, FRAME_RUNNER_OPEN);
+    peer_send_empty(&peer, FRAME_RUNNER, TAG);
+}
+
+/* The thread that is told finds no connection, and goes back to sleep. */
+START_TEST(it_leaves_though_it_was_told_while_it_connected_again)
+{
+    begin(run_there);
+    take_offer();
+    peer_close(&peer);
+    ck_assert_int_ge(peer.fd = accept(peer.listen_fd, NULL, NULL), 0);
+    peer_expect(&peer, NULL, FRAME_HELLO);
+    ck_assert_int_eq(wsd_runner_leave(runner), 0);
+    poll(NULL, 0, 1500); /* until the keeper sleeps again; where it does not yet, this passes all the same */
+    const struct msg welcome = {
+        .type = FRAME_WELCOME,
+        .welcome = {.version = 1, .features = FEATURES_ALL, .program = span("wsd 9.9"), .window = 65536}};
+    peer_send(&peer, &welcome, 0, NULL, 0);
+    peer_expect(&peer, NULL, FRAME_RUNNER_OPEN);
+    peer_send_empty(&peer, FRAME_RUNNER, TAG);
+    peer_expect(&peer, NULL, FRAME_RUNNER_CLOSE);
+    peer_send_empty(&peer, FRAME_END, TAG);
+    ck_assert_int_eq(end(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -110,6 +150,7 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_set_timeout(c, 30);
     tcase_add_test(c, two_threads_make_one_connection);
+    tcase_add_test(c, it_leaves_though_it_was_told_while_it_connected_again);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
