@@ -77,11 +77,16 @@ static bool is_final(int error)
            error == -EPROTO || error == -EPERM;
 }
 
+/* Also where jobs of a connection before still run: their threads are free again when these end. */
+static uint32_t credit_of(const struct serving *s)
+{
+    return s->runner->credit ? s->runner->credit : s->n_threads;
+}
+
 /* True: it is connected, or need not be any more. [lock, which it leaves] */
 static bool try_to_connect(struct serving *s)
 {
     struct wsd_runner *r = s->runner;
-    uint32_t credit = r->credit ? r->credit : s->n_threads;
 
     if (is_over(s))
         return true;
@@ -89,9 +94,7 @@ static bool try_to_connect(struct serving *s)
         end(s, 0); /* wsd has nothing of us */
         return true;
     }
-    if (r->n_running >= s->n_threads) /* by jobs of connections before: there is no thread for another one */
-        return false;
-    int error = wire_connect(r, credit > r->n_running ? credit - r->n_running : 1, deadline_in(CONNECT_USEC));
+    int error = wire_connect(r, credit_of(s), deadline_in(CONNECT_USEC));
     if (is_final(error))
         end(s, error);
     s->connected_usec = clock_monotonic_usec();
@@ -325,7 +328,7 @@ int serve(struct wsd_runner *r, unsigned threads)
     struct serving s = {.runner = r, .n_threads = threads, .idle = PTHREAD_COND_INITIALIZER};
 
     r->serving = &s;
-    int error = wire_open(r, r->credit ? r->credit : threads, deadline_in(CONNECT_USEC));
+    int error = wire_open(r, credit_of(&s), deadline_in(CONNECT_USEC));
     s.connected_usec = clock_monotonic_usec();
     if (error == 0)
         serve_by_threads(&s);

@@ -142,6 +142,66 @@ START_TEST(it_leaves_though_it_was_told_while_it_connected_again)
 }
 END_TEST
 
+/* fd: its input, from a file unless its function streams, or -1. */
+static void send_run(uint64_t run, const char *function, int fd)
+{
+    const struct msg msg = {.type = FRAME_RUN,
+                            .run = {.run = run,
+                                    .attempt = 1,
+                                    .directory = span(""),
+                                    .job = {.function = span(function),
+                                            .input_from = fd < 0             ? RUN_INPUT_BODY
+                                                          : *function == 's' ? RUN_INPUT_PIPE
+                                                                             : RUN_INPUT_FILE,
+                                            .input_size = fd < 0 || *function == 's' ? 0 : 100}}};
+    uint8_t bytes[512];
+    size_t size = codec_encode(&msg, TAG, 0, bytes, sizeof(bytes));
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec iov = {.iov_base = bytes, .iov_len = size};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+
+    ck_assert_uint_gt(size, 0);
+    if (fd >= 0) {
+        control.align =
+            (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fd))};
+        memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+        header.msg_control = control.bytes;
+        header.msg_controllen = sizeof(control.bytes);
+    }
+    ck_assert_int_eq(sendmsg(peer.fd, &header, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static void leave_and_end(void)
+{
+    ck_assert_int_eq(wsd_runner_leave(runner), 0);
+    peer_expect(&peer, NULL, FRAME_RUNNER_CLOSE);
+    peer_send_empty(&peer, FRAME_END, TAG);
+    ck_assert_int_eq(end(), 0);
+}
+
+/* A thread that a job of the connection before still has is free again when that ends. */
+START_TEST(it_offers_all_its_threads_again_after_a_loss)
+{
+    options.credit = 0;
+    runner = wsd_runner_free(runner);
+    ck_assert_int_eq(wsd_runner_new(&runner, &options), 0);
+    ck_assert_int_eq(wsd_runner_offer(runner, &offer), 0);
+    begin(run_there);
+    take_offer();
+    ck_assert_uint_eq(peer.msg.offer.credit, 2);
+    send_run(1, "plain", -1);
+    sem_wait(&went);
+    peer_close(&peer);
+    take_offer();
+    ck_assert_uint_eq(peer.msg.offer.credit, 2);
+    sem_post(&goes);
+    leave_and_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -151,6 +211,7 @@ int main(void)
     tcase_set_timeout(c, 30);
     tcase_add_test(c, two_threads_make_one_connection);
     tcase_add_test(c, it_leaves_though_it_was_told_while_it_connected_again);
+    tcase_add_test(c, it_offers_all_its_threads_again_after_a_loss);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
