@@ -287,8 +287,16 @@ int wsd_runner_offer(struct wsd_runner *runner, const struct wsd_plugin *offer)
     return 0;
 }
 
-static int need_offer(struct wsd_runner *r)
+static int has_left(struct wsd_runner *r)
 {
+    return failure_set(&r->failure, -ESHUTDOWN, CODE_USAGE, "the runner has left: make another one");
+}
+
+/* That it can connect. */
+static int check_offer(struct wsd_runner *r)
+{
+    if (r->left)
+        return has_left(r);
     return r->offer ? 0 : failure_set(&r->failure, -EINVAL, CODE_USAGE, "nothing is offered: call wsd_runner_offer()");
 }
 
@@ -298,7 +306,7 @@ int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_usec)
 
     if (!r)
         return -ECHILD;
-    int error = need_offer(r);
+    int error = check_offer(r);
     if (error < 0)
         return error;
     if (r->serving && !r->stands)
@@ -308,7 +316,7 @@ int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_usec)
 
 static int check_run(struct wsd_runner *r, unsigned threads)
 {
-    int error = need_offer(r);
+    int error = check_offer(r);
 
     if (error == 0 && (threads == 0 || threads > WSD_RUNNER_CREDIT_MAX))
         error = failure_set(&r->failure, -EINVAL, CODE_USAGE, "threads: 1 to %d", WSD_RUNNER_CREDIT_MAX);
@@ -381,7 +389,7 @@ int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd
         tell_leaving(r);
     struct list *l = list_pop_front(&r->ready);
     if (!l)
-        return r->left ? -ESHUTDOWN : !r->stands ? -ECONNRESET : 0;
+        return r->left ? has_left(r) : !r->stands ? -ECONNRESET : 0;
     struct held *h = container_of(l, struct held, link);
     r->n_ready--;
     r->n_running++;

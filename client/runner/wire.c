@@ -399,7 +399,7 @@ int wire_connect(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec)
         return error;
     }
     r->stands = true;
-    r->left_told = r->left = false;
+    r->left_told = false;
     r->answer = 0;
     r->n_connection++;
     error = offer(r, credit, deadline_usec);

@@ -76,7 +76,8 @@ WSD_EXPORT int wsd_runner_offer(struct wsd_runner *runner, const struct wsd_plug
 /* Connects, and offers. wsd_runner_run() does it by itself. Blocks for at most timeout_usec (0: 5 seconds). Jobs of a
  * connection before this one are lost: see wsd_runner_finish(). Returns 0, also if the connection stands, or as
  * wsd_client_open(). Returns -EINVAL if nothing is offered, or wsd refuses the name: a plugin has it, or it is none.
- * Returns -EAGAIN if the user has too many runners, and -EOPNOTSUPP if wsd is older. Since 0.1. */
+ * Returns -EAGAIN if the user has too many runners, -EOPNOTSUPP if wsd is older, -EBUSY while wsd_runner_run()
+ * connects, and -ESHUTDOWN if the runner has left. Since 0.1. */
 WSD_EXPORT int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_usec);
 
 /* Runs jobs on this thread and threads - 1 further ones, until the runner has left in order. One more thread looks
@@ -85,7 +86,8 @@ WSD_EXPORT int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_us
  *
  * Returns 0 after wsd_runner_leave(). Returns the error of wsd_runner_connect() if the first try fails or wsd refuses
  * the offer, -EINVAL if threads is 0 or above WSD_RUNNER_CREDIT_MAX or a function has no `run`, -EIO with words if
- * init() has failed, and -EAGAIN if no thread can be started. Since 0.1. */
+ * init() has failed, -EAGAIN if a thread cannot be started, -EBUSY while another thread is in it, and -ESHUTDOWN if the
+ * runner had left before. Since 0.1. */
 WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);
 
 /* Waits for the next job, for at most timeout_usec (0: only looks; UINT64_MAX: without end). Returns 1, and the job,
@@ -118,7 +120,8 @@ WSD_EXPORT int wsd_runner_fd(const struct wsd_runner *runner);
 WSD_EXPORT short wsd_runner_events(const struct wsd_runner *runner);
 
 /* Leaves in order: no further job comes, and those that are here are finished. Then wsd_runner_run() returns 0, or
- * wsd_runner_next() -ESHUTDOWN. May be called by any thread and by a signal handler. In an event loop, call
+ * wsd_runner_next() -ESHUTDOWN. Later calls of these and of wsd_runner_connect() return -ESHUTDOWN: to come back, make
+ * another runner. May be called by any thread and by a signal handler. In an event loop, call
  * wsd_runner_next() afterwards. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_runner_leave(struct wsd_runner *runner);
 

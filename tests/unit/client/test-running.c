@@ -202,6 +202,20 @@ START_TEST(it_offers_all_its_threads_again_after_a_loss)
 }
 END_TEST
 
+START_TEST(one_that_has_left_stays_so)
+{
+    struct wsd_job *job;
+
+    begin(run_there);
+    take_offer();
+    leave_and_end();
+    ck_assert_int_eq(wsd_runner_run(runner, 2), -ESHUTDOWN);
+    ck_assert_int_eq(wsd_runner_connect(runner, 0), -ESHUTDOWN);
+    ck_assert_int_eq(wsd_runner_next(runner, 0, &job), -ESHUTDOWN);
+    ck_assert_str_eq(wsd_runner_error(runner), "the runner has left: make another one");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -212,6 +226,7 @@ int main(void)
     tcase_add_test(c, two_threads_make_one_connection);
     tcase_add_test(c, it_leaves_though_it_was_told_while_it_connected_again);
     tcase_add_test(c, it_offers_all_its_threads_again_after_a_loss);
+    tcase_add_test(c, one_that_has_left_stays_so);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
