@@ -313,6 +313,7 @@ static void serve_by_threads(struct serving *s)
         error = pthread_create(&threads[n], NULL, work_here, s);
     if (error != 0) {
         pthread_mutex_lock(&r->lock);
+        wire_break(r, "a thread cannot be started"); /* so that none of the others waits for wsd */
         end(s, failure_set(&r->failure, -EAGAIN, CODE_BUSY, "a thread cannot be started: %s", strerror(error)));
         pthread_mutex_unlock(&r->lock);
     } else {

@@ -216,6 +216,26 @@ START_TEST(one_that_has_left_stays_so)
 }
 END_TEST
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static void *run_many_there(void *arg)
+{
+    result = wsd_runner_run(runner, WSD_RUNNER_CREDIT_MAX);
+    return NULL;
+}
+
+START_TEST(no_thread_waits_for_wsd_where_another_one_cannot_begin)
+{
+    const struct rlimit limit = {1u << 30, 1u << 30}; /* so many stacks do not fit */
+
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    begin(run_many_there);
+    take_offer();
+    ck_assert_int_eq(end(), -EAGAIN);
+    ck_assert_ptr_nonnull(strstr(wsd_runner_error(runner), "a thread cannot be started"));
+}
+END_TEST
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -227,6 +247,9 @@ int main(void)
     tcase_add_test(c, it_leaves_though_it_was_told_while_it_connected_again);
     tcase_add_test(c, it_offers_all_its_threads_again_after_a_loss);
     tcase_add_test(c, one_that_has_left_stays_so);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    tcase_add_test(c, no_thread_waits_for_wsd_where_another_one_cannot_begin);
+#endif
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
