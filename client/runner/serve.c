@@ -7,8 +7,8 @@
  *
  * Workers lead and follow (Schmidt and others, "Leader/Followers", 2000): one of them reads, and runs the job that it
  * has read. It wakes a second one before a long job only; for a short one it is back sooner than another thread is
- * awake. Where its guess is wrong, the keeper reads from the next tick on, until a worker is free. The keeper sleeps
- * while there are no jobs, as Go's sysmon does. */
+ * awake. Where its guess is wrong, or all workers are in worker_start(), the keeper reads from the next tick on, until a
+ * worker is free. The keeper sleeps while a worker reads and there are no jobs, as Go's sysmon does. */
 #include "serve.h"
 
 #include <errno.h>
@@ -264,11 +264,11 @@ static void *keep(void *arg)
             pthread_cond_broadcast(&r->changed); /* it may be between two tries to connect */
         bool moved = r->n_reads != seen;
         seen = r->n_reads;
-        quiet = moved || r->n_running ? 0 : quiet + 1;
+        quiet = moved || r->n_running || !r->reading ? 0 : quiet + 1;
         s->keeper_awake = quiet < TICKS_AWAKE;
         if (has_waited(r, clock_monotonic_usec()))
             wire_drain(r);
-        if (!moved && r->n_running && !r->reading) /* for a whole tick */
+        if (!moved && !r->reading) /* for a whole tick */
             read_for_workers(s);
     }
     pthread_mutex_unlock(&r->lock);
@@ -326,7 +326,7 @@ static void serve_by_threads(struct serving *s)
 
 int serve(struct wsd_runner *r, unsigned threads)
 {
-    struct serving s = {.runner = r, .n_threads = threads, .idle = PTHREAD_COND_INITIALIZER};
+    struct serving s = {.runner = r, .n_threads = threads, .idle = PTHREAD_COND_INITIALIZER, .keeper_awake = true};
 
     r->serving = &s;
     int error = wire_open(r, credit_of(&s), deadline_in(CONNECT_USEC));

@@ -236,6 +236,37 @@ START_TEST(no_thread_waits_for_wsd_where_another_one_cannot_begin)
 END_TEST
 #endif
 
+static void send_ref(uint16_t type, uint64_t run)
+{
+    peer_send(&peer, &(struct msg){.type = type, .run_ref = {.run = run, .why = RUN_CANCELLED}}, TAG, NULL, 0);
+}
+
+static void start_slowly(uint32_t worker)
+{
+    sem_post(&went);
+    sem_wait(&goes);
+}
+
+START_TEST(wsd_has_its_answers_while_workers_start)
+{
+    runner = wsd_runner_free(runner);
+    ck_assert_int_eq(wsd_runner_new(&runner, &options), 0);
+    offer.worker_start = start_slowly;
+    ck_assert_int_eq(wsd_runner_offer(runner, &offer), 0);
+    begin(run_there);
+    take_offer();
+    for (int i = 0; i < 2; i++)
+        sem_wait(&went);
+    send_ref(FRAME_RUN_PING, 7);
+    peer_expect(&peer, NULL, FRAME_RUN_PONG);
+    for (int i = 0; i < 2; i++)
+        sem_post(&goes);
+    leave_and_end();
+}
+END_TEST
+
+/* --- jobs --------------------------------------------------------------------------------------------------------- */
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -250,6 +281,7 @@ int main(void)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     tcase_add_test(c, no_thread_waits_for_wsd_where_another_one_cannot_begin);
 #endif
+    tcase_add_test(c, wsd_has_its_answers_while_workers_start);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
