@@ -23,7 +23,7 @@
 #include "base/escape.h"
 #include "wire.h"
 
-#define LOOK_USEC 1000u /* between two looks at the connection of a job that asks whether it is cancelled */
+#define LOOK_USEC 1000u /* between two looks at the connection of a job that nobody attends */
 #define READ_ROOM (64u * 1024u)
 #define WAIT_MSEC 100 /* between two looks at `stop` of a job that reads a pipe */
 
@@ -166,12 +166,26 @@ static int service_vprint(struct wsd_job *job, const char *format, va_list args)
 
 /* --- input -------------------------------------------------------------------------------------------------------- */
 
+/* Where the program has its own loop, nobody else answers wsd, or hears that the job is to stop. [not with the lock] */
+static void look_after(struct held *h, uint64_t now_usec)
+{
+    struct wsd_runner *r = h->runner;
+
+    if (h->attended || now_usec - atomic_load_explicit(&h->looked_usec, memory_order_relaxed) < LOOK_USEC)
+        return;
+    atomic_store_explicit(&h->looked_usec, now_usec, memory_order_relaxed);
+    pthread_mutex_lock(&r->lock);
+    wire_look(r);
+    pthread_mutex_unlock(&r->lock);
+}
+
 /* The next bytes of a pipe. */
 static int64_t read_pipe(struct held *h, void *data, size_t size)
 {
     struct pollfd p = {.fd = h->fd, .events = POLLIN};
 
     for (;;) {
+        look_after(h, clock_monotonic_usec());
         if (is_stopped(h))
             return -ECANCELED;
         if (poll(&p, 1, WAIT_MSEC) <= 0)
@@ -348,19 +362,13 @@ static const char *service_directory(struct wsd_job *job)
 static bool service_cancelled(struct wsd_job *job)
 {
     struct held *h = held_of(job);
-    struct wsd_runner *r = h->runner;
 
-    if (!r->serving || h->job.deadline_usec) {
+    if (!h->attended || h->job.deadline_usec) {
         uint64_t now = clock_monotonic_usec();
 
         if (h->job.deadline_usec && now >= h->job.deadline_usec)
             return true;
-        if (!r->serving && now - h->looked_usec >= LOOK_USEC) { /* nobody else looks after the connection */
-            pthread_mutex_lock(&r->lock);
-            h->looked_usec = now;
-            wire_look(r);
-            pthread_mutex_unlock(&r->lock);
-        }
+        look_after(h, now);
     }
     return is_stopped(h);
 }

@@ -160,6 +160,7 @@ static void run_job(struct serving *s, struct held *h)
         s->keeper_awake = true;
         wake_keeper(r);
     }
+    h->attended = true;
     pthread_mutex_unlock(&r->lock);
     uint64_t cpu_began = is_long ? clock_thread_usec() : 0;
     int status = held_settle_input(h) < 0 ? WSD_STATUS_MAX : o->function->run(&h->job, NULL);

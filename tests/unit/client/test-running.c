@@ -267,6 +267,41 @@ END_TEST
 
 /* --- jobs --------------------------------------------------------------------------------------------------------- */
 
+static void connected(void)
+{
+    begin(connect_there);
+    take_offer();
+    ck_assert_int_eq(end(), 0);
+}
+
+static struct wsd_job *next(void)
+{
+    struct wsd_job *job = NULL;
+
+    ck_assert_int_eq(wsd_runner_next(runner, UINT64_MAX, &job), 1);
+    return job;
+}
+
+START_TEST(a_job_that_waits_for_a_pipe_hears_that_it_was_stopped)
+{
+    char room[16];
+    int pair[2];
+
+    ck_assert_int_eq(pipe(pair), 0);
+    connected();
+    send_run(1, "stream", pair[0]);
+    struct wsd_job *job = next();
+    send_ref(FRAME_RUN_PING, 7);
+    send_ref(FRAME_RUN_STOP, 1);
+    ck_assert_int_eq(wsd_job_read(job, room, sizeof(room)), -ECANCELED);
+    peer_expect(&peer, NULL, FRAME_RUN_PONG);
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+    close(pair[0]);
+    close(pair[1]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -282,6 +317,7 @@ int main(void)
     tcase_add_test(c, no_thread_waits_for_wsd_where_another_one_cannot_begin);
 #endif
     tcase_add_test(c, wsd_has_its_answers_while_workers_start);
+    tcase_add_test(c, a_job_that_waits_for_a_pipe_hears_that_it_was_stopped);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
