@@ -373,6 +373,26 @@ static void tell_leaving(struct wsd_runner *r)
     wire_drain(r);
 }
 
+/* The oldest one that can begin. NULL: there is none. [lock, which it leaves] */
+static struct wsd_job *take_job(struct wsd_runner *r)
+{
+    for (struct list *l; (l = list_pop_front(&r->ready));) {
+        struct held *h = container_of(l, struct held, link);
+
+        r->n_ready--;
+        r->n_running++;
+        list_push_back(&r->running, &h->link);
+        pthread_mutex_unlock(&r->lock);
+        int error = held_settle_input(h);
+        pthread_mutex_lock(&r->lock);
+        if (error == 0)
+            return &h->job;
+        r->n_running--;
+        (void)held_end(h, WSD_STATUS_MAX, 0, true); /* the runner goes on all the same */
+    }
+    return NULL;
+}
+
 int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd_job **ret_job)
 {
     _cleanup_(runner_leavep) struct wsd_runner *r = runner_enter(runner);
@@ -382,24 +402,15 @@ int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd
     if (!r->n_connection)
         return failure_set(&r->failure, -ENOTCONN, CODE_USAGE, "not connected: call wsd_runner_connect()");
     uint64_t deadline = deadline_in(timeout_usec);
+    struct wsd_job *job;
     tell_leaving(r);
     wire_flush(r);
     wire_look(r);
-    while (r->stands && !r->n_ready && !r->left && timeout_usec && wire_wait(r, deadline, true, has_news, r))
+    while (!(job = take_job(r)) && r->stands && !r->left && timeout_usec && wire_wait(r, deadline, true, has_news, r))
         tell_leaving(r);
-    struct list *l = list_pop_front(&r->ready);
-    if (!l)
-        return r->left ? has_left(r) : !r->stands ? -ECONNRESET : 0;
-    struct held *h = container_of(l, struct held, link);
-    r->n_ready--;
-    r->n_running++;
-    list_push_back(&r->running, &h->link);
-    if (held_settle_input(h) < 0) {
-        r->n_running--;
-        (void)held_end(h, WSD_STATUS_MAX, 0, true); /* the runner goes on all the same */
-        return 0;
-    }
-    *ret_job = &h->job;
+    if (!job)
+        return r->left ? has_left(r) : r->stands ? 0 : -ECONNRESET;
+    *ret_job = job;
     return 1;
 }
 

@@ -302,6 +302,27 @@ START_TEST(a_job_that_waits_for_a_pipe_hears_that_it_was_stopped)
 }
 END_TEST
 
+START_TEST(a_job_whose_input_is_cut_does_not_hide_the_next)
+{
+    int fd = memfd_create("short", MFD_CLOEXEC);
+    struct wsd_job *job;
+
+    connected();
+    send_run(1, "plain", fd);
+    send_run(2, "plain", fd);
+    send_run(3, "plain", -1);
+    job = next(); /* waits */
+    ck_assert_uint_eq(job->input_size, 0);
+    for (int i = 0; i < 2; i++) {
+        peer_expect(&peer, NULL, FRAME_RUN_END);
+        ck_assert_uint_eq(peer.msg.run_end.status, WSD_STATUS_MAX);
+        ck_assert_ptr_nonnull(strstr(peer.msg.run_end.error.data, "its input was cut"));
+    }
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -318,6 +339,7 @@ int main(void)
 #endif
     tcase_add_test(c, wsd_has_its_answers_while_workers_start);
     tcase_add_test(c, a_job_that_waits_for_a_pipe_hears_that_it_was_stopped);
+    tcase_add_test(c, a_job_whose_input_is_cut_does_not_hide_the_next);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
