@@ -135,7 +135,7 @@ static int service_write(struct wsd_job *job, const void *data, size_t size)
     while (r == 0 && size > 0) {
         size_t n = MIN(size, (size_t)FRAME_BODY_CHUNK);
 
-        r = buffer_put(&h->out, from, n) < 0 ? -ECANCELED : push_all_but(h, FRAME_BODY_CHUNK - 1);
+        r = is_stopped(h) || buffer_put(&h->out, from, n) < 0 ? -ECANCELED : push_all_but(h, FRAME_BODY_CHUNK - 1);
         from += n;
         size -= n;
     }

@@ -323,6 +323,25 @@ START_TEST(a_job_whose_input_is_cut_does_not_hide_the_next)
 }
 END_TEST
 
+START_TEST(what_a_job_writes_after_it_was_stopped_is_not_kept)
+{
+    static const char piece[60000];
+
+    connected();
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    send_ref(FRAME_RUN_STOP, 1);
+    while (!wsd_job_cancelled(job))
+        ;
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(wsd_job_write(job, piece, sizeof(piece)), -ECANCELED);
+    const struct mallinfo2 m = mallinfo2();
+    ck_assert_uint_lt(m.uordblks + m.hblkhd, 2000000); /* of 60 MB */
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -340,6 +359,7 @@ int main(void)
     tcase_add_test(c, wsd_has_its_answers_while_workers_start);
     tcase_add_test(c, a_job_that_waits_for_a_pipe_hears_that_it_was_stopped);
     tcase_add_test(c, a_job_whose_input_is_cut_does_not_hide_the_next);
+    tcase_add_test(c, what_a_job_writes_after_it_was_stopped_is_not_kept);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
