@@ -256,6 +256,8 @@ static void read_some(struct wsd_runner *r, uint64_t deadline_usec, bool wake)
     if (n > 0) {
         keep_fds(r, &header);
         buffer_commit(&c->in, (size_t)n);
+        if (header.msg_flags & MSG_CTRUNC) /* which frame it was for is not known */
+            wire_break(r, "too many open files: no room for the input of a job; raise RLIMIT_NOFILE (ulimit -n)");
         take_frames(r);
     } else if (n == 0) {
         wire_break(r, "wsd closed the connection");

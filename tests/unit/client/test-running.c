@@ -342,6 +342,24 @@ START_TEST(what_a_job_writes_after_it_was_stopped_is_not_kept)
 }
 END_TEST
 
+START_TEST(too_few_descriptors_are_said)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+    struct rlimit limit;
+    struct wsd_job *job;
+
+    connected();
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 3;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    send_run(1, "plain", fd);
+    ck_assert_int_eq(wsd_runner_next(runner, UINT64_MAX, &job), -ECONNRESET);
+    ck_assert_str_eq(wsd_runner_error(runner),
+                     "too many open files: no room for the input of a job; raise RLIMIT_NOFILE (ulimit -n)");
+    close(fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -360,6 +378,7 @@ int main(void)
     tcase_add_test(c, a_job_that_waits_for_a_pipe_hears_that_it_was_stopped);
     tcase_add_test(c, a_job_whose_input_is_cut_does_not_hide_the_next);
     tcase_add_test(c, what_a_job_writes_after_it_was_stopped_is_not_kept);
+    tcase_add_test(c, too_few_descriptors_are_said);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
