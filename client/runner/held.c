@@ -310,14 +310,16 @@ int held_more_input(struct held *h, const struct frame *frame)
 
 static bool is_answered(const void *arg)
 {
-    return ((const struct asked_file *)arg)->answered;
+    const struct asked_file *f = arg;
+
+    return f->answered || is_stopped(f->held); /* also one whose connection is over, though there is another one now */
 }
 
 /* Through wsd, with the submitter's rights. */
 static int ask_for_file(struct held *h, const char *path)
 {
     struct wsd_runner *r = h->runner;
-    struct asked_file f = {.result = -ENOTCONN};
+    struct asked_file f = {.held = h, .result = -ENOTCONN};
     struct msg msg = {.type = FRAME_RUN_OPEN, .run_open = {.run = h->run}};
 
     msg.run_open.path = (struct span){.data = path, .size = strlen(path)};

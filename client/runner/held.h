@@ -11,6 +11,7 @@
 /* A file that was asked for. */
 struct asked_file {
     struct list link;
+    const struct held *held;
     uint32_t serial;
     bool answered;
     int result; /* a descriptor or a negative errno */

@@ -123,6 +123,10 @@ static void take_opened(struct wsd_runner *r, const struct msg_run_opened *opene
     struct held *h = find_job(r, opened->run);
     int result = opened->error ? -(int)opened->error : wire_take_fd(r);
 
+    if (!opened->error && result < 0) {
+        wire_break(r, "wsd does not keep to the protocol: no descriptor with RUN_OPENED");
+        return;
+    }
     for (struct list *l = h ? h->files.next : NULL; l && l != &h->files; l = l->next) {
         struct asked_file *f = container_of(l, struct asked_file, link);
 

@@ -360,6 +360,44 @@ START_TEST(too_few_descriptors_are_said)
 }
 END_TEST
 
+static void *open_there(void *arg)
+{
+    result = wsd_job_open(arg, "some.file");
+    return NULL;
+}
+
+START_TEST(a_job_that_waits_for_a_file_hears_that_it_was_stopped)
+{
+    const struct msg msg = {
+        .type = FRAME_RUN,
+        .run = {.run = 1, .attempt = 1, .directory = span(""), .job = {.function = span("plain"), .flags = RUN_ASKS}}};
+
+    connected();
+    peer_send(&peer, &msg, TAG, NULL, 0);
+    struct wsd_job *job = next();
+    ck_assert_int_eq(pthread_create(&thread, NULL, open_there, job), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_OPEN);
+    send_ref(FRAME_RUN_STOP, 1);
+    ck_assert_int_eq(end(), -ENOTCONN);
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+}
+END_TEST
+
+START_TEST(a_file_without_a_descriptor_is_no_answer)
+{
+    struct wsd_job *job;
+
+    connected();
+    send_run(1, "plain", -1);
+    job = next();
+    peer_send(&peer, &(struct msg){.type = FRAME_RUN_OPENED, .run_opened = {.run = 1, .serial = 1}}, TAG, NULL, 0);
+    struct wsd_job *none = NULL;
+    ck_assert_int_eq(wsd_runner_next(runner, UINT64_MAX, &none), -ECONNRESET);
+    ck_assert_str_eq(wsd_runner_error(runner), "wsd does not keep to the protocol: no descriptor with RUN_OPENED");
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), -ECONNRESET);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -379,6 +417,8 @@ int main(void)
     tcase_add_test(c, a_job_whose_input_is_cut_does_not_hide_the_next);
     tcase_add_test(c, what_a_job_writes_after_it_was_stopped_is_not_kept);
     tcase_add_test(c, too_few_descriptors_are_said);
+    tcase_add_test(c, a_job_that_waits_for_a_file_hears_that_it_was_stopped);
+    tcase_add_test(c, a_file_without_a_descriptor_is_no_answer);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
