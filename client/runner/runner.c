@@ -86,8 +86,8 @@ static void take_input(struct wsd_runner *r, const struct frame *frame, const st
     if (!h)
         return;
     if (held_more_input(h, frame) < 0) {
-        refuse_run(r, h->run, "the runner has no memory for its input");
         held_free(h);
+        refuse_run(r, chunk->run, "the runner has no memory for its input");
     } else if (chunk->last) {
         make_ready(r, h);
     }
@@ -104,8 +104,8 @@ static void take_stop(struct wsd_runner *r, const struct msg_run_ref *ref)
         return;
     if (find_in(&r->ready, ref->run))
         r->n_ready--;
-    refuse_run(r, ref->run, "it was stopped before it began");
     held_free(h);
+    refuse_run(r, ref->run, "it was stopped before it began");
 }
 
 static void take_credit(struct wsd_runner *r, const struct msg_run_credit *credit)

@@ -115,8 +115,10 @@ int wire_put(struct wsd_runner *r, const struct msg *msg, const void *body, size
     size_t size = codec_room(msg);
     uint8_t *room = r->stands ? buffer_reserve(out, size + body_size) : NULL;
 
-    if (!room)
-        return r->stands ? -ENOMEM : -ECONNRESET;
+    if (!room) {
+        wire_break(r, "out of memory"); /* else wsd would wait for this frame for ever */
+        return -ECONNRESET;
+    }
     size = codec_encode(msg, TAG, body_size, room, size);
     if (size == 0)
         return -EINVAL;

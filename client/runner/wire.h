@@ -21,7 +21,8 @@ bool wire_stands(const struct wsd_runner *r);
 /* The connection is over, for this reason. */
 __attribute__((format(printf, 2, 3))) void wire_break(struct wsd_runner *r, const char *format, ...);
 
-/* Puts a frame into the output. 0, -ENOMEM, or -ECONNRESET. */
+/* Puts a frame into the output. 0, -EINVAL where it cannot be encoded, or -ECONNRESET: the connection is over, also for
+ * want of memory. */
 int wire_put(struct wsd_runner *r, const struct msg *msg, const void *body, size_t body_size);
 /* Sends what the socket takes. */
 void wire_flush(struct wsd_runner *r);

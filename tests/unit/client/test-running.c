@@ -398,6 +398,30 @@ START_TEST(a_file_without_a_descriptor_is_no_answer)
 }
 END_TEST
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+START_TEST(an_end_for_which_there_is_no_memory_ends_the_connection)
+{
+    static const char output[50000];
+    struct rlimit old, none;
+
+    connected();
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    ck_assert_int_eq(wsd_job_write(job, output, sizeof(output)), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &old), 0);
+    none = (struct rlimit){0, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &none), 0);
+    while (malloc(1000))
+        ;
+    int r = wsd_runner_finish(runner, job, 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &old), 0);
+    ck_assert_int_eq(r, -ECONNRESET);
+    ck_assert_str_eq(wsd_runner_error(runner), "out of memory");
+    ck_assert_int_eq(wsd_runner_fd(runner), -1); /* so wsd knows, too */
+}
+END_TEST
+#endif
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -419,6 +443,9 @@ int main(void)
     tcase_add_test(c, too_few_descriptors_are_said);
     tcase_add_test(c, a_job_that_waits_for_a_file_hears_that_it_was_stopped);
     tcase_add_test(c, a_file_without_a_descriptor_is_no_answer);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    tcase_add_test(c, an_end_for_which_there_is_no_memory_ends_the_connection);
+#endif
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
