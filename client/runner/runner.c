@@ -213,14 +213,28 @@ static const struct runner_ops ops = {.frame = take_frame, .looked = serve_looke
 
 static const char foreign[] = "the runner is another process's, of which this one is a child: make one here";
 
+/* The same for a call that only asks. */
+static struct wsd_runner *enter_const(const struct wsd_runner *runner)
+{
+    return runner_enter((struct wsd_runner *)(uintptr_t)runner);
+}
+
 const char *wsd_runner_error(const struct wsd_runner *runner)
 {
-    return !runner ? "out of memory" : owner_is_here(&runner->owner) ? runner->failure.text : foreign;
+    static _Thread_local char text[sizeof(runner->failure.text)];
+    _cleanup_(runner_leavep) struct wsd_runner *r = runner ? enter_const(runner) : NULL;
+
+    if (!r)
+        return runner ? foreign : "out of memory";
+    memcpy(text, r->failure.text, sizeof(text)); /* other threads have failures, too */
+    return text;
 }
 
 int wsd_runner_exit(const struct wsd_runner *runner)
 {
-    return !runner ? CODE_IO : owner_is_here(&runner->owner) ? runner->failure.exit : CODE_USAGE;
+    _cleanup_(runner_leavep) struct wsd_runner *r = runner ? enter_const(runner) : NULL;
+
+    return r ? r->failure.exit : runner ? CODE_USAGE : CODE_IO;
 }
 
 static int init(struct wsd_runner *r)
@@ -442,12 +456,16 @@ int wsd_runner_info(const struct wsd_job *job, struct wsd_run_info *ret_info)
 
 int wsd_runner_fd(const struct wsd_runner *runner)
 {
-    return owner_is_here(&runner->owner) && runner->stands ? runner->connection.fd : -1;
+    _cleanup_(runner_leavep) struct wsd_runner *r = enter_const(runner);
+
+    return r && r->stands ? r->connection.fd : -1;
 }
 
 short wsd_runner_events(const struct wsd_runner *runner)
 {
-    return (short)(wsd_runner_fd(runner) < 0 ? 0 : POLLIN | (buffer_size(&runner->connection.out) > 0 ? POLLOUT : 0));
+    _cleanup_(runner_leavep) struct wsd_runner *r = enter_const(runner);
+
+    return (short)(!r || !r->stands ? 0 : POLLIN | (buffer_size(&r->connection.out) > 0 ? POLLOUT : 0));
 }
 
 struct wsd_runner *wsd_runner_free(struct wsd_runner *runner)

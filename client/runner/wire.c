@@ -102,6 +102,7 @@ void wire_break(struct wsd_runner *r, const char *format, ...)
     va_end(args);
     failure_set(&r->failure, -ECONNRESET, CODE_NO_DAEMON, "%s", text);
     r->stands = false;
+    r->out_since_usec = 0; /* what was to be sent is not any more, and the buffer is the thread's that connects */
     drop_fds(r);
     (void)shutdown(r->connection.fd, SHUT_RDWR); /* a thread that reads or writes there notices */
     r->ops->lost(r);

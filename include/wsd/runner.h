@@ -130,7 +130,8 @@ WSD_EXPORT int wsd_runner_leave(struct wsd_runner *runner);
  * 0.1. */
 WSD_EXPORT struct wsd_runner *wsd_runner_free(struct wsd_runner *runner);
 
-/* Returns the text of the last failure, one line; valid until the next call on this thread. Since 0.1. */
+/* Returns the text of the runner's last failure, on whichever thread that was: one line, valid until this thread calls
+ * wsd_runner_error() again. NULL is allowed: wsd_runner_new() had no memory. Since 0.1. */
 WSD_EXPORT const char *wsd_runner_error(const struct wsd_runner *runner);
 /* Returns the exit code of wsctl(1) (64 to 130) for it. Since 0.1. */
 WSD_EXPORT int wsd_runner_exit(const struct wsd_runner *runner);

@@ -422,6 +422,28 @@ START_TEST(an_end_for_which_there_is_no_memory_ends_the_connection)
 END_TEST
 #endif
 
+/* ThreadSanitizer sees what this does not. */
+START_TEST(other_threads_may_ask_while_it_runs)
+{
+    begin(run_there);
+    for (int i = 0; i < 3; i++) {
+        take_offer();
+        while (wsd_runner_fd(runner) < 0)
+            ;
+        ck_assert_int_ne(wsd_runner_events(runner) & POLLIN, 0);
+        if (i == 2)
+            break;
+        peer_close(&peer);
+        while (wsd_runner_fd(runner) >= 0)
+            ;
+        while (strcmp(wsd_runner_error(runner), "wsd closed the connection") != 0)
+            ;
+        ck_assert_int_eq(wsd_runner_exit(runner), 69);
+    }
+    leave_and_end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -446,6 +468,7 @@ int main(void)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     tcase_add_test(c, an_end_for_which_there_is_no_memory_ends_the_connection);
 #endif
+    tcase_add_test(c, other_threads_may_ask_while_it_runs);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
