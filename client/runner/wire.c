@@ -237,7 +237,8 @@ static void read_some(struct wsd_runner *r, uint64_t deadline_usec, bool wake)
     struct msghdr header;
     struct iovec iov;
     uint8_t *room = buffer_reserve(&c->in, READ_SIZE);
-    bool plain = deadline_usec == UINT64_MAX && !wake && buffer_size(&c->out) == 0; /* one call waits and reads */
+    bool heeds = wake || !r->serving; /* of a loop, any thread may be the one that wake_fd wakes */
+    bool plain = deadline_usec == UINT64_MAX && !heeds && buffer_size(&c->out) == 0; /* one call waits and reads */
     bool write = buffer_size(&c->out) > 0, had_role = r->reading;
     ssize_t n = -1;
 
@@ -248,7 +249,7 @@ static void read_some(struct wsd_runner *r, uint64_t deadline_usec, bool wake)
     r->reading = true;
     pthread_mutex_unlock(&r->lock);
     errno = EAGAIN; /* for a wait without input */
-    if (plain || await_input(c->fd, wake ? r->wake_fd : -1, deadline_usec, write))
+    if (plain || await_input(c->fd, heeds ? r->wake_fd : -1, deadline_usec, write))
         n = receive(c->fd, room, plain ? 0 : MSG_DONTWAIT, &header, &iov, control.bytes, sizeof(control.bytes));
     int error = errno;
     pthread_mutex_lock(&r->lock);

@@ -444,6 +444,47 @@ START_TEST(other_threads_may_ask_while_it_runs)
 }
 END_TEST
 
+static void *write_there(void *arg)
+{
+    static const char output[200000];
+
+    wsd_job_write(arg, output, sizeof(output));
+    return NULL;
+}
+
+static void *next_there(void *arg)
+{
+    struct wsd_job *job;
+
+    result = wsd_runner_next(runner, UINT64_MAX, &job);
+    return NULL;
+}
+
+/* The thread of the job reads meanwhile. */
+START_TEST(a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits)
+{
+    pthread_t writer;
+
+    connected();
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    ck_assert_int_eq(pthread_create(&writer, NULL, write_there, job), 0);
+    for (uint64_t n = 0; n < 128u * 1024u; n += peer.frame.body_size)
+        peer_expect(&peer, NULL, FRAME_RUN_OUTPUT);
+    poll(NULL, 0, 50); /* so that it reads; where it does not yet, this passes all the same */
+    begin(next_there);
+    poll(NULL, 0, 50);
+    ck_assert_int_eq(wsd_runner_leave(runner), 0);
+    peer_expect(&peer, NULL, FRAME_RUNNER_CLOSE);
+    send_ref(FRAME_RUN_STOP, 1);
+    pthread_join(writer, NULL);
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+    peer_send_empty(&peer, FRAME_END, TAG);
+    ck_assert_int_eq(end(), -ESHUTDOWN);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -469,6 +510,7 @@ int main(void)
     tcase_add_test(c, an_end_for_which_there_is_no_memory_ends_the_connection);
 #endif
     tcase_add_test(c, other_threads_may_ask_while_it_runs);
+    tcase_add_test(c, a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
