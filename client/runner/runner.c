@@ -383,14 +383,6 @@ static bool has_news(const void *arg)
     return r->n_ready > 0 || r->left || (!r->left_told && atomic_load_explicit(&r->leaving, memory_order_relaxed));
 }
 
-static void tell_leaving(struct wsd_runner *r)
-{
-    if (r->left_told || !atomic_load_explicit(&r->leaving, memory_order_relaxed))
-        return;
-    r->left_told = wire_put(r, &(struct msg){.type = FRAME_RUNNER_CLOSE}, NULL, 0) == 0;
-    wire_drain(r);
-}
-
 /* The oldest one that can begin. NULL: there is none. [lock, which it leaves] */
 static struct wsd_job *take_job(struct wsd_runner *r)
 {
@@ -421,11 +413,11 @@ int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd
         return failure_set(&r->failure, -ENOTCONN, CODE_USAGE, "not connected: call wsd_runner_connect()");
     uint64_t deadline = deadline_in(timeout_usec);
     struct wsd_job *job;
-    tell_leaving(r);
+    wire_tell_leaving(r);
     wire_flush(r);
     wire_look(r);
     while (!(job = take_job(r)) && r->stands && !r->left && timeout_usec && wire_wait(r, deadline, true, has_news, r))
-        tell_leaving(r);
+        wire_tell_leaving(r);
     if (!job)
         return r->left ? has_left(r) : r->stands ? 0 : -ECONNRESET;
     *ret_job = job;

@@ -26,9 +26,8 @@
 #include "base/list.h"
 #include "wsd/runner.h"
 
-#define RUNNER_WINDOW  (128u * 1024u)  /* output of a run that may be sent ahead */
-#define RUNNER_BEYOND  4096u           /* and so much more with its end */
-#define RUNNER_OUT_MAX (1024u * 1024u) /* unsent bytes beyond which a thread that sends waits */
+#define RUNNER_WINDOW (128u * 1024u) /* output of a run that may be sent ahead */
+#define RUNNER_BEYOND 4096u          /* and so much more with its end */
 
 struct held;
 

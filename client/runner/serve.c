@@ -101,15 +101,6 @@ static bool try_to_connect(struct serving *s)
     return error == 0 || is_final(error);
 }
 
-/* [lock] */
-static void leave(struct wsd_runner *r)
-{
-    if (r->left_told || !r->stands || !atomic_load_explicit(&r->leaving, memory_order_relaxed))
-        return;
-    r->left_told = wire_put(r, &(struct msg){.type = FRAME_RUNNER_CLOSE}, NULL, 0) == 0;
-    wire_drain(r);
-}
-
 /* As the reader. [lock, which it leaves] */
 static void connect_again(struct serving *s)
 {
@@ -126,7 +117,7 @@ static void connect_again(struct serving *s)
     }
     r->reading = false;
     pthread_cond_broadcast(&r->changed);
-    leave(r); /* it may have been told in between */
+    wire_tell_leaving(r); /* it may have been told in between */
 }
 
 /* --- jobs --------------------------------------------------------------------------------------------------------- */
@@ -231,7 +222,7 @@ static void read_for_workers(struct serving *s)
 
     while (!is_over(s) && r->stands && !r->reading && s->n_idle == 0) {
         wire_wait(r, UINT64_MAX, true, never, NULL);
-        leave(r);
+        wire_tell_leaving(r);
     }
     pthread_cond_signal(&s->idle);
 }
@@ -260,7 +251,7 @@ static void *keep(void *arg)
     pthread_mutex_lock(&r->lock);
     while (!is_over(s)) {
         await_tick(s);
-        leave(r);
+        wire_tell_leaving(r);
         if (atomic_load_explicit(&r->leaving, memory_order_relaxed))
             pthread_cond_broadcast(&r->changed); /* it may be between two tries to connect */
         bool moved = r->n_reads != seen;

@@ -67,7 +67,11 @@ static const struct connection_ops handshake_ops = {
 int wire_init(struct wsd_runner *r)
 {
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return r->wake_fd < 0 ? -errno : connection_init(&r->connection, &handshake_ops, &r->handshake);
+    int error = r->wake_fd < 0 ? -errno : connection_init(&r->connection, &handshake_ops, &r->handshake);
+
+    if (error < 0)
+        close_fd(r->wake_fd);
+    return error;
 }
 
 static void drop_fds(struct wsd_runner *r)
@@ -334,6 +338,14 @@ void wire_drain(struct wsd_runner *r)
             r->ops->looked(r);
         }
     }
+}
+
+void wire_tell_leaving(struct wsd_runner *r)
+{
+    if (r->left_told || !atomic_load_explicit(&r->leaving, memory_order_relaxed))
+        return;
+    r->left_told = wire_put(r, &(struct msg){.type = FRAME_RUNNER_CLOSE}, NULL, 0) == 0;
+    wire_drain(r);
 }
 
 static struct span span_of(const char *text)

@@ -26,8 +26,10 @@ __attribute__((format(printf, 2, 3))) void wire_break(struct wsd_runner *r, cons
 int wire_put(struct wsd_runner *r, const struct msg *msg, const void *body, size_t body_size);
 /* Sends what the socket takes. */
 void wire_flush(struct wsd_runner *r);
-/* The same, and waits while more than RUNNER_OUT_MAX bytes are unsent. */
+/* The same, and waits until all is sent. */
 void wire_drain(struct wsd_runner *r);
+/* Tells wsd that the runner leaves, if it is to, once; waits as wire_drain(). */
+void wire_tell_leaving(struct wsd_runner *r);
 
 /* Waits until that is over, the connection ends, or the deadline. Reads meanwhile, if nobody does. wake: returns once
  * when wake_fd is readable, too, and takes that. Returns false at the deadline. */
