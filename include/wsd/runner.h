@@ -3,8 +3,8 @@
  * wsd/runner.h: take jobs from a running wsd, as an executor does (libwsclient, pkg-config wsclient).
  *
  * A runner is a process of yours that connects to wsd and offers functions under a name. The name stands where the name
- * of a plugin stands: `wsctl submit NAME:FUNCTION`. The functions are those of wsd/plugin.h. What is a plugin becomes a
- * runner with this main(), unchanged:
+ * of a plugin stands: `wsctl submit NAME:FUNCTION`. The functions are those of wsd/plugin.h. With this main(), the
+ * source of a plugin is a runner, unchanged:
  *
  *     int main(void)
  *     {
@@ -19,15 +19,16 @@
  *         return r < 0;
  *     }
  *
- * wsd gives the jobs of the user whose process it is. Several runners of one name share them. All that wsd promises for
- * a job it promises for these: one end, quotas, priorities, retries, cancelling, deadlines. When the process dies, its
- * jobs fall under the rules for executors: those of functions with WSD_FN_IDEMPOTENT run again, others end as
+ * A runner gets only jobs of the user that it runs as. Several runners of one name share them. All that wsd promises
+ * for a job it promises for these: one end, quotas, priorities, retries, cancelling, deadlines. When the process dies,
+ * its jobs fall under the rules for executors: those of functions with WSD_FN_IDEMPOTENT run again, others end as
  * interrupted.
  *
  * What differs from a plugin: there is no pool, so `self` is NULL, and functions must not use wsd/task.h. There is no
  * sandbox, and wsd_job_command() returns -ENOSYS. A function with WSD_FN_SHARED gets a copy, as any other. wsd does not
  * end the process of a runner: when a job does not end in the grace time after it was cancelled, wsd closes the
- * connection, and its thread is left to end by itself. Have the process started again by whatever runs it.
+ * connection. To wsd that is the death of the process, for all jobs that the runner has. Their functions go on until
+ * they return.
  *
  * Two ways to use it:
  *  - wsd_runner_run(): threads that run the functions, until wsd_runner_leave(). It connects again when wsd has ended.
@@ -55,10 +56,9 @@ struct wsd_runner;
 struct wsd_runner_options {
     size_t size;
     const char *socket; /* NULL: WSD_SOCKET, else a user's own wsd, else the system's */
-    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX; 0: one for each thread where wsd_runner_run() connects,
-     * and one where wsd_runner_connect() does. More than
-     * there are threads saves small jobs the way to wsd and back. It makes a job wait here for a long one before it,
-     * though another runner may be idle. */
+    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX. 0: one for each thread where wsd_runner_run()
+     * connects, but only one where wsd_runner_connect() does. More than there are threads saves small jobs the way to
+     * wsd and back. It makes a job wait here for a long one before it, though another runner may be idle. */
     uint32_t credit;
 };
 
@@ -70,7 +70,8 @@ WSD_EXPORT int wsd_runner_new(struct wsd_runner **ret_runner, const struct wsd_r
 /* Says what the runner offers: name, version, help and functions, as those of a plugin. Of the flags,
  * WSD_FN_IDEMPOTENT and WSD_FN_STREAMING count. The structure and its texts must live as long as the runner. `run` may
  * be NULL for wsd_runner_next(). wsd_runner_run() calls init, worker_start, worker_stop and fini where they are set.
- * Before the runner connects, once. Returns 0, -EINVAL or -EBUSY. Since 0.1. */
+ * Of the calls on the runner, init and fini may use wsd_runner_leave() only. Call this once, before the runner
+ * connects. Returns 0, -EINVAL, -ENOMEM or -EBUSY. Since 0.1. */
 WSD_EXPORT int wsd_runner_offer(struct wsd_runner *runner, const struct wsd_plugin *offer);
 
 /* Connects, and offers. wsd_runner_run() does it by itself. Blocks for at most timeout_usec (0: 5 seconds). Jobs of a
@@ -82,7 +83,8 @@ WSD_EXPORT int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_us
 
 /* Runs jobs on this thread and threads - 1 further ones, until the runner has left in order. One more thread looks
  * after the connection while jobs run. When the connection ends, it connects again; the pauses between two tries double
- * from 20 ms to 5 s. Threads are left behind whose jobs did not end. No exception may leave a function.
+ * from 20 ms to 5 s. A job whose connection has ended keeps its thread until its function returns. This call does not
+ * return before that, either. No exception may leave a function.
  *
  * Returns 0 after wsd_runner_leave(). Returns the error of wsd_runner_connect() if the first try fails or wsd refuses
  * the offer, -EINVAL if threads is 0 or above WSD_RUNNER_CREDIT_MAX or a function has no `run`, -EIO with words if
@@ -107,7 +109,7 @@ WSD_EXPORT int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job,
 /* What a job does not say to plugins. Set size first. Fields are appended. Since 0.1. */
 struct wsd_run_info {
     size_t size;
-    uint32_t uid;     /* whose job it is */
+    uint32_t uid;     /* of the user whose job it is */
     uint32_t attempt; /* 1: the first one */
     int32_t priority;
 };
@@ -121,13 +123,12 @@ WSD_EXPORT short wsd_runner_events(const struct wsd_runner *runner);
 
 /* Leaves in order: no further job comes, and those that are here are finished. Then wsd_runner_run() returns 0, or
  * wsd_runner_next() -ESHUTDOWN. Later calls of these and of wsd_runner_connect() return -ESHUTDOWN: to come back, make
- * another runner. May be called by any thread and by a signal handler. In an event loop, call
- * wsd_runner_next() afterwards. Returns 0 or -ECHILD. Since 0.1. */
+ * another runner. May be called by any thread and by a signal handler. In an event loop, call wsd_runner_next()
+ * afterwards. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_runner_leave(struct wsd_runner *runner);
 
 /* Closes the connection and frees the runner. No other call on it may be under way. Jobs that were not finished are
- * given up. Must not be called while a job of wsd_runner_run() has not returned. NULL is allowed. Returns NULL. Since
- * 0.1. */
+ * given up, and are gone. NULL is allowed. Returns NULL. Since 0.1. */
 WSD_EXPORT struct wsd_runner *wsd_runner_free(struct wsd_runner *runner);
 
 /* Returns the text of the runner's last failure, on whichever thread that was: one line, valid until this thread calls

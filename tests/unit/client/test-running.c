@@ -350,12 +350,13 @@ START_TEST(too_few_descriptors_are_said)
 
     connected();
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = 3;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit few = {3, limit.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     send_run(1, "plain", fd);
     ck_assert_int_eq(wsd_runner_next(runner, UINT64_MAX, &job), -ECONNRESET);
     ck_assert_str_eq(wsd_runner_error(runner),
                      "too many open files: no room for the input of a job; raise RLIMIT_NOFILE (ulimit -n)");
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     close(fd);
 }
 END_TEST
