@@ -7,8 +7,8 @@
 . "$(dirname "$0")/../support/runners.sh"
 
 RUNNER=("$BUILD/tests/support/clients/c-runner" -n crunner) RUNNER_NAME=crunner
-JOBS=2000 KILLS=10
-[ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=100
+JOBS=2000 KILLS=10 FALLS=4
+[ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=100 FALLS=20
 
 printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 1s\nquarantine-after = 3\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -135,6 +135,50 @@ storm() {
 check "runners that are killed again and again: each job is answered once" storm
 for key in "${!RUNNERS[@]}"; do end_runner "$key"; done
 
+# wsd itself dies, with short and long jobs and cancels under way. Each round has other threads and credits.
+upheaval() {
+  local i key pids=()
+  RUNNER_AS=(taskset -c 0)
+  for i in "1 1" "2 64" "4 4" "8 3" "3 16"; do
+    key=u${i/ /x}
+    run_runner "$key" -t "${i% *}" -c "${i#* }" || return 1
+    [ "$key" != u4x4 ] || RUNNER_AS=() # the first three on one processor
+  done
+  RUNNER_AS=()
+  churn() { # until there is a file `calm`; what becomes of these is not said
+    until [ -e "$WORK/calm" ]; do
+      timeout 20 wsctl map --keep-going crunner:line < <(seq 300)
+      timeout 20 wsctl submit crunner:stream 700000 | head -c 100000
+      timeout 0.1 wsctl submit crunner:sleep 60 & # a client that goes cancels its job
+      timeout 20 wsctl submit --timeout 30ms crunner:sleep 60
+      head -c 300000 /dev/zero | timeout 20 wsctl submit -i - crunner:count
+      wait $!
+    done >/dev/null 2>&1
+  }
+  for i in 1 2 3; do
+    churn &
+    pids+=($!)
+  done
+  for ((i = 0; i < FALLS; i++)); do
+    sleep "0.$((RANDOM % 9))"
+    kill_wsd && run_wsd --state-dir "$WORK/fall-$i" --workers 2 --plugin-dir "$TEST_PLUGINS" && wait_until n_connected 5 || return 1
+  done
+  touch "$WORK/calm"
+  wait "${pids[@]}"
+  for ((i = 0; i < 10; i++)); do
+    seq 500 | wsctl map crunner:line | sort -n | cmp - <(seq 500) || return 1
+  done
+  for key in "${!RUNNERS[@]}"; do
+    kill "${RUNNERS[$key]}"
+    if ! wait "${RUNNERS[$key]}" || ! grep -q '^left' "$WORK/runner.$key"; then
+      cat "$WORK/runner.$key"
+      return 1
+    fi
+    unset "RUNNERS[$key]"
+  done
+}
+check "wsd is killed again and again: runners come back with all their threads, and leave in order" upheaval
+
 # --- the guide ------------------------------------------------------------------------------------------------------------
 
 guide_part() { # NAME: of wsd-runner(7)
@@ -149,7 +193,11 @@ follows_the_guide() {
   bash -eu -o pipefail guide.sh >said 2>&1 || cat guide.sh said
   grep -q '^Hello, world!' said && grep -q '^WIND' said
 }
-check "the example of wsd-runner(7), as it is printed" bash -c "$(declare -f guide_part follows_the_guide); follows_the_guide"
+if [ -n "${WSD_SANITIZE:-}" ]; then
+  skip "the example of wsd-runner(7), as it is printed" "its programs are built without the sanitizer of the library"
+else
+  check "the example of wsd-runner(7), as it is printed" bash -c "$(declare -f guide_part follows_the_guide); follows_the_guide"
+fi
 
 # --- what it is not given -------------------------------------------------------------------------------------------------
 
