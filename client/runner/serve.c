@@ -70,11 +70,10 @@ static void end(struct serving *s, int result)
 
 /* --- the connection ----------------------------------------------------------------------------------------------- */
 
-/* wsd does not want us. */
+/* wsd does not want us. -EACCES is not: a wsd that begins gives its socket to its group after it was bound. */
 static bool is_final(int error)
 {
-    return error == -EINVAL || error == -EACCES || error == -EOPNOTSUPP || error == -EPROTONOSUPPORT ||
-           error == -EPROTO || error == -EPERM;
+    return error == -EINVAL || error == -EOPNOTSUPP || error == -EPROTONOSUPPORT || error == -EPROTO;
 }
 
 /* Also where jobs of a connection before still run: their threads are free again when these end. */

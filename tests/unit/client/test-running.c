@@ -486,6 +486,34 @@ START_TEST(a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits)
 }
 END_TEST
 
+/* As between bind() of the next wsd and the change of its socket's group. */
+START_TEST(it_comes_back_though_it_was_not_let_in_at_first)
+{
+    begin(run_there);
+    take_offer();
+    peer_close(&peer);
+    ck_assert_int_ge(peer.fd = accept(peer.listen_fd, NULL, NULL), 0);
+    peer_expect(&peer, NULL, FRAME_HELLO);
+    peer_send_error(&peer, 0, 77, "not yet");
+    peer_close(&peer);
+    take_offer();
+    leave_and_end();
+}
+END_TEST
+
+START_TEST(an_offer_that_is_refused_later_ends_it)
+{
+    begin(run_there);
+    take_offer();
+    peer_close(&peer);
+    peer_accept(&peer, NULL);
+    peer_expect(&peer, NULL, FRAME_RUNNER_OPEN);
+    peer_send_error(&peer, TAG, 64, "r is a plugin");
+    ck_assert_int_eq(end(), -EINVAL);
+    ck_assert_str_eq(wsd_runner_error(runner), "r is a plugin");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -512,6 +540,8 @@ int main(void)
 #endif
     tcase_add_test(c, other_threads_may_ask_while_it_runs);
     tcase_add_test(c, a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits);
+    tcase_add_test(c, it_comes_back_though_it_was_not_let_in_at_first);
+    tcase_add_test(c, an_offer_that_is_refused_later_ends_it);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
