@@ -514,6 +514,31 @@ START_TEST(an_offer_that_is_refused_later_ends_it)
 }
 END_TEST
 
+START_TEST(what_is_known_of_a_job_fits_programs_of_all_ages)
+{
+    struct {
+        struct wsd_run_info known;
+        uint32_t later;
+    } newer = {{.size = sizeof(newer)}, 77};
+    struct wsd_run_info info = {.size = sizeof(info.size) - 1, .uid = 99, .attempt = 99};
+
+    connected();
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    ck_assert_int_eq(wsd_runner_info(job, &info), -EINVAL);
+    info.size = offsetof(struct wsd_run_info, attempt); /* an older one */
+    ck_assert_int_eq(wsd_runner_info(job, &info), 0);
+    ck_assert_uint_eq(info.size, offsetof(struct wsd_run_info, attempt));
+    ck_assert_uint_eq(info.uid, 0);
+    ck_assert_uint_eq(info.attempt, 99);
+    ck_assert_int_eq(wsd_runner_info(job, &newer.known), 0);
+    ck_assert_uint_eq(newer.known.size, sizeof(info));
+    ck_assert_uint_eq(newer.known.attempt, 1);
+    ck_assert_uint_eq(newer.later, 77);
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -542,6 +567,7 @@ int main(void)
     tcase_add_test(c, a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits);
     tcase_add_test(c, it_comes_back_though_it_was_not_let_in_at_first);
     tcase_add_test(c, an_offer_that_is_refused_later_ends_it);
+    tcase_add_test(c, what_is_known_of_a_job_fits_programs_of_all_ages);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
