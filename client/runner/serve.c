@@ -90,7 +90,8 @@ static bool try_to_connect(struct serving *s)
     if (is_over(s))
         return true;
     if (atomic_load_explicit(&r->leaving, memory_order_relaxed)) {
-        end(s, 0); /* wsd has nothing of us */
+        r->left = true; /* wsd has nothing of us */
+        end(s, 0);
         return true;
     }
     int error = wire_connect(r, credit_of(s), deadline_in(CONNECT_USEC));

@@ -114,8 +114,8 @@ struct wsd_run_info {
     int32_t priority;
 };
 
-/* Fills in what is known of a job of this runner. Of a larger structure than this library knows, the rest stays, and size
- * becomes what was filled. Returns 0, or -EINVAL if size is not set. Since 0.1. */
+/* Fills in what is known of a job of this runner. Of a larger structure than this library knows the rest stays, and
+ * size becomes what was filled. Returns 0, or -EINVAL if size is not set. Since 0.1. */
 WSD_EXPORT int wsd_runner_info(const struct wsd_job *job, struct wsd_run_info *ret_info);
 
 /* The descriptor of the connection, and the poll(2) events to wait for. -1 and 0 if there is none. Since 0.1. */

@@ -539,6 +539,19 @@ START_TEST(what_is_known_of_a_job_fits_programs_of_all_ages)
 }
 END_TEST
 
+START_TEST(one_that_leaves_while_there_is_no_wsd_has_left)
+{
+    begin(run_there);
+    take_offer();
+    close(peer.listen_fd);
+    peer.listen_fd = -1;
+    peer_close(&peer);
+    ck_assert_int_eq(wsd_runner_leave(runner), 0);
+    ck_assert_int_eq(end(), 0);
+    ck_assert_int_eq(wsd_runner_run(runner, 1), -ESHUTDOWN);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("running");
@@ -568,6 +581,7 @@ int main(void)
     tcase_add_test(c, it_comes_back_though_it_was_not_let_in_at_first);
     tcase_add_test(c, an_offer_that_is_refused_later_ends_it);
     tcase_add_test(c, what_is_known_of_a_job_fits_programs_of_all_ages);
+    tcase_add_test(c, one_that_leaves_while_there_is_no_wsd_has_left);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
