@@ -2,13 +2,13 @@
  *
  * serve.c: threads that run the jobs of a runner, and one that looks after the connection meanwhile.
  * Owns the threads.
- * Keeps: while jobs run, somebody reads within a tick, so wsd has its answers also where each thread runs a long job.
+ * Keeps: somebody reads within a tick, so wsd has its answers also where each thread runs a long job.
  * Ends of short jobs go together, and none waits longer than a tick.
  *
  * Workers lead and follow (Schmidt and others, "Leader/Followers", 2000): one of them reads, and runs the job that it
  * has read. It wakes a second one before a long job only; for a short one it is back sooner than another thread is
- * awake. Where its guess is wrong, or all workers are in worker_start(), the keeper reads from the next tick on, until a
- * worker is free. The keeper sleeps while a worker reads and there are no jobs, as Go's sysmon does. */
+ * awake. Where its guess is wrong, or all workers are in worker_start(), the keeper reads from the next tick on, until
+ * a worker is free. The keeper sleeps while a worker reads and there are no jobs, as Go's sysmon does. */
 #include "serve.h"
 
 #include <errno.h>
