@@ -294,6 +294,19 @@ int arena_describe(struct domain *d, const struct job *job, struct front_job *re
     return 0;
 }
 
+int arena_lend(const struct job *job, struct front_job *ret)
+{
+    const struct arena_use *u = job->more ? job->more->arena : NULL;
+
+    if (!u)
+        return -1;
+    ret->flags |= DOWN_INPUT_FD | DOWN_INPUT_FILE;
+    ret->input = NULL;
+    ret->input_at = u->input.at;
+    ret->input_size = u->input.size;
+    return u->arena->fd;
+}
+
 void arena_returned(struct job *job)
 {
     struct arena_use *u = job->more ? job->more->arena : NULL;

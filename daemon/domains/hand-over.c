@@ -40,12 +40,13 @@
 #define HAND_BATCH 128u  /* jobs handed over at a time, so that what comes back is told meanwhile */
 #define GATE_BATCH 1024u /* jobs that are moved to gates at a time */
 
-/* Sends a job's descriptor ahead of the job. */
-static int send_input(struct domain *d, struct job *job, uint32_t slot, uint32_t generation)
+/* Sends a job's descriptor ahead of the job. lent: that of its arena, or -1. */
+static int send_input(struct domain *d, struct job *job, int lent, uint32_t slot, uint32_t generation)
 {
     struct control c = {.kind = CONTROL_INPUT, .slot = slot, .generation = generation};
     struct job_more *m = job->more;
-    int r = executor_send(d->priv->executor, &c, job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd);
+    int fd = lent >= 0 ? lent : job->flags & JOB_PIPE ? m->pipe_fd : m->input_fd;
+    int r = executor_send(d->priv->executor, &c, fd);
 
     /* wsd's copy of the pipe's end stays open: a job that has not begun goes to the next executor with it */
     if (r >= 0 && job->flags & JOB_PIPE)
@@ -72,7 +73,7 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     f->input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job);
     f->input_at = job->more->input_at;
     f->timeout_usec = job->more->timeout_usec;
-    return arena_describe(d, job, f);
+    return d->priv->runner ? 0 : arena_describe(d, job, f);
 }
 
 /* What the executor is told of the job. As hand_over(). */
@@ -141,6 +142,7 @@ static int hand_over(struct domain *from, struct job *job)
     r = describe_job(d, job, &f);
     if (r != 0)
         return r;
+    int lent = d->priv->runner ? arena_lend(job, &f) : -1;
     r = front_prepare(d->front, &f, &slot, &generation);
     if (r != 0)
         arena_returned(job);
@@ -148,8 +150,8 @@ static int hand_over(struct domain *from, struct job *job)
         return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
     if (r != 0)
         return r;
-    if (job_by_descriptor(job)) {
-        r = send_input(d, job, slot, generation);
+    if (job_by_descriptor(job) || lent >= 0) {
+        r = send_input(d, job, lent, slot, generation);
         if (r < 0) {
             front_abandon(d->front, slot);
             return r;

@@ -70,6 +70,12 @@ static bool hogs_places(struct domain *d)
     return false;
 }
 
+/* It was sent ahead of the job, and cannot be taken back. */
+static bool job_sends_descriptor(const struct domain *d, const struct job *job)
+{
+    return job_by_descriptor(job) || (d->priv->runner && job->more && job->more->arena);
+}
+
 uint32_t recall_behind(struct domain *d, const struct list *behind)
 {
     uint32_t n = 0;
@@ -78,7 +84,7 @@ uint32_t recall_behind(struct domain *d, const struct list *behind)
         struct job *job = container_of(l, struct job, link);
 
         before = l->prev;
-        if (!waits(d, job) || job_by_descriptor(job) || !front_recall(d->front, job->slot))
+        if (!waits(d, job) || job_sends_descriptor(d, job) || !front_recall(d->front, job->slot))
             continue;
         n += job_count(job);
         domain_take_back(job, true);

@@ -141,6 +141,13 @@ static struct runners *make(struct jobs *jobs, uint32_t uid, const char *name)
     return g;
 }
 
+const char *runners_refuse_parts(const struct runners *g, const struct job_parts *parts)
+{
+    if (g->uid == RUNNERS_SHARED) /* it would get the whole arena */
+        return "a runner of another user cannot use an arena: send the input by its bytes or as a file";
+    return parts->output.size ? "a runner cannot write into an arena: give the job no part for its output" : NULL;
+}
+
 struct runners *runners_get(struct jobs *jobs, uint32_t uid, const char *name)
 {
     struct runners *g = runners_of(jobs, uid, name);

@@ -326,9 +326,10 @@ static int make_job(struct jobs *jobs, const struct job_request *r, struct job_p
         checked = place_look(jobs, r, place, ret);
     if (checked != 0)
         return checked;
-    if (r->parts && place->domain->priv->runners) {
+    if (r->parts && place->domain->priv->runners &&
+        (why = runners_refuse_parts(place->domain->priv->runners, r->parts))) {
         ret->code = CODE_USAGE;
-        ret->text = "a runner cannot use an arena: send the input by its bytes or as a file";
+        ret->text = why;
         return NOT_TAKEN;
     }
     if (!place->function)

@@ -53,6 +53,11 @@ services threads crunner
 end_runner a
 run_runner a -l || fail "a runner connects"
 services loop crunner
+gets_an_arena() {
+  "$BUILD/tests/support/clients/payload" lent "$WORK/input" crunner:echo 3 >"$WORK/output" && cmp "$WORK/output" <(cat "$WORK/input" "$WORK/input" "$WORK/input")
+}
+check "an input in an arena" gets_an_arena
+check "but no room there for the output" says 64 'a runner cannot write into an arena' "$BUILD/tests/support/clients/payload" arena "$WORK/input" crunner:echo 1
 
 # --- a loop of its own ---------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@
  *     payload file FILE OFFSET SIZE PLUGIN     by libwsclient: the job's output on stdout, its exit code, its error on
  *                                              stderr
  *     payload arena FILE PLUGIN TIMES          the same by an arena, TIMES times in the same one
+ *     payload lent FILE PLUGIN TIMES           only the input in an arena
  *     payload arenas N BEGUN GO                a job in each of N arenas, and in each once more; BEGUN is made then,
  *                                              and GO waited for
  *     payload again SIZE CALLS PLUGIN          by the socket, gathered: `FAULTS USEC KIB KIB KIB`:
@@ -67,7 +68,7 @@ static int by_library(char **argv)
     return fflush(stdout) ? 74 : code;
 }
 
-static int by_arena(const char *file, char *plugin, int times)
+static int by_arena(const char *file, char *plugin, int times, bool lent)
 {
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output};
     const struct wsd_job_info *info;
@@ -86,8 +87,8 @@ static int by_arena(const char *file, char *plugin, int times)
                            .flags = WSD_SUBMIT_ARENA,
                            .input_offset = 100,
                            .input_size = size,
-                           .output_offset = 200 + size,
-                           .output_size = size + 1};
+                           .output_offset = lent ? 0 : 200 + size,
+                           .output_size = lent ? 0 : size + 1};
 
     if (wsd_client_open(&client, NULL, 0) < 0 || wsd_arena_new(client, 2 * size + 1000, &arena) < 0)
         return refused(client);
@@ -96,16 +97,19 @@ static int by_arena(const char *file, char *plugin, int times)
     if (wsd_arena_size(arena) != 2 * size + 1000 || read(fd, data + 100, size) != st.st_size)
         return 74;
     for (int i = 0; i < times && !code; i++) {
-        memset(data + s.output_offset, 0, size + 1);
+        memset(data + 200 + size, 0, size + 1);
         code = wsd_client_submit(client, &s, &callbacks, &call) < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0
                    ? wsd_client_exit(client)
                    : info->exit;
-        if (code || info->placed != size || memcmp(data + 100, data + s.output_offset, size) != 0 ||
-            data[s.output_offset + size])
+        if (!lent && (code || info->placed != size || memcmp(data + 100, data + s.output_offset, size) != 0 ||
+                      data[s.output_offset + size]))
             fprintf(stderr, "%d: %s\n", code, wsd_client_error(client)), code = code ? code : 1;
         wsd_call_free(call);
     }
-    fwrite(data + s.output_offset, 1, size, stdout);
+    if (code && lent)
+        fprintf(stderr, "%s\n", wsd_client_error(client));
+    if (!lent)
+        fwrite(data + s.output_offset, 1, size, stdout);
     wsd_client_free(client);
     data[0] = 1; /* still ours */
     wsd_arena_free(arena);
@@ -868,7 +872,9 @@ int main(int argc, char **argv)
     if (strcmp(name, "file") == 0 && argc == 6)
         return by_library(argv + 2);
     if (strcmp(name, "arena") == 0 && argc == 5)
-        return by_arena(argv[2], argv[3], atoi(argv[4]));
+        return by_arena(argv[2], argv[3], atoi(argv[4]), false);
+    if (strcmp(name, "lent") == 0 && argc == 5)
+        return by_arena(argv[2], argv[3], atoi(argv[4]), true);
     if (strcmp(name, "arenas") == 0 && argc == 5)
         return by_arenas((uint32_t)atoi(argv[2]), argv[3], argv[4]);
     if (strcmp(name, "again") == 0 && argc == 5)
