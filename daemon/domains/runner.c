@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "domains/domain.h"
 #include "table/admission.h"
+#include "table/policy.h"
 
 /* --- towards the runner ------------------------------------------------------------------------------------------- */
 
@@ -44,7 +45,7 @@ static void give(struct runner *r, struct run *run, const struct back_request *q
         .timeout_usec = q->timeout_usec,
         .priority = job->priority,
         .uid = job->user->uid,
-        .attempt = job->attempts,
+        .attempt = job->attempts + (job->more && job->more->policy ? job->more->policy->attempts_before : 0),
         .directory = q->directory,
         .asks = !(q->flags & DOWN_SAME_USER),
         .input = q->input,

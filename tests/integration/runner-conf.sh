@@ -209,7 +209,6 @@ fi
 . "$SRC/tests/support/users.sh"
 install_for_all echo
 install_runner
-R=$WORK/inst/runner.py
 alice() { as $ALICE "$CTL" "$@"; }
 bob() { as $BOB "$CTL" "$@"; }
 rules() { printf '[daemon]\nsystem = yes\n[access]\nsubmit = %s %s\n%b' $ALICE $BOB "$1" >"$WSD_CONFIG"; }

@@ -23,6 +23,12 @@ check "arguments" expect_output "a|b c|" wsctl submit pyrunner:args a 'b c' ''
 check "a function that it does not offer" refused 66 'pyrunner has no function nothing' wsctl submit pyrunner:nothing
 check "a status, an error, and the output so far" bash -c '[ "$(wsctl submit pyrunner:fail 3 2>"$WORK/err")" = "so far" ]; [ $? = 0 ] && grep -q "as asked" "$WORK/err"'
 check "exit code" expect_exit 3 wsctl submit pyrunner:fail 3
+counts_attempts() {
+  local id
+  id=$(wsctl submit --detach --durable --retries 2 --retry-delay 10ms pyrunner:fail 3) && wsctl await "$id" >/dev/null 2>&1
+  wsctl status --json "$id" | grep -q '"attempts":3,.*"status":"attempt 3"'
+}
+check "which attempt it is, of all tries" counts_attempts
 check "what it says" says 0 'hello there' wsctl submit pyrunner:say 'hello there'
 shows_progress() { wsctl submit --json pyrunner:progress | grep -q '"cpu_usec":5,.*"done":3,"total":7'; }
 check "progress, and CPU time" shows_progress

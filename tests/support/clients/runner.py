@@ -90,7 +90,7 @@ class Runner:
         job.end(body=b' '.join(job.m.args) + b'\n')
 
     def do_fail(self, job):
-        job.end(int(job.m.args[0]), error=b'as asked', body=b'so far')
+        job.end(int(job.m.args[0]), error=b'as asked', text='attempt %d' % job.m.attempt, body=b'so far')
 
     def do_say(self, job):
         for text in job.m.args:
