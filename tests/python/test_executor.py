@@ -131,6 +131,18 @@ def test_the_end_of_the_program_waits_for_calls():
         assert (done.stdout, done.stderr) == ('apple\n', ''), end
 
 
+def test_a_call_that_starts_the_pool_outlives_the_shutdown(start, monkeypatch):
+    """wsd has refused it, for there is no pool. While that starts, the call neither is under way nor waits."""
+    began = _pool.start
+
+    def shut_down_and_start(pool):
+        executor.shutdown(wait=False)
+        return began(pool)
+    monkeypatch.setattr(_pool, 'start', shut_down_and_start)
+    executor = Executor(1, socket=start().socket, idle=1)
+    assert executor.submit(give, 1).result() == 1
+
+
 def test_no_submit_after_the_end_of_the_interpreter():
     done = program('import atexit\n'
                    '@atexit.register\n'

@@ -177,6 +177,7 @@ class Engine:
         self.broken: Optional[BaseException] = None
         self.pause = self.paused_until = self.absent_since = 0.0
         self.sleeping = False  # the thread waits until it is woken
+        self.finishing = False  # the thread has jobs that have ended, and some of them may go again
         self.directory = Directory(None)
         prefixes = {name: _wire.encode('Submit', {'plugin': self.pool.name.encode(), 'function': name.encode()})
                     for name in (self.function, 'journal', 'size')}
@@ -382,7 +383,7 @@ class Engine:
                 self.queue.extend(kept)
             self.sleeping = False
             self.wake()
-            if not self.under_way and not self.queue:
+            if self.done():
                 self.hang_up()
         for one in dropped:
             if type(one) is Call:
@@ -406,6 +407,10 @@ class Engine:
         except BlockingIOError:
             pass  # it is awake
 
+    def done(self) -> bool:
+        """[lock] It is closed and nothing is left."""
+        return self.closed and not self.under_way and not self.queue and not self.finishing
+
     def hang_up(self) -> None:
         """[lock] Wakes the thread, which then closes."""
         try:
@@ -420,7 +425,10 @@ class Engine:
         size = RECEIVE_LEAST
         quiet = False  # nothing came for a while
         try:
-            while not (self.closed and not self.under_way and not self.queue):
+            while True:
+                with self.lock:
+                    if self.done():
+                        break
                 data = self.receive(size, quiet)
                 if data is None:
                     quiet = True
@@ -487,6 +495,7 @@ class Engine:
             ended, said = self.ended, self.said
             if ended:
                 self.ended = []
+                self.finishing = True
                 self.under_way -= len(ended)
                 for job in ended:
                     self.learn(job)
@@ -498,7 +507,10 @@ class Engine:
             say(header)
         for job in ended:
             self.finish(job)
-        if core.failure is not None and not (self.closed and not self.under_way and not self.queue):
+        with self.lock:
+            self.finishing = False
+            lost = core.failure is not None and not self.done()
+        if lost:
             self.connect_again()
 
     @staticmethod
