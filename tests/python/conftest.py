@@ -8,9 +8,11 @@ import glob
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -126,6 +128,33 @@ class Serving:
                 self.process.wait(LIMIT)
                 raise
         return self.process.returncode
+
+
+def server(tmp_path, answer, greeting=b''):
+    """A server that says what it likes, after a greeting at the first request."""
+    path = tmp_path / 'evil'
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+
+    def serve():
+        with listener:
+            peer, _ = listener.accept()
+        with peer:
+            peer.settimeout(LIMIT)
+            peer.recv(65536)
+            if greeting:
+                peer.sendall(greeting)
+                peer.recv(65536)
+            answer(peer)
+            try:
+                while peer.recv(65536):
+                    pass
+            except OSError:
+                pass
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return path, thread
 
 
 def name_of(pid):

@@ -7,7 +7,6 @@ import os
 import pathlib
 import pickle
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ import time
 import pytest
 
 import wsd
-from conftest import LIMIT, SRC, same, wait_until
+from conftest import LIMIT, SRC, same, server, wait_until
 from wsd import _wire
 
 MIB = 1 << 20
@@ -571,33 +570,6 @@ def test_an_exception_in_the_midst_of_a_frame(client):
 def test_many_submits_without_reading(client):
     jobs = [client.submit('echo', i, input=b'x' * 2000) for i in range(3000)]
     assert [job.result() for job in jobs] == [b'%d\n' % i for i in range(3000)]
-
-
-def server(tmp_path, answer, greeting=b''):
-    """A server that says what it likes, after a greeting at the first request."""
-    path = tmp_path / 'evil'
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    listener.listen()
-
-    def serve():
-        with listener:
-            peer, _ = listener.accept()
-        with peer:
-            peer.settimeout(LIMIT)
-            peer.recv(65536)
-            if greeting:
-                peer.sendall(greeting)
-                peer.recv(65536)
-            answer(peer)
-            try:
-                while peer.recv(65536):
-                    pass
-            except OSError:
-                pass
-    thread = threading.Thread(target=serve)
-    thread.start()
-    return path, thread
 
 
 WELCOME = _wire.frame(_wire.WELCOME, 0, _wire.encode('Welcome', {'version': 1, 'features': 4095, 'window': 1 << 20, 'program': b'evil'}))

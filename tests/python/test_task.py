@@ -8,7 +8,8 @@ import time
 import pytest
 
 import wsd
-from conftest import LIMIT, wait_until
+from conftest import LIMIT, server, wait_until
+from wsd import _wire
 
 TASKS = '''
 import os, time
@@ -310,6 +311,57 @@ def test_a_runner_in_a_program_of_ones_own(shared, client):
     runner.leave()
     thread.join(LIMIT)
     assert not thread.is_alive()
+
+
+def frame(kind, name, **values):
+    return _wire.frame(kind, 1, _wire.encode(name, values))
+
+
+WELCOME = _wire.frame(_wire.WELCOME, 0, _wire.encode('Welcome', {'version': 1, 'features': 8192, 'program': b'evil'}))
+RUN = {'run': 1, 'id': b'0' * 16, 'function': b'one', 'attempt': 1}
+
+
+@pytest.mark.parametrize('said,words', [
+    (frame(_wire.RUN, 'Run', **RUN, input_from=1, input_size=5), 'no descriptor with RUN'),
+    (frame(_wire.RUN, 'Run', **RUN, input_from=2), 'no descriptor with RUN'),
+    (frame(_wire.RUN_OPENED, 'RunOpened', run=1, serial=1), 'no descriptor with RUN_OPENED'),
+    (b'\xff' * 100, 'no frame'),
+    (_wire.frame(_wire.RUN, 1, b'\x08'), '')], ids=['file', 'pipe', 'opened', 'noise', 'half'])
+def test_a_wsd_that_breaks_the_rules(tmp_path, said, words):
+    """The end of run(), with words. No job has run."""
+    ran = []
+
+    @wsd.task
+    def one(job):
+        ran.append(job.input)
+    path, thread = server(tmp_path, lambda peer: peer.sendall(frame(_wire.RUNNER, 'Empty') + said), WELCOME)
+    with pytest.raises(wsd.ProtocolError, match=words + '$' if words else None):
+        wsd.Runner('mine', one, socket=path).run()
+    thread.join(LIMIT)
+    assert not thread.is_alive() and not ran
+
+
+def test_a_process_with_too_many_open_files(start, serve):
+    """It ends, so that another one takes its jobs: one with an input that did not get in would have run without."""
+    daemon = start()
+    served = serve('''
+        import resource
+
+        @wsd.task
+        def fill(job):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+        @wsd.task(idempotent=True)
+        def give(job):
+            return job.input
+        ''', daemon=daemon)
+    with open(served.errors, 'rb') as errors, wsd.Client(daemon.socket, native=False) as c:
+        c.call('jobs:fill')
+        with open(os.path.join(served.directory, 'jobs.py'), 'rb') as file:
+            words = file.read()
+            file.seek(0)
+            assert c.submit('jobs:give', input=file).result() == words
+        assert b'too many open files' in errors.read()
 
 
 def test_names_that_do_not_go():

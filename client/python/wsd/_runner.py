@@ -21,7 +21,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, Union
 
 from . import _wire
-from ._errors import ConnectionLost, NoDaemon, ProtocolError, Refused
+from ._errors import ConnectionLost, Error, NoDaemon, ProtocolError, Refused
 from ._protocol import FEATURE_RUNNERS, error_of
 from ._socket import Path, connect_error, find
 from ._task import FUNCTIONS_MAX, NAME, Task, TaskCancelled, TaskFailed, TaskJob, cut, output_view, tasks_of
@@ -43,6 +43,7 @@ EXIT_STUCK = 71  # of a process that ends itself, since it cannot end a job in a
 LEVEL_ERROR = 3
 CLOEXEC = int(socket.MSG_CMSG_CLOEXEC)  # a number: an enum takes a microsecond each time
 NOW = int(socket.MSG_DONTWAIT)
+TRUNCATED = int(socket.MSG_CTRUNC)
 
 
 class Runner:
@@ -82,6 +83,7 @@ class Runner:
         self._close_sent = False
         self._connected = False
         self._over = True  # the connection has ended
+        self._failure: Optional[Error] = None  # why, if run() is to end with it
         self._begun = 0  # jobs
         self._idle = True  # the thread of run() reads
         self._watching: Optional[threading.Thread] = None
@@ -95,7 +97,8 @@ class Runner:
     def run(self) -> None:
         """Serves jobs until leave() was called and all have ended. Connects again when wsd was restarted.
 
-        Raises Refused and its kin if wsd does not take the offer, and ProtocolError. Since 0.1.
+        Raises Refused and its kin if wsd does not take the offer, ProtocolError if it does not keep to the protocol, and
+        ConnectionLost if this process has too many open files. Since 0.1.
         """
         self._home = threading.get_ident()
         self._ended = False
@@ -118,6 +121,8 @@ class Runner:
                         self._on_ready()
                     self._serve()
                     self._hang_up()
+                    if self._failure is not None:
+                        raise self._failure
                     continue
                 self._pause(pause)
                 pause = min(2 * pause, PAUSE_MOST)
@@ -172,6 +177,7 @@ class Runner:
         self._pending: Deque[TaskJob] = deque()  # not yet begun
         self._jobs: Dict[int, TaskJob] = {}  # that have not ended
         self._over = self._close_sent = False
+        self._failure = None
         self._idle = True
         self._connected = True
         with self._lock:
@@ -238,21 +244,24 @@ class Runner:
     def _receive(self, flags: int) -> None:
         """[the thread that reads; with MSG_DONTWAIT under the lock] Takes what has come."""
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(RECEIVE, ANCILLARY, flags | CLOEXEC)
+            data, ancillary, marks, _ = self._socket.recvmsg(RECEIVE, ANCILLARY, flags | CLOEXEC)
         except BlockingIOError:
             return
         except OSError:
-            data, ancillary = b'', []
+            data, ancillary, marks = b'', [], 0
         if flags:
-            self._received(data, ancillary)
+            self._received(data, ancillary, marks)
         else:
             with self._lock:
-                self._received(data, ancillary)
+                self._received(data, ancillary, marks)
 
-    def _received(self, data: bytes, ancillary: List[Tuple[int, int, bytes]]) -> None:
+    def _received(self, data: bytes, ancillary: List[Tuple[int, int, bytes]], marks: int) -> None:
         """[lock]"""
         if ancillary:
             self._keep(ancillary)
+        if marks & TRUNCATED:  # which frame it was for is not known
+            self._break(ConnectionLost('too many open files: no room for the input of a job; raise RLIMIT_NOFILE (ulimit -n)', code=69))
+            return
         if not data:
             self._lost()
             return
@@ -267,7 +276,14 @@ class Runner:
                 self._descriptors.extend(found)
 
     def _frames(self, data: bytes) -> None:
-        """[lock] Handles all whole frames. The rest waits for more."""
+        """[lock] Handles all whole frames. The rest waits for more. What is against the protocol ends the connection."""
+        try:
+            self._rest = data[self._handle(data):]
+        except ProtocolError as error:
+            self._break(error)
+
+    def _handle(self, data: bytes) -> int:
+        """[lock] All whole frames. Returns their size. Raises ProtocolError."""
         at, end = 0, len(data)
         unpack = _wire.FRAME.unpack_from
         while end - at >= 16:
@@ -276,20 +292,24 @@ class Runner:
             body = start + header_size
             stop = body + body_size
             if magic != _wire.MAGIC or stop - at > _wire.FRAME_MAX:
-                print(f'wsd: {self.name}: what came is no frame', file=sys.stderr)
-                self._lost()
-                return
+                raise ProtocolError('what came is no frame', code=76)
             if stop > end:
                 break
             at = stop
             self._frame(kind, data[start:body], data[body:stop])
-        self._rest = data[at:]
+        return at
+
+    def _take_descriptor(self, kind: str) -> int:
+        """[lock] The one that came with a frame of that type. Raises ProtocolError."""
+        if not self._descriptors:
+            raise ProtocolError(f'wsd does not keep to the protocol: no descriptor with {kind}', code=76)
+        return self._descriptors.popleft()
 
     def _frame(self, kind: int, header: bytes, body: bytes) -> None:
         """[lock]"""
         if kind == _wire.RUN:
             m = _wire.decode('Run', header)
-            job = TaskJob(self, m, body, self._descriptors.popleft() if m['input_from'] and self._descriptors else -1, WINDOW)
+            job = TaskJob(self, m, body, self._take_descriptor('RUN') if m['input_from'] else -1, WINDOW)
             self._jobs[job._run] = job
             if m['flags'] & 2:
                 job._pieces = [body]
@@ -320,7 +340,7 @@ class Runner:
             return
         if kind == _wire.RUN_OPENED:
             m = _wire.decode('RunOpened', header)
-            descriptor = -m['error'] if m['error'] or not self._descriptors else self._descriptors.popleft()
+            descriptor = -m['error'] if m['error'] else self._take_descriptor('RUN_OPENED')
             found = self._jobs.get(m['run'])
             if found is not None:
                 found._opened[m['serial']] = descriptor
@@ -338,6 +358,11 @@ class Runner:
                 found._allowed += m['bytes']
         if self._waiting:
             self._changed.notify_all()
+
+    def _break(self, failure: Error) -> None:
+        """[lock] Ends the connection, and run() with it."""
+        self._failure = failure
+        self._lost()
 
     def _lost(self) -> None:
         """[lock] The connection has ended: jobs that run are to stop. Of one that does not, this process may get rid."""
