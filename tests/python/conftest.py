@@ -89,14 +89,14 @@ class Daemon:
 class Serving:
     """`python3 -m wsd run` of a module of these lines."""
 
-    def __init__(self, daemon, directory, lines, *options, name='jobs', n=1, ready=True):
+    def __init__(self, daemon, directory, lines, *options, name='jobs', n=1, ready=True, terminal=None):
         self.daemon, self.directory, self.name, self.n = daemon, str(directory), name, n
         self.write(lines)
         self.errors = os.path.join(self.directory, f'{name}.err')
         with open(self.errors, 'wb') as errors:
             self.process = subprocess.Popen(
                 [sys.executable, '-X', 'dev', '-W', 'error', '-m', 'wsd', 'run', name, '--processes', str(n), '--socket', daemon.socket,
-                 *options], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                 *options], cwd=self.directory, stdin=subprocess.DEVNULL, stdout=errors, stderr=terminal or errors,
                 env={**os.environ, 'PYTHONPATH': os.path.join(SRC, 'client/python')})
         if ready:
             wait_until(lambda: len(self.runners()) == n)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python3 -m wsd run` and `tasks`: processes that are supervised, reloaded, and leave in order."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,29 @@ def test_one_that_is_killed_is_started_again(serve, client):
     assert other in served.runners()
     assert 'was killed by SIGKILL; starting it again' in served.said()
     assert client.submit('jobs:pid').result()
+
+
+@pytest.mark.parametrize('n,line', [(1, 'wsd: jobs: 1 process takes jobs\n'), (2, 'wsd: jobs: 2 processes take jobs\n')])
+def test_it_says_when_all_processes_take_jobs(serve, n, line):
+    served = serve(PID, '--verbose', n=n)
+    wait_until(lambda: served.said() == line)
+    os.kill(served.runners()[0], signal.SIGKILL)
+    wait_until(lambda: re.fullmatch(f'{line}wsd: process . was killed by SIGKILL; starting it again\n{line}', served.said()))
+
+
+def test_it_says_so_in_a_terminal(serve):
+    reader, terminal = os.openpty()
+    served = serve(PID, terminal=terminal)
+    os.close(terminal)
+    with open(reader, 'rb') as said:
+        assert said.readline() == b'wsd: jobs: 1 process takes jobs\r\n'
+    assert served.stop() == 0
+
+
+def test_elsewhere_it_is_quiet(serve, client):
+    served = serve(PID)
+    client.call('jobs:pid')
+    assert served.stop() == 0 and served.said() == ''
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])

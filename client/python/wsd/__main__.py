@@ -34,6 +34,7 @@ def parser() -> Parser:
     run.add_argument('--name', help='instead of the name of the module')
     run.add_argument('--reload', action='store_true', help='starts anew when a file of the imported modules changes')
     run.add_argument('--socket', metavar='PATH', help="wsd's socket")
+    run.add_argument('--verbose', action='store_true', help='says when all processes take jobs, also where stderr is no terminal')
     tasks = verbs.add_parser('tasks', help='lists the tasks of a module', description='Lists the tasks of a module.')
     tasks.add_argument('module', metavar='MODULE[:ATTR]')
     return found
@@ -55,7 +56,15 @@ def run_tasks(options: argparse.Namespace, wrong: Parser) -> int:
     except ValueError as error:
         wrong.error(str(error))
     what = Served(options.module, name, options.threads, options.socket, options.reload)
-    supervisor = Supervisor(n, lambda _: serve(what, supervisor.ready), again=options.reload)
+    said: List[int] = []  # slots of those that took jobs when it was said
+
+    def tell() -> None:
+        ready = supervisor.ready_slots()
+        if len(ready) == n and ready != said:
+            said[:] = ready
+            print(f'wsd: {name}: {n} {"processes take" if n > 1 else "process takes"} jobs', file=sys.stderr, flush=True)
+    supervisor = Supervisor(n, lambda _: serve(what, supervisor.ready), again=options.reload,
+                            look=tell if options.verbose or sys.stderr.isatty() else None)
     return supervisor.run()
 
 

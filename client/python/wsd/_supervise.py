@@ -36,23 +36,27 @@ class Supervisor:
     """`work` is called in each child, and returns its exit status. `again`: no exit of a child is fatal.
 
     It is called with a number below SLOTS, which no other child has, nor had the child that died last.
-    `look` is called in the supervisor every `period` seconds, and on SIGUSR1.
+    `look` is called in the supervisor every `period` seconds, when a child is ready, and on SIGUSR1.
     """
 
     def __init__(self, n: int, work: Callable[[int], int], *, again: bool = False, look: Optional[Callable[[], None]] = None,
                  period: Optional[float] = None, pauses: Tuple[float, float] = PAUSES) -> None:
         self._work, self._again, self._pauses = work, again, pauses
         self._look, self._period = look, period
-        self._ready = mmap.mmap(-1, 1)  # shared: a child was ready
+        self._ready = mmap.mmap(-1, SLOTS + 1)  # shared: 1 for each slot whose child is ready; behind them, if one ever was
         self._children: List[Child] = []
-        self._slot = -1  # the last that was given
+        self._pid = 0  # of the supervisor
+        self._slot = -1  # the last that was given; in a child, its own
         self._leaving = 0  # signals that said so
         self._status = 0
         self.grow(n)
 
     def ready(self) -> None:
         """[a child] It works."""
-        self._ready[0] = 1
+        self._ready[SLOTS] = 1
+        if not self._ready[self._slot]:
+            self._ready[self._slot] = 1
+            os.kill(self._pid, signal.SIGUSR1)
 
     def grow(self, n: int) -> None:
         """From now on there are so many children, or as many as there were."""
@@ -67,6 +71,10 @@ class Supervisor:
         """Those of the children that live."""
         return [child.slot for child in self._children if child.pid]
 
+    def ready_slots(self) -> List[int]:
+        """Those of the children that live and are ready."""
+        return [slot for slot in self.slots() if self._ready[slot]]
+
     def leave(self) -> None:
         """As SIGTERM."""
         self._leaving += 1
@@ -76,6 +84,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Until all children have left. Returns the exit status."""
+        self._pid = os.getpid()
         old = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         self._mask = old
         handlers = {number: signal.signal(number, lambda *_: None) for number in SIGNALS}  # a signal that is ignored does not come
@@ -91,9 +100,9 @@ class Supervisor:
                     self._look()
                 self._reap()
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, old)  # first, since a child that has left may have sent SIGUSR1
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-            signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
     def _time_left(self) -> float:
         now = time.monotonic()
@@ -116,9 +125,9 @@ class Supervisor:
     def _start(self, child: Child) -> None:
         child.started = time.monotonic()
         child.slot = self._next_slot()
+        self._ready[child.slot] = 0
         sys.stdout.flush()
         sys.stderr.flush()
-        parent = os.getpid()
         child.pid = os.fork()
         if child.pid:
             return
@@ -129,7 +138,7 @@ class Supervisor:
                 signal.signal(number, signal.SIG_DFL)
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
-            if os.getppid() == parent:
+            if os.getppid() == self._pid:
                 status = self._work(child.slot)
         except SystemExit as left:
             status = left.code if isinstance(left.code, int) else 70
@@ -159,7 +168,7 @@ class Supervisor:
         now = time.monotonic()
         if self._leaving:
             return
-        if code in FATAL and not self._again and not self._ready[0]:
+        if code in FATAL and not self._again and not self._ready[SLOTS]:
             self._status = code
             self.leave()
             return
