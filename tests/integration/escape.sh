@@ -6,6 +6,7 @@
 # has a definition of its own of what is printable.
 # shellcheck disable=SC2119 # words of their own
 . "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/runners.sh"
 
 # A title of the window, a line that looks like another one, C1 as UTF-8 and as bytes, what turns text around, half a character.
 H=$'h\e]0;x\a\nstate     succeeded\r\b\x7f\xc2\x9b31m\x9b2J\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xe2\x82'
@@ -169,6 +170,14 @@ walk_plugin() {
     both plugin reload "$name"
     both plugin release "$name:$H"
   done
+}
+walk_runner() {
+  run_runner hostile --words "$H" || echo "no runner" >>"$WORK/found"
+  both runner list
+  both runner show pyrunner
+  both plugin show pyrunner
+  prints --stderr wsctl submit pyrunner:say "$H"
+  end_runner hostile
 }
 walk_ping() { both ping; }
 walk_bench() { prints --stderr wsctl bench --count 3 escapes "$H"; }

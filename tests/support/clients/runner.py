@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """runner.py: a runner that was written from proto/PROTOCOL.md alone, by the client of protocol.py.
 
-    runner.py [--name NAME] [--credit N] [--ledger FILE] [--only FUNCTION,...] [--leave FILE]
+    runner.py [--name NAME] [--credit N] [--ledger FILE] [--only FUNCTION,...] [--leave FILE] [--words TEXT]
 
 Prints `ready` when it gets jobs. With --ledger it appends a line for each job that it begins: the arguments. With --leave
-it leaves in order when FILE is there. The functions: echo (input), args, line, fail STATUS, say TEXT, progress, sleep SECONDS
+it leaves in order when FILE is there. TEXT is its help. The functions: echo (input), args, line, fail STATUS, say TEXT, progress, sleep SECONDS
 (ends early when it is told to stop), deaf SECONDS (does not), stream BYTES, read (a stream), cat FILE, die, mute (ends
 nothing), lie KIND (says what is impossible)."""
 import argparse
@@ -65,9 +65,10 @@ class Runner:
     def __init__(self, path, options):
         self.peer, self.jobs, self.options = Peer(path), {}, options
         offered = [f for f in dir(self) if f.startswith('do_') and (not options.only or f[3:] in options.only.split(','))]
+        words = os.fsencode(options.words)
         flags = {'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_line': IDEMPOTENT, 'do_read': STREAMING}
-        self.tag = self.peer.send('RUNNER_OPEN', name=options.name, version='1', help='for tests', credit=options.credit,
-                                  functions=[{'name': f[3:], 'help': f[3:] + ' of runner.py', 'flags': flags.get(f, 0)}
+        self.tag = self.peer.send('RUNNER_OPEN', name=options.name, version='1', help=words or 'for tests', credit=options.credit,
+                                  functions=[{'name': f[3:], 'help': words or f[3:] + ' of runner.py', 'flags': flags.get(f, 0)}
                                              for f in offered])
         answer = self.peer.next('RUNNER|ERROR', self.tag)
         if answer.kind == 'ERROR':
@@ -223,6 +224,7 @@ def main():
     parser.add_argument('--ledger')
     parser.add_argument('--leave')
     parser.add_argument('--only')
+    parser.add_argument('--words', default='')
     options = parser.parse_args()
     path = os.environ['WSD_SOCKET']
     try:
