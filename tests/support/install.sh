@@ -211,7 +211,7 @@ versioned() {
 check "each has a symbol version" versioned
 documented_symbols() { # what the header declares is what the library has
   local declared exported
-  declared=$(grep -oE '\bwsd_[a-z_]+\(' "$dest$prefix/include/wsd/client.h" | tr -d '(' | sort -u)
+  declared=$(grep -ohE '\bwsd_[a-z_]+\(' "$dest$prefix"/include/wsd/{client,runner}.h | tr -d '(' | sort -u)
   exported=$(nm -D --defined-only "$dest$libdir/libwsclient.so.0" | awk '$2 == "T" { print $3 }' | sed 's/@.*//' |
     sort -u)
   # a callback's type in the header is no function of the library
