@@ -102,3 +102,15 @@ size_t escape_lines(char *to, size_t room, const char *text)
 {
     return escape(to, room, text, true);
 }
+
+void escape_format(char to[static ESCAPE_LINE], const char *format, va_list args)
+{
+    char text[ESCAPE_LINE + 4]; /* so that a character that does not fit is whole */
+
+    if (vsnprintf(text, sizeof(text), format, args) < 0)
+        *text = 0;
+    for (char *c = text; *c; c++)
+        if (strchr("\t\n\v\f\r", *c))
+            *c = ' ';
+    escape_text(to, ESCAPE_LINE, text);
+}

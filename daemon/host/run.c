@@ -132,19 +132,6 @@ uint64_t host_current_cpu_usec(void)
 
 /* --- texts -------------------------------------------------------------------------------------------------------- */
 
-/* Makes one line for a terminal: line ends become blanks, and no character is cut. */
-__attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_MAX], const char *format, va_list args)
-{
-    char text[WSD_TEXT_MAX + 4]; /* so that a character that does not fit is whole */
-
-    if (vsnprintf(text, sizeof(text), format, args) < 0)
-        *text = 0;
-    for (char *c = text; *c; c++)
-        if (strchr("\t\n\v\f\r", *c))
-            *c = ' ';
-    escape_text(ret, WSD_TEXT_MAX, text);
-}
-
 /* --- calls -------------------------------------------------------------------------------------------------------- */
 
 /* A call of a plugin's. The job does not end before it: because this thread is a worker of it, or because the handle is
@@ -178,7 +165,7 @@ static void service_vlog(struct wsd_job *public, int level, const char *format, 
     CALL(c, public);
     char text[WSD_TEXT_MAX];
 
-    format_text(text, format, args);
+    escape_format(text, format, args);
     if (c.job)
         c.job->transport->message(c.job, level, text);
     else
@@ -193,7 +180,7 @@ __attribute__((format(printf, 3, 0))) static void set_text(struct wsd_job *publi
     CALL(c, public);
     char text[WSD_TEXT_MAX];
 
-    format_text(text, format, args);
+    escape_format(text, format, args);
     if (!c.job) {
         handle_says(c.handle, text, strlen(text));
         return;
@@ -603,7 +590,7 @@ void host_job_fail(struct host_job *job, struct wsd_worker *self, const char *fo
 
     if (format) {
         va_start(args, format);
-        format_text(job->error, format, args);
+        escape_format(job->error, format, args);
         va_end(args);
     }
     cputime_nsec(&wall_nsec);
