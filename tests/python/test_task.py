@@ -275,6 +275,9 @@ def test_a_file_of_the_submitter(jobs, tmp_path):
             c.call('jobs:cat', 'nothing')
         with pytest.raises(wsd.Failed, match='Is a directory'):
             c.call('jobs:cat', '.')
+        os.mkfifo(tmp_path / 'fifo')
+        with pytest.raises(wsd.Failed, match='No such device'):  # which would wait for a writer
+            c.call('jobs:cat', 'fifo')
 
 
 def test_many_at_once(jobs, client):

@@ -264,8 +264,12 @@ class TaskJob:
         if self._m['flags'] & 1:
             descriptor = self._runner._open(self, name)
         else:
-            descriptor = os.open(os.path.join(self._m['directory'], name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            descriptor = os.open(os.path.join(self._m['directory'], name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK)
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # it could block
+            os.close(descriptor)
+            raise OSError(errno.ENXIO, os.strerror(errno.ENXIO), path)
+        if stat.S_ISDIR(mode):
             os.close(descriptor)
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return os.fdopen(descriptor, 'rb')
