@@ -23,9 +23,10 @@
 #include "base/escape.h"
 #include "wire.h"
 
-#define LOOK_USEC 1000u /* between two looks at the connection of a job that nobody attends */
-#define READ_ROOM (64u * 1024u)
-#define WAIT_MSEC 100 /* between two looks at `stop` of a job that reads a pipe */
+#define LOOK_USEC     1000u  /* between two looks at the connection of a job that nobody attends */
+#define PROGRESS_USEC 20000u /* between two frames that tell how far a job is */
+#define READ_ROOM     (64u * 1024u)
+#define WAIT_MSEC     100 /* between two looks at `stop` of a job that reads a pipe */
 
 static struct held *held_of(struct wsd_job *job)
 {
@@ -375,19 +376,6 @@ static bool service_cancelled(struct wsd_job *job)
     return is_stopped(h);
 }
 
-/* One line. */
-__attribute__((format(printf, 2, 0))) static void format_text(char ret[WSD_TEXT_MAX], const char *format, va_list args)
-{
-    char text[WSD_TEXT_MAX + 4]; /* so that a character that does not fit is whole */
-
-    if (vsnprintf(text, sizeof(text), format, args) < 0)
-        *text = 0;
-    for (char *c = text; *c; c++)
-        if (strchr("\t\n\v\f\r", *c))
-            *c = ' ';
-    escape_text(ret, WSD_TEXT_MAX, text);
-}
-
 /* [not with the lock] */
 static void say(struct held *h, const struct msg *msg)
 {
@@ -399,11 +387,34 @@ static void say(struct held *h, const struct msg *msg)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* [lock of the runner] */
+static void tell_progress(struct held *h)
+{
+    const struct msg msg = {.type = FRAME_RUN_PROGRESS,
+                            .run_progress = {.run = h->run, .done = h->done, .total = h->total}};
+
+    if (h->progress_due && !is_lost(h))
+        (void)wire_put(h->runner, &msg, NULL, 0); /* if it fails, the connection is over */
+    h->progress_due = false;
+}
+
+/* A frame each PROGRESS_USEC at most. The last one goes with the end. */
 static void service_progress(struct wsd_job *job, uint64_t done, uint64_t total)
 {
     struct held *h = held_of(job);
+    struct wsd_runner *r = h->runner;
+    uint64_t now = clock_monotonic_usec();
 
-    say(h, &(struct msg){.type = FRAME_RUN_PROGRESS, .run_progress = {.run = h->run, .done = done, .total = total}});
+    pthread_mutex_lock(&r->lock);
+    h->done = done;
+    h->total = total;
+    h->progress_due = true;
+    if (now - h->progress_usec >= PROGRESS_USEC) {
+        h->progress_usec = now;
+        tell_progress(h);
+        wire_drain(r);
+    }
+    pthread_mutex_unlock(&r->lock);
 }
 
 static void service_vlog(struct wsd_job *job, int level, const char *format, va_list args)
@@ -412,7 +423,7 @@ static void service_vlog(struct wsd_job *job, int level, const char *format, va_
     struct msg msg = {.type = FRAME_RUN_MESSAGE, .run_message = {.run = h->run, .level = (uint32_t)level & 7u}};
     char text[WSD_TEXT_MAX];
 
-    format_text(text, format, args);
+    escape_format(text, format, args);
     msg.run_message.text = (struct span){.data = text, .size = strlen(text)};
     say(h, &msg);
 }
@@ -422,7 +433,7 @@ static void service_verror(struct wsd_job *job, const char *format, va_list args
     struct held *h = held_of(job);
 
     pthread_mutex_lock(&h->runner->lock);
-    format_text(h->error, format, args);
+    escape_format(h->error, format, args);
     pthread_mutex_unlock(&h->runner->lock);
 }
 
@@ -431,7 +442,7 @@ static void service_vstatus(struct wsd_job *job, const char *format, va_list arg
     struct held *h = held_of(job);
 
     pthread_mutex_lock(&h->runner->lock);
-    format_text(h->status, format, args);
+    escape_format(h->status, format, args);
     pthread_mutex_unlock(&h->runner->lock);
 }
 
@@ -557,6 +568,8 @@ static int tell_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
 {
     struct wsd_runner *r = h->runner;
     size_t rest = is_lost(h) ? 0 : send_rest(h);
+
+    tell_progress(h);
     struct msg msg = {.type = FRAME_RUN_END, .run_end = {.run = h->run, .cpu_usec = cpu_usec}};
 
     if (h->cut && status == 0) {

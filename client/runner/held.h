@@ -35,15 +35,17 @@ struct held {
     struct buffer input; /* not of the frame's, but read or put together */
     void *map;           /* the same, mapped */
     size_t map_size;
-    bool cut;                     /* the input has ended early */
-    bool attended;                /* other threads look after wsd while it runs [const once it is begun] */
-    _Atomic uint64_t looked_usec; /* else: when that was done last [atomic: relaxed; it limits how often] */
-    pthread_mutex_t output_lock;  /* before the lock of the runner */
-    struct buffer out;            /* [output_lock] not sent yet */
-    size_t reserved;              /* [output_lock] */
-    uint64_t sent;                /* [output_lock] bytes of output */
-    uint64_t allowed;             /* [lock of the runner] */
-    struct list files;            /* struct asked_file [lock of the runner] */
+    bool cut;                            /* the input has ended early */
+    bool attended;                       /* other threads look after wsd while it runs [const once it is begun] */
+    _Atomic uint64_t looked_usec;        /* else: when that was done last [atomic: relaxed; it limits how often] */
+    pthread_mutex_t output_lock;         /* before the lock of the runner */
+    struct buffer out;                   /* [output_lock] not sent yet */
+    size_t reserved;                     /* [output_lock] */
+    uint64_t sent;                       /* [output_lock] bytes of output */
+    uint64_t allowed;                    /* [lock of the runner] */
+    uint64_t done, total, progress_usec; /* of its progress; when wsd was told last [lock of the runner] */
+    bool progress_due;                   /* wsd was not told of that yet [lock of the runner] */
+    struct list files;                   /* struct asked_file [lock of the runner] */
     char error[WSD_TEXT_MAX], status[WSD_TEXT_MAX]; /* [lock of the runner] */
     char texts[];                                   /* directory, arguments, argv, the input that came with it */
 };

@@ -346,6 +346,24 @@ static int check_run(struct wsd_runner *r, unsigned threads)
     return error;
 }
 
+/* [lock, which it leaves] */
+static int initialise(struct wsd_runner *r)
+{
+    pthread_mutex_unlock(&r->lock);
+    int status = r->offer->init ? r->offer->init() : 0;
+    pthread_mutex_lock(&r->lock);
+    return status == 0 ? 0 : failure_set(&r->failure, -EIO, CODE_IO, "init() has failed with status %d", status);
+}
+
+/* [lock, which it leaves] */
+static void finish(struct wsd_runner *r)
+{
+    pthread_mutex_unlock(&r->lock);
+    if (r->offer->fini)
+        r->offer->fini();
+    pthread_mutex_lock(&r->lock);
+}
+
 int wsd_runner_run(struct wsd_runner *runner, unsigned threads)
 {
     _cleanup_(runner_leavep) struct wsd_runner *r = runner_enter(runner);
@@ -353,25 +371,29 @@ int wsd_runner_run(struct wsd_runner *runner, unsigned threads)
 
     if (error < 0)
         return error;
-    if (r->serving)
+    if (r->runs)
         return failure_set(&r->failure, -EBUSY, CODE_USAGE, "another thread is in wsd_runner_run()");
-    int status = r->offer->init ? r->offer->init() : 0;
-    if (status != 0)
-        return failure_set(&r->failure, -EIO, CODE_IO, "init() has failed with status %d", status);
-    error = serve(r, threads);
-    if (r->offer->fini)
-        r->offer->fini();
+    r->runs = true;
+    error = initialise(r);
+    if (error == 0) {
+        error = serve(r, threads);
+        finish(r);
+    }
+    r->runs = false;
     return error;
 }
 
 int wsd_runner_leave(struct wsd_runner *runner)
 {
     const uint64_t one = 1;
+    int kept = errno; /* of what a signal has interrupted */
 
     if (!owner_is_here(&runner->owner))
         return -ECHILD;
     atomic_store_explicit(&runner->leaving, true, memory_order_relaxed); /* partner: the thread that wake_fd wakes */
-    return write(runner->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
+    int error = write(runner->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN ? -errno : 0;
+    errno = kept;
+    return error;
 }
 
 /* --- a loop ------------------------------------------------------------------------------------------------------- */

@@ -71,6 +71,7 @@ struct wsd_runner {
     struct list running; /* that were begun */
     uint32_t n_ready, n_running;
     uint32_t serial;         /* of the last file that was asked for */
+    bool runs;               /* a thread is in wsd_runner_run() */
     struct serving *serving; /* serve.c: of wsd_runner_run(), while it runs */
 };
 

@@ -30,6 +30,9 @@ fails() { # NAME
 tells() { # NAME
   wsctl submit --json "$1:say" 'hello there' 2>"$WORK/err" | grep -q '"status":"said 1".*"done":3,"total":7' && grep -q '^hello there' "$WORK/err"
 }
+goes_far() { # NAME
+  wsctl submit --json "$1:far" 100000 | grep -q '"done":100000,"total":100000'
+}
 opens() { # NAME
   (cd "$WORK" && echo words >some.file && expect_output words wsctl submit "$1:cat" some.file && says 1 'No such file' wsctl submit "$1:cat" no.file)
 }
@@ -45,6 +48,7 @@ services() { # HOW NAME
   check "$1: files named in arguments" opens "$2"
   check "$1: 12 MB of output" bash -c '[ "$(wsctl submit '"$2"':stream 12000000 | wc -c)" = 12000000 ]'
   check "$1: the end of its time" says 124 'its time was up' wsctl submit --timeout 100ms "$2:sleep" 60
+  check "$1: progress that is told 100,000 times" goes_far "$2"
   check "$1: an array" bash -c 'seq 500 | wsctl map '"$2"':line | sort -n | cmp - <(seq 500)'
 }
 services plugin runnable

@@ -72,6 +72,16 @@ static int say(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* Tells how far it is, so many times. */
+static int far(struct wsd_job *job, struct wsd_worker *self)
+{
+    uint64_t n = (uint64_t)atol(argument(job, "1"));
+
+    for (uint64_t i = 1; i <= n; i++)
+        wsd_job_progress(job, i, n);
+    return 0;
+}
+
 /* Until it is cancelled. */
 static int sleep_for(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -135,6 +145,7 @@ static const struct wsd_function functions[] = {
     {.name = "line", .help = "its argument as a line", .flags = WSD_FN_IDEMPOTENT, .run = line},
     {.name = "fail", .help = "fails with that status", .run = fail},
     {.name = "say", .help = "says its arguments", .run = say},
+    {.name = "far", .help = "tells how far it is, so many times", .run = far},
     {.name = "sleep", .help = "sleeps, unless it is cancelled", .flags = WSD_FN_IDEMPOTENT, .run = sleep_for},
     {.name = "deaf", .help = "sleeps", .run = deaf},
     {.name = "stream", .help = "so many bytes", .run = stream},

@@ -120,7 +120,7 @@ END_TEST
 
 static int fails_to_begin(void)
 {
-    return 3;
+    return wsd_runner_fd(runner) == -1 ? 3 : 4; /* no lock is held that other calls take */
 }
 
 START_TEST(what_cannot_begin_does_not_connect)
