@@ -80,7 +80,8 @@ static inline unsigned lingering_closes(void)
     return n;
 }
 
-/* The bytes, and n descriptors with them, which stay open here. False: the other side has closed the connection. */
+/* The bytes, and n descriptors with them, which stay open here. Waits while this user has as many on their way as the
+ * kernel allows. False: the other side has closed the connection. */
 static inline bool send_descriptors(int to, const void *bytes, size_t size, uint32_t n, const int *fds)
 {
     union {
@@ -95,7 +96,10 @@ static inline bool send_descriptors(int to, const void *bytes, size_t size, uint
     control.align.cmsg_type = SCM_RIGHTS;
     control.align.cmsg_len = CMSG_LEN(sizeof(int) * n);
     memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * n);
-    bool taken = sendmsg(to, &h, MSG_NOSIGNAL) >= 0;
+    bool taken;
+
+    while (!(taken = sendmsg(to, &h, MSG_NOSIGNAL) >= 0) && errno == ETOOMANYREFS)
+        usleep(1000);
     if (!taken && errno != EPIPE && errno != ECONNRESET)
         fail("sendmsg: %s", strerror(errno));
     return taken;

@@ -115,7 +115,8 @@ static void nothing(uint32_t n)
 }
 
 /* Sends n descriptors over a connection, twice. Their last close waits for minutes. A child process sends them and
- * closes its own copies at once. Where its close is the last one nevertheless, the child waits, until its alarm. */
+ * closes its own copies at once. Where its close is the last one nevertheless, or the kernel takes no more of
+ * this user's, the child waits, until its alarm. */
 static void give_away(uint32_t n, bool stranger)
 {
     int status;
@@ -126,6 +127,7 @@ static void give_away(uint32_t n, bool stranger)
         struct sockaddr_un a = {.sun_family = AF_UNIX};
         int fd, fds[2 * 253];
 
+        alarm(1);
         for (uint32_t i = 0; i < 2 * n; i++)
             fds[i] = with_lingering_inside();
         if (stranger) {
@@ -136,7 +138,6 @@ static void give_away(uint32_t n, bool stranger)
         } else {
             fd = open_conn(0)->fd;
         }
-        alarm(1);
         if (send_descriptors(fd, "x", 1, n, fds))
             send_descriptors(fd, "x", 1, n, fds + n);
         for (uint32_t i = 0; i < 2 * n; i++) /* as wsd does, and begins earlier */
