@@ -178,7 +178,7 @@ MESSAGE(lane_bound, lane_bound, RANGE(lane_bound, number, 0, CODEC_LANE_NUMBERS 
         NUMBER(lane_bound, flags));
 MESSAGE(offer, offer, NAMED(offer, name, CODEC_NAME_MAX), NAME(offer, version), WORD(offer, help),
         LIST(offer, functions, CODEC_FUNCTIONS, function), RANGE(offer, credit, 1, CODEC_CREDIT_MAX, "credit"));
-MESSAGE(run, run, NUMBER(run, run), ID(run), NAME(run, job.function), ARGS(run, job.args),
+MESSAGE(run, run, NUMBER(run, run), ID(run), TEXT(run, job.function, CODEC_PLACE_MAX), ARGS(run, job.args),
         NUMBER(run, job.timeout_usec), SIGNED(run, job.priority, CODEC_PRIORITY_MAX),
         FLAGS(run, job.flags, RUN_ASKS | RUN_MORE), NUMBER(run, uid), NUMBER(run, attempt), PATH(run, directory),
         RANGE(run, job.input_from, 0, RUN_INPUT_PIPE, "input"), NUMBER(run, job.input_offset),

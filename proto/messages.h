@@ -14,6 +14,7 @@
 #define CODEC_ARGS_SIZE    (48u * 1024u) /* all of them together, with one NUL each */
 #define CODEC_PATH_MAX     4096u         /* plugin, directory, file: bytes, with NUL */
 #define CODEC_NAME_MAX     64u           /* function, plugin name: bytes, with NUL */
+#define CODEC_PLACE_MAX    128u          /* both, as PLUGIN:FUNCTION, likewise */
 #define CODEC_TEXT_MAX     256u          /* error, status, message: bytes, with NUL */
 #define CODEC_TRACE_MAX    2048u         /* backtrace: bytes, with NUL */
 #define CODEC_RUNNERS      256u          /* runners of one name that are shown */

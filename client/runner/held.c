@@ -467,6 +467,8 @@ static const struct wsd_job_ops services = {
 
 static struct offered *find_offered(struct wsd_runner *r, struct span name)
 {
+    if (r->offer->name[0] == '@') /* a place, which offers one function for all */
+        return &r->offered[0];
     for (uint32_t i = 0; i < r->offer->n_functions; i++) {
         const char *n = r->offered[i].function->name;
 
@@ -476,14 +478,13 @@ static struct offered *find_offered(struct wsd_runner *r, struct span name)
     return NULL;
 }
 
-/* argv points to what lies behind it: the function's name, the arguments, the directory, the input. */
+/* argv points to what lies behind it: the arguments, the directory, the function's name, the input. */
 static void lay_out(struct held *h, const struct msg_run *run, const struct frame *frame)
 {
     const struct msg_submit *s = &run->job;
     const char **argv = (const char **)(void *)h->texts;
     char *at = (char *)(argv + s->argc + 2);
 
-    argv[0] = h->offered->function->name;
     if (s->args.size > 0)
         memcpy(at, s->args.data, s->args.size);
     for (uint32_t i = 0; i < s->argc; i++, at += strlen(at) + 1)
@@ -495,6 +496,10 @@ static void lay_out(struct held *h, const struct msg_run *run, const struct fram
         h->directory = at;
         at += run->directory.size + 1;
     }
+    memcpy(at, s->function.data, s->function.size);
+    at[s->function.size] = 0;
+    argv[0] = at;
+    at += s->function.size + 1;
     if (frame->body_size > 0)
         memcpy(at, frame->body, frame->body_size);
     h->job.argc = s->argc + 1;
@@ -508,7 +513,7 @@ struct held *held_new(struct wsd_runner *r, const struct msg_run *run, const str
     const struct msg_submit *s = &run->job;
     struct offered *o = find_offered(r, s->function);
     struct held *h = o ? malloc(sizeof(*h) + (s->argc + 2) * sizeof(char *) + s->args.size + run->directory.size + 1 +
-                                frame->body_size)
+                                s->function.size + 1 + frame->body_size)
                        : NULL;
 
     if (!h) {

@@ -155,6 +155,7 @@ static bool is_runner(const char *name)
     size_t n = strlen(name);
     bool has_so = n > 3 && strcmp(name + n - 3, ".so") == 0;
 
+    name += *name == '@'; /* a place */
     return is_tag(name) && *name != '-' && *name != '.' && !has_so;
 }
 
@@ -186,7 +187,7 @@ static int set_runner(struct config *c, const char *name, const char *key, const
     if (!r) {
         snprintf(error, CONFIG_ERROR,
                  "[runner %s]: at most %u runners, with names of 1 to 42 letters, digits, dots, underscores and "
-                 "hyphens, which begin with a letter, a digit or _ and do not end in .so",
+                 "hyphens, which begin with a letter, a digit or _ (that of a place: @) and do not end in .so",
                  name, CONFIG_RUNNERS_MAX);
         return -EINVAL;
     }

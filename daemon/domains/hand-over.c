@@ -187,10 +187,11 @@ static bool move_on(struct job *job)
     struct runners *there = runners_get(job->domain->jobs, job->user->uid, job->plugin->request);
     struct plugin_function *f = job_function(job);
 
-    f = there ? runners_expect(there->domain, f->name, f->flags) : NULL;
+    struct plugin *p = there ? runners_plugin(there, job->user->uid, job->plugin->request, true) : NULL;
+    f = p ? runners_expect(p, f->name, f->flags) : NULL;
     if (!f)
         return false;
-    move_to(job, there->domain, there->plugin, f);
+    move_to(job, there->domain, p, f);
     runners_queued(job);
     there->domain->priv->unpumped = true;
     return true;

@@ -11,9 +11,15 @@
 
 enum plugin_apart { PLUGIN_TOGETHER = 0, PLUGIN_APART_CONFIGURED = 1, PLUGIN_APART_CRASHED = 2 };
 
+/* A request for a place is `@NAME/PLUGIN` (runner-names.h): no plugin directory has it. */
+static inline bool plugin_is_elsewhere(const char *request)
+{
+    return request[0] == '@';
+}
+
 static inline bool plugin_is_path(const char *request)
 {
-    return strchr(request, '/') != NULL;
+    return strchr(request, '/') && !plugin_is_elsewhere(request);
 }
 
 /* Returns why it cannot be loaded. Requires PLUGIN_FAILED. */

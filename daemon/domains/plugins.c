@@ -320,9 +320,11 @@ bool plugin_forgettable(const struct plugin *p)
  * loads what this one has. */
 static bool is_unused(const struct plugin *p)
 {
+    const struct runners *g = p->domain->priv->runners;
+
     return (p->state == PLUGIN_READY || p->state == PLUGIN_UNKNOWN) && !p->n_jobs && !p->settling && !p->reload &&
-           !reload_tries(p) && !p->domain->priv->recycling.standby && !p->domain->priv->recycling.standby_of &&
-           list_empty(&p->waiting) && list_empty(&p->queries);
+           !(g && g->plugin == p) && !reload_tries(p) && !p->domain->priv->recycling.standby &&
+           !p->domain->priv->recycling.standby_of && list_empty(&p->waiting) && list_empty(&p->queries);
 }
 
 void plugins_forget_looked(struct domain *d)
@@ -461,6 +463,10 @@ void plugin_load(struct plugin *p)
 
     if (p->state != PLUGIN_UNKNOWN || d->priv->recycling.starved)
         return;
+    if (plugin_is_elsewhere(p->request)) {
+        plugin_failed(p, ENOENT, "no runner has this name: start the program that offers it");
+        return;
+    }
     if (domain_start(d) < 0) {
         if (p->state == PLUGIN_UNKNOWN) /* not told so already */
             plugin_failed(p, EAGAIN, domain_failure(d));
@@ -687,7 +693,7 @@ int jobs_plugin(struct jobs *jobs, uint32_t uid, const char *plugin, const struc
     if (r < 0)
         return r;
     struct domain *d = domain_for(jobs, uid, request);
-    struct plugin *p = d ? look(d, request) : NULL;
+    struct plugin *p = !d ? NULL : d->priv->runners ? d->priv->runners->plugin : look(d, request);
     if (!p)
         return -ENOMEM;
     list_push_back(&p->queries, &q->link);

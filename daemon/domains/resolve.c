@@ -60,6 +60,14 @@ static bool may_use(const struct job *job, const char *plugin)
     return w && w->ops->may_use(w, plugin);
 }
 
+/* The section of wsd.conf that says whose jobs may have the plugin: of a place it is the place's. */
+static const char *configured_as(const struct job *job)
+{
+    const struct runners *g = job->domain->priv->runners;
+
+    return g ? g->name : job->plugin->name;
+}
+
 /* The plugin's function, if the job's user may have it. NULL: why not. */
 static struct plugin_function *find_function(const struct job *job, const char *function, struct refusal *ret)
 {
@@ -73,7 +81,7 @@ static struct plugin_function *find_function(const struct job *job, const char *
         return NULL;
     }
     struct plugin_function *f = plugin_find_function(p, function);
-    bool awaited = !f && runners_are_absent(job->domain);
+    bool awaited = !f && runners_leave_open(job->domain);
     ret->code = f || awaited ? CODE_DENIED : CODE_NOT_FOUND;
     if (!f && !awaited)
         snprintf(ret->words, sizeof(ret->words), "%s has no function %.64s: see `wsctl plugin show %.64s`", p->name,
@@ -81,11 +89,11 @@ static struct plugin_function *find_function(const struct job *job, const char *
     else if (!o->plugin_enabled(p->name, f && f->flags & WSD_FN_OPT_IN, o->context))
         snprintf(ret->words, sizeof(ret->words), "%s is off: `[plugin %s]` `enabled = yes` in wsd.conf turns it on",
                  p->name, p->name);
-    else if (!may_use(job, p->name))
+    else if (!may_use(job, configured_as(job)))
         snprintf(ret->words, sizeof(ret->words), "%s is not for this user ([%s %s] users in wsd.conf)", p->name,
-                 job->domain->priv->runners ? "runner" : "plugin", p->name);
+                 job->domain->priv->runners ? "runner" : "plugin", configured_as(job));
     else
-        return awaited ? runners_await(job->domain, function, ret) : f;
+        return awaited ? runners_await(p, function, ret) : f;
     return NULL;
 }
 
@@ -136,7 +144,7 @@ struct plugin_function *job_resolve(struct job *job, const char *function)
     }
     if (job_breaker_suspects(job))
         job_breaker_try(job);
-    bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(job->plugin->name, o->context);
+    bool alike = !job->more, restricted = o->plugin_restricted && o->plugin_restricted(configured_as(job), o->context);
     if (alike && !restricted)
         f->cacheable = jobs->n_configured;
     job_accept(job);

@@ -15,6 +15,7 @@
 #include "domains/domain.h"
 #include "domains/executors.h"
 #include "domains/owners.h"
+#include "domains/plugin-lookup.h"
 #include "domains/plugin-query.h"
 #include "domains/plugins.h"
 #include "domains/runner-wait.h"
@@ -22,7 +23,7 @@
 
 /* --- names -------------------------------------------------------------------------------------------------------- */
 
-bool runners_is_name(const char *name)
+static bool is_plain_name(const char *name)
 {
     size_t n = strlen(name);
 
@@ -30,6 +31,11 @@ bool runners_is_name(const char *name)
         *name == '.')
         return false;
     return n > 0 && n < 64 && !(n > 3 && strcmp(name + n - 3, ".so") == 0);
+}
+
+bool runners_is_name(const char *name)
+{
+    return is_plain_name(plugin_is_elsewhere(name) ? name + 1 : name) && strlen(name) < 64;
 }
 
 bool runners_is_plugin(struct jobs *jobs, const char *name, char words[static JOB_TEXT])
@@ -76,7 +82,7 @@ static bool is_forgettable(const struct runners *g)
 {
     const struct plugin *p = g->plugin;
 
-    return !g->n && !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries);
+    return !g->n && !runners_have_jobs(g) && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries);
 }
 
 static uint32_t count_of(const struct runners *g, uint32_t uid)
@@ -126,6 +132,7 @@ static struct runners *make(struct jobs *jobs, uint32_t uid, const char *name)
     g->domain = d;
     g->uid = uid;
     g->main = RING_NONE;
+    g->place = plugin_is_elsewhere(name);
     list_init(&g->all);
     snprintf(g->name, sizeof(g->name), "%s", name);
     g->absent_timer = evtimer_new(jobs->options.base, on_absent, g);
@@ -151,7 +158,9 @@ const char *runners_refuse_parts(const struct runners *g, const struct job_parts
 struct runners *runners_get(struct jobs *jobs, uint32_t uid, const char *name)
 {
     struct runners *g = runners_of(jobs, uid, name);
+    char buffer[64];
 
+    name = runners_name(name, buffer);
     return g ? g : make(jobs, runners_rules(jobs, name).shared ? RUNNERS_SHARED : uid, name);
 }
 
@@ -185,31 +194,31 @@ static const char *refuses(struct jobs *jobs, const struct job_request *r, const
     return NULL;
 }
 
-int runners_admit(struct jobs *jobs, const struct job_request *r, const char *request, struct domain **ret_domain,
-                  struct refusal *ret)
+/* As runners_admit(), for a name. */
+static int admit(struct jobs *jobs, const struct job_request *r, const char *name, struct domain **ret_domain,
+                 struct refusal *ret)
 {
-    struct runners *g = runners_of(jobs, r->uid, request);
+    struct runners *g = runners_of(jobs, r->uid, name);
 
-    *ret_domain = NULL;
     if (g && g->n) {
         *ret_domain = g->domain;
         return 0;
     }
-    const struct runner_rules rules = runners_rules(jobs, request);
+    const struct runner_rules rules = runners_rules(jobs, name);
     if (!r->waits && !rules.configured) {
         *ret_domain = g && runners_take(g, false) ? g->domain : NULL;
         return 0;
     }
-    if (!runners_is_name(request))
+    if (!runners_is_name(name))
         return 0;
-    if (runners_is_plugin(jobs, request, ret->words)) {
+    if (runners_is_plugin(jobs, name, ret->words)) {
         ret->code = CODE_USAGE;
         ret->text = ret->words;
         return rules.configured; /* else it is that plugin that is meant */
     }
-    if (refuses(jobs, r, request, &rules, ret))
+    if (refuses(jobs, r, name, &rules, ret))
         return 1;
-    g = runners_get(jobs, r->uid, request);
+    g = runners_get(jobs, r->uid, name);
     if (g) {
         *ret_domain = g->domain;
         return 0;
@@ -219,9 +228,36 @@ int runners_admit(struct jobs *jobs, const struct job_request *r, const char *re
     return 1;
 }
 
+int runners_admit(struct jobs *jobs, const struct job_request *r, const char *request, struct domain **ret_domain,
+                  struct refusal *ret)
+{
+    char buffer[64];
+    const char *name = runners_name(request, buffer), *plugin = strchr(request, '/');
+
+    *ret_domain = NULL;
+    if (!plugin_is_elsewhere(request))
+        return admit(jobs, r, request, ret_domain, ret);
+    ret->text = ret->words;
+    ret->code = CODE_USAGE;
+    if (!runners_is_name(name) || !plugin || !is_plain_name(plugin + 1)) {
+        snprintf(ret->words, JOB_TEXT,
+                 "what begins with @ is for a place: write @PLACE/PLUGIN, or @PLACE/PLUGIN:FUNCTION");
+        return 1;
+    }
+    if (admit(jobs, r, name, ret_domain, ret) != 0)
+        return 1;
+    if (*ret_domain)
+        return 0;
+    ret->code = CODE_NOT_FOUND;
+    ret->text = ret->words;
+    snprintf(ret->words, JOB_TEXT, "no runner of %.63s is connected: start the program that offers it", name);
+    return 1;
+}
+
 struct domain *runners_readmit(struct jobs *jobs, uint32_t uid, const char *request)
 {
-    struct runners *g = runners_is_name(request) ? runners_get(jobs, uid, request) : NULL;
+    char buffer[64];
+    struct runners *g = runners_is_name(runners_name(request, buffer)) ? runners_get(jobs, uid, request) : NULL;
 
     if (!g)
         return NULL;

@@ -127,11 +127,16 @@ static int refuses(struct jobs *jobs, const struct runner_offer *o, char ret[sta
     if (!runners_is_name(o->name)) {
         snprintf(ret, 256,
                  "the name of a runner is 1 to 63 of letters, digits, `_`, `-` and `.`, begins with none of "
-                 "the last two, and does not end in .so");
+                 "the last two, and does not end in .so; that of a place has an @ before it");
         return CODE_USAGE;
     }
     if (runners_is_plugin(jobs, o->name, ret))
         return CODE_USAGE;
+    if (plugin_is_elsewhere(o->name) && (o->n_functions != 1 || strcmp(o->functions[0].name, PLACE_FUNCTION) != 0)) {
+        snprintf(ret, 256,
+                 "what begins with @ is a place: it offers one function, `" PLACE_FUNCTION "`, which gets all");
+        return CODE_USAGE;
+    }
     if (jobs->draining) {
         snprintf(ret, 256, "wsd is ending: connect again");
         return CODE_BUSY;
@@ -180,6 +185,15 @@ static bool replace_words(char **words, const char *said)
     return true;
 }
 
+/* What it says of its one function holds for those of every plugin there. */
+static void describe_place(struct runner *r)
+{
+    r->functions = UINT64_MAX;
+    list_for_each_entry (struct plugin, p, &r->of->domain->priv->plugins.all, link)
+        for (uint32_t i = 0; i < p->n_functions; i++)
+            p->functions[i].flags = r->of->plugin->functions[0].flags;
+}
+
 /* The newest offer says what a function is. */
 static int describe(struct runner *r, const struct runner_offer *o)
 {
@@ -197,6 +211,8 @@ static int describe(struct runner *r, const struct runner_offer *o)
         if (i == 0)
             r->of->main = (uint32_t)(f - p->functions);
     }
+    if (r->of->place)
+        describe_place(r);
     return replace_words(&p->version, o->version) && replace_words(&p->help, o->help) ? 0 : -ENOMEM;
 }
 

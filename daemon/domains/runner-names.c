@@ -6,6 +6,7 @@
 #include "domains/runner-names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,21 @@
 #include "base/clock.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
+#include "domains/plugin-lookup.h"
 #include "domains/plugin-query.h"
+#include "domains/plugins.h"
 #include "domains/runner.h"
+
+const char *runners_name(const char *request, char buffer[static 64])
+{
+    size_t n = strcspn(request, "/");
+
+    if (!plugin_is_elsewhere(request) || n >= 64)
+        return request;
+    memcpy(buffer, request, n);
+    buffer[n] = 0;
+    return buffer;
+}
 
 uint64_t runners_key(uint32_t uid, const char *name)
 {
@@ -31,9 +45,11 @@ struct runner_rules runners_rules(const struct jobs *jobs, const char *name)
 struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *name)
 {
     const struct hash *h = &jobs->executors->runners;
+    char buffer[64];
 
     if (h->n == 0)
         return NULL;
+    name = runners_name(name, buffer);
     uint32_t of = runners_rules(jobs, name).shared ? RUNNERS_SHARED : uid;
     for (struct hash_link *l = hash_first(h, runners_key(of, name)); l; l = hash_next(l)) {
         struct runners *g = container_of(l, struct runners, by_name);
@@ -42,6 +58,97 @@ struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *na
             return g;
     }
     return NULL;
+}
+
+/* An entry that no job needs. */
+static bool is_free(const struct plugin *p)
+{
+    return !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries);
+}
+
+/* Frees those of this user that nothing needs. Returns how many are left. */
+static uint32_t weed(struct runners *g, uint32_t uid)
+{
+    uint32_t n = 0;
+
+    list_for_each_entry_safe (struct plugin, p, after_p, &g->domain->priv->plugins.all, link) {
+        if (p == g->plugin || p->uid != uid)
+            continue;
+        if (is_free(p))
+            plugin_free(p);
+        else
+            n++;
+    }
+    return n;
+}
+
+static struct plugin *plugin_at_place(struct runners *g, uint32_t uid, const char *request)
+{
+    struct plugin *p = plugin_make(g->domain, request);
+
+    if (!p)
+        return NULL;
+    p->uid = uid;
+    p->name = strdup(request);
+    p->state = PLUGIN_READY; /* it is never loaded */
+    if (p->name)
+        return p;
+    plugin_free(p);
+    errno = ENOMEM;
+    return NULL;
+}
+
+struct plugin *runners_plugin(struct runners *g, uint32_t uid, const char *request, bool make)
+{
+    struct plugins *plugins = &g->domain->priv->plugins;
+    uint32_t n = 0;
+
+    if (!g->place)
+        return g->plugin;
+    list_for_each_entry (struct plugin, p, &plugins->all, link) {
+        if (p == g->plugin || p->uid != uid)
+            continue;
+        n++;
+        if (strcmp(p->request, request) != 0)
+            continue;
+        if (make && is_free(p) && p->n_functions == PLUGIN_FUNCTIONS_MAX) { /* begins anew */
+            plugin_free(p);
+            return plugin_at_place(g, uid, request);
+        }
+        p->used = ++plugins->n_used;
+        return p;
+    }
+    if (!make)
+        return NULL;
+    if (n < PLACE_PLUGINS || weed(g, uid) < PLACE_PLUGINS)
+        return plugin_at_place(g, uid, request);
+    errno = EMFILE;
+    return NULL;
+}
+
+const char *place_main(const struct plugin *p)
+{
+    const char *slash = strchr(p->request, '/');
+
+    return slash ? slash + 1 : "";
+}
+
+void place_name(const struct job *job, char ret[static PLACE_NAME])
+{
+    const struct plugin_function *f = job_function(job);
+
+    if (f->index == 0)
+        snprintf(ret, PLACE_NAME, "%.63s", place_main(job->plugin));
+    else
+        snprintf(ret, PLACE_NAME, "%.63s:%.63s", place_main(job->plugin), f->name);
+}
+
+bool runners_have_jobs(const struct runners *g)
+{
+    list_for_each_entry (const struct plugin, p, &g->domain->priv->plugins.all, link)
+        if (p->n_jobs)
+            return true;
+    return false;
 }
 
 bool runners_take(const struct runners *g, bool waits)
@@ -57,7 +164,7 @@ struct domain *runners_find(const struct jobs *jobs, uint32_t uid, const char *r
 {
     struct runners *g = runners_of(jobs, uid, request);
 
-    return g && (g->plugin->n_jobs || runners_take(g, false)) ? g->domain : NULL;
+    return g && (runners_have_jobs(g) || runners_take(g, false)) ? g->domain : NULL;
 }
 
 struct domain *runners_choose(const struct domain *d, const struct job *job)
@@ -102,7 +209,7 @@ int jobs_runner_names(const struct jobs *jobs, uint32_t uid, char **names, size_
             const struct runners *g = container_of(l, struct runners, by_name);
             size_t n = strlen(g->name) + 1;
 
-            if ((g->uid != uid && g->uid != RUNNERS_SHARED) || (!g->n && !g->plugin->n_jobs))
+            if ((g->uid != uid && g->uid != RUNNERS_SHARED) || (!g->n && !runners_have_jobs(g)))
                 continue;
             char *more = realloc(*names, *size + n);
             if (!more)

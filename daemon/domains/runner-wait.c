@@ -23,45 +23,58 @@
 #define OVERDUE_A_TURN 256u /* jobs that are ended at a time */
 #define LATE_PART      64u  /* jobs end at most so much of their time late, so that looks at a long queue are few */
 
-bool runners_are_absent(const struct domain *d)
+bool runners_leave_open(const struct domain *d)
 {
-    return d->priv->runners && !d->priv->runners->n;
+    const struct runners *g = d->priv->runners;
+
+    return g && (g->place || !g->n);
 }
 
-struct plugin_function *runners_expect(struct domain *d, const char *function, uint64_t flags)
+struct plugin_function *runners_expect(struct plugin *p, const char *function, uint64_t flags)
 {
-    struct runners *g = d->priv->runners;
-    struct plugin *p = g->plugin;
+    struct runners *g = p->domain->priv->runners;
 
     for (uint32_t i = 0; i < p->n_functions; i++)
         if (strcmp(p->functions[i].name, function) == 0)
             return &p->functions[i];
+    if (g->place && g->plugin->n_functions > 0)
+        flags = g->plugin->functions[0].flags; /* what the place says of all */
     struct plugin_function *f = plugin_function_add(p, function, "jobs wait for it", flags);
-    if (f && !g->n)
+    if (!f)
+        return NULL;
+    if (g->place)
+        f->index = strcmp(function, place_main(p)) == 0 ? 0 : p->n_functions;
+    else if (!g->n)
         f->index = p->n_functions; /* 0 is the main one, which nothing has said yet */
     return f;
 }
 
-struct plugin_function *runners_await(struct domain *d, const char *function, struct refusal *ret)
+struct plugin_function *runners_await(struct plugin *p, const char *function, struct refusal *ret)
 {
-    struct runners *g = d->priv->runners;
-    struct plugin *p = g->plugin;
+    struct runners *g = p->domain->priv->runners;
 
     ret->text = ret->words;
+    if (!*function)
+        function = place_main(p);
     if (!*function) {
         ret->code = CODE_USAGE;
         snprintf(ret->words, JOB_TEXT, "no runner of %s has said which function is meant: name it, as %s:FUNCTION",
                  g->name, g->name);
         return NULL;
     }
-    struct plugin_function *f = p->n_functions < RUNNERS_AWAITED ? runners_expect(d, function, 0) : NULL;
+    bool has_room = g->place || p->n_functions < RUNNERS_AWAITED;
+    struct plugin_function *f = has_room ? runners_expect(p, function, 0) : NULL;
     if (f)
         return f;
     ret->code = CODE_BUSY;
-    snprintf(
-        ret->words, JOB_TEXT,
-        "jobs for %s that have no runner yet name %u functions, as many as may be: start the program that offers it",
-        g->name, p->n_functions);
+    snprintf(ret->words, JOB_TEXT,
+             "jobs for %.127s name %u functions, as many as may be: try again when some have ended", p->request,
+             p->n_functions);
+    if (!g->place)
+        snprintf(ret->words, JOB_TEXT,
+                 "jobs for %s that have no runner yet name %u functions, as many as may be: start the program that "
+                 "offers it",
+                 g->name, p->n_functions);
     return NULL;
 }
 

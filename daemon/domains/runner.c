@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "domains/domain.h"
+#include "domains/runner-names.h"
 #include "table/admission.h"
 #include "table/policy.h"
 
@@ -35,10 +36,14 @@ static void give(struct runner *r, struct run *run, const struct back_request *q
 {
     struct job *job = r->domain->slots[run->slot];
     int fd = q->flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE) ? runner_take_input(r, run->slot) : -1;
+    char name[PLACE_NAME];
+
+    if (r->of->place)
+        place_name(job, name);
     const struct runner_run o = {
         .run = ring_word(run->generation, run->slot),
         .id = q->id,
-        .function = job_function(job)->name,
+        .function = r->of->place ? name : job_function(job)->name,
         .args = q->args,
         .args_size = q->args_size,
         .argc = q->argc,

@@ -4,6 +4,8 @@
  *
  * The runners of one user that have offered the same name share the jobs that this user submits for it. Where the
  * configuration says who may offer a name, its runners share the jobs of all users.
+ *
+ * A name that begins with `@` is a place. Its runners offer one function, `*`, and take jobs for whatever plugin.
  */
 #pragma once
 
@@ -38,8 +40,8 @@ struct runner_offer {
 struct runner_run {
     uint64_t run; /* names this run of the job */
     const uint8_t *id;
-    const char *function;
-    const char *args; /* each with its NUL */
+    const char *function; /* at a place PLUGIN or PLUGIN:FUNCTION */
+    const char *args;     /* each with its NUL */
     size_t args_size;
     uint32_t argc;
     uint64_t timeout_usec;

@@ -101,10 +101,11 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     struct user *user = user_get(jobs, row->uid);
     struct domain *d = row->function_flags & ROW_RUNNER ? runners_readmit(jobs, row->uid, row->plugin)
                                                         : domain_for(jobs, row->uid, row->plugin);
-    struct plugin *p = user && d ? plugin_get(d, row->plugin) : NULL;
-    struct plugin_function *function = !p                 ? NULL
-                                       : d->priv->runners ? runners_expect(d, f.name, f.flags)
-                                                          : plugin_function_copy(p, &f);
+    struct runners *g = d ? d->priv->runners : NULL;
+    struct plugin *p = !user || !d ? NULL
+                       : g         ? runners_plugin(g, row->uid, row->plugin, true)
+                                   : plugin_get(d, row->plugin);
+    struct plugin_function *function = !p ? NULL : g ? runners_expect(p, f.name, f.flags) : plugin_function_copy(p, &f);
     struct job *job =
         function ? job_alloc(jobs, final ? 0 : row->args_size, final ? 0 : inline_input(row), false) : NULL;
 

@@ -194,7 +194,10 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
         if (!place->domain)
             place->domain = domain_for_owner(jobs, domain_owner(jobs, r->uid), request);
         errno = ENOMEM; /* what plugin_get() says it by */
-        place->plugin = place->domain ? plugin_get(place->domain, request) : NULL;
+        struct domain *d = place->domain;
+        place->plugin = !d                 ? NULL
+                        : d->priv->runners ? runners_plugin(d->priv->runners, r->uid, request, true)
+                                           : plugin_get(d, request);
         ret->code = CODE_BUSY;
         ret->text = errno == EMFILE ? "too many plugins in use: try again later" : "out of memory";
         return place->plugin ? 0 : NOT_TAKEN;
@@ -228,8 +231,10 @@ static void place_known(struct jobs *jobs, const struct job_request *r, struct j
     bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
     const struct runners *g = runners_of(jobs, r->uid, request);
     struct domain *d = g && runners_take(g, r->waits) ? g->domain : domain_find(jobs, owner, apart ? request : NULL);
-    struct plugin *p = d ? plugin_find(d, request) : NULL;
-    if (!p || !plugin_is_ready(p) || plugin_get(d, request) != p)
+    struct plugin *p = !d                 ? NULL
+                       : d->priv->runners ? runners_plugin(d->priv->runners, r->uid, request, false)
+                                          : plugin_find(d, request);
+    if (!p || !plugin_is_ready(p) || (!d->priv->runners && plugin_get(d, request) != p))
         return;
     struct job_place found = {.domain = d, .plugin = p, .wants_more = place->wants_more};
     place->function = known_function(jobs, r, &found);

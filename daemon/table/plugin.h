@@ -40,6 +40,7 @@ struct plugin {
     bool looked;
     uint64_t used; /* domain->priv->plugins.n_used at its last use */
     char *request; /* name or path, as submitted */
+    uint32_t uid;  /* of a place: whose jobs name it */
     char *title;   /* its own name, as an earlier wsd had learnt it; NULL: not known */
     char *name, *version, *help, *path;
     char *build;                  /* build id of the file, or "" */

@@ -24,6 +24,9 @@
  * its jobs fall under the rules for executors: those of functions with WSD_FN_IDEMPOTENT run again, others end as
  * interrupted.
  *
+ * A name that begins with `@` is a place, which takes jobs for whatever plugin: `wsctl submit @NAME/PLUGIN:FUNCTION`. It
+ * offers one function, `*`. argv[0] of its jobs is PLUGIN or PLUGIN:FUNCTION. wsd-runner(7) has the rest.
+ *
  * What differs from a plugin: there is no pool, so `self` is NULL, and functions must not use wsd/task.h. There is no
  * sandbox, and wsd_job_command() returns -ENOSYS. A function with WSD_FN_SHARED gets a copy, as any other. wsd does not
  * end the process of a runner: when a job does not end in the grace time after it was cancelled, wsd closes the

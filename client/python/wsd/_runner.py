@@ -24,7 +24,7 @@ from . import _wire
 from ._errors import ConnectionLost, Error, NoDaemon, ProtocolError, Refused
 from ._protocol import FEATURE_RUNNERS, error_of
 from ._socket import Path, connect_error, find
-from ._task import FUNCTIONS_MAX, NAME, Task, TaskCancelled, TaskFailed, TaskJob, cut, output_view, tasks_of
+from ._task import ALL, FUNCTIONS_MAX, NAME, PLACE, Task, TaskCancelled, TaskFailed, TaskJob, cut, output_view, tasks_of
 from ._types import shown
 from ._version import PROGRAM
 
@@ -53,6 +53,9 @@ class Runner:
     marked by @wsd.task, or a module or mapping that has some. `threads` is the number of jobs at once: with 1, they run
     in the thread that calls run(); else each in a thread of its own.
 
+    A name that begins with `@` is a place. It has one task, with the name `*`, which gets the jobs for whatever plugin:
+    `@NAME/PLUGIN:FUNCTION`. The job's `function` says which.
+
     `may_exit`: this process has a supervisor. It ends itself if a job runs on after wsd has given it up.
 
     Raises ValueError for a name that wsd does not take, or where there is no task or more than 64.
@@ -68,6 +71,8 @@ class Runner:
             raise ValueError(f'{name}: there is no task; mark functions with @wsd.task')
         if len(found) > FUNCTIONS_MAX:
             raise ValueError(f'{name}: {len(found)} tasks; at most {FUNCTIONS_MAX} go with one name, so split the module')
+        if name.startswith('@') and [one.name for one in found] != [ALL]:
+            raise ValueError(f'{name}: a place has one task, which gets all jobs; mark it with @wsd.task(name="{ALL}")')
         self.name = name
         self._tasks: Dict[bytes, Task] = {one.name.encode(): one for one in found}
         self._path = find(socket)
@@ -470,7 +475,7 @@ class Runner:
         status, error, rest = 0, b'', memoryview(b'')
         began = time.thread_time_ns()
         try:
-            task = self._tasks[job._m['function']]
+            task = self._tasks[ALL.encode() if self.name.startswith('@') else job._m['function']]
             job.check()
             result = task.function(job)
             if result is not None:
@@ -588,9 +593,9 @@ def _exit_stuck() -> None:
 
 def check_name(name: str) -> None:
     """ValueError: wsd takes no runner of this name."""
-    if not NAME.fullmatch(name) or name.endswith('.so'):
+    if not (NAME.fullmatch(name) or PLACE.fullmatch(name)) or name.endswith('.so'):
         raise ValueError(f'{name!r} is no name of a runner: 1 to 63 letters, digits, `_`, `-` and `.`, begins with neither of the '
-                         'last two, and does not end in .so; give --name')
+                         'last two, and does not end in .so; that of a place has an @ before it; give --name')
 
 
 __all__ = ['EXIT_STUCK', 'Runner', 'check_name']

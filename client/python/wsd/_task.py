@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 TEXT_MAX = 255  # bytes of a line that a job says
 FUNCTIONS_MAX = 64
 NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}')
+PLACE = re.compile(r'@[A-Za-z0-9_][A-Za-z0-9_.-]{0,61}')
+ALL = '*'  # the task of a place
 MARK = '__wsd_task__'
 LOOK = 100  # milliseconds; between two looks whether the job is to stop, while nothing comes
 
@@ -82,14 +84,15 @@ def task(function: Optional[Callable[..., Any]] = None, /, *, idempotent: bool =
     A generator yields pieces of it. An exception fails the job: with status 1, or as TaskFailed says.
 
     `idempotent`: it may run twice, so wsd runs it again when its process dies. `streaming`: it reads `stream` while the
-    input still comes. `name` is that of the function, and `help` the first line of its docstring, unless given.
+    input still comes. `name` is that of the function, and `help` the first line of its docstring, unless given. The one task of a place
+    has the name `*`.
 
     Raises ValueError for a name that wsd does not take. Since 0.1.
     """
     def mark(found: F) -> F:
         words = (found.__doc__ or '').strip().split('\n', 1)[0]
         known = Task(found.__name__ if name is None else name, found, idempotent, streaming, words if help is None else help)
-        if not NAME.fullmatch(known.name):
+        if not NAME.fullmatch(known.name) and known.name != ALL:
             raise ValueError(f'{known.name!r} is no name of a task: 1 to 63 letters, digits, dots, underscores and hyphens; give name=')
         setattr(found, MARK, known)
         return found
@@ -170,7 +173,7 @@ class TaskJob:
 
     @property
     def function(self) -> str:
-        """The name of the task. Since 0.1."""
+        """The name of the task; at a place PLUGIN or PLUGIN:FUNCTION, as the job was submitted. Since 0.1."""
         return shown(self._m['function'])
 
     @property

@@ -7,7 +7,8 @@
 Prints `ready` when it gets jobs. With --ledger it appends a line for each job that it begins: the arguments. With --leave
 it leaves in order when FILE is there. TEXT is its help. The functions: echo (input), args, line, fail STATUS, say TEXT, progress, sleep SECONDS
 (ends early when it is told to stop), deaf SECONDS (does not), stream BYTES, read (a stream), cat FILE, die, mute (ends
-nothing), lie KIND (says what is impossible)."""
+nothing), lie KIND (says what is impossible), who (its function and arguments). As a place (--name @NAME) it has them for
+whatever plugin."""
 import argparse
 import os
 import select
@@ -66,7 +67,9 @@ class Runner:
         self.peer, self.jobs, self.options = Peer(path), {}, options
         offered = [f for f in dir(self) if f.startswith('do_') and (not options.only or f[3:] in options.only.split(','))]
         words = os.fsencode(options.words)
-        flags = {'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_line': IDEMPOTENT, 'do_read': STREAMING}
+        if options.name.startswith('@') and not options.only:
+            offered = ['do_*']
+        flags = {'do_*': IDEMPOTENT, 'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_line': IDEMPOTENT, 'do_read': STREAMING}
         self.tag = self.peer.send('RUNNER_OPEN', name=options.name, version='1', help=words or 'for tests', credit=options.credit,
                                   functions=[{'name': f[3:], 'help': words or f[3:] + ' of runner.py', 'flags': flags.get(f, 0)}
                                              for f in offered])
@@ -74,6 +77,9 @@ class Runner:
         if answer.kind == 'ERROR':
             raise Closed('refused %d: %s' % (answer.message.code, answer.message.text.decode()))
         self.left = False
+
+    def do_who(self, job):
+        job.end(body=b'|'.join([job.m.function, *job.m.args]))
 
     def do_echo(self, job):
         data = job.all_input()
@@ -156,7 +162,12 @@ class Runner:
         if self.options.ledger:
             with open(self.options.ledger, 'ab', buffering=0) as f:
                 f.write(b' '.join(job.m.args) + b'\n')
-        getattr(self, 'do_' + job.m.function.decode())(job)
+        function = job.m.function.decode()
+        do = getattr(self, 'do_' + function[function.find(':') + 1:], None)
+        if do is None:
+            job.end(1, error='this place has no ' + function)
+        else:
+            do(job)
 
     def step(self, seconds):
         """Takes one frame, if there is one in that time. None: waits as long as it takes."""
