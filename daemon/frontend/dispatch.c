@@ -36,6 +36,7 @@
 struct request_type {
     void (*serve)(struct request *r);
     uint32_t cost;
+    bool asks;                                  /* see share_ask() */
     bool submits;                               /* it loads plugins or runs jobs: wants the right to submit */
     uint64_t feature;                           /* it wants this feature in HELLO */
     bool (*brings_fd)(const struct msg *m);     /* a descriptor comes with its first byte; NULL: never */
@@ -100,14 +101,14 @@ static const struct request_type types[] = {
     [FRAME_CANCEL_WHERE] = {serve_cancel_where, COST_REQUEST},
     [FRAME_DEAD] = {serve_dead, COST_REQUEST},
     [FRAME_SCHEDULE] = {serve_schedule, COST_REQUEST, .submits = true, .plugin = schedule_plugin},
-    [FRAME_PLUGINS] = {serve_plugins, 20000, .submits = true, .plugin = plugins_plugin},
+    [FRAME_PLUGINS] = {serve_plugins, 20000, .asks = true, .submits = true, .plugin = plugins_plugin},
     [FRAME_RELOAD] = {serve_reload, COST_REQUEST, .submits = true, .plugin = reload_plugin},
     [FRAME_RELEASE] = {serve_release, COST_REQUEST, .submits = true, .plugin = release_plugin},
     [FRAME_GATE] = {serve_gate, COST_REQUEST},
-    [FRAME_LIMIT] = {serve_limit, 20000},
-    [FRAME_WORKERS] = {serve_workers, 20000},
+    [FRAME_LIMIT] = {serve_limit, 20000, .asks = true},
+    [FRAME_WORKERS] = {serve_workers, 20000, .asks = true},
     [FRAME_TRACE] = {serve_trace, COST_REQUEST},
-    [FRAME_STATS] = {serve_stats, 4000},
+    [FRAME_STATS] = {serve_stats, 4000, .asks = true},
     [FRAME_PING] = {serve_ping, COST_SMALL},
     [FRAME_ARENA_OPEN] = {serve_arena_open, COST_REQUEST, .submits = true, .brings_fd = always},
     [FRAME_ARENA_CLOSE] = {serve_arena_close, COST_REQUEST},
@@ -135,6 +136,13 @@ static uint32_t cost_of(uint16_t type)
     const struct request_type *t = type_of(type);
 
     return t ? t->cost : COST_REQUEST;
+}
+
+static bool asks(uint16_t type)
+{
+    const struct request_type *t = type_of(type);
+
+    return t && t->asks;
 }
 
 /* A request that was decoded: what it needs, and then what serves it. */
@@ -198,6 +206,7 @@ static bool dispatch(struct peer *p, const struct frame *frame)
 }
 
 const struct peer_ops dispatch_ops = {.cost = cost_of,
+                                      .asks = asks,
                                       .request = dispatch,
                                       .gathered = arrays_flush,
                                       .room = calls_room,

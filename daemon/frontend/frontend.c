@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/code.h"
 #include "frontend/dispatch.h"
 #include "frontend/listener.h"
@@ -44,6 +45,12 @@ static int connection_fds(int limit)
     return limit - MIN((int)FDS_SPARED, limit / 2);
 }
 
+/* The loop's turn follows. */
+static void on_rested(evutil_socket_t fd, short what, void *userdata)
+{
+    shares_wake(userdata, clock_monotonic_usec());
+}
+
 int frontend_new(struct frontend **ret_frontend, const struct frontend_options *options)
 {
     struct frontend *f = calloc(1, sizeof(*f));
@@ -61,7 +68,8 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     handshakes_init(&f->handshakes);
     list_init(&f->listeners);
     f->scratch = malloc(PEER_IN_MAX);
-    if (refusals_init(f) < 0 || !f->scratch || codec_new(&f->codec) < 0) {
+    f->shares.timer = evtimer_new(f->options.base, on_rested, &f->shares);
+    if (refusals_init(f) < 0 || !f->scratch || !f->shares.timer || codec_new(&f->codec) < 0) {
         frontend_free(f);
         return -ENOMEM;
     }
@@ -87,6 +95,8 @@ struct frontend *frontend_free(struct frontend *f)
     refusals_deinit(f);
     buffer_deinit(&f->spare);
     free(f->scratch);
+    if (f->shares.timer)
+        event_free(f->shares.timer);
     free(f);
     return NULL;
 }

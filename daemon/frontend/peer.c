@@ -428,8 +428,11 @@ static size_t handle(struct peer *p, const uint8_t *data, size_t size)
             peer_fail(p, "%s", frame_strerror(r));
             break;
         }
-        if (!p->begun)
+        if (!p->begun) {
             share_charge(p, p->frontend->ops->cost(frame.type) + (uint32_t)used / COST_BYTES);
+            if (p->frontend->ops->asks(frame.type))
+                share_ask(p, p->frontend->ops->cost(frame.type));
+        }
         p->begun = !p->frontend->ops->request(p, &frame);
         half_watch(p, false); /* the time is that of one frame, however many a busy client has under way */
         done += p->begun ? 0 : used;

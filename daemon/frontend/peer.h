@@ -27,6 +27,7 @@
 
 /* What connections do not know: requests. */
 struct peer_ops {
+    bool (*asks)(uint16_t type);     /* see share_ask() */
     uint32_t (*cost)(uint16_t type); /* least cost in units of share.h, without that of its bytes and of the answer */
     /* False: it has only begun, and the next share of its user goes on with it, before any other frame. */
     bool (*request)(struct peer *p, const struct frame *frame);

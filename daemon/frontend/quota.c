@@ -86,6 +86,7 @@ void quota_give_back(struct peer *p)
     if (--u->n_peers > 0)
         return;
     hash_remove(&p->frontend->users, &u->by_uid);
+    share_end(&u->share);
     free(u);
 }
 

@@ -60,6 +60,7 @@ void serve_stats(struct request *r)
         {span("connections_closing"), p->frontend->n_closing},
         {span("bytes_unread"), p->frontend->n_unread},
         {span("request_units"), p->frontend->shares.units},
+        {span("request_rests"), p->frontend->shares.n_rests},
         {span("request_units_turn_most"), p->frontend->shares.most},
         {span("output_bytes_turn_most"), n.output_most},
     };

@@ -4,12 +4,15 @@
  * Owns the order of users, and of those connections of theirs that have something to handle. [loop]
  * Keeps: a user waits for at most one quantum of each other user. How many connections those have does not matter. A
  * turn ends when its units are used up, at most one request late. A request that costs more than its user has left is
- * paid back from the user's next quanta.
+ * paid back from the user's next quanta. A user that asks without end has no turn for a while.
  * Deficit round robin (Shreedhar and Varghese, 1995), with users as flows.
  * Does not know what a request is, or what it costs. */
 #include "frontend/share.h"
 
+#include <event2/event.h>
+
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "frontend/peer.h"
 
 void share_init(struct share *s)
@@ -19,11 +22,14 @@ void share_init(struct share *s)
     list_init(&s->mark_turn);
     list_init(&s->marked);
     s->left = 0;
+    s->asked = 0;
+    s->asked_usec = s->rest_usec = 0;
 }
 
 void shares_init(struct shares *s)
 {
     list_init(&s->waiting);
+    list_init(&s->resting);
     list_init(&s->marking);
     share_init(&s->strangers);
 }
@@ -35,7 +41,7 @@ void share_want(struct peer *p)
     if (!list_empty(&p->ready) || p->closed)
         return;
     list_push_back(&s->ready, &p->ready);
-    if (list_empty(&s->turn))
+    if (list_empty(&s->turn) && !s->rest_usec)
         list_push_back(&p->frontend->shares.waiting, &s->turn);
 }
 
@@ -46,8 +52,15 @@ void share_drop(struct peer *p)
     list_remove(&p->ready);
     if (!list_empty(&s->ready))
         return;
-    list_remove(&s->turn);
+    if (!s->rest_usec)
+        list_remove(&s->turn);
     s->left = s->left < 0 ? s->left : 0;
+}
+
+void share_end(struct share *s)
+{
+    list_remove(&s->turn);
+    list_remove(&s->mark_turn);
 }
 
 void share_move(struct peer *p, struct share *to)
@@ -108,9 +121,59 @@ void share_charge(struct peer *p, uint32_t units)
     p->frontend->shares.units += units;
 }
 
+/* An earlier time that is set stays. */
+static void wake_in(struct shares *all, uint64_t usec)
+{
+    const struct timeval t = {.tv_sec = (time_t)(usec / 1000000), .tv_usec = (suseconds_t)(usec % 1000000)};
+
+    if (all->timer && !evtimer_pending(all->timer, NULL))
+        evtimer_add(all->timer, &t);
+}
+
+void share_ask(struct peer *p, uint32_t units)
+{
+    struct share *s = p->share;
+    struct shares *all = &p->frontend->shares;
+
+    s->asked += units;
+    if (s->asked <= SHARE_ASKED || s->rest_usec)
+        return;
+    uint64_t now = clock_monotonic_usec(), paid = MIN(now - s->asked_usec, (uint64_t)INT32_MAX) * SHARE_ASKS;
+
+    s->asked = MAX(s->asked - (int64_t)paid, (int64_t)0);
+    s->asked_usec = now;
+    if (s->asked <= SHARE_ASKED)
+        return;
+    s->rest_usec = now + (uint64_t)s->asked / SHARE_ASKS;
+    list_remove(&s->turn);
+    list_push_back(&all->resting, &s->turn);
+    all->n_rests++;
+    wake_in(all, s->rest_usec - now);
+}
+
+void shares_wake(struct shares *all, uint64_t now_usec)
+{
+    uint64_t next = UINT64_MAX;
+
+    list_for_each_safe (l, n, &all->resting) {
+        struct share *s = container_of(l, struct share, turn);
+
+        if (s->rest_usec > now_usec) {
+            next = MIN(next, s->rest_usec);
+            continue;
+        }
+        s->rest_usec = 0;
+        list_remove(&s->turn);
+        if (!list_empty(&s->ready))
+            list_push_back(&all->waiting, &s->turn);
+    }
+    if (next != UINT64_MAX)
+        wake_in(all, next - now_usec);
+}
+
 bool share_spent(const struct peer *p)
 {
-    return p->share->left <= 0 || p->frontend->shares.left <= 0;
+    return p->share->rest_usec || p->share->left <= 0 || p->frontend->shares.left <= 0;
 }
 
 void share_alone(struct peer *p)
@@ -121,7 +184,7 @@ void share_alone(struct peer *p)
 /* Serves until the user's units, those of the turn, or the user's connections are used up. */
 static void serve_share(struct shares *all, struct share *s, bool (*one)(struct peer *p))
 {
-    while (!list_empty(&s->ready) && s->left > 0 && all->left > 0) {
+    while (!list_empty(&s->ready) && s->left > 0 && all->left > 0 && !s->rest_usec) {
         struct peer *p = container_of(s->ready.next, struct peer, ready);
 
         if (one(p) && !p->held) { /* one that was stopped between two frames goes on first */
@@ -140,7 +203,7 @@ bool shares_serve(struct shares *all, bool (*one)(struct peer *p))
         if (s->left <= 0)
             s->left += SHARE_QUANTUM;
         serve_share(all, s, one);
-        if (s->left <= 0 && !list_empty(&s->ready)) {
+        if (s->left <= 0 && !list_empty(&s->ready) && !s->rest_usec) {
             list_remove(&s->turn);
             list_push_back(&all->waiting, &s->turn);
         }

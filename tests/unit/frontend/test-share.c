@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "frontend/peer.h"
 #include "tests/unit/suite.h"
 
@@ -115,6 +116,70 @@ START_TEST(what_costs_more_than_a_turn_is_paid_back)
 }
 END_TEST
 
+/* By several connections of the first user, at once. */
+static void ask_too_much(void)
+{
+    users[0].asked_usec = clock_monotonic_usec();
+    for (uint32_t asked = 0; asked <= 2 * SHARE_ASKED; asked += SHARE_ASKED / 4)
+        share_ask(&peers[asked / (SHARE_ASKED / 4)], SHARE_ASKED / 4);
+    ck_assert_uint_eq(frontend.shares.n_rests, 1);
+    ck_assert(share_spent(&peers[0]));
+}
+
+START_TEST(who_asks_without_end_rests)
+{
+    share_want(&peers[0]);
+    share_want(&peers[MANY]);
+    share_ask(&peers[0], SHARE_ASKED); /* as much as may be */
+    ck_assert_uint_eq(frontend.shares.n_rests, 0);
+    ask_too_much();
+    share_want(&peers[1]); /* it wants more meanwhile */
+    for (size_t turn = 0; turn < 5; turn++)
+        ck_assert(shares_serve(&frontend.shares, serve_one));
+    for (size_t i = 0; i < n_served; i++)
+        ck_assert_ptr_eq(served[i], &peers[MANY]);
+    shares_wake(&frontend.shares, users[0].rest_usec - 1);
+    ck_assert_uint_ne(users[0].rest_usec, 0);
+    shares_wake(&frontend.shares, users[0].rest_usec);
+    n_served = 0;
+    ck_assert(shares_serve(&frontend.shares, serve_one));
+    size_t n[2] = {0};
+    for (size_t i = 0; i < n_served; i++)
+        n[served[i] == &peers[MANY]]++;
+    ck_assert_uint_gt(n[0], 0);
+    ck_assert_uint_gt(n[1], 0);
+}
+END_TEST
+
+/* As many units as a user may ask for in the time that has passed are paid. */
+START_TEST(a_rest_is_as_long_as_what_was_asked)
+{
+    share_want(&peers[0]);
+    ask_too_much();
+    uint64_t now = clock_monotonic_usec();
+    ck_assert_uint_ge(users[0].rest_usec, users[0].asked_usec + SHARE_ASKED / SHARE_ASKS);
+    ck_assert_uint_le(users[0].rest_usec, now + 3 * SHARE_ASKED / SHARE_ASKS);
+}
+END_TEST
+
+/* A connection that goes, and one that wants nothing more, while their user rests. */
+START_TEST(a_rest_without_connections)
+{
+    share_want(&peers[0]);
+    ask_too_much();
+    share_drop(&peers[0]);
+    ck_assert(!list_empty(&frontend.shares.resting));
+    shares_wake(&frontend.shares, users[0].rest_usec);
+    ck_assert(list_empty(&frontend.shares.resting));
+    ck_assert(!shares_serve(&frontend.shares, serve_one));
+    ck_assert_uint_eq(n_served, 0);
+    share_ask(&peers[0], 3 * SHARE_ASKED);
+    ck_assert(!list_empty(&frontend.shares.resting));
+    share_end(&users[0]);
+    ck_assert(list_empty(&frontend.shares.resting));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("frontend share");
@@ -125,6 +190,9 @@ int main(void)
     tcase_add_test(c, a_mark_goes_with_the_connection);
     tcase_add_test(c, requests_go_by_user);
     tcase_add_test(c, what_costs_more_than_a_turn_is_paid_back);
+    tcase_add_test(c, who_asks_without_end_rests);
+    tcase_add_test(c, a_rest_is_as_long_as_what_was_asked);
+    tcase_add_test(c, a_rest_without_connections);
     suite_add_tcase(s, c);
     return run_suite(s);
 }
