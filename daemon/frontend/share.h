@@ -19,8 +19,8 @@ struct peer;
 #define SHARE_DEBT    (10 * SHARE_TURN) /* the largest debt of a user, in units */
 #define SHARE_MARKED  128u              /* connections that are written to in a turn */
 /* What a user may ask: so many units at once, and so many in a microsecond from then on. Above it the user rests. */
-#define SHARE_ASKED 100000
-#define SHARE_ASKS  60
+#define SHARE_ASKED 1000000
+#define SHARE_ASKS  500
 
 /* The share of one user, or of all connections that have no user yet. */
 struct share {

@@ -217,6 +217,12 @@ refuses() { # NAME WORDS
     return 1
   }
 }
+at_a_place() { # OPTION...
+  RUNNER=("$BUILD/tests/support/clients/c-runner" -n @crew)
+  run_runner place "$@" && same 'any:args|x' "$(wsctl submit @crew/any:args x)" && same 'any|x' "$(wsctl submit @crew/any x)" && end_runner place
+}
+check "a place gets the jobs of whatever plugin" at_a_place
+check "also by a loop" at_a_place -l
 check "the name of a plugin" refuses runnable 'is a plugin'
 check "a name that is none" refuses a/b 'the name of a runner'
 stop_wsd

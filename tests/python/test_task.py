@@ -367,6 +367,22 @@ def test_a_process_with_too_many_open_files(start, serve):
         assert b'too many open files' in errors.read()
 
 
+@wsd.task(name='*', idempotent=True)
+def anything(job):
+    return ' '.join([job.function, *job.args])
+
+
+def test_a_place(shared):
+    runner = wsd.Runner('@place', anything, socket=shared.socket, threads=2)
+    thread = threading.Thread(target=runner.run)
+    thread.start()
+    with wsd.Client(shared.socket) as c:
+        for plugin, told in (('any:f', 'any:f'), ('any', 'any'), ('any:any', 'any')):
+            assert c.submit('@place/' + plugin, 'x', wait_runner=True).result() == f'{told} x'.encode()
+    runner.leave()
+    thread.join()
+
+
 def test_names_that_do_not_go():
     @wsd.task
     def one(job):
@@ -376,7 +392,11 @@ def test_names_that_do_not_go():
     def two(job):
         pass
     wsd.Runner('a' * 63, one)
-    for name in ('', 'a' * 64, '.a', '-a', 'a.so', 'a b', 'ä'):
+    wsd.Runner('@' + 'a' * 62, anything)
+    for tasks in (one, {'x': one, 'y': anything}):
+        with pytest.raises(ValueError, match='a place has one task'):
+            wsd.Runner('@a', tasks)
+    for name in ('', '@', '@' + 'a' * 63, '@a/b', 'a' * 64, '.a', '-a', 'a.so', 'a b', 'ä'):
         with pytest.raises(ValueError, match='no name of a runner'):
             wsd.Runner(name, one)
     with pytest.raises(ValueError, match='no name of a task'):

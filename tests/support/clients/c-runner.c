@@ -4,7 +4,7 @@
  *
  *     c-runner [-n NAME] [-t THREADS] [-c CREDIT] [-l]
  *
- * Prints `ready` once it is connected. Leaves in order at SIGTERM. -l: by a loop of its own (wsd_runner_next()), which
+ * With a NAME that begins with @ it is a place. Prints `ready` once it is connected. Leaves in order at SIGTERM. -l: by a loop of its own (wsd_runner_next()), which
  * prints `closed` where its connection ends. */
 #include <poll.h>
 #include <signal.h>
@@ -24,15 +24,27 @@ static void leave(int signal)
     wsd_runner_leave(runner);
 }
 
-static int run_one(struct wsd_job *job)
+/* What a place does with each job. */
+static int tell(struct wsd_job *job, struct wsd_worker *self)
 {
+    for (uint32_t i = 0; i < job->argc; i++)
+        wsd_job_print(job, "%s%s", i ? "|" : "", job->argv[i]);
+    return 0;
+}
+
+static const struct wsd_function all = {.name = "*", .help = "tells what it is", .run = tell};
+
+static int run_one(struct wsd_job *job, const struct wsd_plugin *offer)
+{
+    if (offer->functions == &all)
+        return tell(job, NULL);
     for (uint32_t i = 0; i < wsd_plugin.n_functions; i++)
         if (strcmp(functions[i].name, job->argv[0]) == 0)
             return functions[i].run(job, NULL);
     return WSD_STATUS_MAX;
 }
 
-static int loop(void)
+static int loop(const struct wsd_plugin *offer)
 {
     struct wsd_job *job;
     int r = 0;
@@ -42,7 +54,7 @@ static int loop(void)
 
         poll(&p, 1, -1); /* a signal ends it, too */
         while ((r = wsd_runner_next(runner, 0, &job)) == 1)
-            wsd_runner_finish(runner, job, run_one(job));
+            wsd_runner_finish(runner, job, run_one(job, offer));
     }
     if (r == -ECONNRESET)
         puts("closed");
@@ -68,6 +80,10 @@ int main(int argc, char **argv)
         else
             by_loop = true;
     }
+    if (offer.name[0] == '@') {
+        offer.functions = &all;
+        offer.n_functions = 1;
+    }
     if (!options.credit)
         options.credit = threads;
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -77,7 +93,7 @@ int main(int argc, char **argv)
     r = r < 0 ? r : wsd_runner_connect(runner, 0);
     if (r == 0)
         puts("ready");
-    r = r < 0 ? r : by_loop ? loop() : wsd_runner_run(runner, threads);
+    r = r < 0 ? r : by_loop ? loop(&offer) : wsd_runner_run(runner, threads);
     if (r < 0)
         fprintf(stderr, "%s\n", wsd_runner_error(runner));
     else

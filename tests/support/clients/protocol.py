@@ -1554,6 +1554,46 @@ def a_runner_for_all_users(wsd):
         peer.socket.close()
 
 
+@case('P80')
+def a_place_offers_one_function_for_all(wsd):
+    with Peer(wsd.socket) as p:
+        offer = lambda name, *functions: p.send('RUNNER_OPEN', name=name, credit=1, functions=[{'name': f} for f in functions])
+        for name in ('@', '@a/b', '@-a', '@a.so', '@' + 'x' * 63):
+            p.is_refused(64, offer(name, '*') if len(name) < 64 else p.send('RUNNER_OPEN', name='@@', credit=1, functions=[{'name': '*'}]))
+        for functions in (('f',), ('*', 'f'), ('f', '*')):
+            p.is_refused(64, offer('@place', *functions))
+        p.next('RUNNER', offer('@' + 'x' * 62, '*'))
+
+
+@case('P81')
+def a_place_gets_jobs_for_whatever_plugin(wsd):
+    with Peer(wsd.socket) as p:
+        p.is_refused(66, p.submit('@place/any:f'))
+        for plugin in ('@place', '@place/', '@place/a/b', '@place/.a', '@place/' + 'x' * 64, '@/a'):
+            p.is_refused(64, p.send('SUBMIT', plugin=plugin, function='f'))
+        with Peer(wsd.socket) as r:
+            r.runner = r.send('RUNNER_OPEN', name='@place', credit=4, functions=[{'name': '*', 'flags': 1}])
+            r.next('RUNNER', r.runner)
+            long = 'x' * 63
+            for plugin, function, told in (('any', 'f', 'any:f'), ('any', '', 'any'), ('any', 'any', 'any'), (long, long + 'y'[:0], long),
+                                           (long, 'y' * 63, long + ':' + 'y' * 63)):
+                tag = p.send('SUBMIT', plugin='@place/' + plugin, function=function, args=[b'x'])
+                p.next('ACCEPTED', tag)
+                m = r.next('RUN', r.runner).message
+                assert (m.function, m.args) == (told.encode(), [b'x']), m
+                r.send('RUN_END', r.runner, run=m.run, status=1, error='not here')
+                m = p.end(tag)[0][-1].message
+                assert (m.state, m.error) == (FAILED, b'not here'), m
+            tag, _ = p.accepted('@place/any:f')  # which may run twice, as `*` says
+            r.next('RUN', r.runner)
+        with Peer(wsd.socket) as r:
+            r.runner = r.send('RUNNER_OPEN', name='@place', credit=4, functions=[{'name': '*'}])
+            m = r.next('RUN', r.runner).message
+            assert m.attempt == 2, m
+            r.send('RUN_END', r.runner, run=m.run)
+            assert p.end(tag)[0][-1].kind == 'FINISHED'
+
+
 # --- running them ---------------------------------------------------------------------------------------------------------
 
 def run_case(shared, numbers, config, function):
