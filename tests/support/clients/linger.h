@@ -39,10 +39,12 @@ static inline void lingering_room(unsigned n)
     lingering_n_queued = n;
 }
 
+static int lingering_on = 1; /* 0: what lingering() gives is an ordinary socket */
+
 /* A socket that its last close waits for: what was sent is not read, and it lingers for longer than a test waits. */
 static inline int lingering(void)
 {
-    const struct linger l = {.l_onoff = 1, .l_linger = 300};
+    const struct linger l = {.l_onoff = lingering_on, .l_linger = 300};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     static const char junk[65536];
 

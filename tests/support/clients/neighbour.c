@@ -156,6 +156,13 @@ static void lingering_from(uint32_t n, bool stranger, unsigned blocked)
     while (lingering_closes() < blocked);
 }
 
+/* What such an attack costs where no close waits: what is left are CPUs. */
+static void plain_descriptors(uint32_t n)
+{
+    lingering_on = 0;
+    give_away(n, false);
+}
+
 static void lingering_descriptors(uint32_t n)
 {
     lingering_from(n, false, 1);
@@ -832,6 +839,7 @@ static const struct {
     uint32_t few, full; /* sizes: of a usual run, of one with WSD_THOROUGH */
 } attacks[] = {
     ATTACK(nothing, 0, 0),
+    ATTACK(plain_descriptors, 30, 120),
     ATTACK(lingering_descriptors, 30, 120),
     ATTACK(lingering_of_a_stranger, 30, 120),
     ATTACK(closers_taken, 40, 60),

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bus.h: the connection to the NATS servers, for one loop. libnats reads on threads of its own; what has come is told on
+ * the loop. [loop]
+ */
+#pragma once
+
+#include <nats/nats.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct bus;
+struct event_base;
+
+#define BUS_SUBJECT 256u /* of a subject, in bytes, with NUL */
+
+struct bus_options {
+    struct event_base *base;
+    const char *servers; /* URLs with commas between */
+    const char *name;    /* as the servers show it */
+    /* Since now there is a connection (up), or there is none. What was asked before is asked again by who asked it. */
+    void (*state)(bool up, void *context);
+    /* The handler ends it for ever: a wrong password, for example. */
+    void (*closed)(const char *why, void *context);
+    void *context;
+};
+
+/* Connects, and goes on trying. Returns 0 or a negative errno with words. */
+int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_error[static 256]);
+/* Sends what is buffered, for at most a second. NULL is fine. Returns NULL. */
+struct bus *bus_free(struct bus *b);
+bool bus_is_up(const struct bus *b);
+
+/* The messages of a subject, on the loop. The handler owns the message. Lives as long as the bus. Returns 0 or a
+ * negative errno. */
+int bus_subscribe(struct bus *b, const char *subject, void (*message)(natsMsg *msg, void *context), void *context);
+
+/* A message that wants one answer. Embedded in the asker's object. */
+struct bus_question {
+    struct list link;
+    uint32_t slot, generation;
+    uint64_t due_usec;
+    struct bus *bus; /* NULL: it is not under way */
+    /* NULL: none came in time, or the connection is gone. The message stays the bus's. May ask again. */
+    void (*answered)(struct bus_question *q, natsMsg *msg);
+};
+
+/* Publishes it. id: of the message, for the server's deduplication; NULL: none. Where that is impossible now, the answer
+ * is NULL, later. */
+void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size,
+             uint64_t timeout_usec);
+void bus_forget(struct bus_question *q); /* its answer is not wanted any more. Allowed where there is no question */
+/* Publishes without an answer, or with one to `reply`. False: it is not sent, as there is no connection. */
+bool bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size);
+/* The beginning of subjects that lead here, without a dot at its end. */
+const char *bus_inbox(const struct bus *b);
+/* The status of a message that the server itself has made, such as 503; 0: it is an ordinary one. */
+int bus_status(natsMsg *msg);

@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * in.c: jobs that come from elsewhere.
+ * Owns the requests for jobs, and the jobs that this node holds until their ends are stored.
+ * Keeps: never more than `held` are asked for and held, and a few more of the class hi. A job is acknowledged when its
+ * end is stored, not before. While it is held the server hears of it at each third of its patience. A function that may
+ * not run twice is marked as begun before it begins; where another node had it and did not give it back, it ends as
+ * interrupted.
+ * Does not know where a job comes from, but for the name that its end is sent to. */
+#include "fleet/in.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wsd/adapters/libevent.h>
+#include <wsd/client.h>
+#include <wsd/plugin.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "fleet/bus.h"
+#include "fleet/letter.h"
+
+#define PLUGINS_MAX   256u
+#define HI_RESERVE    4u        /* jobs of the class hi that may come though the node is full */
+#define EXPIRES_USEC  30000000u /* of a request for jobs */
+#define STORED_USEC   2000000u
+#define TICK_USEC     100000u
+#define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
+#define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
+
+/* A consumer of the stream: jobs of one class for one plugin. */
+struct pull {
+    struct in *in;
+    enum letter_class class;
+    const char *plugin;
+    char consumer[128];
+    struct bus_question question; /* to make it */
+    bool made, busy;              /* busy: jobs have come since it was last asked */
+    uint32_t asked;               /* jobs that have not come */
+    uint32_t serial;              /* of the request */
+    uint64_t expires_usec;
+};
+
+/* What is known of a function of wsd's. */
+struct known {
+    struct hash_link by_name;
+    bool idempotent;
+    char name[];
+};
+
+enum stage {
+    GUEST_ASKS,  /* whether another node has begun it */
+    GUEST_MARKS, /* that it begins */
+    GUEST_RUNS,
+    GUEST_TELLS, /* its end is not stored yet */
+    GUEST_WAITS, /* before it is told again */
+};
+
+/* A job that this node has. */
+struct guest {
+    struct list link;
+    struct hash_link by_id;
+    struct in *in;
+    struct bus_question question;
+    struct wsd_call *call; /* NULL: it does not run */
+    enum stage stage;
+    bool idempotent, marked;
+    uint64_t due_usec;
+    char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
+    struct buffer job; /* the letter, until it has begun */
+    struct buffer input, output, letter;
+    uint32_t status; /* while it tells */
+};
+
+struct in {
+    struct in_options options;
+    struct wsd_client *client;
+    struct wsd_libevent loop;
+    struct event *tick;
+    struct codec *codec;
+    char *names; /* that plugins point into */
+    struct pull *pulls;
+    uint32_t n_pulls;
+    struct hash functions, by_id;
+    struct list guests;
+    bool connected, leaving;
+    uint64_t patience_usec; /* when the server has to hear of what is held */
+    struct in_counters counters;
+};
+
+static void refill(struct in *i);
+
+/* --- what wsd has ------------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(const char *text)
+{
+    return hash_text(0, text, strlen(text));
+}
+
+static int know(struct in *i, const char *plugin, const char *function, bool idempotent)
+{
+    size_t n = strlen(plugin) + strlen(function) + 2;
+    struct known *k = calloc(1, sizeof(*k) + n);
+
+    if (!k)
+        return -ENOMEM;
+    k->idempotent = idempotent;
+    snprintf(k->name, n, *function ? "%s:%s" : "%s%s", plugin, function);
+    return hash_insert(&i->functions, &k->by_name, key_of(k->name));
+}
+
+/* NULL: wsd has no such function, or had none at the start. */
+static const struct known *find_known(const struct in *i, const char *name)
+{
+    if (i->functions.n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(&i->functions, key_of(name)); l; l = hash_next(l)) {
+        const struct known *k = container_of(l, struct known, by_name);
+
+        if (strcmp(k->name, name) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+/* Whether the name is one of a list with commas between. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, n) == 0 && (at[n] == ',' || !at[n]))
+            return true;
+    return false;
+}
+
+static int add_pulls(struct in *i, const char *plugin);
+
+static int take_plugin(const struct wsd_plugin_info *info, void *userdata)
+{
+    struct in *i = userdata;
+    int r = 0;
+
+    if (info->runs || *info->error || info->n_functions == 0 || !letter_is_name(info->name, strlen(info->name), CODEC_NAME_MAX) ||
+        (i->options.plugins && !is_listed(i->options.plugins, info->name)))
+        return 0;
+    for (size_t f = 0; r == 0 && f < info->n_functions; f++) {
+        bool idempotent = info->functions[f].flags & WSD_FN_IDEMPOTENT, is_main = strcmp(info->functions[f].name, info->name) == 0;
+
+        r = know(i, info->name, info->functions[f].name, idempotent);
+        if (r == 0 && (f == 0 || is_main)) /* the later one is found first */
+            r = know(i, info->name, "", idempotent);
+    }
+    return r < 0 ? r : add_pulls(i, info->name);
+}
+
+static int ask_plugins(struct in *i, char ret_error[static 256])
+{
+    struct wsd_client *client = NULL;
+    int r = wsd_client_open(&client, i->options.socket, 0);
+
+    if (r == 0)
+        r = wsd_client_plugins(client, NULL, take_plugin, i);
+    if (r < 0)
+        snprintf(ret_error, 256, "%s", wsd_client_error(client));
+    wsd_client_free(client);
+    return r;
+}
+
+/* --- what this node holds ----------------------------------------------------------------------------------------- */
+
+static void guest_free(struct guest *g)
+{
+    struct in *i = g->in;
+
+    bus_forget(&g->question);
+    list_remove(&g->link);
+    if (*g->id)
+        hash_remove(&i->by_id, &g->by_id);
+    wsd_call_free(g->call);
+    buffer_deinit(&g->job);
+    buffer_deinit(&g->input);
+    buffer_deinit(&g->output);
+    buffer_deinit(&g->letter);
+    free(g);
+    i->counters.held--;
+    if (i->leaving && i->counters.held == 0)
+        i->options.ended(i->options.context);
+    else
+        refill(i);
+}
+
+/* Not begun, or may begin again: another node gets it, or this one once more. */
+static void give_back(struct guest *g)
+{
+    char words[64], subject[LETTER_SUBJECT];
+
+    if (g->marked) {
+        letter_end_subject(subject, "begun", g->id);
+        (void)bus_tell(g->in->options.bus, subject, NULL, "0", 1);
+    }
+    int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
+    (void)bus_tell(g->in->options.bus, g->receipt, NULL, words, (size_t)n);
+    g->in->counters.given_back++;
+    guest_free(g);
+}
+
+static void tell_end(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], id[LETTER_ID + 8];
+
+    g->stage = GUEST_TELLS;
+    letter_end_subject(subject, g->home, g->id);
+    snprintf(id, sizeof(id), "end-%s", g->id);
+    bus_ask(g->in->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter), STORED_USEC);
+}
+
+/* The job has ended here, with these words where it has not succeeded. */
+static void end(struct guest *g, uint32_t status, const char *error, const char *text)
+{
+    const struct msg_run_end e = {
+        .run = 1, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
+    int r = letter_put_end(&g->letter, &e, buffer_data(&g->output), buffer_size(&g->output));
+
+    if (r == -E2BIG) {
+        static const char large[] = "its output is larger than a message of the fleet may be (1,032,192 bytes)";
+        const struct msg_run_end too_large = {.run = 1, .status = WSD_STATUS_MAX, .error = {large, sizeof(large) - 1}};
+
+        buffer_drop(&g->letter, buffer_size(&g->letter));
+        r = letter_put_end(&g->letter, &too_large, NULL, 0);
+    }
+    if (r < 0) {
+        log_warning("wsd-fleet: job %s: no memory for its end", g->id);
+        give_back(g);
+        return;
+    }
+    tell_end(g);
+}
+
+static void end_badly(struct guest *g, const char *what, const char *why)
+{
+    char words[WSD_TEXT_MAX];
+
+    snprintf(words, sizeof(words), "%s on %s%s%.180s", what, g->in->options.node, *why ? ": " : "", why);
+    end(g, WSD_STATUS_MAX, words, "");
+}
+
+/* --- running ------------------------------------------------------------------------------------------------------ */
+
+static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    struct guest *g = userdata;
+
+    if (buffer_size(&g->output) <= LETTER_MAX && buffer_put(&g->output, data, size) < 0)
+        wsd_call_cancel(call);
+    return 0;
+}
+
+static void ended_here(struct guest *g, const struct wsd_job_info *info)
+{
+    static const char *const words[] = {[WSD_JOB_CANCELLED] = "cancelled",
+                                        [WSD_JOB_TIMED_OUT] = "timed out",
+                                        [WSD_JOB_CRASHED] = "crashed",
+                                        [WSD_JOB_INTERRUPTED] = "interrupted"};
+
+    if (info->state == WSD_JOB_SUCCEEDED)
+        end(g, 0, "", info->status);
+    else if (info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX)
+        end(g, (uint32_t)info->exit, info->error, info->status);
+    else if (info->state == WSD_JOB_INTERRUPTED && g->idempotent)
+        give_back(g);
+    else
+        end_badly(g, info->state < sizeof(words) / sizeof(words[0]) && words[info->state] ? words[info->state] : "failed",
+                  info->error);
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct guest *g = userdata;
+    bool may_have_run = error == -ECONNRESET && wsd_client_exit(g->in->client) == 125;
+
+    g->call = NULL;
+    if (error == 0)
+        ended_here(g, info);
+    else if (error == -EINVAL)
+        end_badly(g, "refused", text);
+    else if (may_have_run && !g->idempotent)
+        end_badly(g, "interrupted", "wsd has ended while it ran, and it may not run twice");
+    else
+        give_back(g);
+    wsd_call_free(call);
+}
+
+/* -EAGAIN and others: it cannot begin now. */
+static int submit(struct guest *g, struct letter_job *job)
+{
+    static const struct wsd_callbacks none = {.size = sizeof(none)};
+    struct wsd_callbacks callbacks = none;
+    struct wsd_submit s = WSD_INIT(struct wsd_submit);
+    const struct msg_submit *from = &job->run.job;
+    const char **args = calloc(from->argc + 1u, sizeof(*args));
+    char function[CODEC_PLACE_MAX];
+    const char *at = from->args.data;
+
+    if (!args)
+        return -ENOMEM;
+    for (uint32_t n = 0; n < from->argc; n++, at += strlen(at) + 1)
+        args[n] = at;
+    snprintf(function, sizeof(function), "%.*s", (int)from->function.size, from->function.data);
+    char *colon = strchr(function, ':');
+    s.plugin = function;
+    if (colon) {
+        *colon = 0;
+        s.function = colon + 1;
+    }
+    s.args = args;
+    s.n_args = from->argc;
+    g->input = job->input; /* stays until the call is done */
+    s.input = buffer_data(&g->input);
+    s.input_size = buffer_size(&g->input);
+    s.timeout_usec = from->timeout_usec;
+    s.priority = from->priority;
+    callbacks.output = on_output;
+    callbacks.done = on_done;
+    callbacks.userdata = g;
+    int r = wsd_client_submit(g->in->client, &s, &callbacks, &g->call);
+    free(args);
+    return r;
+}
+
+static void run(struct guest *g)
+{
+    struct letter_job job = {0};
+    char why[160];
+
+    g->stage = GUEST_RUNS;
+    if (letter_get_job(g->in->codec, buffer_data(&g->job), buffer_size(&g->job), &job, why) < 0) { /* no memory */
+        buffer_deinit(&job.input);
+        give_back(g);
+        return;
+    }
+    int r = submit(g, &job);
+    buffer_deinit(&g->job);
+    if (r == -EINVAL)
+        end_badly(g, "refused", wsd_client_error(g->in->client));
+    else if (r < 0)
+        give_back(g);
+}
+
+static void mark(struct guest *g)
+{
+    char subject[LETTER_SUBJECT];
+
+    g->stage = GUEST_MARKS;
+    letter_end_subject(subject, "begun", g->id);
+    bus_ask(g->in->options.bus, &g->question, subject, NULL, "1", 1, STORED_USEC);
+}
+
+static void ask_whether_begun(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+
+    g->stage = GUEST_ASKS;
+    letter_end_subject(subject, "begun", g->id);
+    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+    bus_ask(g->in->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n, STORED_USEC);
+}
+
+static bool is_stored(natsMsg *msg)
+{
+    return msg && bus_status(msg) == 0 && strstr(natsMsg_GetData(msg), "\"seq\":");
+}
+
+static void answered(struct bus_question *q, natsMsg *msg)
+{
+    struct guest *g = container_of(q, struct guest, question);
+
+    switch (g->stage) {
+    case GUEST_ASKS:
+        if (!msg)
+            give_back(g);
+        else if (bus_status(msg) == 404 || (natsMsg_GetDataLength(msg) == 1 && *natsMsg_GetData(msg) == '0'))
+            mark(g);
+        else {
+            g->in->counters.interrupted++;
+            end_badly(g, "interrupted", "another node had begun it and did not end it, and it may not run twice");
+        }
+        return;
+    case GUEST_MARKS:
+        g->marked = true;
+        if (is_stored(msg))
+            run(g);
+        else
+            give_back(g);
+        return;
+    case GUEST_TELLS:
+        if (!is_stored(msg)) {
+            g->stage = GUEST_WAITS;
+            g->due_usec = clock_monotonic_usec() + STORED_USEC / 4;
+            return;
+        }
+        (void)bus_tell(g->in->options.bus, g->receipt, NULL, "+ACK", 4); /* lost: it comes again, and ends by its id */
+        g->in->counters.ended++;
+        guest_free(g);
+        return;
+    case GUEST_RUNS:
+    case GUEST_WAITS:
+        return;
+    }
+}
+
+/* --- what comes --------------------------------------------------------------------------------------------------- */
+
+static void refuse(struct in *i, natsMsg *msg, const char *why)
+{
+    log_warning("wsd-fleet: a message of %s is no job: %s", natsMsg_GetSubject(msg), why);
+    (void)bus_tell(i->options.bus, natsMsg_GetReply(msg), NULL, "+TERM", 5);
+}
+
+static struct guest *guest_find(struct in *i, const char *id)
+{
+    if (i->by_id.n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(&i->by_id, key_of(id)); l; l = hash_next(l)) {
+        struct guest *g = container_of(l, struct guest, by_id);
+
+        if (strcmp(g->id, id) == 0)
+            return g;
+    }
+    return NULL;
+}
+
+/* Fills in what is kept of a job. Returns 0 or -ENOMEM. */
+static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *job)
+{
+    char name[CODEC_PLACE_MAX];
+    const struct span *function = &job->run.job.function, *home = &job->run.directory;
+
+    snprintf(name, sizeof(name), "%.*s", (int)function->size, function->data);
+    const struct known *k = find_known(g->in, name);
+    g->idempotent = k && k->idempotent;
+    snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(strcspn(name, ":"), sizeof(g->plugin) - 1), name);
+    snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
+    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    for (size_t n = 0; n < sizeof(job->run.id); n++)
+        snprintf(g->id + 2 * n, 3, "%02x", job->run.id[n]);
+    if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
+        hash_insert(&g->in->by_id, &g->by_id, key_of(g->id)) < 0) {
+        *g->id = 0;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void begin(struct guest *g, const struct letter_receipt *receipt)
+{
+    if (receipt->delivered > 1)
+        g->in->counters.redelivered++;
+    if (receipt->delivered > DELIVERED_MAX) {
+        char subject[LETTER_SUBJECT];
+
+        snprintf(subject, sizeof(subject), "wsd.dead.%s", g->plugin);
+        (void)bus_tell(g->in->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
+        g->in->counters.dead++;
+        end_badly(g, "given up", "no node has ended it, of all that had it");
+    } else if (g->idempotent) {
+        run(g);
+    } else if (receipt->delivered > 1) {
+        ask_whether_begun(g);
+    } else {
+        mark(g);
+    }
+}
+
+static void take(struct in *i, natsMsg *msg, const struct letter_receipt *receipt)
+{
+    struct letter_job job = {0};
+    char why[160];
+    int r = letter_get_job(i->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &job, why);
+    struct guest *g = r == 0 ? calloc(1, sizeof(*g)) : NULL;
+
+    buffer_deinit(&job.input);
+    if (r == -EBADMSG)
+        refuse(i, msg, why);
+    if (!g)
+        return; /* without memory it comes again */
+    *g = (struct guest){.in = i, .question.answered = answered};
+    list_init(&g->link);
+    i->counters.held++;
+    i->counters.held_most = MAX(i->counters.held_most, i->counters.held);
+    i->counters.taken++;
+    list_push_back(&i->guests, &g->link);
+    if (guest_fill(g, msg, &job) < 0)
+        give_back(g);
+    else
+        begin(g, receipt);
+}
+
+static struct pull *pull_of(struct in *i, const char *consumer)
+{
+    for (uint32_t p = 0; p < i->n_pulls; p++)
+        if (strcmp(i->pulls[p].consumer, consumer) == 0)
+            return &i->pulls[p];
+    return NULL;
+}
+
+/* The server says that a request is over. */
+static void request_over(struct in *i, const char *subject)
+{
+    uint32_t p, serial;
+
+    if (sscanf(subject + strlen(bus_inbox(i->options.bus)), ".p.%u.%u", &p, &serial) == 2 && p < i->n_pulls &&
+        i->pulls[p].serial == serial)
+        i->pulls[p].asked = 0;
+}
+
+static void on_pulled(natsMsg *msg, void *context)
+{
+    struct in *i = context;
+    struct letter_receipt receipt;
+    const char *reply = natsMsg_GetReply(msg);
+
+    if (bus_status(msg) != 0) {
+        request_over(i, natsMsg_GetSubject(msg));
+        refill(i);
+    } else if (reply && letter_get_receipt(reply, &receipt)) {
+        struct pull *p = pull_of(i, receipt.consumer);
+
+        if (p) {
+            p->asked -= p->asked > 0;
+            p->busy = true;
+        }
+        take(i, msg, &receipt);
+    }
+    natsMsg_Destroy(msg);
+}
+
+static void on_cancel(natsMsg *msg, void *context)
+{
+    const char *id = strrchr(natsMsg_GetSubject(msg), '.');
+    struct guest *g = id ? guest_find(context, id + 1) : NULL;
+
+    if (g && g->call)
+        wsd_call_cancel(g->call);
+    natsMsg_Destroy(msg);
+}
+
+/* --- asking for jobs ---------------------------------------------------------------------------------------------- */
+
+static void ask(struct in *i, struct pull *p, uint32_t n)
+{
+    char subject[BUS_SUBJECT], reply[BUS_SUBJECT], request[96];
+
+    snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT." STREAM_JOBS ".%s", p->consumer);
+    snprintf(reply, sizeof(reply), "%s.p.%u.%u", bus_inbox(i->options.bus), (unsigned)(p - i->pulls), ++p->serial);
+    int size = snprintf(request, sizeof(request), "{\"batch\":%u,\"expires\":%" PRIu64 "}", n,
+                        (uint64_t)EXPIRES_USEC * 1000);
+    if (!bus_tell(i->options.bus, subject, reply, request, (size_t)size))
+        return;
+    p->asked = n;
+    p->busy = false;
+    p->expires_usec = clock_monotonic_usec() + EXPIRES_USEC + 1000000;
+}
+
+static uint32_t count_asked(const struct in *i)
+{
+    uint32_t n = 0;
+
+    for (uint32_t p = 0; p < i->n_pulls; p++)
+        n += i->pulls[p].asked;
+    return n;
+}
+
+/* Each consumer that has nothing to do is asked for one job; those that had jobs share what is left. */
+static void refill(struct in *i)
+{
+    uint32_t used = (uint32_t)i->counters.held + count_asked(i), n_busy = 0;
+
+    if (i->leaving || !i->connected || !bus_is_up(i->options.bus))
+        return;
+    for (uint32_t p = 0; p < i->n_pulls; p++)
+        n_busy += i->pulls[p].made && !i->pulls[p].asked && i->pulls[p].busy;
+    for (uint32_t p = 0; p < i->n_pulls; p++) {
+        struct pull *one = &i->pulls[p];
+        uint32_t most = i->options.held + (one->class == CLASS_HI ? HI_RESERVE : 0);
+        uint32_t n = used >= most ? 0 : one->busy ? MAX((most - used) / MAX(n_busy, 1u), 1u) : 1;
+
+        if (!one->made || one->asked || n == 0)
+            continue;
+        ask(i, one, n);
+        used += one->asked;
+        n_busy -= n_busy > 0 && one->busy;
+    }
+}
+
+static void made(struct bus_question *q, natsMsg *msg)
+{
+    struct pull *p = container_of(q, struct pull, question);
+
+    if (!msg || bus_status(msg) != 0 || strstr(natsMsg_GetData(msg), "\"error\":")) {
+        p->expires_usec = clock_monotonic_usec() + STORED_USEC; /* made again by then */
+        if (msg && natsMsg_GetDataLength(msg) > 0)
+            log_warning("wsd-fleet: consumer %s: %.200s", p->consumer, natsMsg_GetData(msg));
+        return;
+    }
+    p->made = true;
+    refill(p->in);
+}
+
+/* Makes the consumer, which may be there. */
+static void make(struct pull *p)
+{
+    char subject[BUS_SUBJECT], request[640];
+    const struct in *i = p->in;
+
+    snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.DURABLE.CREATE." STREAM_JOBS ".%s", p->consumer);
+    int n = snprintf(request, sizeof(request),
+                     "{\"stream_name\":\"" STREAM_JOBS "\",\"config\":{\"durable_name\":\"%s\",\"ack_policy\":\"explicit\","
+                     "\"ack_wait\":%" PRIu64 ",\"max_deliver\":-1,\"filter_subject\":\"wsd.job.*.%s.%s\","
+                     "\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}",
+                     p->consumer, i->options.ack_usec * 1000, letter_classes[p->class], p->plugin);
+    p->expires_usec = UINT64_MAX;
+    bus_ask(i->options.bus, &p->question, subject, NULL, request, (size_t)n, STORED_USEC);
+}
+
+static int add_pulls(struct in *i, const char *plugin)
+{
+    struct pull *more = realloc(i->pulls, (i->n_pulls + N_CLASSES) * sizeof(*more));
+    char *name = strdup(plugin);
+
+    if (!more || !name || i->n_pulls == PLUGINS_MAX * N_CLASSES) {
+        i->pulls = more ? more : i->pulls;
+        free(name);
+        return -ENOMEM;
+    }
+    i->pulls = more;
+    for (enum letter_class c = 0; c < N_CLASSES; c++) {
+        struct pull *p = &i->pulls[i->n_pulls++];
+
+        *p = (struct pull){.in = i, .class = c, .plugin = name, .question.answered = made};
+        snprintf(p->consumer, sizeof(p->consumer), "%s_%s", letter_classes[c], plugin);
+    }
+    return 0;
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static void on_tick(evutil_socket_t fd, short what, void *userdata)
+{
+    struct in *i = userdata;
+    uint64_t now = clock_monotonic_usec();
+    bool is_time = now >= i->patience_usec;
+
+    if (is_time)
+        i->patience_usec = now + i->options.ack_usec / 3;
+    list_for_each_entry_safe (struct guest, g, after_g, &i->guests, link) {
+        if (is_time)
+            (void)bus_tell(i->options.bus, g->receipt, NULL, "+WPI", 4);
+        if (g->stage == GUEST_WAITS && now >= g->due_usec)
+            tell_end(g);
+    }
+    for (uint32_t p = 0; p < i->n_pulls && bus_is_up(i->options.bus); p++) {
+        struct pull *one = &i->pulls[p];
+
+        if (!one->made && now >= one->expires_usec)
+            make(one);
+        else if (one->made && one->asked && now >= one->expires_usec)
+            one->asked = 0; /* the server has said nothing of it */
+    }
+    refill(i);
+}
+
+void in_state(struct in *i, bool up)
+{
+    for (uint32_t p = 0; p < i->n_pulls; p++) {
+        i->pulls[p].asked = 0; /* requests go with their connection */
+        i->pulls[p].serial++;
+    }
+    if (up)
+        refill(i);
+}
+
+static void on_state(int error, void *userdata)
+{
+    struct in *i = userdata;
+
+    i->connected = error == 0;
+    if (i->connected)
+        refill(i);
+}
+
+void in_leave(struct in *i)
+{
+    i->leaving = true;
+    if (i->counters.held == 0)
+        i->options.ended(i->options.context);
+}
+
+struct in_counters in_count(const struct in *i)
+{
+    return i->counters;
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+static int connect_client(struct in *i)
+{
+    const struct wsd_open how = {.size = sizeof(how),
+                                 .socket = i->options.socket,
+                                 .flags = WSD_OPEN_AGAIN,
+                                 .state = on_state,
+                                 .state_userdata = i};
+    int r = wsd_client_open_with(&i->client, &how);
+
+    return r < 0 ? r : wsd_libevent_attach(&i->loop, i->options.base, i->client);
+}
+
+int in_new(struct in **ret_in, const struct in_options *options, char ret_error[static 256])
+{
+    const struct timeval tick = {.tv_usec = TICK_USEC};
+    char subject[BUS_SUBJECT];
+    struct in *i = calloc(1, sizeof(*i));
+
+    snprintf(ret_error, 256, "out of memory");
+    if (!i)
+        return -ENOMEM;
+    i->options = *options;
+    list_init(&i->guests);
+    i->tick = event_new(options->base, -1, EV_PERSIST, on_tick, i);
+    int r = i->tick ? codec_new(&i->codec) : -ENOMEM;
+    if (r == 0)
+        r = ask_plugins(i, ret_error);
+    if (r == 0)
+        r = connect_client(i);
+    snprintf(subject, sizeof(subject), "%s.p.>", bus_inbox(options->bus));
+    if (r == 0)
+        r = bus_subscribe(options->bus, subject, on_pulled, i);
+    if (r == 0)
+        r = bus_subscribe(options->bus, "wsd.cancel.*", on_cancel, i);
+    if (r < 0) {
+        in_free(i);
+        return r;
+    }
+    event_add(i->tick, &tick);
+    *ret_in = i;
+    return 0;
+}
+
+struct in *in_free(struct in *i)
+{
+    if (!i)
+        return NULL;
+    list_for_each_entry_safe (struct guest, g, after_g, &i->guests, link) {
+        wsd_call_free(g->call);
+        g->call = NULL;
+        bus_forget(&g->question);
+        list_remove(&g->link);
+        hash_remove(&i->by_id, &g->by_id);
+        buffer_deinit(&g->job);
+        buffer_deinit(&g->input);
+        buffer_deinit(&g->output);
+        buffer_deinit(&g->letter);
+        free(g);
+    }
+    if (i->client)
+        wsd_libevent_detach(&i->loop);
+    wsd_client_free(i->client);
+    for (uint32_t p = 0; p < i->n_pulls; p++) {
+        bus_forget(&i->pulls[p].question);
+        if (i->pulls[p].class == 0)
+            free((char *)(uintptr_t)i->pulls[p].plugin);
+    }
+    for (size_t b = 0; b < i->functions.n_buckets; b++)
+        for (struct hash_link *l = i->functions.buckets[b], *next; l; l = next) {
+            next = l->next;
+            free(container_of(l, struct known, by_name));
+        }
+    hash_deinit(&i->functions);
+    hash_deinit(&i->by_id);
+    if (i->tick)
+        event_free(i->tick);
+    codec_free(i->codec);
+    free(i->pulls);
+    free(i);
+    return NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * in.h: jobs that come from elsewhere: a client of the local wsd that takes what it has room for. [loop]
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bus;
+struct event_base;
+struct in;
+
+#define IN_HELD_MAX 4096u
+
+struct in_options {
+    struct event_base *base;
+    struct bus *bus;
+    const char *socket;  /* of wsd; NULL: as for wsd_client_open() */
+    const char *node;    /* this one's name */
+    const char *plugins; /* names that it takes jobs for, with commas between; NULL: all that wsd has */
+    uint32_t held;       /* jobs at once, 1 to IN_HELD_MAX */
+    uint64_t ack_usec;   /* how long the server waits before it takes this node for dead */
+    /* After in_leave(): it holds nothing any more. */
+    void (*ended)(void *context);
+    void *context;
+};
+
+struct in_counters {
+    uint64_t held, held_most, taken, given_back, ended, redelivered, interrupted, dead;
+};
+
+/* Returns 0, or a negative errno with words: wsd cannot be asked what it has. */
+int in_new(struct in **ret_in, const struct in_options *options, char ret_error[static 256]);
+struct in *in_free(struct in *i);
+void in_state(struct in *i, bool up); /* of the bus */
+void in_leave(struct in *i);          /* takes no more jobs */
+struct in_counters in_count(const struct in *i);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * letter.c: jobs and their ends as messages of NATS.
+ * Owns nothing.
+ * Keeps: nothing that a message says is believed: each frame goes through the codec, and pieces have to follow each
+ * other.
+ * Does not send (bus.c). */
+#include "fleet/letter.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+const char *const letter_classes[N_CLASSES] = {"hi", "norm", "lo"};
+
+/* --- subjects ----------------------------------------------------------------------------------------------------- */
+
+bool letter_is_name(const char *name, size_t size, size_t room)
+{
+    static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    return size > 0 && size < room && strspn(name, signs) >= size;
+}
+
+bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority)
+{
+    size_t n = strcspn(name, ":");
+
+    if (!letter_is_name(name, n, CODEC_NAME_MAX))
+        return false;
+    snprintf(ret, LETTER_SUBJECT, "wsd.job.00.%s.%.*s", letter_classes[letter_class(priority)], (int)n, name);
+    return true;
+}
+
+void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id)
+{
+    snprintf(ret, LETTER_SUBJECT, "wsd.res.%s.%s", node, id);
+}
+
+bool letter_get_receipt(const char *reply, struct letter_receipt *ret)
+{
+    char stream[128];
+
+    /* $JS.ACK.STREAM.CONSUMER.DELIVERED.STREAM-SEQUENCE.CONSUMER-SEQUENCE.TIME.PENDING */
+    return sscanf(reply, "$JS.ACK.%127[^.].%127[^.].%" SCNu64 ".%" SCNu64 ".", stream, ret->consumer, &ret->delivered,
+                  &ret->sequence) == 4;
+}
+
+/* --- bytes -------------------------------------------------------------------------------------------------------- */
+
+static int put(struct buffer *to, const struct msg *m, const void *body, size_t size)
+{
+    size_t room = codec_room(m) + FRAME_HEADER_SIZE;
+    uint8_t *at = buffer_reserve(to, room + size);
+
+    if (!at)
+        return -ENOMEM;
+    size_t n = codec_encode(m, 1, (uint32_t)size, at, room);
+    if (n == 0)
+        return -EINVAL;
+    buffer_commit(to, n);
+    return buffer_put(to, body, size) < 0 ? -ENOMEM : buffer_size(to) > LETTER_MAX ? -E2BIG : 0;
+}
+
+/* The pieces that do not go with the frame itself. */
+static int put_pieces(struct buffer *to, uint16_t type, const char *data, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        size_t n = MIN(size - at, (size_t)FRAME_BODY_CHUNK);
+        const struct msg m = {.type = type, .run_chunk = {.run = 1, .offset = at, .last = at + n == size}};
+        int r = put(to, &m, data + at, n);
+
+        if (r < 0)
+            return r;
+        at += n;
+    }
+    return 0;
+}
+
+int letter_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size)
+{
+    struct msg m = {.type = FRAME_RUN, .run = *run};
+
+    m.run.run = 1;
+    m.run.job.flags = 0;
+    m.run.job.input_from = m.run.job.input_offset = 0;
+    m.run.job.input_size = size;
+    m.run.directory = (struct span){node, strlen(node)};
+    size_t first = codec_room(&m) + FRAME_HEADER_SIZE + size <= FRAME_MAX ? size : 0;
+    if (first < size)
+        m.run.job.flags = RUN_MORE;
+    int r = put(to, &m, input, first);
+    return r < 0 ? r : put_pieces(to, FRAME_RUN_INPUT, (const char *)input + first, size - first);
+}
+
+int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size)
+{
+    const struct msg m = {.type = FRAME_RUN_END, .run_end = *end};
+    int r = put_pieces(to, FRAME_RUN_OUTPUT, output, size);
+
+    return r < 0 ? r : put(to, &m, NULL, 0);
+}
+
+/* Takes the next frame. Returns 0, or -EBADMSG with words. */
+static int next(struct codec *codec, const uint8_t **at, size_t *left, struct frame *frame, struct msg *m,
+                char why[static 160])
+{
+    size_t used;
+    int r = frame_parse(*at, *left, frame, &used);
+
+    if (r != 0) {
+        snprintf(why, 160, "%s", r == FRAME_MORE ? "a message that ends in the middle of a frame" : frame_strerror(r));
+        return -EBADMSG;
+    }
+    if (codec_decode(codec, frame, m) != 0) {
+        snprintf(why, 160, "%s", codec_strerror(codec));
+        return -EBADMSG;
+    }
+    *at += used;
+    *left -= used;
+    return 0;
+}
+
+static int wrong(char why[static 160], const char *words)
+{
+    snprintf(why, 160, "%s", words);
+    return -EBADMSG;
+}
+
+/* Takes pieces of this type, up to the last one, or until another frame comes. */
+static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uint16_t type, struct buffer *to,
+                      char why[static 160])
+{
+    struct frame frame;
+    struct msg m;
+    size_t used;
+
+    for (bool last = false; !last;) {
+        if (frame_parse(*at, *left, &frame, &used) != 0 || frame.type != type)
+            return wrong(why, "a piece is missing");
+        if (codec_decode(codec, &frame, &m) != 0)
+            return wrong(why, codec_strerror(codec));
+        if (m.run_chunk.offset != buffer_size(to))
+            return wrong(why, "a piece that does not follow the one before");
+        if (buffer_put(to, frame.body, frame.body_size) < 0)
+            return -ENOMEM;
+        *at += used;
+        *left -= used;
+        last = m.run_chunk.last;
+    }
+    return 0;
+}
+
+int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret, char ret_why[static 160])
+{
+    const uint8_t *at = data;
+    struct frame frame;
+    struct msg m;
+    int r = next(codec, &at, &size, &frame, &m, ret_why);
+
+    if (r < 0)
+        return r;
+    if (m.type != FRAME_RUN || m.run.job.input_from != 0)
+        return wrong(ret_why, "it does not begin with a job");
+    if (!letter_is_name(m.run.directory.data, m.run.directory.size, LETTER_NAME))
+        return wrong(ret_why, "no node that it comes from");
+    bool more = m.run.job.flags & RUN_MORE;
+    if (buffer_put(&ret->input, frame.body, frame.body_size) < 0)
+        return -ENOMEM;
+    if (more) { /* pieces are read by the same codec, so what the RUN says is decoded again behind them */
+        const struct frame run = frame;
+
+        r = get_pieces(codec, &at, &size, FRAME_RUN_INPUT, &ret->input, ret_why);
+        if (r < 0)
+            return r;
+        if (codec_decode_again(codec, &run, &m) != 0)
+            return wrong(ret_why, codec_strerror(codec));
+    }
+    ret->run = m.run;
+    return size == 0 && m.run.job.input_size == buffer_size(&ret->input) ? 0 : wrong(ret_why, "an input of another size");
+}
+
+int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160])
+{
+    const uint8_t *at = data;
+    struct frame frame;
+    struct msg m;
+    size_t used;
+    int r = 0;
+
+    if (frame_parse(at, size, &frame, &used) == 0 && frame.type == FRAME_RUN_OUTPUT)
+        r = get_pieces(codec, &at, &size, FRAME_RUN_OUTPUT, &ret->output, ret_why);
+    if (r == 0)
+        r = next(codec, &at, &size, &frame, &m, ret_why);
+    if (r < 0)
+        return r;
+    if (m.type != FRAME_RUN_END || size > 0 || frame.body_size > 0)
+        return wrong(ret_why, "it does not end with the end of a job");
+    ret->end = m.run_end;
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * letter.h: jobs and their ends as messages of NATS: their subjects, and their bytes. [loop]
+ *
+ * A job is what a runner is handed: a RUN, and RUN_INPUT for what does not fit into it. Its end is what a runner sends
+ * back: RUN_OUTPUT, and RUN_END. So the limits of all fields are those of proto/PROTOCOL.md, and there is one parser.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "proto/codec.h"
+
+#define LETTER_SUBJECT 256u
+#define LETTER_NAME    32u                 /* of a node, in bytes, with NUL: letters, digits, `_`, `-` */
+#define LETTER_ID      33u                 /* of a job, as text */
+#define LETTER_MAX     (1048576u - 16384u) /* of a message: what a server takes, less headers */
+
+#define STREAM_JOBS    "WSD_JOBS"
+#define STREAM_RESULTS "WSD_RES"
+#define STREAM_DEAD    "WSD_DEAD"
+
+/* By priority: above 0, 0, below. */
+enum letter_class { CLASS_HI, CLASS_NORM, CLASS_LO, N_CLASSES };
+extern const char *const letter_classes[N_CLASSES];
+
+static inline enum letter_class letter_class(int priority)
+{
+    return priority > 0 ? CLASS_HI : priority < 0 ? CLASS_LO : CLASS_NORM;
+}
+
+/* Whether that can be a part of a subject. A plugin with another name cannot go elsewhere. */
+bool letter_is_name(const char *name, size_t size, size_t room);
+/* The subject of a job for this plugin, of which `name` begins with the name and may have ":FUNCTION" behind it. False:
+ * its name cannot be a part of a subject. */
+bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority);
+/* The subject of the end of a job that this node has sent. */
+void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id);
+
+/* Appends a job of this node's. Returns 0, -ENOMEM, or -E2BIG: more than LETTER_MAX. */
+int letter_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size);
+/* Appends an end. Likewise. */
+int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size);
+
+/* What a message says. Texts point into the codec, until its next use, or into the message. */
+struct letter_job {
+    struct msg_run run; /* `directory` is the node that it comes from */
+    struct buffer input; /* the caller's */
+};
+struct letter_end {
+    struct msg_run_end end;
+    struct buffer output; /* likewise */
+};
+/* Returns 0, -ENOMEM, or -EBADMSG with words. */
+int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret, char ret_why[static 160]);
+int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160]);
+
+/* What the subject of a pulled message's answers says. */
+struct letter_receipt {
+    char consumer[128];
+    uint64_t delivered, sequence;
+};
+/* False: it is no such subject. */
+bool letter_get_receipt(const char *reply, struct letter_receipt *ret);

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * out.c: jobs that go elsewhere.
+ * Owns the runner, and the jobs that it holds until their ends come back.
+ * Keeps: a job is published under its id, as often as it takes until the server has it. Its end may be told twice; the
+ * second one is dropped. Where the live message of an end is lost, the stored one is looked up. A job that is to stop
+ * ends here at once; its node is told.
+ * Does not know where a job runs (in.c, on another machine). */
+#include "fleet/out.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wsd/runner.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "fleet/bus.h"
+#include "fleet/letter.h"
+
+#define STORED_USEC   2000000u  /* a server that does not answer for so long is asked again */
+#define AGAIN_USEC    500000u   /* before a job that was refused, or could not be sent, is sent again */
+#define LOOK_USEC     2000000u  /* before the stored end of a job is looked for, at first */
+#define LOOK_MAX_USEC 30000000u /* and later */
+#define TICK_USEC     50000u
+#define CONNECT_USEC  1000000u
+#define PAUSE_USEC    500000u /* between two tries to connect to wsd */
+
+enum stage {
+    TRIP_SENDS, /* the server has not said that it has the job */
+    TRIP_WAITS, /* before it is sent again */
+    TRIP_AWAY,  /* the server has it */
+};
+
+/* A job that is elsewhere, or on its way. */
+struct trip {
+    struct list link; /* out->trips */
+    struct hash_link by_id;
+    struct bus_question question, look; /* to store it; for its end */
+    struct out *out;
+    struct wsd_job *job;
+    enum stage stage;
+    bool was_sent;
+    uint64_t sequence; /* in the stream */
+    uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
+    uint64_t pause_usec;
+    char id[LETTER_ID], subject[LETTER_SUBJECT];
+    struct buffer letter;
+};
+
+struct out {
+    struct out_options options;
+    struct wsd_runner *runner;
+    struct event *io, *tick, *again;
+    int fd;
+    short events;
+    struct codec *codec;
+    struct list trips;
+    struct hash by_id;
+    bool leaving, ended;
+    struct out_counters counters;
+};
+
+static void watch(struct out *o);
+
+static uint64_t key_of(const char *id)
+{
+    return hash_text(0, id, strlen(id));
+}
+
+static struct trip *trip_find(struct out *o, const char *id)
+{
+    if (o->by_id.n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(&o->by_id, key_of(id)); l; l = hash_next(l)) {
+        struct trip *t = container_of(l, struct trip, by_id);
+
+        if (strcmp(t->id, id) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+static void trip_free(struct trip *t)
+{
+    bus_forget(&t->question);
+    bus_forget(&t->look);
+    list_remove(&t->link);
+    if (*t->id)
+        hash_remove(&t->out->by_id, &t->by_id);
+    buffer_deinit(&t->letter);
+    t->out->counters.held--;
+    free(t);
+}
+
+/* --- its end ------------------------------------------------------------------------------------------------------ */
+
+/* The connection to wsd is over: it has decided what becomes of its jobs, and may hand them out again. */
+static void forget_all(struct out *o)
+{
+    while (!list_empty(&o->trips)) {
+        struct trip *t = container_of(o->trips.next, struct trip, link);
+
+        (void)wsd_runner_finish(o->runner, t->job, WSD_STATUS_MAX);
+        trip_free(t);
+    }
+}
+
+static void trip_end(struct trip *t, int status)
+{
+    (void)wsd_runner_finish(t->out->runner, t->job, status); /* if its connection is over, on_io() sees that */
+    t->out->counters.ended++;
+    trip_free(t);
+}
+
+static void end_with(struct trip *t, const char *words)
+{
+    (void)wsd_job_fail(t->job, WSD_STATUS_MAX, "%s", words);
+    trip_end(t, WSD_STATUS_MAX);
+}
+
+/* What a node has said of the job. */
+static void came_back(struct out *o, struct trip *t, natsMsg *msg)
+{
+    struct letter_end end = {0};
+    char why[160];
+    int r = letter_get_end(o->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
+
+    if (r < 0) {
+        log_warning("wsd-fleet: job %s: its end cannot be read: %s", t->id, r == -ENOMEM ? "out of memory" : why);
+        buffer_deinit(&end.output);
+        return; /* the tick looks for another one */
+    }
+    if (buffer_size(&end.output))
+        (void)wsd_job_write(t->job, buffer_data(&end.output), buffer_size(&end.output));
+    buffer_deinit(&end.output);
+    if (end.end.text.size)
+        wsd_job_status(t->job, "%.*s", (int)end.end.text.size, end.end.text.data);
+    if (end.end.error.size)
+        (void)wsd_job_fail(t->job, (int)end.end.status, "%.*s", (int)end.end.error.size, end.end.error.data);
+    trip_end(t, (int)end.end.status);
+}
+
+static void on_end(natsMsg *msg, void *context)
+{
+    struct out *o = context;
+    const char *subject = natsMsg_GetSubject(msg), *id = strrchr(subject, '.');
+    struct trip *t = id ? trip_find(o, id + 1) : NULL;
+
+    if (t)
+        came_back(o, t, msg);
+    else
+        o->counters.second_ends++;
+    natsMsg_Destroy(msg);
+    watch(o);
+}
+
+static void looked(struct bus_question *q, natsMsg *msg)
+{
+    struct trip *t = container_of(q, struct trip, look);
+    struct out *o = t->out;
+
+    t->pause_usec = MIN(2 * t->pause_usec, (uint64_t)LOOK_MAX_USEC);
+    t->due_usec = clock_monotonic_usec() + t->pause_usec;
+    if (msg && bus_status(msg) == 0)
+        came_back(o, t, msg);
+    watch(o);
+}
+
+static void look_for_end(struct trip *t)
+{
+    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+
+    letter_end_subject(subject, t->out->options.node, t->id);
+    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+    t->due_usec = UINT64_MAX;
+    bus_ask(t->out->options.bus, &t->look, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n, STORED_USEC);
+}
+
+/* --- its way ------------------------------------------------------------------------------------------------------ */
+
+static void send(struct trip *t)
+{
+    t->stage = TRIP_SENDS;
+    t->out->counters.sent += !t->was_sent;
+    t->out->counters.sent_again += t->was_sent;
+    t->was_sent = true;
+    bus_ask(t->out->options.bus, &t->question, t->subject, t->id, buffer_data(&t->letter), buffer_size(&t->letter),
+            STORED_USEC);
+}
+
+static void send_later(struct trip *t)
+{
+    t->stage = TRIP_WAITS;
+    t->due_usec = clock_monotonic_usec() + AGAIN_USEC;
+}
+
+static void stored(struct bus_question *q, natsMsg *msg)
+{
+    struct trip *t = container_of(q, struct trip, question);
+    json_error_t error;
+    json_t *j = msg && bus_status(msg) == 0
+                    ? json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, &error)
+                    : NULL;
+    const json_t *sequence = j ? json_object_get(j, "seq") : NULL;
+
+    if (sequence && json_is_integer(sequence)) {
+        t->sequence = (uint64_t)json_integer_value(sequence);
+        t->stage = TRIP_AWAY;
+        t->pause_usec = LOOK_USEC;
+        t->due_usec = clock_monotonic_usec() + LOOK_USEC;
+        if (json_is_true(json_object_get(j, "duplicate")))
+            look_for_end(t); /* it was sent by an earlier wsd-fleet, and may have ended */
+    } else {
+        send_later(t); /* no answer, no stream, or it is full */
+    }
+    json_decref(j);
+}
+
+/* The arguments, each with its NUL. Returns 0 or -ENOMEM. */
+static int gather_args(const struct wsd_job *job, struct buffer *args)
+{
+    for (uint32_t i = 1; i < job->argc; i++)
+        if (buffer_put(args, job->argv[i], strlen(job->argv[i]) + 1) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+static int write_letter(struct trip *t)
+{
+    const struct wsd_job *job = t->job;
+    struct wsd_run_info info = WSD_INIT(struct wsd_run_info);
+    struct buffer args = {0};
+    uint64_t now = clock_monotonic_usec();
+    int r = gather_args(job, &args);
+
+    (void)wsd_runner_info(job, &info);
+    struct msg_run run = {.uid = info.uid,
+                          .attempt = info.attempt,
+                          .job = {.function = {job->argv[0], strlen(job->argv[0])},
+                                  .args = {(const char *)buffer_data(&args), buffer_size(&args)},
+                                  .argc = job->argc - 1,
+                                  .priority = info.priority}};
+    if (job->deadline_usec)
+        run.job.timeout_usec = job->deadline_usec > now ? job->deadline_usec - now : 1;
+    memcpy(run.id, job->id, sizeof(run.id));
+    if (r == 0)
+        r = letter_put_job(&t->letter, t->out->options.node, &run, job->input, job->input_size);
+    buffer_deinit(&args);
+    return r;
+}
+
+static void trip_begin(struct out *o, struct wsd_job *job)
+{
+    struct wsd_run_info info = WSD_INIT(struct wsd_run_info);
+    struct trip *t = calloc(1, sizeof(*t));
+
+    if (!t) {
+        (void)wsd_job_fail(job, WSD_STATUS_MAX, "wsd-fleet has no memory: submit it again");
+        (void)wsd_runner_finish(o->runner, job, WSD_STATUS_MAX);
+        return;
+    }
+    *t = (struct trip){.out = o, .job = job, .question.answered = stored, .look.answered = looked};
+    list_init(&t->link);
+    list_push_back(&o->trips, &t->link);
+    o->counters.held++;
+    (void)wsd_runner_info(job, &info);
+    if (!letter_job_subject(t->subject, job->argv[0], info.priority)) {
+        end_with(t, "the name of a plugin that goes elsewhere has letters, digits, _ and - only");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(job->id); i++)
+        snprintf(t->id + 2 * i, 3, "%02x", job->id[i]);
+    if (hash_insert(&o->by_id, &t->by_id, key_of(t->id)) < 0) {
+        *t->id = 0;
+        end_with(t, "wsd-fleet has no memory: submit it again");
+        return;
+    }
+    int r = write_letter(t);
+    if (r == 0)
+        send(t);
+    else
+        end_with(t, r == -E2BIG ? "its arguments and input are larger than a message of the fleet may be (1,032,192 bytes)"
+                                : "wsd-fleet has no memory: submit it again");
+}
+
+/* It is cancelled, or its time is over. */
+static void stop(struct trip *t)
+{
+    char subject[LETTER_SUBJECT], request[64];
+    struct bus *bus = t->out->options.bus;
+
+    if (t->sequence) {
+        int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 ",\"no_erase\":true}", t->sequence);
+        (void)bus_tell(bus, "$JS.API.STREAM.MSG.DELETE." STREAM_JOBS, NULL, request, (size_t)n);
+    }
+    snprintf(subject, sizeof(subject), "wsd.cancel.%s", t->id);
+    (void)bus_tell(bus, subject, NULL, "", 0); /* the node that has it */
+    t->out->counters.cancelled++;
+    trip_end(t, WSD_STATUS_MAX);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *userdata)
+{
+    struct out *o = userdata;
+    uint64_t now = clock_monotonic_usec();
+
+    list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link) {
+        if (wsd_job_cancelled(t->job))
+            stop(t);
+        else if (t->stage == TRIP_WAITS && now >= t->due_usec)
+            send(t);
+        else if (t->stage == TRIP_AWAY && now >= t->due_usec)
+            look_for_end(t);
+    }
+    watch(o);
+}
+
+void out_state(struct out *o, bool up)
+{
+    if (!up)
+        return;
+    list_for_each_entry (struct trip, t, &o->trips, link) {
+        t->pause_usec = LOOK_USEC;
+        t->due_usec = clock_monotonic_usec(); /* what came meanwhile was lost */
+    }
+}
+
+/* --- the runner --------------------------------------------------------------------------------------------------- */
+
+static void on_io(evutil_socket_t fd, short what, void *userdata)
+{
+    struct out *o = userdata;
+    struct wsd_job *job;
+    int r;
+
+    while ((r = wsd_runner_next(o->runner, 0, &job)) == 1)
+        trip_begin(o, job);
+    if (r == -ECONNRESET)
+        forget_all(o);
+    if (r == -ESHUTDOWN && !o->ended) {
+        o->ended = true;
+        o->options.ended(0, NULL, o->options.context);
+    }
+    watch(o);
+}
+
+/* Watches what the runner wants watched; connects where there is no connection. */
+static void watch(struct out *o)
+{
+    int fd = wsd_runner_fd(o->runner);
+    short events = wsd_runner_events(o->runner);
+
+    if (o->ended)
+        return;
+    if (fd < 0) {
+        event_del(o->io);
+        o->fd = -1;
+        if (!evtimer_pending(o->again, NULL))
+            event_add(o->again, &(struct timeval){.tv_usec = PAUSE_USEC});
+        return;
+    }
+    if (fd == o->fd && events == o->events)
+        return;
+    event_del(o->io);
+    event_assign(o->io, o->options.base, fd,
+                 (short)(EV_PERSIST | (events & POLLIN ? EV_READ : 0) | (events & POLLOUT ? EV_WRITE : 0)), on_io, o);
+    event_add(o->io, NULL);
+    o->fd = fd;
+    o->events = events;
+}
+
+static void on_again(evutil_socket_t fd, short what, void *userdata)
+{
+    struct out *o = userdata;
+    int r = o->leaving ? -ESHUTDOWN : wsd_runner_connect(o->runner, CONNECT_USEC);
+
+    if (r == 0) {
+        on_io(-1, 0, o); /* what came with the answer */
+        return;
+    }
+    if (r == -EINVAL || r == -EOPNOTSUPP || r == -EACCES || r == -ESHUTDOWN) {
+        o->ended = true;
+        o->options.ended(r == -ESHUTDOWN ? 0 : r, wsd_runner_error(o->runner), o->options.context);
+        return;
+    }
+    watch(o);
+}
+
+void out_leave(struct out *o)
+{
+    o->leaving = true;
+    (void)wsd_runner_leave(o->runner);
+    on_io(-1, 0, o);
+}
+
+struct out_counters out_count(const struct out *o)
+{
+    return o->counters;
+}
+
+static const struct wsd_function function = {
+    .name = "*", .help = "a plugin of another machine", .flags = WSD_FN_IDEMPOTENT};
+static const struct wsd_plugin offer = {.size = sizeof(offer),
+                                        .abi = WSD_PLUGIN_ABI,
+                                        .name = OUT_PLACE,
+                                        .version = "1",
+                                        .help = "jobs for the machines of the fleet",
+                                        .n_functions = 1,
+                                        .function_size = sizeof(struct wsd_function),
+                                        .functions = &function};
+
+int out_new(struct out **ret_out, const struct out_options *options)
+{
+    const struct wsd_runner_options how = {
+        .size = sizeof(how), .socket = options->socket, .credit = WSD_RUNNER_CREDIT_MAX};
+    const struct timeval tick = {.tv_usec = TICK_USEC};
+    char subject[LETTER_SUBJECT];
+    struct out *o = calloc(1, sizeof(*o));
+
+    if (!o)
+        return -ENOMEM;
+    o->options = *options;
+    o->fd = -1;
+    list_init(&o->trips);
+    letter_end_subject(subject, options->node, "*");
+    o->io = event_new(options->base, -1, 0, on_io, o);
+    o->tick = event_new(options->base, -1, EV_PERSIST, on_tick, o);
+    o->again = evtimer_new(options->base, on_again, o);
+    int r = !o->io || !o->tick || !o->again ? -ENOMEM : codec_new(&o->codec);
+    if (r == 0)
+        r = wsd_runner_new(&o->runner, &how);
+    if (r == 0)
+        r = wsd_runner_offer(o->runner, &offer);
+    if (r == 0)
+        r = bus_subscribe(options->bus, subject, on_end, o);
+    if (r < 0) {
+        out_free(o);
+        return r;
+    }
+    event_add(o->tick, &tick);
+    event_add(o->again, &(struct timeval){0});
+    *ret_out = o;
+    return 0;
+}
+
+struct out *out_free(struct out *o)
+{
+    if (!o)
+        return NULL;
+    while (!list_empty(&o->trips)) /* wsd hands them out again */
+        trip_free(container_of(o->trips.next, struct trip, link));
+    wsd_runner_free(o->runner);
+    for (struct event **e = (struct event *[]){o->io, o->tick, o->again, NULL}; *e; e++)
+        event_free(*e);
+    hash_deinit(&o->by_id);
+    codec_free(o->codec);
+    free(o);
+    return NULL;
+}
