@@ -165,7 +165,8 @@ static void answer(struct bus_question *q, natsMsg *msg)
     q->answered(q, msg);
 }
 
-static natsStatus publish(struct bus *b, const char *subject, const char *reply, const char *id, const void *data, size_t size)
+static natsStatus publish(struct bus *b, const char *subject, const char *reply, const char *id, const void *data,
+                          size_t size)
 {
     natsMsg *msg = NULL;
     natsStatus s = natsMsg_Create(&msg, subject, reply, data, (int)size);
@@ -326,31 +327,17 @@ int bus_status(natsMsg *msg)
     return natsMsg_GetDataLength(msg) == 0 && natsMsgHeader_Get(msg, "Status", &status) == NATS_OK ? atoi(status) : 0;
 }
 
-static natsStatus set_servers(natsOptions *o, const char *servers)
-{
-    _cleanup_(freep) char *copy = strdup(servers);
-    const char *urls[16];
-    int n = 0;
-
-    if (!copy)
-        return NATS_NO_MEMORY;
-    for (char *state, *url = strtok_r(copy, ", ", &state); url && n < 16; url = strtok_r(NULL, ", ", &state))
-        urls[n++] = url;
-    return n ? natsOptions_SetServers(o, urls, n) : NATS_INVALID_ARG;
-}
-
 static natsStatus set_all(struct bus *b)
 {
     natsStatus s = natsOptions_Create(&b->settings);
     natsOptions *o = b->settings;
 
-    s = s == NATS_OK ? set_servers(o, b->options.servers) : s;
+    s = s == NATS_OK ? login_apply(b->options.login, o) : s;
     s = s == NATS_OK ? natsOptions_SetName(o, b->options.name) : s;
     s = s == NATS_OK ? natsOptions_SetMaxReconnect(o, -1) : s;
     s = s == NATS_OK ? natsOptions_SetReconnectWait(o, RECONNECT_MSEC) : s;
     s = s == NATS_OK ? natsOptions_SetPingInterval(o, PING_MSEC) : s;
     s = s == NATS_OK ? natsOptions_SetMaxPingsOut(o, PINGS_OUT) : s;
-    s = s == NATS_OK ? natsOptions_SetReconnectBufSize(o, 0) : s; /* what is not sent is asked again by who asked it */
     s = s == NATS_OK ? natsOptions_SetSendAsap(o, true) : s;
     s = s == NATS_OK ? natsOptions_SetNoEcho(o, false) : s;
     s = s == NATS_OK ? natsOptions_SetRetryOnFailedConnect(o, true, on_up, b) : s;
@@ -364,7 +351,7 @@ static int fail(struct bus *b, natsStatus s, char ret_error[static 256])
 {
     const char *words = nats_GetLastError(NULL);
 
-    snprintf(ret_error, 256, "%s: %s", b->options.servers, words ? words : natsStatus_GetText(s));
+    snprintf(ret_error, 256, "%s: %s", b->options.login->servers, words ? words : natsStatus_GetText(s));
     bus_free(b);
     return s == NATS_NO_MEMORY ? -ENOMEM : s == NATS_INVALID_ARG ? -EINVAL : -EIO;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "fleet/login.h"
 
 struct bus;
 struct event_base;
@@ -19,8 +20,8 @@ struct event_base;
 
 struct bus_options {
     struct event_base *base;
-    const char *servers; /* URLs with commas between */
-    const char *name;    /* as the servers show it */
+    const struct login *login; /* lives as long as the bus */
+    const char *name;          /* as the servers show it */
     /* Since now there is a connection (up), or there is none. What was asked before is asked again by who asked it. */
     void (*state)(bool up, void *context);
     /* The handler ends it for ever: a wrong password, for example. */

@@ -57,6 +57,7 @@ struct known {
 };
 
 enum stage {
+    GUEST_LOOKS, /* whether its end is stored: it came before */
     GUEST_ASKS,  /* whether another node has begun it */
     GUEST_MARKS, /* that it begins */
     GUEST_RUNS,
@@ -149,11 +150,13 @@ static int take_plugin(const struct wsd_plugin_info *info, void *userdata)
     struct in *i = userdata;
     int r = 0;
 
-    if (info->runs || *info->error || info->n_functions == 0 || !letter_is_name(info->name, strlen(info->name), CODEC_NAME_MAX) ||
+    if (info->runs || *info->error || info->n_functions == 0 ||
+        !letter_is_name(info->name, strlen(info->name), CODEC_NAME_MAX) ||
         (i->options.plugins && !is_listed(i->options.plugins, info->name)))
         return 0;
     for (size_t f = 0; r == 0 && f < info->n_functions; f++) {
-        bool idempotent = info->functions[f].flags & WSD_FN_IDEMPOTENT, is_main = strcmp(info->functions[f].name, info->name) == 0;
+        bool idempotent = info->functions[f].flags & WSD_FN_IDEMPOTENT,
+             is_main = strcmp(info->functions[f].name, info->name) == 0;
 
         r = know(i, info->name, info->functions[f].name, idempotent);
         if (r == 0 && (f == 0 || is_main)) /* the later one is found first */
@@ -220,7 +223,8 @@ static void tell_end(struct guest *g)
     g->stage = GUEST_TELLS;
     letter_end_subject(subject, g->home, g->id);
     snprintf(id, sizeof(id), "end-%s", g->id);
-    bus_ask(g->in->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter), STORED_USEC);
+    bus_ask(g->in->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter),
+            STORED_USEC);
 }
 
 /* The job has ended here, with these words where it has not succeeded. */
@@ -278,7 +282,8 @@ static void ended_here(struct guest *g, const struct wsd_job_info *info)
     else if (info->state == WSD_JOB_INTERRUPTED && g->idempotent)
         give_back(g);
     else
-        end_badly(g, info->state < sizeof(words) / sizeof(words[0]) && words[info->state] ? words[info->state] : "failed",
+        end_badly(g,
+                  info->state < sizeof(words) / sizeof(words[0]) && words[info->state] ? words[info->state] : "failed",
                   info->error);
 }
 
@@ -371,12 +376,37 @@ static void ask_whether_begun(struct guest *g)
     g->stage = GUEST_ASKS;
     letter_end_subject(subject, "begun", g->id);
     int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
-    bus_ask(g->in->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n, STORED_USEC);
+    bus_ask(g->in->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
+            STORED_USEC);
+}
+
+static void look_for_end(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+
+    g->stage = GUEST_LOOKS;
+    letter_end_subject(subject, g->home, g->id);
+    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+    bus_ask(g->in->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
+            STORED_USEC);
+}
+
+static bool has_words(natsMsg *msg, const char *words)
+{
+    return memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), words, strlen(words));
 }
 
 static bool is_stored(natsMsg *msg)
 {
-    return msg && bus_status(msg) == 0 && strstr(natsMsg_GetData(msg), "\"seq\":");
+    return msg && bus_status(msg) == 0 && has_words(msg, "\"seq\":");
+}
+
+/* The end is stored. Where this is lost, the job comes again, and its end is found. */
+static void acknowledge(struct guest *g)
+{
+    (void)bus_tell(g->in->options.bus, g->receipt, NULL, "+ACK", 4);
+    g->in->counters.ended++;
+    guest_free(g);
 }
 
 static void answered(struct bus_question *q, natsMsg *msg)
@@ -384,6 +414,16 @@ static void answered(struct bus_question *q, natsMsg *msg)
     struct guest *g = container_of(q, struct guest, question);
 
     switch (g->stage) {
+    case GUEST_LOOKS:
+        if (!msg)
+            give_back(g);
+        else if (bus_status(msg) == 0)
+            acknowledge(g);
+        else if (g->idempotent)
+            run(g);
+        else
+            ask_whether_begun(g);
+        return;
     case GUEST_ASKS:
         if (!msg)
             give_back(g);
@@ -407,9 +447,7 @@ static void answered(struct bus_question *q, natsMsg *msg)
             g->due_usec = clock_monotonic_usec() + STORED_USEC / 4;
             return;
         }
-        (void)bus_tell(g->in->options.bus, g->receipt, NULL, "+ACK", 4); /* lost: it comes again, and ends by its id */
-        g->in->counters.ended++;
-        guest_free(g);
+        acknowledge(g);
         return;
     case GUEST_RUNS:
     case GUEST_WAITS:
@@ -438,6 +476,24 @@ static struct guest *guest_find(struct in *i, const char *id)
     return NULL;
 }
 
+static void id_text(const struct msg_run *run, char ret[static LETTER_ID])
+{
+    for (size_t n = 0; n < sizeof(run->id); n++)
+        snprintf(ret + 2 * n, 3, "%02x", run->id[n]);
+}
+
+/* The server took this node for dead, which has the job still. */
+static bool has_it(struct in *i, natsMsg *msg, const struct letter_job *job)
+{
+    char id[LETTER_ID];
+
+    id_text(&job->run, id);
+    struct guest *g = guest_find(i, id);
+    if (g)
+        snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    return g;
+}
+
 /* Fills in what is kept of a job. Returns 0 or -ENOMEM. */
 static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *job)
 {
@@ -450,8 +506,7 @@ static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *jo
     snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(strcspn(name, ":"), sizeof(g->plugin) - 1), name);
     snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
     snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
-    for (size_t n = 0; n < sizeof(job->run.id); n++)
-        snprintf(g->id + 2 * n, 3, "%02x", job->run.id[n]);
+    id_text(&job->run, g->id);
     if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
         hash_insert(&g->in->by_id, &g->by_id, key_of(g->id)) < 0) {
         *g->id = 0;
@@ -471,10 +526,10 @@ static void begin(struct guest *g, const struct letter_receipt *receipt)
         (void)bus_tell(g->in->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
         g->in->counters.dead++;
         end_badly(g, "given up", "no node has ended it, of all that had it");
+    } else if (receipt->delivered > 1) {
+        look_for_end(g);
     } else if (g->idempotent) {
         run(g);
-    } else if (receipt->delivered > 1) {
-        ask_whether_begun(g);
     } else {
         mark(g);
     }
@@ -485,13 +540,13 @@ static void take(struct in *i, natsMsg *msg, const struct letter_receipt *receip
     struct letter_job job = {0};
     char why[160];
     int r = letter_get_job(i->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &job, why);
-    struct guest *g = r == 0 ? calloc(1, sizeof(*g)) : NULL;
+    struct guest *g = r == 0 && !has_it(i, msg, &job) ? calloc(1, sizeof(*g)) : NULL;
 
     buffer_deinit(&job.input);
     if (r == -EBADMSG)
         refuse(i, msg, why);
     if (!g)
-        return; /* without memory it comes again */
+        return; /* it is here already; or without memory it comes again */
     *g = (struct guest){.in = i, .question.answered = answered};
     list_init(&g->link);
     i->counters.held++;
@@ -561,8 +616,8 @@ static void ask(struct in *i, struct pull *p, uint32_t n)
 
     snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT." STREAM_JOBS ".%s", p->consumer);
     snprintf(reply, sizeof(reply), "%s.p.%u.%u", bus_inbox(i->options.bus), (unsigned)(p - i->pulls), ++p->serial);
-    int size = snprintf(request, sizeof(request), "{\"batch\":%u,\"expires\":%" PRIu64 "}", n,
-                        (uint64_t)EXPIRES_USEC * 1000);
+    int size =
+        snprintf(request, sizeof(request), "{\"batch\":%u,\"expires\":%" PRIu64 "}", n, (uint64_t)EXPIRES_USEC * 1000);
     if (!bus_tell(i->options.bus, subject, reply, request, (size_t)size))
         return;
     p->asked = n;
@@ -605,10 +660,11 @@ static void made(struct bus_question *q, natsMsg *msg)
 {
     struct pull *p = container_of(q, struct pull, question);
 
-    if (!msg || bus_status(msg) != 0 || strstr(natsMsg_GetData(msg), "\"error\":")) {
+    if (!msg || bus_status(msg) != 0 || has_words(msg, "\"error\":")) {
         p->expires_usec = clock_monotonic_usec() + STORED_USEC; /* made again by then */
         if (msg && natsMsg_GetDataLength(msg) > 0)
-            log_warning("wsd-fleet: consumer %s: %.200s", p->consumer, natsMsg_GetData(msg));
+            log_warning("wsd-fleet: consumer %s: %.*s", p->consumer, MIN(natsMsg_GetDataLength(msg), 200),
+                        natsMsg_GetData(msg));
         return;
     }
     p->made = true;
@@ -622,11 +678,12 @@ static void make(struct pull *p)
     const struct in *i = p->in;
 
     snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.DURABLE.CREATE." STREAM_JOBS ".%s", p->consumer);
-    int n = snprintf(request, sizeof(request),
-                     "{\"stream_name\":\"" STREAM_JOBS "\",\"config\":{\"durable_name\":\"%s\",\"ack_policy\":\"explicit\","
-                     "\"ack_wait\":%" PRIu64 ",\"max_deliver\":-1,\"filter_subject\":\"wsd.job.*.%s.%s\","
-                     "\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}",
-                     p->consumer, i->options.ack_usec * 1000, letter_classes[p->class], p->plugin);
+    int n = snprintf(
+        request, sizeof(request),
+        "{\"stream_name\":\"" STREAM_JOBS "\",\"config\":{\"durable_name\":\"%s\",\"ack_policy\":\"explicit\","
+        "\"ack_wait\":%" PRIu64 ",\"max_deliver\":-1,\"filter_subject\":\"wsd.job.*.%s.%s\","
+        "\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}",
+        p->consumer, i->options.ack_usec * 1000, letter_classes[p->class], p->plugin);
     p->expires_usec = UINT64_MAX;
     bus_ask(i->options.bus, &p->question, subject, NULL, request, (size_t)n, STORED_USEC);
 }

@@ -86,7 +86,8 @@ int letter_put_job(struct buffer *to, const char *node, const struct msg_run *ru
 
     m.run.run = 1;
     m.run.job.flags = 0;
-    m.run.job.input_from = m.run.job.input_offset = 0;
+    m.run.job.input_from = 0;
+    m.run.job.input_offset = 0;
     m.run.job.input_size = size;
     m.run.directory = (struct span){node, strlen(node)};
     size_t first = codec_room(&m) + FRAME_HEADER_SIZE + size <= FRAME_MAX ? size : 0;
@@ -180,7 +181,8 @@ int letter_get_job(struct codec *codec, const void *data, size_t size, struct le
             return wrong(ret_why, codec_strerror(codec));
     }
     ret->run = m.run;
-    return size == 0 && m.run.job.input_size == buffer_size(&ret->input) ? 0 : wrong(ret_why, "an input of another size");
+    return size == 0 && m.run.job.input_size == buffer_size(&ret->input) ? 0
+                                                                         : wrong(ret_why, "an input of another size");
 }
 
 int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160])

@@ -47,7 +47,7 @@ int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void 
 
 /* What a message says. Texts point into the codec, until its next use, or into the message. */
 struct letter_job {
-    struct msg_run run; /* `directory` is the node that it comes from */
+    struct msg_run run;  /* `directory` is the node that it comes from */
     struct buffer input; /* the caller's */
 };
 struct letter_end {
@@ -55,8 +55,10 @@ struct letter_end {
     struct buffer output; /* likewise */
 };
 /* Returns 0, -ENOMEM, or -EBADMSG with words. */
-int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret, char ret_why[static 160]);
-int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160]);
+int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret,
+                   char ret_why[static 160]);
+int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret,
+                   char ret_why[static 160]);
 
 /* What the subject of a pulled message's answers says. */
 struct letter_receipt {

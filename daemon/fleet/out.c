@@ -289,8 +289,9 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     if (r == 0)
         send(t);
     else
-        end_with(t, r == -E2BIG ? "its arguments and input are larger than a message of the fleet may be (1,032,192 bytes)"
-                                : "wsd-fleet has no memory: submit it again");
+        end_with(t, r == -E2BIG
+                        ? "its arguments and input are larger than a message of the fleet may be (1,032,192 bytes)"
+                        : "wsd-fleet has no memory: submit it again");
 }
 
 /* It is cancelled, or its time is over. */
@@ -315,7 +316,13 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec();
 
     list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link) {
-        if (wsd_job_cancelled(t->job))
+        bool stopped = wsd_job_cancelled(t->job);
+
+        if (stopped && wsd_runner_fd(o->runner) < 0) { /* it is its connection that is over */
+            forget_all(o);
+            break;
+        }
+        if (stopped)
             stop(t);
         else if (t->stage == TRIP_WAITS && now >= t->due_usec)
             send(t);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * login.h: where the servers are, and how a node shows them who it is.
+ */
+#pragma once
+
+#include <nats/nats.h>
+
+/* NULL: not used. Lives as long as what is made by it. */
+struct login {
+    const char *servers;           /* URLs with commas between */
+    const char *ca;                /* file: whose certificates servers must have; then TLS is wanted */
+    const char *certificate, *key; /* files: this node's own, both or none */
+    const char *credentials;       /* file of a user, as `nsc` writes it */
+};
+
+/* Sets these, and nothing else. [any] */
+natsStatus login_apply(const struct login *l, natsOptions *o);

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# faults.sh: jobs that run elsewhere while nodes, their wsd, executors and the NATS server die and stand still. Each has its
+# end, once. 1,000 jobs for each fault; WSD_THOROUGH: 20,000.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/fleet.sh"
+
+JOBS=1000
+[ -z "${WSD_THOROUGH:-}" ] || JOBS=20000
+here() { on here "$@"; }
+NATS_URL=nats://127.0.0.1:$(free_port)
+start_nats one && "$FLEET" -n "$NATS_URL" --init >"$WORK/made" || exit 1
+start_node here --no-in && start_node b --no-out --ack-wait 1 && start_node c --no-out --ack-wait 1 || exit 1
+
+# JOBS jobs of `here`, as $MAP.
+many() {
+  rm -f "$WORK/map.out"
+  (seq "$JOBS" | here wsctl map --jobs 300 @fleet/echo:echo >"$WORK/map.out" 2>"$WORK/map.err") &
+  MAP=$!
+  note_started $MAP
+}
+ended() { [ -s "$WORK/map.out" ] && [ "$(wc -l <"$WORK/map.out")" -ge "$1" ]; }
+# All have come, each once.
+all_right() {
+  wait_for_exit $MAP || {
+    cat "$WORK/map.err"
+    return 1
+  }
+  sort -n "$WORK/map.out" | cmp - <(seq "$JOBS")
+}
+beside() { # COMMAND...: while jobs are on their way
+  many
+  wait_until ended $((JOBS / 10)) && "$@" && all_right
+}
+empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
+
+check "nothing happens" beside true
+
+# --- nodes
+
+fleet_dies() {
+  kill_process "${NODE_FLEET[b]}"
+  sleep 0.5
+  start_node_fleet b --no-out --ack-wait 1
+}
+check "kill -9 of a node's wsd-fleet" beside fleet_dies
+node_dies() {
+  kill_process "${NODE_FLEET[b]}"
+  kill_process "${NODE_WSD[b]}"
+}
+check "kill -9 of a node: another one does its jobs" beside node_dies
+check "it comes again" start_node b --no-out --ack-wait 1
+wsd_dies() {
+  kill_process "${NODE_WSD[b]}"
+  sleep 0.3
+  start_node_wsd b
+}
+check "kill -9 of a node's wsd alone" beside wsd_dies
+executors_die() {
+  local i
+  for i in 1 2 3; do
+    pkill -9 -f wsd-executor
+    sleep 0.1
+  done
+}
+check "kill -9 of executors" beside executors_die
+stands_still() {
+  kill -STOP "${NODE_FLEET[b]}"
+  sleep 2.5
+  kill -CONT "${NODE_FLEET[b]}"
+}
+check "a node's wsd-fleet stands still for longer than the server waits" beside stands_still
+
+# --- the one that sends
+
+own_fleet_dies() {
+  kill_process "${NODE_FLEET[here]}"
+  start_node_fleet here --no-in
+}
+check "kill -9 of the sender's wsd-fleet" beside own_fleet_dies
+durable() {
+  local id
+  id=$(here wsctl submit --durable --detach @fleet/echo kept) || return 1
+  kill_process "${NODE_WSD[here]}"
+  kill_process "${NODE_FLEET[here]}"
+  start_node here --no-in && expect_output kept here wsctl await "$id"
+}
+check "kill -9 of the sender, with a durable job" durable
+
+# --- the server
+
+server_dies() {
+  local i
+  for i in 1 2 3; do
+    kill_nats one
+    sleep 0.3
+    start_nats one || return 1
+    sleep 0.3
+  done
+}
+check "kill -9 of the only server, three times" beside server_dies
+away() { # jobs wait, those of this machine do not
+  kill_nats one
+  here wsctl submit --detach @fleet/echo waited >"$WORK/id" && expect_output 5 here wsctl submit fib 5 || return 1
+  start_nats one && expect_output waited here wsctl await "$(cat "$WORK/id")"
+}
+check "without a server, jobs of this machine run, and others wait" away
+# --- jobs that may not run twice, long ones, and poison
+
+runs_somewhere() { on b jobs_are running 1 || on c jobs_are running 1; }
+not_twice() {
+  local id
+  id=$(here wsctl submit --detach @fleet/ledger:gate-once "$WORK/never") && wait_until runs_somewhere || return 1
+  for n in b c; do
+    kill_process "${NODE_FLEET[$n]}"
+    kill_process "${NODE_WSD[$n]}"
+  done
+  start_node c --no-out --ack-wait 1 && says 63 'interrupted on c: another node had begun it' here wsctl await "$id"
+}
+check "a job that may not run twice, and whose node died, is interrupted" not_twice
+given_back() {
+  start_node b --no-out --ack-wait 1 || return 1
+  local i ids=()
+  for i in 1 2 3 4 5 6; do ids+=("$(here wsctl submit --detach @fleet/echo:status 0)"); done
+  for i in "${ids[@]}"; do expect_exit 0 here wsctl await "$i" || return 1; done
+}
+check "others of them run" given_back
+long() {
+  local before
+  before=$(($(fleet_counter b in redelivered) + $(fleet_counter c in redelivered)))
+  here wsctl submit --timeout 3500ms @fleet/spin >/dev/null 2>&1 # ends when its time is over
+  same "$before" $(($(fleet_counter b in redelivered) + $(fleet_counter c in redelivered)))
+}
+check "one that takes longer than the server waits is not handed out twice" long
+poison() {
+  many
+  for i in 1 2 3; do says 63 'crashed on' here wsctl submit @fleet/crash || return 1; done
+  all_right
+}
+check "one that crashes each time harms no other" poison
+check "nothing is left in the stream" wait_until empty
+held() { [ "$(fleet_counter b in most)" -le 68 ] && same 0 "$(fleet_counter b in held)"; }
+check "a node never held more than it may" held

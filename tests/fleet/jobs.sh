@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# jobs.sh: two machines and a NATS server: jobs of one run on the other one, in all the ways that jobs are submitted.
+. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../support/fleet.sh"
+
+# --- setting up -------------------------------------------------------------------------------------------------------
+
+NATS_URL=nats://127.0.0.1:$(free_port)
+check "no server" refused 69 'start nats-server with JetStream' "$FLEET" -n "$NATS_URL" --init
+start_nats one || exit 1
+check "no streams yet" refused 69 'WSD_JOBS: stream not found: .wsctl fleet init' "$FLEET" -n "$NATS_URL" --status
+made() { "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && same 3 "$(grep -c ': made, kept by 1 server$' "$WORK/made")"; }
+check "they are made" made
+check "and stay when made again" "$FLEET" -n "$NATS_URL" --init
+other() { "$FLEET" -n "$NATS_URL" --init --jobs-max 5 >"$WORK/made" && grep -q '^WSD_JOBS: is there with other settings, and stays' "$WORK/made"; }
+check "with other settings it says so" other
+for wrong in '--node a.b' '--held 0' '--held 4097' '--ack-wait 0' '--no-in --no-out' '--jobs-max x' '--replicas 6' 'word'; do
+  # shellcheck disable=SC2086
+  check "refused: $wrong" refused 64 'wsd-fleet: ' "$FLEET" $wrong
+done
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+start_node here --no-in || exit 1
+start_node there --no-out || exit 1
+here() { on here "$@"; }
+check "a job runs elsewhere" expect_output 6765 here wsctl submit @fleet/fib 20
+counted() { same 1 "$(fleet_counter here out ended)" && same 1 "$(fleet_counter there in ended)" && same 0 "$(fleet_counter there in held)"; }
+check "and is counted" counted
+check "arguments" expect_output 'a b' here wsctl submit @fleet/echo 'a b'
+input() { head -c "$1" /dev/urandom >"$WORK/in" && here wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
+for size in 0 1 60000 65536 1000000; do
+  check "an input and output of $size bytes" input $size
+done
+check "larger ones are refused, with the reason" says 63 'larger than a message of the fleet may be' here wsctl submit -i <(head -c 1100000 /dev/zero) @fleet/echo
+check "so are larger outputs" says 63 'its output is larger than a message' here wsctl submit @fleet/bigoutput 2000000
+check "a job that fails: its status and words" says 3 '' here wsctl submit @fleet/echo:status 3
+check "a function that there is not" says 63 'refused on there: .*no function' here wsctl submit @fleet/echo:no-such
+check "a plugin whose name no subject can have" says 63 'letters, digits, _ and - only' here wsctl submit @fleet/a.b
+crashed() { says 63 'crashed on there: ' here wsctl submit @fleet/crash; }
+check "a job that crashes" crashed
+mapped() { seq 500 | here wsctl map @fleet/echo:echo | sort -n | cmp - <(seq 500); }
+check "an array" mapped
+in_time() { says 124 '' here wsctl submit --timeout 300ms @fleet/spin; }
+check "its time is kept" in_time
+nothing_runs() { on there jobs_are running 0; }
+check "there, too" wait_until nothing_runs
+cancelled() {
+  local id
+  id=$(here wsctl submit --detach @fleet/spin) && wait_until there_runs 1 && here wsctl cancel "$id" && expect_exit 130 here wsctl await "$id" && wait_until nothing_runs
+}
+there_runs() { on there jobs_are running "$1"; }
+check "a job is cancelled, wherever it runs" cancelled
+durable() {
+  local id
+  id=$(here wsctl submit --durable --detach @fleet/echo kept) && expect_output kept here wsctl await "$id"
+}
+check "a durable job" durable
+keyed() { same "$(here wsctl submit --detach --key k @fleet/echo one)" "$(here wsctl submit --detach --key k @fleet/echo two)"; }
+check "a key" keyed
+after() {
+  local id
+  id=$(here wsctl submit --detach @fleet/echo first) && expect_output second here wsctl submit --after "$id" @fleet/echo second
+}
+check "one after another" after
+graph() {
+  echo '{"nodes": [{"name": "a", "plugin": "@fleet/echo", "args": ["x"]}, {"name": "b", "plugin": "echo", "args": ["y"], "after": ["a"]}]}' >"$WORK/graph"
+  here wsctl run "$WORK/graph"
+}
+check "a graph of both" graph
+status() { "$FLEET" -n "$NATS_URL" --status --json | python3 -m json.tool >"$WORK/status" && grep -q '"plugin": "fib"' "$WORK/status"; }
+check "status" status
+empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
+check "nothing is left in the stream" wait_until empty
+
+# --- who is not there ---------------------------------------------------------------------------------------------------
+
+leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
+check "a node leaves in order" leaves there
+waits() {
+  here wsctl submit --detach @fleet/echo waited >"$WORK/id" && wait_until in_stream 1 && start_node_fleet there --no-out &&
+    expect_output waited here wsctl await "$(cat "$WORK/id")"
+}
+in_stream() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^jobs +$1 "; }
+check "jobs wait for one that can" waits
+check "the other one leaves" leaves here
+gone_for_good() { refused 66 "no runner of @fleet (is connected|came within)" here wsctl submit @fleet/echo x; }
+check "without it a job ends" gone_for_good
+leaves there

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# fleet.sh: NATS servers, and nodes: a wsd each, with its wsd-fleet. Sourced behind lib.sh. Exits the script, with a skip,
+# where there is no nats-server, or wsd-fleet was not built.
+
+FLEET=$BUILD/daemon/fleet/wsd-fleet
+NATS_SERVER=$(command -v nats-server || echo /usr/sbin/nats-server)
+if [ ! -x "$NATS_SERVER" ] || [ ! -x "$FLEET" ]; then
+  skip "a fleet" "$([ -x "$FLEET" ] && echo "nats-server is not installed" || echo "wsd-fleet was not built: libnats or jansson is not there")"
+  exit
+fi
+declare -A NATS_PIDS NATS_PORTS NODE_WSD NODE_FLEET
+
+# --- servers
+
+# With its store, which it finds again.
+start_nats() { # NAME [OPTION...]
+  local name=$1
+  shift
+  : "${NATS_PORTS[$name]:=$(free_port)}"
+  "$NATS_SERVER" -a 127.0.0.1 -p "${NATS_PORTS[$name]}" -js -sd "$WORK/nats-$name" -n "$name" "$@" >>"$WORK/nats-$name.log" 2>&1 &
+  NATS_PIDS[$name]=$!
+  note_started $!
+  NATS_URL=nats://127.0.0.1:${NATS_PORTS[$name]}
+  wait_until is_ready "$name"
+}
+is_ready() { timeout 5 "$FLEET" -n "nats://127.0.0.1:${NATS_PORTS[$1]}" --status 2>&1 | grep -qv 'start nats-server'; }
+kill_nats() { # NAME
+  kill -9 "${NATS_PIDS[$1]}"
+  wait "${NATS_PIDS[$1]}" 2>/dev/null
+  :
+}
+
+# --- nodes
+
+on() { # NAME COMMAND...: with that node's wsd
+  local WSD_SOCKET=$WORK/node-$1/wsd.sock
+  export WSD_SOCKET
+  shift
+  "$@"
+}
+start_node_wsd() { # NAME
+  local dir=$WORK/node-$1
+  mkdir -p "$dir"
+  export WSD_SOCKET=$dir/wsd.sock
+  WSD_LOG=$dir/log
+  run_wsd --state-dir "$dir/store" --plugin-dir "$TEST_PLUGINS" --workers 2 || return 1
+  NODE_WSD[$1]=$WSD_PID
+}
+start_node_fleet() { # NAME [OPTION...]
+  local name=$1 dir=$WORK/node-$1
+  shift
+  "$FLEET" -n "$NATS_URL" -s "$dir/wsd.sock" -N "$name" "$@" >>"$dir/fleet.log" 2>&1 &
+  NODE_FLEET[$name]=$!
+  note_started $!
+  wait_until fleet_is_up "$name"
+}
+fleet_is_up() { grep -q 'connected to NATS' "$WORK/node-$1/fleet.log" || gone "${NODE_FLEET[$1]}"; }
+start_node() { # NAME [OPTION of wsd-fleet...]
+  start_node_wsd "$1" && start_node_fleet "$@"
+}
+kill_process() { # PID
+  kill -9 "$1"
+  wait "$1" 2>/dev/null
+  :
+}
+# A counter of wsd-fleet: it writes all into its log when it is asked.
+fleet_counter() { # NAME out|in COUNTER
+  local log=$WORK/node-$1/fleet.log before
+  before=$(grep -c ' out: held' "$log")
+  kill -USR1 "${NODE_FLEET[$1]}" && wait_until more_lines "$log" "$before" || return 1
+  grep ' out: held' "$log" | tail -1 | sed "s/.* $2: //; s/;.*//" | sed -n "s/.*\b$3 \([0-9]*\).*/\1/p"
+}
+more_lines() { [ "$(grep -c ' out: held' "$1")" -gt "$2" ]; }

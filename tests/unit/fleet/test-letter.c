@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test-letter.c: jobs and ends as messages: what is put in comes out, at the limits and beyond; what is cut or in
+ * disorder is refused with words. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "fleet/letter.h"
+#include "tests/unit/suite.h"
+
+static struct codec *codec;
+static struct buffer letter;
+static char why[160];
+
+static void setup(void)
+{
+    ck_assert_int_eq(codec_new(&codec), 0);
+    letter = (struct buffer){0};
+    *why = 0;
+}
+
+static void teardown(void)
+{
+    codec_free(codec);
+    buffer_deinit(&letter);
+}
+
+static struct span span(const char *text)
+{
+    return (struct span){text, strlen(text)};
+}
+
+static struct msg_run job(void)
+{
+    struct msg_run run = {.uid = 1000,
+                          .attempt = 2,
+                          .job = {.function = span("checksum:sha256"),
+                                  .args = {"a\0bc", 5},
+                                  .argc = 2,
+                                  .timeout_usec = 1234567,
+                                  .priority = -3}};
+
+    memset(run.id, 0xab, sizeof(run.id));
+    return run;
+}
+
+static char *bytes(size_t size)
+{
+    char *b = malloc(size + 1);
+
+    ck_assert_ptr_nonnull(b);
+    for (size_t i = 0; i < size; i++)
+        b[i] = (char)(i * 31 + i / 256);
+    return b;
+}
+
+static const size_t sizes[] = {0, 1, FRAME_BODY_CHUNK - 1, FRAME_BODY_CHUNK, FRAME_BODY_CHUNK + 1, FRAME_MAX, 1000000};
+
+START_TEST(a_job_comes_out_as_it_went_in)
+{
+    size_t size = sizes[_i];
+    _cleanup_(freep) char *input = bytes(size);
+    const struct msg_run run = job();
+    struct letter_job got = {0};
+
+    ck_assert_int_eq(letter_put_job(&letter, "node-1", &run, input, size), 0);
+    ck_assert_int_eq(letter_get_job(codec, buffer_data(&letter), buffer_size(&letter), &got, why), 0);
+    ck_assert_mem_eq(got.run.id, run.id, sizeof(run.id));
+    ck_assert_uint_eq(got.run.attempt, 2);
+    ck_assert_uint_eq(got.run.uid, 1000);
+    ck_assert_uint_eq(got.run.job.timeout_usec, 1234567);
+    ck_assert_int_eq(got.run.job.priority, -3);
+    ck_assert_uint_eq(got.run.job.argc, 2);
+    ck_assert_uint_eq(got.run.job.args.size, 5);
+    ck_assert_mem_eq(got.run.job.args.data, "a\0bc", 5);
+    ck_assert_uint_eq(got.run.job.function.size, 15);
+    ck_assert_mem_eq(got.run.job.function.data, "checksum:sha256", 15);
+    ck_assert_mem_eq(got.run.directory.data, "node-1", 6);
+    ck_assert_uint_eq(buffer_size(&got.input), size);
+    ck_assert(size == 0 || memcmp(buffer_data(&got.input), input, size) == 0);
+    buffer_deinit(&got.input);
+}
+END_TEST
+
+START_TEST(an_end_comes_out_as_it_went_in)
+{
+    size_t size = sizes[_i];
+    _cleanup_(freep) char *output = bytes(size);
+    const struct msg_run_end end = {.run = 1, .status = 7, .error = span("why"), .text = span("status")};
+    struct letter_end got = {0};
+
+    ck_assert_int_eq(letter_put_end(&letter, &end, output, size), 0);
+    ck_assert_int_eq(letter_get_end(codec, buffer_data(&letter), buffer_size(&letter), &got, why), 0);
+    ck_assert_uint_eq(got.end.status, 7);
+    ck_assert_mem_eq(got.end.error.data, "why", 3);
+    ck_assert_mem_eq(got.end.text.data, "status", 6);
+    ck_assert_uint_eq(buffer_size(&got.output), size);
+    ck_assert(size == 0 || memcmp(buffer_data(&got.output), output, size) == 0);
+    buffer_deinit(&got.output);
+}
+END_TEST
+
+START_TEST(what_is_too_large_is_refused)
+{
+    _cleanup_(freep) char *data = bytes(LETTER_MAX);
+    const struct msg_run run = job();
+    const struct msg_run_end end = {.run = 1};
+
+    ck_assert_int_eq(letter_put_job(&letter, "n", &run, data, LETTER_MAX), -E2BIG);
+    buffer_drop(&letter, buffer_size(&letter));
+    ck_assert_int_eq(letter_put_end(&letter, &end, data, LETTER_MAX), -E2BIG);
+}
+END_TEST
+
+/* No beginning of a message is one, and none is taken for one. */
+START_TEST(what_is_cut_is_refused)
+{
+    _cleanup_(freep) char *input = bytes(200000);
+    const struct msg_run run = job();
+
+    ck_assert_int_eq(letter_put_job(&letter, "n", &run, input, 200000), 0);
+    for (size_t size = 0; size < buffer_size(&letter); size += size < 200 ? 1 : 997) {
+        struct letter_job got = {0};
+
+        *why = 0;
+        ck_assert_int_eq(letter_get_job(codec, buffer_data(&letter), size, &got, why), -EBADMSG);
+        ck_assert_uint_gt(strlen(why), 0);
+        buffer_deinit(&got.input);
+    }
+}
+END_TEST
+
+static int get_job(void)
+{
+    struct letter_job got = {0};
+    int r = letter_get_job(codec, buffer_data(&letter), buffer_size(&letter), &got, why);
+
+    buffer_deinit(&got.input);
+    return r;
+}
+
+static int get_end(void)
+{
+    struct letter_end got = {0};
+    int r = letter_get_end(codec, buffer_data(&letter), buffer_size(&letter), &got, why);
+
+    buffer_deinit(&got.output);
+    return r;
+}
+
+START_TEST(what_is_in_disorder_is_refused)
+{
+    const struct msg_run run = job();
+    const struct msg_run_end end = {.run = 1};
+
+    ck_assert_int_eq(letter_put_end(&letter, &end, "x", 1), 0);
+    ck_assert_int_eq(get_job(), -EBADMSG);
+    ck_assert_str_eq(why, "it does not begin with a job");
+    buffer_drop(&letter, buffer_size(&letter));
+    ck_assert_int_eq(letter_put_job(&letter, "n", &run, "x", 1), 0);
+    ck_assert_int_eq(get_end(), -EBADMSG);
+    ck_assert_int_eq(letter_put_job(&letter, "n", &run, "x", 1), 0); /* two in one */
+    ck_assert_int_eq(get_job(), -EBADMSG);
+    buffer_drop(&letter, buffer_size(&letter));
+    ck_assert_int_eq(letter_put_job(&letter, "a.b", &run, "x", 1), 0);
+    ck_assert_int_eq(get_job(), -EBADMSG);
+    ck_assert_str_eq(why, "no node that it comes from");
+}
+END_TEST
+
+START_TEST(subjects_have_names_only)
+{
+    char subject[LETTER_SUBJECT], long_name[CODEC_NAME_MAX + 1];
+
+    ck_assert(letter_job_subject(subject, "checksum:sha256", 5));
+    ck_assert_str_eq(subject, "wsd.job.00.hi.checksum");
+    ck_assert(letter_job_subject(subject, "fib", 0));
+    ck_assert_str_eq(subject, "wsd.job.00.norm.fib");
+    ck_assert(letter_job_subject(subject, "fib", -100));
+    ck_assert_str_eq(subject, "wsd.job.00.lo.fib");
+    for (const char *const *bad = (const char *const[]){"", ":f", "a.b", "a b", "*", ">", "a/b", NULL}; *bad; bad++)
+        ck_assert(!letter_job_subject(subject, *bad, 0));
+    memset(long_name, 'x', sizeof(long_name) - 1);
+    long_name[CODEC_NAME_MAX] = 0;
+    ck_assert(!letter_job_subject(subject, long_name, 0));
+    long_name[CODEC_NAME_MAX - 1] = 0;
+    ck_assert(letter_job_subject(subject, long_name, 0));
+}
+END_TEST
+
+START_TEST(receipts_are_read)
+{
+    struct letter_receipt r;
+
+    ck_assert(letter_get_receipt("$JS.ACK.WSD_JOBS.norm_fib.3.1234.7.1700000000000000000.5", &r));
+    ck_assert_str_eq(r.consumer, "norm_fib");
+    ck_assert_uint_eq(r.delivered, 3);
+    ck_assert_uint_eq(r.sequence, 1234);
+    for (const char *const *bad =
+             (const char *const[]){"", "_INBOX.x", "$JS.ACK.", "$JS.ACK.a.b", "$JS.ACK.a.b.c.d.", NULL};
+         *bad; bad++)
+        ck_assert(!letter_get_receipt(*bad, &r));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fleet letter");
+    TCase *c = tcase_create("letter");
+
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, a_job_comes_out_as_it_went_in, 0, ARRAY_SIZE(sizes));
+    tcase_add_loop_test(c, an_end_comes_out_as_it_went_in, 0, ARRAY_SIZE(sizes));
+    tcase_add_test(c, what_is_too_large_is_refused);
+    tcase_add_test(c, what_is_cut_is_refused);
+    tcase_add_test(c, what_is_in_disorder_is_refused);
+    tcase_add_test(c, subjects_have_names_only);
+    tcase_add_test(c, receipts_are_read);
+    suite_add_tcase(s, c);
+    return run_suite(s);
+}
