@@ -31,6 +31,8 @@
 #define PLUGINS_MAX   256u
 #define HI_RESERVE    4u        /* jobs of the class hi that may come though the node is full */
 #define EXPIRES_USEC  30000000u /* of a request for jobs */
+#define TURN_USEC     1000000u  /* the same, where consumers have to take turns */
+#define BUSY_USEC     10000000u /* a consumer had jobs lately */
 #define STORED_USEC   2000000u
 #define TICK_USEC     100000u
 #define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
@@ -43,9 +45,10 @@ struct pull {
     const char *plugin;
     char consumer[128];
     struct bus_question question; /* to make it */
-    bool made, busy;              /* busy: jobs have come since it was last asked */
-    uint32_t asked;               /* jobs that have not come */
-    uint32_t serial;              /* of the request */
+    bool made, busy;
+    uint64_t had_usec; /* when a job came; 0: none has */
+    uint32_t asked;    /* jobs that have not come */
+    uint32_t serial;   /* of the request */
     uint64_t expires_usec;
 };
 
@@ -92,6 +95,7 @@ struct in {
     uint32_t n_pulls;
     struct hash functions, by_id;
     struct list guests;
+    uint32_t next_pull; /* which idle one is asked next */
     bool connected, leaving;
     uint64_t patience_usec; /* when the server has to hear of what is held */
     struct in_counters counters;
@@ -295,7 +299,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     g->call = NULL;
     if (error == 0)
         ended_here(g, info);
-    else if (error == -EINVAL)
+    else if (error == -EINVAL || error == -ENOENT || error == -EACCES)
         end_badly(g, "refused", text);
     else if (may_have_run && !g->idempotent)
         end_badly(g, "interrupted", "wsd has ended while it ran, and it may not run twice");
@@ -591,7 +595,7 @@ static void on_pulled(natsMsg *msg, void *context)
 
         if (p) {
             p->asked -= p->asked > 0;
-            p->busy = true;
+            p->had_usec = clock_monotonic_usec();
         }
         take(i, msg, &receipt);
     }
@@ -610,50 +614,77 @@ static void on_cancel(natsMsg *msg, void *context)
 
 /* --- asking for jobs ---------------------------------------------------------------------------------------------- */
 
-static void ask(struct in *i, struct pull *p, uint32_t n)
+static void ask(struct in *i, struct pull *p, uint32_t n, uint64_t expires_usec)
 {
     char subject[BUS_SUBJECT], reply[BUS_SUBJECT], request[96];
 
     snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT." STREAM_JOBS ".%s", p->consumer);
     snprintf(reply, sizeof(reply), "%s.p.%u.%u", bus_inbox(i->options.bus), (unsigned)(p - i->pulls), ++p->serial);
-    int size =
-        snprintf(request, sizeof(request), "{\"batch\":%u,\"expires\":%" PRIu64 "}", n, (uint64_t)EXPIRES_USEC * 1000);
+    int size = snprintf(request, sizeof(request), "{\"batch\":%u,\"expires\":%" PRIu64 "}", n, expires_usec * 1000);
     if (!bus_tell(i->options.bus, subject, reply, request, (size_t)size))
         return;
     p->asked = n;
-    p->busy = false;
-    p->expires_usec = clock_monotonic_usec() + EXPIRES_USEC + 1000000;
+    p->expires_usec = clock_monotonic_usec() + expires_usec + 1000000;
 }
 
-static uint32_t count_asked(const struct in *i)
+/* Jobs asked for; of consumers that had none lately, or of all. */
+static uint32_t count_asked(const struct in *i, bool idle_only)
 {
     uint32_t n = 0;
 
     for (uint32_t p = 0; p < i->n_pulls; p++)
-        n += i->pulls[p].asked;
+        n += idle_only && i->pulls[p].busy ? 0 : i->pulls[p].asked;
     return n;
 }
 
-/* Each consumer that has nothing to do is asked for one job; those that had jobs share what is left. */
-static void refill(struct in *i)
+/* Those that had jobs lately share what is left. */
+static void refill_busy(struct in *i, uint64_t now)
 {
-    uint32_t used = (uint32_t)i->counters.held + count_asked(i), n_busy = 0;
+    uint32_t used = (uint32_t)i->counters.held + count_asked(i, false), n_busy = 0;
 
-    if (i->leaving || !i->connected || !bus_is_up(i->options.bus))
-        return;
-    for (uint32_t p = 0; p < i->n_pulls; p++)
-        n_busy += i->pulls[p].made && !i->pulls[p].asked && i->pulls[p].busy;
     for (uint32_t p = 0; p < i->n_pulls; p++) {
         struct pull *one = &i->pulls[p];
-        uint32_t most = i->options.held + (one->class == CLASS_HI ? HI_RESERVE : 0);
-        uint32_t n = used >= most ? 0 : one->busy ? MAX((most - used) / MAX(n_busy, 1u), 1u) : 1;
 
-        if (!one->made || one->asked || n == 0)
-            continue;
-        ask(i, one, n);
-        used += one->asked;
-        n_busy -= n_busy > 0 && one->busy;
+        one->busy = one->had_usec && now - one->had_usec < BUSY_USEC;
+        n_busy += one->made && !one->asked && one->busy;
     }
+    for (uint32_t p = 0; p < i->n_pulls && n_busy > 0; p++) {
+        struct pull *one = &i->pulls[p];
+        uint32_t most = i->options.held + (one->class == CLASS_HI ? HI_RESERVE : 0);
+
+        if (!one->made || one->asked || !one->busy)
+            continue;
+        if (used < most)
+            ask(i, one, MAX((most - used) / n_busy, 1u), EXPIRES_USEC);
+        used += one->asked;
+        n_busy--;
+    }
+}
+
+/* The others are asked for one job each, in turn: a part of what may be held is left for those that are busy. */
+static void refill_idle(struct in *i)
+{
+    uint32_t used = (uint32_t)i->counters.held + count_asked(i, false), idle = count_asked(i, true);
+    uint32_t most = i->options.held, most_idle = MAX(most - most / 4, 1u);
+    uint64_t expires = i->n_pulls > most_idle ? TURN_USEC : EXPIRES_USEC;
+
+    for (uint32_t n = 0; n < i->n_pulls && used < most && idle < most_idle; n++) {
+        struct pull *one = &i->pulls[i->next_pull++ % i->n_pulls];
+
+        if (!one->made || one->asked || one->busy)
+            continue;
+        ask(i, one, 1, expires);
+        used += one->asked;
+        idle += one->asked;
+    }
+}
+
+static void refill(struct in *i)
+{
+    if (i->leaving || !i->connected || !bus_is_up(i->options.bus))
+        return;
+    refill_busy(i, clock_monotonic_usec());
+    refill_idle(i);
 }
 
 static void made(struct bus_question *q, natsMsg *msg)

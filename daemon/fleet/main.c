@@ -24,7 +24,7 @@
 #include "fleet/setup.h"
 
 #define ACK_USEC 5000000u
-#define HELD     64u
+#define HELD     128u
 #define JOBS_MAX 1000000u
 
 struct fleet {
@@ -55,7 +55,7 @@ static const char usage[] =
     "  -s, --socket PATH        the socket of wsd\n"
     "  -N, --node NAME          this node's name: letters, digits, _ and - (the host's name)\n"
     "  -p, --plugins NAME,...   takes jobs for these plugins (all that wsd has)\n"
-    "  -k, --held N             takes at most N jobs at once (64)\n"
+    "  -k, --held N             takes at most N jobs at once (128)\n"
     "  -a, --ack-wait SECONDS   how long the servers wait before they take a silent node for dead (5)\n"
     "      --no-in, --no-out    takes no jobs; hands none out\n"
     "      --init               makes the streams on the servers, says so, and ends\n"
@@ -94,7 +94,7 @@ static void host_name(char ret[static LETTER_NAME])
     snprintf(ret, LETTER_NAME, "%.31s", *host ? host : "node");
 }
 
-enum option {
+enum long_option {
     OPTION_NO_IN = 256,
     OPTION_NO_OUT,
     OPTION_INIT,

@@ -188,7 +188,7 @@ static void look_for_end(struct trip *t)
 
 /* --- its way ------------------------------------------------------------------------------------------------------ */
 
-static void send(struct trip *t)
+static void trip_send(struct trip *t)
 {
     t->stage = TRIP_SENDS;
     t->out->counters.sent += !t->was_sent;
@@ -287,7 +287,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     }
     int r = write_letter(t);
     if (r == 0)
-        send(t);
+        trip_send(t);
     else
         end_with(t, r == -E2BIG
                         ? "its arguments and input are larger than a message of the fleet may be (1,032,192 bytes)"
@@ -325,7 +325,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         if (stopped)
             stop(t);
         else if (t->stage == TRIP_WAITS && now >= t->due_usec)
-            send(t);
+            trip_send(t);
         else if (t->stage == TRIP_AWAY && now >= t->due_usec)
             look_for_end(t);
     }

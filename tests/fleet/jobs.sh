@@ -8,9 +8,9 @@
 # --- setting up -------------------------------------------------------------------------------------------------------
 
 NATS_URL=nats://127.0.0.1:$(free_port)
-check "no server" refused 69 'start nats-server with JetStream' "$FLEET" -n "$NATS_URL" --init
+check "no server" says 69 'start nats-server with JetStream' "$FLEET" -n "$NATS_URL" --init
 start_nats one || exit 1
-check "no streams yet" refused 69 'WSD_JOBS: stream not found: .wsctl fleet init' "$FLEET" -n "$NATS_URL" --status
+check "no streams yet" says 69 'WSD_JOBS: stream not found: .wsctl fleet init' "$FLEET" -n "$NATS_URL" --status
 made() { "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && same 3 "$(grep -c ': made, kept by 1 server$' "$WORK/made")"; }
 check "they are made" made
 check "and stay when made again" "$FLEET" -n "$NATS_URL" --init
@@ -18,7 +18,7 @@ other() { "$FLEET" -n "$NATS_URL" --init --jobs-max 5 >"$WORK/made" && grep -q '
 check "with other settings it says so" other
 for wrong in '--node a.b' '--held 0' '--held 4097' '--ack-wait 0' '--no-in --no-out' '--jobs-max x' '--replicas 6' 'word'; do
   # shellcheck disable=SC2086
-  check "refused: $wrong" refused 64 'wsd-fleet: ' "$FLEET" $wrong
+  check "refused: $wrong" says 64 "wsd-fleet: " "$FLEET" $wrong
 done
 
 # --- jobs -------------------------------------------------------------------------------------------------------------

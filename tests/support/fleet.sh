@@ -25,7 +25,7 @@ start_nats() { # NAME [OPTION...]
   NATS_URL=nats://127.0.0.1:${NATS_PORTS[$name]}
   wait_until is_ready "$name"
 }
-is_ready() { timeout 5 "$FLEET" -n "nats://127.0.0.1:${NATS_PORTS[$1]}" --status 2>&1 | grep -qv 'start nats-server'; }
+is_ready() { [[ $(timeout 5 "$FLEET" -n "nats://127.0.0.1:${NATS_PORTS[$1]}" --status 2>&1) != *"start nats-server"* ]]; } # NAME
 kill_nats() { # NAME
   kill -9 "${NATS_PIDS[$1]}"
   wait "${NATS_PIDS[$1]}" 2>/dev/null
