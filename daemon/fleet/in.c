@@ -29,6 +29,7 @@
 #include "fleet/letter.h"
 
 #define PLUGINS_MAX   256u
+#define LEARN_USEC    1000000u
 #define HI_RESERVE    4u        /* jobs of the class hi that may come though the node is full */
 #define EXPIRES_USEC  30000000u /* of a request for jobs */
 #define TURN_USEC     1000000u  /* the same, where consumers have to take turns */
@@ -97,6 +98,7 @@ struct in {
     struct list guests;
     uint32_t next_pull; /* which idle one is asked next */
     bool connected, leaving;
+    bool has_learnt;        /* what wsd has */
     uint64_t patience_usec; /* when the server has to hear of what is held */
     struct in_counters counters;
 };
@@ -110,30 +112,36 @@ static uint64_t key_of(const char *text)
     return hash_text(0, text, strlen(text));
 }
 
-static int know(struct in *i, const char *plugin, const char *function, bool idempotent)
-{
-    size_t n = strlen(plugin) + strlen(function) + 2;
-    struct known *k = calloc(1, sizeof(*k) + n);
-
-    if (!k)
-        return -ENOMEM;
-    k->idempotent = idempotent;
-    snprintf(k->name, n, *function ? "%s:%s" : "%s%s", plugin, function);
-    return hash_insert(&i->functions, &k->by_name, key_of(k->name));
-}
-
-/* NULL: wsd has no such function, or had none at the start. */
-static const struct known *find_known(const struct in *i, const char *name)
+/* NULL: wsd had no such function when it was asked. */
+static struct known *find_known(const struct in *i, const char *name)
 {
     if (i->functions.n == 0)
         return NULL;
     for (struct hash_link *l = hash_first(&i->functions, key_of(name)); l; l = hash_next(l)) {
-        const struct known *k = container_of(l, struct known, by_name);
+        struct known *k = container_of(l, struct known, by_name);
 
         if (strcmp(k->name, name) == 0)
             return k;
     }
     return NULL;
+}
+
+static int know(struct in *i, const char *plugin, const char *function, bool idempotent)
+{
+    char name[CODEC_PLACE_MAX];
+
+    snprintf(name, sizeof(name), *function ? "%s:%s" : "%s%s", plugin, function);
+    struct known *k = find_known(i, name);
+    if (!k) {
+        k = calloc(1, sizeof(*k) + strlen(name) + 1);
+        if (!k || hash_insert(&i->functions, &k->by_name, key_of(name)) < 0) {
+            free(k);
+            return -ENOMEM;
+        }
+        memcpy(k->name, name, strlen(name) + 1);
+    }
+    k->idempotent = idempotent;
+    return 0;
 }
 
 /* Whether the name is one of a list with commas between. */
@@ -163,23 +171,26 @@ static int take_plugin(const struct wsd_plugin_info *info, void *userdata)
              is_main = strcmp(info->functions[f].name, info->name) == 0;
 
         r = know(i, info->name, info->functions[f].name, idempotent);
-        if (r == 0 && (f == 0 || is_main)) /* the later one is found first */
+        if (r == 0 && (f == 0 || is_main))
             r = know(i, info->name, "", idempotent);
     }
     return r < 0 ? r : add_pulls(i, info->name);
 }
 
-static int ask_plugins(struct in *i, char ret_error[static 256])
+/* Asks wsd again, where it may have other plugins now. Blocks for a moment. */
+static void learn(struct in *i)
 {
+    const struct wsd_open how = {
+        .size = sizeof(how), .socket = i->options.socket, .timeout_usec = LEARN_USEC, .deadline_usec = LEARN_USEC};
     struct wsd_client *client = NULL;
-    int r = wsd_client_open(&client, i->options.socket, 0);
+    int r = wsd_client_open_with(&client, &how);
 
     if (r == 0)
         r = wsd_client_plugins(client, NULL, take_plugin, i);
     if (r < 0)
-        snprintf(ret_error, 256, "%s", wsd_client_error(client));
+        log_warning("wsd-fleet: wsd cannot be asked what it has, and is asked again: %s", wsd_client_error(client));
     wsd_client_free(client);
-    return r;
+    i->has_learnt = r == 0;
 }
 
 /* --- what this node holds ----------------------------------------------------------------------------------------- */
@@ -721,15 +732,17 @@ static void make(struct pull *p)
 
 static int add_pulls(struct in *i, const char *plugin)
 {
-    struct pull *more = realloc(i->pulls, (i->n_pulls + N_CLASSES) * sizeof(*more));
-    char *name = strdup(plugin);
-
-    if (!more || !name || i->n_pulls == PLUGINS_MAX * N_CLASSES) {
-        i->pulls = more ? more : i->pulls;
-        free(name);
-        return -ENOMEM;
+    for (uint32_t p = 0; p < i->n_pulls; p++)
+        if (strcmp(i->pulls[p].plugin, plugin) == 0)
+            return 0;
+    if (i->n_pulls == PLUGINS_MAX * N_CLASSES) {
+        log_warning("wsd-fleet: %s: jobs are taken for %u plugins, as many as may be: name some by --plugins", plugin,
+                    PLUGINS_MAX);
+        return 0;
     }
-    i->pulls = more;
+    char *name = strdup(plugin);
+    if (!name)
+        return -ENOMEM;
     for (enum letter_class c = 0; c < N_CLASSES; c++) {
         struct pull *p = &i->pulls[i->n_pulls++];
 
@@ -747,6 +760,8 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec();
     bool is_time = now >= i->patience_usec;
 
+    if (i->connected && !i->has_learnt)
+        learn(i);
     if (is_time)
         i->patience_usec = now + i->options.ack_usec / 3;
     list_for_each_entry_safe (struct guest, g, after_g, &i->guests, link) {
@@ -781,8 +796,7 @@ static void on_state(int error, void *userdata)
     struct in *i = userdata;
 
     i->connected = error == 0;
-    if (i->connected)
-        refill(i);
+    i->has_learnt = false;
 }
 
 void in_leave(struct in *i)
@@ -811,23 +825,21 @@ static int connect_client(struct in *i)
     return r < 0 ? r : wsd_libevent_attach(&i->loop, i->options.base, i->client);
 }
 
-int in_new(struct in **ret_in, const struct in_options *options, char ret_error[static 256])
+int in_new(struct in **ret_in, const struct in_options *options)
 {
     const struct timeval tick = {.tv_usec = TICK_USEC};
     char subject[BUS_SUBJECT];
     struct in *i = calloc(1, sizeof(*i));
 
-    snprintf(ret_error, 256, "out of memory");
     if (!i)
         return -ENOMEM;
     i->options = *options;
     list_init(&i->guests);
     i->tick = event_new(options->base, -1, EV_PERSIST, on_tick, i);
     int r = i->tick ? codec_new(&i->codec) : -ENOMEM;
+    i->pulls = calloc(PLUGINS_MAX * N_CLASSES, sizeof(*i->pulls));
     if (r == 0)
-        r = ask_plugins(i, ret_error);
-    if (r == 0)
-        r = connect_client(i);
+        r = i->pulls ? connect_client(i) : -ENOMEM;
     snprintf(subject, sizeof(subject), "%s.p.>", bus_inbox(options->bus));
     if (r == 0)
         r = bus_subscribe(options->bus, subject, on_pulled, i);

@@ -30,8 +30,7 @@ struct in_counters {
     uint64_t held, held_most, taken, given_back, ended, redelivered, interrupted, dead;
 };
 
-/* Returns 0, or a negative errno with words: wsd cannot be asked what it has. */
-int in_new(struct in **ret_in, const struct in_options *options, char ret_error[static 256]);
+int in_new(struct in **ret_in, const struct in_options *options); /* 0 or a negative errno */
 struct in *in_free(struct in *i);
 void in_state(struct in *i, bool up); /* of the bus */
 void in_leave(struct in *i);          /* takes no more jobs */

@@ -335,7 +335,7 @@ static int run(const struct arguments *a)
     if (r == 0 && !a->no_out)
         r = out_new(&out, &to);
     if (r == 0 && !a->no_in)
-        r = in_new(&in, &from, why);
+        r = in_new(&in, &from);
     f.out = out;
     f.in = in;
     if (r == 0) {

@@ -57,10 +57,15 @@ wsd_dies() {
   start_node_wsd b
 }
 check "kill -9 of a node's wsd alone" beside wsd_dies
+executors_of() { # NAME
+  local of
+  of=${NODE_WSD[$1]},$(pgrep -d , -P "${NODE_WSD[$1]}")
+  pgrep -f wsd-executor -P "${of%,}"
+}
 executors_die() {
-  local i
+  local i n
   for i in 1 2 3; do
-    pkill -9 -f wsd-executor
+    for n in b c; do executors_of $n | xargs -r kill -9 2>/dev/null; done
     sleep 0.1
   done
 }

@@ -51,6 +51,7 @@ start_node_wsd() { # NAME
 start_node_fleet() { # NAME [OPTION...]
   local name=$1 dir=$WORK/node-$1
   shift
+  : >"$dir/fleet.log"
   "$FLEET" -n "$NATS_URL" -s "$dir/wsd.sock" -N "$name" "$@" >>"$dir/fleet.log" 2>&1 &
   NODE_FLEET[$name]=$!
   note_started $!
