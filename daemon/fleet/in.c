@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -698,6 +699,23 @@ static void refill(struct in *i)
     refill_idle(i);
 }
 
+/* A server that was killed may keep jobs that were acknowledged, which nobody is given any more: nats-server 2.9 does.
+ * The consumer says below which number all are acknowledged. */
+static void purge(struct pull *p, natsMsg *msg)
+{
+    char request[256];
+    json_error_t error;
+    json_t *j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, &error);
+    json_int_t floor = json_integer_value(json_object_get(json_object_get(j, "ack_floor"), "stream_seq"));
+
+    if (floor > 0) {
+        int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.job.*.%s.%s\",\"seq\":%" JSON_INTEGER_FORMAT "}",
+                         letter_classes[p->class], p->plugin, floor + 1);
+        (void)bus_tell(p->in->options.bus, "$JS.API.STREAM.PURGE." STREAM_JOBS, NULL, request, (size_t)n);
+    }
+    json_decref(j);
+}
+
 static void made(struct bus_question *q, natsMsg *msg)
 {
     struct pull *p = container_of(q, struct pull, question);
@@ -710,6 +728,7 @@ static void made(struct bus_question *q, natsMsg *msg)
         return;
     }
     p->made = true;
+    purge(p, msg);
     refill(p->in);
 }
 
@@ -784,6 +803,8 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
 void in_state(struct in *i, bool up)
 {
     for (uint32_t p = 0; p < i->n_pulls; p++) {
+        i->pulls[p].made = false; /* it is looked at again */
+        i->pulls[p].expires_usec = 0;
         i->pulls[p].asked = 0; /* requests go with their connection */
         i->pulls[p].serial++;
     }
