@@ -34,6 +34,7 @@
 #define HI_RESERVE    4u        /* jobs of the class hi that may come though the node is full */
 #define EXPIRES_USEC  30000000u /* of a request for jobs */
 #define TURN_USEC     1000000u  /* the same, where consumers have to take turns */
+#define CLEAN_USEC    5000000u  /* between two looks whether a consumer has nothing to do */
 #define BUSY_USEC     10000000u /* a consumer had jobs lately */
 #define STORED_USEC   2000000u
 #define TICK_USEC     100000u
@@ -48,9 +49,10 @@ struct pull {
     char consumer[128];
     struct bus_question question; /* to make it */
     bool made, busy;
-    uint64_t had_usec; /* when a job came; 0: none has */
-    uint32_t asked;    /* jobs that have not come */
-    uint32_t serial;   /* of the request */
+    uint64_t had_usec;   /* when a job came; 0: none has */
+    uint64_t clean_usec; /* when it is looked at for what a server has left; UINT64_MAX: it was */
+    uint32_t asked;      /* jobs that have not come */
+    uint32_t serial;     /* of the request */
     uint64_t expires_usec;
 };
 
@@ -700,15 +702,19 @@ static void refill(struct in *i)
 }
 
 /* A server that was killed may keep jobs that were acknowledged, which nobody is given any more: nats-server 2.9 does.
- * The consumer says below which number all are acknowledged. */
+ * They are removed while the consumer has no other ones: a purge beside jobs that are held was seen to lose sight of
+ * them. */
 static void purge(struct pull *p, natsMsg *msg)
 {
     char request[256];
     json_error_t error;
     json_t *j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, &error);
     json_int_t floor = json_integer_value(json_object_get(json_object_get(j, "ack_floor"), "stream_seq"));
+    bool idle = json_integer_value(json_object_get(j, "num_pending")) == 0 &&
+                json_integer_value(json_object_get(j, "num_ack_pending")) == 0;
 
-    if (floor > 0) {
+    p->clean_usec = idle ? UINT64_MAX : clock_monotonic_usec() + CLEAN_USEC;
+    if (idle && floor > 0) {
         int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.job.*.%s.%s\",\"seq\":%" JSON_INTEGER_FORMAT "}",
                          letter_classes[p->class], p->plugin, floor + 1);
         (void)bus_tell(p->in->options.bus, "$JS.API.STREAM.PURGE." STREAM_JOBS, NULL, request, (size_t)n);
@@ -721,7 +727,10 @@ static void made(struct bus_question *q, natsMsg *msg)
     struct pull *p = container_of(q, struct pull, question);
 
     if (!msg || bus_status(msg) != 0 || has_words(msg, "\"error\":")) {
-        p->expires_usec = clock_monotonic_usec() + STORED_USEC; /* made again by then */
+        if (p->made)
+            p->clean_usec = clock_monotonic_usec() + CLEAN_USEC;
+        else
+            p->expires_usec = clock_monotonic_usec() + STORED_USEC; /* made again by then */
         if (msg && natsMsg_GetDataLength(msg) > 0)
             log_warning("wsd-fleet: consumer %s: %.*s", p->consumer, MIN(natsMsg_GetDataLength(msg), 200),
                         natsMsg_GetData(msg));
@@ -745,7 +754,8 @@ static void make(struct pull *p)
         "\"ack_wait\":%" PRIu64 ",\"max_deliver\":-1,\"filter_subject\":\"wsd.job.*.%s.%s\","
         "\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}",
         p->consumer, i->options.ack_usec * 1000, letter_classes[p->class], p->plugin);
-    p->expires_usec = UINT64_MAX;
+    if (!p->made)
+        p->expires_usec = UINT64_MAX;
     bus_ask(i->options.bus, &p->question, subject, NULL, request, (size_t)n, STORED_USEC);
 }
 
@@ -792,7 +802,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     for (uint32_t p = 0; p < i->n_pulls && bus_is_up(i->options.bus); p++) {
         struct pull *one = &i->pulls[p];
 
-        if (!one->made && now >= one->expires_usec)
+        if ((!one->made && now >= one->expires_usec) || (one->made && !one->question.bus && now >= one->clean_usec))
             make(one);
         else if (one->made && one->asked && now >= one->expires_usec)
             one->asked = 0; /* the server has said nothing of it */
