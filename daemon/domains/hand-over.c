@@ -20,6 +20,7 @@
 #include "domains/job-breaker.h"
 #include "domains/lifetime.h"
 #include "domains/owners.h"
+#include "domains/places.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugins.h"
 #include "domains/recall-timer.h"

@@ -5,7 +5,6 @@
  * Keeps: a job goes to a runner of its own user, or of a name that is shared, which offers its function. Of several, that with the fewest jobs. */
 #include "domains/runner-names.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include "domains/executors.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugin-query.h"
-#include "domains/plugins.h"
 #include "domains/runner.h"
 
 const char *runners_name(const char *request, char buffer[static 64])
@@ -57,72 +55,6 @@ struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *na
         if (g->uid == of && strcmp(g->name, name) == 0)
             return g;
     }
-    return NULL;
-}
-
-/* An entry that no job needs. */
-static bool is_free(const struct plugin *p)
-{
-    return !p->n_jobs && !p->settling && list_empty(&p->waiting) && list_empty(&p->queries);
-}
-
-/* Frees those of this user that nothing needs. Returns how many are left. */
-static uint32_t weed(struct runners *g, uint32_t uid)
-{
-    uint32_t n = 0;
-
-    list_for_each_entry_safe (struct plugin, p, after_p, &g->domain->priv->plugins.all, link) {
-        if (p == g->plugin || p->uid != uid)
-            continue;
-        if (is_free(p))
-            plugin_free(p);
-        else
-            n++;
-    }
-    return n;
-}
-
-static struct plugin *plugin_at_place(struct runners *g, uint32_t uid, const char *request)
-{
-    struct plugin *p = plugin_make(g->domain, request);
-
-    if (!p)
-        return NULL;
-    p->uid = uid;
-    p->name = strdup(request);
-    p->state = PLUGIN_READY; /* it is never loaded */
-    if (p->name)
-        return p;
-    plugin_free(p);
-    errno = ENOMEM;
-    return NULL;
-}
-
-struct plugin *runners_plugin(struct runners *g, uint32_t uid, const char *request, bool make)
-{
-    struct plugins *plugins = &g->domain->priv->plugins;
-    uint32_t n = 0;
-
-    if (!g->place)
-        return g->plugin;
-    list_for_each_entry (struct plugin, p, &plugins->all, link) {
-        if (p == g->plugin || p->uid != uid)
-            continue;
-        n++;
-        if (strcmp(p->request, request) != 0)
-            continue;
-        if (make && is_free(p) && p->n_functions == PLUGIN_FUNCTIONS_MAX) { /* begins anew */
-            plugin_free(p);
-            return plugin_at_place(g, uid, request);
-        }
-        p->used = ++plugins->n_used;
-        return p;
-    }
-    if (!make)
-        return NULL;
-    if (n < PLACE_PLUGINS || weed(g, uid) < PLACE_PLUGINS)
-        return plugin_at_place(g, uid, request);
-    errno = EMFILE;
     return NULL;
 }
 

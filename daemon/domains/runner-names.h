@@ -18,7 +18,6 @@
 struct domain;
 
 #define RUNNERS_SHARED UINT32_MAX /* the uid of names whose runners serve all users */
-#define PLACE_PLUGINS  64u        /* plugins that the jobs of one user name at a place */
 #define PLACE_FUNCTION "*"        /* what a place offers */
 
 /* A name that runners have offered. */
@@ -41,9 +40,6 @@ uint64_t runners_key(uint32_t uid, const char *name); /* in executors->runners *
 struct runner_rules runners_rules(const struct jobs *jobs, const char *name);
 /* Those that jobs of this user go to. NULL: none has offered the name, and no job waits for one. */
 struct runners *runners_of(const struct jobs *jobs, uint32_t uid, const char *name);
-/* What this user's jobs call a plugin: the name itself, or a plugin at a place, whose entry is made where `make` says so.
- * NULL: there is none; or it cannot be made, for want of memory, or as many are in use as may be (errno EMFILE). */
-struct plugin *runners_plugin(struct runners *g, uint32_t uid, const char *request, bool make);
 /* The name in a request, which is that, or one for a place. The whole request where that is too long for a name. */
 const char *runners_name(const char *request, char buffer[static 64]);
 bool runners_have_jobs(const struct runners *g);

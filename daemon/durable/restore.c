@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "domains/domain.h"
+#include "domains/places.h"
 #include "domains/plugins.h"
 #include "domains/resolve.h"
 #include "domains/runner-admit.h"

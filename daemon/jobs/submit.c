@@ -19,6 +19,7 @@
 #include "domains/domain.h"
 #include "domains/hand-over.h"
 #include "domains/owners.h"
+#include "domains/places.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugins.h"
 #include "domains/runner-admit.h"

@@ -23,7 +23,7 @@ many() {
 ended() { [ -s "$WORK/map.out" ] && [ "$(wc -l <"$WORK/map.out")" -ge "$1" ]; }
 # All have come, each once.
 all_right() {
-  wait_for_exit $MAP || {
+  wait_for_exit "$MAP" || {
     cat "$WORK/map.err"
     return 1
   }

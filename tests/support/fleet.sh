@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
 #
 # fleet.sh: NATS servers, and nodes: a wsd each, with its wsd-fleet. Sourced behind lib.sh. Exits the script, with a skip,
@@ -26,7 +26,7 @@ start_nats() { # NAME [OPTION...]
   wait_until is_ready "$name"
 }
 is_ready() { [[ $(timeout 5 "$FLEET" -n "nats://127.0.0.1:${NATS_PORTS[$1]}" --status 2>&1) != *"start nats-server"* ]]; } # NAME
-kill_nats() { # NAME
+kill_nats() {
   kill -9 "${NATS_PIDS[$1]}"
   wait "${NATS_PIDS[$1]}" 2>/dev/null
   :
