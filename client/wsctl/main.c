@@ -91,6 +91,11 @@ static const struct verb verbs[] = {
     {"runner", "list | show NAME", "Tells which runners are connected, and what they do",
      "Runners are programs that take the jobs of a name: those of yours, and those that serve all users.\n",
      verb_runner},
+    {"fleet", "init | status [OPTION...]", "Sets up many machines, and tells how they are",
+     "init makes the streams on the servers of NATS; status tells what waits, and what machines have. The options are "
+     "those of\n"
+     "wsd-fleet(8): --servers URL,... names the servers. Jobs go to other machines as @fleet/PLUGIN.\n",
+     verb_fleet, true},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
     {"bench", "[OPTION...] [PLUGIN[:FUNCTION] [ARG...]]", "Measures how quickly wsd serves jobs",
      "Of a function that does nothing (fib:nothing), or of yours: time from submit to end, and jobs a second.\n\n"

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fleet/bus.h"
+#include "fleet/complain.h"
 #include "fleet/in.h"
 #include "fleet/letter.h"
 #include "fleet/out.h"
@@ -69,7 +70,7 @@ static const char usage[] =
 
 static int wrong(const char *words, const char *value)
 {
-    fprintf(stderr, "wsd-fleet: %s: %s\n", value, words);
+    complain("%s: %s", value, words);
     return CODE_USAGE;
 }
 
@@ -128,7 +129,7 @@ static const struct option options[] = {{"servers", required_argument, NULL, 'n'
                                         {NULL, 0, NULL, 0}};
 
 /* -1: go on; else an exit status. */
-static int set(struct arguments *a, int c)
+static int set(struct arguments *a, int c, char **argv)
 {
     uint64_t n;
 
@@ -196,9 +197,10 @@ static int set(struct arguments *a, int c)
     case 'h':
         fputs(usage, stdout);
         return 0;
+    case ':':
+        return wrong("this option wants a value", argv[optind - 1]);
     default:
-        fputs("wsd-fleet --help says what there is\n", stderr);
-        return CODE_USAGE;
+        return wrong("no such option: wsd-fleet --help says what there is", argv[optind - 1]);
     }
 }
 
@@ -206,8 +208,9 @@ static int parse(struct arguments *a, int argc, char **argv)
 {
     int r = -1;
 
-    for (int c; r < 0 && (c = getopt_long(argc, argv, "n:s:N:p:k:a:h", options, NULL)) != -1;)
-        r = set(a, c);
+    opterr = 0; /* it would print anything */
+    for (int c; r < 0 && (c = getopt_long(argc, argv, ":n:s:N:p:k:a:h", options, NULL)) != -1;)
+        r = set(a, c, argv);
     if (r < 0 && optind < argc)
         r = wrong("an argument that is no option", argv[optind]);
     if (r < 0 && !a->login.certificate != !a->login.key)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/code.h"
+#include "fleet/complain.h"
 #include "fleet/letter.h"
 
 #define ANSWER_MSEC  5000
@@ -22,9 +23,8 @@ static int no_server(const char *servers, natsStatus s)
 {
     const char *words = nats_GetLastError(NULL);
 
-    fprintf(stderr,
-            "wsd-fleet: %s: %s: start nats-server with JetStream (-js), or name another one in [fleet] servers\n",
-            servers, words && *words ? words : natsStatus_GetText(s));
+    complain("%s: %s: start nats-server with JetStream (-js), or name another one in [fleet] servers", servers,
+             words && *words ? words : natsStatus_GetText(s));
     return CODE_NO_DAEMON;
 }
 
@@ -52,11 +52,11 @@ static json_t *ask(natsConnection *nc, const char *subject, const char *request)
     if (s == NATS_OK)
         j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, &error);
     if (s == NATS_NO_RESPONDERS)
-        fprintf(stderr, "wsd-fleet: the server has no JetStream: start it with -js\n");
+        complain("the server has no JetStream: start it with -js");
     else if (s != NATS_OK)
-        fprintf(stderr, "wsd-fleet: %s: %s\n", subject, natsStatus_GetText(s));
+        complain("%s: %s", subject, natsStatus_GetText(s));
     else if (!j)
-        fprintf(stderr, "wsd-fleet: %s: no answer that can be read\n", subject);
+        complain("%s: no answer that can be read", subject);
     natsMsg_Destroy(msg);
     return j;
 }
@@ -87,7 +87,7 @@ static int make(natsConnection *nc, const char *name, const char *rest, const st
     else if (is_there)
         printf("%s: is there with other settings, and stays as it is\n", name);
     else
-        fprintf(stderr, "wsd-fleet: %s: %s\n", name, error);
+        complain("%s: %s", name, error);
     json_decref(j);
     return !error || is_there ? 0 : CODE_NO_DAEMON;
 }
@@ -125,7 +125,7 @@ static int show_stream(natsConnection *nc, const char *name, const char *what, b
     const char *error = j ? why(j) : "";
     if (error) {
         if (j)
-            fprintf(stderr, "wsd-fleet: %s: %s: `wsctl fleet init` makes the streams\n", name, error);
+            complain("%s: %s: `wsctl fleet init` makes the streams", name, error);
         json_decref(j);
         return CODE_NO_DAEMON;
     }

@@ -13,6 +13,8 @@ start_nats one || exit 1
 check "no streams yet" says 69 'WSD_JOBS: stream not found: .wsctl fleet init' "$FLEET" -n "$NATS_URL" --status
 made() { "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && same 3 "$(grep -c ': made, kept by 1 server$' "$WORK/made")"; }
 check "they are made" made
+check "wsctl does so, too" wsctl fleet init --servers "$NATS_URL"
+check "wsctl fleet and something else" refused 64 'usage: wsctl fleet' wsctl fleet start
 check "and stay when made again" "$FLEET" -n "$NATS_URL" --init
 other() { "$FLEET" -n "$NATS_URL" --init --jobs-max 5 >"$WORK/made" && grep -q '^WSD_JOBS: is there with other settings, and stays' "$WORK/made"; }
 check "with other settings it says so" other
@@ -70,7 +72,7 @@ graph() {
   here wsctl run "$WORK/graph"
 }
 check "a graph of both" graph
-status() { "$FLEET" -n "$NATS_URL" --status --json | python3 -m json.tool >"$WORK/status" && grep -q '"plugin": "fib"' "$WORK/status"; }
+status() { wsctl fleet status --json --servers "$NATS_URL" | python3 -m json.tool >"$WORK/status" && grep -q '"plugin": "fib"' "$WORK/status"; }
 check "status" status
 empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
 check "nothing is left in the stream" wait_until empty

@@ -1588,6 +1588,7 @@ def a_place_gets_jobs_for_whatever_plugin(wsd):
             r.next('RUN', r.runner)
         with Peer(wsd.socket) as r:
             r.runner = r.send('RUNNER_OPEN', name='@place', credit=4, functions=[{'name': '*'}])
+            r.next('RUNNER', r.runner)
             m = r.next('RUN', r.runner).message
             assert m.attempt == 2, m
             r.send('RUN_END', r.runner, run=m.run)
