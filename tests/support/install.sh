@@ -31,7 +31,9 @@ python_package() { # without what a build leaves behind, and as it is installed
 there() {
   [ -e "$dest$1" ]
 }
-for file in "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
+fleet=()
+[ ! -x "$BUILD/daemon/fleet/wsd-fleet" ] || fleet=("$prefix/libexec/wsd-fleet" "$prefix/share/man/man8/wsd-fleet.8")
+for file in "${fleet[@]}" "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
   "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h" \
