@@ -150,7 +150,8 @@ static void show_consumer(const json_t *c, bool json, bool first)
                nodes = json_integer_value(json_object_get(c, "num_waiting"));
     const char *plugin = name ? strchr(name, '_') : NULL;
 
-    if (!plugin || (!json && waiting + held + again == 0))
+    if (!plugin || !letter_is_name(plugin + 1, strlen(plugin + 1), CODEC_NAME_MAX) ||
+        (!json && waiting + held + again == 0))
         return;
     if (json)
         printf("%s{\"class\":\"%.*s\",\"plugin\":\"%s\",\"waiting\":%" JSON_INTEGER_FORMAT
@@ -170,15 +171,15 @@ static int show_consumers(natsConnection *nc, bool json)
 
     for (json_int_t at = 0; at < total;) {
         snprintf(request, sizeof(request), "{\"offset\":%" JSON_INTEGER_FORMAT "}", at);
-        json_t *j = ask(nc, "$JS.API.CONSUMER.LIST." STREAM_JOBS, request), *list, *one;
-        size_t i;
+        json_t *j = ask(nc, "$JS.API.CONSUMER.LIST." STREAM_JOBS, request), *list;
 
         if (!j || why(j)) {
             json_decref(j);
             return CODE_NO_DAEMON;
         }
         list = json_object_get(j, "consumers");
-        json_array_foreach(list, i, one) show_consumer(one, json, at + (json_int_t)i == 0);
+        for (size_t i = 0; i < json_array_size(list); i++)
+            show_consumer(json_array_get(list, i), json, at + (json_int_t)i == 0);
         total = json_integer_value(json_object_get(j, "total"));
         at += (json_int_t)json_array_size(list);
         total = json_array_size(list) ? total : at;
