@@ -148,3 +148,4 @@ check "one that crashes each time harms no other" poison
 check "nothing is left in the stream" wait_until empty
 held() { [ "$(fleet_counter b in most)" -le 68 ] && same 0 "$(fleet_counter b in held)"; }
 check "a node never held more than it may" held
+check "the others leave in order" end_fleet

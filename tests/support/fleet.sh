@@ -74,3 +74,18 @@ fleet_counter() { # NAME out|in COUNTER
   grep ' out: held' "$log" | tail -1 | sed "s/.* $2: //; s/;.*//" | sed -n "s/.*\b$3 \([0-9]*\).*/\1/p"
 }
 more_lines() { [ "$(grep -c ' out: held' "$1")" -gt "$2" ]; }
+# At the end of a script: all leave in order, and none has said that it is broken.
+end_fleet() {
+  local name status
+  for name in "${!NODE_FLEET[@]}"; do
+    gone "${NODE_FLEET[$name]}" || kill "${NODE_FLEET[$name]}"
+    wait_for_exit "${NODE_FLEET[$name]}"
+    status=$?
+    [ "$status" = 0 ] || [ "$status" = 137 ] || {
+      echo "wsd-fleet of $name: exit status $status"
+      cat "$WORK/node-$name/fleet.log"
+      return 1
+    }
+    clean_log "$WORK/node-$name/fleet.log" || return 1
+  done
+}
