@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz-letter.c: any bytes as a message of the fleet: a job, an end, the subject of an answer.
+ * Keeps: what is refused has words. What is taken for a job or an end, and written again, is taken again and says the
+ * same; a subject that is made of it has no more than its five parts. */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fleet/letter.h"
+
+static struct codec *codec;
+
+static bool is_same(struct span a, const char *text, size_t size)
+{
+    return a.size == size && (size == 0 || memcmp(a.data, text, size) == 0);
+}
+
+static void job(const uint8_t *data, size_t size)
+{
+    struct letter_job first = {0}, second = {0};
+    struct buffer again = {0};
+    char why[160] = "", node[LETTER_NAME], name[CODEC_PLACE_MAX], subject[LETTER_SUBJECT];
+    int r = letter_get_job(codec, data, size, &first, why);
+
+    FUZZ_CHECK(r == 0 || (r == -EBADMSG && *why));
+    if (r == 0) {
+        uint32_t argc = first.run.job.argc;
+        size_t n_input = buffer_size(&first.input);
+        size_t parts = 1;
+
+        snprintf(node, sizeof(node), "%.*s", (int)first.run.directory.size, first.run.directory.data);
+        FUZZ_CHECK(letter_is_name(node, strlen(node), LETTER_NAME));
+        snprintf(name, sizeof(name), "%.*s", (int)first.run.job.function.size, first.run.job.function.data);
+        if (letter_job_subject(subject, name, first.run.job.priority)) {
+            for (const char *c = subject; *c; c++)
+                parts += *c == '.';
+            FUZZ_CHECK(parts == 5 && !strpbrk(subject, " *>\t\r\n"));
+        }
+        r = letter_put_job(&again, node, &first.run, buffer_data(&first.input), n_input);
+        FUZZ_CHECK(r == 0 || r == -E2BIG);
+        if (r == 0) {
+            FUZZ_CHECK(letter_get_job(codec, buffer_data(&again), buffer_size(&again), &second, why) == 0);
+            FUZZ_CHECK(second.run.job.argc == argc && buffer_size(&second.input) == n_input);
+            FUZZ_CHECK(is_same(second.run.job.function, name, strlen(name)));
+            FUZZ_CHECK(n_input == 0 || memcmp(buffer_data(&first.input), buffer_data(&second.input), n_input) == 0);
+        }
+    }
+    buffer_deinit(&first.input);
+    buffer_deinit(&second.input);
+    buffer_deinit(&again);
+}
+
+static void end(const uint8_t *data, size_t size)
+{
+    struct letter_end first = {0}, second = {0};
+    struct buffer again = {0};
+    char why[160] = "";
+    int r = letter_get_end(codec, data, size, &first, why);
+
+    FUZZ_CHECK(r == 0 || (r == -EBADMSG && *why));
+    if (r == 0) {
+        uint32_t status = first.end.status;
+        size_t n = buffer_size(&first.output);
+
+        r = letter_put_end(&again, &first.end, buffer_data(&first.output), n);
+        FUZZ_CHECK(r == 0 || r == -E2BIG);
+        if (r == 0) {
+            FUZZ_CHECK(letter_get_end(codec, buffer_data(&again), buffer_size(&again), &second, why) == 0);
+            FUZZ_CHECK(second.end.status == status && buffer_size(&second.output) == n);
+        }
+    }
+    buffer_deinit(&first.output);
+    buffer_deinit(&second.output);
+    buffer_deinit(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct letter_receipt receipt;
+    char text[512];
+
+    if (!codec)
+        FUZZ_CHECK(codec_new(&codec) == 0);
+    job(data, size);
+    end(data, size);
+    snprintf(text, sizeof(text), "%.*s", (int)(size < sizeof(text) ? size : sizeof(text) - 1), (const char *)data);
+    if (letter_get_receipt(text, &receipt))
+        FUZZ_CHECK(strlen(receipt.consumer) < sizeof(receipt.consumer));
+    return 0;
+}
