@@ -9,7 +9,7 @@ import pytest
 
 import wsd
 from conftest import LIMIT, server, wait_until
-from wsd import _wire
+from wsd import _memory, _wire
 
 TASKS = '''
 import os, time
@@ -51,6 +51,12 @@ def say(job):
 def adds_up(job):
     import numpy
     return str(numpy.frombuffer(job.buffer).sum())
+
+@wsd.task
+def mapped_now(job):
+    data = job.buffer
+    with open('/proc/self/maps', encoding='ascii') as f:
+        return f'{len(data)} {sum("wsd-memory" in line for line in f)}'
 
 @wsd.task
 def number(job):
@@ -161,6 +167,70 @@ def test_memory_goes_without_a_copy(jobs, client, size):
 def test_memory_has_a_size():
     with pytest.raises(ValueError, match='at least 1'):
         wsd.Memory(0)
+
+
+def test_memory_that_is_used_again_stays_mapped(jobs, client):
+    """For a while. What it has then is what is there now."""
+    wait_until(lambda: client.call('jobs:mapped_now') == b'0 0')
+    with wsd.Memory(2 << 20) as memory:
+        assert client.call('jobs:mapped_now', input=memory) == f'{2 << 20} 1'.encode()
+        assert client.call('jobs:mapped_now') == b'0 0'  # once is not again
+
+        def stays():
+            for data in (b'one', b'two', b'six'):
+                memory.view[:3] = data
+                assert client.call('jobs:mapped', input=memory)[:3] == data
+            return client.call('jobs:mapped_now') == b'0 1'
+        wait_until(stays)
+    wait_until(lambda: client.call('jobs:mapped_now') == b'0 0')
+
+
+def mapping(mappings, memory, size=None, user=1):
+    found = mappings.map(user, memory.descriptor, 0, size or len(memory))
+    assert memoryview(found)[:3] == memory.view[:3]
+    return found
+
+
+def test_so_many_mappings_are_kept():
+    for n, kept in ((_memory.KEPT_MAX - 1, True), (_memory.KEPT_MAX, True), (_memory.KEPT_MAX + 1, False)):
+        mappings, memories = _memory.Mappings(), [wsd.Memory(10) for _ in range(n)]
+        for number, memory in enumerate(memories):
+            memory.view[0] = number
+            first, second = mapping(mappings, memory), mapping(mappings, memory)
+            assert first is not second and mapping(mappings, memory) is second
+        known = mappings.kept_bytes()
+        mapping(mappings, memories[0])
+        assert mappings.kept_bytes() == known - 10 * (not kept) and known == 10 * min(n, _memory.KEPT_MAX)
+
+
+def test_so_many_bytes_are_kept(monkeypatch):
+    monkeypatch.setattr(_memory, 'KEPT_BYTES', 100)
+    for size, kept in ((99, 99), (100, 100), (101, 0)):
+        mappings, memory = _memory.Mappings(), wsd.Memory(size)
+        assert [mapping(mappings, memory) and mappings.kept_bytes() for _ in range(3)] == [0, kept, kept]
+    mappings = _memory.Mappings()
+    for size, kept in ((40, 40), (59, 99), (1, 100), (1, 61), (99, 100)):
+        memory = wsd.Memory(size)
+        mapping(mappings, memory)
+        mapping(mappings, memory)
+        assert mappings.kept_bytes() == kept
+
+
+def test_mappings_are_let_go(monkeypatch):
+    mappings, memory = _memory.Mappings(), wsd.Memory(10)
+    assert mappings.let_go() is None
+    kept = [mapping(mappings, memory) for _ in range(2)][1]
+    assert 0 < mappings.let_go() <= _memory.KEPT_FOR and mapping(mappings, memory) is kept
+    monkeypatch.setattr(_memory, 'KEPT_FOR', 0.0)
+    assert mappings.let_go() is None and mappings.kept_bytes() == 0
+    assert kept[:1] == b'\0'  # it is still somebody's
+
+
+def test_mappings_are_of_one_user_file_and_part():
+    mappings, memory = _memory.Mappings(), wsd.Memory(10)
+    found = {id(one): one for user in (1, 2) for size in (3, 10) for _ in range(3) for one in [mapping(mappings, memory, size, user)]}
+    assert len(found) == 8  # each once, and then the same one twice
+    assert {id(mapping(mappings, memory, size, user)) for user in (1, 2) for size in (3, 10)} <= set(found)
 
 
 def test_numpy_works_in_memory(jobs, client):

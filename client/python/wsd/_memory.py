@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that jobs are given without a copy."""
+"""Memory that jobs are given without a copy, and the mappings of it that a runner keeps."""
 from __future__ import annotations
 
 import fcntl
 import mmap
 import os
+import threading
+import time
 from types import TracebackType
-from typing import Optional, Type
+from typing import Dict, Optional, Tuple, Type
+
+KEPT_MAX = 8  # mappings that a runner keeps
+KEPT_BYTES = 1 << 30  # of all of them together
+KEPT_FOR = 1.0  # seconds since the last job that used it
 
 
 def is_sealed(descriptor: int) -> bool:
@@ -15,6 +21,59 @@ def is_sealed(descriptor: int) -> bool:
         return bool(fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
     except OSError:  # no memory file
         return False
+
+
+def map_part(descriptor: int, start: int, size: int) -> mmap.mmap:
+    """A part of a file, to be read. `start` is a multiple of mmap.ALLOCATIONGRANULARITY."""
+    return mmap.mmap(descriptor, size, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ, offset=start)
+
+
+Key = Tuple[int, int, int, int, int]  # user, device and inode of the file, start, size
+
+
+class Mappings:
+    """Mapped parts of sealed files. A part that is asked for again is kept mapped, since mapping costs about half as much
+    as reading it once. Any thread may use it.
+
+    Keeps: a kept mapping holds its inode, so no other file can have that number meanwhile. Users share nothing.
+    Letting go of a mapping does not unmap it where a task still has a view.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: Dict[Key, Tuple[float, Optional[mmap.mmap]]] = {}  # least recently used first; None: asked for once
+
+    def map(self, user: int, descriptor: int, start: int, size: int) -> mmap.mmap:
+        """A part of the file of a descriptor, as map_part(). Requires that is_sealed() holds."""
+        file = os.fstat(descriptor)
+        key = user, file.st_dev, file.st_ino, start, size
+        known = self._known.get(key)
+        found = known[1] if known is not None else None
+        if found is None:
+            found = map_part(descriptor, start, size)
+        with self._lock:
+            self._known.pop(key, None)
+            self._known[key] = time.monotonic(), found if known is not None and size <= KEPT_BYTES else None
+            while len(self._known) > KEPT_MAX or self.kept_bytes() > KEPT_BYTES:
+                del self._known[next(iter(self._known))]
+        return found
+
+    def kept_bytes(self) -> int:
+        """[lock] Of all mappings."""
+        return sum(len(one) for _, one in self._known.values() if one is not None)
+
+    def let_go(self) -> Optional[float]:
+        """Lets go of what was not used for KEPT_FOR. Returns the seconds until there is more; None: nothing is kept."""
+        if not self._known:
+            return None
+        until = time.monotonic() - KEPT_FOR
+        with self._lock:
+            while self._known:
+                key, (used, _) = next(iter(self._known.items()))
+                if used > until:
+                    return used - until
+                del self._known[key]
+        return None
 
 
 class Memory:

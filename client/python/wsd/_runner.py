@@ -22,6 +22,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, 
 
 from . import _wire
 from ._errors import ConnectionLost, Error, NoDaemon, ProtocolError, Refused
+from ._memory import Mappings
 from ._protocol import FEATURE_RUNNERS, error_of
 from ._socket import Path, connect_error, find
 from ._task import ALL, FUNCTIONS_MAX, NAME, PLACE, Task, TaskCancelled, TaskFailed, TaskJob, cut, output_view, tasks_of
@@ -96,6 +97,7 @@ class Runner:
         self._gate = threading.Semaphore(0)
         self._ended = False  # run() returns
         self._home = 0  # the thread of run()
+        self._mappings = Mappings()
 
     # --- life --------------------------------------------------------------------------------------------------------
 
@@ -163,6 +165,7 @@ class Runner:
         until = time.monotonic() + seconds
         while not self._leaving and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, 0.05))
+            self._mappings.let_go()
 
     def _connect(self) -> None:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
@@ -248,6 +251,8 @@ class Runner:
 
     def _receive(self, flags: int) -> None:
         """[the thread that reads; with MSG_DONTWAIT under the lock] Takes what has come."""
+        if not flags:
+            self._let_go()
         try:
             data, ancillary, marks, _ = self._socket.recvmsg(RECEIVE, ANCILLARY, flags | CLOEXEC)
         except BlockingIOError:
@@ -259,6 +264,16 @@ class Runner:
         else:
             with self._lock:
                 self._received(data, ancillary, marks)
+
+    def _let_go(self) -> None:
+        """Until something comes: lets go of mappings that no job uses."""
+        poll = None
+        while (left := self._mappings.let_go()) is not None:
+            if poll is None:
+                poll = select.poll()
+                poll.register(self._socket, select.POLLIN)
+            if poll.poll(left * 1e3 + 1):
+                return
 
     def _received(self, data: bytes, ancillary: List[Tuple[int, int, bytes]], marks: int) -> None:
         """[lock]"""
@@ -412,6 +427,8 @@ class Runner:
                     with self._lock:
                         if begun == self._begun and not self._idle and not self._over:
                             self._receive(NOW)
+                else:
+                    self._mappings.let_go()
 
     def _busy(self) -> None:
         """A job begins, or goes on."""

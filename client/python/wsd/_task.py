@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, Optional, TypeVar, Union, overload
 
-from ._memory import is_sealed
+from ._memory import is_sealed, map_part
 from ._types import shown
 
 if TYPE_CHECKING:
@@ -226,16 +226,22 @@ class TaskJob:
 
     @property
     def buffer(self) -> memoryview:
-        """All of the input, where it lies: a large one is mapped and not copied. It is read-only. Since 0.1."""
+        """All of the input, where it lies: a large one is mapped and not copied. It is read-only. Since 0.1.
+
+        That of a wsd.Memory stays mapped for a second when jobs have used it twice, so the next one finds it there.
+        """
         if self._descriptor < 0 or self._m['input_from'] == 2:
             return memoryview(self.input)
         offset, size = self._m['input_offset'], self._m['input_size']
         if not size:
             return memoryview(b'')
-        if not is_sealed(self._descriptor) and self.user != os.getuid():
-            return memoryview(self._read_part(offset, size))  # who can cut a file that is mapped can end this process
         skip = offset % mmap.ALLOCATIONGRANULARITY
-        found = mmap.mmap(self._descriptor, skip + size, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ, offset=offset - skip)
+        if is_sealed(self._descriptor):
+            found = self._runner._mappings.map(self.user, self._descriptor, offset - skip, skip + size)
+        elif self.user == os.getuid():
+            found = map_part(self._descriptor, offset - skip, skip + size)
+        else:
+            return memoryview(self._read_part(offset, size))  # who can cut a file that is mapped can end this process
         return memoryview(found)[skip:]
 
     def _read_part(self, offset: int, size: int) -> bytes:
