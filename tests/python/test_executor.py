@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """wsd.Executor: CPython's own cases for executors, and what is its own: a shared pool, bundles, deaths."""
+import asyncio
+import collections
 import concurrent.futures
 import functools
 import math
@@ -432,6 +434,230 @@ def test_what_calls_print_is_printed(executor, capfd):
     wait_until(lambda: True)
     assert capfd.readouterr().out == 'one\ntwo\nthree\n'
 
+
+# --- a thread that waits for a result reads it ------------------------------------------------------------------------
+
+@pytest.fixture
+def resting(monkeypatch):
+    """An executor whose thread rests until it is called."""
+    monkeypatch.setattr(_executor, 'TICK', 3600.0)
+    with Executor(2) as found:
+        rest(found)
+        yield found
+
+
+def rest(executor):
+    """Calls one behind the other, until its thread rests."""
+    wait_until(lambda: executor.submit(give, 1).result() == 1 and executor._engine.resting)
+
+
+def test_a_thread_that_waits_reads(resting):
+    before = resting._engine.read
+    for n in range(50):
+        future = resting.submit(give, n)
+        assert future.result() == n and future.exception() is None
+    for timeout in (_executor.LOOK, 60):
+        assert isinstance(resting.submit(deep).exception(timeout), KeyError)
+    assert resting._engine.read > before
+
+
+def called_back(future):
+    ran = threading.Event()
+    future.add_done_callback(lambda _: ran.set())
+    return ran.wait(LIMIT)
+
+
+def by_asyncio(future):
+    async def wait():
+        return await asyncio.wrap_future(future)
+    return asyncio.run(wait())
+
+
+@pytest.mark.parametrize('look', [
+    lambda future: concurrent.futures.wait([future], LIMIT).done,
+    lambda future: next(concurrent.futures.as_completed([future], LIMIT)),
+    lambda future: wait_until(future.done), called_back, by_asyncio,
+    lambda future: wait_until(lambda: has_result(future, 0.01))])
+def test_other_ways_to_look_call_its_thread(resting, look):
+    assert look(resting.submit(give, 2))
+
+
+def has_result(future, timeout):
+    try:
+        return future.result(timeout)
+    except concurrent.futures.TimeoutError:
+        return False
+
+
+def test_what_no_thread_waits_for_ends_all_the_same(executor, tmp_path):
+    rest(executor)
+    executor.submit(os.mkdir, tmp_path / 'here')
+    wait_until(lambda: not executor._engine.under_way)
+    assert (tmp_path / 'here').is_dir()
+
+
+@pytest.mark.parametrize('run', [
+    lambda t: [f.result() for f in [t.submit(give, n) for n in range(3)]] == [0, 1, 2],
+    lambda t: list(t.map(abs, range(9))) == list(range(9)),
+    lambda t: t.submit(time.sleep, 2 * _executor.LOOK).result() is None,
+    lambda t: len(t.submit(give, bytes(300_000)).result()) == 300_000,
+    lambda t: t.submit(print, 'a line').result() is None,
+    lambda t: isinstance(t.submit(die).exception(), wsd.WorkerDied),
+    lambda t: isinstance(t.submit(give, Unloadable(SystemExit)).exception(), SystemExit),
+    lambda t: isinstance(t.submit(Unloadable, KeyError).exception(), KeyError)])
+def test_its_thread_does_the_rest(resting, run):
+    for _ in range(3):
+        assert run(resting)
+        rest(resting)
+
+
+def test_callbacks_run_in_its_thread(resting):
+    """The thread that waits may hold a lock that they want."""
+    for _ in range(20):
+        rest(resting)
+        future, ran = resting.submit(give, 3), []
+        future.add_done_callback(lambda _, ran=ran: ran.append(threading.current_thread()))
+        assert future.result() == 3
+        wait_until(lambda ran=ran: ran == [resting._engine.thread])
+
+
+def test_a_cancelled_call_is_not_waited_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(_executor, 'TICK', 3600.0)
+    with Executor(1) as executor:
+        first, second = executor.submit(once_there, tmp_path / 'go'), executor.submit(give, 2)
+        assert second.cancel()
+        (tmp_path / 'go').touch()
+        first.result()
+        rest(executor)
+        third = executor.submit(once_there, tmp_path / 'go on')
+        with monkeypatch.context() as m:
+            m.setattr(executor._engine, 'socket', None)  # nothing is read
+            with pytest.raises(concurrent.futures.CancelledError):
+                second.result()
+        (tmp_path / 'go on').touch()
+        assert third.result() == 'there'
+
+
+def test_a_map_of_threads_that_wait(executor):
+    def many(n):
+        return all(executor.submit(give, (n, i)).result() == (n, i) for i in range(200))
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(many, range(8)))
+
+
+class Interrupt(BaseException):
+    """As a signal handler may raise."""
+
+
+def interrupting(method, late):
+    """That method, which an exception interrupts in this thread: before it has done its work, or behind that."""
+    here = threading.get_ident()
+
+    def run(*args):
+        if threading.get_ident() != here:
+            return method(*args)
+        if late:
+            method(*args)
+        raise Interrupt
+    return run
+
+
+@pytest.mark.parametrize('late', [False, True])
+@pytest.mark.parametrize('step', ['settle', 'discard', 'learn', 'pop', 'clear'])
+def test_an_interrupt_in_any_step_leaves_the_rest_to_its_thread(resting, monkeypatch, step, late):
+    engine = resting._engine
+    future = resting.submit(give, 7)
+    with monkeypatch.context() as m:
+        if step in ('settle', 'learn'):
+            of = _executor if step == 'settle' else _executor.Speed
+            m.setattr(of, step, interrupting(getattr(of, step), late))
+        else:
+            of = engine.core if step == 'pop' else engine
+            name = {'discard': 'under_way', 'pop': 'calls', 'clear': 'arrived'}[step]
+            kind = type(getattr(of, name))
+            broken = type('Broken', (kind,), {step: interrupting(getattr(kind, step), late)})
+            setattr(of, name, broken(getattr(of, name)))
+        with pytest.raises(Interrupt):
+            future.result()
+        assert future.result() == 7
+        wait_until(lambda: not engine.under_way and not engine.arrived)
+        assert not engine.core.calls
+    engine.under_way, engine.core.calls, engine.arrived = set(), {}, collections.deque()
+    rest(resting)
+
+
+def test_an_interrupt_while_it_waits(resting, tmp_path):
+    def interrupt(*_):
+        raise Interrupt
+    old = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        future = resting.submit(once_there, tmp_path / 'go')
+
+        def send():
+            wait_until(lambda: resting._engine.reading)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        thread = threading.Thread(target=send)
+        thread.start()
+        with pytest.raises(Interrupt):
+            future.result()
+        thread.join()
+        (tmp_path / 'go').touch()
+        assert future.result() == 'there'
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+
+
+def once_there(path):
+    wait_until(path.exists)
+    return 'there'
+
+
+def test_a_child_of_fork_does_not_read(resting, tmp_path):
+    future = resting.submit(once_there, tmp_path / 'go')
+    pid = os.fork()
+    if not pid:
+        try:
+            os._exit(has_result(future, _executor.LOOK) is not False)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    (tmp_path / 'go').touch()
+    assert future.result() == 'there'
+
+
+def test_wsd_ends_while_a_thread_reads(start, monkeypatch, tmp_path):
+    monkeypatch.setattr(_executor, 'TICK', 3600.0)
+    daemon = start()
+    with Executor(1, socket=daemon.socket, idle=1) as executor:
+        rest(executor)
+        future = executor.submit(once_there, tmp_path / 'go')
+        thread = threading.Thread(target=lambda: wait_until(lambda: executor._engine.reading) and daemon.kill())
+        thread.start()
+        assert isinstance(future.exception(), wsd.WorkerDied)
+        thread.join()
+        daemon.start()
+        (tmp_path / 'go').touch()
+        assert executor.submit(give, 4).result() == 4
+
+
+def test_a_shutdown_while_its_thread_rests(monkeypatch):
+    monkeypatch.setattr(_executor, 'TICK', 3600.0)
+    for end in (lambda: executor.shutdown(wait=False), lambda: executor.shutdown(cancel_futures=True)):
+        executor = Executor(1)
+        rest(executor)
+        thread = executor._engine.thread
+        end()
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+    executor = Executor(1)
+    rest(executor)
+    thread = executor._engine.thread
+    del executor
+    thread.join(LIMIT)
+    assert not thread.is_alive()
+
+
+# --- the pool --------------------------------------------------------------------------------------------------------
 
 def test_two_programs_share_one_pool():
     lines = ('t = wsd.Executor(2, idle=2)\n'

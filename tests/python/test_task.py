@@ -228,9 +228,10 @@ def test_mappings_are_let_go(monkeypatch):
 
 def test_mappings_are_of_one_user_file_and_part():
     mappings, memory = _memory.Mappings(), wsd.Memory(10)
-    found = {id(one): one for user in (1, 2) for size in (3, 10) for _ in range(3) for one in [mapping(mappings, memory, size, user)]}
-    assert len(found) == 8  # each once, and then the same one twice
-    assert {id(mapping(mappings, memory, size, user)) for user in (1, 2) for size in (3, 10)} <= set(found)
+    keys = [(size, user) for user in (1, 2) for size in (3, 10)]
+    found = [mapping(mappings, memory, *key) for key in keys for _ in range(3)]
+    assert len({id(one) for one in found}) == 8  # each once, and then the same one twice
+    assert [id(mapping(mappings, memory, *key)) for key in keys] == [id(one) for one in found[2::3]]
 
 
 def test_numpy_works_in_memory(jobs, client):

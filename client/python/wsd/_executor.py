@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """wsd.Executor: a concurrent.futures.Executor over a pool of processes that all programs of this user share (_pool.py).
 
-Owns a connection and one thread, which reads it and completes futures. At most `max_workers` jobs are under way; what
-else was submitted waits here, and can be cancelled. A job is a bundle of calls: one, or as many as take some milliseconds
-together, where calls of this function have been that short.
+Owns a connection and one thread, the engine's, which reads it and completes futures. At most `max_workers` jobs are
+under way. What else was submitted waits here, and can be cancelled. A job is a bundle of calls: one, or as many as take
+some milliseconds together, where calls of this function have been that short.
+
+A thread that waits in result() for the one call under way reads its answer itself, so that it takes no hop. The
+engine's thread then *rests*: it looks every TICK whether that goes on, and is called by whatever else there is to do.
 Keeps: a call runs once, unless the executor was told that calls are idempotent. Calls of which it is not known whether
 they ran get WorkerDied. Those that certainly did not begin go again.
-Nothing blocks, and no code of the user runs, under the lock.
+Nothing blocks, and no code of the user runs, under the lock. Callbacks of futures run in the engine's thread, or in the
+one that adds them. At most one thread reads. If an exception such as Ctrl-C interrupts it, what arrived is left to the
+engine's thread, and each step can be done once more.
 """
 from __future__ import annotations
 
@@ -23,7 +28,7 @@ import weakref
 from collections import deque
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Set, Tuple, TypeVar, Union
 
 from . import _pool, _wire
 from ._client import Client, open_connection
@@ -40,6 +45,7 @@ GROWTH = 8  # times as many calls as in the bundle before
 BUNDLE_MAX = 4096  # calls
 BYTES_MAX = 1 << 20  # of the pickles of a bundle, unless one alone has more
 BY_FILE = 48 << 10  # bytes of a bundle from which on it goes as a descriptor
+TICK = 0.005  # seconds that the thread rests at most while a call is under way that nobody has asked for
 LOOK = 0.25  # seconds between two looks whether the pool is there, while calls are under way
 PAUSE_LEAST, PAUSE_MOST = 0.005, 0.5  # seconds before a refused job goes again
 PATIENCE = 30.0  # seconds for the pool to start
@@ -50,6 +56,66 @@ IDLE = 60.0  # seconds after which the pool goes
 
 class WorkerDied(BrokenProcessPool):
     """The process that ran this call has died, or it is not known how the call ended. Other calls go on. Since 0.1."""
+
+
+RUNNING: str = futures._base.RUNNING  # states of a future
+FINISHED: str = futures._base.FINISHED
+
+
+class Waiters(List[Any]):
+    """Those of wait() and as_completed(), in a future. They need the engine's thread."""
+
+    __slots__ = ('engine',)
+    engine: Engine
+
+    def append(self, waiter: Any) -> None:
+        self.engine.call_thread()
+        super().append(waiter)
+
+
+class Future(futures.Future[T]):
+    """One whose result may be read by the thread that waits for it."""
+
+    _state: str  # these are of the standard library; a state is set after what belongs to it
+    _result: T
+    _exception: Optional[BaseException]
+    _condition: threading.Condition
+    _done_callbacks: List[Any]
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._engine = engine
+        self._waiters = waiters = Waiters()
+        waiters.engine = engine
+
+    def done(self) -> bool:
+        self._engine.call_thread()
+        return super().done()
+
+    def add_done_callback(self, fn: Callable[[futures.Future[T]], object]) -> None:
+        super().add_done_callback(fn)
+        self._engine.call_thread()
+
+    def result(self, timeout: Optional[float] = None) -> T:
+        if self._state == RUNNING:
+            timeout = self._engine.read_for(self, timeout)
+        if self._state == FINISHED and self._exception is None:
+            return self._result
+        return super().result(timeout)
+
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
+        if self._state == RUNNING:
+            timeout = self._engine.read_for(self, timeout)
+        return super().exception(timeout)
+
+
+class Role:
+    """What a thread does that waits for a result."""
+
+    __slots__ = ('reads',)
+
+    def __init__(self) -> None:
+        self.reads = False
 
 
 class Speed:
@@ -73,7 +139,7 @@ class Call:
 
     __slots__ = ('future', 'pickle', 'main', 'speed')
 
-    def __init__(self, future: futures.Future[Any], data: bytes, main: bool, speed: Speed) -> None:
+    def __init__(self, future: Future[Any], data: bytes, main: bool, speed: Speed) -> None:
         self.future, self.pickle, self.main, self.speed = future, data, main, speed
 
 
@@ -169,7 +235,7 @@ class Engine:
         self.pid = os.getpid()
         self.lock = threading.Lock()
         self.queue: Deque[Union[Call, Calls, Job]] = deque()
-        self.under_way = 0
+        self.under_way: Set[Job] = set()
         self.ended: List[Job] = []
         self.said: List[bytes] = []
         self.speeds: Dict[Any, Speed] = {}
@@ -177,6 +243,13 @@ class Engine:
         self.broken: Optional[BaseException] = None
         self.pause = self.paused_until = self.absent_since = 0.0
         self.sleeping = False  # the thread waits until it is woken
+        self.arrived: Deque[bytes] = deque()  # received, and not yet handled
+        self.reading = True  # a thread reads: the engine's unless it rests
+        self.resting = False
+        self.asked = False  # a thread waits for a result that the engine's thread reads
+        self.read = 0  # results that others have read
+        self.gate = threading.Lock()  # what calls the thread from its rest opens it
+        self.gate.acquire()
         self.finishing = False  # the thread has jobs that have ended, and some of them may go again
         self.directory = Directory(None)
         prefixes = {name: _wire.encode('Submit', {'plugin': self.pool.name.encode(), 'function': name.encode()})
@@ -230,37 +303,71 @@ class Engine:
         if _exiting:
             raise RuntimeError('cannot schedule new futures after interpreter shutdown')
 
-    def add(self, one: Union[Call, Calls]) -> None:
+    def add(self, one: Calls) -> None:
         """Something to do."""
         with self.lock:
             self.check()
-            if not self.under_way:
-                self.absent_since = 0.0
+            self.look_at_thread(True)
             self.queue.append(one)
-            if self.sleeping:
-                self.sleeping = False
-                self.wake()
-            room = self.under_way < self.most
-        if room:
+        self.pump()
+
+    def add_call(self, data: bytes, main: bool, speed: Speed) -> Future[Any]:
+        """A new call. If it need not wait for anything, it is sent before all the rest is done."""
+        with self.lock:
+            self.check()
+            room = self.has_room()
+            if room and not self.queue and not main and len(data) < BY_FILE:
+                job = Job(self)
+                job.data = _pool.ALONE.pack(_pool.CALLS, 0, 1, 0, len(data)) + data
+                self.core.submit(job, self.prefix, NO_ACCEPTED, b'', job.data)
+                write_some(self.socket, self.core)
+                future: Future[Any] = Future(self)
+                future.set_running_or_notify_cancel()
+                job.calls.append(Call(future, data, main, speed))
+                job.n = 1
+                job.sent_at = time.monotonic()
+                self.look_at_thread(False)
+                self.under_way.add(job)
+            else:
+                future = Future(self)
+                self.look_at_thread(False)
+                self.queue.append(Call(future, data, main, speed))
+        if room and (self.queue or self.core.outgoing):
             self.pump()
+        return future
+
+    def look_at_thread(self, needed: bool) -> None:
+        """[lock] Before something is added: the engine's thread awakes, or is called if there is more than one call."""
+        if not self.under_way:
+            self.absent_since = 0.0
+        if self.sleeping:
+            self.sleeping = False
+            self.wake()
+        elif self.resting and (needed or self.under_way or self.queue):
+            self.call_thread()
+
+    def has_room(self) -> bool:
+        """[lock] Whether one more bundle may be under way now."""
+        return (len(self.under_way) < self.most and self.broken is None and self.core.failure is None and
+                not (self.paused_until and time.monotonic() < self.paused_until))
 
     def pump(self) -> None:
         """Sends as many bundles as may be under way."""
-        while True:
+        while self.queue:
             with self.lock:
-                if not self.queue or self.under_way >= self.most or self.broken is not None or self.core.failure is not None or (
-                        self.paused_until and time.monotonic() < self.paused_until):
+                if not self.queue or not self.has_room():
                     break
                 job = self.cut()
                 if job is None:
                     continue
-                self.under_way += 1
+                self.under_way.add(job)
             if job.data or self.load(job):
                 self.send(job)
             else:
                 with self.lock:
-                    self.under_way -= 1
+                    self.under_way.discard(job)
         if self.core.outgoing and threading.current_thread() is not self.thread:
+            self.call_thread()
             self.drain()
 
     def cut(self) -> Optional[Job]:
@@ -349,7 +456,7 @@ class Engine:
                 if descriptor >= 0:
                     os.close(descriptor)
                 self.queue.appendleft(job)
-                self.under_way -= 1
+                self.under_way.discard(job)
                 return
             if descriptor >= 0:
                 core.submit_file(job, function, NO_ACCEPTED, args, descriptor, 0, len(job.data))
@@ -401,11 +508,20 @@ class Engine:
             self.wake()
 
     def wake(self) -> None:
-        """If the thread sleeps."""
+        """If the thread sleeps or rests. Takes no lock."""
         try:
             os.write(self.waker, b'.')
         except BlockingIOError:
             pass  # it is awake
+        self.call_thread()
+
+    def call_thread(self) -> None:
+        """Ends its rest, unless another thread reads. Takes no lock."""
+        if self.resting:
+            try:
+                self.gate.release()
+            except RuntimeError:
+                pass  # it is open
 
     def done(self) -> bool:
         """[lock] It is closed and nothing is left."""
@@ -418,6 +534,86 @@ class Engine:
         except OSError:
             pass
 
+    # --- a thread that waits for a result ----------------------------------------------------------------------------
+
+    def read_for(self, future: Future[Any], timeout: Optional[float]) -> Optional[float]:
+        """For a future whose call runs: reads its result if that is what comes next. Else the engine's thread does.
+
+        Returns what is left of `timeout`.
+        """
+        if not self.resting:
+            self.asked = True
+            return timeout
+        if os.getpid() != self.pid:
+            return timeout
+        if timeout is not None and timeout < LOOK:
+            self.call_thread()
+            return timeout
+        begun = time.monotonic() if timeout is not None else 0.0
+        role = Role()
+        try:
+            with self.lock:
+                if not (self.reading or self.arrived or self.queue or self.core.outgoing) and len(self.under_way) == 1:
+                    self.reading = role.reads = True
+            if role.reads:
+                # in one step for the interpreter: an exception leaves the bytes in the socket, or in arrived
+                self.arrived.extend(map(self.socket.recv, (RECEIVE_LEAST,)))
+                self.take(future, role)
+        except OSError:
+            pass  # nothing came for long, or the engine's thread has it, too
+        finally:
+            self.leave(role)
+        return None if timeout is None else max(0.0, timeout - (time.monotonic() - begun))
+
+    def take(self, future: Future[Any], role: Role) -> None:
+        """[the thread that reads] Completes the future, and reads no longer, if what arrived is its result and no more.
+
+        Each step may be the last one: the engine's thread then handles what arrived as if there had been none.
+        """
+        data = self.arrived[0]
+        if self.rest or len(data) < _wire.FRAME.size:
+            return
+        magic, kind, tag, header_size, body_size = _wire.FRAME.unpack_from(data)
+        start = _wire.FRAME.size + header_size
+        if magic != _wire.MAGIC or kind != _wire.FINISHED or start + body_size != len(data):
+            return
+        job = self.core.calls.get(tag)
+        if type(job) is not Job or job._chunks or len(job.calls) != 1 or job.calls[0].future is not future:
+            return
+        try:
+            value = pickle.loads(data[start + _pool.SIZE.size:-_pool.END.size])
+        except Exception:
+            return  # it comes to the same in the engine's thread
+        with future._condition:
+            if future._done_callbacks:
+                return
+            settle(future, value)
+        with self.lock:
+            self.under_way.discard(job)
+            job.calls[0].speed.learn(1, _pool.END.unpack_from(data, len(data) - _pool.END.size)[0])
+            self.pause = self.absent_since = 0.0
+            self.core.calls.pop(tag, None)
+            self.arrived.clear()
+            if not self.under_way and not self.queue and not self.closed:
+                self.read += 1
+                self.reading = role.reads = False
+
+    def leave(self, role: Role) -> None:
+        """The thread reads no longer. A signal handler that raises here does not keep it from leaving."""
+        try:
+            self.leave_once(role)
+        except BaseException:
+            self.leave_once(role)
+            raise
+
+    def leave_once(self, role: Role) -> None:
+        """What is left is the engine's thread's."""
+        if role.reads:
+            with self.lock:
+                self.reading = role.reads = False
+        if not self.reading and (self.under_way or self.arrived or self.queue or self.closed):
+            self.call_thread()
+
     # --- its thread --------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -429,7 +625,10 @@ class Engine:
                 with self.lock:
                     if self.done():
                         break
-                data = self.receive(size, quiet)
+                if self.asked:
+                    self.asked = False
+                    self.rest_a_while()
+                data = self.arrived.popleft() if self.arrived else self.receive(size, quiet)
                 if data is None:
                     quiet = True
                     self.look()
@@ -447,6 +646,21 @@ class Engine:
                 self.socket.close()
                 drop(self.core.outgoing)
                 self.directory.close()
+
+    def rest_a_while(self) -> None:
+        """Leaves the reading to those that wait for results, for as long as calls come one behind the other."""
+        with self.lock:
+            if self.under_way or self.queue or self.closed or self.core.outgoing or self.paused_until:
+                return
+            self.reading, self.resting = False, True
+        while self.resting:
+            read = self.read
+            called = self.gate.acquire(timeout=TICK)
+            with self.lock:
+                if not self.reading and (called or read == self.read):
+                    self.reading, self.resting = True, False
+                    self.gate.acquire(False)
+        self.pump()
 
     def receive(self, size: int, quiet: bool) -> Optional[bytes]:
         """What has come. None: nothing, and there is something to look after."""
@@ -496,7 +710,7 @@ class Engine:
             if ended:
                 self.ended = []
                 self.finishing = True
-                self.under_way -= len(ended)
+                self.under_way.difference_update(ended)
                 for job in ended:
                     self.learn(job)
             if said:
@@ -763,15 +977,23 @@ def complete(future: futures.Future[Any], data: bytes, at: int) -> int:
     """Gives a future the record at that place. Returns where the next one is."""
     end: int = at + 4 + _pool.SIZE.unpack_from(data, at)[0]
     try:
-        value = pickle.loads(data[at + 4:end])
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        if type(value) is Raised:
-            future.set_exception(value.rebuilt())
+        try:
+            value = pickle.loads(data[at + 4:end])
+        except BaseException as error:
+            future.set_exception(error)
         else:
-            future.set_result(value)
+            settle(future, value)
+    except futures.InvalidStateError:
+        pass  # the thread that waits for it had just given it this result when it was interrupted
     return end
+
+
+def settle(future: futures.Future[Any], value: Any) -> None:
+    """Completes it."""
+    if type(value) is Raised:
+        future.set_exception(value.rebuilt())
+    else:
+        future.set_result(value)
 
 
 def say(header: bytes) -> None:
@@ -844,17 +1066,16 @@ class Executor(futures.Executor):
         engine = self._engine
         if os.getpid() != engine.pid:
             raise ForkedError('this executor belongs to the parent of this process; make another one', code=69)
-        future: futures.Future[T] = futures.Future()
         try:
             data, main = encode((fn, args, kwargs))
         except BaseException as error:
             with engine.lock:
                 engine.check()
+            future: futures.Future[T] = futures.Future()
             future.set_running_or_notify_cancel()
             future.set_exception(error)
             return future
-        engine.add(Call(future, data, main, self._speed(fn)))
-        return future
+        return engine.add_call(data, main, self._speed(fn))
 
     def _speed(self, fn: Callable[..., Any]) -> Speed:
         speeds = self._engine.speeds

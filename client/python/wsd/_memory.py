@@ -32,8 +32,8 @@ Key = Tuple[int, int, int, int, int]  # user, device and inode of the file, star
 
 
 class Mappings:
-    """Mapped parts of sealed files. A part that is asked for again is kept mapped, since mapping costs about half as much
-    as reading it once. Any thread may use it.
+    """Mapped parts of sealed files. A part that is asked for again is kept mapped, since mapping costs about half as
+    much as reading it once. Any thread may use it.
 
     Keeps: a kept mapping holds its inode, so no other file can have that number meanwhile. Users share nothing.
     Letting go of a mapping does not unmap it where a task still has a view.
@@ -41,7 +41,8 @@ class Mappings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: Dict[Key, Tuple[float, Optional[mmap.mmap]]] = {}  # least recently used first; None: asked for once
+        # When it was used, and None if that was once. Least recently used first.
+        self._known: Dict[Key, Tuple[float, Optional[mmap.mmap]]] = {}
 
     def map(self, user: int, descriptor: int, start: int, size: int) -> mmap.mmap:
         """A part of the file of a descriptor, as map_part(). Requires that is_sealed() holds."""

@@ -39,6 +39,7 @@ PAUSES = 0.005, 0.1  # seconds before a worker is started again: it died of a ca
 
 # A bundle: this, what `extra` bytes say of the main module, the sizes of the pickles, the pickles.
 HEAD = struct.Struct('<HHII')  # kind, 0, number of calls, size of extra
+ALONE = struct.Struct('<HHIII')  # what is before the pickle of the only call, without `extra`: the same, and its size
 CALLS, MAP = 0, 1  # kinds: a pickle (function, args, keywords) for each; or one of (function, [args, ...])
 SIZE = struct.Struct('<I')  # before the pickle of each result
 END = struct.Struct('<Q')  # behind them: nanoseconds that all calls took
@@ -210,17 +211,17 @@ class Worker:
         """Runs a bundle."""
         data = job.buffer
         kind, _, count, extra = HEAD.unpack_from(data)
-        NOTE.pack_into(self._memory, self._note, job._m['id'], 0, LOADING if kind == MAP else 0, 0, 1, time.monotonic())
+        began = time.monotonic()
+        NOTE.pack_into(self._memory, self._note, job._m['id'], 0, LOADING if kind == MAP else 0, 0, 1, began)
         self.job = job
         try:
             if job._m['directory'] != self._directory:
                 self._change_directory(job._m['directory'])
-            began = time.perf_counter_ns()
             rest = self._map(job, data, count, extra) if kind == MAP else self._calls(job, data, count, extra)
             for said in self._said:
                 if said._line:
                     said.end()
-            return rest + END.pack(time.perf_counter_ns() - began)
+            return rest + END.pack(int((time.monotonic() - began) * 1e9))
         finally:
             self.job = None
             BUSY.pack_into(self._memory, self._note + BUSY_AT, 0, time.monotonic())  # the results stay: their end may not get to wsd
@@ -253,7 +254,18 @@ class Worker:
             data = dumps(found)
         return SIZE.pack(len(data)) + data
 
+    def _only_call(self, data: memoryview) -> bytes:
+        """Of a bundle of one, whose result goes at once."""
+        try:
+            function, args, keywords = pickle.loads(data)
+            found = dumps(function(*args, **keywords))
+            return SIZE.pack(len(found)) + found
+        except BaseException as error:
+            return self._raised(error)
+
     def _calls(self, job: TaskJob, data: memoryview, count: int, extra: int) -> bytes:
+        if count == 1 and not extra:
+            return self._only_call(data[ALONE.size:])
         at = HEAD.size + extra
         sizes = array.array('I', data[at:at + 4 * count].tobytes())
         start = at + 4 * count

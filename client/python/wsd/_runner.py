@@ -76,6 +76,7 @@ class Runner:
             raise ValueError(f'{name}: a place has one task, which gets all jobs; mark it with @wsd.task(name="{ALL}")')
         self.name = name
         self._tasks: Dict[bytes, Task] = {one.name.encode(): one for one in found}
+        self._place = ALL.encode() if name.startswith('@') else b''  # the task for all jobs
         self._path = find(socket)
         self._offer = _wire.encode('Offer', {
             'name': name.encode(), 'version': cut(version), 'help': cut(help), 'credit': threads,
@@ -489,14 +490,18 @@ class Runner:
 
     def _execute(self, job: TaskJob) -> None:
         """Runs a job to its end."""
-        status, error, rest = 0, b'', memoryview(b'')
+        status, error = 0, b''
+        rest: Union[bytes, memoryview] = b''
         began = time.thread_time_ns()
         try:
-            task = self._tasks[ALL.encode() if self.name.startswith('@') else job._m['function']]
-            job.check()
+            task = self._tasks[self._place or job._m['function']]
+            if job._stopped:
+                job.check()
             result = task.function(job)
             if result is not None:
-                if type(result) is not bytes and hasattr(result, '__next__'):
+                if type(result) is bytes and len(result) <= LAST_MAX:
+                    rest = result
+                elif type(result) is not bytes and hasattr(result, '__next__'):
                     for piece in result:
                         job.write(piece)
                 else:
