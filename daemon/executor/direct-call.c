@@ -114,13 +114,7 @@ static bool is_late(const struct direct_call *d)
 
 static enum lane_outcome outcome_of(const struct direct_call *d)
 {
-    const struct host_job *job = &d->job;
-
-    if (d->overflow)
-        return LANE_OVERFLOW;
-    if (is_late(d))
-        return LANE_TIMED_OUT;
-    return atomic_load_explicit(job->cancel, memory_order_relaxed) ? LANE_CANCELLED : LANE_ENDED;
+    return d->overflow ? LANE_OVERFLOW : is_late(d) ? LANE_TIMED_OUT : LANE_ENDED;
 }
 
 static void begin_call(struct direct_call *d)

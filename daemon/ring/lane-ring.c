@@ -371,10 +371,13 @@ bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, 
     return true;
 }
 
+/* Writes nothing where there is none before and after, as with most calls: the client keeps its copy of the line. */
 static void text_put(char *to, const char *text)
 {
     size_t n = text ? strnlen(text, RING_TEXT - 1) : 0;
 
+    if (n == 0 && *(const volatile char *)to == 0)
+        return;
     if (n)
         memcpy(to, text, n);
     to[n] = 0;
@@ -386,7 +389,6 @@ bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
     struct lane_slot *s = &b->memory->slots[slot];
     uint64_t word = ring_word(generation, LANE_RUNNING);
 
-    s->outcome = a->outcome;
     s->exit = a->exit;
     s->worker = a->worker;
     s->run_usec = a->run_usec;
@@ -396,6 +398,9 @@ bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, u
         memcpy(s->output + output_at, a->output, a->output_size);
     text_put(s->error, a->error);
     text_put(s->status, a->status);
+    /* Last: the client polls the line of `cancel`, and the CAS needs it next. Looked at earlier, it moves twice. */
+    bool cancelled = a->outcome == LANE_ENDED && lane_back_cancelled(b, slot);
+    s->outcome = cancelled ? LANE_CANCELLED : a->outcome;
     /* release: partner is the acquire load in lane_client_ended() */
     if (atomic_compare_exchange_strong_explicit(&s->state, &word, ring_word(generation, LANE_DONE),
                                                 memory_order_acq_rel, memory_order_relaxed))
@@ -525,7 +530,9 @@ void lane_client_push(struct lane_client *c, uint32_t slot, uint32_t bind, uint6
     struct lane_slot *s = &c->memory->slots[slot];
 
     atomic_store_explicit(&s->cancel, 0, memory_order_relaxed);
-    atomic_store_explicit(&s->turn, 0, memory_order_relaxed);
+    /* where it is 0 already the worker keeps its line, and no store is waited for */
+    if (atomic_load_explicit(&s->turn, memory_order_relaxed) != 0)
+        atomic_store_explicit(&s->turn, 0, memory_order_relaxed);
     s->bind = bind;
     s->n_items = c->pushed[slot].n;
     s->size = c->pushed[slot].size;

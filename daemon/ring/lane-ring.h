@@ -244,7 +244,7 @@ int lane_back_read(struct lane_back *b, uint32_t slot, struct lane_request *ret)
 bool lane_back_turn(struct lane_back *b, uint32_t slot, struct lane_request *q, const struct lane_end *end,
                     const void *output);
 /* Writes the answer of the call that has its turn, RUNNING -> DONE, and wakes the client. Returns whether the client
- * slept. Does nothing if wsd has given its verdict already. */
+ * slept. LANE_ENDED of a cancelled call becomes LANE_CANCELLED. Does nothing if wsd has given its verdict already. */
 bool lane_back_answer(struct lane_back *b, uint32_t slot, uint32_t generation, uint32_t output_at,
                       const struct lane_answer *a);
 /* Whether a byte has to be sent to the notice socket after an answer; true once for each wait of the client. */

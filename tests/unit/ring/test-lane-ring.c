@@ -570,7 +570,7 @@ START_TEST(what_its_client_cancels_is_known_to_have_begun_or_not)
     ck_assert(lane_back_cancelled(&back, slot));
     ck_assert(!turn(slot, &q, "x"));
     ck_assert(!lane_client_ended(&client, slot)); /* a worker may still look at it */
-    answer(slot, generation, _i ? LANE_REFUSED : LANE_CANCELLED, "");
+    answer(slot, generation, _i ? LANE_REFUSED : LANE_ENDED, "");
     ck_assert(lane_client_ended(&client, slot));
     lane_client_result(&client, slot, &r);
     ck_assert_int_eq(r.outcome, _i ? LANE_REFUSED : LANE_CANCELLED);
