@@ -3,7 +3,8 @@
  * guard.c: finds what jobs have left changed in their thread and in the process.
  * Owns the record of their first state, and the time of the last look. [each function says where]
  * Keeps: while a worker has jobs, what a fault needs is checked once in GUARD_NSEC, and less often after clean looks.
- * Anything else is checked once in SLOW_NSEC. The check comes before the worker sleeps, or else before its next job.
+ * Anything else is checked once in SLOW_NSEC. The check comes before the worker sleeps, where half of the time is
+ * enough, or else before its next job.
  * wsd hears of a spoilt process once.
  * Does not look while a job runs on the thread. wsd decides what becomes of a spoilt executor. */
 #include "executor/guard.h"
@@ -234,12 +235,20 @@ static bool is_idle(uint32_t n_begun)
            process.running(process.context) <= n_begun;
 }
 
-static void look_at_process(uint64_t now, uint32_t n_begun)
+/* Whether it is time to look. A look before a sleep delays no job. So it comes early, and a call that wakes the worker
+ * rarely finds it due. */
+static bool is_time(uint64_t now, uint64_t looked_nsec, uint64_t pause_nsec, bool sleeps)
 {
+    return now - looked_nsec >= (sleeps ? pause_nsec / 2 : pause_nsec);
+}
+
+static void look_at_process(uint64_t now, bool sleeps)
+{
+    uint32_t n_begun = sleeps ? 0 : 1; /* it has taken a job */
     uint64_t before = atomic_load_explicit(&process.looked_nsec, memory_order_relaxed);
     char reason[128];
 
-    if (now - before < SLOW_NSEC || atomic_load_explicit(&process.told, memory_order_relaxed) ||
+    if (!is_time(now, before, SLOW_NSEC, sleeps) || atomic_load_explicit(&process.told, memory_order_relaxed) ||
         !atomic_compare_exchange_strong_explicit(&process.looked_nsec, &before, now, memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
@@ -287,17 +296,17 @@ void guard_look(bool sleeps)
         return;
     }
     now = cputime_recent_nsec();
-    if (now - mine.looked_nsec < GUARD_NSEC << MIN(mine.n_clean / CLEAN_LOOKS, GUARD_STEPS) ||
+    if (!is_time(now, mine.looked_nsec, GUARD_NSEC << MIN(mine.n_clean / CLEAN_LOOKS, GUARD_STEPS), sleeps) ||
         !atomic_load_explicit(&process.ready, memory_order_acquire))
         return;
     mine.looked_nsec = now;
     mine.due = !sleeps;
     mend_thread();
-    if (now - mine.slowly_nsec < SLOW_NSEC)
+    if (!is_time(now, mine.slowly_nsec, SLOW_NSEC, sleeps))
         return;
     mine.slowly_nsec = now;
     look_at_thread();
-    look_at_process(now, !sleeps);
+    look_at_process(now, sleeps);
 }
 
 void guard_thread_begin(void)

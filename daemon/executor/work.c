@@ -339,9 +339,9 @@ void work_prepare(void *context, struct eventcount_set *set)
 {
     struct work *w = context;
 
+    guard_look(true); /* first: it reads the clocks, and no client wakes a worker that looks */
     cputime_sleeps();
     lanes_prepare(&w->lanes, set);
-    guard_look(true);
 }
 
 void work_done(void *context, struct eventcount_set *set)
