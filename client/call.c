@@ -71,6 +71,8 @@ static void room_give(struct wsd_call *call, struct buffer *b)
 {
     struct wsd_client *client = call->client;
 
+    if (!b->room)
+        return;
     if (!call->large || b->room < LARGE_OUTPUT || b->room > SPARE_OUTPUT_MAX || b->room <= client->calls.spare.room) {
         buffer_deinit(b);
         return;
@@ -293,10 +295,11 @@ static void call_broken(struct connection *c, struct request *request)
 /* Its job goes on without us, and takes no room in wsd's table of open requests. */
 static void call_forget(struct wsd_call *call)
 {
-    struct msg msg = {.type = FRAME_FORGET};
+    struct connection *c = &call->client->connection;
 
-    if (call->client->connection.features & FEATURE_FORGET && !call->unit)
-        call->forgotten = connection_send(&call->client->connection, &msg, call->request.tag, NULL, 0) == 0;
+    if (call->unit || !(c->features & FEATURE_FORGET))
+        return;
+    call->forgotten = connection_send(c, &(struct msg){.type = FRAME_FORGET}, call->request.tag, NULL, 0) == 0;
 }
 
 /* The end of one that was only to be accepted, when wsd has all of its input. */
@@ -583,8 +586,7 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
     call->accepted = true;
     call->torn = call->leaves; /* so that it leaves, too, where the callback is left */
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
-    if (call->result)
-        call->result->info.id = copy;
+    call->id = copy;
     client->connection.depth++;
     if (!is_unseen(call) && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
@@ -856,6 +858,19 @@ static int give_up(struct wsd_call *call, int error)
     return connection_given_up(c, error);
 }
 
+/* What has come of it: of a call that leaves, the id. 0 or -ENOMEM, said: it may be asked for again. */
+static int give_info(struct wsd_call *call, const struct wsd_job_info **ret_info)
+{
+    struct call_result *result = call_result(call);
+
+    if (!result)
+        return failure_set(&call->client->failure, -ENOMEM, CODE_IO, "out of memory");
+    if (!call->has_job)
+        result->info.id = call->id;
+    *ret_info = &result->info;
+    return 0;
+}
+
 static bool is_over(const void *arg)
 {
     const struct wsd_call *call = arg;
@@ -885,9 +900,7 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     if (call->freed) {
         r = call->done ? call->error : -ECANCELED;
     } else if (call->done || call->given_up) {
-        r = call->error ? call_error(call) : 0;
-        if (r == 0 && ret_info)
-            *ret_info = &call->result->info;
+        r = call->error ? call_error(call) : ret_info ? give_info(call, ret_info) : 0;
     } else if (r == -EINTR || (r == -ETIMEDOUT && !keeps)) {
         r = give_up(call, r);
     }

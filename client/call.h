@@ -63,7 +63,7 @@ struct call_repeat {
 
 /* What has come back of a job. */
 struct call_result {
-    struct wsd_job_info info; /* of its end; before that, of a call that leaves: the id */
+    struct wsd_job_info info; /* of its end; of a call that leaves: the id, when it is asked for */
     char *info_texts;
     uint64_t progress_done, progress_total; /* of an item, which come before its end */
     struct buffer output;                   /* gathered, or waiting while held; or: */
@@ -114,6 +114,7 @@ struct wsd_call {
     uint64_t input_sent, input_limit;
     uint64_t output_received, output_taken, output_granted;
     uint64_t output_max;            /* 0: any */
+    struct wsd_id id;               /* when it is accepted */
     struct call_result *result;     /* NULL: nothing has come that is kept */
     struct call_deadline *deadline; /* NULL: as the handle says */
     char args_room[CALL_ROOM];      /* not zeroed */

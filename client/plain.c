@@ -32,11 +32,6 @@ bool plain_fits(const struct wsd_submit *s)
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)
 {
     struct gathering *g = &client->plain.gathering;
-    struct wsd_submit common = {.plugin = submit->plugin,
-                                .function = submit->function,
-                                .timeout_usec = submit->timeout_usec,
-                                .priority = submit->priority,
-                                .flags = submit->flags};
     bool detached = submit->flags & WSD_SUBMIT_DETACH, leaves = submit->flags & WSD_SUBMIT_LEAVE;
     const struct msg_submit *m = &g->submit.submit;
     char tags[CODEC_TAGS_MAX], *texts;
@@ -50,6 +45,11 @@ static int describe_plain(struct wsd_client *client, const struct wsd_submit *su
     if (r < 0)
         return connection_failed(&client->connection, r);
     free(TAKE(client->plain.texts));
+    const struct wsd_submit common = {.plugin = submit->plugin,
+                                      .function = submit->function,
+                                      .timeout_usec = submit->timeout_usec,
+                                      .priority = submit->priority,
+                                      .flags = submit->flags};
     r = gathering_describe(g, client, &common, tags);
     if (r < 0)
         return r;

@@ -256,10 +256,6 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
         call_destroy(call);
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     }
-    if (submit->flags & WSD_SUBMIT_LEAVE && !call_result(call)) { /* its id is all of its end */
-        call_destroy(call);
-        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
-    }
     call->durable = submit->flags & WSD_SUBMIT_DURABLE;
     call->detached = submit->flags & WSD_SUBMIT_DETACH; /* a durable one is cancelled by wsd_call_free() as any other */
     call->stream = submit->flags & WSD_SUBMIT_STREAM;

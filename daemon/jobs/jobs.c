@@ -305,15 +305,19 @@ static void run_slots_turn(struct jobs *jobs)
  * their jobs are neither durable nor delayed. */
 static void drain_turn(struct jobs *jobs)
 {
+    const struct hash *h = &jobs->by_id;
+
     for (uint32_t i = 0; i < DRAINED_A_TURN && jobs->drain.due; i++) {
-        for (struct hash_link *l = hash_walk(&jobs->by_id, &jobs->drain.cursor), *next; l; l = next) {
+        /* In the order of the buckets, which is that of jobs in memory. A bucket that is split moves jobs to the end of
+         * the table: these may be met twice. None is passed over, since the table does not shrink meanwhile. */
+        for (struct hash_link *l = h->n_buckets ? h->buckets[jobs->drain.bucket] : NULL, *next; l; l = next) {
             struct job *job = container_of(l, struct job, by_id);
 
             next = l->next;
             if (!durable_defer(job, false) && job->state == JOB_DELAYED)
                 retry_drain(job);
         }
-        jobs->drain.due = jobs->drain.cursor != 0;
+        jobs->drain.due = ++jobs->drain.bucket < h->n_buckets;
     }
 }
 

@@ -75,7 +75,7 @@ struct bundles {
 
 /* The drain's walk over by_id: see jobs_drain(). */
 struct drain_walk {
-    size_t cursor;
+    size_t bucket; /* the next one */
     bool due;
 };
 
