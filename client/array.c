@@ -405,7 +405,7 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
                           .cpu_usec = end->cpu_usec,
                           .submitted_usec = ends->submitted_usec};
 
-    if (call->result) {
+    if (call_has_result(call)) {
         job.done = call->result->progress_done;
         job.total = call->result->progress_total;
     }

@@ -133,12 +133,23 @@ uint64_t calls_deadline(const struct wsd_client *client)
 
 struct call_result *call_result(struct wsd_call *call)
 {
-    if (call->result)
+    if (call_has_result(call))
         return call->result;
-    call->result = freelist_take(&call->client->calls.free_results, sizeof(*call->result));
-    if (call->result)
-        memset(call->result, 0, offsetof(struct call_result, texts_room));
+    const bool has_id = call->spared && call->accepted;
+    if (!call->result && call_spare_result(call) < 0)
+        return NULL;
+    const struct wsd_id id = has_id ? call->result->info.id : (struct wsd_id){{0}};
+    memset(call->result, 0, offsetof(struct call_result, texts_room));
+    call->result->info.id = id;
+    call->spared = false;
     return call->result;
+}
+
+int call_spare_result(struct wsd_call *call)
+{
+    call->result = freelist_take(&call->client->calls.free_results, sizeof(*call->result));
+    call->spared = call->result;
+    return call->result ? 0 : -ENOMEM;
 }
 
 static void result_destroy(struct wsd_call *call)
@@ -147,9 +158,11 @@ static void result_destroy(struct wsd_call *call)
 
     if (!result)
         return;
-    room_give(call, &result->output);
-    room_give(call, &result->telling);
-    free(result->info_texts);
+    if (!call->spared) {
+        room_give(call, &result->output);
+        room_give(call, &result->telling);
+        free(result->info_texts);
+    }
     freelist_give(&call->client->calls.free_results, result);
 }
 
@@ -328,14 +341,14 @@ static void call_grant(struct wsd_call *call)
 
 static size_t waiting_size(const struct wsd_call *call)
 {
-    const struct call_result *result = call->result;
+    const struct call_result *result = call_has_result(call);
 
     return result ? result->small_output + buffer_size(&result->output) : 0;
 }
 
 static void waiting_drop(struct wsd_call *call)
 {
-    if (!call->result)
+    if (!call_has_result(call))
         return;
     call->result->small_output = 0;
     room_give(call, &call->result->output);
@@ -586,7 +599,8 @@ void call_is_accepted(struct wsd_client *client, struct wsd_call *call, const st
     call->accepted = true;
     call->torn = call->leaves; /* so that it leaves, too, where the callback is left */
     memcpy(copy.bytes, id->id, sizeof(copy.bytes));
-    call->id = copy;
+    if (call->result)
+        call->result->info.id = copy;
     client->connection.depth++;
     if (!is_unseen(call) && call->callbacks.accepted)
         call->callbacks.accepted(call, &copy, call->callbacks.userdata);
@@ -858,19 +872,6 @@ static int give_up(struct wsd_call *call, int error)
     return connection_given_up(c, error);
 }
 
-/* What has come of it: of a call that leaves, the id. 0 or -ENOMEM, said: it may be asked for again. */
-static int give_info(struct wsd_call *call, const struct wsd_job_info **ret_info)
-{
-    struct call_result *result = call_result(call);
-
-    if (!result)
-        return failure_set(&call->client->failure, -ENOMEM, CODE_IO, "out of memory");
-    if (!call->has_job)
-        result->info.id = call->id;
-    *ret_info = &result->info;
-    return 0;
-}
-
 static bool is_over(const void *arg)
 {
     const struct wsd_call *call = arg;
@@ -900,7 +901,9 @@ int wsd_call_wait(struct wsd_call *call, uint64_t timeout_usec, const struct wsd
     if (call->freed) {
         r = call->done ? call->error : -ECANCELED;
     } else if (call->done || call->given_up) {
-        r = call->error ? call_error(call) : ret_info ? give_info(call, ret_info) : 0;
+        r = call->error ? call_error(call) : 0;
+        if (r == 0 && ret_info)
+            *ret_info = &call_result(call)->info; /* it has one, or the room for it */
     } else if (r == -EINTR || (r == -ETIMEDOUT && !keeps)) {
         r = give_up(call, r);
     }

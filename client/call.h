@@ -63,7 +63,7 @@ struct call_repeat {
 
 /* What has come back of a job. */
 struct call_result {
-    struct wsd_job_info info; /* of its end; of a call that leaves: the id, when it is asked for */
+    struct wsd_job_info info; /* of its end; before that, of a call that leaves: the id */
     char *info_texts;
     uint64_t progress_done, progress_total; /* of an item, which come before its end */
     struct buffer output;                   /* gathered, or waiting while held; or: */
@@ -106,6 +106,7 @@ struct wsd_call {
     int error, exit;
     bool repeats; /* it may be submitted again */
     bool shown;   /* the user has had a part of its output */
+    bool spared;  /* result is a block without content, but for the id of a call that was accepted */
     uint64_t retry_usec;
     char *text;
     const uint8_t *input; /* the user's; what is left to send */
@@ -114,7 +115,6 @@ struct wsd_call {
     uint64_t input_sent, input_limit;
     uint64_t output_received, output_taken, output_granted;
     uint64_t output_max;            /* 0: any */
-    struct wsd_id id;               /* when it is accepted */
     struct call_result *result;     /* NULL: nothing has come that is kept */
     struct call_deadline *deadline; /* NULL: as the handle says */
     char args_room[CALL_ROOM];      /* not zeroed */
@@ -154,6 +154,13 @@ int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, s
 void call_destroy(struct wsd_call *call);
 /* Its result, which is there from now on. NULL: no memory. */
 struct call_result *call_result(struct wsd_call *call);
+/* Has the room for its result, so that call_result() does not fail. 0 or -ENOMEM. */
+int call_spare_result(struct wsd_call *call);
+/* NULL: nothing has come. */
+static inline struct call_result *call_has_result(const struct wsd_call *call)
+{
+    return call->spared ? NULL : call->result;
+}
 /* It is given up at that time (CLOCK_MONOTONIC). 0 or -ENOMEM. */
 int call_set_deadline(struct wsd_call *call, uint64_t usec);
 uint64_t calls_deadline(const struct wsd_client *client); /* the first of them; UINT64_MAX: there is none */

@@ -235,7 +235,7 @@ void submit_renew(struct wsd_call *call, const struct wsd_submit *submit)
     call->input_limit = c->window;
     call->output_granted = OUTPUT_WINDOW;
     call->sent_at = UINT64_MAX;
-    if (call->result)
+    if (call_has_result(call))
         call->result->progress_done = call->result->progress_total = 0;
 }
 
@@ -253,6 +253,10 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
         return r;
     }
     if (submit->deadline_usec && call_set_deadline(call, deadline_in(submit->deadline_usec)) < 0) {
+        call_destroy(call);
+        return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
+    }
+    if (submit->flags & WSD_SUBMIT_LEAVE && call_spare_result(call) < 0) { /* its id is all of its end */
         call_destroy(call);
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     }
