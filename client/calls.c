@@ -98,11 +98,13 @@ static void set_result(struct calls *c, size_t i, struct wsd_call_result *from)
 /* A copy that lives until the next call. */
 static const char *keep_words(struct calls *c, const char *text)
 {
+    if (!*text)
+        return "";
     size_t size = strlen(text) + 1;
-    struct words *w = size > 1 ? malloc(sizeof(*w) + size) : NULL;
+    struct words *w = malloc(sizeof(*w) + size);
 
     if (!w)
-        return size > 1 ? "out of memory" : "";
+        return "out of memory";
     memcpy(w->text, text, size);
     w->next = c->words;
     c->words = w;
@@ -132,19 +134,22 @@ static void set_too_large(struct calls *c, size_t i)
     set_error(c, i, call_say_too_large(c->client));
 }
 
-/* Its deadline: the handle's, where it has none. UINT64_MAX: never. */
-static uint64_t due_of(struct calls *c, const struct wsd_call_request *q)
+static uint64_t due_in(struct calls *c, uint64_t usec)
 {
-    uint64_t usec = q->deadline_usec ? q->deadline_usec : c->client->connection.waiting.deadline_usec;
-
-    if (!usec)
-        return UINT64_MAX;
     if (!c->begun_usec)
         c->begun_usec = clock_monotonic_usec();
     if (!c->timed)
         c->now_usec = c->n > 1 ? clock_monotonic_usec() : c->begun_usec;
     c->timed = true;
     return usec > UINT64_MAX - c->begun_usec ? UINT64_MAX : c->begun_usec + usec;
+}
+
+/* Its deadline: the handle's, where it has none. UINT64_MAX: never. */
+static inline uint64_t due_of(struct calls *c, const struct wsd_call_request *q)
+{
+    uint64_t usec = q->deadline_usec ? q->deadline_usec : c->client->connection.waiting.deadline_usec;
+
+    return usec ? due_in(c, usec) : UINT64_MAX;
 }
 
 /* It is waited for no longer, because of error. */
@@ -368,7 +373,7 @@ static void take_flight(struct calls *c, struct flight *f)
     uint32_t last = MIN(lane_client_last(&c->lane->ring, f->slot), f->n - 1);
 
     take_back(c, f, last + 1);
-    uint64_t usec = take_ends(c, f, last);
+    uint64_t usec = last ? take_ends(c, f, last) : 0;
     usec += take_last(c, f, f->first + last);
     cost_learn(&f->function->cost, last + 1, usec);
 }

@@ -25,20 +25,11 @@ static int check(struct failure *f, const char *name, const void *from, size_t s
                        size, known, WSD_VERSION);
 }
 
-static size_t size_of(const void *from)
+const void *given_view_other(struct failure *f, const char *name, const void *from, void *to, size_t known,
+                             int *ret_error)
 {
-    size_t size;
+    size_t size = given_size(from);
 
-    memcpy(&size, from, sizeof(size));
-    return size;
-}
-
-const void *given_view(struct failure *f, const char *name, const void *from, void *to, size_t known, int *ret_error)
-{
-    size_t size = size_of(from);
-
-    if (size == known)
-        return from;
     *ret_error = check(f, name, from, size, known);
     if (*ret_error)
         return NULL;
@@ -48,9 +39,9 @@ const void *given_view(struct failure *f, const char *name, const void *from, vo
     return memcpy(to, from, size);
 }
 
-int given_all(struct failure *f, const char *name, const void *first, size_t n, size_t known)
+int given_all_other(struct failure *f, const char *name, const void *first, size_t n, size_t known)
 {
-    size_t size = size_of(first);
+    size_t size = given_size(first);
     int r = 0;
 
     if (size > known && size <= GIVEN_MAX)
