@@ -25,6 +25,12 @@ int verb_fleet(struct ctl *ctl, int argc, char **argv)
     bool init = strcmp(argv[optind], "init") == 0;
     if (!init && strcmp(argv[optind], "status") != 0)
         return ctl_error(CODE_USAGE, "fleet", "usage: wsctl fleet %s", ctl->verb->usage);
+    for (int i = optind + 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            ctl_help(ctl->verb);
+            return print_end();
+        }
+    }
     _cleanup_(freep) char **args = calloc((size_t)argc + 3, sizeof(*args));
     if (!args)
         return ctl_error(CODE_BUSY, "fleet", "out of memory");
