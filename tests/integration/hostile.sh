@@ -53,8 +53,9 @@ attack_is_refused() { # WHO-PID COMMAND...: an attack on that process, by a job 
 
 # --- the tries are real ------------------------------------------------------------------------------------------------
 
+# It sleeps: before, the loader may still make read-only what address_in() finds.
 is_sleep() { # PID
-  [ "$(cat "/proc/$1/comm")" = sleep ]
+  [[ $(cat "/proc/$1/stat") == *"(sleep) S "* ]]
 }
 works_unconfined() {
   local victim
