@@ -702,8 +702,7 @@ static void refill(struct in *i)
 }
 
 /* A server that was killed may keep jobs that were acknowledged, which nobody is given any more: nats-server 2.9 does.
- * They are removed while the consumer has no other ones: a purge beside jobs that are held was seen to lose sight of
- * them. */
+ * They are removed while the consumer has no other ones, so that nothing which is held can be meant. */
 static void purge(struct pull *p, natsMsg *msg)
 {
     char request[256];
