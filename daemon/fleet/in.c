@@ -81,6 +81,7 @@ struct guest {
     struct wsd_call *call; /* NULL: it does not run */
     enum stage stage;
     bool idempotent, marked;
+    uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
     uint64_t due_usec;
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
     struct buffer job; /* the letter, until it has begun */
@@ -102,6 +103,7 @@ struct in {
     uint32_t next_pull; /* which idle one is asked next */
     bool connected, leaving;
     bool has_learnt;        /* what wsd has */
+    uint64_t learn_usec;    /* when it may be asked again */
     uint64_t patience_usec; /* when the server has to hear of what is held */
     struct in_counters counters;
 };
@@ -194,6 +196,7 @@ static void learn(struct in *i)
         log_warning("wsd-fleet: wsd cannot be asked what it has, and is asked again: %s", wsd_client_error(client));
     wsd_client_free(client);
     i->has_learnt = r == 0;
+    i->learn_usec = clock_monotonic_usec() + LEARN_USEC;
 }
 
 /* --- what this node holds ----------------------------------------------------------------------------------------- */
@@ -236,11 +239,11 @@ static void give_back(struct guest *g)
 
 static void tell_end(struct guest *g)
 {
-    char subject[LETTER_SUBJECT], id[LETTER_ID + 8];
+    char subject[LETTER_SUBJECT], id[LETTER_ID + 16];
 
     g->stage = GUEST_TELLS;
     letter_end_subject(subject, g->home, g->id);
-    snprintf(id, sizeof(id), "end-%s", g->id);
+    snprintf(id, sizeof(id), "end-%s-%u", g->id, g->attempt);
     bus_ask(g->in->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter),
             STORED_USEC);
 }
@@ -249,12 +252,13 @@ static void tell_end(struct guest *g)
 static void end(struct guest *g, uint32_t status, const char *error, const char *text)
 {
     const struct msg_run_end e = {
-        .run = 1, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
+        .run = g->attempt, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
     int r = letter_put_end(&g->letter, &e, buffer_data(&g->output), buffer_size(&g->output));
 
     if (r == -E2BIG) {
         static const char large[] = "its output is larger than a message of the fleet may be (1,032,192 bytes)";
-        const struct msg_run_end too_large = {.run = 1, .status = WSD_STATUS_MAX, .error = {large, sizeof(large) - 1}};
+        const struct msg_run_end too_large = {
+            .run = g->attempt, .status = WSD_STATUS_MAX, .error = {large, sizeof(large) - 1}};
 
         buffer_drop(&g->letter, buffer_size(&g->letter));
         r = letter_put_end(&g->letter, &too_large, NULL, 0);
@@ -380,11 +384,12 @@ static void run(struct guest *g)
 
 static void mark(struct guest *g)
 {
-    char subject[LETTER_SUBJECT];
+    char subject[LETTER_SUBJECT], attempt[12];
+    int n = snprintf(attempt, sizeof(attempt), "%u", g->attempt);
 
     g->stage = GUEST_MARKS;
     letter_end_subject(subject, "begun", g->id);
-    bus_ask(g->in->options.bus, &g->question, subject, NULL, "1", 1, STORED_USEC);
+    bus_ask(g->in->options.bus, &g->question, subject, NULL, attempt, (size_t)n, STORED_USEC);
 }
 
 static void ask_whether_begun(struct guest *g)
@@ -414,6 +419,28 @@ static bool has_words(natsMsg *msg, const char *words)
     return memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), words, strlen(words));
 }
 
+/* The try whose end that is; 0: none is stored. */
+static uint32_t last_ended(struct guest *g, natsMsg *msg)
+{
+    struct letter_end end = {0};
+    char why[160];
+    int r = bus_status(msg)
+                ? -ENOENT
+                : letter_get_end(g->in->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
+
+    buffer_deinit(&end.output);
+    return r == 0 ? (uint32_t)end.end.run : 0;
+}
+
+/* The try that was begun last; 0: none was, or it was given back. */
+static uint32_t last_begun(natsMsg *msg)
+{
+    char text[12];
+
+    snprintf(text, sizeof(text), "%.*s", bus_status(msg) ? 0 : natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
 static bool is_stored(natsMsg *msg)
 {
     return msg && bus_status(msg) == 0 && has_words(msg, "\"seq\":");
@@ -435,7 +462,7 @@ static void answered(struct bus_question *q, natsMsg *msg)
     case GUEST_LOOKS:
         if (!msg)
             give_back(g);
-        else if (bus_status(msg) == 0)
+        else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
             acknowledge(g);
         else if (g->idempotent)
             run(g);
@@ -445,7 +472,7 @@ static void answered(struct bus_question *q, natsMsg *msg)
     case GUEST_ASKS:
         if (!msg)
             give_back(g);
-        else if (bus_status(msg) == 404 || (natsMsg_GetDataLength(msg) == 1 && *natsMsg_GetData(msg) == '0'))
+        else if (last_begun(msg) <= g->ended_before)
             mark(g);
         else {
             g->in->counters.interrupted++;
@@ -507,9 +534,10 @@ static bool has_it(struct in *i, natsMsg *msg, const struct letter_job *job)
 
     id_text(&job->run, id);
     struct guest *g = guest_find(i, id);
-    if (g)
+    bool same = g && g->attempt == job->run.attempt;
+    if (same)
         snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
-    return g;
+    return same;
 }
 
 /* Fills in what is kept of a job. Returns 0 or -ENOMEM. */
@@ -524,6 +552,7 @@ static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *jo
     snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(strcspn(name, ":"), sizeof(g->plugin) - 1), name);
     snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
     snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    g->attempt = job->run.attempt;
     id_text(&job->run, g->id);
     if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
         hash_insert(&g->in->by_id, &g->by_id, key_of(g->id)) < 0) {
@@ -544,7 +573,7 @@ static void begin(struct guest *g, const struct letter_receipt *receipt)
         (void)bus_tell(g->in->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
         g->in->counters.dead++;
         end_badly(g, "given up", "no node has ended it, of all that had it");
-    } else if (receipt->delivered > 1) {
+    } else if (receipt->delivered > 1 || g->attempt > 1) {
         look_for_end(g);
     } else if (g->idempotent) {
         run(g);
@@ -571,7 +600,7 @@ static void take(struct in *i, natsMsg *msg, const struct letter_receipt *receip
     i->counters.held_most = MAX(i->counters.held_most, i->counters.held);
     i->counters.taken++;
     list_push_back(&i->guests, &g->link);
-    if (guest_fill(g, msg, &job) < 0)
+    if (guest_fill(g, msg, &job) < 0 || i->leaving) /* it was asked for before */
         give_back(g);
     else
         begin(g, receipt);
@@ -788,7 +817,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec();
     bool is_time = now >= i->patience_usec;
 
-    if (i->connected && !i->has_learnt)
+    if (i->connected && !i->has_learnt && now >= i->learn_usec)
         learn(i);
     if (is_time)
         i->patience_usec = now + i->options.ack_usec / 3;

@@ -42,7 +42,7 @@ void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const
 
 /* Appends a job of this node's. Returns 0, -ENOMEM, or -E2BIG: more than LETTER_MAX. */
 int letter_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size);
-/* Appends an end. Likewise. */
+/* Appends an end. Likewise. `run` is the job's attempt: a job that is tried again has an end for each. */
 int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size);
 
 /* What a message says. Texts point into the codec, until its next use, or into the message. */

@@ -53,6 +53,7 @@ struct trip {
     uint64_t sequence; /* in the stream */
     uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
     uint64_t pause_usec;
+    uint32_t attempt;
     char id[LETTER_ID], subject[LETTER_SUBJECT];
     struct buffer letter;
 };
@@ -70,7 +71,8 @@ struct out {
     struct out_counters counters;
 };
 
-static void watch(struct out *o);
+static void take_jobs(struct out *o);
+static void on_io(evutil_socket_t fd, short what, void *userdata);
 
 static uint64_t key_of(const char *id)
 {
@@ -140,6 +142,10 @@ static void came_back(struct out *o, struct trip *t, natsMsg *msg)
         buffer_deinit(&end.output);
         return; /* the tick looks for another one */
     }
+    if (end.end.run != t->attempt) { /* of an earlier try, which wsd has had */
+        buffer_deinit(&end.output);
+        return;
+    }
     if (buffer_size(&end.output))
         (void)wsd_job_write(t->job, buffer_data(&end.output), buffer_size(&end.output));
     buffer_deinit(&end.output);
@@ -161,7 +167,7 @@ static void on_end(natsMsg *msg, void *context)
     else
         o->counters.second_ends++;
     natsMsg_Destroy(msg);
-    watch(o);
+    take_jobs(o);
 }
 
 static void looked(struct bus_question *q, natsMsg *msg)
@@ -173,7 +179,7 @@ static void looked(struct bus_question *q, natsMsg *msg)
     t->due_usec = clock_monotonic_usec() + t->pause_usec;
     if (msg && bus_status(msg) == 0)
         came_back(o, t, msg);
-    watch(o);
+    take_jobs(o);
 }
 
 static void look_for_end(struct trip *t)
@@ -190,11 +196,14 @@ static void look_for_end(struct trip *t)
 
 static void trip_send(struct trip *t)
 {
+    char id[LETTER_ID + 12];
+
     t->stage = TRIP_SENDS;
     t->out->counters.sent += !t->was_sent;
     t->out->counters.sent_again += t->was_sent;
     t->was_sent = true;
-    bus_ask(t->out->options.bus, &t->question, t->subject, t->id, buffer_data(&t->letter), buffer_size(&t->letter),
+    snprintf(id, sizeof(id), "%s-%u", t->id, t->attempt);
+    bus_ask(t->out->options.bus, &t->question, t->subject, id, buffer_data(&t->letter), buffer_size(&t->letter),
             STORED_USEC);
 }
 
@@ -274,6 +283,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     list_push_back(&o->trips, &t->link);
     o->counters.held++;
     (void)wsd_runner_info(job, &info);
+    t->attempt = info.attempt;
     if (!letter_job_subject(t->subject, job->argv[0], info.priority)) {
         end_with(t, "the name of a plugin that goes elsewhere has letters, digits, _ and - only");
         return;
@@ -329,7 +339,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         else if (t->stage == TRIP_AWAY && now >= t->due_usec)
             look_for_end(t);
     }
-    watch(o);
+    take_jobs(o);
 }
 
 void out_state(struct out *o, bool up)
@@ -343,23 +353,6 @@ void out_state(struct out *o, bool up)
 }
 
 /* --- the runner --------------------------------------------------------------------------------------------------- */
-
-static void on_io(evutil_socket_t fd, short what, void *userdata)
-{
-    struct out *o = userdata;
-    struct wsd_job *job;
-    int r;
-
-    while ((r = wsd_runner_next(o->runner, 0, &job)) == 1)
-        trip_begin(o, job);
-    if (r == -ECONNRESET)
-        forget_all(o);
-    if (r == -ESHUTDOWN && !o->ended) {
-        o->ended = true;
-        o->options.ended(0, NULL, o->options.context);
-    }
-    watch(o);
-}
 
 /* Watches what the runner wants watched; connects where there is no connection. */
 static void watch(struct out *o)
@@ -386,13 +379,36 @@ static void watch(struct out *o)
     o->events = events;
 }
 
+/* What has come. Also after other calls on the runner or its jobs: they read the connection, too, and then no event
+ * tells of what they have read. */
+static void take_jobs(struct out *o)
+{
+    struct wsd_job *job;
+    int r;
+
+    while ((r = wsd_runner_next(o->runner, 0, &job)) == 1)
+        trip_begin(o, job);
+    if (r == -ECONNRESET)
+        forget_all(o);
+    if (r == -ESHUTDOWN && !o->ended) {
+        o->ended = true;
+        o->options.ended(0, NULL, o->options.context);
+    }
+    watch(o);
+}
+
+static void on_io(evutil_socket_t fd, short what, void *userdata)
+{
+    take_jobs(userdata);
+}
+
 static void on_again(evutil_socket_t fd, short what, void *userdata)
 {
     struct out *o = userdata;
     int r = o->leaving ? -ESHUTDOWN : wsd_runner_connect(o->runner, CONNECT_USEC);
 
     if (r == 0) {
-        on_io(-1, 0, o); /* what came with the answer */
+        take_jobs(o);
         return;
     }
     if (r == -EINVAL || r == -EOPNOTSUPP || r == -EACCES || r == -ESHUTDOWN) {
@@ -407,7 +423,7 @@ void out_leave(struct out *o)
 {
     o->leaving = true;
     (void)wsd_runner_leave(o->runner);
-    on_io(-1, 0, o);
+    take_jobs(o);
 }
 
 struct out_counters out_count(const struct out *o)

@@ -99,7 +99,8 @@ WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);
  * which is to be finished. Returns 0 if none has come. Returns -ESHUTDOWN when the runner has left in order,
  * -ECONNRESET when the connection is over, and -ENOTCONN before there was one: wsd_runner_connect() makes one.
  *
- * For an event loop: watch wsd_runner_fd() for wsd_runner_events(), and take jobs with 0 until it returns 0. While a
+ * For an event loop: watch wsd_runner_fd() for wsd_runner_events(), and take jobs with 0 until it returns 0. Do so, too,
+ * after calls for a job, such as wsd_job_cancelled(): they read the connection, and then no event tells of what came. While a
  * job is in hand for longer than a second, call this or wsd_job_cancelled() now and then: they answer wsd, which takes
  * a runner that is silent for `executor-answer` (wsd.conf(5)) for dead. Since 0.1. */
 WSD_EXPORT int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd_job **ret_job);

@@ -62,6 +62,16 @@ durable() {
 check "a durable job" durable
 keyed() { same "$(here wsctl submit --detach --key k @fleet/echo one)" "$(here wsctl submit --detach --key k @fleet/echo two)"; }
 check "a key" keyed
+tried_again() { # it goes well at the second time, elsewhere as here
+  expect_output 'try 2' here wsctl submit --retries 3 --retry-delay 50ms @fleet/ledger:nth "$WORK/tries" x 2
+}
+check "retries: each one runs" tried_again
+fails_again() {
+  local id
+  id=$(here wsctl submit --detach --retries 2 --retry-delay 50ms @fleet/echo:status 3) && expect_exit 3 here wsctl await "$id" &&
+    here wsctl --json status "$id" | grep -q '"exit":3,' && here wsctl status "$id" | grep -qE '^attempts +3'
+}
+check "also of what may not run twice" fails_again
 after() {
   local id
   id=$(here wsctl submit --detach @fleet/echo first) && expect_output second here wsctl submit --after "$id" @fleet/echo second
