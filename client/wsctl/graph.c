@@ -157,20 +157,16 @@ static int set_tags(const struct reading *r, struct graph_node *node, const stru
 
 static int set_plugin(const struct reading *r, struct graph_node *node, const struct json_value *v)
 {
-    const char *function = NULL;
+    char where[400];
     int error = wants(r, v, JSON_STRING);
 
     if (error)
         return error;
-    node->plugin = strdup(v->text);
-    if (!node->plugin)
-        return ctl_error(CODE_IO, r->path, "out of memory");
-    if (parse_plugin(node->plugin, &function) < 0)
-        return refuse_value(r->path, v, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    node->options.job.plugin = node->plugin;
-    if (function)
-        node->options.job.function = function;
-    return 0;
+    snprintf(where, sizeof(where), "%.300s:%u:%u", r->path, v->line, v->column);
+    ctl_error_where(where);
+    error = submit_set_plugin(&node->options, v->text, &node->plugin);
+    ctl_error_where(NULL);
+    return error;
 }
 
 static int set_member(const struct reading *r, struct graph_node *node, const struct json_value *v)
@@ -208,7 +204,8 @@ static int set_member(const struct reading *r, struct graph_node *node, const st
 
 static int set_node(const struct reading *r, struct graph_node *node, const struct json_value *object)
 {
-    int error = 0;
+    const struct json_value *fleet = member(object, "fleet");
+    int error = fleet ? set_member(r, node, fleet) : 0; /* first: it says what the plugin's name means */
 
     node->name = member(object, "name")->text;
     for (const struct json_value *v = object->first; v && error == 0; v = v->next)

@@ -28,8 +28,8 @@ struct map {
     struct submission batch;
     struct wsd_batch *group;
     struct ctl *ctl;
+    const char *name; /* of the plugin and its function as they were given */
     char *plugin;
-    const char *function;
     char **args; /* before ::: */
     size_t n_args;
     char **items; /* after it; NULL: stdin */
@@ -439,7 +439,7 @@ static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
         return CTL_EXIT;
     }
     ended = strcmp(argv[optind - 1], "--") == 0;
-    map->batch.plugin = map->plugin = argv[optind++];
+    map->batch.plugin = map->name = argv[optind++];
     while (!ended && (c = ctl_getopt_behind(map->ctl, argc, argv, list.letters, list.options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(map, c)) != 0)
             return CTL_EXIT;
@@ -449,10 +449,9 @@ static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
                       "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
         return CTL_EXIT;
     }
-    if (parse_plugin(map->plugin, &map->function) < 0) {
-        *ret_exit = ctl_error(CODE_USAGE, map->plugin, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+    *ret_exit = submit_set_plugin(&map->options, map->name, &map->plugin);
+    if (*ret_exit != 0)
         return CTL_EXIT;
-    }
     map->args = argv + optind;
     for (at = optind; at < argc && strcmp(argv[at], ":::") != 0; at++)
         map->placeholder = map->placeholder || strstr(argv[at], "{}");
@@ -474,11 +473,9 @@ static int open_group(struct map *map)
     uint32_t flags = (map->keep_going ? WSD_BATCH_KEEP_GOING : 0u) | (map->detach ? WSD_BATCH_DETACH : 0u);
 
     common.size = sizeof(common);
-    common.plugin = map->plugin;
-    common.function = map->function;
     common.flags |= map->detach ? WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE : 0u;
     if (wsd_batch_open(map->batch.client, &common, flags, &map->group) < 0)
-        return ctl_client_error(map->batch.client, map->plugin, NULL);
+        return ctl_client_error(map->batch.client, map->name, NULL);
     map->batch.stops = !map->keep_going;
     return 0;
 }
@@ -516,35 +513,42 @@ static void take_back(struct map *map)
         ctl_error(0, "map", "not all was accepted; what was may go on: wsctl cancel %s", map->id);
 }
 
+/* The exit code. */
+static int map_all(struct map *map)
+{
+    int r = ctl_connect(map->ctl, &map->batch.client);
+
+    if (r != 0 || (r = open_group(map)) != 0)
+        return r;
+    map->batch.asks = map->options.room.wanted;
+    output_open(&map->batch.output, NULL, NULL);
+    progress_init(!map->ctl->no_progress && !map->ctl->quiet);
+    if (map->detach)
+        r = print_id(map);
+    if (r == 0) {
+        signals_init();
+        r = run_map(map);
+        if (r != 0 && map->detach && (!map->keep_going || map->interrupted))
+            take_back(map);
+    }
+    batch_deinit(&map->batch);
+    wsd_batch_free(map->group);
+    buffer_deinit(&map->lines);
+    int end = print_end();
+    return r ? r : end;
+}
+
 int verb_map(struct ctl *ctl, int argc, char **argv)
 {
     struct map map = {.ctl = ctl, .jobs = 1000};
-    int r, end;
+    int r;
 
     room_init(&map.options.room);
     batch_init(&map.batch, ctl, NULL);
     map.batch.named = map.batch.item_key = true;
-    if (parse_options(&map, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &map.batch.client)) != 0)
-        return r;
-    if ((r = open_group(&map)) != 0) {
-        wsd_client_free(map.batch.client);
-        return r;
-    }
-    map.batch.asks = map.options.room.wanted;
-    output_open(&map.batch.output, NULL, NULL);
-    progress_init(!ctl->no_progress && !ctl->quiet);
-    if (map.detach)
-        r = print_id(&map);
-    if (r == 0) {
-        signals_init();
-        r = run_map(&map);
-        if (r != 0 && map.detach && (!map.keep_going || map.interrupted))
-            take_back(&map);
-    }
-    batch_deinit(&map.batch);
-    wsd_batch_free(map.group);
+    if (parse_options(&map, argc, argv, &r) != CTL_EXIT)
+        r = map_all(&map);
     wsd_client_free(map.batch.client);
-    buffer_deinit(&map.lines);
-    end = print_end();
-    return r ? r : end;
+    free(map.plugin);
+    return r;
 }

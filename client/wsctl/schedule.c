@@ -12,7 +12,6 @@
 #include "ctl.h"
 #include "json-write.h"
 #include "options.h"
-#include "parse.h"
 #include "print.h"
 #include "submit-options.h"
 
@@ -55,9 +54,10 @@ static int schedule_add(struct ctl *ctl, int argc, char **argv, const char *name
 {
     struct wsd_schedule schedule = {
         .size = sizeof(schedule), .name = name, .calendar = options->on, .persistent = options->persistent};
-    struct wsd_submit job = options->submit.job;
+    struct submit_options submit = options->submit;
+    struct wsd_submit *job = &submit.job;
     struct wsd_client *client = NULL;
-    const char *function;
+    char *plugin;
     int r;
 
     if (!schedule.calendar)
@@ -66,19 +66,16 @@ static int schedule_add(struct ctl *ctl, int argc, char **argv, const char *name
         return ctl_error(CODE_USAGE, "schedule add", "no plugin is named; usage: wsctl schedule %s", ctl->verb->usage);
     if ((r = submit_options_check(&options->submit)) != 0)
         return r;
-    if (parse_plugin(argv[optind], &function) < 0)
-        return ctl_error(CODE_USAGE, argv[optind], "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
-    job.size = sizeof(job);
-    job.plugin = argv[optind];
-    job.function = function;
-    job.args = (const char *const *)argv + optind + 1;
-    job.n_args = (size_t)(argc - optind - 1);
-    schedule.job = &job;
-    if ((r = ctl_connect(ctl, &client)) != 0)
+    if ((r = submit_set_plugin(&submit, argv[optind], &plugin)) != 0)
         return r;
-    if (wsd_client_schedule_add(client, &schedule) < 0)
+    job->size = sizeof(*job);
+    job->args = (const char *const *)argv + optind + 1;
+    job->n_args = (size_t)(argc - optind - 1);
+    schedule.job = job;
+    if ((r = ctl_connect(ctl, &client)) == 0 && wsd_client_schedule_add(client, &schedule) < 0)
         r = ctl_client_error(client, name, NULL);
     wsd_client_free(client);
+    free(plugin);
     return r;
 }
 

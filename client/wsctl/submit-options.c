@@ -18,8 +18,9 @@
 #include "print.h"
 #include "when.h"
 
-#define STACK_MIN (256ll << 10) /* of --local: JOBS_STACK_MIN and JOBS_STACK_MAX of wsd */
-#define STACK_MAX (1ll << 30)
+#define FLEET_PLACE "@fleet/"     /* of wsd-fleet's place */
+#define STACK_MIN   (256ll << 10) /* of --local: JOBS_STACK_MIN and JOBS_STACK_MAX of wsd */
+#define STACK_MAX   (1ll << 30)
 
 #define OPT_FIRST 600  /* getopt's value of an option without a letter: this, and its place in the table */
 #define OPT_WIDTH 24   /* columns of an option in a help */
@@ -166,6 +167,12 @@ static int set_wait_runner(struct submit_options *o, const char *text)
     return 0;
 }
 
+static int set_fleet(struct submit_options *o, const char *text)
+{
+    o->fleet = true;
+    return 0;
+}
+
 static int set_key(struct submit_options *o, const char *text)
 {
     if (!*text || strlen(text) >= CODEC_KEY_MAX)
@@ -298,6 +305,8 @@ static const struct submit_option table[] = {
      "where it is refused for now (75): wait for room, at most so long"},
     {0, "wait-runner", NULL, S | M | P | G, NOT_LOCAL, set_wait_runner,
      "where no runner of the name is connected: wait in the queue until one is"},
+    {0, "fleet", NULL, S | M | P | G, NOT_LOCAL, set_fleet,
+     "on whichever machine of the fleet has the plugin and room"},
     {0, "after", " ID[,ID...]", S, NOT_LOCAL, set_after,
      "held until these jobs or batches have succeeded; cancelled where one has not"},
     {0, "after-any", " ID[,ID...]", S, NOT_LOCAL, set_after_any, "held until these jobs have ended, however"},
@@ -405,6 +414,28 @@ void submit_member_names(char *ret, size_t size)
 }
 
 /* --- what goes together ------------------------------------------------------------------------------------------- */
+
+int submit_set_plugin(struct submit_options *o, const char *text, char **ret_plugin)
+{
+    const char *function = NULL;
+
+    *ret_plugin = NULL;
+    if (o->fleet && (*text == '@' || strchr(text, '/')))
+        return ctl_error(CODE_USAGE, text, "with --fleet write the PLUGIN or PLUGIN:FUNCTION alone, without a path");
+    char *plugin = *text ? malloc(sizeof(FLEET_PLACE) + strlen(text)) : NULL;
+    if (*text && !plugin)
+        return ctl_error(CODE_IO, text, "out of memory");
+    if (plugin)
+        stpcpy(stpcpy(plugin, o->fleet ? FLEET_PLACE : ""), text);
+    if (!plugin || *text == ':' || parse_plugin(plugin, &function) < 0) {
+        free(plugin);
+        return ctl_error(CODE_USAGE, text, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+    }
+    o->job.plugin = *ret_plugin = plugin;
+    if (function)
+        o->job.function = function;
+    return 0;
+}
 
 int submit_options_check(const struct submit_options *o)
 {

@@ -23,6 +23,7 @@ struct submit_options {
     const char *tags[CODEC_TAGS];
     struct room room;
     bool local;
+    bool fleet; /* the plugin is one of another machine */
     unsigned workers;
     size_t stack_size;
     const char *plugin_dirs[16];
@@ -61,6 +62,9 @@ int submit_set_member(struct submit_options *options, const char *name, const ch
 /* All their names. */
 void submit_member_names(char *ret, size_t size);
 
+/* Takes the plugin, `PLUGIN` or `PLUGIN:FUNCTION`, behind the options: with --fleet it is one of another machine. The job
+ * has the names; *ret_plugin is the caller's to free when the job is over. Returns 0 or the exit code, said. */
+int submit_set_plugin(struct submit_options *options, const char *text, char **ret_plugin);
 /* Whether what was given goes together. 0 or the exit code, said. */
 int submit_options_check(const struct submit_options *options);
 void submit_options_deinit(struct submit_options *options);

@@ -20,7 +20,6 @@
 #include "json-write.h"
 #include "local.h"
 #include "options.h"
-#include "parse.h"
 #include "print.h"
 #include "progress.h"
 #include "proto/codec.h"
@@ -369,7 +368,8 @@ static int take_options(struct ctl *ctl, int argc, char **argv, bool behind, str
 }
 
 /* CTL_END, or CTL_EXIT with the exit code, said. */
-static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_options *o, int *ret_exit)
+static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_options *o, char **ret_plugin,
+                         int *ret_exit)
 {
     if (take_options(ctl, argc, argv, false, o, ret_exit) == CTL_EXIT)
         return CTL_EXIT;
@@ -386,26 +386,22 @@ static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_o
     *ret_exit = submit_options_check(o);
     if (*ret_exit != 0)
         return CTL_EXIT;
-    char *plugin = strdup(o->name);
-    o->job.plugin = plugin;
-    if (!plugin)
-        *ret_exit = ctl_error(CODE_IO, "submit", "out of memory");
-    else if (parse_plugin(plugin, &o->job.function) < 0)
-        *ret_exit = ctl_error(CODE_USAGE, o->name, "not the name of a plugin; write PLUGIN or PLUGIN:FUNCTION");
+    *ret_exit = submit_set_plugin(o, o->name, ret_plugin);
     return *ret_exit == 0 ? CTL_END : CTL_EXIT;
 }
 
 int verb_submit(struct ctl *ctl, int argc, char **argv)
 {
     struct submit_options options = {.name = NULL};
+    char *plugin = NULL;
     int r;
 
     room_init(&options.room);
-    if (parse_options(ctl, argc, argv, &options, &r) == CTL_END) {
+    if (parse_options(ctl, argc, argv, &options, &plugin, &r) == CTL_END) {
         progress_init(!ctl->no_progress && !ctl->quiet && !ctl->json && !submit_detaches(&options));
         r = options.local ? submit_local(ctl, &options) : submit_remote(ctl, &options);
     }
-    free((char *)(uintptr_t)options.job.plugin);
+    free(plugin);
     submit_options_deinit(&options);
     return r;
 }

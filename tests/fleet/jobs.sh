@@ -78,10 +78,30 @@ after() {
 }
 check "one after another" after
 graph() {
-  echo '{"nodes": [{"name": "a", "plugin": "@fleet/echo", "args": ["x"]}, {"name": "b", "plugin": "echo", "args": ["y"], "after": ["a"]}]}' >"$WORK/graph"
-  here wsctl run "$WORK/graph"
+  echo '{"nodes": [{"name": "a", "plugin": "echo:echo", "fleet": true, "args": ["x"]}, {"name": "b", "plugin": "echo", "args": ["y"], "after": ["a"]}]}' >"$WORK/graph"
+  sent_more 1 here wsctl run "$WORK/graph"
+}
+sent_more() { # N COMMAND...: so many jobs go elsewhere
+  local n before
+  n=$1 before=$(fleet_counter here out sent)
+  shift
+  "$@" && same "$((before + n))" "$(fleet_counter here out sent)"
 }
 check "a graph of both" graph
+check "--fleet" sent_more 1 expect_output far here wsctl submit --fleet echo far
+check "--fleet and a function" sent_more 1 expect_output far here wsctl submit --fleet echo:echo far
+mapped_far() { seq 20 | here wsctl map --fleet echo | sort -n | cmp - <(seq 20); }
+check "an array with --fleet" sent_more 20 mapped_far
+scheduled() {
+  here wsctl schedule add far --on 2040-01-01 --fleet -- echo x && here wsctl schedule run far && wait_until far_has_run && here wsctl schedule remove far
+}
+far_has_run() { [ "$(fleet_counter here out ended)" -gt "$ended" ]; }
+ended=$(fleet_counter here out ended)
+check "a schedule" sent_more 1 scheduled
+for wrong in @here/echo ./echo.so /lib/echo.so '' :echo; do
+  check "--fleet with '$wrong' is refused" refused 64 'write (the )?PLUGIN or PLUGIN:FUNCTION' here wsctl submit --fleet "$wrong"
+done
+check "--fleet is not for --local" refused 64 'not with --local' wsctl submit --local --fleet echo
 status() { wsctl fleet status --json --servers "$NATS_URL" | python3 -m json.tool >"$WORK/status" && grep -q '"plugin": "fib"' "$WORK/status"; }
 check "status" status
 empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
