@@ -327,6 +327,16 @@ int bus_status(natsMsg *msg)
     return natsMsg_GetDataLength(msg) == 0 && natsMsgHeader_Get(msg, "Status", &status) == NATS_OK ? atoi(status) : 0;
 }
 
+bool bus_says(natsMsg *msg, const char *words)
+{
+    return memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), words, strlen(words));
+}
+
+bool bus_is_stored(natsMsg *msg)
+{
+    return msg && bus_status(msg) == 0 && bus_says(msg, "\"seq\":");
+}
+
 static natsStatus set_all(struct bus *b)
 {
     natsStatus s = natsOptions_Create(&b->settings);

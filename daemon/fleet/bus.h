@@ -60,3 +60,6 @@ bool bus_tell(struct bus *b, const char *subject, const char *reply, const void 
 const char *bus_inbox(const struct bus *b);
 /* The status of a message that the server itself has made, such as 503; 0: it is an ordinary one. */
 int bus_status(natsMsg *msg);
+bool bus_says(natsMsg *msg, const char *words); /* whether they are in it */
+/* Whether an answer says that a stream has what was published. NULL does not. */
+bool bus_is_stored(natsMsg *msg);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * in.c: jobs that come from elsewhere.
- * Owns the requests for jobs, and the jobs that this node holds until their ends are stored.
- * Keeps: never more than `held` are asked for and held, and a few more of the class hi. A job is acknowledged when its
- * end is stored, not before. While it is held the server hears of it at each third of its patience. A function that may
- * not run twice is marked as begun before it begins; where another node had it and did not give it back, it ends as
- * interrupted.
- * Does not know where a job comes from, but for the name that its end is sent to. */
+ * in.c: requests for jobs of other nodes.
+ * Owns the requests, and what is known of the local wsd's plugins.
+ * Keeps: never more than `held` are asked for and held, and a few more of the class hi.
+ * Does not know what becomes of a job that has come (guest.c). */
 #include "fleet/in.h"
 
 #include <errno.h>
@@ -17,29 +14,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <wsd/adapters/libevent.h>
 #include <wsd/client.h>
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/list.h"
 #include "base/log.h"
 #include "fleet/bus.h"
+#include "fleet/guest.h"
 #include "fleet/letter.h"
 
-#define PLUGINS_MAX   256u
-#define LEARN_USEC    1000000u
-#define HI_RESERVE    4u        /* jobs of the class hi that may come though the node is full */
-#define EXPIRES_USEC  30000000u /* of a request for jobs */
-#define TURN_USEC     1000000u  /* the same, where consumers have to take turns */
-#define CLEAN_USEC    5000000u  /* between two looks whether a consumer has nothing to do */
-#define BUSY_USEC     10000000u /* a consumer had jobs lately */
-#define STORED_USEC   2000000u
-#define TICK_USEC     100000u
-#define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
-#define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
+#define PLUGINS_MAX  256u
+#define LEARN_USEC   1000000u
+#define HI_RESERVE   4u        /* jobs of the class hi that may come though the node is full */
+#define EXPIRES_USEC 30000000u /* of a request for jobs */
+#define TURN_USEC    1000000u  /* the same, where consumers have to take turns */
+#define CLEAN_USEC   5000000u  /* between two looks whether a consumer has nothing to do */
+#define BUSY_USEC    10000000u /* a consumer had jobs lately */
+#define STORED_USEC  2000000u
+#define TICK_USEC    100000u
 
 /* A consumer of the stream: jobs of one class for one plugin. */
 struct pull {
@@ -63,49 +57,18 @@ struct known {
     char name[];
 };
 
-enum stage {
-    GUEST_LOOKS, /* whether its end is stored: it came before */
-    GUEST_ASKS,  /* whether another node has begun it */
-    GUEST_MARKS, /* that it begins */
-    GUEST_RUNS,
-    GUEST_TELLS, /* its end is not stored yet */
-    GUEST_WAITS, /* before it is told again */
-};
-
-/* A job that this node has. */
-struct guest {
-    struct list link;
-    struct hash_link by_id;
-    struct in *in;
-    struct bus_question question;
-    struct wsd_call *call; /* NULL: it does not run */
-    enum stage stage;
-    bool idempotent, marked;
-    uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
-    uint64_t due_usec;
-    char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
-    struct buffer job; /* the letter, until it has begun */
-    struct buffer input, output, letter;
-    uint32_t status; /* while it tells */
-};
-
 struct in {
     struct in_options options;
-    struct wsd_client *client;
-    struct wsd_libevent loop;
+    struct guests *guests;
     struct event *tick;
-    struct codec *codec;
-    char *names; /* that plugins point into */
     struct pull *pulls;
     uint32_t n_pulls;
-    struct hash functions, by_id;
-    struct list guests;
+    struct hash functions;
     uint32_t next_pull; /* which idle one is asked next */
     bool connected, leaving;
     bool has_learnt;        /* what wsd has */
     uint64_t learn_usec;    /* when it may be asked again */
     uint64_t patience_usec; /* when the server has to hear of what is held */
-    struct in_counters counters;
 };
 
 static void refill(struct in *i);
@@ -129,6 +92,13 @@ static struct known *find_known(const struct in *i, const char *name)
             return k;
     }
     return NULL;
+}
+
+static bool may_run_twice(const char *name, void *context)
+{
+    const struct known *k = find_known(context, name);
+
+    return k && k->idempotent;
 }
 
 static int know(struct in *i, const char *plugin, const char *function, bool idempotent)
@@ -199,412 +169,7 @@ static void learn(struct in *i)
     i->learn_usec = clock_monotonic_usec() + LEARN_USEC;
 }
 
-/* --- what this node holds ----------------------------------------------------------------------------------------- */
-
-static void guest_free(struct guest *g)
-{
-    struct in *i = g->in;
-
-    bus_forget(&g->question);
-    list_remove(&g->link);
-    if (*g->id)
-        hash_remove(&i->by_id, &g->by_id);
-    wsd_call_free(g->call);
-    buffer_deinit(&g->job);
-    buffer_deinit(&g->input);
-    buffer_deinit(&g->output);
-    buffer_deinit(&g->letter);
-    free(g);
-    i->counters.held--;
-    if (i->leaving && i->counters.held == 0)
-        i->options.ended(i->options.context);
-    else
-        refill(i);
-}
-
-/* Not begun, or may begin again: another node gets it, or this one once more. */
-static void give_back(struct guest *g)
-{
-    char words[64], subject[LETTER_SUBJECT];
-
-    if (g->marked) {
-        letter_end_subject(subject, "begun", g->id);
-        (void)bus_tell(g->in->options.bus, subject, NULL, "0", 1);
-    }
-    int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
-    (void)bus_tell(g->in->options.bus, g->receipt, NULL, words, (size_t)n);
-    g->in->counters.given_back++;
-    guest_free(g);
-}
-
-static void tell_end(struct guest *g)
-{
-    char subject[LETTER_SUBJECT], id[LETTER_ID + 16];
-
-    g->stage = GUEST_TELLS;
-    letter_end_subject(subject, g->home, g->id);
-    snprintf(id, sizeof(id), "end-%s-%u", g->id, g->attempt);
-    bus_ask(g->in->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter),
-            STORED_USEC);
-}
-
-/* The job has ended here, with these words where it has not succeeded. */
-static void end(struct guest *g, uint32_t status, const char *error, const char *text)
-{
-    const struct msg_run_end e = {
-        .run = g->attempt, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
-    int r = letter_put_end(&g->letter, &e, buffer_data(&g->output), buffer_size(&g->output));
-
-    if (r == -E2BIG) {
-        static const char large[] = "its output is larger than a message of the fleet may be (1,032,192 bytes)";
-        const struct msg_run_end too_large = {
-            .run = g->attempt, .status = WSD_STATUS_MAX, .error = {large, sizeof(large) - 1}};
-
-        buffer_drop(&g->letter, buffer_size(&g->letter));
-        r = letter_put_end(&g->letter, &too_large, NULL, 0);
-    }
-    if (r < 0) {
-        log_warning("wsd-fleet: job %s: no memory for its end", g->id);
-        give_back(g);
-        return;
-    }
-    tell_end(g);
-}
-
-static void end_badly(struct guest *g, const char *what, const char *why)
-{
-    char words[WSD_TEXT_MAX];
-
-    snprintf(words, sizeof(words), "%s on %s%s%.180s", what, g->in->options.node, *why ? ": " : "", why);
-    end(g, WSD_STATUS_MAX, words, "");
-}
-
-/* --- running ------------------------------------------------------------------------------------------------------ */
-
-static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
-{
-    struct guest *g = userdata;
-
-    if (buffer_size(&g->output) <= LETTER_MAX && buffer_put(&g->output, data, size) < 0)
-        wsd_call_cancel(call);
-    return 0;
-}
-
-static void ended_here(struct guest *g, const struct wsd_job_info *info)
-{
-    static const char *const words[] = {[WSD_JOB_CANCELLED] = "cancelled",
-                                        [WSD_JOB_TIMED_OUT] = "timed out",
-                                        [WSD_JOB_CRASHED] = "crashed",
-                                        [WSD_JOB_INTERRUPTED] = "interrupted"};
-
-    if (info->state == WSD_JOB_SUCCEEDED)
-        end(g, 0, "", info->status);
-    else if (info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX)
-        end(g, (uint32_t)info->exit, info->error, info->status);
-    else if (info->state == WSD_JOB_INTERRUPTED && g->idempotent)
-        give_back(g);
-    else
-        end_badly(g,
-                  info->state < sizeof(words) / sizeof(words[0]) && words[info->state] ? words[info->state] : "failed",
-                  info->error);
-}
-
-static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
-{
-    struct guest *g = userdata;
-    bool may_have_run = error == -ECONNRESET && wsd_client_exit(g->in->client) == 125;
-
-    g->call = NULL;
-    if (error == 0)
-        ended_here(g, info);
-    else if (error == -EINVAL || error == -ENOENT || error == -EACCES)
-        end_badly(g, "refused", text);
-    else if (may_have_run && !g->idempotent)
-        end_badly(g, "interrupted", "wsd has ended while it ran, and it may not run twice");
-    else
-        give_back(g);
-    wsd_call_free(call);
-}
-
-/* -EAGAIN and others: it cannot begin now. */
-static int submit(struct guest *g, struct letter_job *job)
-{
-    static const struct wsd_callbacks none = {.size = sizeof(none)};
-    struct wsd_callbacks callbacks = none;
-    struct wsd_submit s = WSD_INIT(struct wsd_submit);
-    const struct msg_submit *from = &job->run.job;
-    const char **args = calloc(from->argc + 1u, sizeof(*args));
-    char function[CODEC_PLACE_MAX];
-    const char *at = from->args.data;
-
-    if (!args)
-        return -ENOMEM;
-    for (uint32_t n = 0; n < from->argc; n++, at += strlen(at) + 1)
-        args[n] = at;
-    snprintf(function, sizeof(function), "%.*s", (int)from->function.size, from->function.data);
-    char *colon = strchr(function, ':');
-    s.plugin = function;
-    if (colon) {
-        *colon = 0;
-        s.function = colon + 1;
-    }
-    s.args = args;
-    s.n_args = from->argc;
-    g->input = job->input; /* stays until the call is done */
-    s.input = buffer_data(&g->input);
-    s.input_size = buffer_size(&g->input);
-    s.timeout_usec = from->timeout_usec;
-    s.priority = from->priority;
-    callbacks.output = on_output;
-    callbacks.done = on_done;
-    callbacks.userdata = g;
-    int r = wsd_client_submit(g->in->client, &s, &callbacks, &g->call);
-    free(args);
-    return r;
-}
-
-static void run(struct guest *g)
-{
-    struct letter_job job = {0};
-    char why[160];
-
-    g->stage = GUEST_RUNS;
-    if (letter_get_job(g->in->codec, buffer_data(&g->job), buffer_size(&g->job), &job, why) < 0) { /* no memory */
-        buffer_deinit(&job.input);
-        give_back(g);
-        return;
-    }
-    int r = submit(g, &job);
-    buffer_deinit(&g->job);
-    if (r == -EINVAL)
-        end_badly(g, "refused", wsd_client_error(g->in->client));
-    else if (r < 0)
-        give_back(g);
-}
-
-static void mark(struct guest *g)
-{
-    char subject[LETTER_SUBJECT], attempt[12];
-    int n = snprintf(attempt, sizeof(attempt), "%u", g->attempt);
-
-    g->stage = GUEST_MARKS;
-    letter_end_subject(subject, "begun", g->id);
-    bus_ask(g->in->options.bus, &g->question, subject, NULL, attempt, (size_t)n, STORED_USEC);
-}
-
-static void ask_whether_begun(struct guest *g)
-{
-    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
-
-    g->stage = GUEST_ASKS;
-    letter_end_subject(subject, "begun", g->id);
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
-    bus_ask(g->in->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
-            STORED_USEC);
-}
-
-static void look_for_end(struct guest *g)
-{
-    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
-
-    g->stage = GUEST_LOOKS;
-    letter_end_subject(subject, g->home, g->id);
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
-    bus_ask(g->in->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
-            STORED_USEC);
-}
-
-static bool has_words(natsMsg *msg, const char *words)
-{
-    return memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), words, strlen(words));
-}
-
-/* The try whose end that is; 0: none is stored. */
-static uint32_t last_ended(struct guest *g, natsMsg *msg)
-{
-    struct letter_end end = {0};
-    char why[160];
-    int r = bus_status(msg)
-                ? -ENOENT
-                : letter_get_end(g->in->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
-
-    buffer_deinit(&end.output);
-    return r == 0 ? (uint32_t)end.end.run : 0;
-}
-
-/* The try that was begun last; 0: none was, or it was given back. */
-static uint32_t last_begun(natsMsg *msg)
-{
-    char text[12];
-
-    snprintf(text, sizeof(text), "%.*s", bus_status(msg) ? 0 : natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
-    return (uint32_t)strtoul(text, NULL, 10);
-}
-
-static bool is_stored(natsMsg *msg)
-{
-    return msg && bus_status(msg) == 0 && has_words(msg, "\"seq\":");
-}
-
-/* The end is stored. Where this is lost, the job comes again, and its end is found. */
-static void acknowledge(struct guest *g)
-{
-    (void)bus_tell(g->in->options.bus, g->receipt, NULL, "+ACK", 4);
-    g->in->counters.ended++;
-    guest_free(g);
-}
-
-static void answered(struct bus_question *q, natsMsg *msg)
-{
-    struct guest *g = container_of(q, struct guest, question);
-
-    switch (g->stage) {
-    case GUEST_LOOKS:
-        if (!msg)
-            give_back(g);
-        else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
-            acknowledge(g);
-        else if (g->idempotent)
-            run(g);
-        else
-            ask_whether_begun(g);
-        return;
-    case GUEST_ASKS:
-        if (!msg)
-            give_back(g);
-        else if (last_begun(msg) <= g->ended_before)
-            mark(g);
-        else {
-            g->in->counters.interrupted++;
-            end_badly(g, "interrupted", "another node had begun it and did not end it, and it may not run twice");
-        }
-        return;
-    case GUEST_MARKS:
-        g->marked = true;
-        if (is_stored(msg))
-            run(g);
-        else
-            give_back(g);
-        return;
-    case GUEST_TELLS:
-        if (!is_stored(msg)) {
-            g->stage = GUEST_WAITS;
-            g->due_usec = clock_monotonic_usec() + STORED_USEC / 4;
-            return;
-        }
-        acknowledge(g);
-        return;
-    case GUEST_RUNS:
-    case GUEST_WAITS:
-        return;
-    }
-}
-
 /* --- what comes --------------------------------------------------------------------------------------------------- */
-
-static void refuse(struct in *i, natsMsg *msg, const char *why)
-{
-    log_warning("wsd-fleet: a message of %s is no job: %s", natsMsg_GetSubject(msg), why);
-    (void)bus_tell(i->options.bus, natsMsg_GetReply(msg), NULL, "+TERM", 5);
-}
-
-static struct guest *guest_find(struct in *i, const char *id)
-{
-    if (i->by_id.n == 0)
-        return NULL;
-    for (struct hash_link *l = hash_first(&i->by_id, key_of(id)); l; l = hash_next(l)) {
-        struct guest *g = container_of(l, struct guest, by_id);
-
-        if (strcmp(g->id, id) == 0)
-            return g;
-    }
-    return NULL;
-}
-
-static void id_text(const struct msg_run *run, char ret[static LETTER_ID])
-{
-    for (size_t n = 0; n < sizeof(run->id); n++)
-        snprintf(ret + 2 * n, 3, "%02x", run->id[n]);
-}
-
-/* The server took this node for dead, which has the job still. */
-static bool has_it(struct in *i, natsMsg *msg, const struct letter_job *job)
-{
-    char id[LETTER_ID];
-
-    id_text(&job->run, id);
-    struct guest *g = guest_find(i, id);
-    bool same = g && g->attempt == job->run.attempt;
-    if (same)
-        snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
-    return same;
-}
-
-/* Fills in what is kept of a job. Returns 0 or -ENOMEM. */
-static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *job)
-{
-    char name[CODEC_PLACE_MAX];
-    const struct span *function = &job->run.job.function, *home = &job->run.directory;
-
-    snprintf(name, sizeof(name), "%.*s", (int)function->size, function->data);
-    const struct known *k = find_known(g->in, name);
-    g->idempotent = k && k->idempotent;
-    snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(strcspn(name, ":"), sizeof(g->plugin) - 1), name);
-    snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
-    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
-    g->attempt = job->run.attempt;
-    id_text(&job->run, g->id);
-    if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
-        hash_insert(&g->in->by_id, &g->by_id, key_of(g->id)) < 0) {
-        *g->id = 0;
-        return -ENOMEM;
-    }
-    return 0;
-}
-
-static void begin(struct guest *g, const struct letter_receipt *receipt)
-{
-    if (receipt->delivered > 1)
-        g->in->counters.redelivered++;
-    if (receipt->delivered > DELIVERED_MAX) {
-        char subject[LETTER_SUBJECT];
-
-        snprintf(subject, sizeof(subject), "wsd.dead.%s", g->plugin);
-        (void)bus_tell(g->in->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
-        g->in->counters.dead++;
-        end_badly(g, "given up", "no node has ended it, of all that had it");
-    } else if (receipt->delivered > 1 || g->attempt > 1) {
-        look_for_end(g);
-    } else if (g->idempotent) {
-        run(g);
-    } else {
-        mark(g);
-    }
-}
-
-static void take(struct in *i, natsMsg *msg, const struct letter_receipt *receipt)
-{
-    struct letter_job job = {0};
-    char why[160];
-    int r = letter_get_job(i->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &job, why);
-    struct guest *g = r == 0 && !has_it(i, msg, &job) ? calloc(1, sizeof(*g)) : NULL;
-
-    buffer_deinit(&job.input);
-    if (r == -EBADMSG)
-        refuse(i, msg, why);
-    if (!g)
-        return; /* it is here already; or without memory it comes again */
-    *g = (struct guest){.in = i, .question.answered = answered};
-    list_init(&g->link);
-    i->counters.held++;
-    i->counters.held_most = MAX(i->counters.held_most, i->counters.held);
-    i->counters.taken++;
-    list_push_back(&i->guests, &g->link);
-    if (guest_fill(g, msg, &job) < 0 || i->leaving) /* it was asked for before */
-        give_back(g);
-    else
-        begin(g, receipt);
-}
 
 static struct pull *pull_of(struct in *i, const char *consumer)
 {
@@ -640,18 +205,8 @@ static void on_pulled(natsMsg *msg, void *context)
             p->asked -= p->asked > 0;
             p->had_usec = clock_monotonic_usec();
         }
-        take(i, msg, &receipt);
+        guests_take(i->guests, msg, &receipt);
     }
-    natsMsg_Destroy(msg);
-}
-
-static void on_cancel(natsMsg *msg, void *context)
-{
-    const char *id = strrchr(natsMsg_GetSubject(msg), '.');
-    struct guest *g = id ? guest_find(context, id + 1) : NULL;
-
-    if (g && g->call)
-        wsd_call_cancel(g->call);
     natsMsg_Destroy(msg);
 }
 
@@ -683,7 +238,7 @@ static uint32_t count_asked(const struct in *i, bool idle_only)
 /* Those that had jobs lately share what is left. */
 static void refill_busy(struct in *i, uint64_t now)
 {
-    uint32_t used = (uint32_t)i->counters.held + count_asked(i, false), n_busy = 0;
+    uint32_t used = (uint32_t)guests_count(i->guests).held + count_asked(i, false), n_busy = 0;
 
     for (uint32_t p = 0; p < i->n_pulls; p++) {
         struct pull *one = &i->pulls[p];
@@ -707,7 +262,7 @@ static void refill_busy(struct in *i, uint64_t now)
 /* The others are asked for one job each, in turn: a part of what may be held is left for those that are busy. */
 static void refill_idle(struct in *i)
 {
-    uint32_t used = (uint32_t)i->counters.held + count_asked(i, false), idle = count_asked(i, true);
+    uint32_t used = (uint32_t)guests_count(i->guests).held + count_asked(i, false), idle = count_asked(i, true);
     uint32_t most = i->options.held, most_idle = MAX(most - most / 4, 1u);
     uint64_t expires = i->n_pulls > most_idle ? TURN_USEC : EXPIRES_USEC;
 
@@ -754,7 +309,7 @@ static void made(struct bus_question *q, natsMsg *msg)
 {
     struct pull *p = container_of(q, struct pull, question);
 
-    if (!msg || bus_status(msg) != 0 || has_words(msg, "\"error\":")) {
+    if (!msg || bus_status(msg) != 0 || bus_says(msg, "\"error\":")) {
         if (p->made)
             p->clean_usec = clock_monotonic_usec() + CLEAN_USEC;
         else
@@ -821,12 +376,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         learn(i);
     if (is_time)
         i->patience_usec = now + i->options.ack_usec / 3;
-    list_for_each_entry_safe (struct guest, g, after_g, &i->guests, link) {
-        if (is_time)
-            (void)bus_tell(i->options.bus, g->receipt, NULL, "+WPI", 4);
-        if (g->stage == GUEST_WAITS && now >= g->due_usec)
-            tell_end(g);
-    }
+    guests_tick(i->guests, now, is_time);
     for (uint32_t p = 0; p < i->n_pulls && bus_is_up(i->options.bus); p++) {
         struct pull *one = &i->pulls[p];
 
@@ -850,39 +400,38 @@ void in_state(struct in *i, bool up)
         refill(i);
 }
 
-static void on_state(int error, void *userdata)
+static void on_connected(bool up, void *context)
 {
-    struct in *i = userdata;
+    struct in *i = context;
 
-    i->connected = error == 0;
+    i->connected = up;
     i->has_learnt = false;
+}
+
+static void on_left(void *context)
+{
+    struct in *i = context;
+
+    if (i->leaving && guests_count(i->guests).held == 0)
+        i->options.ended(i->options.context);
+    else
+        refill(i);
 }
 
 void in_leave(struct in *i)
 {
     i->leaving = true;
-    if (i->counters.held == 0)
+    guests_leave(i->guests);
+    if (guests_count(i->guests).held == 0)
         i->options.ended(i->options.context);
 }
 
 struct in_counters in_count(const struct in *i)
 {
-    return i->counters;
+    return guests_count(i->guests);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
-
-static int connect_client(struct in *i)
-{
-    const struct wsd_open how = {.size = sizeof(how),
-                                 .socket = i->options.socket,
-                                 .flags = WSD_OPEN_AGAIN,
-                                 .state = on_state,
-                                 .state_userdata = i};
-    int r = wsd_client_open_with(&i->client, &how);
-
-    return r < 0 ? r : wsd_libevent_attach(&i->loop, i->options.base, i->client);
-}
 
 int in_new(struct in **ret_in, const struct in_options *options)
 {
@@ -892,18 +441,21 @@ int in_new(struct in **ret_in, const struct in_options *options)
 
     if (!i)
         return -ENOMEM;
+    const struct guests_options held = {.base = options->base,
+                                        .bus = options->bus,
+                                        .socket = options->socket,
+                                        .node = options->node,
+                                        .may_run_twice = may_run_twice,
+                                        .connected = on_connected,
+                                        .left = on_left,
+                                        .context = i};
     i->options = *options;
-    list_init(&i->guests);
     i->tick = event_new(options->base, -1, EV_PERSIST, on_tick, i);
-    int r = i->tick ? codec_new(&i->codec) : -ENOMEM;
     i->pulls = calloc(PLUGINS_MAX * N_CLASSES, sizeof(*i->pulls));
-    if (r == 0)
-        r = i->pulls ? connect_client(i) : -ENOMEM;
+    int r = i->tick && i->pulls ? guests_new(&i->guests, &held) : -ENOMEM;
     snprintf(subject, sizeof(subject), "%s.p.>", bus_inbox(options->bus));
     if (r == 0)
         r = bus_subscribe(options->bus, subject, on_pulled, i);
-    if (r == 0)
-        r = bus_subscribe(options->bus, "wsd.cancel.*", on_cancel, i);
     if (r < 0) {
         in_free(i);
         return r;
@@ -917,21 +469,7 @@ struct in *in_free(struct in *i)
 {
     if (!i)
         return NULL;
-    list_for_each_entry_safe (struct guest, g, after_g, &i->guests, link) {
-        wsd_call_free(g->call);
-        g->call = NULL;
-        bus_forget(&g->question);
-        list_remove(&g->link);
-        hash_remove(&i->by_id, &g->by_id);
-        buffer_deinit(&g->job);
-        buffer_deinit(&g->input);
-        buffer_deinit(&g->output);
-        buffer_deinit(&g->letter);
-        free(g);
-    }
-    if (i->client)
-        wsd_libevent_detach(&i->loop);
-    wsd_client_free(i->client);
+    guests_free(i->guests);
     for (uint32_t p = 0; p < i->n_pulls; p++) {
         bus_forget(&i->pulls[p].question);
         if (i->pulls[p].class == 0)
@@ -943,10 +481,8 @@ struct in *in_free(struct in *i)
             free(container_of(l, struct known, by_name));
         }
     hash_deinit(&i->functions);
-    hash_deinit(&i->by_id);
     if (i->tick)
         event_free(i->tick);
-    codec_free(i->codec);
     free(i->pulls);
     free(i);
     return NULL;

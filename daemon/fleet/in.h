@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fleet/guest.h" /* struct in_counters */
+
 struct bus;
 struct event_base;
 struct in;
@@ -24,10 +26,6 @@ struct in_options {
     /* After in_leave(): it holds nothing any more. */
     void (*ended)(void *context);
     void *context;
-};
-
-struct in_counters {
-    uint64_t held, held_most, taken, given_back, ended, redelivered, interrupted, dead;
 };
 
 int in_new(struct in **ret_in, const struct in_options *options); /* 0 or a negative errno */

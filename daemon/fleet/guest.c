@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * guest.c: jobs of other nodes that this one has.
+ * Owns them until their ends are stored, and the client of the local wsd that they run by.
+ * Keeps: a job is acknowledged when its end is stored, not before. While it is held the server hears of it at each third
+ * of its patience. A function that may not run twice is marked as begun before it begins; where another node had it and
+ * did not give it back, it ends as interrupted.
+ * Does not know where a job comes from, but for the name that its end is sent to. Does not ask for jobs (in.c). */
+#include "fleet/guest.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <wsd/adapters/libevent.h>
+#include <wsd/client.h>
+#include <wsd/plugin.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "fleet/bus.h"
+
+#define STORED_USEC   2000000u
+#define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
+#define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
+
+enum stage {
+    GUEST_LOOKS, /* whether its end is stored: it came before */
+    GUEST_ASKS,  /* whether another node has begun it */
+    GUEST_MARKS, /* that it begins */
+    GUEST_RUNS,
+    GUEST_TELLS, /* its end is not stored yet */
+    GUEST_WAITS, /* before it is told again */
+};
+
+/* A job that this node has. */
+struct guest {
+    struct list link;
+    struct hash_link by_id;
+    struct guests *guests;
+    struct bus_question question;
+    struct wsd_call *call; /* NULL: it does not run */
+    enum stage stage;
+    bool idempotent, marked;
+    uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
+    uint64_t due_usec;
+    char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
+    struct buffer job; /* the letter, until it has begun */
+    struct buffer input, output, letter;
+    uint32_t status; /* while it tells */
+};
+
+struct guests {
+    struct guests_options options;
+    struct wsd_client *client;
+    struct wsd_libevent loop;
+    struct codec *codec;
+    struct hash by_id;
+    struct list all;
+    bool leaving;
+    struct in_counters counters;
+};
+
+static uint64_t key_of(const char *text)
+{
+    return hash_text(0, text, strlen(text));
+}
+
+/* --- their ends --------------------------------------------------------------------------------------------------- */
+
+static void guest_free(struct guest *g)
+{
+    struct guests *s = g->guests;
+
+    wsd_call_free(g->call);
+    bus_forget(&g->question);
+    list_remove(&g->link);
+    if (*g->id)
+        hash_remove(&s->by_id, &g->by_id);
+    buffer_deinit(&g->job);
+    buffer_deinit(&g->input);
+    buffer_deinit(&g->output);
+    buffer_deinit(&g->letter);
+    free(g);
+    s->counters.held--;
+}
+
+static void leave(struct guest *g)
+{
+    struct guests *s = g->guests;
+
+    guest_free(g);
+    s->options.left(s->options.context);
+}
+
+/* Not begun, or may begin again: another node gets it, or this one once more. */
+static void give_back(struct guest *g)
+{
+    char words[64], subject[LETTER_SUBJECT];
+
+    if (g->marked) {
+        letter_end_subject(subject, "begun", g->id);
+        (void)bus_tell(g->guests->options.bus, subject, NULL, "0", 1);
+    }
+    int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
+    (void)bus_tell(g->guests->options.bus, g->receipt, NULL, words, (size_t)n);
+    g->guests->counters.given_back++;
+    leave(g);
+}
+
+static void tell_end(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], id[LETTER_ID + 16];
+
+    g->stage = GUEST_TELLS;
+    letter_end_subject(subject, g->home, g->id);
+    snprintf(id, sizeof(id), "end-%s-%u", g->id, g->attempt);
+    bus_ask(g->guests->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter),
+            STORED_USEC);
+}
+
+/* The job has ended here, with these words where it has not succeeded. */
+static void end(struct guest *g, uint32_t status, const char *error, const char *text)
+{
+    const struct msg_run_end e = {
+        .run = g->attempt, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
+    int r = letter_put_end(&g->letter, &e, buffer_data(&g->output), buffer_size(&g->output));
+
+    if (r == -E2BIG) {
+        static const char large[] = "its output is larger than a message of the fleet may be (1,032,192 bytes)";
+        const struct msg_run_end too_large = {
+            .run = g->attempt, .status = WSD_STATUS_MAX, .error = {large, sizeof(large) - 1}};
+
+        buffer_drop(&g->letter, buffer_size(&g->letter));
+        r = letter_put_end(&g->letter, &too_large, NULL, 0);
+    }
+    if (r < 0) {
+        log_warning("wsd-fleet: job %s: no memory for its end", g->id);
+        give_back(g);
+        return;
+    }
+    tell_end(g);
+}
+
+static void end_badly(struct guest *g, const char *what, const char *why)
+{
+    char words[WSD_TEXT_MAX];
+
+    snprintf(words, sizeof(words), "%s on %s%s%.180s", what, g->guests->options.node, *why ? ": " : "", why);
+    end(g, WSD_STATUS_MAX, words, "");
+}
+
+/* --- running ------------------------------------------------------------------------------------------------------ */
+
+static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
+{
+    struct guest *g = userdata;
+
+    if (buffer_size(&g->output) <= LETTER_MAX && buffer_put(&g->output, data, size) < 0)
+        wsd_call_cancel(call);
+    return 0;
+}
+
+static void ended_here(struct guest *g, const struct wsd_job_info *info)
+{
+    static const char *const words[] = {[WSD_JOB_CANCELLED] = "cancelled",
+                                        [WSD_JOB_TIMED_OUT] = "timed out",
+                                        [WSD_JOB_CRASHED] = "crashed",
+                                        [WSD_JOB_INTERRUPTED] = "interrupted"};
+
+    if (info->state == WSD_JOB_SUCCEEDED)
+        end(g, 0, "", info->status);
+    else if (info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX)
+        end(g, (uint32_t)info->exit, info->error, info->status);
+    else if (info->state == WSD_JOB_INTERRUPTED && g->idempotent)
+        give_back(g);
+    else
+        end_badly(g,
+                  info->state < sizeof(words) / sizeof(words[0]) && words[info->state] ? words[info->state] : "failed",
+                  info->error);
+}
+
+static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
+{
+    struct guest *g = userdata;
+    bool may_have_run = error == -ECONNRESET && wsd_client_exit(g->guests->client) == 125;
+
+    g->call = NULL;
+    if (error == 0)
+        ended_here(g, info);
+    else if (error == -EINVAL || error == -ENOENT || error == -EACCES)
+        end_badly(g, "refused", text);
+    else if (may_have_run && !g->idempotent)
+        end_badly(g, "interrupted", "wsd has ended while it ran, and it may not run twice");
+    else
+        give_back(g);
+    wsd_call_free(call);
+}
+
+/* -EAGAIN and others: it cannot begin now. */
+static int submit(struct guest *g, struct letter_job *job)
+{
+    static const struct wsd_callbacks none = {.size = sizeof(none)};
+    struct wsd_callbacks callbacks = none;
+    struct wsd_submit s = WSD_INIT(struct wsd_submit);
+    const struct msg_submit *from = &job->run.job;
+    const char **args = calloc(from->argc + 1u, sizeof(*args));
+    char function[CODEC_PLACE_MAX];
+    const char *at = from->args.data;
+
+    if (!args)
+        return -ENOMEM;
+    for (uint32_t n = 0; n < from->argc; n++, at += strlen(at) + 1)
+        args[n] = at;
+    snprintf(function, sizeof(function), "%.*s", (int)from->function.size, from->function.data);
+    char *colon = strchr(function, ':');
+    s.plugin = function;
+    if (colon) {
+        *colon = 0;
+        s.function = colon + 1;
+    }
+    s.args = args;
+    s.n_args = from->argc;
+    g->input = job->input; /* stays until the call is done */
+    s.input = buffer_data(&g->input);
+    s.input_size = buffer_size(&g->input);
+    s.timeout_usec = from->timeout_usec;
+    s.priority = from->priority;
+    callbacks.output = on_output;
+    callbacks.done = on_done;
+    callbacks.userdata = g;
+    int r = wsd_client_submit(g->guests->client, &s, &callbacks, &g->call);
+    free(args);
+    return r;
+}
+
+static void run(struct guest *g)
+{
+    struct letter_job job = {0};
+    char why[160];
+
+    g->stage = GUEST_RUNS;
+    if (letter_get_job(g->guests->codec, buffer_data(&g->job), buffer_size(&g->job), &job, why) < 0) { /* no memory */
+        buffer_deinit(&job.input);
+        give_back(g);
+        return;
+    }
+    int r = submit(g, &job);
+    buffer_deinit(&g->job);
+    if (r == -EINVAL)
+        end_badly(g, "refused", wsd_client_error(g->guests->client));
+    else if (r < 0)
+        give_back(g);
+}
+
+static void mark(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], attempt[12];
+    int n = snprintf(attempt, sizeof(attempt), "%u", g->attempt);
+
+    g->stage = GUEST_MARKS;
+    letter_end_subject(subject, "begun", g->id);
+    bus_ask(g->guests->options.bus, &g->question, subject, NULL, attempt, (size_t)n, STORED_USEC);
+}
+
+static void ask_whether_begun(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+
+    g->stage = GUEST_ASKS;
+    letter_end_subject(subject, "begun", g->id);
+    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+    bus_ask(g->guests->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
+            STORED_USEC);
+}
+
+static void look_for_end(struct guest *g)
+{
+    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+
+    g->stage = GUEST_LOOKS;
+    letter_end_subject(subject, g->home, g->id);
+    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+    bus_ask(g->guests->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
+            STORED_USEC);
+}
+
+/* The try whose end that is; 0: none is stored. */
+static uint32_t last_ended(struct guest *g, natsMsg *msg)
+{
+    struct letter_end end = {0};
+    char why[160];
+    int r = bus_status(msg)
+                ? -ENOENT
+                : letter_get_end(g->guests->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
+
+    buffer_deinit(&end.output);
+    return r == 0 ? (uint32_t)end.end.run : 0;
+}
+
+/* The try that was begun last; 0: none was, or it was given back. */
+static uint32_t last_begun(natsMsg *msg)
+{
+    char text[12];
+
+    snprintf(text, sizeof(text), "%.*s", bus_status(msg) ? 0 : natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+/* The end is stored. Where this is lost, the job comes again, and its end is found. */
+static void acknowledge(struct guest *g)
+{
+    (void)bus_tell(g->guests->options.bus, g->receipt, NULL, "+ACK", 4);
+    g->guests->counters.ended++;
+    leave(g);
+}
+
+static void answered(struct bus_question *q, natsMsg *msg)
+{
+    struct guest *g = container_of(q, struct guest, question);
+
+    switch (g->stage) {
+    case GUEST_LOOKS:
+        if (!msg)
+            give_back(g);
+        else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
+            acknowledge(g);
+        else if (g->idempotent)
+            run(g);
+        else
+            ask_whether_begun(g);
+        return;
+    case GUEST_ASKS:
+        if (!msg)
+            give_back(g);
+        else if (last_begun(msg) <= g->ended_before)
+            mark(g);
+        else {
+            g->guests->counters.interrupted++;
+            end_badly(g, "interrupted", "another node had begun it and did not end it, and it may not run twice");
+        }
+        return;
+    case GUEST_MARKS:
+        g->marked = true;
+        if (bus_is_stored(msg))
+            run(g);
+        else
+            give_back(g);
+        return;
+    case GUEST_TELLS:
+        if (!bus_is_stored(msg)) {
+            g->stage = GUEST_WAITS;
+            g->due_usec = clock_monotonic_usec() + STORED_USEC / 4;
+            return;
+        }
+        acknowledge(g);
+        return;
+    case GUEST_RUNS:
+    case GUEST_WAITS:
+        return;
+    }
+}
+
+/* --- what comes --------------------------------------------------------------------------------------------------- */
+
+static void refuse(struct guests *s, natsMsg *msg, const char *why)
+{
+    log_warning("wsd-fleet: a message of %s is no job: %s", natsMsg_GetSubject(msg), why);
+    (void)bus_tell(s->options.bus, natsMsg_GetReply(msg), NULL, "+TERM", 5);
+}
+
+static struct guest *guest_find(struct guests *s, const char *id)
+{
+    if (s->by_id.n == 0)
+        return NULL;
+    for (struct hash_link *l = hash_first(&s->by_id, key_of(id)); l; l = hash_next(l)) {
+        struct guest *g = container_of(l, struct guest, by_id);
+
+        if (strcmp(g->id, id) == 0)
+            return g;
+    }
+    return NULL;
+}
+
+static void id_text(const struct msg_run *run, char ret[static LETTER_ID])
+{
+    for (size_t n = 0; n < sizeof(run->id); n++)
+        snprintf(ret + 2 * n, 3, "%02x", run->id[n]);
+}
+
+/* The server took this node for dead, which has the job still. */
+static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
+{
+    char id[LETTER_ID];
+
+    id_text(&job->run, id);
+    struct guest *g = guest_find(s, id);
+    bool same = g && g->attempt == job->run.attempt;
+    if (same)
+        snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    return same;
+}
+
+/* Fills in what is kept of a job. Returns 0 or -ENOMEM. */
+static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *job)
+{
+    char name[CODEC_PLACE_MAX];
+    const struct span *function = &job->run.job.function, *home = &job->run.directory;
+
+    snprintf(name, sizeof(name), "%.*s", (int)function->size, function->data);
+    g->idempotent = g->guests->options.may_run_twice(name, g->guests->options.context);
+    snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(strcspn(name, ":"), sizeof(g->plugin) - 1), name);
+    snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
+    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    g->attempt = job->run.attempt;
+    id_text(&job->run, g->id);
+    if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
+        hash_insert(&g->guests->by_id, &g->by_id, key_of(g->id)) < 0) {
+        *g->id = 0;
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static void begin(struct guest *g, const struct letter_receipt *receipt)
+{
+    if (receipt->delivered > 1)
+        g->guests->counters.redelivered++;
+    if (receipt->delivered > DELIVERED_MAX) {
+        char subject[LETTER_SUBJECT];
+
+        snprintf(subject, sizeof(subject), "wsd.dead.%s", g->plugin);
+        (void)bus_tell(g->guests->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
+        g->guests->counters.dead++;
+        end_badly(g, "given up", "no node has ended it, of all that had it");
+    } else if (receipt->delivered > 1 || g->attempt > 1) {
+        look_for_end(g);
+    } else if (g->idempotent) {
+        run(g);
+    } else {
+        mark(g);
+    }
+}
+
+void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *receipt)
+{
+    struct letter_job job = {0};
+    char why[160];
+    int r = letter_get_job(s->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &job, why);
+    struct guest *g = r == 0 && !has_it(s, msg, &job) ? calloc(1, sizeof(*g)) : NULL;
+
+    buffer_deinit(&job.input);
+    if (r == -EBADMSG)
+        refuse(s, msg, why);
+    if (!g)
+        return; /* it is here already; or without memory it comes again */
+    *g = (struct guest){.guests = s, .question.answered = answered};
+    list_init(&g->link);
+    s->counters.held++;
+    s->counters.held_most = MAX(s->counters.held_most, s->counters.held);
+    s->counters.taken++;
+    list_push_back(&s->all, &g->link);
+    if (guest_fill(g, msg, &job) < 0 || s->leaving) /* it was asked for before */
+        give_back(g);
+    else
+        begin(g, receipt);
+}
+
+static void on_cancel(natsMsg *msg, void *context)
+{
+    const char *id = strrchr(natsMsg_GetSubject(msg), '.');
+    struct guest *g = id ? guest_find(context, id + 1) : NULL;
+
+    if (g && g->call)
+        wsd_call_cancel(g->call);
+    natsMsg_Destroy(msg);
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
+{
+    list_for_each_entry_safe (struct guest, g, after_g, &s->all, link) {
+        if (is_time)
+            (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
+        if (g->stage == GUEST_WAITS && now_usec >= g->due_usec)
+            tell_end(g);
+    }
+}
+
+void guests_leave(struct guests *s)
+{
+    s->leaving = true;
+}
+
+struct in_counters guests_count(const struct guests *s)
+{
+    return s->counters;
+}
+
+static void on_state(int error, void *userdata)
+{
+    struct guests *s = userdata;
+
+    s->options.connected(error == 0, s->options.context);
+}
+
+static int connect_client(struct guests *s)
+{
+    const struct wsd_open how = {.size = sizeof(how),
+                                 .socket = s->options.socket,
+                                 .flags = WSD_OPEN_AGAIN,
+                                 .state = on_state,
+                                 .state_userdata = s};
+    int r = wsd_client_open_with(&s->client, &how);
+
+    return r < 0 ? r : wsd_libevent_attach(&s->loop, s->options.base, s->client);
+}
+
+int guests_new(struct guests **ret_guests, const struct guests_options *options)
+{
+    struct guests *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return -ENOMEM;
+    s->options = *options;
+    list_init(&s->all);
+    int r = codec_new(&s->codec);
+    if (r == 0)
+        r = connect_client(s);
+    if (r == 0)
+        r = bus_subscribe(options->bus, "wsd.cancel.*", on_cancel, s);
+    if (r < 0) {
+        guests_free(s);
+        return r;
+    }
+    *ret_guests = s;
+    return 0;
+}
+
+struct guests *guests_free(struct guests *s)
+{
+    if (!s)
+        return NULL;
+    list_for_each_entry_safe (struct guest, g, after_g, &s->all, link)
+        guest_free(g);
+    if (s->client)
+        wsd_libevent_detach(&s->loop);
+    wsd_client_free(s->client);
+    hash_deinit(&s->by_id);
+    codec_free(s->codec);
+    free(s);
+    return NULL;
+}
