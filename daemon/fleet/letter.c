@@ -40,6 +40,15 @@ void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const
     snprintf(ret, LETTER_SUBJECT, "wsd.res.%s.%s", node, id);
 }
 
+void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *id, uint32_t attempt, const char *way,
+                          const uint8_t mark[static LETTER_MARK])
+{
+    uint64_t number;
+
+    memcpy(&number, mark, sizeof(number));
+    snprintf(ret, LETTER_SUBJECT, "wsd.part.%s-%u.%s.%016" PRIx64, id, attempt, way, number);
+}
+
 bool letter_get_receipt(const char *reply, struct letter_receipt *ret)
 {
     char stream[128];
@@ -80,7 +89,18 @@ static int put_pieces(struct buffer *to, uint16_t type, const char *data, size_t
     return 0;
 }
 
-int letter_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size)
+static int put_seal(struct buffer *to, uint16_t type, const struct letter_seal *seal)
+{
+    const struct msg m = {.type = type, .run_chunk = {.run = 1, .offset = seal->size, .last = 1}};
+    uint8_t body[LETTER_MARK + LETTER_DIGEST];
+
+    memcpy(body, seal->mark, LETTER_MARK);
+    memcpy(body + LETTER_MARK, seal->digest, LETTER_DIGEST);
+    return put(to, &m, body, sizeof(body));
+}
+
+/* The RUN of a job with an input of this size, for which the caller sets whether it follows. */
+static struct msg run_of(const char *node, const struct msg_run *run, uint64_t input_size)
 {
     struct msg m = {.type = FRAME_RUN, .run = *run};
 
@@ -88,8 +108,29 @@ int letter_put_job(struct buffer *to, const char *node, const struct msg_run *ru
     m.run.job.flags = 0;
     m.run.job.input_from = 0;
     m.run.job.input_offset = 0;
-    m.run.job.input_size = size;
+    m.run.job.input_size = input_size;
     m.run.directory = (struct span){node, strlen(node)};
+    return m;
+}
+
+int letter_put_sealed_job(struct buffer *to, const char *node, const struct msg_run *run,
+                          const struct letter_seal *seal)
+{
+    struct msg m = run_of(node, run, seal->size);
+
+    m.run.job.flags = RUN_MORE;
+    int r = put(to, &m, NULL, 0);
+    return r < 0 ? r : put_seal(to, FRAME_RUN_INPUT, seal);
+}
+
+int letter_put_output_seal(struct buffer *to, const struct letter_seal *seal)
+{
+    return put_seal(to, FRAME_RUN_OUTPUT, seal);
+}
+
+int letter_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size)
+{
+    struct msg m = run_of(node, run, size);
     size_t first = codec_room(&m) + FRAME_HEADER_SIZE + size <= FRAME_MAX ? size : 0;
     if (first < size)
         m.run.job.flags = RUN_MORE;
@@ -131,10 +172,25 @@ static int wrong(char why[static 160], const char *words)
     return -EBADMSG;
 }
 
-/* Takes pieces of this type, up to the last one, or until another frame comes. */
-static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uint16_t type, struct buffer *to,
-                      char why[static 160])
+/* The first piece of what has `max` bytes at most stands beyond its end: it is a seal. */
+static int get_seal(const struct msg *m, const struct frame *frame, uint64_t max, struct letter_seal *ret,
+                    char why[static 160])
 {
+    if (frame->body_size != LETTER_MARK + LETTER_DIGEST || !m->run_chunk.last)
+        return wrong(why, "a piece that does not follow the one before");
+    if (m->run_chunk.offset > max)
+        return wrong(why, "parts that are larger together than they may be");
+    ret->size = m->run_chunk.offset;
+    memcpy(ret->mark, frame->body, LETTER_MARK);
+    memcpy(ret->digest, frame->body + LETTER_MARK, LETTER_DIGEST);
+    return 0;
+}
+
+/* Takes pieces of this type, up to the last one, or until another frame comes. Or a seal. */
+static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uint16_t type, struct buffer *to,
+                      struct letter_seal *seal, char why[static 160])
+{
+    uint64_t max = type == FRAME_RUN_INPUT ? LETTER_INPUT_MAX : LETTER_OUTPUT_MAX;
     struct frame frame;
     struct msg m;
     size_t used;
@@ -144,10 +200,15 @@ static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uin
             return wrong(why, "a piece is missing");
         if (codec_decode(codec, &frame, &m) != 0)
             return wrong(why, codec_strerror(codec));
-        if (m.run_chunk.offset != buffer_size(to))
-            return wrong(why, "a piece that does not follow the one before");
-        if (buffer_put(to, frame.body, frame.body_size) < 0)
-            return -ENOMEM;
+        int r = 0;
+        if (m.run_chunk.offset > 0 && buffer_size(to) == 0)
+            r = get_seal(&m, &frame, max, seal, why);
+        else if (m.run_chunk.offset != buffer_size(to))
+            r = wrong(why, "a piece that does not follow the one before");
+        else if (buffer_put(to, frame.body, frame.body_size) < 0)
+            r = -ENOMEM;
+        if (r < 0)
+            return r;
         *at += used;
         *left -= used;
         last = m.run_chunk.last;
@@ -174,15 +235,15 @@ int letter_get_job(struct codec *codec, const void *data, size_t size, struct le
     if (more) { /* pieces are read by the same codec, so what the RUN says is decoded again behind them */
         const struct frame run = frame;
 
-        r = get_pieces(codec, &at, &size, FRAME_RUN_INPUT, &ret->input, ret_why);
+        r = get_pieces(codec, &at, &size, FRAME_RUN_INPUT, &ret->input, &ret->seal, ret_why);
         if (r < 0)
             return r;
         if (codec_decode_again(codec, &run, &m) != 0)
             return wrong(ret_why, codec_strerror(codec));
     }
     ret->run = m.run;
-    return size == 0 && m.run.job.input_size == buffer_size(&ret->input) ? 0
-                                                                         : wrong(ret_why, "an input of another size");
+    uint64_t input_size = ret->seal.size ? ret->seal.size : buffer_size(&ret->input);
+    return size == 0 && m.run.job.input_size == input_size ? 0 : wrong(ret_why, "an input of another size");
 }
 
 int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160])
@@ -194,7 +255,7 @@ int letter_get_end(struct codec *codec, const void *data, size_t size, struct le
     int r = 0;
 
     if (frame_parse(at, size, &frame, &used) == 0 && frame.type == FRAME_RUN_OUTPUT)
-        r = get_pieces(codec, &at, &size, FRAME_RUN_OUTPUT, &ret->output, ret_why);
+        r = get_pieces(codec, &at, &size, FRAME_RUN_OUTPUT, &ret->output, &ret->seal, ret_why);
     if (r == 0)
         r = next(codec, &at, &size, &frame, &m, ret_why);
     if (r < 0)

@@ -4,6 +4,10 @@
  *
  * A job is what a runner is handed: a RUN, and RUN_INPUT for what does not fit into it. Its end is what a runner sends
  * back: RUN_OUTPUT, and RUN_END. So the limits of all fields are those of proto/PROTOCOL.md, and there is one parser.
+ *
+ * An input or output that makes a letter larger than LETTER_MAX goes beside it, in parts (parts.h). In its letter stands
+ * a seal: one RUN_INPUT or RUN_OUTPUT whose offset is the size of the whole, which no ordinary first piece has. Its body
+ * is the mark of the parts, and the digest.
  */
 #pragma once
 
@@ -18,10 +22,17 @@
 #define LETTER_NAME    32u                 /* of a node, in bytes, with NUL: letters, digits, `_`, `-` */
 #define LETTER_ID      33u                 /* of a job, as text */
 #define LETTER_MAX     (1048576u - 16384u) /* of a message: what a server takes, less headers */
+#define LETTER_MARK    8u
+#define LETTER_DIGEST  32u /* SHA-256 */
+
+/* In parts, at most. The defaults of max-input and max-result in wsd.conf(5). */
+#define LETTER_INPUT_MAX  (1ull << 30)
+#define LETTER_OUTPUT_MAX (64ull << 20)
 
 #define STREAM_JOBS    "WSD_JOBS"
 #define STREAM_RESULTS "WSD_RES"
 #define STREAM_DEAD    "WSD_DEAD"
+#define STREAM_PARTS   "WSD_PARTS"
 
 /* By priority: above 0, 0, below. */
 enum letter_class { CLASS_HI, CLASS_NORM, CLASS_LO, N_CLASSES };
@@ -37,6 +48,9 @@ bool letter_is_name(const char *name, size_t size, size_t room);
 /* The subject of a job for this plugin, of which `name` begins with the name and may have ":FUNCTION" behind it. False:
  * its name cannot be a part of a subject. */
 bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority);
+/* The subject of parts: `way` is "in" or "out". Of one: with a dot and its number behind it, from 0 on. */
+void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *id, uint32_t attempt, const char *way,
+                          const uint8_t mark[static LETTER_MARK]);
 /* The subject of the end of a job that this node has sent. */
 void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id);
 
@@ -45,14 +59,28 @@ int letter_put_job(struct buffer *to, const char *node, const struct msg_run *ru
 /* Appends an end. Likewise. `run` is the job's attempt: a job that is tried again has an end for each. */
 int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size);
 
+/* What stands for an input or output that goes in parts. */
+struct letter_seal {
+    uint64_t size;                 /* 0: there are no parts */
+    uint8_t mark[LETTER_MARK];     /* of these parts: each sender makes its own, so that no two mix */
+    uint8_t digest[LETTER_DIGEST]; /* of the whole */
+};
+/* Appends a job whose input goes in parts. Returns 0 or -ENOMEM. */
+int letter_put_sealed_job(struct buffer *to, const char *node, const struct msg_run *run,
+                          const struct letter_seal *seal);
+/* Appends what stands before an end whose output goes in parts: an end without output follows. Likewise. */
+int letter_put_output_seal(struct buffer *to, const struct letter_seal *seal);
+
 /* What a message says. Texts point into the codec, until its next use, or into the message. */
 struct letter_job {
-    struct msg_run run;  /* `directory` is the node that it comes from */
-    struct buffer input; /* the caller's */
+    struct msg_run run;      /* `directory` is the node that it comes from */
+    struct buffer input;     /* the caller's */
+    struct letter_seal seal; /* of an input that is not here */
 };
 struct letter_end {
     struct msg_run_end end;
     struct buffer output; /* likewise */
+    struct letter_seal seal;
 };
 /* Returns 0, -ENOMEM, or -EBADMSG with words. */
 int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret,

@@ -39,10 +39,13 @@ static void job(const uint8_t *data, size_t size)
                 parts += *c == '.';
             FUZZ_CHECK(parts == 5 && !strpbrk(subject, " *>\t\r\n"));
         }
-        r = letter_put_job(&again, node, &first.run, buffer_data(&first.input), n_input);
+        FUZZ_CHECK(first.seal.size <= LETTER_INPUT_MAX && (first.seal.size == 0 || n_input == 0));
+        r = first.seal.size ? letter_put_sealed_job(&again, node, &first.run, &first.seal)
+                            : letter_put_job(&again, node, &first.run, buffer_data(&first.input), n_input);
         FUZZ_CHECK(r == 0 || r == -E2BIG);
         if (r == 0) {
             FUZZ_CHECK(letter_get_job(codec, buffer_data(&again), buffer_size(&again), &second, why) == 0);
+            FUZZ_CHECK(memcmp(&first.seal, &second.seal, sizeof(first.seal)) == 0);
             FUZZ_CHECK(second.run.job.argc == argc && buffer_size(&second.input) == n_input);
             FUZZ_CHECK(is_same(second.run.job.function, name, strlen(name)));
             FUZZ_CHECK(n_input == 0 || memcmp(buffer_data(&first.input), buffer_data(&second.input), n_input) == 0);
@@ -65,10 +68,14 @@ static void end(const uint8_t *data, size_t size)
         uint32_t status = first.end.status;
         size_t n = buffer_size(&first.output);
 
-        r = letter_put_end(&again, &first.end, buffer_data(&first.output), n);
+        FUZZ_CHECK(first.seal.size <= LETTER_OUTPUT_MAX && (first.seal.size == 0 || n == 0));
+        r = first.seal.size ? letter_put_output_seal(&again, &first.seal) : 0;
+        if (r == 0)
+            r = letter_put_end(&again, &first.end, buffer_data(&first.output), n);
         FUZZ_CHECK(r == 0 || r == -E2BIG);
         if (r == 0) {
             FUZZ_CHECK(letter_get_end(codec, buffer_data(&again), buffer_size(&again), &second, why) == 0);
+            FUZZ_CHECK(memcmp(&first.seal, &second.seal, sizeof(first.seal)) == 0);
             FUZZ_CHECK(second.end.status == status && buffer_size(&second.output) == n);
         }
     }

@@ -57,6 +57,24 @@ static char *bytes(size_t size)
     return b;
 }
 
+static int get_job(void)
+{
+    struct letter_job got = {0};
+    int r = letter_get_job(codec, buffer_data(&letter), buffer_size(&letter), &got, why);
+
+    buffer_deinit(&got.input);
+    return r;
+}
+
+static int get_end(void)
+{
+    struct letter_end got = {0};
+    int r = letter_get_end(codec, buffer_data(&letter), buffer_size(&letter), &got, why);
+
+    buffer_deinit(&got.output);
+    return r;
+}
+
 static const size_t sizes[] = {0, 1, FRAME_BODY_CHUNK - 1, FRAME_BODY_CHUNK, FRAME_BODY_CHUNK + 1, FRAME_MAX, 1000000};
 
 START_TEST(a_job_comes_out_as_it_went_in)
@@ -115,6 +133,100 @@ START_TEST(what_is_too_large_is_refused)
 }
 END_TEST
 
+/* A letter of exactly LETTER_MAX bytes is one. */
+START_TEST(the_largest_letter_is_taken)
+{
+    _cleanup_(freep) char *data = bytes(LETTER_MAX);
+    const struct msg_run run = job();
+    size_t size = LETTER_MAX - 2000;
+
+    ck_assert_int_eq(letter_put_job(&letter, "n", &run, data, size), 0);
+    size += LETTER_MAX - buffer_size(&letter);
+    for (size_t over = 0; over < 2; over++) {
+        buffer_drop(&letter, buffer_size(&letter));
+        ck_assert_int_eq(letter_put_job(&letter, "n", &run, data, size + over), over ? -E2BIG : 0);
+        ck_assert_uint_eq(buffer_size(&letter), LETTER_MAX + over);
+    }
+}
+END_TEST
+
+static struct letter_seal seal_of(uint64_t size)
+{
+    struct letter_seal seal = {.size = size};
+
+    memset(seal.mark, 0xa5, sizeof(seal.mark));
+    memset(seal.digest, 0x5a, sizeof(seal.digest));
+    return seal;
+}
+
+static int get_sealed(uint64_t size, bool is_job, struct letter_seal *ret)
+{
+    const struct letter_seal seal = seal_of(size);
+    const struct msg_run run = job();
+    const struct msg_run_end e = {.run = 3, .status = 9};
+    struct letter_job got_job = {0};
+    struct letter_end got_end = {0};
+    int r;
+
+    buffer_drop(&letter, buffer_size(&letter));
+    if (is_job) {
+        ck_assert_int_eq(letter_put_sealed_job(&letter, "node-1", &run, &seal), 0);
+        r = letter_get_job(codec, buffer_data(&letter), buffer_size(&letter), &got_job, why);
+        ck_assert(r < 0 || got_job.run.attempt == 2);
+        ck_assert_uint_eq(buffer_size(&got_job.input), 0);
+        *ret = got_job.seal;
+    } else {
+        ck_assert_int_eq(letter_put_output_seal(&letter, &seal), 0);
+        ck_assert_int_eq(letter_put_end(&letter, &e, NULL, 0), 0);
+        r = letter_get_end(codec, buffer_data(&letter), buffer_size(&letter), &got_end, why);
+        ck_assert(r < 0 || got_end.end.status == 9);
+        ck_assert_uint_eq(buffer_size(&got_end.output), 0);
+        *ret = got_end.seal;
+    }
+    return r;
+}
+
+START_TEST(a_seal_comes_out_as_it_went_in_up_to_the_limit)
+{
+    bool is_job = _i;
+    uint64_t max = is_job ? LETTER_INPUT_MAX : LETTER_OUTPUT_MAX;
+
+    for (const uint64_t *size = (const uint64_t[]){1, LETTER_MAX, max - 1, max, 0}; *size; size++) {
+        const struct letter_seal want = seal_of(*size);
+        struct letter_seal got;
+
+        ck_assert_int_eq(get_sealed(*size, is_job, &got), 0);
+        ck_assert_uint_eq(got.size, *size);
+        ck_assert_mem_eq(got.mark, want.mark, sizeof(want.mark));
+        ck_assert_mem_eq(got.digest, want.digest, sizeof(want.digest));
+    }
+    struct letter_seal got;
+    ck_assert_int_eq(get_sealed(max + 1, is_job, &got), -EBADMSG);
+    ck_assert_str_eq(why, "parts that are larger together than they may be");
+}
+END_TEST
+
+/* A seal of nothing is a piece of another size than the job says. */
+START_TEST(a_seal_of_nothing_is_refused)
+{
+    const struct letter_seal seal = seal_of(0);
+    const struct msg_run run = job();
+
+    ck_assert_int_eq(letter_put_sealed_job(&letter, "node-1", &run, &seal), 0);
+    ck_assert_int_eq(get_job(), -EBADMSG);
+}
+END_TEST
+
+START_TEST(parts_have_subjects_of_their_own)
+{
+    const uint8_t mark[LETTER_MARK] = {0};
+    char subject[LETTER_SUBJECT];
+
+    letter_parts_subject(subject, "00112233445566778899aabbccddeeff", 7, "in", mark);
+    ck_assert_str_eq(subject, "wsd.part.00112233445566778899aabbccddeeff-7.in.0000000000000000");
+}
+END_TEST
+
 /* No beginning of a message is one, and none is taken for one. */
 START_TEST(what_is_cut_is_refused)
 {
@@ -132,24 +244,6 @@ START_TEST(what_is_cut_is_refused)
     }
 }
 END_TEST
-
-static int get_job(void)
-{
-    struct letter_job got = {0};
-    int r = letter_get_job(codec, buffer_data(&letter), buffer_size(&letter), &got, why);
-
-    buffer_deinit(&got.input);
-    return r;
-}
-
-static int get_end(void)
-{
-    struct letter_end got = {0};
-    int r = letter_get_end(codec, buffer_data(&letter), buffer_size(&letter), &got, why);
-
-    buffer_deinit(&got.output);
-    return r;
-}
 
 START_TEST(what_is_in_disorder_is_refused)
 {
@@ -215,6 +309,10 @@ int main(void)
     tcase_add_loop_test(c, a_job_comes_out_as_it_went_in, 0, ARRAY_SIZE(sizes));
     tcase_add_loop_test(c, an_end_comes_out_as_it_went_in, 0, ARRAY_SIZE(sizes));
     tcase_add_test(c, what_is_too_large_is_refused);
+    tcase_add_test(c, the_largest_letter_is_taken);
+    tcase_add_loop_test(c, a_seal_comes_out_as_it_went_in_up_to_the_limit, 0, 2);
+    tcase_add_test(c, a_seal_of_nothing_is_refused);
+    tcase_add_test(c, parts_have_subjects_of_their_own);
     tcase_add_test(c, what_is_cut_is_refused);
     tcase_add_test(c, what_is_in_disorder_is_refused);
     tcase_add_test(c, subjects_have_names_only);
