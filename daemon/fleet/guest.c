@@ -23,16 +23,19 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "fleet/bus.h"
+#include "fleet/parts.h"
 
 #define STORED_USEC   2000000u
 #define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
 #define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
 
 enum stage {
-    GUEST_LOOKS, /* whether its end is stored: it came before */
-    GUEST_ASKS,  /* whether another node has begun it */
-    GUEST_MARKS, /* that it begins */
+    GUEST_LOOKS,   /* whether its end is stored: it came before */
+    GUEST_FETCHES, /* its input, which came in parts */
+    GUEST_ASKS,    /* whether another node has begun it */
+    GUEST_MARKS,   /* that it begins */
     GUEST_RUNS,
+    GUEST_SENDS, /* its output, in parts */
     GUEST_TELLS, /* its end is not stored yet */
     GUEST_WAITS, /* before it is told again */
 };
@@ -44,12 +47,16 @@ struct guest {
     struct guests *guests;
     struct bus_question question;
     struct wsd_call *call; /* NULL: it does not run */
+    struct parts parts;    /* of its input, and then of its output */
     enum stage stage;
     bool idempotent, marked;
+    bool came_before;               /* to this node or another one */
+    bool unwanted;                  /* it is cancelled: its output is for no one */
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
     uint64_t due_usec;
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
-    struct buffer job; /* the letter, until it has begun */
+    struct buffer job;       /* the letter, until it has begun */
+    struct letter_seal seal; /* of an input that comes in parts */
     struct buffer input, output, letter;
     uint32_t status; /* while it tells */
 };
@@ -78,6 +85,7 @@ static void guest_free(struct guest *g)
 
     wsd_call_free(g->call);
     bus_forget(&g->question);
+    parts_forget(&g->parts);
     list_remove(&g->link);
     if (*g->id)
         hash_remove(&s->by_id, &g->by_id);
@@ -123,27 +131,71 @@ static void tell_end(struct guest *g)
             STORED_USEC);
 }
 
+static void no_memory(struct guest *g)
+{
+    log_warning("wsd-fleet: job %s: no memory for its end", g->id);
+    give_back(g);
+}
+
+/* Its output is stored: the seal goes before the end. */
+static void output_sent(struct parts *p, int error)
+{
+    struct guest *g = container_of(p, struct guest, parts);
+    struct buffer end = g->letter;
+
+    g->letter = (struct buffer){0};
+    if (error == 0)
+        error = letter_put_output_seal(&g->letter, &p->seal);
+    if (error == 0 && buffer_put(&g->letter, buffer_data(&end), buffer_size(&end)) < 0)
+        error = -ENOMEM;
+    buffer_deinit(&end);
+    buffer_deinit(&g->output);
+    if (error < 0)
+        no_memory(g);
+    else
+        tell_end(g);
+}
+
+/* Puts the end into the letter. Returns 1 where the output has to go in parts before it, 0 or -ENOMEM. */
+static int write_end(struct guest *g, const struct msg_run_end *e)
+{
+    int r = letter_put_end(&g->letter, e, buffer_data(&g->output), buffer_size(&g->output));
+
+    if (r != -E2BIG)
+        return r;
+    buffer_drop(&g->letter, buffer_size(&g->letter));
+    r = letter_put_end(&g->letter, e, NULL, 0);
+    return r < 0 ? r : 1;
+}
+
 /* The job has ended here, with these words where it has not succeeded. */
 static void end(struct guest *g, uint32_t status, const char *error, const char *text)
 {
+    char large[128];
+    const struct parts_name name = {.bus = g->guests->options.bus, .id = g->id, .attempt = g->attempt, .way = "out"};
+
+    buffer_deinit(&g->input);
+    if (g->unwanted)
+        buffer_deinit(&g->output);
+    if (buffer_size(&g->output) > LETTER_OUTPUT_MAX) {
+        snprintf(large, sizeof(large), "its output is larger than the fleet carries (%llu MiB): let it write to a file",
+                 LETTER_OUTPUT_MAX >> 20);
+        buffer_deinit(&g->output);
+        status = WSD_STATUS_MAX;
+        error = large;
+    }
     const struct msg_run_end e = {
         .run = g->attempt, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
-    int r = letter_put_end(&g->letter, &e, buffer_data(&g->output), buffer_size(&g->output));
-
-    if (r == -E2BIG) {
-        static const char large[] = "its output is larger than a message of the fleet may be (1,032,192 bytes)";
-        const struct msg_run_end too_large = {
-            .run = g->attempt, .status = WSD_STATUS_MAX, .error = {large, sizeof(large) - 1}};
-
-        buffer_drop(&g->letter, buffer_size(&g->letter));
-        r = letter_put_end(&g->letter, &too_large, NULL, 0);
+    int r = write_end(g, &e);
+    if (r == 1) {
+        g->stage = GUEST_SENDS;
+        r = parts_send(&g->parts, &name, buffer_data(&g->output), buffer_size(&g->output), output_sent);
+    } else if (r == 0) {
+        buffer_deinit(&g->output);
+        tell_end(g);
     }
-    if (r < 0) {
-        log_warning("wsd-fleet: job %s: no memory for its end", g->id);
-        give_back(g);
-        return;
-    }
-    tell_end(g);
+    if (r < 0)
+        no_memory(g);
 }
 
 static void end_badly(struct guest *g, const char *what, const char *why)
@@ -160,7 +212,7 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 {
     struct guest *g = userdata;
 
-    if (buffer_size(&g->output) <= LETTER_MAX && buffer_put(&g->output, data, size) < 0)
+    if (buffer_size(&g->output) <= LETTER_OUTPUT_MAX && buffer_put(&g->output, data, size) < 0)
         wsd_call_cancel(call);
     return 0;
 }
@@ -225,8 +277,9 @@ static int submit(struct guest *g, struct letter_job *job)
     }
     s.args = args;
     s.n_args = from->argc;
-    g->input = job->input; /* stays until the call is done */
-    s.input = buffer_data(&g->input);
+    if (g->seal.size == 0)
+        g->input = job->input;
+    s.input = buffer_data(&g->input); /* stays until the call is done */
     s.input_size = buffer_size(&g->input);
     s.timeout_usec = from->timeout_usec;
     s.priority = from->priority;
@@ -289,6 +342,42 @@ static void look_for_end(struct guest *g)
             STORED_USEC);
 }
 
+/* Its input is here. */
+static void go(struct guest *g)
+{
+    if (g->idempotent)
+        run(g);
+    else if (g->came_before)
+        ask_whether_begun(g);
+    else
+        mark(g);
+}
+
+static void input_came(struct parts *p, int error)
+{
+    struct guest *g = container_of(p, struct guest, parts);
+
+    if (error == 0)
+        go(g);
+    else if (error == -ENOENT || error == -EBADMSG)
+        end_badly(g, "its input could not be read", p->why);
+    else
+        give_back(g); /* no memory, or no server */
+}
+
+static void fetch(struct guest *g)
+{
+    const struct parts_name name = {.bus = g->guests->options.bus, .id = g->id, .attempt = g->attempt, .way = "in"};
+
+    if (g->seal.size == 0) {
+        go(g);
+        return;
+    }
+    g->stage = GUEST_FETCHES;
+    if (parts_fetch(&g->parts, &name, &g->seal, &g->input, input_came) < 0)
+        give_back(g);
+}
+
 /* The try whose end that is; 0: none is stored. */
 static uint32_t last_ended(struct guest *g, natsMsg *msg)
 {
@@ -329,10 +418,8 @@ static void answered(struct bus_question *q, natsMsg *msg)
             give_back(g);
         else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
             acknowledge(g);
-        else if (g->idempotent)
-            run(g);
         else
-            ask_whether_begun(g);
+            fetch(g);
         return;
     case GUEST_ASKS:
         if (!msg)
@@ -359,7 +446,9 @@ static void answered(struct bus_question *q, natsMsg *msg)
         }
         acknowledge(g);
         return;
+    case GUEST_FETCHES:
     case GUEST_RUNS:
+    case GUEST_SENDS:
     case GUEST_WAITS:
         return;
     }
@@ -417,6 +506,7 @@ static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *jo
     snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
     snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
     g->attempt = job->run.attempt;
+    g->seal = job->seal;
     id_text(&job->run, g->id);
     if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
         hash_insert(&g->guests->by_id, &g->by_id, key_of(g->id)) < 0) {
@@ -428,6 +518,7 @@ static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *jo
 
 static void begin(struct guest *g, const struct letter_receipt *receipt)
 {
+    g->came_before = receipt->delivered > 1 || g->attempt > 1;
     if (receipt->delivered > 1)
         g->guests->counters.redelivered++;
     if (receipt->delivered > DELIVERED_MAX) {
@@ -437,12 +528,10 @@ static void begin(struct guest *g, const struct letter_receipt *receipt)
         (void)bus_tell(g->guests->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
         g->guests->counters.dead++;
         end_badly(g, "given up", "no node has ended it, of all that had it");
-    } else if (receipt->delivered > 1 || g->attempt > 1) {
+    } else if (g->came_before) {
         look_for_end(g);
-    } else if (g->idempotent) {
-        run(g);
     } else {
-        mark(g);
+        fetch(g);
     }
 }
 
@@ -475,8 +564,14 @@ static void on_cancel(natsMsg *msg, void *context)
     const char *id = strrchr(natsMsg_GetSubject(msg), '.');
     struct guest *g = id ? guest_find(context, id + 1) : NULL;
 
+    if (g)
+        g->unwanted = true;
     if (g && g->call)
         wsd_call_cancel(g->call);
+    else if (g && g->stage == GUEST_FETCHES) {
+        parts_forget(&g->parts);
+        end_badly(g, "cancelled", "");
+    }
     natsMsg_Destroy(msg);
 }
 
@@ -487,6 +582,7 @@ void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link) {
         if (is_time)
             (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
+        parts_tick(&g->parts, now_usec);
         if (g->stage == GUEST_WAITS && now_usec >= g->due_usec)
             tell_end(g);
     }

@@ -26,19 +26,24 @@
 #include "base/log.h"
 #include "fleet/bus.h"
 #include "fleet/letter.h"
+#include "fleet/parts.h"
 
 #define STORED_USEC   2000000u  /* a server that does not answer for so long is asked again */
 #define AGAIN_USEC    500000u   /* before a job that was refused, or could not be sent, is sent again */
 #define LOOK_USEC     2000000u  /* before the stored end of a job is looked for, at first */
 #define LOOK_MAX_USEC 30000000u /* and later */
+#define ENDS_MAX      3u        /* stored ends of a job whose output cannot be had, until it ends with words */
+#define FETCHES_MAX   8u        /* outputs that come in parts at once */
 #define TICK_USEC     50000u
 #define CONNECT_USEC  1000000u
 #define PAUSE_USEC    500000u /* between two tries to connect to wsd */
 
 enum stage {
-    TRIP_SENDS, /* the server has not said that it has the job */
-    TRIP_WAITS, /* before it is sent again */
-    TRIP_AWAY,  /* the server has it */
+    TRIP_PARTS,   /* the server has not said that it has the parts of its input */
+    TRIP_SENDS,   /* .. that it has the job */
+    TRIP_WAITS,   /* before it is sent again */
+    TRIP_AWAY,    /* the server has it */
+    TRIP_FETCHES, /* its end is here, and its output comes in parts */
 };
 
 /* A job that is elsewhere, or on its way. */
@@ -46,16 +51,19 @@ struct trip {
     struct list link; /* out->trips */
     struct hash_link by_id;
     struct bus_question question, look; /* to store it; for its end */
+    struct parts parts;                 /* of its input, and then of its output */
     struct out *out;
     struct wsd_job *job;
     enum stage stage;
-    bool was_sent;
+    bool was_sent, has_parts;
+    uint32_t n_bad_ends;
     uint64_t sequence; /* in the stream */
     uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
     uint64_t pause_usec;
     uint32_t attempt;
     char id[LETTER_ID], subject[LETTER_SUBJECT];
-    struct buffer letter;
+    struct buffer letter; /* the job, or while it fetches, its end */
+    struct buffer output; /* while it fetches */
 };
 
 struct out {
@@ -67,9 +75,12 @@ struct out {
     struct codec *codec;
     struct list trips;
     struct hash by_id;
+    uint32_t n_fetches;
     bool leaving, ended;
     struct out_counters counters;
 };
+
+static const char no_memory[] = "wsd-fleet has no memory: submit it again";
 
 static void take_jobs(struct out *o);
 static void on_io(evutil_socket_t fd, short what, void *userdata);
@@ -96,10 +107,13 @@ static void trip_free(struct trip *t)
 {
     bus_forget(&t->question);
     bus_forget(&t->look);
+    parts_forget(&t->parts);
+    t->out->n_fetches -= t->stage == TRIP_FETCHES;
     list_remove(&t->link);
     if (*t->id)
         hash_remove(&t->out->by_id, &t->by_id);
     buffer_deinit(&t->letter);
+    buffer_deinit(&t->output);
     t->out->counters.held--;
     free(t);
 }
@@ -121,6 +135,8 @@ static void trip_end(struct trip *t, int status)
 {
     (void)wsd_runner_finish(t->out->runner, t->job, status); /* if its connection is over, on_io() sees that */
     t->out->counters.ended++;
+    if (t->has_parts)
+        parts_purge(t->out->options.bus, t->id, t->attempt);
     trip_free(t);
 }
 
@@ -130,30 +146,84 @@ static void end_with(struct trip *t, const char *words)
     trip_end(t, WSD_STATUS_MAX);
 }
 
+static void finish(struct trip *t, const struct msg_run_end *end, const struct buffer *output)
+{
+    if (buffer_size(output))
+        (void)wsd_job_write(t->job, buffer_data(output), buffer_size(output));
+    if (end->text.size)
+        wsd_job_status(t->job, "%.*s", (int)end->text.size, end->text.data);
+    if (end->error.size)
+        (void)wsd_job_fail(t->job, (int)end->status, "%.*s", (int)end->error.size, end->error.data);
+    trip_end(t, (int)end->status);
+}
+
+static void look_after(struct trip *t, uint64_t pause_usec)
+{
+    t->stage = TRIP_AWAY;
+    t->due_usec = clock_monotonic_usec() + pause_usec;
+}
+
+static void output_came(struct parts *p, int error)
+{
+    struct trip *t = container_of(p, struct trip, parts);
+    struct out *o = t->out;
+    struct letter_end end = {0};
+    char why[160], words[256];
+
+    o->n_fetches--;
+    t->stage = TRIP_AWAY;
+    if (error == 0)
+        error = letter_get_end(o->codec, buffer_data(&t->letter), buffer_size(&t->letter), &end, why);
+    t->n_bad_ends += error == -ENOENT || error == -EBADMSG;
+    if (error == 0) {
+        finish(t, &end.end, &t->output);
+    } else if (t->n_bad_ends >= ENDS_MAX) {
+        snprintf(words, sizeof(words), "its output could not be read: %s", p->why);
+        end_with(t, words);
+    } else {
+        buffer_deinit(&t->output);
+        look_after(t, LOOK_USEC);
+    }
+    take_jobs(o);
+}
+
+/* Its end is here, but for the output. */
+static void fetch(struct trip *t, const struct letter_seal *seal, natsMsg *msg)
+{
+    const struct parts_name name = {.bus = t->out->options.bus, .id = t->id, .attempt = t->attempt, .way = "out"};
+
+    t->has_parts = true;
+    bus_forget(&t->question);
+    parts_forget(&t->parts);
+    buffer_drop(&t->letter, buffer_size(&t->letter));
+    if (t->out->n_fetches >= FETCHES_MAX ||
+        buffer_put(&t->letter, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
+        parts_fetch(&t->parts, &name, seal, &t->output, output_came) < 0) {
+        look_after(t, AGAIN_USEC);
+        return;
+    }
+    t->stage = TRIP_FETCHES;
+    t->out->n_fetches++;
+}
+
 /* What a node has said of the job. */
 static void came_back(struct out *o, struct trip *t, natsMsg *msg)
 {
     struct letter_end end = {0};
     char why[160];
-    int r = letter_get_end(o->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
+    int r = t->stage == TRIP_FETCHES /* it is here already */
+                ? -EALREADY
+                : letter_get_end(o->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
 
-    if (r < 0) {
+    if (r < 0 && r != -EALREADY) /* the tick looks for another one */
         log_warning("wsd-fleet: job %s: its end cannot be read: %s", t->id, r == -ENOMEM ? "out of memory" : why);
-        buffer_deinit(&end.output);
-        return; /* the tick looks for another one */
+    if (r == 0 && end.end.run == t->attempt) { /* else of an earlier try, which wsd has had */
+        if (end.seal.size)
+            fetch(t, &end.seal, msg);
+        else
+            finish(t, &end.end, &end.output);
     }
-    if (end.end.run != t->attempt) { /* of an earlier try, which wsd has had */
-        buffer_deinit(&end.output);
-        return;
-    }
-    if (buffer_size(&end.output))
-        (void)wsd_job_write(t->job, buffer_data(&end.output), buffer_size(&end.output));
     buffer_deinit(&end.output);
-    if (end.end.text.size)
-        wsd_job_status(t->job, "%.*s", (int)end.end.text.size, end.end.text.data);
-    if (end.end.error.size)
-        (void)wsd_job_fail(t->job, (int)end.end.status, "%.*s", (int)end.end.error.size, end.end.error.data);
-    trip_end(t, (int)end.end.status);
 }
 
 static void on_end(natsMsg *msg, void *context)
@@ -244,7 +314,8 @@ static int gather_args(const struct wsd_job *job, struct buffer *args)
     return 0;
 }
 
-static int write_letter(struct trip *t)
+/* seal: of the input's parts; NULL: the input is in the letter. */
+static int write_letter(struct trip *t, const struct letter_seal *seal)
 {
     const struct wsd_job *job = t->job;
     struct wsd_run_info info = WSD_INIT(struct wsd_run_info);
@@ -263,9 +334,43 @@ static int write_letter(struct trip *t)
         run.job.timeout_usec = job->deadline_usec > now ? job->deadline_usec - now : 1;
     memcpy(run.id, job->id, sizeof(run.id));
     if (r == 0)
-        r = letter_put_job(&t->letter, t->out->options.node, &run, job->input, job->input_size);
+        r = seal ? letter_put_sealed_job(&t->letter, t->out->options.node, &run, seal)
+                 : letter_put_job(&t->letter, t->out->options.node, &run, job->input, job->input_size);
     buffer_deinit(&args);
     return r;
+}
+
+static void input_sent(struct parts *p, int error)
+{
+    struct trip *t = container_of(p, struct trip, parts);
+    struct out *o = t->out;
+
+    if (error == 0)
+        error = write_letter(t, &p->seal);
+    if (error == 0)
+        trip_send(t);
+    else
+        end_with(t, no_memory);
+    take_jobs(o);
+}
+
+/* Its input is too large for its letter. */
+static void send_parts(struct trip *t)
+{
+    const struct parts_name name = {.bus = t->out->options.bus, .id = t->id, .attempt = t->attempt, .way = "in"};
+    char words[160];
+
+    buffer_deinit(&t->letter);
+    if (t->job->input_size > LETTER_INPUT_MAX) {
+        snprintf(words, sizeof(words), "its input is larger than the fleet carries (%llu MiB): split it",
+                 LETTER_INPUT_MAX >> 20);
+        end_with(t, words);
+        return;
+    }
+    t->stage = TRIP_PARTS;
+    t->has_parts = true;
+    if (parts_send(&t->parts, &name, t->job->input, t->job->input_size, input_sent) < 0)
+        end_with(t, no_memory);
 }
 
 static void trip_begin(struct out *o, struct wsd_job *job)
@@ -274,7 +379,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     struct trip *t = calloc(1, sizeof(*t));
 
     if (!t) {
-        (void)wsd_job_fail(job, WSD_STATUS_MAX, "wsd-fleet has no memory: submit it again");
+        (void)wsd_job_fail(job, WSD_STATUS_MAX, "%s", no_memory);
         (void)wsd_runner_finish(o->runner, job, WSD_STATUS_MAX);
         return;
     }
@@ -292,16 +397,16 @@ static void trip_begin(struct out *o, struct wsd_job *job)
         snprintf(t->id + 2 * i, 3, "%02x", job->id[i]);
     if (hash_insert(&o->by_id, &t->by_id, key_of(t->id)) < 0) {
         *t->id = 0;
-        end_with(t, "wsd-fleet has no memory: submit it again");
+        end_with(t, no_memory);
         return;
     }
-    int r = write_letter(t);
+    int r = write_letter(t, NULL);
     if (r == 0)
         trip_send(t);
+    else if (r == -E2BIG)
+        send_parts(t);
     else
-        end_with(t, r == -E2BIG
-                        ? "its arguments and input are larger than a message of the fleet may be (1,032,192 bytes)"
-                        : "wsd-fleet has no memory: submit it again");
+        end_with(t, no_memory);
 }
 
 /* It is cancelled, or its time is over. */
@@ -332,9 +437,12 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
             forget_all(o);
             break;
         }
-        if (stopped)
+        if (stopped) {
             stop(t);
-        else if (t->stage == TRIP_WAITS && now >= t->due_usec)
+            continue;
+        }
+        parts_tick(&t->parts, now);
+        if (t->stage == TRIP_WAITS && now >= t->due_usec)
             trip_send(t);
         else if (t->stage == TRIP_AWAY && now >= t->due_usec)
             look_for_end(t);

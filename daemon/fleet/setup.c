@@ -110,6 +110,11 @@ int setup_init(const struct setup_options *o)
                 "\"duplicate_window\":120000000000",
                 o);
     r = r ? r
+          : make(nc, STREAM_PARTS,
+                 "\"subjects\":[\"wsd.part.>\"],\"retention\":\"limits\",\"max_age\":86400000000000,"
+                 "\"max_msgs_per_subject\":1,\"allow_direct\":true",
+                 o);
+    r = r ? r
           : make(nc, STREAM_DEAD, "\"subjects\":[\"wsd.dead.>\"],\"retention\":\"limits\",\"max_age\":604800000000000",
                  o);
     natsConnection_Destroy(nc);
@@ -197,6 +202,7 @@ int setup_status(const struct setup_options *o)
         printf("{");
     r = r ? r : show_stream(nc, STREAM_JOBS, "jobs", o->json, true);
     r = r ? r : show_stream(nc, STREAM_RESULTS, "results", o->json, false);
+    r = r ? r : show_stream(nc, STREAM_PARTS, "parts", o->json, false);
     r = r ? r : show_stream(nc, STREAM_DEAD, "dead", o->json, false);
     if (r == 0 && o->json)
         printf(",\"classes\":[");

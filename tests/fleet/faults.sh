@@ -51,6 +51,18 @@ node_dies() {
 }
 check "kill -9 of a node: another one does its jobs" beside node_dies
 check "it comes again" start_node b --no-out --ack-wait 2
+LARGE=$WORK/large
+head -c 3000000 /dev/urandom >"$LARGE"
+no_parts() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^parts +0 '; }
+node_dies_large() { # while inputs and outputs are on their way
+  local i ids=()
+  for i in 1 2 3 4 5 6 7 8; do ids+=("$(here wsctl submit --detach -i "$LARGE" @fleet/echo)"); done
+  node_dies
+  for i in "${ids[@]}"; do here wsctl await "$i" | cmp - "$LARGE" || return 1; done
+}
+check "the same with inputs and outputs in parts" node_dies_large
+check "it comes again" start_node b --no-out --ack-wait 2
+check "no part is left" wait_until no_parts
 wsd_dies() {
   kill_process "${NODE_WSD[b]}"
   sleep 0.3
@@ -84,6 +96,20 @@ own_fleet_dies() {
   start_node_fleet here --no-in
 }
 check "kill -9 of the sender's wsd-fleet" beside own_fleet_dies
+large_durable() {
+  local id
+  id=$(here wsctl submit --durable --detach -i "$LARGE" @fleet/echo) || return 1
+  kill_process "${NODE_FLEET[here]}"
+  start_node_fleet here --no-in && here wsctl await "$id" | cmp - "$LARGE" && wait_until no_parts
+}
+check "the same while it sends parts" large_durable
+server_dies_large() {
+  local i ids=()
+  for i in 1 2 3 4; do ids+=("$(here wsctl submit --detach -i "$LARGE" @fleet/echo)"); done
+  kill_nats one
+  start_nats one || return 1
+  for i in "${ids[@]}"; do here wsctl await "$i" | cmp - "$LARGE" || return 1; done
+}
 durable() {
   local id
   id=$(here wsctl submit --durable --detach @fleet/echo kept) || return 1
@@ -105,6 +131,7 @@ server_dies() {
   done
 }
 check "kill -9 of the only server, three times" beside server_dies
+check "kill -9 of it with inputs and outputs in parts" server_dies_large
 away() { # jobs wait, those of this machine do not
   kill_nats one
   here wsctl submit --detach @fleet/echo waited >"$WORK/id" && expect_output 5 here wsctl submit fib 5 || return 1

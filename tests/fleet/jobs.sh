@@ -11,7 +11,7 @@ NATS_URL=nats://127.0.0.1:$(free_port)
 check "no server" says 69 'start nats-server with JetStream' "$FLEET" -n "$NATS_URL" --init
 start_nats one || exit 1
 check "no streams yet" says 69 'WSD_JOBS: stream not found: .wsctl fleet init' "$FLEET" -n "$NATS_URL" --status
-made() { "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && same 3 "$(grep -c ': made, kept by 1 server$' "$WORK/made")"; }
+made() { "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && same 4 "$(grep -c ': made, kept by 1 server$' "$WORK/made")"; }
 check "they are made" made
 check "wsctl does so, too" wsctl fleet init --servers "$NATS_URL"
 check "wsctl fleet and something else" refused 64 'usage: wsctl fleet' wsctl fleet start
@@ -33,11 +33,14 @@ counted() { same 1 "$(fleet_counter here out ended)" && same 1 "$(fleet_counter 
 check "and is counted" counted
 check "arguments" expect_output 'a b' here wsctl submit @fleet/echo 'a b'
 input() { head -c "$1" /dev/urandom >"$WORK/in" && here wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
-for size in 0 1 60000 65536 1000000; do
+for size in 0 1 60000 65536 1000000 1031500 1032191 1032192 1032193 2064384 2064385 5000000 40000000; do
   check "an input and output of $size bytes" input $size
 done
-check "larger ones are refused, with the reason" says 63 'larger than a message of the fleet may be' here wsctl submit -i <(head -c 1100000 /dev/zero) @fleet/echo
-check "so are larger outputs" says 63 'its output is larger than a message' here wsctl submit @fleet/bigoutput 2000000
+output() { same "$1" "$(here wsctl submit @fleet/bigoutput "$1" | wc -c)"; }
+check "an output as large as may be" output 67108864
+check "a larger one is refused, with the reason" says 63 'its output is larger than the fleet carries .64 MiB.' here wsctl submit @fleet/bigoutput 67108865
+parts_are() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^parts +$1 "; } # N
+check "no part is left of them" wait_until parts_are 0
 check "a job that fails: its status and words" says 3 '' here wsctl submit @fleet/echo:status 3
 check "a function that there is not" says 63 'refused on there: .*no function' here wsctl submit @fleet/echo:no-such
 check "a plugin whose name no subject can have" says 63 'letters, digits, _ and - only' here wsctl submit @fleet/a.b
@@ -107,7 +110,7 @@ check "status" status
 empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
 check "nothing is left in the stream" wait_until empty
 
-# --- who is not there ---------------------------------------------------------------------------------------------------
+# --- parts that are gone or wrong, and jobs that wait -------------------------------------------------------------------
 
 leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
 check "a node leaves in order" leaves there
@@ -116,6 +119,47 @@ waits() {
     expect_output waited here wsctl await "$(cat "$WORK/id")"
 }
 in_stream() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^jobs +$1 "; }
+parts() { python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" "$@"; }
+part() { parts list | sed -n "$1p"; } # N
+large() {                             # a job with an input of three parts waits, and has the id $id
+  head -c 3000000 /dev/urandom >"$WORK/in" && id=$(here wsctl submit --detach -i "$WORK/in" @fleet/echo) && wait_until in_stream 1 && parts_are 3
+}
+spoilt() { # WORDS COMMAND...: a part of a job's input is spoilt before it is taken
+  local id words=$1
+  shift
+  large && "$@" && start_node_fleet there --no-out && says 63 "its input could not be read on there: $words" here wsctl await "$id" &&
+    wait_until parts_are 0 && leaves there
+}
+taken_away() { parts delete "$(part "$1")"; }
+replaced() { head -c "$2" /dev/zero | parts replace "$(part "$1")"; }
+check "a part of an input is not there" spoilt 'part 2 of 3 is not there' taken_away 2
+check "one is shorter" spoilt 'part 3 of 3 has another size' replaced 3 100
+check "one is longer" spoilt 'part 3 of 3 has another size' replaced 3 1000000
+check "one has other bytes" spoilt 'its parts have another SHA-256' replaced 1 1032192
+cancelled_large() {
+  local id
+  large && here wsctl cancel "$id" && expect_exit 130 here wsctl await "$id" && wait_until in_stream 0 && wait_until parts_are 0
+}
+check "a job that waits is cancelled: its parts are gone" cancelled_large
+spoilt_output() { # WORDS COMMAND...: likewise of an output, while its own node stands still
+  local id words=$1
+  shift
+  id=$(here wsctl submit --detach @fleet/bigoutput 3000000) && wait_until in_stream 1 && kill -STOP "${NODE_FLEET[here]}" &&
+    start_node_fleet there --no-out && wait_until in_stream 0 && parts_are 3 && "$@"
+  local status=$?
+  kill -CONT "${NODE_FLEET[here]}"
+  [ $status = 0 ] && says 63 "its output could not be read: $words" here wsctl await "$id" && wait_until parts_are 0 && leaves there
+}
+check "a part of an output is not there" spoilt_output 'part 1 of 3 is not there' taken_away 1
+check "one has other bytes" spoilt_output 'its parts have another SHA-256' replaced 2 1032192
+tells_of_init() { grep -q 'Is there no stream WSD_PARTS? .wsctl fleet init. makes it' "$WORK/node-here/fleet.log"; }
+without_stream() { # of a fleet that an earlier version has set up
+  local id
+  parts stop && head -c 3000000 /dev/urandom >"$WORK/in" && id=$(here wsctl submit --detach -i "$WORK/in" @fleet/echo) &&
+    wait_until tells_of_init && "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && wait_until in_stream 1 &&
+    start_node_fleet there --no-out && here wsctl await "$id" | cmp - "$WORK/in" && wait_until parts_are 0 && leaves there
+}
+check "without their stream jobs with parts wait, and the log says for what" without_stream
 check "jobs wait for one that can" waits
 check "the other one leaves" leaves here
 gone_for_good() { refused 66 "no runner of @fleet (is connected|came within)" here wsctl submit @fleet/echo x; }

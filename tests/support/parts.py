@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""parts: the parts of large inputs and outputs on a NATS server, in the server's own protocol: what a hostile or careless
+hand does to them.
+
+  parts PORT list               their subjects, one a line
+  parts PORT delete SUBJECT     takes one away
+  parts PORT replace SUBJECT    stores standard input in its place
+  parts PORT stop               takes the stream away"""
+import json
+import socket
+import sys
+
+
+class Server:
+    def __init__(self, port):
+        self.stream = socket.create_connection(('127.0.0.1', port), 10).makefile('rwb')
+        self.stream.readline()  # INFO
+        self.stream.write(b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB answer 1\r\n')
+
+    def ask(self, subject, body):
+        """The answer, which is JSON and says nothing of an error."""
+        self.stream.write(b'PUB %s answer %d\r\n%s\r\n' % (subject.encode(), len(body), body))
+        self.stream.flush()
+        for line in self.stream:
+            if line.startswith(b'PING'):
+                self.stream.write(b'PONG\r\n')
+                self.stream.flush()
+            if line.startswith(b'MSG'):
+                answer = json.loads(self.stream.read(int(line.split()[-1])))
+                if 'error' in answer:
+                    sys.exit('%s: %s' % (subject, answer['error']))
+                return answer
+        sys.exit('%s: no answer' % subject)
+
+
+def main():
+    server = Server(int(sys.argv[1]))
+    if sys.argv[2] == 'list':
+        state = server.ask('$JS.API.STREAM.INFO.WSD_PARTS', b'{"subjects_filter":">"}')['state']
+        print('\n'.join(sorted(state.get('subjects') or {})))
+    elif sys.argv[2] == 'delete':
+        answer = server.ask('$JS.API.STREAM.PURGE.WSD_PARTS', json.dumps({'filter': sys.argv[3]}).encode())
+        assert answer['purged'] == 1, answer
+    elif sys.argv[2] == 'stop':
+        server.ask('$JS.API.STREAM.DELETE.WSD_PARTS', b'')
+    else:
+        server.ask(sys.argv[3], sys.stdin.buffer.read())
+
+
+main()
