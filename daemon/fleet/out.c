@@ -33,7 +33,8 @@
 #define LOOK_USEC     2000000u  /* before the stored end of a job is looked for, at first */
 #define LOOK_MAX_USEC 30000000u /* and later */
 #define ENDS_MAX      3u        /* stored ends of a job whose output cannot be had, until it ends with words */
-#define FETCHES_MAX   8u        /* outputs that come in parts at once */
+#define DIED_MAX      3u /* times that wsd hands out a job again as its runner died: such a try has no end here */
+#define FETCHES_MAX   8u /* outputs that come in parts at once */
 #define TICK_USEC     50000u
 #define CONNECT_USEC  1000000u
 #define PAUSE_USEC    500000u /* between two tries to connect to wsd */
@@ -131,12 +132,19 @@ static void forget_all(struct out *o)
     }
 }
 
+/* Of this try, and of those before it whose wsd-fleet may have died. */
+static void remove_parts(const struct trip *t)
+{
+    for (uint32_t attempt = t->attempt; attempt > 0 && t->attempt - attempt <= DIED_MAX; attempt--)
+        parts_purge(t->out->options.bus, t->id, attempt);
+}
+
 static void trip_end(struct trip *t, int status)
 {
     (void)wsd_runner_finish(t->out->runner, t->job, status); /* if its connection is over, on_io() sees that */
     t->out->counters.ended++;
     if (t->has_parts)
-        parts_purge(t->out->options.bus, t->id, t->attempt);
+        remove_parts(t);
     trip_free(t);
 }
 
