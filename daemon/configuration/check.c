@@ -201,6 +201,24 @@ static void examine_schedule(struct examination *x, const struct config_schedule
              s->plugin);
 }
 
+/* Warnings: wsd runs without. */
+static void examine_fleet(struct examination *x)
+{
+    const struct config_fleet *f = &x->config->fleet;
+    const char *key, *words = config_fleet_contradiction(x->config, &key);
+    const struct {
+        const char *key, *path;
+    } files[] = {
+        {"tls-ca", f->tls_ca}, {"tls-cert", f->tls_certificate}, {"tls-key", f->tls_key}, {"creds", f->credentials}};
+
+    if (words)
+        tell(x, true, config_origin(x->config, "fleet", key), "[fleet] %s: %s", key, words);
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (files[i].path && access(files[i].path, F_OK) < 0 && errno != EACCES)
+            tell(x, true, config_origin(x->config, "fleet", files[i].key), "[fleet] %s: %.200s: %s: wsd-fleet needs it",
+                 files[i].key, files[i].path, strerror(errno));
+}
+
 int config_examine(const struct config *c, void (*say)(bool warning, const char *text, void *userdata), void *userdata)
 {
     struct examination x = {.config = c, .say = say, .userdata = userdata};
@@ -214,5 +232,6 @@ int config_examine(const struct config *c, void (*say)(bool warning, const char 
         examine_runner(&x, &c->runners[i]);
     for (uint32_t i = 0; i < c->n_schedules; i++)
         examine_schedule(&x, &c->schedules[i]);
+    examine_fleet(&x);
     return x.n_errors ? -EINVAL : x.unknown ? -EAGAIN : 0;
 }

@@ -38,9 +38,10 @@ int config_init(struct config *c)
                          .frontend_limits = FRONTEND_LIMITS_DEFAULT,
                          .stack_size = JOBS_STACK_DEFAULT,
                          .static_tls = JOBS_TLS_DEFAULT,
-                         .limits = JOBS_LIMITS_DEFAULT};
+                         .limits = JOBS_LIMITS_DEFAULT,
+                         .fleet = {.held = 128, .ack_usec = 5000000, .in = 1, .out = 1}};
     for (size_t i = 0; i < config_n_keys; i++) /* a new one cannot forget it */
-        assert(config_keys[i].applies == APPLIES_NOW || config_keys[i].applies == APPLIES_START);
+        assert(config_keys[i].applies >= APPLIES_NOW && config_keys[i].applies <= APPLIES_FLEET);
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);
     c->executor = strdup(WSD_EXECUTOR);
     c->spawner = strdup(WSD_SPAWNER);
@@ -66,6 +67,13 @@ void config_deinit(struct config *c)
     free(c->tls_ca);
     free(c->tls_crl);
     free(c->tls_user_map);
+    free(c->fleet.servers);
+    free(c->fleet.node);
+    free(c->fleet.plugins);
+    free(c->fleet.tls_ca);
+    free(c->fleet.tls_certificate);
+    free(c->fleet.tls_key);
+    free(c->fleet.credentials);
     free(c->deny);
     free(c->writable);
     free(c->origins);
@@ -89,6 +97,18 @@ int config_check(const struct config *c, char error[static CONFIG_ERROR])
     return 0;
 }
 
+const char *config_fleet_contradiction(const struct config *c, const char **ret_key)
+{
+    const struct config_fleet *f = &c->fleet;
+
+    *ret_key = f->tls_certificate ? "tls-cert" : "tls-key";
+    if (!f->tls_certificate != !f->tls_key)
+        return f->tls_key ? "a key without its certificate: set tls-cert, too"
+                          : "a certificate without its key: set tls-key, too";
+    *ret_key = "out";
+    return f->in || f->out ? NULL : "in = no and out = no leave nothing to do: set one of them to yes";
+}
+
 static void unknown(const char *section, const char *key, char error[static CONFIG_ERROR])
 {
     bool found = false;
@@ -99,9 +119,8 @@ static void unknown(const char *section, const char *key, char error[static CONF
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "
-                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [plugin "
-                 "NAME] [tag NAME] "
-                 "[domain NAME] [schedule NAME]",
+                 "[daemon] [pool] [plugins] [executor] [sandbox] [domains] [access] [tls] [limits] [store] [fleet] "
+                 "[plugin NAME] [tag NAME] [runner NAME] [domain NAME] [schedule NAME]",
                  section);
         return;
     }

@@ -22,6 +22,11 @@
 #define CONFIG_TAGS_MAX      256u
 #define CONFIG_RUNNERS_MAX   256u
 #define CONFIG_USERS_MAX     1024u /* users of a domain, or of an access list, which has as many groups too */
+#define CONFIG_SERVERS_MAX   16u   /* [fleet] servers */
+#define CONFIG_NODE          32u   /* bytes of the name of a node of the fleet, with NUL */
+#define CONFIG_HELD_MAX      4096u
+#define CONFIG_ACK_WAIT_MIN  1000000u /* us */
+#define CONFIG_ACK_WAIT_MAX  3600000000u
 
 /* Where a setting stands. file NULL: on the command line, or nowhere. */
 struct config_origin {
@@ -85,6 +90,16 @@ struct config_schedule {
     struct config_origin origin, on_origin, job_origin;
 };
 
+/* [fleet]: for wsd-fleet. wsd checks the values and uses none. A text is NULL where nothing is said. */
+struct config_fleet {
+    char *servers; /* URLs with commas between */
+    char *node;
+    char *plugins; /* names with commas between */
+    uint64_t held, ack_usec;
+    int in, out; /* 1 yes, 0 no */
+    char *tls_ca, *tls_certificate, *tls_key, *credentials;
+};
+
 /* Allocated apart: jobs keep using that of the start when the files are read again. */
 struct config_domains {
     struct config_domain list[CONFIG_DOMAINS_MAX];
@@ -122,6 +137,7 @@ struct config {
     char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
     struct frontend_limits frontend_limits;
     struct jobs_limits limits;
+    struct config_fleet fleet;
     struct config_plugin plugins[CONFIG_PLUGINS_MAX];
     uint32_t n_plugins;
     struct config_schedule *schedules;
@@ -155,5 +171,7 @@ int config_set_limit(struct config *c, const struct config *from, const char *ke
                      char error[static CONFIG_ERROR]);
 /* Checks what needs the whole configuration. Returns 0, or -EINVAL with the words. */
 int config_check(const struct config *c, char error[static CONFIG_ERROR]);
+/* Returns what cannot go together in [fleet], in words, and the key that they are about. NULL: all can. */
+const char *config_fleet_contradiction(const struct config *c, const char **ret_key);
 /* Where that key was last set. */
 struct config_origin config_origin(const struct config *c, const char *section, const char *key);

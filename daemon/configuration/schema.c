@@ -315,6 +315,108 @@ static bool people_are_unset(const void *at)
 
 static const struct config_kind kind_people = {.add = add_people, .print = print_people, .is_unset = people_are_unset};
 
+/* --- kinds of [fleet] --------------------------------------------------------------------------------------------- */
+
+#define NAME_SIGNS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+#define URL_SIGNS NAME_SIGNS ".~:/?#[]@!$&()*+=%"
+
+/* Whether each of them, with commas between, is good. *ret_n: how many. */
+static bool each_listed(const char *list, bool (*good)(const char *item, size_t size), size_t *ret_n)
+{
+    for (*ret_n = 0;; list++) {
+        size_t size = strcspn(list, ",");
+
+        if (!good(list, size))
+            return false;
+        ++*ret_n;
+        list += size;
+        if (!*list)
+            return true;
+    }
+}
+
+static bool is_server(const char *item, size_t size)
+{
+    const char *scheme = memmem(item, size, "://", 3), *host = scheme ? scheme + 3 : item;
+    size_t n = (size_t)(host - item);
+
+    return (n == 0 || (n == 7 && memcmp(item, "nats", 4) == 0) || (n == 6 && memcmp(item, "tls", 3) == 0)) &&
+           n < size && strspn(item, URL_SIGNS) >= size;
+}
+
+static int set_servers(void *at, const char *value)
+{
+    size_t n;
+
+    return each_listed(value, is_server, &n) && n <= CONFIG_SERVERS_MAX ? replace_text(at, value) : -EINVAL;
+}
+
+static const struct config_kind kind_servers = {
+    .wanted = "1 to 16 servers with commas between, such as nats://one:4222,nats://two:4222,",
+    .set = set_servers,
+    .print = print_text,
+    .is_unset = text_is_unset};
+
+static bool is_plain_name(const char *item, size_t size)
+{
+    return size > 0 && strspn(item, NAME_SIGNS) >= size;
+}
+
+static int set_names(void *at, const char *value)
+{
+    size_t n;
+
+    return each_listed(value, is_plain_name, &n) ? replace_text(at, value) : -EINVAL;
+}
+
+static const struct config_kind kind_names = {
+    .wanted = "names with commas between, of letters, digits, _ and -, such as fib,checksum,",
+    .set = set_names,
+    .print = print_text,
+    .is_unset = text_is_unset};
+
+/* `begun` is what marks are under in the stream of ends. */
+static int set_node(void *at, const char *value)
+{
+    size_t n = strlen(value);
+
+    return is_plain_name(value, n) && n < CONFIG_NODE && strcmp(value, "begun") != 0 ? replace_text(at, value)
+                                                                                     : -EINVAL;
+}
+
+static const struct config_kind kind_node = {.wanted =
+                                                 "a name of 1 to 31 letters, digits, _ and -, other than `begun`,",
+                                             .set = set_node,
+                                             .print = print_text,
+                                             .is_unset = text_is_unset};
+
+static int set_held(void *at, const char *value)
+{
+    uint64_t n;
+
+    if (scalar_count(value, &n) < 0 || n > CONFIG_HELD_MAX)
+        return -EINVAL;
+    *(uint64_t *)at = n;
+    return 0;
+}
+
+static const struct config_kind kind_held = {
+    .wanted = "a number of jobs from 1 to 4096", .set = set_held, .print = print_u64};
+
+static int set_ack_wait(void *at, const char *value)
+{
+    uint64_t usec;
+
+    if (scalar_time(value, &usec) < 0 || usec < CONFIG_ACK_WAIT_MIN || usec > CONFIG_ACK_WAIT_MAX)
+        return -EINVAL;
+    *(uint64_t *)at = usec;
+    return 0;
+}
+
+static const struct config_kind kind_ack_wait = {
+    .wanted = "a time from 1s to 1h, such as 5s", .set = set_ack_wait, .print = print_time};
+
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
 #define AT(member) offsetof(struct config, member)
@@ -388,6 +490,17 @@ const struct config_key config_keys[] = {
     {"limits", "ageing", &kind_time, APPLIES_NOW, AT(limits.ageing_usec)},
     {"store", "keep", &kind_time, APPLIES_NOW, AT(limits.store_keep_usec)},
     {"store", "max-size", &kind_size, APPLIES_NOW, AT(limits.store_bytes)},
+    {"fleet", "servers", &kind_servers, APPLIES_FLEET, AT(fleet.servers)},
+    {"fleet", "node", &kind_node, APPLIES_FLEET, AT(fleet.node)},
+    {"fleet", "plugins", &kind_names, APPLIES_FLEET, AT(fleet.plugins)},
+    {"fleet", "held", &kind_held, APPLIES_FLEET, AT(fleet.held)},
+    {"fleet", "ack-wait", &kind_ack_wait, APPLIES_FLEET, AT(fleet.ack_usec)},
+    {"fleet", "in", &kind_boolean, APPLIES_FLEET, AT(fleet.in)},
+    {"fleet", "out", &kind_boolean, APPLIES_FLEET, AT(fleet.out)},
+    {"fleet", "tls-ca", &kind_text, APPLIES_FLEET, AT(fleet.tls_ca)},
+    {"fleet", "tls-cert", &kind_text, APPLIES_FLEET, AT(fleet.tls_certificate)},
+    {"fleet", "tls-key", &kind_text, APPLIES_FLEET, AT(fleet.tls_key)},
+    {"fleet", "creds", &kind_text, APPLIES_FLEET, AT(fleet.credentials)},
 };
 const size_t config_n_keys = ARRAY_SIZE(config_keys);
 

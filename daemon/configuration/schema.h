@@ -20,8 +20,8 @@ struct config_kind {
     int (*add)(void *at, const char *key, const char *value, char error[static CONFIG_ERROR]);
 };
 
-/* When a changed value takes effect at a reload. */
-enum applies { APPLIES_NOW = 1, APPLIES_START };
+/* When a changed value takes effect: at a reload, at the next start, at the next start of wsd-fleet. */
+enum applies { APPLIES_NOW = 1, APPLIES_START, APPLIES_FLEET };
 
 struct config_key {
     const char *section, *name;

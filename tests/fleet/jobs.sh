@@ -164,4 +164,27 @@ check "jobs wait for one that can" waits
 check "the other one leaves" leaves here
 gone_for_good() { refused 66 "no runner of @fleet (is connected|came within)" here wsctl submit @fleet/echo x; }
 check "without it a job ends" gone_for_good
-check "the last one leaves in order" end_fleet
+
+# --- wsd.conf -----------------------------------------------------------------------------------------------------------
+
+conf=$WORK/node-there/wsd.conf
+file() { printf '%b' "$1" >"$conf"; }
+wrong_file() { # TEXT CODE WORDS: behind FILE:
+  file "$1" && says "$2" "^wsd-fleet: $conf$3" "$FLEET" -c "$conf"
+}
+check "an unknown key: file, line and fix" wrong_file '[fleet]\nserver = x\n' 64 ':2: \[fleet\] has no key `server`; it has: servers node'
+check "a wrong value" wrong_file '[fleet]\n\nheld = 0\n' 64 ':3: held = 0: a number of jobs from 1 to 4096 is wanted'
+check "a certificate alone" wrong_file '[fleet]\ntls-cert = /dev/null\n' 64 ':2: \[fleet\] tls-cert: a certificate without its key: set tls-key'
+check "nothing to do" wrong_file '[fleet]\nin = no\nout = no\n' 64 ':3: \[fleet\] out: .* set one of them to yes'
+check "a file that is not there" wrong_file '[fleet]\ncreds = /no/such\n' 66 ':2: \[fleet\] creds: /no/such: No such file'
+check "what is wrong for wsd" wrong_file '[demon]\nworkers = 1\n' 64 ':2: there is no section \[demon\]'
+check "no such wsd.conf" says 66 "/no/such: No such file" "$FLEET" -c /no/such
+file "[daemon]\nworkers = 2\n[fleet]\nservers = $NATS_URL\nnode = there\nout = no\nplugins = echo\nheld = 8\n"
+check "the file names the servers" "$FLEET" -c "$conf" --status
+check "the command line is over it" says 69 'nats://127.0.0.1:1: ' "$FLEET" -c "$conf" -n nats://127.0.0.1:1 --status
+start_node_fleet_by_file there || exit 1
+start_node_fleet here --no-in || exit 1
+check "a node that is told by a file takes jobs" expect_output told here wsctl submit @fleet/echo told
+only_its_plugins() { says 124 '' here wsctl submit --timeout 300ms @fleet/fib 20; }
+check "only for the plugins that the file names" only_its_plugins
+check "all leave in order" end_fleet

@@ -54,6 +54,9 @@ check "[plugin fib.so]" warned "[plugins]\ndirectories = $PLUGINS\n[plugin fib.s
   '4: [plugin fib.so]: names of plugins have no directory and no .so: [plugin fib] is meant'
 check "a plugin that no directory has" warned "[plugins]\ndirectories = $PLUGINS\n[plugin fibb]\nmax-run = 1s\n" \
   '4: [plugin fibb]: no plugin directory has a fibb.so'
+check "[fleet]: a key without its certificate" warned '[fleet]\ntls-key = /dev/null\n' '2: [fleet] tls-key: a key without its certificate'
+check "a file that is not there" warned '[fleet]\ncreds = /no/such\n' '2: [fleet] creds: /no/such: No such file'
+check "all that is well" quiet '[fleet]\nservers = tls://a:1,nats://b\nin = no\ntls-ca = /dev/null\n'
 check "a plugin directory that is not there" warned "[plugins]\ndirectories = $PLUGINS:/no/such\n" '2: [plugins] directories: /no/such: No such'
 
 several() { # all of them, not the first

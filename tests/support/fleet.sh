@@ -52,7 +52,16 @@ start_node_fleet() { # NAME [OPTION...]
   local name=$1 dir=$WORK/node-$1
   shift
   : >"$dir/fleet.log"
-  "$FLEET" -n "$NATS_URL" -s "$dir/wsd.sock" -N "$name" "$@" >>"$dir/fleet.log" 2>&1 &
+  run_node_fleet "$name" -n "$NATS_URL" -N "$name" -c /dev/null "$@"
+}
+start_node_fleet_by_file() { # NAME: told by $WORK/node-NAME/wsd.conf and nothing else
+  : >"$WORK/node-$1/fleet.log"
+  run_node_fleet "$1" -c "$WORK/node-$1/wsd.conf"
+}
+run_node_fleet() { # NAME OPTION...
+  local name=$1 dir=$WORK/node-$1
+  shift
+  "$FLEET" -s "$dir/wsd.sock" "$@" >>"$dir/fleet.log" 2>&1 &
   NODE_FLEET[$name]=$!
   note_started $!
   wait_until fleet_is_up "$name"

@@ -367,6 +367,64 @@ START_TEST(runners_have_rules)
 }
 END_TEST
 
+/* A value that is the last one taken, and the one beyond it. */
+static void limit_of_fleet(const char *key, const char *last, const char *beyond)
+{
+    ck_assert_msg(config_set(&config, "fleet", key, last, error) == 0, "%s", error);
+    ck_assert_msg(config_set(&config, "fleet", key, beyond, error) == -EINVAL, "%s = %s", key, beyond);
+}
+
+START_TEST(a_fleet_is_told_by_the_same_files)
+{
+    ck_assert(config.fleet.held == 128 && config.fleet.ack_usec == 5000000 && config.fleet.in && config.fleet.out);
+    ck_assert_ptr_null(config.fleet.servers);
+    ck_assert_int_eq(read_text("[fleet]\nservers = nats://a:4222,tls://[::1]:1,b:3\nnode = n_1\nplugins = fib,echo\n"
+                               "held = 7\nack-wait = 90s\nin = no\ntls-ca = /ca\ntls-cert = /c\ntls-key = /k\n"
+                               "creds = /x y\n"),
+                     0);
+    ck_assert_str_eq(config.fleet.servers, "nats://a:4222,tls://[::1]:1,b:3");
+    ck_assert_str_eq(config.fleet.node, "n_1");
+    ck_assert_str_eq(config.fleet.plugins, "fib,echo");
+    ck_assert_uint_eq(config.fleet.held, 7);
+    ck_assert_uint_eq(config.fleet.ack_usec, 90000000);
+    ck_assert(!config.fleet.in && config.fleet.out);
+    ck_assert_str_eq(config.fleet.credentials, "/x y");
+    ck_assert_uint_eq(config_origin(&config, "fleet", "tls-cert").line, 9);
+}
+END_TEST
+
+START_TEST(what_a_fleet_is_told_has_limits_at_and_above)
+{
+    limit_of_fleet("servers", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a");
+    limit_of_fleet("node", "a123456789012345678901234567890", "a1234567890123456789012345678901");
+    limit_of_fleet("held", "1", "0");
+    limit_of_fleet("held", "4096", "4097");
+    limit_of_fleet("ack-wait", "1s", "999ms");
+    limit_of_fleet("ack-wait", "1h", "3601");
+    /* what was refused has changed nothing */
+    ck_assert_str_eq(config.fleet.node, "a123456789012345678901234567890");
+    ck_assert_uint_eq(config.fleet.held, 4096);
+    ck_assert_uint_eq(config.fleet.ack_usec, 3600000000);
+}
+END_TEST
+
+START_TEST(what_cannot_go_together_in_a_fleet_is_said)
+{
+    const char *key;
+
+    ck_assert_ptr_null(config_fleet_contradiction(&config, &key));
+    ck_assert_int_eq(config_set(&config, "fleet", "tls-key", "/k", error), 0);
+    ck_assert_ptr_nonnull(config_fleet_contradiction(&config, &key));
+    ck_assert_str_eq(key, "tls-key");
+    ck_assert_int_eq(config_set(&config, "fleet", "tls-cert", "/c", error), 0);
+    ck_assert_int_eq(config_set(&config, "fleet", "in", "no", error), 0);
+    ck_assert_ptr_null(config_fleet_contradiction(&config, &key));
+    ck_assert_int_eq(config_set(&config, "fleet", "out", "no", error), 0);
+    ck_assert_ptr_nonnull(config_fleet_contradiction(&config, &key));
+    ck_assert_str_eq(key, "out");
+}
+END_TEST
+
 START_TEST(a_plugin_has_keys_of_its_own)
 {
     const char *of = "";
@@ -445,6 +503,19 @@ static const struct {
     {"[plugin exec]\nisolation = none\n", ":2: isolation = none: own (an executor of its own) or shared"},
     {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
     {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},
+    {"[fleet]\nserver = a\n",
+     ":2: [fleet] has no key `server`; it has: servers node plugins held ack-wait in out tls-ca"},
+    {"[fleet]\nservers =\n", ":2: servers = : 1 to 16 servers with commas between"},
+    {"[fleet]\nservers = nats://a, nats://b\n", ":2: servers = nats://a, nats://b: 1 to 16 servers"},
+    {"[fleet]\nservers = nats://a,\n", ":2: servers = nats://a,: 1 to 16 servers"},
+    {"[fleet]\nservers = http://a\n", ":2: servers = http://a: 1 to 16 servers"},
+    {"[fleet]\nservers = nats://\n", ":2: servers = nats://: 1 to 16 servers"},
+    {"[fleet]\nnode = a.b\n", ":2: node = a.b: a name of 1 to 31 letters"},
+    {"[fleet]\nnode = begun\n", ":2: node = begun: a name of 1 to 31 letters"},
+    {"[fleet]\nplugins = fib,\n", ":2: plugins = fib,: names with commas between"},
+    {"[fleet]\nplugins = fib echo\n", ":2: plugins = fib echo: names with commas between"},
+    {"[fleet]\nin = perhaps\n", ":2: in = perhaps: yes or no"},
+    {"[fleet]\ntls-ca =\n", ":2: tls-ca = : a text is wanted"},
     {"[daemon]\nnonsense\n", ":2: neither a [section] nor a `key = value`"},
     {"[daemon\nworkers = 3\n", ":1: neither a [section]"},
 };
@@ -892,6 +963,9 @@ int main(void)
     tcase_add_test(tc, memory_of_executors_is_limited_below_at_and_above);
     tcase_add_test(tc, a_plugin_that_is_not_named_is_on_unless_it_opts_in);
     tcase_add_test(tc, runners_have_rules);
+    tcase_add_test(tc, a_fleet_is_told_by_the_same_files);
+    tcase_add_test(tc, what_a_fleet_is_told_has_limits_at_and_above);
+    tcase_add_test(tc, what_cannot_go_together_in_a_fleet_is_said);
     tcase_add_test(tc, a_plugin_has_keys_of_its_own);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));
     tcase_add_test(tc, the_name_of_a_section_is_taken_whole_or_not_at_all);
