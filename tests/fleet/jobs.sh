@@ -164,6 +164,7 @@ check "jobs wait for one that can" waits
 check "the other one leaves" leaves here
 gone_for_good() { refused 66 "no runner of @fleet (is connected|came within)" here wsctl submit @fleet/echo x; }
 check "without it a job ends" gone_for_good
+check "the last one leaves in order" leaves there
 
 # --- wsd.conf -----------------------------------------------------------------------------------------------------------
 
