@@ -64,6 +64,7 @@ struct bus {
     uint32_t n_slots, free_slot; /* UINT32_MAX: none is free */
     struct list questions;       /* in no order */
     bool up;
+    char why[256]; /* the first attempt to connect has failed; "": it has not */
 };
 
 /* --- from the threads of libnats ---------------------------------------------------------------------------------- */
@@ -112,7 +113,10 @@ static void on_closed(natsConnection *nc, void *closure)
 
 static void on_error(natsConnection *nc, natsSubscription *handle, natsStatus status, void *closure)
 {
-    log_warning("wsd-fleet: NATS: %s", natsStatus_GetText(status));
+    const char *words = NULL;
+
+    (void)natsConnection_GetLastError(nc, &words); /* such as the subject that is not permitted */
+    log_warning("wsd-fleet: NATS: %s", words && *words ? words : natsStatus_GetText(status));
 }
 
 /* --- questions ---------------------------------------------------------------------------------------------------- */
@@ -257,12 +261,13 @@ static void tell(struct bus *b, const struct news *n)
         return;
     case CAME_UP:
     case CAME_DOWN:
+        *b->why = 0; /* it is over */
         set_state(b, n->what == CAME_UP);
         return;
     case CAME_CLOSED:
         set_state(b, false);
         (void)natsConnection_GetLastError(b->connection, &error);
-        b->options.closed(error ? error : "the connection is closed", b->options.context);
+        b->options.closed(*b->why ? b->why : error ? error : "the connection is closed", b->options.context);
         return;
     }
 }
@@ -301,6 +306,8 @@ int bus_subscribe(struct bus *b, const char *subject, void (*message)(natsMsg *m
     natsStatus status = natsConnection_Subscribe(&s->handle, b->connection, subject, on_message, s);
     if (status == NATS_OK)
         status = natsSubscription_SetPendingLimits(s->handle, -1, -1);
+    if (status == NATS_CONNECTION_CLOSED)
+        status = NATS_OK; /* for ever: options.closed() is told why */
     if (status != NATS_OK) {
         natsSubscription_Destroy(s->handle);
         free(s);
@@ -350,18 +357,24 @@ static natsStatus set_all(struct bus *b)
     s = s == NATS_OK ? natsOptions_SetMaxPingsOut(o, PINGS_OUT) : s;
     s = s == NATS_OK ? natsOptions_SetSendAsap(o, true) : s;
     s = s == NATS_OK ? natsOptions_SetNoEcho(o, false) : s;
-    s = s == NATS_OK ? natsOptions_SetRetryOnFailedConnect(o, true, on_up, b) : s;
     s = s == NATS_OK ? natsOptions_SetReconnectedCB(o, on_up, b) : s;
     s = s == NATS_OK ? natsOptions_SetDisconnectedCB(o, on_down, b) : s;
     s = s == NATS_OK ? natsOptions_SetClosedCB(o, on_closed, b) : s;
     return s == NATS_OK ? natsOptions_SetErrorHandler(o, on_error, b) : s;
 }
 
-static int fail(struct bus *b, natsStatus s, char ret_error[static 256])
+/* What libnats has said last, and what to do about it. */
+static void put_words(const struct bus *b, natsStatus s, char ret[static 256])
 {
     const char *words = nats_GetLastError(NULL);
 
-    snprintf(ret_error, 256, "%s: %s", b->options.login->servers, words ? words : natsStatus_GetText(s));
+    words = words && *words ? words : natsStatus_GetText(s);
+    snprintf(ret, 256, "%s: %s: %s", b->options.login->servers, words, login_advice(b->options.login, words));
+}
+
+static int fail(struct bus *b, natsStatus s, char ret_error[static 256])
+{
+    put_words(b, s, ret_error);
     bus_free(b);
     return s == NATS_NO_MEMORY ? -ENOMEM : s == NATS_INVALID_ARG ? -EINVAL : -EIO;
 }
@@ -376,6 +389,24 @@ static int init_loop(struct bus *b)
     if (!b->event || !b->tick)
         return -ENOMEM;
     return event_add(b->event, NULL) < 0 || event_add(b->tick, &t) < 0 ? -ENOMEM : 0;
+}
+
+/* Goes on by itself where the first attempt fails, since libnats says of none but that one what was wrong. */
+static natsStatus start_connecting(struct bus *b)
+{
+    natsStatus s = natsConnection_Connect(&b->connection, b->settings);
+
+    if (s == NATS_OK) {
+        put(b, CAME_UP, NULL, NULL);
+        return NATS_OK;
+    }
+    put_words(b, s, b->why);
+    log_notice("wsd-fleet: no connection to NATS yet: %s", b->why);
+    s = natsOptions_SetRetryOnFailedConnect(b->settings, true, on_up, b);
+    s = s == NATS_OK ? natsConnection_Connect(&b->connection, b->settings) : s;
+    if (s == NATS_OK)
+        put(b, CAME_UP, NULL, NULL);
+    return s == NATS_NOT_YET_CONNECTED ? NATS_OK : s;
 }
 
 int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_error[static 256])
@@ -397,15 +428,14 @@ int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_er
         bus_free(b);
         return -ENOMEM;
     }
-    snprintf(b->inbox, sizeof(b->inbox), "%s", inbox);
+    /* the name in it is what permissions of the servers go by */
+    snprintf(b->inbox, sizeof(b->inbox), "_INBOX.%.31s.%.22s", options->name, inbox + strlen("_INBOX."));
     natsInbox_Destroy(inbox);
     natsStatus s = set_all(b);
     if (s == NATS_OK)
-        s = natsConnection_Connect(&b->connection, b->settings);
-    if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
+        s = start_connecting(b);
+    if (s != NATS_OK)
         return fail(b, s, ret_error);
-    if (s == NATS_OK)
-        put(b, CAME_UP, NULL, NULL);
     snprintf(subject, sizeof(subject), "%s.q.>", b->inbox);
     if (bus_subscribe(b, subject, on_answer, b) < 0)
         return fail(b, NATS_ERR, ret_error);

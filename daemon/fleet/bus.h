@@ -29,7 +29,7 @@ struct bus_options {
     void *context;
 };
 
-/* Connects, and goes on trying. Returns 0 or a negative errno with words. */
+/* Connects, and goes on trying; says in the log why the first attempt has failed. Waits for that one. Returns 0 or a negative errno with words. */
 int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_error[static 256]);
 /* Sends what is buffered, for at most a second. NULL is fine. Returns NULL. */
 struct bus *bus_free(struct bus *b);

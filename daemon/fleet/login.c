@@ -8,23 +8,46 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-#define SERVERS_MAX 16
+#include "configuration/configuration.h"
 
 static natsStatus set_servers(const struct login *l, natsOptions *o)
 {
     _cleanup_(freep) char *copy = strdup(l->servers);
-    const char *urls[SERVERS_MAX];
+    const char *urls[CONFIG_SERVERS_MAX];
     int n = 0;
 
     if (!copy)
         return NATS_NO_MEMORY;
     for (char *state, *url = strtok_r(copy, ", ", &state); url; url = strtok_r(NULL, ", ", &state)) {
-        if (n == SERVERS_MAX)
+        if (n == CONFIG_SERVERS_MAX)
             return NATS_INVALID_ARG;
         urls[n++] = url;
     }
     return n ? natsOptions_SetServers(o, urls, n) : NATS_INVALID_ARG;
+}
+
+const char *login_advice(const struct login *l, const char *words)
+{
+    const struct {
+        const char *word, *advice;
+    } all[] = {
+        {"unable to get local issuer", l->ca ? "the certificates of [fleet] tls-ca have not signed that of the server"
+                                             : "name the certificate that has signed the server's in [fleet] tls-ca"},
+        {"self-signed", "[fleet] tls-ca has to name the certificate that has signed that of the server"},
+        {"hostname mismatch", "[fleet] servers has to name the server as its certificate does"},
+        {"IP address mismatch", "[fleet] servers has to name the server as its certificate does"},
+        {"Expected 'PONG'", l->certificate ? "the server does not take the certificate of [fleet] tls-cert"
+                                           : "if it wants a certificate of this node: [fleet] tls-cert and tls-key"},
+        {"rror loading", "it has to be a file in PEM, and a key has to fit its certificate"},
+        {"nkey", "[fleet] creds has to be a file as nsc writes it"},
+        {"uthorization", "name a user of the servers in [fleet] creds"},
+        {"uthentication", "name a user of the servers in [fleet] creds"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        if (strstr(words, all[i].word))
+            return all[i].advice;
+    return "start nats-server with JetStream (-js), or name another one in [fleet] servers";
 }
 
 natsStatus login_apply(const struct login *l, natsOptions *o)

@@ -14,5 +14,7 @@ struct login {
     const char *credentials;       /* file of a user, as `nsc` writes it */
 };
 
+/* What to do about that error of a connection, which libnats has put into these words. [any] */
+const char *login_advice(const struct login *l, const char *words);
 /* Sets these, and nothing else. [any] */
 natsStatus login_apply(const struct login *l, natsOptions *o);

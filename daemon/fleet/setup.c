@@ -19,12 +19,12 @@
 #define ANSWER_MSEC  5000
 #define CONNECT_MSEC 5000
 
-static int no_server(const char *servers, natsStatus s)
+static int no_server(const struct login *login, natsStatus s)
 {
     const char *words = nats_GetLastError(NULL);
 
-    complain("%s: %s: start nats-server with JetStream (-js), or name another one in [fleet] servers", servers,
-             words && *words ? words : natsStatus_GetText(s));
+    words = words && *words ? words : natsStatus_GetText(s);
+    complain("%s: %s: %s", login->servers, words, login_advice(login, words));
     return CODE_NO_DAEMON;
 }
 
@@ -38,7 +38,7 @@ static int open_server(const struct login *login, natsConnection **ret)
     s = s == NATS_OK ? natsOptions_SetAllowReconnect(o, false) : s;
     s = s == NATS_OK ? natsConnection_Connect(ret, o) : s;
     natsOptions_Destroy(o);
-    return s == NATS_OK ? 0 : no_server(login->servers, s);
+    return s == NATS_OK ? 0 : no_server(login, s);
 }
 
 /* The answer of the API; NULL: there is none, and that was said. */
