@@ -559,19 +559,28 @@ void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *re
         begin(g, receipt);
 }
 
+/* It has ended for the node that it comes from. */
+static void stop(struct guest *g)
+{
+    g->unwanted = true;
+    if (g->call) {
+        wsd_call_cancel(g->call);
+    } else if (g->stage == GUEST_FETCHES) {
+        parts_forget(&g->parts);
+        end_badly(g, "cancelled", "");
+    } else if (g->stage == GUEST_SENDS) {
+        parts_forget(&g->parts);
+        tell_end(g); /* without its output */
+    }
+}
+
 static void on_cancel(natsMsg *msg, void *context)
 {
     const char *id = strrchr(natsMsg_GetSubject(msg), '.');
     struct guest *g = id ? guest_find(context, id + 1) : NULL;
 
     if (g)
-        g->unwanted = true;
-    if (g && g->call)
-        wsd_call_cancel(g->call);
-    else if (g && g->stage == GUEST_FETCHES) {
-        parts_forget(&g->parts);
-        end_badly(g, "cancelled", "");
-    }
+        stop(g);
     natsMsg_Destroy(msg);
 }
 
