@@ -253,7 +253,7 @@ static void measure_one(const char *params)
     say(which, "us", quantile(latencies, FLEET_CALLS, 0.99));
 }
 
-static int load(const char *url)
+_Noreturn static void load(const char *url)
 {
     snprintf(fleet_urls, sizeof(fleet_urls), "%s", url);
     is_stored = paced = true;
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
     char params[80];
 
     if (argc == 3 && strcmp(argv[1], "load") == 0)
-        return load(argv[2]);
+        load(argv[2]);
     if (argc != 6) {
         fputs("usage: peer-fleet rate|one SERVERS NODES stored|live WSD-FLEET, or peer-fleet load URL\n", stderr);
         return 64;

@@ -30,7 +30,8 @@ class Costs:
     request: float = 6e-6   # a request for jobs
     take: float = 14e-6     # a node, its wsd and wsd-fleet: a job
     end: float = 12e-6      # and its end
-    call: float = 0.5e-6    # what each further call in a message adds to each of these
+    call: float = 0.3e-6    # what each further call in a message adds to each step of a machine: as in an array
+    copy: float = 0.02e-6   # and of a server, which copies its bytes
     link: float = 50e-6     # from one machine to another
 
 
@@ -50,9 +51,14 @@ class Setup:
     ack_wait: float = 5.0
     lost: int = 0                   # so many nodes lose their power
     lost_at: float = 0.0
+    noticed: float = 240.0          # and the servers notice so much later: ping_interval times ping_max
     box_cpus: int = 0               # all is one machine with so many CPUs, as in the benchmark; 0: each has its own
     seed: int = 1
     costs: Costs = Costs()
+
+    def __post_init__(self):
+        if self.held < 4:
+            raise ValueError('held: 4 at least: with less, classes take turns of a second, which is not in the model')
 
 
 class Machine:
@@ -183,6 +189,13 @@ class Node:
                 used += 1
                 idle += 1
 
+    def begin(self):
+        """The fleet was idle: one request for each class has been sent, and waits where there is room."""
+        for c in range(len(CLASSES)):
+            if sum(self.asked) < self.fleet.setup.held:
+                self.asked[c] = 1
+                self.fleet.request([self, c, 1])
+
     def ask(self, c, n):
         f = self.fleet
         self.asked[c] = n
@@ -260,13 +273,13 @@ class Fleet:
         self.under_way = 0
         self.area, self.area_at = 0.0, 0.0
         self.sojourn = 0.0
-        self.ended = self.doubled = self.redelivered = self.refusals = self.ended_in_time = 0
+        self.ended = self.doubled = self.redelivered = self.refusals = self.ended_late = 0
         self.waits = [[] for _ in CLASSES]
         self.times = []  # (end, sojourn) of each
 
     def cost(self, what):
         c = self.setup.costs
-        return getattr(c, what) + c.call * (self.setup.calls - 1)
+        return getattr(c, what) + (c.copy if what in ('store', 'deliver', 'result') else c.call) * (self.setup.calls - 1)
 
     # --- the loop
 
@@ -277,7 +290,7 @@ class Fleet:
     def go(self):
         s = self.setup
         for node in self.nodes:
-            node.refill()
+            node.begin()
         self.after(self.random.expovariate(s.rate), self.arrive, None)
         if s.lost:
             self.after(s.lost_at, self.lose, s.lost)
@@ -316,7 +329,7 @@ class Fleet:
     def end(self, job):
         self.count(-1)
         self.ended += 1
-        self.ended_in_time += self.now <= self.setup.seconds
+        self.ended_late += self.setup.seconds / 2 < self.now <= self.setup.seconds
         self.sojourn += self.now - job.born
         self.times.append((self.now, self.now - job.born))
         self.waits[job.cls].append(job.begun - job.born)
@@ -397,9 +410,14 @@ class Fleet:
         lost = set(self.nodes[:n])
         for node in lost:
             node.dead = True
+        self.after(s.noticed, self.notice, lost)
         for job in self.jobs:
             if job.node in lost and job.state == 'held':
                 self.after(s.ack_wait * (1 - self.random.random() / 3), self.again, job)
+
+    def notice(self, lost):
+        """Their requests go with their connections."""
+        self.requests = [collections.deque(r for r in queue if r[0] not in lost) for queue in self.requests]
 
     def again(self, job):
         if job.state == 'ended':
@@ -428,8 +446,8 @@ class Fleet:
         return full / self.setup.senders * self.now
 
     def rate(self):
-        """Calls a second that have ended while jobs were offered."""
-        return self.ended_in_time * self.setup.calls / self.setup.seconds
+        """Calls a second that have ended, in the second half of the time in which jobs were offered."""
+        return self.ended_late * self.setup.calls / (self.setup.seconds / 2)
 
 
 def quantile(values, q):
