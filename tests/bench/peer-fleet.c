@@ -73,6 +73,29 @@ static void publish(const char *subject, const char *reply, const char *id, cons
     natsMsg_Destroy(msg);
 }
 
+static void make_consumer(void)
+{
+    static const char request[] =
+        "{\"stream_name\":\"WSD_JOBS\",\"config\":{\"durable_name\":\"" CONSUMER
+        "\",\"ack_policy\":\"explicit\",\"ack_wait\":5000000000,\"max_deliver\":-1,\"filter_subject\":\"" SUBJECT
+        "\",\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}";
+    natsMsg *msg;
+
+    for (int i = 0;; i++) { /* a cluster may still choose its leader */
+        natsStatus s = natsConnection_RequestString(
+            &msg, connection, "$JS.API.CONSUMER.DURABLE.CREATE.WSD_JOBS." CONSUMER, request, 2000);
+        bool made = s == NATS_OK && !memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), "\"error\"", 7);
+
+        if (s == NATS_OK)
+            natsMsg_Destroy(msg);
+        if (made)
+            return;
+        if (i == 100)
+            give_up("no consumer");
+        usleep(100000);
+    }
+}
+
 /* --- a node ------------------------------------------------------------------------------------------------------- */
 
 static struct {
@@ -141,32 +164,10 @@ static void node(bool asap)
     snprintf(subject, sizeof(subject), "%s.>", inbox);
     subscribe(subject, on_node);
     must(natsConnection_Flush(connection), "flush");
+    make_consumer(); /* a request before that has no answer */
     ask();
     for (;;)
         pause();
-}
-
-static void make_consumer(void)
-{
-    static const char request[] =
-        "{\"stream_name\":\"WSD_JOBS\",\"config\":{\"durable_name\":\"" CONSUMER
-        "\",\"ack_policy\":\"explicit\",\"ack_wait\":5000000000,\"max_deliver\":-1,\"filter_subject\":\"" SUBJECT
-        "\",\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}";
-    natsMsg *msg;
-
-    for (int i = 0;; i++) { /* a cluster may still choose its leader */
-        natsStatus s = natsConnection_RequestString(
-            &msg, connection, "$JS.API.CONSUMER.DURABLE.CREATE.WSD_JOBS." CONSUMER, request, 2000);
-        bool made = s == NATS_OK && !memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), "\"error\"", 7);
-
-        if (s == NATS_OK)
-            natsMsg_Destroy(msg);
-        if (made)
-            return;
-        if (i == 100)
-            give_up("no consumer");
-        usleep(100000);
-    }
 }
 
 /* --- the sender --------------------------------------------------------------------------------------------------- */
@@ -210,7 +211,6 @@ static void open_sender(bool asap, bool stored)
     is_stored = stored;
     snprintf(session, sizeof(session), "%x%llx", (unsigned)getpid(), (unsigned long long)now_nsec());
     open_connection(asap);
-    make_consumer();
     snprintf(subject, sizeof(subject), "%s.p", inbox);
     subscribe(subject, on_puback);
     subscribe(stored ? "wsd.res.bare.>" : "bare.end.>", on_end);
