@@ -20,16 +20,16 @@ CREDIT = 256  # jobs that wsd gives to one runner, such as a sender's wsd-fleet
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """Seconds of CPU, measured by `tests/bench/run fleet`: the lines cpu=..., divided by the steps."""
-    send: float = 17e-6     # a sender, its wsd and wsd-fleet: a job on its way
-    receive: float = 17e-6  # and its end
-    store: float = 9e-6     # a server: a job stored and acknowledged
-    deliver: float = 6e-6   # given to a node
-    result: float = 9e-6    # its end stored and sent on
-    ack: float = 5e-6       # taken out of the stream
-    request: float = 6e-6   # a request for jobs
-    take: float = 14e-6     # a node, its wsd and wsd-fleet: a job
-    end: float = 12e-6      # and its end
+    """Seconds of CPU, measured by `tests/bench/run fleet`: the lines cpu=..., divided by hand among the steps."""
+    send: float = 15e-6  # a sender, its wsd and wsd-fleet: a job on its way
+    receive: float = 12e-6  # and its end
+    store: float = 13e-6  # a server: a job stored and acknowledged
+    deliver: float = 8e-6  # given to a node
+    result: float = 14e-6  # its end stored and sent on
+    ack: float = 6e-6  # taken out of the stream
+    request: float = 6e-6  # a request for jobs
+    take: float = 12e-6  # a node, its wsd and wsd-fleet: a job
+    end: float = 12e-6  # and its end
     call: float = 0.3e-6    # what each further call in a message adds to each step of a machine: as in an array
     copy: float = 0.02e-6   # and of a server, which copies its bytes
     link: float = 50e-6     # from one machine to another
