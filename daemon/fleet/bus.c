@@ -56,6 +56,7 @@ struct bus {
     pthread_mutex_t lock;
     struct list news; /* [lock] */
     bool told;        /* [lock] the loop was woken */
+    bool closing;     /* [lock] what comes is not wanted */
     int fd;           /* eventfd that wakes it */
     struct event *event, *tick;
     struct list subscriptions;
@@ -81,6 +82,12 @@ static void put(struct bus *b, enum came what, const struct subscription *s, nat
     *n = (struct news){.what = what, .subscription = s, .msg = msg};
     list_init(&n->link);
     pthread_mutex_lock(&b->lock);
+    if (b->closing) {
+        pthread_mutex_unlock(&b->lock);
+        natsMsg_Destroy(msg);
+        free(n);
+        return;
+    }
     list_push_back(&b->news, &n->link);
     bool first = !b->told;
     b->told = true;
@@ -443,6 +450,24 @@ int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_er
     return 0;
 }
 
+/* Messages are libnats', which can free none once it is closed. */
+static void forget_news(struct bus *b)
+{
+    struct list some;
+
+    list_init(&some);
+    pthread_mutex_lock(&b->lock);
+    b->closing = true;
+    list_move_all(&some, &b->news);
+    pthread_mutex_unlock(&b->lock);
+    for (struct list *l; (l = list_pop_front(&some));) {
+        struct news *n = container_of(l, struct news, link);
+
+        natsMsg_Destroy(n->msg);
+        free(n);
+    }
+}
+
 struct bus *bus_free(struct bus *b)
 {
     if (!b)
@@ -458,14 +483,9 @@ struct bus *bus_free(struct bus *b)
         free(s);
     }
     natsConnection_Destroy(b->connection);
+    forget_news(b);
     (void)nats_CloseAndWait(FLUSH_MSEC); /* of its threads none touches the bus any more */
     natsOptions_Destroy(b->settings);
-    for (struct list *l; (l = list_pop_front(&b->news));) {
-        struct news *n = container_of(l, struct news, link);
-
-        natsMsg_Destroy(n->msg);
-        free(n);
-    }
     while (!list_empty(&b->questions))
         bus_forget(container_of(b->questions.next, struct bus_question, link));
     if (b->event)
