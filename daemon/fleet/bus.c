@@ -11,6 +11,7 @@
 #include <event2/event.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -176,22 +177,23 @@ static void answer(struct bus_question *q, natsMsg *msg)
     q->answered(q, msg);
 }
 
-static natsStatus publish(struct bus *b, const char *subject, const char *reply, const char *id, const void *data,
-                          size_t size)
+/* header: NULL where there is none. */
+static natsStatus publish(struct bus *b, const char *subject, const char *reply, const char *header, const char *value,
+                          const void *data, size_t size)
 {
     natsMsg *msg = NULL;
     natsStatus s = natsMsg_Create(&msg, subject, reply, data, (int)size);
 
-    if (s == NATS_OK && id)
-        s = natsMsgHeader_Set(msg, "Nats-Msg-Id", id);
+    if (s == NATS_OK && header)
+        s = natsMsgHeader_Set(msg, header, value);
     if (s == NATS_OK)
         s = natsConnection_PublishMsg(b->connection, msg);
     natsMsg_Destroy(msg);
     return s;
 }
 
-void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size,
-             uint64_t timeout_usec)
+static void ask(struct bus *b, struct bus_question *q, const char *subject, const char *header, const char *value,
+                const void *data, size_t size)
 {
     char reply[BUS_SUBJECT];
 
@@ -204,13 +206,36 @@ void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const c
     if (!b->up || !slot_take(b, q))
         return; /* the next tick says so */
     snprintf(reply, sizeof(reply), "%s.q.%u.%u", b->inbox, q->slot, q->generation);
-    if (publish(b, subject, reply, id, data, size) == NATS_OK)
-        q->due_usec += timeout_usec;
+    if (publish(b, subject, reply, header, value, data, size) == NATS_OK)
+        q->due_usec += BUS_PATIENCE_USEC;
+}
+
+void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size)
+{
+    ask(b, q, subject, id ? "Nats-Msg-Id" : NULL, id, data, size);
+}
+
+void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
+                    size_t size)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    ask(b, q, subject, "Nats-Expected-Last-Subject-Sequence", text, data, size);
+}
+
+void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject)
+{
+    char api[BUS_SUBJECT], request[BUS_SUBJECT + 32];
+    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+
+    snprintf(api, sizeof(api), "$JS.API.DIRECT.GET.%s", stream);
+    ask(b, q, api, NULL, NULL, request, (size_t)n);
 }
 
 bool bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size)
 {
-    return b->up && publish(b, subject, reply, NULL, data, size) == NATS_OK;
+    return b->up && publish(b, subject, reply, NULL, NULL, data, size) == NATS_OK;
 }
 
 static void on_answer(natsMsg *msg, void *context)
@@ -348,7 +373,19 @@ bool bus_says(natsMsg *msg, const char *words)
 
 bool bus_is_stored(natsMsg *msg)
 {
-    return msg && bus_status(msg) == 0 && bus_says(msg, "\"seq\":");
+    return msg && bus_status(msg) == 0 && bus_says(msg, "\"seq\":") && !bus_says(msg, "\"error\":"); /* "seq":0 */
+}
+
+bool bus_is_outdated(natsMsg *msg)
+{
+    return bus_says(msg, "\"err_code\":10071,");
+}
+
+uint64_t bus_number(natsMsg *msg)
+{
+    const char *text;
+
+    return natsMsgHeader_Get(msg, "Nats-Sequence", &text) == NATS_OK ? strtoull(text, NULL, 10) : 0;
 }
 
 static natsStatus set_all(struct bus *b)

@@ -29,7 +29,8 @@ struct bus_options {
     void *context;
 };
 
-/* Connects, and goes on trying; says in the log why the first attempt has failed. Waits for that one. Returns 0 or a negative errno with words. */
+/* Connects, and goes on trying. Waits for the first attempt, and says in the log why that has failed. Returns 0 or a
+ * negative errno with words. */
 int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_error[static 256]);
 /* Sends what is buffered, for at most a second. NULL is fine. Returns NULL. */
 struct bus *bus_free(struct bus *b);
@@ -49,10 +50,18 @@ struct bus_question {
     void (*answered)(struct bus_question *q, natsMsg *msg);
 };
 
+/* An answer that takes longer counts as none. */
+#define BUS_PATIENCE_USEC 2000000u
+
 /* Publishes it. id: of the message, for the server's deduplication; NULL: none. Where that is impossible now, the answer
  * is NULL, later. */
-void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size,
-             uint64_t timeout_usec);
+void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size);
+/* Likewise, where the last message of the subject in its stream is the one of this number; 0: there is none. Else the
+ * answer is one that bus_is_outdated(). */
+void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
+                    size_t size);
+/* Asks for the last message of a subject. The status of the answer is 404 where there is none. */
+void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
 void bus_forget(struct bus_question *q); /* its answer is not wanted any more. Allowed where there is no question */
 /* Publishes without an answer, or with one to `reply`. False: it is not sent, as there is no connection. */
 bool bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size);
@@ -63,3 +72,5 @@ int bus_status(natsMsg *msg);
 bool bus_says(natsMsg *msg, const char *words); /* whether they are in it */
 /* Whether an answer says that a stream has what was published. NULL does not. */
 bool bus_is_stored(natsMsg *msg);
+bool bus_is_outdated(natsMsg *msg); /* whether it was refused for the number of bus_ask_behind() */
+uint64_t bus_number(natsMsg *msg);  /* of an answer to bus_ask_last(): the message's in its stream; 0: it is none */

@@ -3,16 +3,19 @@
  * guest.c: jobs of other nodes that this one has.
  * Owns them until their ends are stored, and the client of the local wsd that they run by.
  * Keeps: a job is acknowledged when its end is stored, not before. While it is held the server hears of it at each third
- * of its patience. A function that may not run twice is marked as begun before it begins; where another node had it and
- * did not give it back, it ends as interrupted.
+ * of its patience. A function that may not run twice is marked as begun before it begins, which the server lets one node
+ * do; where another one has done so and did not give it back, it ends as interrupted. What the server says of how often
+ * it handed out a job is a hint: 2.9 says 1 of some that other nodes had.
  * Does not know where a job comes from, but for the name that its end is sent to. Does not ask for jobs (in.c). */
 #include "fleet/guest.h"
 
 #include <errno.h>
 #include <event2/event.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <wsd/adapters/libevent.h>
 #include <wsd/client.h>
@@ -25,9 +28,11 @@
 #include "fleet/bus.h"
 #include "fleet/parts.h"
 
-#define STORED_USEC   2000000u
+#define AGAIN_USEC    500000u    /* before the server is asked again, which did not answer */
 #define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
 #define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
+
+#define TAG 17u /* with NUL */
 
 enum stage {
     GUEST_LOOKS,   /* whether its end is stored: it came before */
@@ -37,7 +42,7 @@ enum stage {
     GUEST_RUNS,
     GUEST_SENDS, /* its output, in parts */
     GUEST_TELLS, /* its end is not stored yet */
-    GUEST_WAITS, /* before it is told again */
+    GUEST_WAITS, /* before it asks the server again */
 };
 
 /* A job that this node has. */
@@ -49,11 +54,13 @@ struct guest {
     struct wsd_call *call; /* NULL: it does not run */
     struct parts parts;    /* of its input, and then of its output */
     enum stage stage;
-    bool idempotent, marked;
-    bool came_before;               /* to this node or another one */
+    bool idempotent;
+    bool marked;                    /* that it has begun, by this node */
+    bool came_before;               /* to this node or another one, as far as is known */
     bool unwanted;                  /* it is cancelled: its output is for no one */
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
-    uint64_t due_usec;
+    uint64_t due_usec;              /* WAITS: when it goes on, with this */
+    void (*again)(struct guest *g);
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
     struct buffer job;       /* the letter, until it has begun */
     struct letter_seal seal; /* of an input that comes in parts */
@@ -69,6 +76,7 @@ struct guests {
     struct hash by_id;
     struct list all;
     bool leaving;
+    char tag[TAG]; /* of this process, in what it marks */
     struct in_counters counters;
 };
 
@@ -120,6 +128,13 @@ static void give_back(struct guest *g)
     leave(g);
 }
 
+static void wait_for(struct guest *g, void (*again)(struct guest *g))
+{
+    g->stage = GUEST_WAITS;
+    g->due_usec = clock_monotonic_usec() + AGAIN_USEC;
+    g->again = again;
+}
+
 static void tell_end(struct guest *g)
 {
     char subject[LETTER_SUBJECT], id[LETTER_ID + 16];
@@ -127,8 +142,7 @@ static void tell_end(struct guest *g)
     g->stage = GUEST_TELLS;
     letter_end_subject(subject, g->home, g->id);
     snprintf(id, sizeof(id), "end-%s-%u", g->id, g->attempt);
-    bus_ask(g->guests->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter),
-            STORED_USEC);
+    bus_ask(g->guests->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter));
 }
 
 static void no_memory(struct guest *g)
@@ -296,6 +310,10 @@ static void run(struct guest *g)
     struct letter_job job = {0};
     char why[160];
 
+    if (g->unwanted) {
+        end_badly(g, "cancelled", "");
+        return;
+    }
     g->stage = GUEST_RUNS;
     if (letter_get_job(g->guests->codec, buffer_data(&g->job), buffer_size(&g->job), &job, why) < 0) { /* no memory */
         buffer_deinit(&job.input);
@@ -310,36 +328,33 @@ static void run(struct guest *g)
         give_back(g);
 }
 
-static void mark(struct guest *g)
+/* behind: the number of the mark that stands, which another node may replace meanwhile; 0: there is none. */
+static void mark(struct guest *g, uint64_t behind)
 {
-    char subject[LETTER_SUBJECT], attempt[12];
-    int n = snprintf(attempt, sizeof(attempt), "%u", g->attempt);
+    char subject[LETTER_SUBJECT], text[12 + TAG];
+    int n = snprintf(text, sizeof(text), "%u %s", g->attempt, g->guests->tag);
 
     g->stage = GUEST_MARKS;
     letter_end_subject(subject, "begun", g->id);
-    bus_ask(g->guests->options.bus, &g->question, subject, NULL, attempt, (size_t)n, STORED_USEC);
+    bus_ask_behind(g->guests->options.bus, &g->question, subject, behind, text, (size_t)n);
 }
 
 static void ask_whether_begun(struct guest *g)
 {
-    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+    char subject[LETTER_SUBJECT];
 
     g->stage = GUEST_ASKS;
     letter_end_subject(subject, "begun", g->id);
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
-    bus_ask(g->guests->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
-            STORED_USEC);
+    bus_ask_last(g->guests->options.bus, &g->question, STREAM_RESULTS, subject);
 }
 
 static void look_for_end(struct guest *g)
 {
-    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+    char subject[LETTER_SUBJECT];
 
     g->stage = GUEST_LOOKS;
     letter_end_subject(subject, g->home, g->id);
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
-    bus_ask(g->guests->options.bus, &g->question, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n,
-            STORED_USEC);
+    bus_ask_last(g->guests->options.bus, &g->question, STREAM_RESULTS, subject);
 }
 
 /* Its input is here. */
@@ -350,7 +365,7 @@ static void go(struct guest *g)
     else if (g->came_before)
         ask_whether_begun(g);
     else
-        mark(g);
+        mark(g, 0);
 }
 
 static void input_came(struct parts *p, int error)
@@ -369,7 +384,7 @@ static void fetch(struct guest *g)
 {
     const struct parts_name name = {.bus = g->guests->options.bus, .id = g->id, .attempt = g->attempt, .way = "in"};
 
-    if (g->seal.size == 0) {
+    if (buffer_size(&g->input) == g->seal.size) { /* there are no parts, or they are here already */
         go(g);
         return;
     }
@@ -400,6 +415,36 @@ static uint32_t last_begun(natsMsg *msg)
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
+static void begun_before(struct guest *g, natsMsg *msg)
+{
+    uint32_t begun = last_begun(msg);
+
+    if (begun == g->attempt && bus_says(msg, g->guests->tag)) { /* it is stored, and the answer was lost */
+        g->marked = true;
+        run(g);
+    } else if (begun <= g->ended_before) {
+        mark(g, bus_number(msg));
+    } else {
+        g->guests->counters.interrupted++;
+        end_badly(g, "interrupted", "another node had begun it and did not end it, and it may not run twice");
+    }
+}
+
+static void may_be_marked(struct guest *g, natsMsg *msg)
+{
+    if (!msg) {
+        ask_whether_begun(g);
+    } else if (bus_is_stored(msg)) {
+        g->marked = true;
+        run(g);
+    } else if (bus_is_outdated(msg)) { /* another node has begun it, and may have ended it */
+        g->came_before = true;
+        look_for_end(g);
+    } else {
+        give_back(g);
+    }
+}
+
 /* The end is stored. Where this is lost, the job comes again, and its end is found. */
 static void acknowledge(struct guest *g)
 {
@@ -422,29 +467,19 @@ static void answered(struct bus_question *q, natsMsg *msg)
             fetch(g);
         return;
     case GUEST_ASKS:
-        if (!msg)
-            give_back(g);
-        else if (last_begun(msg) <= g->ended_before)
-            mark(g);
-        else {
-            g->guests->counters.interrupted++;
-            end_badly(g, "interrupted", "another node had begun it and did not end it, and it may not run twice");
-        }
+        if (msg)
+            begun_before(g, msg);
+        else
+            wait_for(g, ask_whether_begun); /* this one may have marked it */
         return;
     case GUEST_MARKS:
-        g->marked = true;
-        if (bus_is_stored(msg))
-            run(g);
-        else
-            give_back(g);
+        may_be_marked(g, msg);
         return;
     case GUEST_TELLS:
-        if (!bus_is_stored(msg)) {
-            g->stage = GUEST_WAITS;
-            g->due_usec = clock_monotonic_usec() + STORED_USEC / 4;
-            return;
-        }
-        acknowledge(g);
+        if (bus_is_stored(msg))
+            acknowledge(g);
+        else
+            wait_for(g, tell_end);
         return;
     case GUEST_FETCHES:
     case GUEST_RUNS:
@@ -593,7 +628,7 @@ void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
             (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
         parts_tick(&g->parts, now_usec);
         if (g->stage == GUEST_WAITS && now_usec >= g->due_usec)
-            tell_end(g);
+            g->again(g);
     }
 }
 
@@ -629,12 +664,14 @@ static int connect_client(struct guests *s)
 int guests_new(struct guests **ret_guests, const struct guests_options *options)
 {
     struct guests *s = calloc(1, sizeof(*s));
+    uint64_t number;
 
     if (!s)
         return -ENOMEM;
     s->options = *options;
     list_init(&s->all);
-    int r = codec_new(&s->codec);
+    int r = getrandom(&number, sizeof(number), 0) < 0 ? -errno : codec_new(&s->codec);
+    snprintf(s->tag, sizeof(s->tag), "%016" PRIx64, r == 0 ? number : 0);
     if (r == 0)
         r = connect_client(s);
     if (r == 0)

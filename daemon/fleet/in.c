@@ -32,7 +32,7 @@
 #define TURN_USEC    1000000u  /* the same, where consumers have to take turns */
 #define CLEAN_USEC   5000000u  /* between two looks whether a consumer has nothing to do */
 #define BUSY_USEC    10000000u /* a consumer had jobs lately */
-#define STORED_USEC  2000000u
+#define MAKE_USEC    1000000u  /* between two tries to make a consumer */
 #define TICK_USEC    100000u
 
 /* A consumer of the stream: jobs of one class for one plugin. */
@@ -179,14 +179,28 @@ static struct pull *pull_of(struct in *i, const char *consumer)
     return NULL;
 }
 
-/* The server says that a request is over. */
-static void request_over(struct in *i, const char *subject)
+/* The consumer may be gone: it is made again at this time, which does nothing where it is there. */
+static void lose(struct pull *p, uint64_t when_usec)
 {
-    uint32_t p, serial;
+    p->asked = 0;
+    p->made = false;
+    p->expires_usec = when_usec;
+}
 
-    if (sscanf(subject + strlen(bus_inbox(i->options.bus)), ".p.%u.%u", &p, &serial) == 2 && p < i->n_pulls &&
-        i->pulls[p].serial == serial)
-        i->pulls[p].asked = 0;
+/* The server says that a request is over: no job has come (404, 408), or there is no such consumer, or too many nodes
+ * wait for its jobs. */
+static void request_over(struct in *i, const char *subject, int status)
+{
+    uint32_t n, serial;
+
+    if (sscanf(subject + strlen(bus_inbox(i->options.bus)), ".p.%u.%u", &n, &serial) != 2 || n >= i->n_pulls ||
+        i->pulls[n].serial != serial)
+        return;
+    struct pull *p = &i->pulls[n];
+    if (status == 404 || status == 408)
+        p->asked = 0;
+    else
+        lose(p, clock_monotonic_usec() + MAKE_USEC);
 }
 
 static void on_pulled(natsMsg *msg, void *context)
@@ -196,7 +210,7 @@ static void on_pulled(natsMsg *msg, void *context)
     const char *reply = natsMsg_GetReply(msg);
 
     if (bus_status(msg) != 0) {
-        request_over(i, natsMsg_GetSubject(msg));
+        request_over(i, natsMsg_GetSubject(msg), bus_status(msg));
         refill(i);
     } else if (reply && letter_get_receipt(reply, &receipt)) {
         struct pull *p = pull_of(i, receipt.consumer);
@@ -313,7 +327,7 @@ static void made(struct bus_question *q, natsMsg *msg)
         if (p->made)
             p->clean_usec = clock_monotonic_usec() + CLEAN_USEC;
         else
-            p->expires_usec = clock_monotonic_usec() + STORED_USEC; /* made again by then */
+            p->expires_usec = clock_monotonic_usec() + MAKE_USEC;
         if (msg && natsMsg_GetDataLength(msg) > 0)
             log_warning("wsd-fleet: consumer %s: %.*s", p->consumer, MIN(natsMsg_GetDataLength(msg), 200),
                         natsMsg_GetData(msg));
@@ -339,7 +353,7 @@ static void make(struct pull *p)
         p->consumer, i->options.ack_usec * 1000, letter_classes[p->class], p->plugin);
     if (!p->made)
         p->expires_usec = UINT64_MAX;
-    bus_ask(i->options.bus, &p->question, subject, NULL, request, (size_t)n, STORED_USEC);
+    bus_ask(i->options.bus, &p->question, subject, NULL, request, (size_t)n);
 }
 
 static int add_pulls(struct in *i, const char *plugin)
@@ -383,7 +397,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         if ((!one->made && now >= one->expires_usec) || (one->made && !one->question.bus && now >= one->clean_usec))
             make(one);
         else if (one->made && one->asked && now >= one->expires_usec)
-            one->asked = 0; /* the server has said nothing of it */
+            lose(one, now); /* the server has said nothing of it */
     }
     refill(i);
 }

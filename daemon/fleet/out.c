@@ -28,7 +28,6 @@
 #include "fleet/letter.h"
 #include "fleet/parts.h"
 
-#define STORED_USEC   2000000u  /* a server that does not answer for so long is asked again */
 #define AGAIN_USEC    500000u   /* before a job that was refused, or could not be sent, is sent again */
 #define LOOK_USEC     2000000u  /* before the stored end of a job is looked for, at first */
 #define LOOK_MAX_USEC 30000000u /* and later */
@@ -262,12 +261,11 @@ static void looked(struct bus_question *q, natsMsg *msg)
 
 static void look_for_end(struct trip *t)
 {
-    char subject[LETTER_SUBJECT], request[LETTER_SUBJECT + 32];
+    char subject[LETTER_SUBJECT];
 
     letter_end_subject(subject, t->out->options.node, t->id);
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
     t->due_usec = UINT64_MAX;
-    bus_ask(t->out->options.bus, &t->look, "$JS.API.DIRECT.GET." STREAM_RESULTS, NULL, request, (size_t)n, STORED_USEC);
+    bus_ask_last(t->out->options.bus, &t->look, STREAM_RESULTS, subject);
 }
 
 /* --- its way ------------------------------------------------------------------------------------------------------ */
@@ -281,8 +279,7 @@ static void trip_send(struct trip *t)
     t->out->counters.sent_again += t->was_sent;
     t->was_sent = true;
     snprintf(id, sizeof(id), "%s-%u", t->id, t->attempt);
-    bus_ask(t->out->options.bus, &t->question, t->subject, id, buffer_data(&t->letter), buffer_size(&t->letter),
-            STORED_USEC);
+    bus_ask(t->out->options.bus, &t->question, t->subject, id, buffer_data(&t->letter), buffer_size(&t->letter));
 }
 
 static void send_later(struct trip *t)
@@ -300,7 +297,7 @@ static void stored(struct bus_question *q, natsMsg *msg)
                     : NULL;
     const json_t *sequence = j ? json_object_get(j, "seq") : NULL;
 
-    if (sequence && json_is_integer(sequence)) {
+    if (json_integer_value(sequence) > 0) { /* 0: it was refused */
         t->sequence = (uint64_t)json_integer_value(sequence);
         t->stage = TRIP_AWAY;
         t->pause_usec = LOOK_USEC;

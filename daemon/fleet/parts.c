@@ -17,8 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define ANSWER_USEC 2000000u
-#define PAUSE_USEC  500000u
+#define PAUSE_USEC 500000u
 
 /* --- sizes -------------------------------------------------------------------------------------------------------- */
 
@@ -62,18 +61,16 @@ static bool is_last(const struct parts *p)
 /* Publishes the part that is next, or asks for it. */
 static void ask(struct parts *p)
 {
-    char subject[LETTER_SUBJECT + 12], request[LETTER_SUBJECT + 48];
+    char subject[LETTER_SUBJECT + 12];
 
     p->due_usec = UINT64_MAX;
     p->n_tries++;
     snprintf(subject, sizeof(subject), "%s.%u", p->subject, p->n);
-    if (p->from) {
+    if (p->from)
         bus_ask(p->bus, &p->question, subject, NULL, p->from + (size_t)p->n * PARTS_SIZE,
-                parts_size(p->seal.size, p->n), ANSWER_USEC);
-        return;
-    }
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
-    bus_ask(p->bus, &p->question, "$JS.API.DIRECT.GET." STREAM_PARTS, NULL, request, (size_t)n, ANSWER_USEC);
+                parts_size(p->seal.size, p->n));
+    else
+        bus_ask_last(p->bus, &p->question, STREAM_PARTS, subject);
 }
 
 static void ask_next(struct parts *p)

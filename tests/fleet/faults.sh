@@ -109,6 +109,7 @@ server_dies_large() {
   kill_nats one
   start_nats one || return 1
   for i in "${ids[@]}"; do here wsctl await "$i" | cmp - "$LARGE" || return 1; done
+  wait_until no_parts
 }
 durable() {
   local id
@@ -143,16 +144,19 @@ check "without a server, jobs of this machine run, and others wait" away
 runs_somewhere() { on b jobs_are running 1 || on c jobs_are running 1; }
 not_twice() {
   local id
-  id=$(here wsctl submit --detach @fleet/ledger:gate-once "$WORK/never") && wait_until runs_somewhere || return 1
+  # it ends only by its time, where it runs again
+  id=$(here wsctl submit --detach --timeout 60s @fleet/ledger:gate-once "$WORK/never$1") && wait_until runs_somewhere || return 1
   for n in b c; do
     kill_process "${NODE_FLEET[$n]}"
     kill_process "${NODE_WSD[$n]}"
   done
-  start_node c --no-out --ack-wait 2 && says 63 'interrupted on c: another node had begun it' here wsctl await "$id"
+  start_node c --no-out --ack-wait 2 && says 63 'interrupted on c: another node had begun it' here wsctl await "$id" &&
+    start_node b --no-out --ack-wait 2
 }
-check "a job that may not run twice, and whose node died, is interrupted" not_twice
+for round in 1 2 3; do # nats-server 2.9 says of the second that it hands it out for the first time
+  check "a job that may not run twice, and whose node died, is interrupted ($round)" not_twice "$round"
+done
 given_back() {
-  start_node b --no-out --ack-wait 2 || return 1
   local i ids=()
   for i in 1 2 3 4 5 6; do ids+=("$(here wsctl submit --detach @fleet/echo:status 0)"); done
   for i in "${ids[@]}"; do expect_exit 0 here wsctl await "$i" || return 1; done

@@ -107,6 +107,9 @@ done
 check "--fleet is not for --local" refused 64 'not with --local' wsctl submit --local --fleet echo
 status() { wsctl fleet status --json --servers "$NATS_URL" | python3 -m json.tool >"$WORK/status" && grep -q '"plugin": "fib"' "$WORK/status"; }
 check "status" status
+consumer_gone() { python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" ask '$JS.API.CONSUMER.DELETE.WSD_JOBS.norm_fib' </dev/null; }
+check "a consumer is taken away" consumer_gone
+check "it is made again" expect_output 6765 here wsctl submit --timeout 20s @fleet/fib 20
 empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
 check "nothing is left in the stream" wait_until empty
 
@@ -155,7 +158,7 @@ check "one has other bytes" spoilt_output 'its parts have another SHA-256' repla
 tells_of_init() { grep -q 'Is there no stream WSD_PARTS? .wsctl fleet init. makes it' "$WORK/node-here/fleet.log"; }
 without_stream() { # of a fleet that an earlier version has set up
   local id
-  parts stop && head -c 3000000 /dev/urandom >"$WORK/in" && id=$(here wsctl submit --detach -i "$WORK/in" @fleet/echo) &&
+  parts ask '$JS.API.STREAM.DELETE.WSD_PARTS' </dev/null && head -c 3000000 /dev/urandom >"$WORK/in" && id=$(here wsctl submit --detach -i "$WORK/in" @fleet/echo) &&
     wait_until tells_of_init && "$FLEET" -n "$NATS_URL" --init >"$WORK/made" && wait_until in_stream 1 &&
     start_node_fleet there --no-out && here wsctl await "$id" | cmp - "$WORK/in" && wait_until parts_are 0 && leaves there
 }
@@ -189,3 +192,16 @@ check "a node that is told by a file takes jobs" expect_output told here wsctl s
 only_its_plugins() { says 124 '' here wsctl submit --timeout 300ms @fleet/fib 20; }
 check "only for the plugins that the file names" only_its_plugins
 check "all leave in order" end_fleet
+
+# --- a stream that is full ----------------------------------------------------------------------------------------------
+
+start_nats small && "$FLEET" -c /dev/null -n "$NATS_URL" --init --jobs-max 2 >"$WORK/made" && start_node_fleet here --no-in || exit 1
+more_than_fit() {
+  local i ids=()
+  for i in 1 2 3 4 5; do ids+=("$(here wsctl submit --detach --timeout 60s @fleet/echo "$i")"); done
+  wait_until in_stream 2 && wait_until sent_again && start_node_fleet there --no-out || return 1
+  for i in 1 2 3 4 5; do expect_output "$i" here wsctl await "${ids[i - 1]}" || return 1; done
+}
+sent_again() { [ "$(fleet_counter here out again)" -gt 0 ]; }
+check "jobs that it has no room for wait, and run" more_than_fit
+check "all of these leave in order" end_fleet

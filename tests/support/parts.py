@@ -6,7 +6,7 @@ hand does to them.
   parts PORT list               their subjects, one a line
   parts PORT delete SUBJECT     takes one away
   parts PORT replace SUBJECT    stores standard input in its place
-  parts PORT stop               takes the stream away"""
+  parts PORT ask SUBJECT        asks the server's API with standard input as the request; prints the answer"""
 import json
 import socket
 import sys
@@ -42,8 +42,8 @@ def main():
     elif sys.argv[2] == 'delete':
         answer = server.ask('$JS.API.STREAM.PURGE.WSD_PARTS', json.dumps({'filter': sys.argv[3]}).encode())
         assert answer['purged'] == 1, answer
-    elif sys.argv[2] == 'stop':
-        server.ask('$JS.API.STREAM.DELETE.WSD_PARTS', b'')
+    elif sys.argv[2] == 'ask':
+        print(server.ask(sys.argv[3], sys.stdin.buffer.read()))
     else:
         server.ask(sys.argv[3], sys.stdin.buffer.read())
 
