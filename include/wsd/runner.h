@@ -100,9 +100,9 @@ WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);
  * -ECONNRESET when the connection is over, and -ENOTCONN before there was one: wsd_runner_connect() makes one.
  *
  * For an event loop: watch wsd_runner_fd() for wsd_runner_events(), and take jobs with 0 until it returns 0. Do so, too,
- * after calls for a job, such as wsd_job_cancelled(): they read the connection, and then no event tells of what came. While a
- * job is in hand for longer than a second, call this or wsd_job_cancelled() now and then: they answer wsd, which takes
- * a runner that is silent for `executor-answer` (wsd.conf(5)) for dead. Since 0.1. */
+ * after calls for a job, such as wsd_job_cancelled(). They read the connection, and then no event tells of what came.
+ * While a job is in hand for longer than a second, call this or wsd_job_cancelled() now and then. They answer wsd, which
+ * takes a runner that is silent for `executor-answer` (wsd.conf(5)) for dead. Since 0.1. */
 WSD_EXPORT int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd_job **ret_job);
 
 /* Ends a job of wsd_runner_next() with the status that a function returns: 0, or 1 to WSD_STATUS_MAX. Any other value

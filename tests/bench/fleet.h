@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fleet.h: what fleet.c and peer-fleet.c share: NATS servers with the streams of a fleet, and the sizes of what is measured. */
+ * fleet.h: what fleet.c and peer-fleet.c share: NATS servers with the streams of a fleet, and the sizes of what is
+ * measured. */
 #pragma once
 
 #include <arpa/inet.h>

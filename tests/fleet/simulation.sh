@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# simulation.sh: what has to hold in the model of a fleet (tests/simulation). With WSD_THOROUGH also the plot of the guide, and
-# two real nodes against one, beside the same in the model.
+# simulation.sh: what has to hold in the model of a fleet (tests/simulation). With WSD_THOROUGH also the plot of the guide,
+# and two real nodes against one, beside the same in the model.
 . "$(dirname "$0")/../support/lib.sh"
 
 SIMULATION=$SRC/tests/simulation
