@@ -759,7 +759,7 @@ static void *greet_again(void *arg)
 
 START_TEST(a_handle_has_what_it_was_opened_with)
 {
-    const struct wsd_open how = how_to_open(SHORT);
+    const struct wsd_open how = how_to_open(SECOND);
     struct wsd_client *other;
     pthread_t thread;
     int first = peer.fd;
