@@ -97,7 +97,8 @@ struct call {
     struct peer *peer;
     const struct call_ops *ops;
     uint32_t tag;
-    bool over; /* it has had its last frame, and goes at the next occasion */
+    bool over;     /* it has had its last frame, and goes at the next occasion */
+    bool detached; /* jobs that it submitted go on without it */
     union {
         struct call_job job;
         struct call_list list;

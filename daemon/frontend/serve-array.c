@@ -23,7 +23,7 @@
 
 #define ENDS_BODY_MAX (56u * 1024u) /* of one frame: beside the longest header */
 #define COST_ITEM     100u          /* units of share.h, */
-#define COST_ALONE    800u          /* and so many more where it is a job of its own */
+#define COST_ALONE    500u          /* and so many more where it is a job of its own */
 #define REST_MAX      (32u * 1024u) /* output in one record */
 
 struct array_item {
@@ -685,6 +685,7 @@ static struct call_array *array_begin(const struct request *r, const struct job_
         call_refuse(c, problem ? code : CODE_BUSY, problem ? problem : "out of memory");
         return NULL;
     }
+    c->detached = m->flags & SUBMIT_DETACH;
     c->array->quiet = m->flags & SUBMIT_QUIET;
     c->array->item_cost = COST_ITEM + submit_cost(job);
     c->array->body = r->body;

@@ -16,6 +16,7 @@
 /* Units of share.h: a job that its client does not want any more, which is cancelled. Among many others that are not due
  * it is in no cache, and neither are its neighbours in the heap. */
 #define COST_FORGET 3000u
+#define COST_LEAVE  100u /* a detached one, which only loses a follower */
 #define FORGET_STEP 8u /* jobs of an array, between two looks at the share */
 
 /* It may be one of those on disk, where these cannot be read. */
@@ -97,6 +98,11 @@ void serve_cancel(struct request *r)
         send_cancelled(r, result, "no such job");
 }
 
+static uint32_t forget_cost(const struct call *c)
+{
+    return c->detached ? COST_LEAVE : COST_FORGET;
+}
+
 /* False: the share is spent before all is shed. */
 static bool forget_some(struct call *c)
 {
@@ -104,7 +110,7 @@ static bool forget_some(struct call *c)
 
     for (bool all = !c->ops->shed; !all; budget = FORGET_STEP) {
         all = c->ops->shed(c, &budget);
-        share_charge(c->peer, COST_FORGET * (FORGET_STEP - budget));
+        share_charge(c->peer, forget_cost(c) * (FORGET_STEP - budget));
         if (!all && share_spent(c->peer))
             return false;
     }
@@ -118,7 +124,7 @@ void serve_forget(struct request *r)
     r->begun = c && c->ops->leaves && !forget_some(c);
     if (!c || !c->ops->leaves || r->begun)
         return;
-    share_charge(r->peer, COST_FORGET * (1 + (c->ops->weight ? c->ops->weight(c) : 0)));
+    share_charge(r->peer, forget_cost(c) + (c->ops->weight ? c->ops->weight(c) * COST_FORGET : 0));
     call_free(c); /* what that ends is told before the END */
     send_end(r);
 }

@@ -104,6 +104,7 @@ void serve_submit(struct request *r)
         call_refuse(c, code, problem);
         return;
     }
+    c->detached = m->flags & SUBMIT_DETACH && !(m->flags & SUBMIT_MORE); /* without its input it is cancelled */
     c->job.in_sent = r->body.size;
     c->job.quiet = m->flags & SUBMIT_QUIET;
     c->job.left = m->flags & SUBMIT_LEFT;

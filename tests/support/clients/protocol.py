@@ -984,6 +984,14 @@ def arrays(wsd):
         before = units(p)
         p.send('ARRAY', plugin='echo', items=200, delay_usec=3600 * 10**6, body=item([], b'a') * 200)
         assert units(p) - before > 200 * 3000
+        # to leave a detached one costs little, to cancel one that is not costs much
+        for flags, least, most in ((1, 0, 1000), (0, 3000, 6000)):
+            tag = p.send('ARRAY', plugin='echo', items=200, flags=flags, delay_usec=3600 * 10**6, body=item([], b'a') * 200)
+            p.next('ACCEPTED', tag)
+            before = units(p)
+            p.send('FORGET', tag=tag)
+            p.next('END', tag)
+            assert least * 200 < units(p) - before < most * 200
     for items, body in ((2, item()), (1, item() + item()), (1, item() + b'x'), (0, b''), (4097, item() * 4097)):
         with Peer(wsd.socket) as p:
             p.breaks(p.frame(23, 1, encode('Submit', {'plugin': 'echo', 'items': items}), body))
