@@ -194,7 +194,8 @@ MESSAGE(run_open, run_open, NUMBER(run_open, run), NUMBER(run_open, serial), PAT
 MESSAGE(run_opened, run_opened, NUMBER(run_opened, run), NUMBER(run_opened, serial),
         RANGE(run_opened, error, 0, ERRNO_MAX, "error"));
 MESSAGE(run_end, run_end, NUMBER(run_end, run), RANGE(run_end, status, 0, CODEC_RUN_STATUS, "status"),
-        WORD(run_end, error), WORD(run_end, text), NUMBER(run_end, cpu_usec));
+        WORD(run_end, error), WORD(run_end, text), NUMBER(run_end, cpu_usec),
+        RANGE(run_end, state, 0, CODEC_RUN_STATE, "state"));
 static const struct message empty = {.descriptor = &wsd__pb__empty__descriptor};
 
 LIST_OF(plugin, functions);

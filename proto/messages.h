@@ -44,6 +44,7 @@
 #define CODEC_ONE_SIZE     16u  /* bytes before the output of each item in one that is for several */
 #define CODEC_CREDIT_MAX   256u /* jobs that a runner may have at once */
 #define CODEC_RUN_STATUS   63u  /* of a run that has failed, at most */
+#define CODEC_RUN_STATE    10u  /* of a run, at most */
 #define CODEC_STATE_FINAL  5u   /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX    10u
 
@@ -353,6 +354,7 @@ struct msg_run_end {
     uint32_t status;
     struct span error, text;
     uint64_t cpu_usec;
+    uint32_t state;
 };
 struct msg_ends {
     uint8_t id[16];

@@ -581,6 +581,7 @@ static int tell_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
         status = WSD_STATUS_MAX;
         snprintf(h->error, sizeof(h->error), "its input was cut while it ran, or could not be read to its end");
     }
+    msg.run_end.state = h->ends_as;
     msg.run_end.status = status < 0 || status > WSD_STATUS_MAX ? WSD_STATUS_MAX : (uint32_t)status;
     if (msg.run_end.status > 0)
         msg.run_end.error = (struct span){.data = h->error, .size = strlen(h->error)};

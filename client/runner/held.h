@@ -24,6 +24,7 @@ struct held {
     struct offered *offered;
     uint64_t run, n_connection;
     _Atomic uint32_t stop; /* enum run_why, HELD_LOST [atomic: relaxed; a flag that is polled] */
+    uint32_t ends_as;      /* the state that wsd_runner_finish_as() has named; 0: none */
     uint32_t uid, attempt;
     int32_t priority;
     bool asks;

@@ -456,6 +456,14 @@ int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status
     return held_end(container_of(job, struct held, job), status, 0, true);
 }
 
+int wsd_runner_finish_as(struct wsd_runner *runner, struct wsd_job *job, enum wsd_job_state state)
+{
+    if (state < WSD_JOB_TIMED_OUT || state > WSD_JOB_INTERRUPTED)
+        return -EINVAL;
+    container_of(job, struct held, job)->ends_as = state;
+    return wsd_runner_finish(runner, job, WSD_STATUS_MAX);
+}
+
 int wsd_runner_info(const struct wsd_job *job, struct wsd_run_info *ret_info)
 {
     const struct held *h = container_of(job, struct held, job);

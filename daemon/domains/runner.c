@@ -286,12 +286,16 @@ const char *runner_open_file(struct runner *r, uint64_t run, uint32_t serial, co
 const char *runner_end(struct runner *r, uint64_t run, const struct runner_end *end)
 {
     struct run *of = run_of(r, run);
-    const char *why = of ? put(of, end->data, end->size) : no_run;
+    const char *why = of ? NULL : no_run;
 
+    if (!why && end->state && (end->state < JOB_TIMED_OUT || end->state > JOB_INTERRUPTED))
+        why = "a state that no run ends in";
+    if (!why)
+        why = put(of, end->data, end->size);
     if (why)
         return why;
     of->ended = true;
-    of->status = end->status;
+    of->status = end->state ? RUN_ENDED_AS + end->state : end->status;
     of->cpu_usec = end->cpu_usec;
     snprintf(of->error, sizeof(of->error), "%s", end->error);
     snprintf(of->text, sizeof(of->text), "%s", end->text);

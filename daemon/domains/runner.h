@@ -13,6 +13,8 @@
 struct domain;
 struct runners;
 
+#define RUN_ENDED_AS 1000 /* and the state, in place of the status of an answer: runner_end.state */
+
 #define SENT_MAX 8u /* pieces of output of one run that wsd may hold before the rest waits here */
 
 /* A job that the runner has. */

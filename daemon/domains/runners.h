@@ -94,6 +94,7 @@ const char *runner_open_file(struct runner *r, uint64_t run, uint32_t serial, co
 
 struct runner_end {
     uint32_t status;
+    uint32_t state; /* 0: by the status; JOB_TIMED_OUT, JOB_CRASHED or JOB_INTERRUPTED: that is its end */
     const char *error, *text;
     uint64_t cpu_usec;
     const void *data; /* the last bytes of the output */

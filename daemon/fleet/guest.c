@@ -182,8 +182,8 @@ static int write_end(struct guest *g, const struct msg_run_end *e)
     return r < 0 ? r : 1;
 }
 
-/* The job has ended here, with these words where it has not succeeded. */
-static void end(struct guest *g, uint32_t status, const char *error, const char *text)
+/* The job has ended here. */
+static void end(struct guest *g, struct msg_run_end e)
 {
     char large[128];
     const struct parts_name name = {.bus = g->guests->options.bus, .id = g->id, .attempt = g->attempt, .way = "out"};
@@ -195,11 +195,9 @@ static void end(struct guest *g, uint32_t status, const char *error, const char 
         snprintf(large, sizeof(large), "its output is larger than the fleet carries (%llu MiB): let it write to a file",
                  LETTER_OUTPUT_MAX >> 20);
         buffer_deinit(&g->output);
-        status = WSD_STATUS_MAX;
-        error = large;
+        e = (struct msg_run_end){.status = WSD_STATUS_MAX, .error = {large, strlen(large)}};
     }
-    const struct msg_run_end e = {
-        .run = g->attempt, .status = status, .error = {error, strlen(error)}, .text = {text, strlen(text)}};
+    e.run = g->attempt;
     int r = write_end(g, &e);
     if (r == 1) {
         g->stage = GUEST_SENDS;
@@ -212,12 +210,23 @@ static void end(struct guest *g, uint32_t status, const char *error, const char 
         no_memory(g);
 }
 
-static void end_badly(struct guest *g, const char *what, const char *why)
+/* state: as in RUN_END. */
+static void end_as(struct guest *g, uint32_t state, const char *what, const char *why)
 {
     char words[WSD_TEXT_MAX];
+    int n = snprintf(words, sizeof(words), "%s on %s%s%.180s", what, g->guests->options.node, *why ? ": " : "", why);
 
-    snprintf(words, sizeof(words), "%s on %s%s%.180s", what, g->guests->options.node, *why ? ": " : "", why);
-    end(g, WSD_STATUS_MAX, words, "");
+    end(g, (struct msg_run_end){.status = WSD_STATUS_MAX, .error = {words, (size_t)n}, .state = state});
+}
+
+static void end_badly(struct guest *g, const char *what, const char *why)
+{
+    end_as(g, 0, what, why);
+}
+
+static void end_interrupted(struct guest *g, const char *why)
+{
+    end_as(g, WSD_JOB_INTERRUPTED, "interrupted", why);
 }
 
 /* --- running ------------------------------------------------------------------------------------------------------ */
@@ -233,21 +242,20 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 
 static void ended_here(struct guest *g, const struct wsd_job_info *info)
 {
-    static const char *const words[] = {[WSD_JOB_CANCELLED] = "cancelled",
-                                        [WSD_JOB_TIMED_OUT] = "timed out",
-                                        [WSD_JOB_CRASHED] = "crashed",
-                                        [WSD_JOB_INTERRUPTED] = "interrupted"};
+    static const char *const words[] = {
+        [WSD_JOB_TIMED_OUT] = "timed out", [WSD_JOB_CRASHED] = "crashed", [WSD_JOB_INTERRUPTED] = "interrupted"};
+    bool failed = info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX;
 
-    if (info->state == WSD_JOB_SUCCEEDED)
-        end(g, 0, "", info->status);
-    else if (info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX)
-        end(g, (uint32_t)info->exit, info->error, info->status);
+    if (info->state == WSD_JOB_SUCCEEDED || failed)
+        end(g, (struct msg_run_end){.status = failed ? (uint32_t)info->exit : 0,
+                                    .error = {info->error, strlen(info->error)},
+                                    .text = {info->status, strlen(info->status)}});
     else if (info->state == WSD_JOB_INTERRUPTED && g->idempotent)
         give_back(g);
+    else if (info->state >= WSD_JOB_TIMED_OUT && info->state <= WSD_JOB_INTERRUPTED)
+        end_as(g, info->state, words[info->state], info->error);
     else
-        end_badly(g,
-                  info->state < sizeof(words) / sizeof(words[0]) && words[info->state] ? words[info->state] : "failed",
-                  info->error);
+        end_badly(g, info->state == WSD_JOB_CANCELLED ? "cancelled" : "failed", info->error);
 }
 
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
@@ -261,7 +269,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     else if (error == -EINVAL || error == -ENOENT || error == -EACCES)
         end_badly(g, "refused", text);
     else if (may_have_run && !g->idempotent)
-        end_badly(g, "interrupted", "wsd has ended while it ran, and it may not run twice");
+        end_interrupted(g, "wsd has ended while it ran, and it may not run twice");
     else
         give_back(g);
     wsd_call_free(call);
@@ -426,7 +434,7 @@ static void begun_before(struct guest *g, natsMsg *msg)
         mark(g, bus_number(msg));
     } else {
         g->guests->counters.interrupted++;
-        end_badly(g, "interrupted", "another node had begun it and did not end it, and it may not run twice");
+        end_interrupted(g, "another node had begun it and did not end it, and it may not run twice");
     }
 }
 

@@ -138,9 +138,11 @@ static void remove_parts(const struct trip *t)
         parts_purge(t->out->options.bus, t->id, attempt);
 }
 
-static void trip_end(struct trip *t, int status)
+/* state: as in RUN_END; another one than those counts as 0. If its connection is over, on_io() sees that. */
+static void trip_end(struct trip *t, int status, uint32_t state)
 {
-    (void)wsd_runner_finish(t->out->runner, t->job, status); /* if its connection is over, on_io() sees that */
+    if (!state || wsd_runner_finish_as(t->out->runner, t->job, (enum wsd_job_state)state) == -EINVAL)
+        (void)wsd_runner_finish(t->out->runner, t->job, status);
     t->out->counters.ended++;
     if (t->has_parts)
         remove_parts(t);
@@ -150,7 +152,7 @@ static void trip_end(struct trip *t, int status)
 static void end_with(struct trip *t, const char *words)
 {
     (void)wsd_job_fail(t->job, WSD_STATUS_MAX, "%s", words);
-    trip_end(t, WSD_STATUS_MAX);
+    trip_end(t, WSD_STATUS_MAX, 0);
 }
 
 static void finish(struct trip *t, const struct msg_run_end *end, const struct buffer *output)
@@ -161,7 +163,7 @@ static void finish(struct trip *t, const struct msg_run_end *end, const struct b
         wsd_job_status(t->job, "%.*s", (int)end->text.size, end->text.data);
     if (end->error.size)
         (void)wsd_job_fail(t->job, (int)end->status, "%.*s", (int)end->error.size, end->error.data);
-    trip_end(t, (int)end->status);
+    trip_end(t, (int)end->status, end->state);
 }
 
 static void look_after(struct trip *t, uint64_t pause_usec)
@@ -427,7 +429,7 @@ static void stop(struct trip *t)
     snprintf(subject, sizeof(subject), "wsd.cancel.%s", t->id);
     (void)bus_tell(bus, subject, NULL, "", 0); /* the node that has it */
     t->out->counters.cancelled++;
-    trip_end(t, WSD_STATUS_MAX);
+    trip_end(t, WSD_STATUS_MAX, 0);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *userdata)

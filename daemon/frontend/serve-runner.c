@@ -256,6 +256,7 @@ void serve_run_end(struct request *r)
     if (!runner)
         return;
     const struct runner_end end = {.status = m->status,
+                                   .state = m->state,
                                    .error = m->error.data,
                                    .text = m->text.data,
                                    .cpu_usec = m->cpu_usec,

@@ -110,6 +110,12 @@ WSD_EXPORT int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec,
  * -ECONNRESET if its connection is over: wsd has decided what becomes of it. Since 0.1. */
 WSD_EXPORT int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status);
 
+/* The same of a job that has not ended by itself where the runner had it run, such as on another machine. state:
+ * WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED or WSD_JOB_INTERRUPTED, which is then its end. The words are those of
+ * wsd_job_fail(). With an older wsd it has failed with WSD_STATUS_MAX. Returns -EINVAL, and the job stays, for any other
+ * state. Since 0.1. */
+WSD_EXPORT int wsd_runner_finish_as(struct wsd_runner *runner, struct wsd_job *job, enum wsd_job_state state);
+
 /* What a job does not say to plugins. Set size first. Fields are appended. Since 0.1. */
 struct wsd_run_info {
     size_t size;

@@ -150,7 +150,7 @@ not_twice() {
     kill_process "${NODE_FLEET[$n]}"
     kill_process "${NODE_WSD[$n]}"
   done
-  start_node c --no-out --ack-wait 2 && says 63 'interrupted on c: another node had begun it' here wsctl await "$id" &&
+  start_node c --no-out --ack-wait 2 && says 125 'interrupted on c: another node had begun it' here wsctl await "$id" &&
     start_node b --no-out --ack-wait 2
 }
 for round in 1 2 3; do # nats-server 2.9 says of the second that it hands it out for the first time
@@ -172,7 +172,7 @@ long() { # it would be interrupted
 check "one that takes longer than the server waits is not handed out twice" long
 poison() {
   many
-  for i in 1 2 3; do says 63 'crashed on' here wsctl submit @fleet/crash || return 1; done
+  for i in 1 2 3; do says 70 'crashed on' here wsctl submit @fleet/crash || return 1; done
   all_right
 }
 check "one that crashes each time harms no other" poison

@@ -44,8 +44,8 @@ check "no part is left of them" wait_until parts_are 0
 check "a job that fails: its status and words" says 3 '' here wsctl submit @fleet/echo:status 3
 check "a function that there is not" says 63 'refused on there: .*no function' here wsctl submit @fleet/echo:no-such
 check "a plugin whose name no subject can have" says 63 'letters, digits, _ and - only' here wsctl submit @fleet/a.b
-crashed() { says 63 'crashed on there: ' here wsctl submit @fleet/crash; }
-check "a job that crashes" crashed
+crashed() { says 70 'crashed on there: ' here wsctl submit @fleet/crash; }
+check "a job that crashes has crashed" crashed
 mapped() { seq 500 | here wsctl map @fleet/echo:echo | sort -n | cmp - <(seq 500); }
 check "an array" mapped
 in_time() { says 124 '' here wsctl submit --timeout 300ms @fleet/spin; }

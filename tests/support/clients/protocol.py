@@ -1433,6 +1433,26 @@ def the_end_of_a_runner(wsd):
         assert p.end(tag)[0][-1].message.state == INTERRUPTED
 
 
+@case('P90')
+def a_run_that_did_not_end_by_itself(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        for state, exit in ((8, 124), (9, 70), (10, 125)):
+            tag = p.submit('taker:f')
+            r.say('RUN_END', run=r.job().message.run, state=state, error='there', status=5)
+            m = p.end(tag)[0][-1].message
+            assert (m.state, m.exit, m.error) == (state, exit, b'there'), m
+        tag = p.submit('taker:f', flags=16, retries=1, retry_usec=1000, retry_on=1 << 9)
+        r.say('RUN_END', run=r.job().message.run, state=9, status=5)
+        r.say('RUN_END', run=r.job().message.run)
+        assert p.end(tag)[0][-1].message.state == SUCCEEDED
+        for state in (1, 7, 11):
+            with Taker(wsd.socket, 'wrong') as other:
+                tag = p.submit('wrong:f')
+                other.say('RUN_END', run=other.job().message.run, state=state)
+                other.is_ended()
+            p.end(tag)
+
+
 @case('P75')
 def a_runner_leaves(wsd):
     with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:

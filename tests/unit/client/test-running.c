@@ -302,6 +302,22 @@ START_TEST(a_job_that_waits_for_a_pipe_hears_that_it_was_stopped)
 }
 END_TEST
 
+START_TEST(a_job_that_did_not_end_by_itself)
+{
+    connected();
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    ck_assert_int_eq(wsd_runner_finish_as(runner, job, WSD_JOB_CANCELLED), -EINVAL);
+    ck_assert_int_eq(wsd_runner_finish_as(runner, job, WSD_JOB_INTERRUPTED + 1), -EINVAL);
+    ck_assert_int_eq(wsd_job_fail(job, 1, "elsewhere"), 1);
+    ck_assert_int_eq(wsd_runner_finish_as(runner, job, WSD_JOB_CRASHED), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+    ck_assert_uint_eq(peer.msg.run_end.state, WSD_JOB_CRASHED);
+    ck_assert_uint_eq(peer.msg.run_end.status, WSD_STATUS_MAX);
+    ck_assert_str_eq(peer.msg.run_end.error.data, "elsewhere");
+}
+END_TEST
+
 START_TEST(a_job_whose_input_is_cut_does_not_hide_the_next)
 {
     int fd = memfd_create("short", MFD_CLOEXEC);
@@ -569,6 +585,7 @@ int main(void)
 #endif
     tcase_add_test(c, wsd_has_its_answers_while_workers_start);
     tcase_add_test(c, a_job_that_waits_for_a_pipe_hears_that_it_was_stopped);
+    tcase_add_test(c, a_job_that_did_not_end_by_itself);
     tcase_add_test(c, a_job_whose_input_is_cut_does_not_hide_the_next);
     tcase_add_test(c, what_a_job_writes_after_it_was_stopped_is_not_kept);
     tcase_add_test(c, too_few_descriptors_are_said);
