@@ -93,6 +93,19 @@ static int push_all_but(struct held *h, size_t keep)
     return r;
 }
 
+size_t held_room(struct held *h)
+{
+    size_t room = SIZE_MAX;
+
+    pthread_mutex_lock(&h->output_lock);
+    pthread_mutex_lock(&h->runner->lock);
+    if (!is_stopped(h) && !is_lost(h))
+        room = (size_t)(h->allowed - h->sent) - MIN(buffer_size(&h->out), (size_t)(h->allowed - h->sent));
+    pthread_mutex_unlock(&h->runner->lock);
+    pthread_mutex_unlock(&h->output_lock);
+    return room;
+}
+
 static void *service_reserve(struct wsd_job *job, size_t min, size_t *ret_size)
 {
     struct held *h = held_of(job);

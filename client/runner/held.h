@@ -64,4 +64,5 @@ int held_settle_input(struct held *h);
  * -ECONNRESET where its connection is over. flush: at once, else with later ones. [lock of the runner] */
 int held_end(struct held *h, int status, uint64_t cpu_usec, bool flush);
 /* It is to stop, for that reason. [lock of the runner] */
+size_t held_room(struct held *h); /* as wsd_runner_room() */
 void held_stop(struct held *h, uint32_t why);

@@ -464,6 +464,11 @@ int wsd_runner_finish_as(struct wsd_runner *runner, struct wsd_job *job, enum ws
     return wsd_runner_finish(runner, job, WSD_STATUS_MAX);
 }
 
+size_t wsd_runner_room(const struct wsd_job *job)
+{
+    return held_room(container_of(job, struct held, job));
+}
+
 int wsd_runner_info(const struct wsd_job *job, struct wsd_run_info *ret_info)
 {
     const struct held *h = container_of(job, struct held, job);

@@ -33,10 +33,12 @@
 #define LOOK_MAX_USEC 30000000u /* and later */
 #define ENDS_MAX      3u        /* stored ends of a job whose output cannot be had, until it ends with words */
 #define DIED_MAX      3u /* times that wsd hands out a job again as its runner died: such a try has no end here */
-#define FETCHES_MAX   8u /* outputs that come in parts at once */
-#define TICK_USEC     50000u
-#define CONNECT_USEC  1000000u
-#define PAUSE_USEC    500000u /* between two tries to connect to wsd */
+/* Outputs that come in parts, or have come and wait for their submitter to read them: of all users, and of one */
+#define FETCHES_MAX  16u
+#define FETCHES_OF   2u
+#define TICK_USEC    50000u
+#define CONNECT_USEC 1000000u
+#define PAUSE_USEC   500000u /* between two tries to connect to wsd */
 
 enum stage {
     TRIP_PARTS,   /* the server has not said that it has the parts of its input */
@@ -44,6 +46,7 @@ enum stage {
     TRIP_WAITS,   /* before it is sent again */
     TRIP_AWAY,    /* the server has it */
     TRIP_FETCHES, /* its end is here, and its output comes in parts */
+    TRIP_WRITES,  /* its output is here, and its submitter does not read as fast */
 };
 
 /* A job that is elsewhere, or on its way. */
@@ -55,15 +58,16 @@ struct trip {
     struct out *out;
     struct wsd_job *job;
     enum stage stage;
-    bool was_sent, has_parts;
+    bool was_sent, has_parts, fetches;
     uint32_t n_bad_ends;
     uint64_t sequence; /* in the stream */
     uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
     uint64_t pause_usec;
-    uint32_t attempt;
+    uint32_t attempt, uid;
+    uint32_t status, state; /* WRITES: of its end */
     char id[LETTER_ID], subject[LETTER_SUBJECT];
     struct buffer letter; /* the job, or while it fetches, its end */
-    struct buffer output; /* while it fetches */
+    struct buffer output; /* while it fetches or writes */
 };
 
 struct out {
@@ -75,7 +79,7 @@ struct out {
     struct codec *codec;
     struct list trips;
     struct hash by_id;
-    uint32_t n_fetches;
+    uint32_t n_writes; /* trips that write */
     bool leaving, ended;
     struct out_counters counters;
 };
@@ -108,7 +112,7 @@ static void trip_free(struct trip *t)
     bus_forget(&t->question);
     bus_forget(&t->look);
     parts_forget(&t->parts);
-    t->out->n_fetches -= t->stage == TRIP_FETCHES;
+    t->out->n_writes -= t->stage == TRIP_WRITES;
     list_remove(&t->link);
     if (*t->id)
         hash_remove(&t->out->by_id, &t->by_id);
@@ -155,15 +159,44 @@ static void end_with(struct trip *t, const char *words)
     trip_end(t, WSD_STATUS_MAX, 0);
 }
 
-static void finish(struct trip *t, const struct msg_run_end *end, const struct buffer *output)
+/* Writes what its submitter has room for, so that nobody else waits for that one to read. Then it ends. */
+static void write_on(struct trip *t)
 {
-    if (buffer_size(output))
-        (void)wsd_job_write(t->job, buffer_data(output), buffer_size(output));
+    struct buffer *output = &t->output;
+
+    while (buffer_size(output)) {
+        size_t n = MIN(buffer_size(output), wsd_runner_room(t->job));
+
+        if (n == 0)
+            return;
+        (void)wsd_job_write(t->job, buffer_data(output), n);
+        buffer_drop(output, n);
+    }
+    trip_end(t, (int)t->status, t->state);
+}
+
+static void write_all(struct out *o)
+{
+    list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link) {
+        if (t->stage == TRIP_WRITES)
+            write_on(t);
+    }
+}
+
+/* Its output is in t->output. */
+static void finish(struct trip *t, const struct msg_run_end *end)
+{
+    bus_forget(&t->question);
+    bus_forget(&t->look);
     if (end->text.size)
         wsd_job_status(t->job, "%.*s", (int)end->text.size, end->text.data);
     if (end->error.size)
         (void)wsd_job_fail(t->job, (int)end->status, "%.*s", (int)end->error.size, end->error.data);
-    trip_end(t, (int)end->status, end->state);
+    t->status = end->status;
+    t->state = end->state;
+    t->stage = TRIP_WRITES;
+    t->out->n_writes++;
+    write_on(t);
 }
 
 static void look_after(struct trip *t, uint64_t pause_usec)
@@ -179,21 +212,33 @@ static void output_came(struct parts *p, int error)
     struct letter_end end = {0};
     char why[160], words[256];
 
-    o->n_fetches--;
     t->stage = TRIP_AWAY;
     if (error == 0)
         error = letter_get_end(o->codec, buffer_data(&t->letter), buffer_size(&t->letter), &end, why);
     t->n_bad_ends += error == -ENOENT || error == -EBADMSG;
     if (error == 0) {
-        finish(t, &end.end, &t->output);
+        finish(t, &end.end);
     } else if (t->n_bad_ends >= ENDS_MAX) {
         snprintf(words, sizeof(words), "its output could not be read: %s", p->why);
         end_with(t, words);
     } else {
         buffer_deinit(&t->output);
+        t->fetches = false;
         look_after(t, LOOK_USEC);
     }
     take_jobs(o);
+}
+
+/* Whether as many outputs are on their way, or in memory, as may be. */
+static bool are_many(const struct trip *t)
+{
+    uint32_t n = 0, n_own = 0;
+
+    list_for_each_entry (const struct trip, other, &t->out->trips, link) {
+        n += other->fetches;
+        n_own += other->fetches && other->uid == t->uid;
+    }
+    return n >= FETCHES_MAX || n_own >= FETCHES_OF;
 }
 
 /* Its end is here, but for the output. */
@@ -205,14 +250,13 @@ static void fetch(struct trip *t, const struct letter_seal *seal, natsMsg *msg)
     bus_forget(&t->question);
     parts_forget(&t->parts);
     buffer_drop(&t->letter, buffer_size(&t->letter));
-    if (t->out->n_fetches >= FETCHES_MAX ||
-        buffer_put(&t->letter, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
+    if (are_many(t) || buffer_put(&t->letter, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
         parts_fetch(&t->parts, &name, seal, &t->output, output_came) < 0) {
         look_after(t, AGAIN_USEC);
         return;
     }
     t->stage = TRIP_FETCHES;
-    t->out->n_fetches++;
+    t->fetches = true;
 }
 
 /* What a node has said of the job. */
@@ -220,17 +264,20 @@ static void came_back(struct out *o, struct trip *t, natsMsg *msg)
 {
     struct letter_end end = {0};
     char why[160];
-    int r = t->stage == TRIP_FETCHES /* it is here already */
+    int r = t->stage >= TRIP_FETCHES /* it is here already */
                 ? -EALREADY
                 : letter_get_end(o->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why);
 
     if (r < 0 && r != -EALREADY) /* the tick looks for another one */
         log_warning("wsd-fleet: job %s: its end cannot be read: %s", t->id, r == -ENOMEM ? "out of memory" : why);
     if (r == 0 && end.end.run == t->attempt) { /* else of an earlier try, which wsd has had */
-        if (end.seal.size)
+        if (end.seal.size) {
             fetch(t, &end.seal, msg);
-        else
-            finish(t, &end.end, &end.output);
+        } else {
+            t->output = end.output;
+            end.output = (struct buffer){0};
+            finish(t, &end.end);
+        }
     }
     buffer_deinit(&end.output);
 }
@@ -396,6 +443,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     o->counters.held++;
     (void)wsd_runner_info(job, &info);
     t->attempt = info.attempt;
+    t->uid = info.uid;
     if (!letter_job_subject(t->subject, job->argv[0], info.priority)) {
         end_with(t, "the name of a plugin that goes elsewhere has letters, digits, _ and - only");
         return;
@@ -505,6 +553,8 @@ static void take_jobs(struct out *o)
         trip_begin(o, job);
     if (r == -ECONNRESET)
         forget_all(o);
+    if (o->n_writes > 0)
+        write_all(o);
     if (r == -ESHUTDOWN && !o->ended) {
         o->ended = true;
         o->options.ended(0, NULL, o->options.context);

@@ -110,6 +110,11 @@ WSD_EXPORT int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec,
  * -ECONNRESET if its connection is over: wsd has decided what becomes of it. Since 0.1. */
 WSD_EXPORT int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status);
 
+/* Returns how many bytes of output wsd_job_write() takes now and wsd_runner_finish() waits for none of: for an event
+ * loop that must not wait for a submitter who does not read. 0: none; look again when wsd_runner_fd() had an event. Of
+ * a job that is to stop, or whose connection is over: SIZE_MAX, and such calls wait for nothing. Since 0.1. */
+WSD_EXPORT size_t wsd_runner_room(const struct wsd_job *job);
+
 /* The same of a job that has not ended by itself where the runner had it run, such as on another machine. state:
  * WSD_JOB_TIMED_OUT, WSD_JOB_CRASHED or WSD_JOB_INTERRUPTED, which is then its end. The words are those of
  * wsd_job_fail(). With an older wsd it has failed with WSD_STATUS_MAX. Returns -EINVAL, and the job stays, for any other

@@ -339,6 +339,33 @@ START_TEST(a_job_whose_input_is_cut_does_not_hide_the_next)
 }
 END_TEST
 
+START_TEST(a_loop_writes_what_there_is_room_for)
+{
+    static const char bytes[128 * 1024]; /* PROTOCOL.md */
+    struct msg credit = {.type = FRAME_RUN_CREDIT, .run_credit = {.run = 1, .bytes = 1000}};
+    struct wsd_job *none;
+
+    connected();
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    ck_assert_uint_eq(wsd_runner_room(job), sizeof(bytes));
+    ck_assert_int_eq(wsd_job_write(job, bytes, sizeof(bytes) - 1), 0);
+    ck_assert_uint_eq(wsd_runner_room(job), 1);
+    ck_assert_int_eq(wsd_job_write(job, bytes, 1), 0);
+    ck_assert_uint_eq(wsd_runner_room(job), 0);
+    peer_send(&peer, &credit, TAG, NULL, 0);
+    while (wsd_runner_room(job) == 0)
+        ck_assert_int_eq(wsd_runner_next(runner, 0, &none), 0);
+    ck_assert_uint_eq(wsd_runner_room(job), 1000);
+    ck_assert_int_eq(wsd_job_write(job, bytes, 1000), 0);
+    send_ref(FRAME_RUN_STOP, 1);
+    while (!wsd_job_cancelled(job))
+        ;
+    ck_assert_uint_eq(wsd_runner_room(job), SIZE_MAX);
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+}
+END_TEST
+
 START_TEST(what_a_job_writes_after_it_was_stopped_is_not_kept)
 {
     static const char piece[60000];
@@ -587,6 +614,7 @@ int main(void)
     tcase_add_test(c, a_job_that_waits_for_a_pipe_hears_that_it_was_stopped);
     tcase_add_test(c, a_job_that_did_not_end_by_itself);
     tcase_add_test(c, a_job_whose_input_is_cut_does_not_hide_the_next);
+    tcase_add_test(c, a_loop_writes_what_there_is_room_for);
     tcase_add_test(c, what_a_job_writes_after_it_was_stopped_is_not_kept);
     tcase_add_test(c, too_few_descriptors_are_said);
     tcase_add_test(c, a_job_that_waits_for_a_file_hears_that_it_was_stopped);
