@@ -182,7 +182,7 @@ MESSAGE(run, run, NUMBER(run, run), ID(run), TEXT(run, job.function, CODEC_PLACE
         NUMBER(run, job.timeout_usec), SIGNED(run, job.priority, CODEC_PRIORITY_MAX),
         FLAGS(run, job.flags, RUN_ASKS | RUN_MORE), NUMBER(run, uid), NUMBER(run, attempt), PATH(run, directory),
         RANGE(run, job.input_from, 0, RUN_INPUT_PIPE, "input"), NUMBER(run, job.input_offset),
-        NUMBER(run, job.input_size));
+        NUMBER(run, job.input_size), NUMBER(run, job.output_offset), NUMBER(run, job.output_size));
 MESSAGE(run_chunk, run_chunk, NUMBER(run_chunk, run), RANGE(run_chunk, offset, 0, OFFSET_MAX, "offset"),
         NUMBER(run_chunk, last));
 MESSAGE(run_ref, run_ref, NUMBER(run_ref, run), NUMBER(run_ref, why));
@@ -194,7 +194,7 @@ MESSAGE(run_open, run_open, NUMBER(run_open, run), NUMBER(run_open, serial), PAT
 MESSAGE(run_opened, run_opened, NUMBER(run_opened, run), NUMBER(run_opened, serial),
         RANGE(run_opened, error, 0, ERRNO_MAX, "error"));
 MESSAGE(run_end, run_end, NUMBER(run_end, run), RANGE(run_end, status, 0, CODEC_RUN_STATUS, "status"),
-        WORD(run_end, error), WORD(run_end, text), NUMBER(run_end, cpu_usec),
+        WORD(run_end, error), WORD(run_end, text), NUMBER(run_end, cpu_usec), NUMBER(run_end, placed),
         RANGE(run_end, state, 0, CODEC_RUN_STATE, "state"));
 static const struct message empty = {.descriptor = &wsd__pb__empty__descriptor};
 
@@ -273,6 +273,11 @@ static const char *check_await(const struct msg *msg, size_t body)
 static const char *check_chunk(const struct msg *msg, size_t body)
 {
     return msg->chunk.offset <= OFFSET_MAX - body ? NULL : "offset";
+}
+
+static const char *check_run(const struct msg *msg, size_t body)
+{
+    return is_part(msg->run.job.output_offset, msg->run.job.output_size) ? NULL : "output";
 }
 
 static const char *check_done(const struct msg *msg, size_t body)
@@ -388,7 +393,7 @@ static const struct type types[] = {
     [FRAME_RUN_END] = {"RUN_END", &run_end, .body = true},
     [FRAME_RUN_PONG] = {"RUN_PONG", &run_ref},
     [FRAME_RUNNER] = {"RUNNER", &empty},
-    [FRAME_RUN] = {"RUN", &run, .body = true},
+    [FRAME_RUN] = {"RUN", &run, .body = true, .check = check_run},
     [FRAME_RUN_INPUT] = {"RUN_INPUT", &run_chunk, .body = true},
     [FRAME_RUN_STOP] = {"RUN_STOP", &run_ref},
     [FRAME_RUN_OPENED] = {"RUN_OPENED", &run_opened},

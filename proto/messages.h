@@ -65,7 +65,8 @@
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
 #define FEATURE_NOTICE 4096u  /* a third descriptor with LANE */
 #define FEATURE_RUNNER 8192u  /* RUNNER_OPEN and what belongs to it */
-#define FEATURES_ALL   16383u /* that this build knows */
+#define FEATURE_PLACED 16384u /* Run.output_offset, RunEnd.placed */
+#define FEATURES_ALL   32767u /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -319,7 +320,7 @@ struct msg_run {
     uint8_t id[16];
     uint32_t uid, attempt;
     struct span directory;
-    struct msg_submit job; /* function, args, timeout_usec, priority, flags (enum run_flags), and the input's place */
+    struct msg_submit job; /* function, args, timeout_usec, priority, flags (enum run_flags), places of the input and output */
 };
 struct msg_run_chunk {
     uint64_t run, offset;
@@ -353,7 +354,7 @@ struct msg_run_end {
     uint64_t run;
     uint32_t status;
     struct span error, text;
-    uint64_t cpu_usec;
+    uint64_t cpu_usec, placed;
     uint32_t state;
 };
 struct msg_ends {

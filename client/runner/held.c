@@ -3,7 +3,8 @@
  * held.c: a job that a runner has: its input, and the services of wsd/plugin.h as frames.
  * Owns the job, its input and the output that is not sent yet.
  * Keeps: wsd never gets more output than its window allows. Nothing is sent for a job whose connection is over. What a
- * function is given stays as it is while it runs: of a file that its submitter may change it gets a copy.
+ * function is given stays as it is while it runs: of memory that its submitter may change it gets a copy, unless it says
+ * WSD_FN_SHARED.
  * Does not choose which job runs, or on which thread. */
 #include "held.h"
 
@@ -26,6 +27,7 @@
 #define LOOK_USEC     1000u  /* between two looks at the connection of a job that nobody attends */
 #define PROGRESS_USEC 20000u /* between two frames that tell how far a job is */
 #define READ_ROOM     (64u * 1024u)
+#define SCRATCH       (256u * 1024u) /* of output that is then copied into an arena */
 #define WAIT_MSEC     100 /* between two looks at `stop` of a job that reads a pipe */
 
 static struct held *held_of(struct wsd_job *job)
@@ -99,28 +101,60 @@ size_t held_room(struct held *h)
 
     pthread_mutex_lock(&h->output_lock);
     pthread_mutex_lock(&h->runner->lock);
-    if (!is_stopped(h) && !is_lost(h))
+    if (!h->place && !is_stopped(h) && !is_lost(h))
         room = (size_t)(h->allowed - h->sent) - MIN(buffer_size(&h->out), (size_t)(h->allowed - h->sent));
     pthread_mutex_unlock(&h->runner->lock);
     pthread_mutex_unlock(&h->output_lock);
     return room;
 }
 
+/* [output_lock] NULL: no memory, or it is to stop. */
+static uint8_t *reserve_to_send(struct held *h, size_t min)
+{
+    uint8_t *room = push_all_but(h, FRAME_BODY_CHUNK - 1) == 0 ? buffer_reserve(&h->out, MAX(min, 4096u)) : NULL;
+
+    if (room)
+        h->reserved = MIN(h->out.room - h->out.end, WSD_RESERVE_MAX);
+    return room;
+}
+
+/* In the arena. The same, or there is not so much room. [output_lock] */
+static uint8_t *reserve_in_place(struct held *h, size_t min)
+{
+    uint64_t left = h->place_size - h->sent;
+    bool direct = h->offered->function->flags & WSD_FN_SHARED;
+
+    h->overflow |= min > left;
+    if (h->overflow || is_stopped(h))
+        return NULL;
+    size_t most = (size_t)MIN(left, (uint64_t)WSD_RESERVE_MAX), wanted = MAX(min, MIN(most, SCRATCH));
+    uint8_t *room = direct ? h->place + h->sent : buffer_reserve(&h->out, wanted);
+    if (room)
+        h->reserved = direct ? most : MIN(most, h->out.room - h->out.end);
+    return room;
+}
+
 static void *service_reserve(struct wsd_job *job, size_t min, size_t *ret_size)
 {
     struct held *h = held_of(job);
-    uint8_t *room = NULL;
 
     if (min > WSD_RESERVE_MAX)
         return NULL;
     pthread_mutex_lock(&h->output_lock);
     h->reserved = 0;
-    if (push_all_but(h, FRAME_BODY_CHUNK - 1) == 0)
-        room = buffer_reserve(&h->out, MAX(min, 4096u));
+    uint8_t *room = h->place ? reserve_in_place(h, min) : reserve_to_send(h, min);
     if (room)
-        *ret_size = h->reserved = MIN(h->out.room - h->out.end, WSD_RESERVE_MAX);
+        *ret_size = h->reserved;
     pthread_mutex_unlock(&h->output_lock);
     return room;
+}
+
+/* What was written to the memory that reserve_in_place() gave. [output_lock] */
+static void commit_in_place(struct held *h, size_t size)
+{
+    if (!(h->offered->function->flags & WSD_FN_SHARED))
+        memcpy(h->place + h->sent, h->out.data + h->out.end, size);
+    h->sent += size;
 }
 
 static int service_commit(struct wsd_job *job, size_t size)
@@ -130,7 +164,10 @@ static int service_commit(struct wsd_job *job, size_t size)
 
     pthread_mutex_lock(&h->output_lock);
     if (size <= h->reserved) {
-        buffer_commit(&h->out, size);
+        if (h->place)
+            commit_in_place(h, size);
+        else
+            buffer_commit(&h->out, size);
         h->reserved = 0;
         r = 0;
     }
@@ -138,14 +175,11 @@ static int service_commit(struct wsd_job *job, size_t size)
     return r;
 }
 
-static int service_write(struct wsd_job *job, const void *data, size_t size)
+/* [output_lock] As wsd_job_write(). */
+static int write_to_send(struct held *h, const char *from, size_t size)
 {
-    struct held *h = held_of(job);
-    const char *from = data;
     int r = 0;
 
-    pthread_mutex_lock(&h->output_lock);
-    h->reserved = 0;
     while (r == 0 && size > 0) {
         size_t n = MIN(size, (size_t)FRAME_BODY_CHUNK);
 
@@ -153,6 +187,30 @@ static int service_write(struct wsd_job *job, const void *data, size_t size)
         from += n;
         size -= n;
     }
+    return r;
+}
+
+/* [output_lock] The same, into the arena. What is too much is left out. */
+static int write_in_place(struct held *h, const char *from, size_t size)
+{
+    size_t n = (size_t)MIN((uint64_t)size, h->place_size - h->sent);
+
+    if (h->overflow || is_stopped(h))
+        return -ECANCELED;
+    if (n > 0)
+        memcpy(h->place + h->sent, from, n);
+    h->sent += n;
+    h->overflow = n < size;
+    return h->overflow ? -ECANCELED : 0;
+}
+
+static int service_write(struct wsd_job *job, const void *data, size_t size)
+{
+    struct held *h = held_of(job);
+
+    pthread_mutex_lock(&h->output_lock);
+    h->reserved = 0;
+    int r = h->place ? write_in_place(h, data, size) : write_to_send(h, data, size);
     pthread_mutex_unlock(&h->output_lock);
     return r;
 }
@@ -267,29 +325,57 @@ static int read_all(struct held *h)
     }
 }
 
-/* Where nobody can cut or change it, the pages are the submitter's own. */
-static bool map_input(struct held *h)
+static uint64_t before_page(uint64_t at)
 {
-    int seals = fcntl(h->fd, F_GET_SEALS);
-    uint64_t before = h->file_at % (uint64_t)sysconf(_SC_PAGESIZE);
-    struct stat st;
-
-    if (h->is_pipe || seals < 0 || !(seals & F_SEAL_SHRINK) || !(seals & F_SEAL_WRITE) || h->job.input_size == 0)
-        return false;
-    if (fstat(h->fd, &st) < 0 || (uint64_t)st.st_size < h->file_at ||
-        (uint64_t)st.st_size - h->file_at < h->job.input_size)
-        return false;
-    h->map_size = (size_t)(h->job.input_size + before);
-    h->map = mmap(NULL, h->map_size, PROT_READ, MAP_PRIVATE, h->fd, (off_t)(h->file_at - before));
-    if (h->map == MAP_FAILED) {
-        h->map = NULL;
-        return false;
-    }
-    h->job.input = (const char *)h->map + before;
-    return true;
+    return at % (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-int held_settle_input(struct held *h)
+static bool is_sealed(int fd, int against)
+{
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && seals & against;
+}
+
+/* Of a file that cannot be cut. NULL: it is none, or not so long, or cannot be mapped. */
+static void *map_part(int fd, uint64_t at, uint64_t size, int protection)
+{
+    struct stat st;
+
+    if (!is_sealed(fd, F_SEAL_SHRINK) || fstat(fd, &st) < 0 || (uint64_t)st.st_size < at ||
+        (uint64_t)st.st_size - at < size)
+        return NULL;
+    char *map = mmap(NULL, (size_t)(size + before_page(at)), protection, MAP_SHARED, fd, (off_t)(at - before_page(at)));
+    return map == MAP_FAILED ? NULL : map + before_page(at);
+}
+
+static void unmap_part(const void *part, uint64_t at, uint64_t size)
+{
+    if (part)
+        munmap((char *)(uintptr_t)part - before_page(at), (size_t)(size + before_page(at)));
+}
+
+/* Where nobody can cut or change it, or its function can cope with that, the pages are the submitter's own. */
+static bool map_input(struct held *h)
+{
+    bool shared = h->offered->function->flags & WSD_FN_SHARED;
+
+    if (h->is_pipe || h->job.input_size == 0 || !(shared || is_sealed(h->fd, F_SEAL_WRITE)))
+        return false;
+    h->job.input = h->map = map_part(h->fd, h->file_at, h->job.input_size, PROT_READ);
+    return h->map;
+}
+
+/* 0 or a negative errno, with words. */
+static int map_place(struct held *h)
+{
+    if (h->place_fd < 0)
+        return 0;
+    h->place = map_part(h->place_fd, h->place_at, h->place_size, PROT_READ | PROT_WRITE);
+    return h->place ? 0 : fail(h, -ENOMEM, "its part of the arena");
+}
+
+static int settle_input(struct held *h)
 {
     bool streams = h->offered->function->flags & WSD_FN_STREAMING;
 
@@ -313,6 +399,13 @@ int held_settle_input(struct held *h)
         h->job.input = NULL;
     }
     return 0;
+}
+
+int held_settle(struct held *h)
+{
+    int r = map_place(h);
+
+    return r < 0 ? r : settle_input(h);
 }
 
 int held_more_input(struct held *h, const struct frame *frame)
@@ -542,8 +635,11 @@ struct held *held_new(struct wsd_runner *r, const struct msg_run *run, const str
     h->attempt = run->attempt;
     h->priority = s->priority;
     h->asks = s->flags & RUN_ASKS;
-    h->fd = fd;
+    h->fd = s->input_from == RUN_INPUT_BODY ? -1 : fd;
     h->is_pipe = fd >= 0 && s->input_from == RUN_INPUT_PIPE;
+    h->place_fd = s->output_size ? fd : -1;
+    h->place_at = s->output_offset;
+    h->place_size = s->output_size;
     h->file_at = s->input_offset;
     h->allowed = RUNNER_WINDOW;
     list_init(&h->link);
@@ -563,8 +659,10 @@ struct held *held_free(struct held *h)
         return NULL;
     list_remove(&h->link);
     close_fd(h->fd);
-    if (h->map)
-        munmap(h->map, h->map_size);
+    unmap_part(h->map, h->file_at, h->job.input_size);
+    unmap_part(h->place, h->place_at, h->place_size);
+    if (h->place_fd != h->fd)
+        close_fd(h->place_fd);
     buffer_deinit(&h->input);
     buffer_deinit(&h->out);
     pthread_mutex_destroy(&h->output_lock);
@@ -575,6 +673,8 @@ struct held *held_free(struct held *h)
 /* The output that goes with the end: beyond the window only a little may. */
 static size_t send_rest(struct held *h)
 {
+    if (h->place)
+        return 0;
     size_t most = MIN((size_t)FRAME_BODY_CHUNK, (size_t)(h->allowed - h->sent) + RUNNER_BEYOND);
 
     while (buffer_size(&h->out) > most && push(h, buffer_size(&h->out) - 1) == 0)
@@ -588,8 +688,13 @@ static int tell_end(struct held *h, int status, uint64_t cpu_usec, bool flush)
     size_t rest = is_lost(h) ? 0 : send_rest(h);
 
     tell_progress(h);
-    struct msg msg = {.type = FRAME_RUN_END, .run_end = {.run = h->run, .cpu_usec = cpu_usec}};
+    struct msg msg = {.type = FRAME_RUN_END,
+                      .run_end = {.run = h->run, .cpu_usec = cpu_usec, .placed = h->place ? h->sent : 0}};
 
+    if (h->overflow) {
+        status = WSD_STATUS_MAX;
+        snprintf(h->error, sizeof(h->error), "its output is larger than its part of the arena");
+    }
     if (h->cut && status == 0) {
         status = WSD_STATUS_MAX;
         snprintf(h->error, sizeof(h->error), "its input was cut while it ran, or could not be read to its end");

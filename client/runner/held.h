@@ -32,15 +32,18 @@ struct held {
     int fd;                /* of its input; -1: that is in `input` */
     bool is_pipe;          /* fd: read until its end, else from file_at, file_size bytes */
     uint64_t file_at;
+    int place_fd; /* of the arena that its output goes to, which may be `fd`; -1: none */
+    uint64_t place_at, place_size;
+    uint8_t *place; /* that part of it, mapped; NULL: none, or not yet */
+    bool overflow;  /* [output_lock] more output than there is room there */
     uint64_t read_at;    /* [one task of the job at a time] */
     struct buffer input; /* not of the frame's, but read or put together */
-    void *map;           /* the same, mapped */
-    size_t map_size;
+    const void *map;     /* the same, mapped */
     bool cut;                            /* the input has ended early */
     bool attended;                       /* other threads look after wsd while it runs [const once it is begun] */
     _Atomic uint64_t looked_usec;        /* else: when that was done last [atomic: relaxed; it limits how often] */
     pthread_mutex_t output_lock;         /* before the lock of the runner */
-    struct buffer out;                   /* [output_lock] not sent yet */
+    struct buffer out;                   /* [output_lock] not sent yet, or not yet in `place` */
     size_t reserved;                     /* [output_lock] */
     uint64_t sent;                       /* [output_lock] bytes of output */
     uint64_t allowed;                    /* [lock of the runner] */
@@ -57,9 +60,9 @@ struct held *held_new(struct wsd_runner *r, const struct msg_run *run, const str
 struct held *held_free(struct held *h);
 /* More of its input has come. 0 or -ENOMEM. [lock of the runner] */
 int held_more_input(struct held *h, const struct frame *frame);
-/* Gets the whole input, unless its function reads it as it comes. Not with the lock. 0 or a negative errno, with words
- * in `error`. */
-int held_settle_input(struct held *h);
+/* Gets the whole input, unless its function reads it as it comes, and the place that its output goes to. Not with the
+ * lock. 0 or a negative errno, with words in `error`. */
+int held_settle(struct held *h);
 /* Tells wsd of its end, with the rest of its output, for which it may wait, without the lock. Frees it. Returns 0, or
  * -ECONNRESET where its connection is over. flush: at once, else with later ones. [lock of the runner] */
 int held_end(struct held *h, int status, uint64_t cpu_usec, bool flush);

@@ -61,7 +61,7 @@ static void refuse_run(struct wsd_runner *r, uint64_t run, const char *why)
 
 static void take_run(struct wsd_runner *r, const struct frame *frame, const struct msg_run *run)
 {
-    bool brings = run->job.input_from != RUN_INPUT_BODY;
+    bool brings = run->job.input_from != RUN_INPUT_BODY || run->job.output_size > 0;
     int fd = brings ? wire_take_fd(r) : -1;
 
     if (brings && fd < 0) {
@@ -415,7 +415,7 @@ static struct wsd_job *take_job(struct wsd_runner *r)
         r->n_running++;
         list_push_back(&r->running, &h->link);
         pthread_mutex_unlock(&r->lock);
-        int error = held_settle_input(h);
+        int error = held_settle(h);
         pthread_mutex_lock(&r->lock);
         if (error == 0)
             return &h->job;

@@ -154,7 +154,7 @@ static void run_job(struct serving *s, struct held *h)
     h->attended = true;
     pthread_mutex_unlock(&r->lock);
     uint64_t cpu_began = is_long ? clock_thread_usec() : 0;
-    int status = held_settle_input(h) < 0 ? WSD_STATUS_MAX : o->function->run(&h->job, NULL);
+    int status = held_settle(h) < 0 ? WSD_STATUS_MAX : o->function->run(&h->job, NULL);
     uint64_t took = clock_monotonic_usec() - began;
     cpu_usec = is_long ? clock_thread_usec() - cpu_began : took; /* the kernel is not asked about short ones */
     pthread_mutex_lock(&r->lock);

@@ -168,7 +168,7 @@ const char *arena_refuses(const struct job_parts *p, int *ret_code)
         return "input and output of the job overlap in the arena";
     *ret_code = CODE_BUSY;
     if (p->output.size && p->arena->lost)
-        return "an executor died while it wrote to this arena: set up another one";
+        return "an executor or runner died while it wrote to this arena: set up another one";
     if (p->arena->n_uses >= ARENA_USES)
         return "too many jobs use this arena";
     list_for_each (l, &p->arena->uses) {
@@ -265,6 +265,15 @@ static int show(struct domain *d, struct arena *a, struct arena_shown **ret)
     return 0;
 }
 
+static void describe_output(const struct arena_use *u, struct front_job *ret)
+{
+    if (!u->output.size)
+        return;
+    ret->flags |= DOWN_OUTPUT_PART;
+    ret->output_at = u->output.at;
+    ret->output_size = u->output.size;
+}
+
 int arena_describe(struct domain *d, const struct job *job, struct front_job *ret)
 {
     struct arena_use *u = job->more->arena;
@@ -286,11 +295,7 @@ int arena_describe(struct domain *d, const struct job *job, struct front_job *re
         ret->input_at = u->input.at;
         ret->input_size = u->input.size;
     }
-    if (u->output.size) {
-        ret->flags |= DOWN_OUTPUT_PART;
-        ret->output_at = u->output.at;
-        ret->output_size = u->output.size;
-    }
+    describe_output(u, ret);
     return 0;
 }
 
@@ -300,10 +305,13 @@ int arena_lend(const struct job *job, struct front_job *ret)
 
     if (!u)
         return -1;
-    ret->flags |= DOWN_INPUT_FD | DOWN_INPUT_FILE;
-    ret->input = NULL;
-    ret->input_at = u->input.at;
-    ret->input_size = u->input.size;
+    if (u->input.size) {
+        ret->flags |= DOWN_INPUT_FD | DOWN_INPUT_FILE;
+        ret->input = NULL;
+        ret->input_at = u->input.at;
+        ret->input_size = u->input.size;
+    }
+    describe_output(u, ret);
     return u->arena->fd;
 }
 

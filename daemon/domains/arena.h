@@ -28,7 +28,7 @@ void arena_free(struct job *job);                                        /* the 
 /* If the job uses an arena: gives it to the executor, which keeps it until arena_returned(). Returns 0 or a negative
  * errno. */
 int arena_describe(struct domain *d, const struct job *job, struct front_job *ret);
-/* If the job uses an arena: a runner gets that part of it as one of a file. Returns the descriptor, which stays the
+/* If the job uses an arena: a runner gets its parts as those of a file. Returns the descriptor, which stays the
  * arena's; -1: the job uses none. */
 int arena_lend(const struct job *job, struct front_job *ret);
 void arena_returned(struct job *job); /* the executor does not have the job, or has it back from it, however it ended */

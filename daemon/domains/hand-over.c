@@ -27,6 +27,7 @@
 #include "domains/run-slots.h"
 #include "domains/runner-admit.h"
 #include "domains/runner-wait.h"
+#include "table/arena-use.h"
 #include "table/batch.h"
 #include "table/gate.h"
 #include "table/hooks.h"
@@ -188,6 +189,12 @@ static bool move_on(struct job *job)
     struct runners *there = runners_get(job->domain->jobs, job->user->uid, job->plugin->request);
     struct plugin_function *f = job_function(job);
 
+    const char *why = there && job->more && job->more->arena ? runners_refuse_arena(there, arena_writes(job)) : NULL;
+    if (why) {
+        job_unqueue(job);
+        job_finish(job, JOB_FAILED, CODE_NOT_FOUND, why, NULL);
+        return true;
+    }
     struct plugin *p = there ? runners_plugin(there, job->user->uid, job->plugin->request, true) : NULL;
     f = p ? runners_expect(p, f->name, f->flags) : NULL;
     if (!f)

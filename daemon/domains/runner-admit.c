@@ -148,11 +148,16 @@ static struct runners *make(struct jobs *jobs, uint32_t uid, const char *name)
     return g;
 }
 
-const char *runners_refuse_parts(const struct runners *g, const struct job_parts *parts)
+const char *runners_refuse_arena(const struct runners *g, bool writes)
 {
     if (g->uid == RUNNERS_SHARED) /* it would get the whole arena */
         return "a runner of another user cannot use an arena: send the input by its bytes or as a file";
-    return parts->output.size ? "a runner cannot write into an arena: give the job no part for its output" : NULL;
+    if (writes)
+        list_for_each_entry (const struct runner, r, &g->all, link) {
+            if (!r->places)
+                return runner_cannot_place;
+        }
+    return NULL;
 }
 
 struct runners *runners_get(struct jobs *jobs, uint32_t uid, const char *name)

@@ -7,8 +7,6 @@
 #include "domains/runner-names.h"
 
 /* As struct domain_part. */
-struct job_parts;
-
 int runners_init(struct domain *d); /* 0 */
 void runners_deinit(struct domain *d);
 
@@ -18,8 +16,8 @@ bool runners_is_name(const char *name);
 bool runners_is_plugin(struct jobs *jobs, const char *name, char words[static JOB_TEXT]);
 /* Counts the runners of this user, and the names that are this user's. Forgets names that nothing needs. */
 void runners_count(const struct jobs *jobs, uint32_t uid, uint32_t *ret_runners, uint32_t *ret_names);
-/* Why a job of these runners cannot use its arena so; NULL: it can. */
-const char *runners_refuse_parts(const struct runners *g, const struct job_parts *parts);
+/* Why a job of these runners cannot have its input in an arena, or its output if it writes; NULL: it can. */
+const char *runners_refuse_arena(const struct runners *g, bool writes);
 /* The name for the runners and jobs of this user, which is made where it is not known. NULL: no memory. */
 struct runners *runners_get(struct jobs *jobs, uint32_t uid, const char *name);
 

@@ -265,6 +265,7 @@ int runner_new(struct jobs *jobs, const struct runner_offer *o, const struct run
                          .ops = ops,
                          .context = context,
                          .credit = MIN(o->credit, RING_SLOTS),
+                         .places = o->places,
                          .pid = o->pid,
                          .since_usec = clock_realtime_usec(),
                          .user = user_get(jobs, o->uid)};

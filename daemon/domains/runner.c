@@ -22,6 +22,11 @@
 #include "table/admission.h"
 #include "table/policy.h"
 
+const char runner_cannot_place[] =
+    "a runner of this name cannot write into an arena: upgrade it, or give the job no part for its output";
+
+static bool flush(struct run *run);
+
 /* --- towards the runner ------------------------------------------------------------------------------------------- */
 
 int runner_take_input(struct runner *r, uint32_t slot)
@@ -32,10 +37,12 @@ int runner_take_input(struct runner *r, uint32_t slot)
     return fd;
 }
 
+#define BY_DESCRIPTOR ((uint32_t)DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_OUTPUT_PART)
+
 static void give(struct runner *r, struct run *run, const struct back_request *q)
 {
     struct job *job = r->domain->slots[run->slot];
-    int fd = q->flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE) ? runner_take_input(r, run->slot) : -1;
+    int fd = q->flags & BY_DESCRIPTOR ? runner_take_input(r, run->slot) : -1;
     char name[PLACE_NAME];
 
     if (r->of->place)
@@ -56,12 +63,24 @@ static void give(struct runner *r, struct run *run, const struct back_request *q
         .input = q->input,
         .input_size = q->input_size,
         .input_at = q->input_at,
+        .input_from = q->flags & DOWN_INPUT_PIPE ? RUNNER_PIPE : q->flags & DOWN_INPUT_FD ? RUNNER_FILE : RUNNER_BODY,
+        .output_at = q->output_at,
+        .output_size = q->flags & DOWN_OUTPUT_PART ? q->output_size : 0,
         .fd = fd,
-        .is_pipe = q->flags & DOWN_INPUT_PIPE,
     };
 
     r->ops->run(r->context, &o);
     async_close(fd, r->domain->key);
+}
+
+/* One that came when the job was there already. */
+static void cannot_place(struct run *run)
+{
+    async_close(runner_take_input(run->runner, run->slot), run->runner->domain->key);
+    run->ended = true;
+    run->status = WSD_STATUS_LAST;
+    snprintf(run->error, sizeof(run->error), "%s", runner_cannot_place);
+    flush(run);
 }
 
 /* Takes one job from the ring. False: there is none, or no memory. */
@@ -90,7 +109,11 @@ static bool take_one(struct runner *r)
     int malformed = back_read(r->back, slot, generation, &q);
 
     assert(!malformed); /* wsd has written it */
-    give(r, run, &q);
+    run->places = q.flags & DOWN_OUTPUT_PART;
+    if (run->places && !r->places)
+        cannot_place(run);
+    else
+        give(r, run, &q);
     return true;
 }
 
@@ -214,6 +237,8 @@ bool runner_turn(struct runner *r)
 /* Puts what was sent behind what is there. NULL, or what is wrong. */
 static const char *put(struct run *run, const void *data, size_t size)
 {
+    if (run->places && size)
+        return "output of a run whose output goes into an arena";
     if (buffer_size(&run->output) + size > RUNNER_WINDOW + RING_SMALL)
         return "more output than the window and the credits allow";
     int r = user_charge(run->runner->domain->jobs, run->runner->user, size);
@@ -294,6 +319,8 @@ const char *runner_end(struct runner *r, uint64_t run, const struct runner_end *
         why = put(of, end->data, end->size);
     if (why)
         return why;
+    if (of->places)
+        of->received = end->placed;
     of->ended = true;
     of->status = end->state ? RUN_ENDED_AS + end->state : end->status;
     of->cpu_usec = end->cpu_usec;

@@ -22,7 +22,8 @@ struct run {
     struct runner *runner;
     struct list blocked;  /* runner->blocked: its output waits for room in the ring */
     struct buffer output; /* not yet in the ring */
-    uint64_t received;    /* bytes of output so far */
+    uint64_t received;    /* bytes of output so far, or at its end those in the arena */
+    bool places;          /* its output goes into an arena */
     uint64_t started_usec;
     uint32_t slot, generation;
     uint32_t n_sent;
@@ -51,13 +52,16 @@ struct runner {
     uint64_t since_usec; /* CLOCK_REALTIME */
     struct user *user;   /* pays for output that the rings have not taken */
     bool leaving, told_left, killed;
+    bool places; /* it can put output into an arena */
     struct list blocked;
     struct run *runs[RING_SLOTS];
     int inputs[RING_SLOTS]; /* descriptors that came ahead of their jobs; 0: none, else the descriptor plus 1 */
 };
 
+extern const char runner_cannot_place[]; /* why an older runner is given no such job */
+
 void run_free(struct run *run);
-/* Returns the descriptor of an input that came ahead of its job, which is the caller's then; or -1. */
+/* Returns the descriptor that came ahead of its job, which is the caller's then; or -1. */
 int runner_take_input(struct runner *r, uint32_t slot);
 /* Hands to the runner what is in its rings, and passes on output. True: there was something. */
 bool runner_turn(struct runner *r);

@@ -32,6 +32,7 @@ struct runner_offer {
     } * functions;
     size_t n_functions; /* 1 to RUNNER_FUNCTIONS, of different names */
     uint32_t credit;    /* jobs that it takes at once, 1 to RING_SLOTS */
+    bool places;        /* it can put output into an arena */
     uint32_t uid;
     int32_t pid;
 };
@@ -49,10 +50,11 @@ struct runner_run {
     uint32_t uid, attempt;
     const char *directory; /* NULL: not known */
     bool asks;             /* the submitter's files have to be asked for */
-    const void *input;     /* where fd is -1 */
+    const void *input;     /* of RUNNER_BODY */
     uint64_t input_size, input_at;
-    int fd; /* of the input, which stays the caller's; -1: there is none */
-    bool is_pipe;
+    enum runner_input { RUNNER_BODY, RUNNER_FILE, RUNNER_PIPE } input_from;
+    uint64_t output_at, output_size; /* where the output goes in an arena; size 0: by runner_output() */
+    int fd; /* of the input, of the arena for the output, or of both; it stays the caller's. -1: there is none */
 };
 
 enum runner_why { RUNNER_CANCELLED = 1, RUNNER_TIMED_OUT = 2 };
@@ -97,6 +99,7 @@ struct runner_end {
     uint32_t state; /* 0: by the status; JOB_TIMED_OUT, JOB_CRASHED or JOB_INTERRUPTED: that is its end */
     const char *error, *text;
     uint64_t cpu_usec;
+    uint64_t placed; /* bytes of output in the arena */
     const void *data; /* the last bytes of the output */
     size_t size;
 };

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "frontend/access.h"
 
-/* Room for a RUN and the descriptor of its input. */
+/* Room for a RUN and its descriptor. */
 static bool on_takes(void *context)
 {
     const struct call *c = context;
@@ -24,10 +24,10 @@ static bool on_takes(void *context)
     return !c->peer->failed && !peer_full(c->peer) && c->peer->n_sending < PEER_SENDING;
 }
 
-/* What does not fit into the first frame. */
-static void send_rest(struct call *c, const struct runner_run *run, size_t at)
+/* The input that does not fit into the first frame. */
+static void send_rest(struct call *c, const struct runner_run *run)
 {
-    while (at < run->input_size) {
+    for (size_t at = 0; at < run->input_size;) {
         size_t n = MIN(run->input_size - at, (size_t)FRAME_BODY_CHUNK);
         struct msg m = {.type = FRAME_RUN_INPUT,
                         .run_chunk = {.run = run->run, .offset = at, .last = at + n == run->input_size}};
@@ -35,6 +35,12 @@ static void send_rest(struct call *c, const struct runner_run *run, size_t at)
         peer_send(c->peer, &m, c->tag, (const char *)run->input + at, n);
         at += n;
     }
+}
+
+/* For a body. */
+static size_t room_beside(const struct msg *m)
+{
+    return FRAME_MAX - MIN(codec_room(m) + FRAME_HEADER_SIZE, (size_t)FRAME_MAX);
 }
 
 static void on_run(void *context, const struct runner_run *run)
@@ -53,21 +59,21 @@ static void on_run(void *context, const struct runner_run *run)
                                     .flags = run->asks ? RUN_ASKS : 0}}};
 
     memcpy(m.run.id, run->id, sizeof(m.run.id));
-    if (run->fd >= 0) {
-        m.run.job.input_from = run->is_pipe ? RUN_INPUT_PIPE : RUN_INPUT_FILE;
-        m.run.job.input_offset = run->input_at;
-        m.run.job.input_size = run->input_size;
-        if (!peer_send_fds(c->peer, &m, c->tag, &run->fd, 1))
-            peer_fail(c->peer, "no descriptors left for the input of a job");
-        return;
-    }
-    /* arguments and the first piece in one frame, as far as they fit */
-    size_t room = FRAME_MAX - MIN(codec_room(&m) + FRAME_HEADER_SIZE, (size_t)FRAME_MAX),
-           first = run->input_size <= room ? run->input_size : 0;
+    m.run.job.input_from = run->input_from;
+    m.run.job.input_offset = run->input_at;
     m.run.job.input_size = run->input_size;
-    m.run.job.flags |= first < run->input_size ? RUN_MORE : 0;
-    peer_send(c->peer, &m, c->tag, run->input, first);
-    send_rest(c, run, first);
+    m.run.job.output_offset = run->output_at;
+    m.run.job.output_size = run->output_size;
+    /* arguments and the first piece in one frame, as far as they fit */
+    bool whole = run->fd < 0 && run->input_size <= room_beside(&m);
+    if (run->input_from == RUNNER_BODY && !whole && run->input_size)
+        m.run.job.flags |= RUN_MORE;
+    if (run->fd < 0)
+        peer_send(c->peer, &m, c->tag, run->input, whole ? run->input_size : 0);
+    else if (!peer_send_fds(c->peer, &m, c->tag, &run->fd, 1))
+        peer_fail(c->peer, "no descriptors left for a job");
+    if (m.run.job.flags & RUN_MORE)
+        send_rest(c, run);
 }
 
 static void on_stop(void *context, uint64_t run, enum runner_why why)
@@ -178,6 +184,7 @@ void serve_runner_open(struct request *r)
                                        .functions = functions,
                                        .n_functions = m->n_functions,
                                        .credit = m->credit,
+                                       .places = p->features & FEATURE_PLACED,
                                        .uid = p->uid,
                                        .pid = p->pid};
     if (runner_new(p->frontend->options.jobs, &offer, &runner_ops, c, &c->runner, &code, refusal) < 0) {
@@ -260,6 +267,7 @@ void serve_run_end(struct request *r)
                                    .error = m->error.data,
                                    .text = m->text.data,
                                    .cpu_usec = m->cpu_usec,
+                                   .placed = m->placed,
                                    .data = r->body.data,
                                    .size = r->body.size};
     judge(r, runner_end(runner, m->run, &end));

@@ -333,7 +333,7 @@ static int make_job(struct jobs *jobs, const struct job_request *r, struct job_p
     if (checked != 0)
         return checked;
     if (r->parts && place->domain->priv->runners &&
-        (why = runners_refuse_parts(place->domain->priv->runners, r->parts))) {
+        (why = runners_refuse_arena(place->domain->priv->runners, r->parts->output.size))) {
         ret->code = CODE_USAGE;
         ret->text = why;
         return NOT_TAKEN;

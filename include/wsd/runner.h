@@ -112,7 +112,7 @@ WSD_EXPORT int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job,
 
 /* Returns how many bytes of output wsd_job_write() takes now and wsd_runner_finish() waits for none of: for an event
  * loop that must not wait for a submitter who does not read. 0: none; look again when wsd_runner_fd() had an event. Of
- * a job that is to stop, or whose connection is over: SIZE_MAX, and such calls wait for nothing. Since 0.1. */
+ * a job that is to stop, whose connection is over, or whose output goes into an arena: SIZE_MAX, and such calls wait for nothing. Since 0.1. */
 WSD_EXPORT size_t wsd_runner_room(const struct wsd_job *job);
 
 /* The same of a job that has not ended by itself where the runner had it run, such as on another machine. state:

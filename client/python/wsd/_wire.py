@@ -81,7 +81,7 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'RunProgress': 'run:1:u done:2:u total:3:u',
     'RunOpen': 'run:1:u serial:2:u path:3:b',
     'RunOpened': 'run:1:u serial:2:u error:3:u',
-    'RunEnd': 'run:1:u status:2:u error:3:b text:4:b cpu_usec:5:u state:6:u',
+    'RunEnd': 'run:1:u status:2:u error:3:b text:4:b cpu_usec:5:u state:7:u',
     'Empty': '',
 }.items()}
 _ZEROS: Dict[str, Any] = {'u': 0, 's': 0, 'b': b'', 't': False}
