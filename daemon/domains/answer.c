@@ -8,6 +8,7 @@
 #include "domains/answer.h"
 
 #include "base/log.h"
+#include "domains/arena.h"
 #include "domains/bundle-cost.h"
 #include "domains/domain.h"
 #include "domains/job-breaker.h"
@@ -50,6 +51,7 @@ void domain_done(struct job *job, const struct front_completion *c)
         output_add(job, c->data, c->size);
     if (!(job->flags & JOB_TRUNCATED) && !output_adds_up(job, c, rest ? c->size : 0)) {
         domain_distrust(job->domain, "output that does not add up");
+        arena_died(job);
         job_finish(job, JOB_INTERRUPTED, CODE_INTERRUPTED, "its output was damaged by the executor", c);
     } else if (stop == STOP_CANCEL)
         job_finish(job, JOB_CANCELLED, CODE_CANCELLED, NULL, c);

@@ -71,7 +71,7 @@ struct wsd_runner_options {
 WSD_EXPORT int wsd_runner_new(struct wsd_runner **ret_runner, const struct wsd_runner_options *options);
 
 /* Says what the runner offers: name, version, help and functions, as those of a plugin. Of the flags,
- * WSD_FN_IDEMPOTENT and WSD_FN_STREAMING count. The structure and its texts must live as long as the runner. `run` may
+ * WSD_FN_IDEMPOTENT, WSD_FN_STREAMING and WSD_FN_SHARED count. The structure and its texts must live as long as the runner. `run` may
  * be NULL for wsd_runner_next(). wsd_runner_run() calls init, worker_start, worker_stop and fini where they are set.
  * Of the calls on the runner, init and fini may use wsd_runner_leave() only. Call this once, before the runner
  * connects. Returns 0, -EINVAL, -ENOMEM or -EBUSY. Since 0.1. */

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/runners.sh"
 
-RUNNER=("$BUILD/tests/support/clients/c-runner" -n crunner) RUNNER_NAME=crunner
+RUNNER=("$BUILD/tests/support/clients/c-runner" -n crunner) RUNNER_NAME=crunner PAYLOAD=$BUILD/tests/support/clients/payload
 JOBS=2000 KILLS=10 FALLS=4
 [ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=100 FALLS=20
 
@@ -58,10 +58,40 @@ end_runner a
 run_runner a -l || fail "a runner connects"
 services loop crunner
 gets_an_arena() {
-  "$BUILD/tests/support/clients/payload" lent "$WORK/input" crunner:echo 3 >"$WORK/output" && cmp "$WORK/output" <(cat "$WORK/input" "$WORK/input" "$WORK/input")
+  "$PAYLOAD" lent "$WORK/input" crunner:echo 3 >"$WORK/output" && cmp "$WORK/output" <(cat "$WORK/input" "$WORK/input" "$WORK/input")
 }
 check "an input in an arena" gets_an_arena
-check "but no room there for the output" says 64 'a runner cannot write into an arena' "$BUILD/tests/support/clients/payload" arena "$WORK/input" crunner:echo 1
+
+# --- output in an arena, as a plugin's ------------------------------------------------------------------------------------
+
+fills_an_arena() { # NAME BYTES: exactly as much as there is room for, less one byte
+  head -c "$2" /dev/urandom >"$WORK/input" && "$PAYLOAD" arena "$WORK/input" "$1" 3 | cmp - "$WORK/input"
+}
+arenas() { # OPTION...
+  local size case
+  local RUNNER=("$BUILD/tests/support/clients/runner-echo" -n lent-echo)
+  run_runner e "$@" || fail "a runner connects"
+  RUNNER=("$BUILD/tests/support/clients/runner-reader" -n lent-reader)
+  run_runner r "$@" || fail "a runner connects"
+  for size in 1 4096 700000 3000000; do
+    check "$* $size bytes of output in an arena" fills_an_arena lent-echo "$size"
+    check "$* in place" fills_an_arena lent-echo:shared "$size"
+    check "$* of an input that streams" fills_an_arena lent-echo:stream "$size"
+  done
+  for case in parts too_little_room busy_parts holes; do
+    check "$* by hand, as with plugins: $case" env -C "$WORK" PAYLOAD_ECHO=lent-echo PAYLOAD_READER=lent-reader "$PAYLOAD" $case
+  done
+  check "$* the runner is killed: the arena is lost, as with an executor" killed_in_arena
+  end_runner e
+}
+killed_in_arena() {
+  rm -f "$WORK/begun" "$WORK/go"
+  PAYLOAD_READER=lent-reader "$PAYLOAD" killed "$WORK/begun" "$WORK/go" &
+  local pid=$!
+  wait_until test -e "$WORK/begun" && end_runner r && wait "$pid"
+}
+arenas -t 4
+arenas -l
 
 # --- a loop of its own ---------------------------------------------------------------------------------------------------
 

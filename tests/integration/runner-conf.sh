@@ -232,6 +232,24 @@ opens_for_bob() {
 check "files are opened with the rights of the submitter: bob's own, not those of the runner's user" opens_for_bob
 input_of_bob() { head -c 300000 /dev/urandom >"$WORK/tmp/in" && chmod 644 "$WORK/tmp/in" && bob submit -i "$WORK/tmp/in" pyrunner:echo | cmp - "$WORK/tmp/in"; }
 check "input comes by descriptor" input_of_bob
+# bob's job with its input and its output in an arena, which waits for its runner
+cat >"$WORK/inst/lends.py" <<'EOF'
+import os
+from protocol import Peer, open_arena
+with Peer(os.environ['WSD_SOCKET']) as p:
+    arena, memory = open_arena(p)
+    os.pwrite(memory, b'mine', 8)
+    tag = p.submit('pyrunner:echo', flags=64, arena=arena, input_from=2, input_offset=8, input_size=4, output_size=4)
+    answer = p.next('ACCEPTED|ERROR', tag)
+    if answer.kind == 'ERROR':
+        print(answer.message.code, answer.message.text.decode())
+    else:
+        m = p.end(tag)[0][-1].message
+        print(getattr(m, 'exit', 0), m.placed, getattr(m, 'error', b'').decode(), os.pread(memory, 4, 0).decode())
+EOF
+lends() { as $BOB python3 "$WORK/inst/lends.py"; }
+no_arena='a runner of another user cannot use an arena: send the input by its bytes or as a file'
+check "but an arena, all of which the runner would have, does not" same "64 $no_arena" "$(lends)"
 dies_on_bob() {
   expect_exit 125 bob submit pyrunner:die && wait_until closed_or_gone alice && run_as $ALICE alice
 }
@@ -264,7 +282,16 @@ own_again() { # a job that waits for the machine's runner goes to the user's own
   wait_until some_job_is queued && reload_rules '' && run_as $BOB bob && wait $pid && same moved "$(cat "$WORK/tmp/moved")"
 }
 check "without the section, jobs that wait go to the user's own runner" own_again
+check "which gets the arena" same '0 4  mine' "$(lends)"
 end_runner bob
+arena_moves() {
+  local pid
+  lends >"$WORK/tmp/moved" &
+  pid=$!
+  wait_until some_job_is queued && reload_rules "$SHARED" && run_as $ALICE alice && wait $pid && same "66 0 $no_arena "$'\0\0\0\0' "$(cat "$WORK/tmp/moved")" && end_runner alice
+  reload_rules ''
+}
+check "a job that waits with an arena does not go to the machine's" arena_moves
 shared_again() {
   local pid
   bob submit --wait-runner pyrunner:args moved >"$WORK/tmp/moved" &

@@ -7,7 +7,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/runners.sh"
 
-JOBS=400 KILLS=8
+JOBS=400 KILLS=8 PAYLOAD=$BUILD/tests/support/clients/payload
 [ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=80
 
 printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 3s\nquarantine-after = 3\n' >"$WSD_CONFIG"
@@ -40,6 +40,12 @@ echoes() { # BYTES
 }
 for size in 0 1 4096 65000 700000 3000000; do
   check "input and output of $size bytes" echoes "$size"
+done
+fills_an_arena() { # BYTES: exactly as much as there is room for, less one byte
+  head -c "$1" /dev/urandom >"$WORK/input" && "$PAYLOAD" arena "$WORK/input" pyrunner:echo 3 | cmp - "$WORK/input"
+}
+for size in 1 3000000; do
+  check "$size bytes of output in an arena" fills_an_arena "$size"
 done
 streams() { [ "$(wsctl submit -i - pyrunner:read <"$WORK/input")" = 3000000 ]; }
 check "a function that streams gets its input as a pipe" streams

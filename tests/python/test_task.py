@@ -2,6 +2,7 @@
 """Tasks in Python, as the one that submits sees them: served by `python3 -m wsd run`, against a real wsd."""
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -10,6 +11,9 @@ import pytest
 import wsd
 from conftest import LIMIT, server, wait_until
 from wsd import _memory, _wire
+
+sys.path.insert(0, os.path.join(os.environ['SRC'], 'tests/support/clients'))
+from protocol import Peer, open_arena  # noqa: E402  pylint: disable=wrong-import-position
 
 TASKS = '''
 import os, time
@@ -46,6 +50,20 @@ def say(job):
     job.progress(3, 7)
     job.log('one\\ntwo', 4)
     job.status('well')
+
+@wsd.task
+def fills(job):
+    """The input, in a way of giving output: returned, in pieces, or all at once and then more."""
+    how, data = job.args[0], job.input
+    if how == 'pieces':
+        return iter([data[:3], data[3:]])
+    if how == 'heedless':
+        try:
+            job.write(data)
+        except wsd.TaskFailed:
+            pass
+        return None
+    return data
 
 @wsd.task
 def adds_up(job):
@@ -138,6 +156,27 @@ def test_input_and_output(jobs, client, size):
     data = os.urandom(size)
     assert client.call('jobs:echo', input=data) == data
     assert client.call('jobs:mapped', input=data) == data
+
+
+@pytest.mark.parametrize('how', ['returned', 'pieces', 'heedless'])
+@pytest.mark.parametrize('size', [0, 4, 99_999, 100_000, 100_001])
+def test_output_in_an_arena(jobs, shared, how, size):
+    data, room = os.urandom(size), 100_000
+    with Peer(shared.socket) as p:
+        arena, memory = open_arena(p, 300_000)
+        os.pwrite(memory, data, 150_000)
+        end = p.end(p.submit('jobs:fills', how.encode(), arena=arena, input_from=2, input_offset=150_000, input_size=size,
+                             output_offset=100, output_size=room))[0][-1]
+        if size > room:
+            assert (end.message.exit, end.message.error) == (63, b'its output is larger than its part of the arena')
+        else:
+            assert end.kind == 'FINISHED'
+        assert end.message.placed == min(size, room) and os.pread(memory, end.message.placed, 100) == data[:room]
+        assert os.pread(memory, 100, 0) == bytes(100) and os.pread(memory, 100, 100 + room) == bytes(100)
+        # with input that comes as bytes
+        end = p.end(p.submit('jobs:fills', how.encode(), arena=arena, body=data[:4], output_offset=260_000, output_size=4))[0][-1]
+        assert end.kind == 'FINISHED' and os.pread(memory, 5, 260_000) == data[:4].ljust(5, b'\0')
+        os.close(memory)
 
 
 def test_a_file_is_mapped(jobs, client, tmp_path):

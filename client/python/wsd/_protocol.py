@@ -20,7 +20,7 @@ from ._types import DETACH, JobInfo, Message, MORE, NO_ACCEPTED, Progress, State
 WINDOW = 1 << 20  # bytes of output of one call that wsd may send before it gets CREDIT
 # FORGET, files, FINISHED, durable jobs, delays, after and tags, ARRAY, LIST_WHERE, shared records, exact ends, runners
 FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192
-FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS = 4, 128, 8192
+FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS, FEATURE_PLACED = 4, 128, 8192, 16384
 OPENED_MAX = 256  # descriptors that wait to be sent
 FIRST_MAX = 48 << 10  # input that goes with the SUBMIT
 JOINED_MAX = 4096  # a body up to this is copied behind its header; a larger one is sent from where it lies

@@ -23,7 +23,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, 
 from . import _wire
 from ._errors import ConnectionLost, Error, NoDaemon, ProtocolError, Refused
 from ._memory import Mappings
-from ._protocol import FEATURE_RUNNERS, error_of
+from ._protocol import FEATURE_PLACED, FEATURE_RUNNERS, error_of
 from ._socket import Path, connect_error, find
 from ._task import ALL, FUNCTIONS_MAX, NAME, PLACE, Task, TaskCancelled, TaskFailed, TaskJob, cut, output_view, tasks_of
 from ._types import shown
@@ -32,6 +32,7 @@ from ._version import PROGRAM
 WINDOW = 128 << 10  # bytes of output that a job may send ahead
 LAST_MAX = 4096  # bytes beyond it that may come with the end
 THREADS_MAX = 256  # jobs at once
+STATUS_MAX = 63  # of a job that has failed
 RECEIVE = 1 << 16
 TICK = 0.02  # seconds that a job runs before the watcher reads
 GRACE = 5.0  # seconds that a job may still run when its connection has ended, in a process that may end itself
@@ -221,7 +222,7 @@ class Runner:
                 data += more
         try:
             sock.sendall(_wire.frame(_wire.HELLO, 0, _wire.encode('Hello', {
-                'version_min': 1, 'version_max': 1, 'features': FEATURE_RUNNERS, 'program': PROGRAM})))
+                'version_min': 1, 'version_max': 1, 'features': FEATURE_RUNNERS | FEATURE_PLACED, 'program': PROGRAM})))
             welcome = _wire.decode('Welcome', answer(_wire.WELCOME))
             if not welcome['features'] & FEATURE_RUNNERS:
                 raise ProtocolError(f'{self._path}: this wsd ({shown(welcome["program"])}) knows no runners; it needs a newer one', code=76)
@@ -330,7 +331,8 @@ class Runner:
         """[lock]"""
         if kind == _wire.RUN:
             m = _wire.decode('Run', header)
-            job = TaskJob(self, m, body, self._take_descriptor('RUN') if m['input_from'] else -1, WINDOW)
+            descriptor = self._take_descriptor('RUN') if m['input_from'] or m['output_size'] else -1
+            job = TaskJob(self, m, body, descriptor, WINDOW)
             self._jobs[job._run] = job
             if m['flags'] & 2:
                 job._pieces = [body]
@@ -499,7 +501,7 @@ class Runner:
                 job.check()
             result = task.function(job)
             if result is not None:
-                if type(result) is bytes and len(result) <= LAST_MAX:
+                if type(result) is bytes and len(result) <= LAST_MAX and job._place < 0:
                     rest = result
                 elif type(result) is not bytes and hasattr(result, '__next__'):
                     for piece in result:
@@ -512,6 +514,8 @@ class Runner:
             status, error = 1, cut(str(cancelled) or 'it was cancelled')
         except BaseException as raised:
             status, error = 1, self._tell_exception(job, raised)
+        if job._overflow:
+            status, error = STATUS_MAX, b'its output is larger than its part of the arena'
         job._close()
         spent = (time.thread_time_ns() - began) // 1000
         header = b'\x08' + _wire.varint(job._run)
@@ -521,6 +525,8 @@ class Runner:
             header += _wire.text_field(4, job._text)
         if spent:
             header += b'\x28' + _wire.varint(spent)
+        if job._m['output_size']:
+            header += b'\x30' + _wire.varint(job._sent)
         if self._threads == 1:
             self._jobs.pop(job._run, None)
         else:
@@ -570,6 +576,9 @@ class Runner:
             raise TaskCancelled('the connection to wsd has ended')
 
     def _write(self, job: TaskJob, data: memoryview) -> None:
+        if job._place >= 0:
+            job._put(data)
+            return
         while data:
             if job._sent >= job._allowed:
                 self._await(job, lambda: job._allowed > job._sent)
@@ -581,6 +590,9 @@ class Runner:
 
     def _write_most(self, job: TaskJob, data: memoryview) -> memoryview:
         """All but what may go with the end."""
+        if job._place >= 0:
+            job._put(data)
+            return data[:0]
         room = min(job._allowed - job._sent, _wire.CHUNK_MAX - LAST_MAX) + LAST_MAX
         if len(data) > room:
             self._write(job, data[:-LAST_MAX])

@@ -145,10 +145,14 @@ class TaskJob:
     """A job, as its task sees it. Use it in the thread that the task was called in. Since 0.1."""
 
     __slots__ = ('_runner', '_m', '_run', '_body', '_pieces', '_descriptor', '_stream', '_args', '_sent', '_allowed', '_stopped',
-                 '_opened', '_text', '_deadline')
+                 '_opened', '_text', '_deadline', '_place', '_overflow')
 
     def __init__(self, runner: Runner, m: Dict[str, Any], body: bytes, descriptor: int, window: int) -> None:
-        self._runner, self._m, self._body, self._descriptor = runner, m, body, descriptor
+        self._runner, self._m, self._body = runner, m, body
+        self._descriptor = descriptor if m['input_from'] else -1
+        # of the arena that the output goes to
+        self._place = -1 if not m['output_size'] else os.dup(descriptor) if m['input_from'] else descriptor
+        self._overflow = False
         self._run: int = m['run']
         self._pieces: Optional[List[bytes]] = None  # of an input that still comes
         self._stream: Optional[BinaryIO] = None
@@ -221,7 +225,7 @@ class TaskJob:
                 self._body = self.stream.read()
             else:
                 self._body = bytes(self.buffer)
-            self._close()
+            self._close_input()
         return self._body
 
     @property
@@ -317,10 +321,29 @@ class TaskJob:
         if self._stopped:
             raise TaskCancelled('its time is over' if self._stopped == 2 else 'it was cancelled')
 
-    def _close(self) -> None:
+    def _put(self, data: memoryview) -> None:
+        """The next piece of the output, into its part of the arena. What is too much is left out. Raises TaskFailed."""
+        self.check()
+        start, room = self._m['output_offset'], self._m['output_size'] - self._sent
+        self._overflow = self._overflow or len(data) > room
+        rest = data[:room]
+        while rest:
+            n = os.pwrite(self._place, rest, start + self._sent)
+            self._sent += n
+            rest = rest[n:]
+        if self._overflow:
+            raise TaskFailed('its output is larger than its part of the arena')
+
+    def _close_input(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _close(self) -> None:
+        self._close_input()
+        if self._place >= 0:
+            os.close(self._place)
+            self._place = -1
         for descriptor in self._opened.values():
             if descriptor >= 0:
                 os.close(descriptor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * c-runner.c: offers the functions of support/plugins/runnable.c as a runner.
+ * c-runner.c: offers the functions of a plugin as a runner. The plugin's source is linked with it, as it is.
  *
  *     c-runner [-n NAME] [-t THREADS] [-c CREDIT] [-l]
  *
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/support/plugins/runnable.c"
-
 #include <wsd/runner.h>
+
+extern const struct wsd_plugin wsd_plugin;
 
 static struct wsd_runner *runner;
 
@@ -38,9 +38,9 @@ static int run_one(struct wsd_job *job, const struct wsd_plugin *offer)
 {
     if (offer->functions == &all)
         return tell(job, NULL);
-    for (uint32_t i = 0; i < wsd_plugin.n_functions; i++)
-        if (strcmp(functions[i].name, job->argv[0]) == 0)
-            return functions[i].run(job, NULL);
+    for (uint32_t i = 0; i < offer->n_functions; i++)
+        if (strcmp(offer->functions[i].name, job->argv[0]) == 0)
+            return offer->functions[i].run(job, NULL);
     return WSD_STATUS_MAX;
 }
 

@@ -8,6 +8,7 @@ standard library, and a case for each of PROTOCOL.md's numbered sentences.
 
 A result is a line: `ok [P1] ...`, `FAIL [P1] ...: why` or `skip [P1] ...: why`."""
 import array
+import fcntl
 import os
 import re
 import signal
@@ -135,8 +136,8 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192
-OLD = ALL & ~(2048 | 8192)
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384
+OLD = ALL & ~(2048 | 8192 | 16384)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -1209,16 +1210,21 @@ def limits(wsd):
         p.is_refused(66, p.submit('echo:' + 'x' * 63))
 
 
+def open_arena(p, size=1 << 16):
+    """Its tag, and the descriptor."""
+    memory = os.memfd_create('arena', os.MFD_ALLOW_SEALING)
+    os.ftruncate(memory, size)
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    arena = p.send('ARENA_OPEN', fd=memory)
+    p.next('ARENA', arena)
+    return arena, memory
+
+
 @case('P63')
 def arenas(wsd):
-    import fcntl  # pylint: disable=import-outside-toplevel
     with Peer(wsd.socket, features=ALL | 4) as p:
-        memory = os.memfd_create('arena', os.MFD_ALLOW_SEALING)
-        os.ftruncate(memory, 1 << 16)
-        p.is_refused(64, p.send('ARENA_OPEN', fd=memory))  # not sealed
-        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-        arena = p.send('ARENA_OPEN', fd=memory)
-        p.next('ARENA', arena)
+        p.is_refused(64, p.send('ARENA_OPEN', fd=os.memfd_create('arena', os.MFD_ALLOW_SEALING)))  # not sealed
+        arena, memory = open_arena(p)
         os.pwrite(memory, b'hello', 100)
         m, output = p.run('echo', arena=arena, input_from=2, input_offset=100, input_size=5, output_offset=4096, output_size=100)
         assert m.placed == 5 and output == b'' and os.pread(memory, 5, 4096) == b'hello'
@@ -1247,8 +1253,8 @@ def text_of_executors(wsd):
 class Taker(Peer):
     """A runner that does nothing by itself."""
 
-    def __init__(self, path, name, credit=4, flags=0):
-        super().__init__(path)
+    def __init__(self, path, name, credit=4, flags=0, features=ALL):
+        super().__init__(path, features=features)
         self.runner = self.send('RUNNER_OPEN', name=name, credit=credit, functions=[{'name': 'f', 'flags': flags}])
         self.next('RUNNER', self.runner)
 
@@ -1352,6 +1358,68 @@ def input_of_a_run(wsd):
         assert run.input_from == 1 and os.pread(r.fds.pop(0), run.input_size, run.input_offset) == data[10:510]
         r.say('RUN_END', run=run.run)
         p.end(tag)
+
+
+@case('P82')
+def output_of_a_run_in_an_arena(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        arena, memory = open_arena(p)
+        body = os.urandom(40000)
+        tag = p.submit('taker:f', body=body, arena=arena, output_offset=100, output_size=5)
+        m = r.job().message
+        place = r.fds.pop(0)
+        assert (m.output_offset, m.output_size, m.input_from, m.flags & 2, m.input_size) == (100, 5, 0, 2, len(body)), m
+        assert b''.join(r.next('RUN_INPUT', r.runner).body for _ in range(0, len(body), 60 << 10)) == body
+        os.pwrite(place, b'right', m.output_offset)
+        r.say('RUN_END', run=m.run, placed=5)
+        frames, output = p.end(tag)
+        assert (frames[-1].message.placed, output, os.pread(memory, 7, 99)) == (5, b'', b'\0right\0'), frames
+        # without input; it has failed, and says how far it came
+        tag = p.submit('taker:f', arena=arena, output_offset=0, output_size=5)
+        m = r.job().message
+        r.fds.pop(0)
+        assert (m.flags & 2, m.input_size) == (0, 0)
+        r.say('RUN_END', run=m.run, placed=3, status=63, error='more')
+        m = p.end(tag)[0][-1].message
+        assert (m.exit, m.placed, m.error) == (63, 3, b'more'), m
+        # one descriptor for both
+        os.pwrite(memory, b'given', 300)
+        tag = p.submit('taker:f', arena=arena, input_from=2, input_offset=300, input_size=5, output_offset=200, output_size=5)
+        m = r.job().message
+        assert len(r.fds) == 1 and (m.input_from, m.input_offset, m.output_offset) == (1, 300, 200)
+        os.pwrite(r.fds.pop(0), os.pread(memory, 5, m.input_offset), m.output_offset)
+        r.say('RUN_END', run=m.run)
+        assert p.end(tag)[0][-1].message.placed == 0 and os.pread(memory, 5, 200) == b'given'
+    for kind, values in (('RUN_OUTPUT', {'body': b'x'}), ('RUN_END', {'body': b'x'}), ('RUN_END', {'placed': 6})):
+        with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+            arena, memory = open_arena(p)
+            tag = p.submit('taker:f', arena=arena, output_size=5)
+            r.say(kind, run=r.job().message.run, **values)
+            r.is_ended(75 if 'placed' in values else 76)
+            assert p.end(tag)[0][-1].message.state == INTERRUPTED
+            p.is_refused(75, p.submit('fib', b'1', arena=arena, output_size=5))  # it may still write
+            assert p.run('echo', arena=arena, input_from=2, input_size=2)[1] == b'\0\0'
+
+
+@case('P83')
+def a_runner_that_knows_no_arena(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker', features=ALL & ~16384) as r:
+        arena, _ = open_arena(p)
+        p.is_refused(64, p.submit('taker:f', arena=arena, output_size=5))
+        tag = p.submit('taker:f', arena=arena, input_from=2, input_size=5)
+        m = r.job().message
+        r.fds.pop(0)
+        r.say('RUN_END', run=m.run)
+        p.end(tag)
+    with Peer(wsd.socket) as p:  # it comes when the job is there
+        arena, _ = open_arena(p)
+        tag = p.submit('taker:f', flags=64, arena=arena, output_size=5)
+        with Taker(wsd.socket, 'taker', features=ALL & ~16384) as r:
+            m = p.end(tag)[0][-1].message
+            assert m.exit == 63 and b'cannot write into an arena' in m.error, m
+            tag = p.submit('taker:f')
+            r.say('RUN_END', run=r.job().message.run)
+            p.end(tag)
 
 
 @case('P70')

@@ -28,9 +28,16 @@ class Job:
         self.input, self.sent, self.allowed = frame.body, 0, WINDOW
         self.stopped, self.until, self.deaf, self.to_send = 0, None, False, 0
         self.whole = not self.m.flags & 2
+        self.placed = 0
 
     def send(self, kind, body=b'', fd=None, **values):
         self.runner.peer.send(kind, self.runner.tag, body=body, fd=fd, run=self.m.run, **values)
+
+    def place(self, data):
+        """Into the arena, as far as there is room. Returns whether all of it was."""
+        part = data[:self.m.output_size - self.placed]
+        self.placed += os.pwrite(self.fd, part, self.m.output_offset + self.placed)
+        return len(part) == len(data)
 
     def output(self, data):
         while data:
@@ -39,13 +46,17 @@ class Job:
             self.sent += len(piece)
 
     def end(self, status=0, body=b'', **values):
+        if self.m.output_size:
+            if not self.place(body):
+                status, values['error'] = 63, 'its output is larger than its part of the arena'
+            body, values['placed'] = b'', self.placed
         self.send('RUN_END', body=body, status=status, **values)
         del self.runner.jobs[self.m.run]
         if self.fd is not None:
             os.close(self.fd)
 
     def all_input(self):
-        if self.fd is None:
+        if not self.m.input_from:
             return self.input
         if self.m.input_from == 2:
             with os.fdopen(os.dup(self.fd), 'rb') as f:
@@ -83,7 +94,7 @@ class Runner:
 
     def do_echo(self, job):
         data = job.all_input()
-        while len(data) > 4096:
+        while len(data) > 4096 and not job.m.output_size:
             job.output(data[:60000])
             data = data[60000:]
             while job.sent + min(len(data), 60000) > job.allowed:
@@ -178,7 +189,7 @@ class Runner:
         frame = self.peer.next(None, self.tag)
         m = frame.message
         if frame.kind == 'RUN':
-            job = self.jobs[m.run] = Job(self, frame, self.peer.fds.pop(0) if m.input_from else None)
+            job = self.jobs[m.run] = Job(self, frame, self.peer.fds.pop(0) if m.input_from or m.output_size else None)
             if job.whole:
                 self.begin(job)
         elif frame.kind == 'RUN_INPUT':
