@@ -75,6 +75,7 @@ arenas() { # OPTION...
   run_runner r "$@" || fail "a runner connects"
   for size in 1 4096 700000 3000000; do
     check "$* $size bytes of output in an arena" fills_an_arena lent-echo "$size"
+    check "$* the same, reserved" fills_an_arena crunner:echo "$size"
     check "$* in place" fills_an_arena lent-echo:shared "$size"
     check "$* of an input that streams" fills_an_arena lent-echo:stream "$size"
   done

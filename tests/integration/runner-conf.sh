@@ -288,10 +288,12 @@ arena_moves() {
   local pid
   lends >"$WORK/tmp/moved" &
   pid=$!
-  wait_until some_job_is queued && reload_rules "$SHARED" && run_as $ALICE alice && wait $pid && same "66 0 $no_arena "$'\0\0\0\0' "$(cat "$WORK/tmp/moved")" && end_runner alice
-  reload_rules ''
+  wait_until some_job_is queued && reload_rules "$SHARED" && run_as $ALICE alice && wait $pid &&
+    same "66 0 $no_arena" "$(tr -d '\0' <"$WORK/tmp/moved" | sed 's/ $//')"
 }
 check "a job that waits with an arena does not go to the machine's" arena_moves
+end_runner alice
+reload_rules ''
 shared_again() {
   local pid
   bob submit --wait-runner pyrunner:args moved >"$WORK/tmp/moved" &
