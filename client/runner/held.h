@@ -27,6 +27,7 @@ struct held {
     uint32_t ends_as;      /* the state that wsd_runner_finish_as() has named; 0: none */
     uint32_t uid, attempt;
     int32_t priority;
+    uint64_t cpu_usec; /* of wsd_runner_call(); 0: not known */
     bool asks;
     const char *directory; /* NULL: not known */
     int fd;                /* of its input; -1: that is in `input` */

@@ -18,6 +18,7 @@
 #include "base/code.h"
 #include "held.h"
 #include "serve.h"
+#include "tasks.h"
 #include "wire.h"
 
 #define CONNECT_USEC 5000000u
@@ -446,6 +447,36 @@ int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd
     return 1;
 }
 
+static int just_run(struct held *h, struct wsd_worker *self)
+{
+    return h->offered->function->run(&h->job, self);
+}
+
+/* 0 or a negative errno, said. [lock] */
+static int check_call(struct wsd_runner *r, const struct held *h)
+{
+    int error = r->tasks ? 0 : tasks_new(&r->tasks, NULL, 0);
+
+    if (error < 0)
+        return failure_set(&r->failure, error, CODE_IO, "a pool for its jobs: %s", strerror(-error));
+    if (!h->offered->function->run)
+        return failure_set(&r->failure, -EINVAL, CODE_USAGE, "function `%s' has no `run'", h->offered->function->name);
+    if (tasks_is_here(r->tasks))
+        return failure_set(&r->failure, -EDEADLK, CODE_USAGE,
+                           "wsd_runner_call() within a function that it runs: finish that job first");
+    return 0;
+}
+
+int wsd_runner_call(struct wsd_runner *runner, struct wsd_job *job)
+{
+    struct held *h = container_of(job, struct held, job);
+    struct wsd_runner *r = runner_enter(runner);
+    int error = r ? check_call(r, h) : -ECHILD;
+
+    runner_leavep(&r);
+    return error < 0 ? error : tasks_run(runner->tasks, h, just_run, &h->cpu_usec);
+}
+
 int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status)
 {
     _cleanup_(runner_leavep) struct wsd_runner *r = runner_enter(runner);
@@ -453,7 +484,8 @@ int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status
     if (!r)
         return -ECHILD;
     r->n_running--;
-    return held_end(container_of(job, struct held, job), status, 0, true);
+    struct held *h = container_of(job, struct held, job);
+    return held_end(h, status, h->cpu_usec, true);
 }
 
 int wsd_runner_finish_as(struct wsd_runner *runner, struct wsd_job *job, enum wsd_job_state state)
@@ -507,6 +539,7 @@ struct wsd_runner *wsd_runner_free(struct wsd_runner *runner)
         wire_break(runner, "the connection was closed");
         pthread_mutex_unlock(&runner->lock);
         free_all(&runner->running);
+        tasks_free(runner->tasks);
         wire_deinit(runner);
         pthread_cond_destroy(&runner->changed);
         pthread_mutex_destroy(&runner->lock);

@@ -7,6 +7,7 @@
  *
  *   wire     the connection: frames in and out, and which thread reads
  *   held     a job that the runner has, and what its function may call
+ *   tasks    makes the thread of a job a worker
  *   serve    threads that run jobs
  *   runner   the handle: its beginning and end, and the calls of a loop
  *
@@ -73,6 +74,7 @@ struct wsd_runner {
     uint32_t serial;         /* of the last file that was asked for */
     bool runs;               /* a thread is in wsd_runner_run() */
     struct serving *serving; /* serve.c: of wsd_runner_run(), while it runs */
+    struct tasks *tasks;     /* of wsd_runner_call(); NULL: not called yet */
 };
 
 /* A call that may be made by any thread: takes the lock. NULL: it is another process's. */

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/code.h"
 #include "held.h"
+#include "tasks.h"
 #include "wire.h"
 
 #define LONG_USEC     50u    /* a job that is expected to take longer is a long one */
@@ -35,6 +36,7 @@
 struct serving {
     struct wsd_runner *runner;
     unsigned n_threads, n_begun; /* of workers */
+    struct tasks *tasks;
     pthread_cond_t idle;         /* of workers: there is a job, or the role of the reader is free */
     unsigned n_idle;
     bool keeper_awake;       /* it looks at each tick */
@@ -135,12 +137,17 @@ static bool has_waited(const struct wsd_runner *r, uint64_t now_usec)
            (now_usec - r->out_since_usec >= TOGETHER_USEC || buffer_size(&r->connection.out) >= TOGETHER_SIZE);
 }
 
+static int settle_and_run(struct held *h, struct wsd_worker *self)
+{
+    return held_settle(h) < 0 ? WSD_STATUS_MAX : h->offered->function->run(&h->job, self);
+}
+
 /* Runs it, and sends its end. [lock, which it leaves] */
 static void run_job(struct serving *s, struct held *h)
 {
     struct wsd_runner *r = s->runner;
     struct offered *o = h->offered;
-    uint64_t began = clock_monotonic_usec(), cpu_usec;
+    uint64_t began = clock_monotonic_usec(), cpu_usec = 0;
     bool is_long = o->usec > LONG_USEC;
 
     if (is_long || has_waited(r, began))
@@ -153,10 +160,9 @@ static void run_job(struct serving *s, struct held *h)
     }
     h->attended = true;
     pthread_mutex_unlock(&r->lock);
-    uint64_t cpu_began = is_long ? clock_thread_usec() : 0;
-    int status = held_settle(h) < 0 ? WSD_STATUS_MAX : o->function->run(&h->job, NULL);
+    int status = tasks_run(s->tasks, h, settle_and_run, is_long ? &cpu_usec : NULL);
     uint64_t took = clock_monotonic_usec() - began;
-    cpu_usec = is_long ? clock_thread_usec() - cpu_began : took; /* the kernel is not asked about short ones */
+    cpu_usec = is_long ? cpu_usec : took; /* the kernel is not asked about short ones */
     pthread_mutex_lock(&r->lock);
     learn(o, took);
     r->n_running--;
@@ -320,12 +326,19 @@ int serve(struct wsd_runner *r, unsigned threads)
 {
     struct serving s = {.runner = r, .n_threads = threads, .idle = PTHREAD_COND_INITIALIZER, .keeper_awake = true};
 
+    int error = tasks_new(&s.tasks, r->offer, threads);
+
+    if (error < 0)
+        return failure_set(&r->failure, error, CODE_IO, "a pool for its jobs: %s", strerror(-error));
     r->serving = &s;
-    int error = wire_open(r, credit_of(&s), deadline_in(CONNECT_USEC));
+    error = wire_open(r, credit_of(&s), deadline_in(CONNECT_USEC));
     s.connected_usec = clock_monotonic_usec();
     if (error == 0)
         serve_by_threads(&s);
     r->serving = NULL;
+    pthread_mutex_unlock(&r->lock);
+    tasks_free(s.tasks); /* its threads may be in worker_stop() */
+    pthread_mutex_lock(&r->lock);
     pthread_cond_destroy(&s.idle);
     return error < 0 ? error : s.result;
 }

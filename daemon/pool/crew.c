@@ -146,7 +146,7 @@ int crew_set(struct pool *pool, uint32_t n)
     atomic_store_explicit(&pool->target, n, memory_order_seq_cst);
     pool->most_asked = MAX(pool->most_asked, n);
     atomic_store_explicit(&pool->crowded, n > cpus_affinity(), memory_order_relaxed);
-    while (r == 0 && crew_short(pool))
+    while (r == 0 && !pool->options.lazy && crew_short(pool))
         r = hire(pool);
     /* As many as before, so that the caller can report it. A new pool keeps one worker, which ends it. */
     if (r < 0) {

@@ -22,7 +22,7 @@ static struct worker *guest_borrow(struct pool *pool)
     struct worker *w = NULL;
 
     pthread_mutex_lock(&pool->crew_lock);
-    for (uint32_t i = 0; i < POOL_GUESTS_MAX && !w; i++) {
+    for (uint32_t i = 0; i < pool->options.guests && !w; i++) {
         if (!pool->guests[i]) {
             if (crew_new_worker(&pool->guests[i], pool) < 0)
                 break;
@@ -56,11 +56,16 @@ static void guest_run(struct worker *w, const struct found *f)
     worker_current = outer;
 }
 
+bool pool_is_here(const struct pool *pool)
+{
+    return worker_current && worker_current->pool == pool;
+}
+
 bool pool_try_run_one(struct pool *pool)
 {
     struct found f = {0};
 
-    assert(!worker_current || worker_current->pool != pool);
+    assert(!pool_is_here(pool));
     if (!pool_has_roots(pool) && !pool_has_tasks(pool))
         return false;
     struct worker *w = guest_borrow(pool);
@@ -119,7 +124,7 @@ int pool_run(struct pool *pool, struct pool_node *node)
     int r = 0;
 
     pool_check_fork();
-    assert(!worker_current || worker_current->pool != pool);
+    assert(!pool_is_here(pool));
     struct worker *w = guest_borrow(pool);
     if (!w)
         return submit_and_wait(pool, node);
@@ -169,7 +174,7 @@ void pool_help_until(struct pool *pool, struct eventcount *event, bool (*over)(c
     const struct wait wait = {.over = until_over, .what = &u, .event = event, .future = true};
 
     pool_check_fork();
-    if (worker_current && worker_current->pool == pool) {
+    if (pool_is_here(pool)) {
         worker_wait(worker_current, &wait);
         return;
     }

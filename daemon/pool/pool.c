@@ -55,9 +55,12 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     struct pool *pool;
     int r = 0;
 
-    if (n < 1 || n > POOL_WORKERS_MAX || !options->source.take != !options->source.ready)
+    if (n < 1 || n > POOL_WORKERS_MAX || options->guests > POOL_GUESTS_MAX ||
+        !options->source.take != !options->source.ready)
         return -EINVAL;
     pthread_once(&once, pool_watch_forks);
+    if (!pool_forget_fork())
+        return -ECHILD;
     pool = aligned_alloc(CACHE_LINE, (sizeof(*pool) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
     if (!pool)
         return -ENOMEM;
@@ -65,6 +68,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
                           .worker_main = worker_main,
                           .ops = &worker_ops,
                           .eager = options->eager || !deque_revoke_available()};
+    pool->options.guests = options->guests ? options->guests : POOL_GUESTS;
     eventcount_init(&pool->own_event);
     injector_init(&pool->injector);
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared,

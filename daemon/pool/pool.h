@@ -19,6 +19,7 @@ struct pool;
 struct wsd_worker; /* wsd/task.h */
 
 #define POOL_WORKERS_MAX 1024u
+#define POOL_GUESTS_MAX  256u
 
 /* Work for the pool, embedded in its object. [owner until submitted, then the pool until run is called] */
 struct pool_node {
@@ -52,6 +53,8 @@ struct pool_source {
 
 struct pool_options {
     uint32_t workers;  /* 1 to POOL_WORKERS_MAX */
+    uint32_t guests;   /* outside threads that may be workers at once, at most POOL_GUESTS_MAX; 0: 16 */
+    bool lazy;         /* no thread is started before there is work for it */
     size_t stack_size; /* bytes of a worker's stack, plus a guard of 1 MiB below it; 0: 8 MiB */
     bool pin;          /* each worker on a CPU of its own, and victims nearest first; see topology.h */
     struct eventcount
@@ -84,7 +87,7 @@ struct pool_options {
     bool eager; /* make each spawned task stealable at once, as without membarrier in the kernel: slower */
 };
 
-/* Starts the workers. 0, -EINVAL, -ENOMEM, -EAGAIN. [any] */
+/* Starts the workers. 0, -EINVAL, -ENOMEM, -EAGAIN. -ECHILD: in a task that has forked this process. [any] */
 int pool_new(struct pool **ret_pool, const struct pool_options *options);
 
 /* Puts a root into the injector: first in, first out. Never drops it. 0, or -ESHUTDOWN once pool_close() has begun
@@ -101,15 +104,18 @@ void pool_close(struct pool *pool);
 /* pool_close(), then frees. NULL is fine; returns NULL. */
 struct pool *pool_free(struct pool *pool);
 
-/* Runs one root or stolen task on the calling outside thread, from the common queue first. False: there was none, or 16
- * threads already do so. Meanwhile the thread is a worker with an index of at least pool_workers(), without
+/* Runs one root or stolen task on the calling outside thread, from the common queue first. False: there was none, or as many
+ * threads as may already do so. Meanwhile the thread is a worker with an index of at least pool_workers(), without
  * worker_start. At least 256 KiB of stack should be free. Not at the same time as pool_free(). [any but workers] */
 bool pool_try_run_one(struct pool *pool);
 
 /* Runs the root at once on the calling outside thread, as pool_try_run_one() would, and returns when it has run. No
- * other thread is woken for it; its children may be stolen. If 16 threads already do so, the root is submitted and the
- * caller sleeps. 0 or -ESHUTDOWN. [any but workers] */
+ * other thread is woken for it; its children may be stolen. If as many threads as may already do so, the root is
+ * submitted and the caller sleeps. 0 or -ESHUTDOWN. [any but workers] */
 int pool_run(struct pool *pool, struct pool_node *node);
+
+/* Whether the calling thread is a worker of this pool now. [any] */
+bool pool_is_here(const struct pool *pool);
 
 /* Returns when over(arg) is true. The thread that makes it true must notify the event afterwards. A thread that is no
  * worker acts as in pool_try_run_one() until then, and sleeps while there is nothing to run. A worker only waits: work

@@ -17,11 +17,11 @@ __thread struct worker *worker_current;
 
 /* --- fork --- */
 
-static bool forked; /* [the child's only thread] */
+static _Atomic bool forked; /* and no pool was made since [atomic: relaxed; the child begins with one thread] */
 
 static void in_child(void)
 {
-    forked = true;
+    atomic_store_explicit(&forked, true, memory_order_relaxed);
     if (!worker_current)
         return;
     /* So that its next spawn or sync asks. */
@@ -36,11 +36,21 @@ void pool_watch_forks(void)
 
 void pool_check_fork(void)
 {
-    if (!forked)
+    if (!atomic_load_explicit(&forked, memory_order_relaxed))
         return;
     fputs("wsd: a child of fork() called into the pool, which it does not have: exec, or start a job instead\n",
           stderr);
     abort();
+}
+
+bool pool_forget_fork(void)
+{
+    if (!atomic_load_explicit(&forked, memory_order_relaxed))
+        return true;
+    if (worker_current)
+        return false;
+    atomic_store_explicit(&forked, false, memory_order_relaxed);
+    return true;
 }
 
 /* --- workers --- */

@@ -23,10 +23,8 @@
 
 /* Bytes of an outside thread's stack that are assumed; its true size is expensive to find out. */
 #define GUEST_STACK ((ptrdiff_t)256 * 1024)
-/* POOL_GUESTS_MAX: outside threads that may help at once. POOL_SPARES_MAX: workers beyond the highest number asked for,
- * which stand in while others block. */
-#define POOL_GUESTS_MAX 16u
-#define POOL_SPARES_MAX 256u
+#define POOL_GUESTS     16u  /* outside threads that may be workers at once, unless the options say otherwise */
+#define POOL_SPARES_MAX 256u /* workers beyond the highest number asked for, which stand in while others block */
 #define POOL_ALL_MAX    (POOL_WORKERS_MAX + POOL_SPARES_MAX + POOL_GUESTS_MAX)
 
 #define OVERFLOW_ALIGN 8u
@@ -164,6 +162,8 @@ void pool_watch_forks(void); /* once a process: has pool_check_fork() see a fork
 void pool_leave(struct pool *pool);
 /* Aborts in the child of a fork, which has one thread and no pool. [any] */
 void pool_check_fork(void);
+/* A pool is about to be made, so that the child of a fork has one. False: not there, in a task of its parent's pool. */
+bool pool_forget_fork(void);
 __attribute__((noreturn)) void pool_broken(const char *what);
 __attribute__((noreturn)) void pool_out_of_memory(void);
 

@@ -27,15 +27,17 @@
  * A name that begins with `@` is a place, which takes jobs for whatever plugin: `wsctl submit @NAME/PLUGIN:FUNCTION`. It
  * offers one function, `*`. argv[0] of its jobs is PLUGIN or PLUGIN:FUNCTION. wsd-runner(7) has the rest.
  *
- * What differs from a plugin: there is no pool, so `self` is NULL, and functions must not use wsd/task.h. There is no
- * sandbox, and wsd_job_command() returns -ENOSYS. A function with WSD_FN_SHARED gets a copy, as any other. wsd does not
- * end the process of a runner: when a job does not end in the grace time after it was cancelled, wsd closes the
- * connection. To wsd that is the death of the process, for all jobs that the runner has. Their functions go on until
- * they return.
+ * A function may fork and join as in a plugin (wsd/task.h and the headers beside it). Threads that help begin when the
+ * first one does, one fewer than there are CPUs for, and sleep while no function forks. Their stacks have 8 MiB.
+ *
+ * What differs from a plugin: there is no sandbox, and wsd_job_command() returns -ENOSYS. wsd does not end the process
+ * of a runner: when a job does not end in the grace time after it was cancelled, wsd closes the connection. To wsd that
+ * is the death of the process, for all jobs that the runner has. Their functions go on until they return.
  *
  * Two ways to use it:
  *  - wsd_runner_run(): threads that run the functions, until wsd_runner_leave(). It connects again when wsd has ended.
  *  - wsd_runner_next() and wsd_runner_finish(): one job after the other, in a loop of your own. They start no thread.
+ *    Between them, wsd_runner_call() runs a function of the offer, or the loop does what it likes.
  *
  * A runner may be used by several threads. In a child of fork() its copy can only be freed: every other call returns
  * -ECHILD. Errors are negative errno values, those of wsd/client.h; wsd_runner_error() has the words. */
@@ -104,6 +106,11 @@ WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);
  * While a job is in hand for longer than a second, call this or wsd_job_cancelled() now and then. They answer wsd, which
  * takes a runner that is silent for `executor-answer` (wsd.conf(5)) for dead. Since 0.1. */
 WSD_EXPORT int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd_job **ret_job);
+
+/* Runs the function of a job of wsd_runner_next(), as wsd_runner_run() does: it may fork and join (wsd/task.h). Returns
+ * what it returns, for wsd_runner_finish(). Returns -EINVAL if it has no `run`, -ENOMEM, -ECHILD, or -EDEADLK within a
+ * function that it runs. May be called by several threads at once, for different jobs. Since 0.1. */
+WSD_EXPORT int wsd_runner_call(struct wsd_runner *runner, struct wsd_job *job);
 
 /* Ends a job of wsd_runner_next() with the status that a function returns: 0, or 1 to WSD_STATUS_MAX. Any other value
  * becomes WSD_STATUS_MAX. Waits while wsd does not take its output. The job is gone afterwards. Returns 0, or

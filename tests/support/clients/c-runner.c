@@ -34,17 +34,7 @@ static int tell(struct wsd_job *job, struct wsd_worker *self)
 
 static const struct wsd_function all = {.name = "*", .help = "tells what it is", .run = tell};
 
-static int run_one(struct wsd_job *job, const struct wsd_plugin *offer)
-{
-    if (offer->functions == &all)
-        return tell(job, NULL);
-    for (uint32_t i = 0; i < offer->n_functions; i++)
-        if (strcmp(offer->functions[i].name, job->argv[0]) == 0)
-            return offer->functions[i].run(job, NULL);
-    return WSD_STATUS_MAX;
-}
-
-static int loop(const struct wsd_plugin *offer)
+static int loop(void)
 {
     struct wsd_job *job;
     int r = 0;
@@ -54,7 +44,7 @@ static int loop(const struct wsd_plugin *offer)
 
         poll(&p, 1, -1); /* a signal ends it, too */
         while ((r = wsd_runner_next(runner, 0, &job)) == 1)
-            wsd_runner_finish(runner, job, run_one(job, offer));
+            wsd_runner_finish(runner, job, wsd_runner_call(runner, job));
     }
     if (r == -ECONNRESET)
         puts("closed");
@@ -93,7 +83,7 @@ int main(int argc, char **argv)
     r = r < 0 ? r : wsd_runner_connect(runner, 0);
     if (r == 0)
         puts("ready");
-    r = r < 0 ? r : by_loop ? loop(&offer) : wsd_runner_run(runner, threads);
+    r = r < 0 ? r : by_loop ? loop() : wsd_runner_run(runner, threads);
     if (r < 0)
         fprintf(stderr, "%s\n", wsd_runner_error(runner));
     else
