@@ -14,6 +14,10 @@
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
+#ifndef IN_RUNNER /* where a worker's index is not its thread's number */
+#define IN_RUNNER false
+#endif
+
 static _Thread_local uint32_t started; /* plus 1 */
 static _Atomic unsigned n_strangers, n_starts, n_stops;
 static char file[PATH_MAX];
@@ -52,7 +56,7 @@ static void fini(void)
 /* A leaf that asks, and is long enough to be stolen from. */
 WSD_VOID_TASK_1(tree, int, n)
 {
-    if (started != self->index + 1)
+    if (IN_RUNNER ? !started : started != self->index + 1)
         atomic_fetch_add(&n_strangers, 1);
     if (n == 0) {
         for (volatile int i = 0; i < 2000; i++)
