@@ -418,15 +418,8 @@ static void array_end(struct wsd_client *client, struct wsd_call *call, const st
 /* What those items of the frame have in common that are no calls. */
 static void describe_bare(const struct array *a, const struct msg_ends *ends, struct wsd_job_info *ret)
 {
-    const struct span empty = {.data = ""};
     struct msg_job job = {.plugin = ends->plugin,
                           .function = ends->function,
-                          .error = empty,
-                          .status = empty,
-                          .worker = empty,
-                          .backtrace = empty,
-                          .key = empty,
-                          .tags = empty,
                           .state = WSD_JOB_SUCCEEDED,
                           .uid = ends->uid,
                           .submitted_usec = ends->submitted_usec};

@@ -15,6 +15,7 @@
 #include "bounds.h"
 #include "client.h"
 #include "given.h"
+#include "packed.h"
 #include "query.h"
 #include "submit.h"
 #include "proto/records.h"
@@ -241,30 +242,15 @@ void batches_free(struct wsd_client *client)
 
 /* --- the user's calls --------------------------------------------------------------------------------------------- */
 
-static char *copy_text(const char **text, char *to)
-{
-    size_t n = *text ? strlen(*text) + 1 : 0;
-
-    if (n)
-        *text = memcpy(to, *text, n);
-    return to + n;
-}
-
-/* Copies what common points to; tags are in the batch already. 0 or -ENOMEM. */
+/* Copies what common points to. 0 or -ENOMEM. */
 static int copy_common(struct wsd_batch *b)
 {
-    struct wsd_submit *c = &b->common;
-    size_t after = c->n_after * sizeof(*c->after), any = c->n_after_any * sizeof(*c->after_any);
-    char *p = malloc(after + any + (c->plugin ? strlen(c->plugin) : 0) + (c->function ? strlen(c->function) : 0) + 2);
+    const struct wsd_submit from = b->common;
 
-    if (!p)
+    b->texts = malloc(packed_size(&from) + 1);
+    if (!b->texts)
         return -ENOMEM;
-    b->texts = p;
-    if (after)
-        c->after = memcpy(p, c->after, after);
-    if (any)
-        c->after_any = memcpy(p + after, c->after_any, any);
-    copy_text(&c->function, copy_text(&c->plugin, p + after + any));
+    packed_put(&from, b->texts, &b->common);
     return 0;
 }
 

@@ -632,12 +632,6 @@ static void handle_finished(struct wsd_client *client, struct wsd_call *call, co
 {
     struct msg_job job = {.plugin = m->plugin,
                           .function = m->function,
-                          .error = {.data = ""},
-                          .status = {.data = ""},
-                          .backtrace = {.data = ""},
-                          .key = {.data = ""},
-                          .tags = {.data = ""},
-                          .batch = {.data = ""},
                           .worker = m->worker,
                           .state = WSD_JOB_SUCCEEDED,
                           .placed = m->placed,

@@ -66,17 +66,22 @@ int wsd_id_parse(const char *text, struct wsd_id *ret_id)
     return 0;
 }
 
+static const char *text_of(struct span text)
+{
+    return text.data ? text.data : "";
+}
+
 void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
 {
     *ret_info = (struct wsd_job_info){
         .size = sizeof(*ret_info),
-        .plugin = job->plugin.data,
-        .function = job->function.data,
+        .plugin = text_of(job->plugin),
+        .function = text_of(job->function),
         .state = (enum wsd_job_state)job->state,
         .exit = (int)job->exit,
-        .error = job->error.data,
-        .status = job->status.data,
-        .worker = job->worker.data,
+        .error = text_of(job->error),
+        .status = text_of(job->status),
+        .worker = text_of(job->worker),
         .attempts = job->attempts,
         .uid = job->uid,
         .queued_usec = job->queued_usec,
@@ -85,14 +90,14 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
         .submitted_usec = job->submitted_usec,
         .done = job->done,
         .total = job->total,
-        .backtrace = job->backtrace.data,
-        .key = job->key.data,
+        .backtrace = text_of(job->backtrace),
+        .key = text_of(job->key),
         .durable = job->durable,
         .dead = job->dead,
         .retries = job->retries,
         .due_usec = job->due_usec,
         .waits_for = job->waits_for,
-        .tags = job->tags.data,
+        .tags = text_of(job->tags),
         .in_batch = job->batch.size == sizeof(ret_info->batch),
         .placed = job->placed,
     };

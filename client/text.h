@@ -10,7 +10,9 @@
 #include "proto/codec.h"
 #include "wsd/client.h"
 
-/* Copies a job with its texts, into the room where they fit, else into one block, *ret_texts, which the caller frees
+/* A text that the job lacks may be nowhere; the description then has an empty one.
+ *
+ * Copies a job with its texts, into the room where they fit, else into one block, *ret_texts, which the caller frees
  * (NULL: none). 0 or -ENOMEM. */
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size,
                   char **ret_texts);

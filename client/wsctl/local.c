@@ -124,16 +124,8 @@ static int report(struct local *local, const struct submit_options *options, con
 {
     struct wsd_job_info info = {
         .size = sizeof(info),
-        .plugin = result->plugin,
-        .function = result->function,
         .state = (enum wsd_job_state)result->state,
         .exit = result->exit,
-        .error = result->error,
-        .status = result->status,
-        .worker = "",
-        .backtrace = "",
-        .key = "",
-        .tags = "",
         .attempts = 1,
         .uid = getuid(),
         .run_usec = result->run_usec,
@@ -143,6 +135,12 @@ static int report(struct local *local, const struct submit_options *options, con
     };
     struct json json = {0};
     char text[128];
+
+    job_clear_texts(&info);
+    info.plugin = result->plugin;
+    info.function = result->function;
+    info.error = result->error;
+    info.status = result->status;
     int r = output_close(&local->output, info.state == WSD_JOB_SUCCEEDED);
 
     if (local->ctl->json) {

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "print.h"
 #include "workers.h"
 
 const char *const look_sort_names[] = {"run", "cpu", "new"};
@@ -183,11 +184,11 @@ struct wsd_job_info look_job_info(const struct look_job *job)
 {
     struct wsd_job_info info = job->info;
 
+    job_clear_texts(&info);
     info.plugin = job->plugin;
     info.function = job->function;
     info.worker = job->worker;
     info.error = job->error;
-    info.status = info.backtrace = info.key = info.tags = "";
     return info;
 }
 

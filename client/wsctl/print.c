@@ -134,6 +134,12 @@ const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t siz
     return buffer;
 }
 
+void job_clear_texts(struct wsd_job_info *info)
+{
+    info->plugin = info->function = info->error = info->status = info->worker = "";
+    info->backtrace = info->key = info->tags = "";
+}
+
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size)
 {
     if (info->error[0])

@@ -25,6 +25,8 @@ void print_state(enum wsd_job_state state);
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
 /* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */
 const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
+/* Makes each text of the description empty. */
+void job_clear_texts(struct wsd_job_info *info);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);
 /* Flushes stdout. 0 or CODE_IO, said. */

@@ -189,6 +189,49 @@ START_TEST(items_leave_together_and_end_apart)
 }
 END_TEST
 
+START_TEST(what_all_have_in_common_is_copied)
+{
+    static const struct msg_end end = {.n = 1, .state = 5, .attempts = 1};
+    char plugin[] = "p", function[] = "f", tag[] = "night";
+    const char *tags[] = {tag, "day"};
+    struct wsd_id ids[2] = {{{9}}, {{8}}};
+    const struct wsd_submit description = {.size = sizeof(description),
+                                           .plugin = plugin,
+                                           .function = function,
+                                           .priority = 3,
+                                           .tags = tags,
+                                           .n_tags = 2,
+                                           .after = &ids[0],
+                                           .n_after = 1,
+                                           .after_any = &ids[1],
+                                           .n_after_any = 1};
+    const struct wsd_job_info *info;
+    struct wsd_batch *batch;
+
+    teardown();
+    setup_with(FEATURE_ARRAY | FEATURE_BRIEF | FEATURE_ORDER);
+    ck_assert_int_eq(wsd_batch_open(client, &description, 0, &batch), 0);
+    plugin[0] = function[0] = tag[0] = 'x';
+    tags[0] = tags[1] = NULL;
+    memset(ids, 0, sizeof(ids));
+    peer_expect(&peer, client, FRAME_BATCH);
+    batch_tag = peer.frame.tag;
+    struct wsd_call *call = add(batch, "one");
+    expect_array(1);
+    ck_assert_str_eq(peer.msg.submit.plugin.data, "p");
+    ck_assert_str_eq(peer.msg.submit.tags.data, "night,day");
+    ck_assert(peer.msg.submit.after.size == 16 && peer.msg.submit.after.data[0] == 9);
+    ck_assert(peer.msg.submit.after_any.size == 16 && peer.msg.submit.after_any.data[0] == 8);
+    send_ends(&end, 1, true);
+    process(1);
+    ck_assert_int_eq(wsd_call_wait(call, 0, &info), 0);
+    ck_assert_str_eq(info->tags, "night,day");
+    ck_assert_str_eq(info->key, "");
+    ck_assert_int_eq(wsd_batch_close(batch), 0);
+    wsd_batch_free(batch);
+}
+END_TEST
+
 START_TEST(several_end_in_one_record)
 {
     struct wsd_batch *batch = open_batch(0);
@@ -862,6 +905,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_set_timeout(old, 60);
     tcase_add_test(tcase, items_leave_together_and_end_apart);
+    tcase_add_test(tcase, what_all_have_in_common_is_copied);
     tcase_add_test(tcase, several_end_in_one_record);
     tcase_add_test(tcase, the_last_frame_in_the_midst_of_one);
     tcase_add_test(tcase, an_item_ends_with_its_progress);
