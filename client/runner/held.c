@@ -552,8 +552,13 @@ static void service_vstatus(struct wsd_job *job, const char *format, va_list arg
     pthread_mutex_unlock(&h->runner->lock);
 }
 
+static int service_command(struct wsd_job *job, const struct wsd_command *command)
+{
+    return -ENOSYS;
+}
+
 static const struct wsd_job_ops services = {
-    .size = offsetof(struct wsd_job_ops, command), /* so wsd_job_command() returns -ENOSYS */
+    .size = sizeof(struct wsd_job_ops),
     .reserve = service_reserve,
     .commit = service_commit,
     .write = service_write,
@@ -567,7 +572,10 @@ static const struct wsd_job_ops services = {
     .verror = service_verror,
     .vstatus = service_vstatus,
     .vprint = service_vprint,
+    .command = service_command,
 };
+_Static_assert(offsetof(struct wsd_job_ops, command) + sizeof(services.command) == sizeof(services),
+               "each service is here");
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
 

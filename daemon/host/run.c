@@ -430,6 +430,8 @@ static const struct wsd_job_ops services = {
     .vprint = service_vprint,
     .command = service_command,
 };
+_Static_assert(offsetof(struct wsd_job_ops, command) + sizeof(services.command) == sizeof(services),
+               "each service is here");
 
 /* --- one job ------------------------------------------------------------------------------------------------------ */
 

@@ -191,7 +191,8 @@ AT(wsd_job_ops, vlog, 80);
 AT(wsd_job_ops, verror, 88);
 AT(wsd_job_ops, vstatus, 96);
 AT(wsd_job_ops, vprint, 104);
-AT_LEAST(wsd_job_ops, 112);
+AT(wsd_job_ops, command, 112);
+AT_LEAST(wsd_job_ops, 120);
 
 /* wsd/plugin.h. Read from the file by hosts, before it is loaded. */
 AT(wsd_abi_note_, name_size, 0);
