@@ -104,6 +104,13 @@ if [ -n "${WSD_THOROUGH:-}" ]; then
   # the box is the isolation that autopkgtest cannot see
   check "autopkgtest" "$box" "${inputs[@]}" --timeout $((300 * TIME_SCALE)) -- \
     autopkgtest --no-built-binaries --ignore-restrictions=isolation-machine /box/source/ -- null
+  # in a box that has what the packages depend on, and no more: by a wsd of the user's own, and by the system's
+  inputs=(--copy "$SRC/packaging/debian/tests/python:/box/python")
+  for deb in "$debs"/{wsd,libwsclient0,python3-wsd}_*.deb; do inputs+=(--deb "$deb"); done
+  # shellcheck disable=SC2016 # for the box
+  check "python3-wsd from its package" "$box" "${inputs[@]}" --timeout $((120 * TIME_SCALE)) -- bash -c '
+    useradd -m -G wsd tester && runuser -u tester -- sh /box/python &&
+      runuser -u tester -- env WSD_SOCKET=/run/wsd/wsd.sock sh /box/python'
 fi
 if [ -z "$lintian" ]; then
   :
