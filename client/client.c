@@ -249,13 +249,21 @@ static int settle(struct wsd_client *client, const struct wsd_open *given, bool 
     c->waiting = (struct waiting){how->deadline_usec, how->interrupted, how->userdata};
     if (how->flags & ~(uint32_t)(WSD_OPEN_LATER | WSD_OPEN_AGAIN))
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown flags");
+    if (how->user && strlen(how->user) >= sizeof(c->user))
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "user: no user has a name of more than %zu bytes",
+                           sizeof(c->user) - 1);
+    snprintf(c->user, sizeof(c->user), "%s", how->user ? how->user : "");
+    tls = tls || how->tls || (host && *host);
+    if (tls && *c->user)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE,
+                           "user: only connections of this machine act for another one: leave TLS and WSD_HOST out");
     *ret_timeout_usec = how->timeout_usec;
     client->loop.flags = how->flags;
     client->loop.timeout_usec = how->timeout_usec ? how->timeout_usec : CONNECT_TIMEOUT_USEC;
     client->loop.state = how->state;
     client->loop.state_userdata = how->state_userdata;
-    return tls || how->tls || (host && *host) ? remote_init(&c->remote, how->tls, &client->failure)
-                                              : address_find(how->socket, &c->address, &client->failure);
+    return tls ? remote_init(&c->remote, how->tls, &client->failure)
+               : address_find(how->socket, &c->address, &client->failure);
 }
 
 static int open_client(struct wsd_client **ret_client, const struct wsd_open *given, bool tls)

@@ -30,6 +30,7 @@ static int send_hello(struct connection *c)
             .features = c->remote.tls ? FEATURES_ALL & ~(uint64_t)(FEATURE_LANE | FEATURE_PAYLOAD) : FEATURES_ALL,
             .directory = {.data = c->directory},
             .window = OUTPUT_WINDOW,
+            .user = {.data = c->user, .size = strlen(c->user)},
         }};
     char program[64];
     int n = snprintf(program, sizeof(program), "%.40s libwsclient/%s", program_invocation_short_name, WSD_VERSION);

@@ -151,10 +151,15 @@ static void handle_welcome(struct connection *c, const struct msg_welcome *welco
                          welcome->version, CONNECTION_VERSION_MIN, CONNECTION_VERSION_MAX);
         return;
     }
+    escape_text(c->daemon_version, sizeof(c->daemon_version), (const char *)welcome->program.data);
+    if (*c->user && !(welcome->features & FEATURE_USER)) { /* it has taken the connection for the own user's */
+        connection_break(c, -EOPNOTSUPP, CODE_PROTOCOL, "%.100s cannot act for another user: it is too old",
+                         c->daemon_version);
+        return;
+    }
     c->welcomed = true;
     c->window = welcome->window;
     c->features = welcome->features & FEATURES_ALL;
-    escape_text(c->daemon_version, sizeof(c->daemon_version), (const char *)welcome->program.data);
 }
 
 /* Frames about the connection itself. */

@@ -86,6 +86,7 @@ struct connection {
     short in_epoll;    /* the events of fd there */
     bool beside_first; /* in the next turn: the frames of the last one have left no time */
     char directory[CODEC_PATH_MAX];
+    char user[CODEC_TEXT_MAX]; /* that it acts for; empty: the own one */
     struct buffer in, out;
     uint64_t sent;     /* bytes, since the beginning */
     uint64_t n_frames; /* handled, since the beginning */

@@ -66,7 +66,8 @@
 #define FEATURE_NOTICE 4096u  /* a third descriptor with LANE */
 #define FEATURE_RUNNER 8192u  /* RUNNER_OPEN and what belongs to it */
 #define FEATURE_PLACED 16384u /* Run.output_offset, RunEnd.placed */
-#define FEATURES_ALL   32767u /* that this build knows */
+#define FEATURE_USER   32768u /* Hello.user */
+#define FEATURES_ALL   65535u /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -105,6 +106,7 @@ struct msg_hello {
     uint64_t features;
     struct span directory, program;
     uint32_t window;
+    struct span user; /* empty: the client's own; needs FEATURE_USER */
 };
 struct msg_welcome {
     uint32_t version;

@@ -201,6 +201,21 @@ static void examine_schedule(struct examination *x, const struct config_schedule
              s->plugin);
 }
 
+static void examine_submit_as(struct examination *x)
+{
+    struct config_origin o = config_origin(x->config, "access", "submit-as");
+
+    if (x->config->access.agent == UINT32_MAX)
+        tell(x, true, o,
+             "[access] submit-as: there is no user " CONFIG_FLEET_USER
+             ", so only root may act for others: [fleet] user "
+             "says which user wsd-fleet runs as");
+    if (x->config->fleet.in && !x->config->fleet.run_as)
+        tell(x, true, o,
+             "[access] submit-as: jobs of other machines run as the user of wsd-fleet, and so could act for those "
+             "users: set [fleet] run-as");
+}
+
 /* Warnings: wsd runs without. */
 static void examine_fleet(struct examination *x)
 {
@@ -213,6 +228,9 @@ static void examine_fleet(struct examination *x)
 
     if (words)
         tell(x, true, config_origin(x->config, "fleet", key), "[fleet] %s: %s", key, words);
+    const struct access_list *l = &x->config->access.submit_as;
+    if (l->all || l->n_uids + l->n_gids > 0)
+        examine_submit_as(x);
     for (size_t i = 0; i < ARRAY_SIZE(files); i++)
         if (files[i].path && access(files[i].path, F_OK) < 0 && errno != EACCES)
             tell(x, true, config_origin(x->config, "fleet", files[i].key), "[fleet] %s: %.200s: %s: wsd-fleet needs it",

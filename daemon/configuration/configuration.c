@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trust.h"
@@ -30,6 +31,7 @@
 int config_init(struct config *c)
 {
     *c = (struct config){.access.lists[ACCESS_SUBMIT].all = true, /* all users that the socket lets in */
+                         .access.agent = UINT32_MAX,
                          .log_level = LOG_INFO,
                          .sandbox_required = 1,
                          .is_system = -1,
@@ -61,6 +63,7 @@ void config_deinit(struct config *c)
     sections_free(c);
     for (unsigned i = 0; i < ACCESS_RIGHTS; i++)
         people_free(&c->access.lists[i]);
+    people_free(&c->access.submit_as);
     free(c->tls_listen);
     free(c->tls_certificate);
     free(c->tls_key);
@@ -68,6 +71,8 @@ void config_deinit(struct config *c)
     free(c->tls_crl);
     free(c->tls_user_map);
     free(c->fleet.servers);
+    free(c->fleet.user);
+    free(c->fleet.run_as);
     free(c->fleet.node);
     free(c->fleet.plugins);
     free(c->fleet.tls_ca);
@@ -83,7 +88,29 @@ void config_deinit(struct config *c)
     *c = (struct config){0};
 }
 
-int config_check(const struct config *c, char error[static CONFIG_ERROR])
+/* Says where the key stands, too. */
+static int find_agent(struct config *c, char error[static CONFIG_ERROR])
+{
+    const struct access_list *l = &c->access.submit_as;
+    struct config_origin o = config_origin(c, "fleet", "user");
+    char where[320] = "";
+
+    if (!l->all && l->n_uids + l->n_gids == 0)
+        return 0;
+    int r = uid_of(c->fleet.user ? c->fleet.user : CONFIG_FLEET_USER, &c->access.agent);
+    if (r == 0 || (r == -ENOENT && !c->fleet.user))
+        return 0;
+    if (o.file)
+        snprintf(where, sizeof(where), "%.300s:%u: ", o.file, o.line);
+    if (r == -ENOENT)
+        snprintf(error, CONFIG_ERROR, "%suser: %.64s: there is no such user", where, c->fleet.user);
+    else
+        snprintf(error, CONFIG_ERROR, "%suser: %.64s: " ACCOUNTS_SILENT, where,
+                 c->fleet.user ? c->fleet.user : CONFIG_FLEET_USER, strerror(-r));
+    return r == -ENOENT ? -EINVAL : -EAGAIN;
+}
+
+int config_check(struct config *c, char error[static CONFIG_ERROR])
 {
     for (uint32_t i = 0; i < c->n_schedules; i++)
         if (!c->schedules[i].on || !c->schedules[i].plugin) {
@@ -94,7 +121,7 @@ int config_check(const struct config *c, char error[static CONFIG_ERROR])
                      c->schedules[i].on ? "job" : "on");
             return -EINVAL;
         }
-    return 0;
+    return find_agent(c, error);
 }
 
 const char *config_fleet_contradiction(const struct config *c, const char **ret_key)

@@ -25,6 +25,8 @@
 #define CONFIG_SERVERS_MAX   16u   /* [fleet] servers */
 #define CONFIG_NODE          32u   /* bytes of the name of a node of the fleet, with NUL */
 #define CONFIG_HELD_MAX      4096u
+#define CONFIG_FLEET_USER    "wsd-fleet"
+#define CONFIG_RUN_AS_SAME   "same"
 #define CONFIG_ACK_WAIT_MIN  1000000u /* us */
 #define CONFIG_ACK_WAIT_MAX  3600000000u
 
@@ -90,8 +92,10 @@ struct config_schedule {
     struct config_origin origin, on_origin, job_origin;
 };
 
-/* [fleet]: for wsd-fleet. wsd checks the values and uses none. A text is NULL where nothing is said. */
+/* [fleet]: for wsd-fleet. wsd checks the values and uses none but `user`. A text is NULL where nothing is said. */
 struct config_fleet {
+    char *user;    /* that wsd-fleet runs as */
+    char *run_as;  /* whose jobs the foreign ones are; CONFIG_RUN_AS_SAME: of the user of the same name */
     char *servers; /* URLs with commas between */
     char *node;
     char *plugins; /* names with commas between */
@@ -132,7 +136,7 @@ struct config {
     uint64_t executor_tasks; /* 0: without limit */
     struct config_domains *domains;
     uint64_t drain_usec;
-    struct access_rules access; /* only its lists are set */
+    struct access_rules access; /* only its lists are set, and by config_check(), agent */
     char *tls_listen;           /* NULL: no clients of other machines */
     char *tls_certificate, *tls_key, *tls_ca, *tls_crl, *tls_user_map;
     struct frontend_limits frontend_limits;
@@ -169,8 +173,9 @@ int config_set(struct config *c, const char *section, const char *key, const cha
  * or -EINVAL with the words. */
 int config_set_limit(struct config *c, const struct config *from, const char *key, const char *value, bool own,
                      char error[static CONFIG_ERROR]);
-/* Checks what needs the whole configuration. Returns 0, or -EINVAL with the words. */
-int config_check(const struct config *c, char error[static CONFIG_ERROR]);
+/* Checks what needs the whole configuration, and looks up the user of wsd-fleet, where somebody is in submit-as. Returns
+ * 0; -EINVAL; or -EAGAIN: the user database did not answer; with the words. */
+int config_check(struct config *c, char error[static CONFIG_ERROR]);
 /* Returns what cannot go together in [fleet], in words, and the key that they are about. NULL: all can. */
 const char *config_fleet_contradiction(const struct config *c, const char **ret_key);
 /* Where that key was last set. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "configuration/people.h"
@@ -391,6 +392,17 @@ static const struct config_kind kind_node = {.wanted =
                                              .print = print_text,
                                              .is_unset = text_is_unset};
 
+/* Who that is, is not asked here: it may be for another machine. */
+static int set_account(void *at, const char *value)
+{
+    size_t n = strlen(value);
+
+    return n > 0 && n < ACCOUNT_NAME_MAX && strcspn(value, " \t:/") == n ? replace_text(at, value) : -EINVAL;
+}
+
+static const struct config_kind kind_account = {
+    .wanted = "the name of a user", .set = set_account, .print = print_text, .is_unset = text_is_unset};
+
 static int set_held(void *at, const char *value)
 {
     uint64_t n;
@@ -447,6 +459,7 @@ const struct config_key config_keys[] = {
     {"access", "see", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_SEE])},
     {"access", "cancel", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_CANCEL])},
     {"access", "administer", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_ADMINISTER])},
+    {"access", "submit-as", &kind_people, APPLIES_NOW, AT(access.submit_as)},
     {"executor", "static-tls", &kind_tls, APPLIES_START, AT(static_tls)},
     {"executor", "recycle-jobs", &kind_count, APPLIES_NOW, AT(limits.recycle_jobs)},
     {"executor", "recycle-growth", &kind_size, APPLIES_NOW, AT(limits.recycle_growth)},
@@ -490,6 +503,8 @@ const struct config_key config_keys[] = {
     {"limits", "ageing", &kind_time, APPLIES_NOW, AT(limits.ageing_usec)},
     {"store", "keep", &kind_time, APPLIES_NOW, AT(limits.store_keep_usec)},
     {"store", "max-size", &kind_size, APPLIES_NOW, AT(limits.store_bytes)},
+    {"fleet", "user", &kind_account, APPLIES_NOW, AT(fleet.user)},
+    {"fleet", "run-as", &kind_account, APPLIES_FLEET, AT(fleet.run_as)},
     {"fleet", "servers", &kind_servers, APPLIES_FLEET, AT(fleet.servers)},
     {"fleet", "node", &kind_node, APPLIES_FLEET, AT(fleet.node)},
     {"fleet", "plugins", &kind_names, APPLIES_FLEET, AT(fleet.plugins)},

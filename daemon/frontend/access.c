@@ -2,12 +2,13 @@
  *
  * access.c: access rights, by the rules of the configuration.
  * Owns nothing. The rules are the configuration's. A connection's rights are kept in its peer. [loop]
- * Keeps: the client's user comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame. What no list allows
- * is refused. Each right has one function.
+ * Keeps: the client's user comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame, but for a user that
+ * it may act for. What no list allows is refused. Each right has one function.
  * Does not know requests, jobs or names of users. */
 #include "frontend/access.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -41,8 +42,10 @@ static uint32_t groups_of(const struct peer *p, const uint32_t **ret)
     static uint32_t groups[NGROUPS_MAX + 1];
     socklen_t size = sizeof(groups) - sizeof(groups[0]);
 
-    if (p->remote)
-        return remote_groups(p, ret);
+    if (p->as) {
+        *ret = p->as->gids;
+        return p->as->n_gids;
+    }
     groups[0] = p->gid;
     if (getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups + 1, &size) < 0)
         size = 0; /* then the user is in no group */
@@ -70,6 +73,8 @@ static bool may(struct peer *p, enum access_right right)
     for (unsigned i = 0; i < ACCESS_RIGHTS; i++)
         if (all || is_listed(p, &f->options.rules->lists[i]))
             p->rights |= BIT(i);
+    if (p->acting)
+        p->rights &= BIT(ACCESS_SUBMIT);
     p->rights_of = f->n_rules;
     return p->rights & BIT(right);
 }
@@ -86,9 +91,29 @@ const char *access_connect(struct peer *p)
     return "this user has no business here ([access] submit in wsd.conf)";
 }
 
+bool access_acts(const struct frontend *f, uint32_t by, const char *name, const struct local_user *user,
+                 char why[static ACCESS_WHY])
+{
+    const struct frontend_options *o = &f->options;
+    const char *words = NULL;
+
+    if (by != 0 && (by != o->rules->agent || by == UINT32_MAX))
+        words = "only root and the user of wsd-fleet act for others ([fleet] user in wsd.conf)";
+    else if (user && user->uid == o->own_uid && !o->only_own_user)
+        words = "nobody acts for the user that wsd runs as";
+    else if (user && !access_listed(&o->rules->submit_as, user->uid, user->gids, user->n_gids))
+        words = "[access] submit-as in wsd.conf does not name this user";
+    if (words)
+        snprintf(why, ACCESS_WHY, "uid %u may not act for %.64s: %s", by, name, words);
+    return !words;
+}
+
 const char *access_path(const struct peer *p, const char *plugin)
 {
-    return p->remote && strchr(plugin, '/') ? "plugins by path are not for clients of other machines" : NULL;
+    if (!strchr(plugin, '/') || (!p->remote && !p->acting))
+        return NULL;
+    return p->remote ? "plugins by path are not for clients of other machines"
+                     : "plugins by path are not for connections that act for another user";
 }
 
 const char *access_submit(struct peer *p)

@@ -11,8 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ACCESS_ALL 0u /* in place of a uid: the jobs of all users, as root sees them */
+#define ACCESS_WHY 512u /* bytes of the words of a refusal */
+#define ACCESS_ALL 0u   /* in place of a uid: the jobs of all users, as root sees them */
 
+struct frontend;
+struct local_user;
 struct peer;
 
 /* Users and groups, by number. Its owner frees the arrays. */
@@ -31,10 +34,12 @@ enum access_right {
 };
 #define ACCESS_RIGHTS 4u
 
-/* Root may do everything, and so may the user of a user's own wsd. In a wsd for all users, the user under which it runs
+/* A connection that acts for another user has the right to submit at most. Otherwise, root may do everything, and so may the user of a user's own wsd. In a wsd for all users, the user under which it runs
  * may submit and administer. */
 struct access_rules {
     struct access_list lists[ACCESS_RIGHTS]; /* by enum access_right */
+    struct access_list submit_as;            /* the users that a connection may act for */
+    uint32_t agent;                          /* the uid, beside root's, whose connections may; UINT32_MAX: none */
     /* The users of this plugin, or of this name of runners. NULL: every submitter. */
     const struct access_list *(*plugin)(const char *name, void *context);
     /* The users whose runners may have this name. NULL: every submitter's. */
@@ -49,7 +54,11 @@ bool access_listed(const struct access_list *list, uint32_t uid, const uint32_t 
 const char *access_connect(struct peer *p);
 const char *access_submit(struct peer *p);
 const char *access_administer(struct peer *p);
-/* A client of another machine may not name a file of this one. */
+/* Whether connections of the user `by` may act for the user of that name. user NULL: it was not looked up yet. False: why
+ * not. */
+bool access_acts(const struct frontend *f, uint32_t by, const char *name, const struct local_user *user,
+                 char why[static ACCESS_WHY]);
+/* A client of another machine, or one that acts for another user, may not name a file of this one. */
 const char *access_path(const struct peer *p, const char *plugin);
 /* Whether the client may use the plugin of this name, in addition to access_submit(). */
 bool access_plugin(struct peer *p, const char *plugin);

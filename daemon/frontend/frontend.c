@@ -66,6 +66,7 @@ int frontend_new(struct frontend **ret_frontend, const struct frontend_options *
     list_init(&f->closing);
     shares_init(&f->shares);
     handshakes_init(&f->handshakes);
+    actings_init(&f->actings);
     list_init(&f->listeners);
     f->scratch = malloc(PEER_IN_MAX);
     f->shares.timer = evtimer_new(f->options.base, on_rested, &f->shares);
@@ -88,6 +89,7 @@ struct frontend *frontend_free(struct frontend *f)
         peer_free(container_of(f->closing.next, struct peer, link));
     remote_free(f->remote);
     handshakes_deinit(&f->handshakes);
+    actings_deinit(&f->actings);
     freelist_deinit(&f->free_calls);
     hash_deinit(&f->calls);
     hash_deinit(&f->users);
@@ -174,6 +176,12 @@ void frontend_set_rules(struct frontend *f, const struct access_rules *rules)
 {
     f->options.rules = rules;
     f->n_rules++;
+    list_for_each_entry (struct peer, p, &f->peers, link) {
+        char why[ACCESS_WHY];
+
+        if (p->as && p->acting && !p->failed && !access_acts(f, p->acting->by, p->acting->name, p->as, why))
+            peer_reject(p, CODE_DENIED, why);
+    }
 }
 
 void frontend_set_remote(struct frontend *f, struct remote *r)

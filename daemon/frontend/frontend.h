@@ -93,5 +93,6 @@ void frontend_goodbye(struct frontend *f);
 bool frontend_quiet(const struct frontend *f);
 /* Sets the limits; present connections stay. */
 void frontend_set_limits(struct frontend *f, const struct frontend_limits *limits);
-/* Sets the rules from the next request on, on present connections too. They stay the caller's, as in the options. */
+/* Sets the rules from the next request on, on present connections too. They stay the caller's, as in the options. Ends
+ * each connection that acts for another user and may not any more. */
 void frontend_set_rules(struct frontend *f, const struct access_rules *rules);

@@ -66,8 +66,9 @@ static void answer(struct peer *p)
 
 static bool can_stay(const struct peer *p)
 {
-    if (p->failed || p->begun || p->remote || peer_sending(p) || !far_end_settled(p->far) || p->n_fds || p->n_sending)
-        return false; /* what TLS knows of a connection stays in this process */
+    if (p->failed || p->begun || p->remote || p->acting || peer_sending(p) || !far_end_settled(p->far) || p->n_fds ||
+        p->n_sending)
+        return false; /* what TLS knows of a connection stays in this process, and what the user database said */
     list_for_each_entry (struct call, call, &p->calls, link)
         if (!is_deferred(call))
             return false;

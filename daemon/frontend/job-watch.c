@@ -58,7 +58,7 @@ static bool on_deferred(struct watch *w, const uint8_t id[16])
 {
     struct call *c = call_of(w);
 
-    if (c->over || c->peer->remote || !c->peer->frontend->options.keeps)
+    if (c->over || c->peer->remote || c->peer->acting || !c->peer->frontend->options.keeps)
         return false;
     memcpy(c->job.id, id, sizeof(c->job.id));
     c->job.deferred = true;
@@ -128,6 +128,8 @@ int open_prepare(struct call *c, uint32_t serial, const char *path, uint32_t ite
         return -ENOTCONN;
     if (c->peer->remote)
         return -EREMOTE; /* no descriptor comes from there */
+    if (c->peer->acting)
+        return -EACCES; /* the client would open it with the rights of another user */
     if (peer_full(c->peer) || c->peer->n_opens >= PEER_OPENS)
         return -EMFILE; /* a job must not pile up requests that the client has to answer */
     c->peer->n_opens++;

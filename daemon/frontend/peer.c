@@ -313,7 +313,7 @@ void peer_flush(struct peer *p)
     bool low = buffer_size(&p->out) <= FRONTEND_OUT_LOW;
     if (low)
         p->frontend->ops->room(p);
-    if (peer_full(p) || !list_empty(&p->paused) || (p->held && !low))
+    if (peer_full(p) || !list_empty(&p->paused) || p->looks || (p->held && !low))
         want_reading(p, false);
     else if (low)
         want_reading(p, true);
@@ -357,7 +357,9 @@ static void half_is_late(evutil_socket_t fd, short what, void *userdata)
         p->failed = true;
         return;
     }
-    peer_fail(p, p->greeted ? "half a frame, and the rest did not come in time" : "no HELLO in time");
+    peer_fail(p, p->greeted ? "half a frame, and the rest did not come in time"
+                 : p->looks ? "the user database did not say in time who its user is: try again when `getent` answers"
+                            : "no HELLO in time");
 }
 
 static void half_watch(struct peer *p, bool on)
@@ -417,7 +419,7 @@ static size_t handle(struct peer *p, const uint8_t *data, size_t size)
 
     p->held = false;
     while (done < size && !p->failed) {
-        p->held = peer_full(p) || share_spent(p);
+        p->held = peer_full(p) || share_spent(p) || p->looks;
         if (p->held)
             break;
         int r = frame_parse(data + done, size - done, &frame, &used);
@@ -485,7 +487,54 @@ static ssize_t receive(struct peer *p, uint8_t *to, size_t size)
     return n;
 }
 
-static int admit(struct peer *p);
+static void log_refusal(const struct peer *p, const char *why)
+{
+    const struct log_about who = about(p);
+
+    if (p->remote)
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s, %s, is refused: %s", p->remote->address,
+                  *p->remote->name ? p->remote->name : "whose certificate has no name of printable text", why);
+    else
+        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u pid %d is refused: %s", p->uid, p->pid,
+                  why);
+}
+
+void peer_reject(struct peer *p, uint32_t code, const char *why)
+{
+    log_refusal(p, why);
+    peer_error(p, 0, code, why);
+    p->failed = true;
+}
+
+int peer_admit(struct peer *p)
+{
+    const char *refusal = access_connect(p);
+
+    if (refusal) {
+        peer_reject(p, CODE_DENIED, refusal);
+        return 0;
+    }
+    int r = quota_take(p, &refusal);
+    if (r < 0)
+        return r;
+    if (refusal) {
+        log_debug("uid %u pid %d: %s", p->uid, p->pid, refusal);
+        peer_error(p, 0, CODE_BUSY, refusal);
+        p->failed = true;
+    }
+    return 0;
+}
+
+/* Its handshake is over. */
+static int admit_remote(struct peer *p)
+{
+    const char *refusal = remote_identify(p);
+
+    if (!refusal)
+        return peer_admit(p);
+    peer_reject(p, CODE_DENIED, refusal);
+    return 0;
+}
 
 /* What TLS has done, whether or not there are bytes for us. */
 static void charge_tls(struct peer *p)
@@ -507,7 +556,7 @@ static ssize_t receive_remote(struct peer *p, uint8_t *to, size_t size)
     charge_tls(p);
     if (!p->remote->user && p->remote->ops->established(p->remote->tls)) {
         half_watch(p, false); /* from here on it is that of HELLO */
-        if (admit(p) < 0)
+        if (admit_remote(p) < 0)
             p->failed = true;
         half_watch(p, true);
     }
@@ -555,7 +604,7 @@ static bool read_once(struct peer *p, size_t most)
 /* False: its requests wait for something else than their share. */
 static bool may_go_on(const struct peer *p)
 {
-    return !p->failed && p->reading && list_empty(&p->paused) && !(p->held && peer_full(p));
+    return !p->failed && p->reading && !p->looks && list_empty(&p->paused) && !(p->held && peer_full(p));
 }
 
 static void serve_requests(struct peer *p)
@@ -638,43 +687,6 @@ static int identify(struct peer *p)
                        on_far_end_ready, p);
 }
 
-static void log_refusal(const struct peer *p, const char *why)
-{
-    const struct log_about who = about(p);
-
-    if (p->remote)
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of %s, %s, is refused: %s", p->remote->address,
-                  *p->remote->name ? p->remote->name : "whose certificate has no name of printable text", why);
-    else
-        log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u pid %d is refused: %s", p->uid, p->pid,
-                  why);
-}
-
-static int admit(struct peer *p)
-{
-    const char *refusal = NULL;
-
-    if (p->remote)
-        refusal = remote_identify(p);
-    if (!refusal)
-        refusal = access_connect(p);
-    if (refusal) {
-        log_refusal(p, refusal);
-        peer_error(p, 0, CODE_DENIED, refusal);
-        p->failed = true;
-        return 0;
-    }
-    int r = quota_take(p, &refusal);
-    if (r < 0)
-        return r;
-    if (refusal) {
-        log_debug("uid %u pid %d: %s", p->uid, p->pid, refusal);
-        peer_error(p, 0, CODE_BUSY, refusal);
-        p->failed = true;
-    }
-    return 0;
-}
-
 int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
 {
     struct peer *p = calloc(1, sizeof(*p));
@@ -705,7 +717,7 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
     if (r == 0 && (!p->read_event || !p->write_event || !p->half_timer))
         r = -ENOMEM;
     if (r == 0)
-        r = remote ? remote_open(p) : admit(p);
+        r = remote ? remote_open(p) : peer_admit(p);
     if (r < 0) {
         peer_free(p);
         return r;
@@ -717,6 +729,14 @@ int peer_new(struct frontend *f, int fd, bool remote, struct peer **ret_peer)
     if (ret_peer)
         *ret_peer = p;
     return 0;
+}
+
+void peer_go_on(struct peer *p)
+{
+    p->looks = false;
+    if (p->greeted)
+        half_watch(p, false); /* of what is half there it begins anew */
+    share_mark(p);
 }
 
 void peer_take_input(struct peer *p, const uint8_t *data, size_t size)
@@ -759,6 +779,7 @@ static void disconnect(struct peer *p)
         drop_sending(p);
     bool remote = p->remote;
     remote_close(p);
+    acting_forget(p);
     /* unread data may hold descriptors, which are closed with the socket */
     if (p->far)
         p->far = far_end_close(p->far, p->drained);
@@ -778,6 +799,7 @@ static void bury(struct peer *p)
     p->frontend->n_closing--;
     quota_give_back(p);
     directory_unref(p->directory);
+    acting_free(p->acting);
     free(p);
 }
 

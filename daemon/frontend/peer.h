@@ -10,6 +10,7 @@
 #include "base/freelist.h"
 #include "far-end/far-end.h"
 
+#include "frontend/acting.h"
 #include "frontend/frontend.h"
 #include "frontend/handshakes.h"
 #include "frontend/refusals.h"
@@ -63,6 +64,7 @@ struct frontend {
     uint64_t n_rules;             /* number of sets of access rules so far; 1: those of the start */
     struct remote *remote;        /* NULL: no clients of other machines */
     struct handshakes handshakes; /* connections that are not authenticated yet */
+    struct actings actings;       /* look-ups of users that connections are to act for */
     int max_fd;                   /* the highest descriptor that a connection may have; executors need some too */
 };
 
@@ -92,6 +94,9 @@ struct peer {
     uint64_t rights_of; /* the set of rules that `rights` came from: access.c */
     int32_t pid;
     struct remote_peer *remote; /* NULL: of this machine */
+    struct acting *acting;      /* the user that it acts for, or is to act for; NULL: it acts for its own */
+    const struct local_user
+        *as; /* its user, where that is not the one of its socket; NULL: the socket says its groups */
     bool greeted, reading, failed, listing;
     bool closed;             /* in frontend->closing: nothing is sent to it */
     bool drained;            /* everything that the client sent has been read, and no more can come */
@@ -101,6 +106,7 @@ struct peer {
     bool readable, writable; /* reported by the kernel and not served since */
     bool parked;             /* readable, and waits for its turn; the kernel is not asked meanwhile */
     bool watched;            /* read_event waits */
+    bool looks;              /* the user that it is to act for is being looked up: nothing is handled meanwhile */
     bool blocked;            /* write_event waits, or it is writable; nothing is sent before its turn */
     struct directory *directory;
     uint32_t window;   /* of output, for new calls */
@@ -152,6 +158,12 @@ int peer_take_fd(struct peer *p);
 /* retry_usec 0: the time is not known */
 void peer_refuse(struct peer *p, uint32_t tag, uint32_t code, const char *text, uint64_t retry_usec);
 void peer_error(struct peer *p, uint32_t tag, uint32_t code, const char *text);
+/* Its user may not connect, or not any more: says so in the log, tells it, and closes it at the end of the turn. */
+void peer_reject(struct peer *p, uint32_t code, const char *why);
+/* Lets it in as the user that it is by now, or rejects it. Outside of a share. Returns 0 or -ENOMEM. */
+int peer_admit(struct peer *p);
+/* Handles what has come while it looked (looks), and what comes from now on. */
+void peer_go_on(struct peer *p);
 /* The connection broke a rule: tells it why, and closes it at the end of the turn. */
 __attribute__((format(printf, 2, 3))) void peer_fail(struct peer *p, const char *format, ...);
 bool peer_full(const struct peer *p);

@@ -82,6 +82,7 @@ void quota_give_back(struct peer *p)
     p->frontend->n_admitted--;
     p->frontend->n_unread -= p->n_unread;
     u->n_unread -= p->n_unread;
+    p->n_unread = 0;
     share_move(p, &p->frontend->shares.strangers);
     if (--u->n_peers > 0)
         return;

@@ -32,11 +32,10 @@
 
 struct remote_user {
     char certificate[TLS_NAME_MAX]; /* a name as tls_ops.names() gives it */
-    uint32_t uid, gid, n_gids;
-    uint32_t *gids;
+    struct local_user local;
 };
 
-static const struct remote_user nobody = {.uid = UINT32_MAX, .gid = UINT32_MAX};
+static const struct remote_user nobody = {.local = {.uid = UINT32_MAX, .gid = UINT32_MAX}};
 
 struct remote {
     const struct tls_ops *ops;
@@ -83,8 +82,7 @@ static bool is_certificate_name(const char *name)
 /* NAME = USER, the last `=` counts: a name may have some. */
 static int add_line(struct remote *r, const char *file, unsigned number, char *line, char error[REMOTE_ERROR])
 {
-    struct remote_user u = {.uid = 0}, *more;
-    struct account found;
+    struct remote_user u = {.local = {.uid = 0}}, *more;
     char *equal, *name, *user;
 
     line = trim(line);
@@ -99,27 +97,20 @@ static int add_line(struct remote *r, const char *file, unsigned number, char *l
         return refuse_line(error, file, number,
                            "not `NAME = USER`, with CN:, DNS:, URI: or email: before NAME, of at most %u bytes",
                            TLS_NAME_MAX - 1);
-    int result = account_by_name(user, &found);
-    if (result == -ENOENT)
-        return refuse_line(error, file, number, "%.64s: there is no such user", user);
-    if (result < 0)
-        return refuse_line(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
-    if (found.uid == 0)
-        return refuse_line(error, file, number, "%.64s: nobody is root from another machine", user);
     if (r->n_users == REMOTE_USERS_MAX)
         return refuse_line(error, file, number, "at most %u lines", REMOTE_USERS_MAX);
     more = realloc(r->users, (r->n_users + 1) * sizeof(*more));
-    if (more)
-        r->users = more;
-    snprintf(u.certificate, sizeof(u.certificate), "%s", name);
-    u.uid = found.uid;
-    u.gid = found.gid;
     if (!more)
         return refuse_line(error, file, number, "out of memory"), -ENOMEM;
-    result = account_groups(&found, &u.gids, &u.n_gids);
+    r->users = more;
+    snprintf(u.certificate, sizeof(u.certificate), "%s", name);
+    int result = local_user_find(user, &u.local);
+    if (result == -ENOENT)
+        return refuse_line(error, file, number, "%.64s: there is no such user", user);
+    if (result == -EPERM)
+        return refuse_line(error, file, number, "%.64s: nobody is root from another machine", user);
     if (result < 0)
         return refuse_line(error, file, number, "%.64s: " ACCOUNTS_SILENT, user, strerror(-result)), -EAGAIN;
-    u.n_gids = MIN(u.n_gids, REMOTE_GROUPS_MAX); /* groups only ever permit */
     r->users[r->n_users++] = u;
     return 0;
 }
@@ -160,7 +151,7 @@ struct remote *remote_free(struct remote *r)
     if (!r)
         return NULL;
     for (uint32_t i = 0; i < r->n_users; i++)
-        free(r->users[i].gids);
+        free(r->users[i].local.gids);
     free(r->users);
     if (r->ops)
         r->ops->context_free(r->context);
@@ -263,6 +254,7 @@ void remote_close(struct peer *p)
 
     if (!q)
         return;
+    p->as = NULL;
     handshake_end(&p->frontend->handshakes, &q->handshake);
     q->ops->free(q->tls);
     free(q);
@@ -330,20 +322,15 @@ const char *remote_identify(struct peer *p)
 
     handshake_end(&p->frontend->handshakes, &q->handshake);
     q->user = u ? u : &nobody;
-    p->uid = q->user->uid;
-    p->gid = q->user->gid;
+    p->as = &q->user->local;
+    p->uid = p->as->uid;
+    p->gid = p->as->gid;
     q->expires = q->ops->expires(q->tls);
     log_debug("connection of %s is %s, uid %u", q->address, q->name, p->uid);
     /* shaken hands by files that were read again meanwhile */
     if (q->reading != r->number && q->ops->recheck(q->tls, r->context, error) < 0)
         return "this certificate is good no more";
     return u ? NULL : "this certificate is no user here ([tls] user-map in wsd.conf)";
-}
-
-uint32_t remote_groups(const struct peer *p, const uint32_t **ret)
-{
-    *ret = p->remote->user->gids;
-    return p->remote->user->n_gids;
 }
 
 bool remote_expired(const struct peer *p)
@@ -363,15 +350,17 @@ bool remote_stays(struct peer *p, const struct remote *r, char why[static REMOTE
         snprintf(why, REMOTE_WHY, "%s is refused: %s", q->name, error);
     } else {
         u = user_of(q, r);
-        if (!u || u->uid != p->uid)
+        if (!u || u->local.uid != p->uid)
             snprintf(why, REMOTE_WHY, "%s is %s here any more", q->name, u ? "not this user" : "no user");
     }
-    if (!u || u->uid != p->uid) {
+    if (!u || u->local.uid != p->uid) {
         q->user = &nobody; /* what it points to goes now */
+        p->as = &nobody.local;
         return false;
     }
     q->user = u;
-    p->gid = u->gid;
+    p->as = &u->local;
+    p->gid = p->as->gid;
     p->rights_of = 0; /* its groups may be others */
     return true;
 }

@@ -11,10 +11,9 @@
 #include "frontend/handshakes.h"
 #include "tls/tls.h"
 
-#define REMOTE_ERROR      512u
-#define REMOTE_WHY        1024u
-#define REMOTE_USERS_MAX  4096u /* lines of a user map */
-#define REMOTE_GROUPS_MAX 1024u /* groups of a user */
+#define REMOTE_ERROR     512u
+#define REMOTE_WHY       1024u
+#define REMOTE_USERS_MAX 4096u /* lines of a user map */
 
 struct frontend;
 struct peer;
@@ -56,7 +55,6 @@ ssize_t remote_send(struct peer *p, const void *data, size_t size);
 /* Called when the handshake is over: sets the peer's uid and gid by its certificate. Returns NULL, or the words of a
  * refusal. */
 const char *remote_identify(struct peer *p);
-uint32_t remote_groups(const struct peer *p, const uint32_t **ret); /* all groups of its user */
 bool remote_expired(const struct peer *p);
 /* Looks the client up again, in the files that hold from now on. False: why not, behind the words "the certificate". */
 bool remote_stays(struct peer *p, const struct remote *r, char why[static REMOTE_WHY]);

@@ -166,6 +166,10 @@ void serve_runner_open(struct request *r)
         peer_error(p, r->tag, CODE_USAGE, "a runner connects on wsd's own machine, since its inputs are descriptors");
         return;
     }
+    if (p->acting) {
+        peer_error(p, r->tag, CODE_DENIED, "a connection that acts for another user offers no runners");
+        return;
+    }
     if (!access_offer(p, m->name.data)) {
         snprintf(refusal, sizeof(refusal), "this user may not offer %.63s ([runner %.63s] offer in wsd.conf)",
                  m->name.data, m->name.data);

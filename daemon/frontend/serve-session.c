@@ -2,17 +2,24 @@
  *
  * serve-session.c: the connection itself: HELLO, PING and STATS.
  * Owns nothing: what was agreed upon is the peer's. [loop]
- * Keeps: a connection says HELLO once, before anything else. */
+ * Keeps: a connection says HELLO once, before anything else. Where it is to act for another user, nothing behind HELLO
+ * is handled before it is that user's. */
 #include "frontend/serve-session.h"
 
 #include <config.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/accounts.h"
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/log.h"
+#include "frontend/access.h"
+#include "frontend/acting.h"
 #include "frontend/frontend.h"
+#include "frontend/quota.h"
 
 void serve_stats(struct request *r)
 {
@@ -78,18 +85,83 @@ static uint64_t own_features(const struct peer *p)
 {
     uint64_t lane = FEATURE_LANE | FEATURE_NOTICE;
 
-    return FEATURES_ALL & ~(p->remote ? FEATURE_PAYLOAD : 0) & ~(p->remote || !jobs_lanes_available() ? lane : 0);
+    /* no descriptor goes there, or would be of another user */
+    return FEATURES_ALL & ~(p->remote || p->acting ? FEATURE_PAYLOAD : 0) &
+           ~(p->remote || p->acting || !jobs_lanes_available() ? lane : 0) & ~(p->remote ? FEATURE_USER : 0);
+}
+
+static void welcome(struct peer *p)
+{
+    const struct msg m = {.type = FRAME_WELCOME,
+                          .welcome = {.version = 1,
+                                      .features = own_features(p),
+                                      .program = span("wsd " WSD_VERSION),
+                                      .window = JOBS_INPUT_WINDOW}};
+
+    p->features &= own_features(p);
+    p->greeted = true;
+    peer_send(p, &m, 0, NULL, 0);
+}
+
+/* The user database has answered for a connection that wants to act for a user. */
+static void user_found(struct peer *p, int error)
+{
+    const struct acting *a = p->acting;
+    char why[ACCESS_WHY];
+
+    if (error == -ENOENT)
+        snprintf(why, sizeof(why), "there is no user %.64s here to act for", a->name);
+    else if (error == -EPERM)
+        snprintf(why, sizeof(why), "uid %u may not act for %.64s: nobody acts for root", a->by, a->name);
+    else if (error < 0)
+        snprintf(why, sizeof(why), "%.64s: " ACCOUNTS_SILENT, a->name, strerror(-error));
+    if (error < 0 || !access_acts(p->frontend, a->by, a->name, &a->user, why)) {
+        peer_reject(p, error == 0 || error == -ENOENT || error == -EPERM ? CODE_DENIED : CODE_BUSY, why);
+        return;
+    }
+    quota_give_back(p);
+    acting_begin(p);
+    if (peer_admit(p) < 0)
+        peer_fail(p, "out of memory");
+    if (p->failed)
+        return;
+    const struct log_about who = {.uid = &p->uid};
+    log_event(LOG_KIND_CONNECTION, LOG_INFO, &who, "connection of uid %u pid %d acts for %.64s, uid %u", a->by, p->pid,
+              a->name, p->uid);
+    welcome(p);
+    peer_go_on(p);
+}
+
+/* HELLO names a user that the connection is to act for. */
+static void ask_for_user(struct peer *p, const struct msg_hello *m)
+{
+    char why[ACCESS_WHY], shown[CODEC_TEXT_MAX];
+
+    if (!(m->features & own_features(p) & FEATURE_USER)) {
+        peer_fail(p, "a user without feature %u in HELLO, or from another machine", FEATURE_USER);
+        return;
+    }
+    escape_text(shown, sizeof(shown), m->user.data);
+    if (strcmp(shown, m->user.data) != 0) {
+        peer_fail(p, "no user has such a name: %s", shown);
+        return;
+    }
+    if (!access_acts(p->frontend, p->uid, m->user.data, NULL, why)) {
+        peer_reject(p, CODE_DENIED, why);
+        return;
+    }
+    p->looks = true;
+    int r = acting_ask(p, m->user.data, user_found);
+    if (r == -EBUSY)
+        peer_reject(p, CODE_BUSY, "too many users are being looked up: try again when `getent` answers");
+    else if (r < 0)
+        peer_fail(p, "%s", strerror(-r));
 }
 
 void serve_hello(struct request *r)
 {
     const struct msg_hello *m = &r->msg->hello;
     struct peer *p = r->peer;
-    uint64_t features = own_features(p);
-    struct msg answer = {
-        .type = FRAME_WELCOME,
-        .welcome = {
-            .version = 1, .features = features, .program = span("wsd " WSD_VERSION), .window = JOBS_INPUT_WINDOW}};
 
     if (p->greeted) {
         peer_fail(p, "a second HELLO");
@@ -114,9 +186,11 @@ void serve_hello(struct request *r)
     }
     log_debug("uid %u pid %d speaks: %s", p->uid, p->pid, m->program.data);
     p->window = m->window;
-    p->features = m->features & features;
-    p->greeted = true;
-    peer_send(p, &answer, 0, NULL, 0);
+    p->features = m->features & own_features(p);
+    if (m->user.size)
+        ask_for_user(p, m);
+    else
+        welcome(p);
 }
 
 bool session_take(struct peer *p, const struct handover_peer *k, const char *directory)

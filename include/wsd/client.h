@@ -250,11 +250,16 @@ struct wsd_open {
      * wsd_callbacks, called by wsd_client_process() and the like. It may be NULL. */
     void (*state)(int error, void *userdata);
     void *state_userdata;
+    /* Acts for the user of this name, on this machine: the connection and its jobs are that user's. It may submit, and
+     * see and cancel what is that user's. It offers no runners, and no descriptors and files of this process go along.
+     * Only root and the user of wsd-fleet may do so, for the users that [access] submit-as in wsd.conf names: -EACCES
+     * else. NULL or empty: the own one. Since 0.1. */
+    const char *user;
 };
 
 /* Connects as wsd_client_open() or wsd_client_open_tls(), with these settings from the beginning. Returns as they do.
- * Also returns -EINTR if interrupted() has ended it, and -EINVAL if size is not set or a flag is unknown. With
- * WSD_OPEN_AGAIN it returns 0 even if no wsd is there. Since 0.1. */
+ * Also returns -EINTR if interrupted() has ended it, and -EINVAL if size is not set, a flag is unknown, or user goes with TLS or
+ * is too long. Returns -EOPNOTSUPP if wsd is too old for user. With WSD_OPEN_AGAIN it returns 0 even if no wsd is there. Since 0.1. */
 WSD_EXPORT int wsd_client_open_with(struct wsd_client **ret_client, const struct wsd_open *how);
 
 /* Connects again, to the same place, after the connection has ended: a call on the handle returned -ECONNRESET, or

@@ -56,6 +56,10 @@ check "a plugin that no directory has" warned "[plugins]\ndirectories = $PLUGINS
   '4: [plugin fibb]: no plugin directory has a fibb.so'
 check "[fleet]: a key without its certificate" warned '[fleet]\ntls-key = /dev/null\n' '2: [fleet] tls-key: a key without its certificate'
 check "a file that is not there" warned '[fleet]\ncreds = /no/such\n' '2: [fleet] creds: /no/such: No such file'
+getent passwd wsd-fleet >/dev/null || check "submit-as without a user of wsd-fleet" warned '[access]\nsubmit-as = nobody\n[fleet]\nrun-as = same\n' '2: [access] submit-as: there is no user wsd-fleet, so only root may act for others'
+check "submit-as without run-as" warned '[access]\nsubmit-as = nobody\n[fleet]\nuser = nobody\n' '2: [access] submit-as: jobs of other machines run as the user of wsd-fleet'
+check "a user of wsd-fleet that is not there" wrong '[access]\nsubmit-as = nobody\n[fleet]\nuser = no-such-user\n' '4: user: no-such-user: there is no such user'
+check "with both it is well" quiet '[access]\nsubmit-as = nobody\n[fleet]\nuser = nobody\nrun-as = same\n'
 check "all that is well" quiet '[fleet]\nservers = tls://a:1,nats://b\nin = no\ntls-ca = /dev/null\n'
 check "a plugin directory that is not there" warned "[plugins]\ndirectories = $PLUGINS:/no/such\n" '2: [plugins] directories: /no/such: No such'
 

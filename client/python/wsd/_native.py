@@ -46,7 +46,7 @@ class Open(ctypes.Structure):
 
     _fields_ = [('size', ctypes.c_size_t), ('socket', ctypes.c_char_p), ('tls', ctypes.c_void_p), ('timeout_usec', ctypes.c_uint64),
                 ('deadline_usec', ctypes.c_uint64), ('interrupted', INTERRUPTED), ('userdata', ctypes.c_void_p),
-                ('flags', ctypes.c_uint32), ('state', ctypes.c_void_p), ('state_userdata', ctypes.c_void_p)]
+                ('flags', ctypes.c_uint32), ('state', ctypes.c_void_p), ('state_userdata', ctypes.c_void_p), ('user', ctypes.c_char_p)]
 
 
 def load() -> Optional[ctypes.CDLL]:

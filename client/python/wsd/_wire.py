@@ -40,7 +40,7 @@ def _fields(text: str) -> Fields:
 
 
 MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
-    'Hello': 'version_min:1:u version_max:2:u features:3:u directory:4:b program:5:b window:6:u',
+    'Hello': 'version_min:1:u version_max:2:u features:3:u directory:4:b program:5:b window:6:u user:7:b',
     'Welcome': 'version:1:u features:2:u program:3:b window:4:u',
     'Submit': 'plugin:1:b function:2:b args:3:b* timeout_usec:4:u priority:5:s flags:6:u key:30:b retries:31:u '
               'retry_usec:32:u retry_on:33:u input_from:34:u input_offset:35:u input_size:36:u arena:37:u '

@@ -2,7 +2,7 @@
  *
  * handle.c: one handle of the library. It does what the lines of stdin say, and answers each with one line:
  *
- *     open MSEC                          connects within that time: code=CODE
+ *     open MSEC [USER]                   connects within that time, to act for that user: code=CODE
  *     again                              connects again
  *     deadline MSEC                      of all calls from now on; 0: none
  *     alarm MSEC                         the next line's wait is ended by a signal and its flag, so long after that line
@@ -218,7 +218,10 @@ static int on_counter(const char *name, uint64_t value, void *userdata)
 
 static int open_handle(void)
 {
-    const struct wsd_open how = {.size = sizeof(how), .timeout_usec = number(1) * 1000, .interrupted = interrupted};
+    const struct wsd_open how = {.size = sizeof(how),
+                                 .timeout_usec = number(1) * 1000,
+                                 .interrupted = interrupted,
+                                 .user = n_words > 2 ? words[2] : NULL};
 
     wsd_client_free(client);
     return wsd_client_open_with(&client, &how);

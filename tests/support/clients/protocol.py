@@ -10,6 +10,7 @@ A result is a line: `ok [P1] ...`, `FAIL [P1] ...: why` or `skip [P1] ...: why`.
 import array
 import fcntl
 import os
+import pwd
 import re
 import signal
 import socket
@@ -1501,7 +1502,7 @@ def the_end_of_a_runner(wsd):
         assert p.end(tag)[0][-1].message.state == INTERRUPTED
 
 
-@case('P90')
+@case('P88')
 def a_run_that_did_not_end_by_itself(wsd):
     with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
         for state, exit in ((8, 124), (9, 70), (10, 125)):
@@ -1689,6 +1690,128 @@ def a_place_gets_jobs_for_whatever_plugin(wsd):
             assert m.attempt == 2, m
             r.send('RUN_END', r.runner, run=m.run)
             assert p.end(tag)[0][-1].kind == 'FINISHED'
+
+
+# Acting for another user
+
+
+def hello(p, user, **values):
+    p.send('HELLO', 0, version_min=1, version_max=1, features=ALL | 1, window=1 << 20, user=user, **values)
+
+
+def is_rejected(p, code, words=b''):
+    m = p.is_refused(code, 0)
+    assert words in m.text, m
+    try:
+        p.next()
+    except Closed:
+        return
+    raise AssertionError('the connection goes on')
+
+
+def as_uid(uid, function):
+    """In a child of that user."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setgroups([])
+            os.setgid(uid)
+            os.setuid(uid)
+            function()
+            status = 0
+        except Exception:  # pylint: disable=broad-except
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+ACTING = '[daemon]\nsystem = yes\n[access]\nsubmit-as = games\nadminister = games\nsee = games\ncancel = games\n[fleet]\nuser = daemon\n'
+
+
+@case('P84', 'P85', config=ACTING)
+def another_user(wsd):
+    if os.getuid() != 0:
+        raise Skip('only root can act as several users')
+    games = pwd.getpwnam('games').pw_uid
+    with Peer(wsd.socket) as own:
+        _, job = own.accepted('sleep:sleep', '60000', flags=1)
+        with Peer(wsd.socket, greet=False) as p:
+            hello(p, 'games', directory='/')
+            first = p.submit('echo', 'x', flags=1)  # without waiting
+            m = p.next('WELCOME', 0).message
+            assert m.features & 32768 and not m.features & (1 | 4 | 4096), m
+            m = p.end(first)[0][-1].message
+            assert m.uid == games, m
+            p.is_refused(66, p.send('STATUS', id=job))
+            p.is_refused(66, p.send('CANCEL', id=job))
+            p.is_refused(77, p.send('GATE', action=1))
+            p.is_refused(77, p.submit('/usr/lib/x.so'))
+            p.is_refused(77, p.send('RUNNER_OPEN', name='mine', credit=1, functions=[{'name': 'f'}]))
+            m, _ = p.run('echo:cat', '/etc/hostname')  # no file of the client's
+            assert m.state == FAILED and b'Permission denied' in m.error, m
+            p.breaks(p.frame(1, 0, encode('Hello', {'version_min': 1, 'version_max': 1})))
+        assert own.status(job).state in (QUEUED, RUNNING)
+        own.send('CANCEL', id=job)
+
+
+@case('P86', config=ACTING)
+def who_acts_for_whom(wsd):
+    if os.getuid() != 0:
+        raise Skip('only root can act as several users')
+    os.chmod(wsd.socket, 0o666)
+    os.chmod(wsd.dir, 0o755)
+    for user, words in (('backup', b'submit-as in wsd.conf does not name this user'), ('root', b'nobody acts for root'), ('no-such-user', b'there is no user')):
+        with Peer(wsd.socket, greet=False) as p:
+            hello(p, user)
+            is_rejected(p, 77, words)
+
+    def ordinary():
+        with Peer(wsd.socket, greet=False) as p:
+            hello(p, 'games')
+            is_rejected(p, 77, b'[fleet] user in wsd.conf')
+
+    def agent():
+        with Peer(wsd.socket, greet=False) as p:
+            hello(p, 'games')
+            p.next('WELCOME', 0)
+            assert p.run('echo', 'x')[0].uid == pwd.getpwnam('games').pw_uid
+        with Peer(wsd.socket, greet=False) as p:
+            hello(p, 'backup')
+            is_rejected(p, 77, b'may not act for backup: [access] submit-as')
+    as_uid(pwd.getpwnam('backup').pw_uid, ordinary)
+    as_uid(pwd.getpwnam('games').pw_uid, ordinary)
+    as_uid(pwd.getpwnam('daemon').pw_uid, agent)
+    with Peer(wsd.socket, greet=False) as p:  # without the feature
+        p.breaks(p.frame(1, 0, encode('Hello', {'version_min': 1, 'version_max': 1, 'user': 'games'})))
+    for user in ('ga\nmes', 'x' * 256):
+        with Peer(wsd.socket, greet=False) as p:
+            p.breaks(p.frame(1, 0, encode('Hello', {'version_min': 1, 'version_max': 1, 'features': ALL, 'user': user})))
+
+
+@case('P87', config=ACTING)
+def a_right_that_is_taken_away(wsd):
+    if os.getuid() != 0:
+        raise Skip('only root can act as several users')
+    with Peer(wsd.socket, greet=False) as p, Peer(wsd.socket, greet=False) as other:
+        hello(p, 'games')
+        p.next('WELCOME', 0)
+        tag, job = p.accepted('sleep:sleep', '60000')
+        other.send('HELLO', 0, version_min=1, version_max=1, features=ALL)
+        other.next('WELCOME', 0)
+        wsd.write(ACTING.replace('submit-as = games', 'submit-as = backup'))
+        wsd.signal(signal.SIGHUP)
+        m = p.next('ERROR', 0).message
+        assert m.code == 77 and b'submit-as' in m.text, m
+        until = time.monotonic() + LIMIT
+        while 'code' not in vars(other.status(job)):  # it is cancelled, and nobody's to ask for
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        with Peer(wsd.socket, greet=False) as late:
+            hello(late, 'games')
+            is_rejected(late, 77, b'submit-as')
 
 
 # --- running them ---------------------------------------------------------------------------------------------------------

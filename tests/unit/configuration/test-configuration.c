@@ -397,6 +397,11 @@ START_TEST(what_a_fleet_is_told_has_limits_at_and_above)
 {
     limit_of_fleet("servers", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a");
     limit_of_fleet("node", "a123456789012345678901234567890", "a1234567890123456789012345678901");
+    char longest[257];
+    memset(longest, 'x', 256);
+    longest[256] = 0;
+    limit_of_fleet("user", longest + 1, longest);
+    limit_of_fleet("run-as", "same", "a user");
     limit_of_fleet("held", "1", "0");
     limit_of_fleet("held", "4096", "4097");
     limit_of_fleet("ack-wait", "1s", "999ms");
@@ -405,6 +410,22 @@ START_TEST(what_a_fleet_is_told_has_limits_at_and_above)
     ck_assert_str_eq(config.fleet.node, "a123456789012345678901234567890");
     ck_assert_uint_eq(config.fleet.held, 4096);
     ck_assert_uint_eq(config.fleet.ack_usec, 3600000000);
+}
+END_TEST
+
+START_TEST(the_user_of_wsd_fleet_is_looked_up_where_somebody_is_acted_for)
+{
+    ck_assert(!access_listed(&config.access.submit_as, 1001, NULL, 0));
+    ck_assert_int_eq(read_text("[fleet]\nuser = no-such-user\n"), 0);
+    ck_assert_int_eq(config_check(&config, error), 0);
+    ck_assert_uint_eq(config.access.agent, UINT32_MAX);
+    ck_assert_int_eq(read_text("[access]\nsubmit-as = 1001\n\n[fleet]\nuser = no-such-user\n"), 0);
+    ck_assert(access_listed(&config.access.submit_as, 1001, NULL, 0));
+    ck_assert_int_eq(config_check(&config, error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error, "wsd.conf:5: user: no-such-user: there is no such user"));
+    ck_assert_int_eq(config_set(&config, "fleet", "user", "nobody", error), 0);
+    ck_assert_int_eq(config_check(&config, error), 0);
+    ck_assert_uint_eq(config.access.agent, 65534);
 }
 END_TEST
 
@@ -504,7 +525,7 @@ static const struct {
     {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
     {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},
     {"[fleet]\nserver = a\n",
-     ":2: [fleet] has no key `server`; it has: servers node plugins held ack-wait in out tls-ca"},
+     ":2: [fleet] has no key `server`; it has: user run-as servers node plugins held ack-wait in out tls-ca"},
     {"[fleet]\nservers =\n", ":2: servers = : 1 to 16 servers with commas between"},
     {"[fleet]\nservers = nats://a, nats://b\n", ":2: servers = nats://a, nats://b: 1 to 16 servers"},
     {"[fleet]\nservers = nats://a,\n", ":2: servers = nats://a,: 1 to 16 servers"},
@@ -965,6 +986,7 @@ int main(void)
     tcase_add_test(tc, runners_have_rules);
     tcase_add_test(tc, a_fleet_is_told_by_the_same_files);
     tcase_add_test(tc, what_a_fleet_is_told_has_limits_at_and_above);
+    tcase_add_test(tc, the_user_of_wsd_fleet_is_looked_up_where_somebody_is_acted_for);
     tcase_add_test(tc, what_cannot_go_together_in_a_fleet_is_said);
     tcase_add_test(tc, a_plugin_has_keys_of_its_own);
     tcase_add_loop_test(tc, what_is_wrong_is_said_with_file_and_line, 0, sizeof(wrong) / sizeof(wrong[0]));

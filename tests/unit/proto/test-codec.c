@@ -152,7 +152,7 @@ END_TEST
 
 START_TEST(hello_and_welcome_survive)
 {
-    struct msg m = {.type = FRAME_HELLO, .hello = {1, 3, 1ull << 63, span("/home/\xff ä"), span("wsctl 1"), 1 << 20}};
+    struct msg m = {.type = FRAME_HELLO, .hello = {1, 3, 1ull << 63, span("/home/\xff ä"), span("wsctl 1"), 1 << 20, span("alice")}};
     struct msg r = round_trip(&m, 0, 0);
 
     ck_assert_uint_eq(r.hello.version_min, 1);
@@ -161,6 +161,7 @@ START_TEST(hello_and_welcome_survive)
     assert_span(r.hello.directory, "/home/\xff ä");
     assert_span(r.hello.program, "wsctl 1");
     ck_assert_uint_eq(r.hello.window, 1 << 20);
+    assert_span(r.hello.user, "alice");
 
     m = (struct msg){.type = FRAME_WELCOME, .welcome = {2, 5, span("wsd 1"), UINT32_MAX}};
     r = round_trip(&m, 0, 0);
