@@ -81,8 +81,7 @@ struct codec {
 #define WORD(t, m) TEXT(t, m, CODEC_TEXT_MAX)
 
 MESSAGE(hello, hello, NUMBER(hello, version_min), NUMBER(hello, version_max), NUMBER(hello, features),
-        PATH(hello, directory), WORD(hello, program), NUMBER(hello, window),
-        WORD(hello, user));
+        PATH(hello, directory), WORD(hello, program), NUMBER(hello, window), WORD(hello, user));
 MESSAGE(welcome, welcome, NUMBER(welcome, version), NUMBER(welcome, features), WORD(welcome, program),
         NUMBER(welcome, window));
 MESSAGE(submit, submit, PATH(submit, plugin), NAME(submit, function), ARGS(submit, args), NUMBER(submit, timeout_usec),

@@ -22,6 +22,22 @@ install_for_all() { # TEST-PLUGIN...
   WSD=$WORK/inst/wsd EXECUTOR=$WORK/inst/wsd-executor SPAWNER=$WORK/inst/wsd-spawn PLUGINS=$WORK/inst/plugins
 }
 
+# Who the users are, for what runs behind "${known[@]}": files of our own in the place of the machine's, with alice, bob,
+# and others. Alice is in the groups sudo and team. Where that cannot be, known is empty.
+know_users() { # [NAME:UID...]
+  local one
+  grep -vE "^(alice|bob|carol|mallory|wsd-fleet):|:($ALICE|$BOB|1003):" /etc/passwd >"$WORK/passwd"
+  grep -vE "^(alice|bob|team|wsd-fleet):" /etc/group | sed '/^sudo:/s/$/,alice/; s/:,/:/' >"$WORK/group"
+  for one in "alice:$ALICE" "bob:$BOB" "$@"; do
+    printf '%s:x:%s:%s::/:/bin/sh\n' "${one%:*}" "${one#*:}" "${one#*:}" >>"$WORK/passwd"
+    printf '%s:x:%s:\n' "${one%:*}" "${one#*:}" >>"$WORK/group"
+  done
+  printf 'team:x:2001:alice\n' >>"$WORK/group"
+  chmod 644 "$WORK/passwd" "$WORK/group"
+  known=(unshare --mount sh -c 'mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && exec "$@"' "$WORK")
+  "${known[@]}" true 2>/dev/null || known=()
+}
+
 as() { # UID COMMAND...
   local uid=$1
   shift

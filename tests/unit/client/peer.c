@@ -221,6 +221,7 @@ void peer_accept(struct peer *peer, struct wsd_client *client)
     peer_expect(peer, client, FRAME_HELLO);
     peer->hello = peer->msg;
     memcpy(peer->hello_directory, peer->msg.hello.directory.data, peer->msg.hello.directory.size + 1);
+    memcpy(peer->hello_user, peer->msg.hello.user.data, peer->msg.hello.user.size + 1);
     greet(peer);
 }
 

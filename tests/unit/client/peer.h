@@ -46,7 +46,7 @@ struct peer {
     size_t n_fds;
     struct wsd_client *client; /* the other end, where it is open */
     struct msg hello;
-    char hello_directory[CODEC_PATH_MAX];
+    char hello_directory[CODEC_PATH_MAX], hello_user[CODEC_TEXT_MAX];
 };
 
 void peer_init(struct peer *peer, enum peer_greeting greeting, uint32_t window);

@@ -36,6 +36,12 @@ static void teardown(void)
     ck_assert_uint_eq(count_fds(), fds_before);
 }
 
+static void *accept_one(void *unused)
+{
+    peer_accept(&peer, NULL);
+    return NULL;
+}
+
 static int open_with(enum peer_greeting greeting)
 {
     int r;
@@ -213,6 +219,64 @@ START_TEST(directory_that_is_gone_is_no_obstacle)
     ck_assert_int_eq(open_with(PEER_WELCOME), 0);
     ck_assert_str_eq(peer.hello_directory, "");
     ck_assert_int_eq(chdir(cwd), 0);
+}
+END_TEST
+
+static int open_as(const char *user, uint64_t features)
+{
+    const struct wsd_open how = {.size = sizeof(how), .socket = peer.path, .user = user};
+    pthread_t thread;
+
+    peer.features = features;
+    ck_assert_int_eq(pthread_create(&thread, NULL, accept_one, NULL), 0);
+    int r = wsd_client_open_with(&client, &how);
+    pthread_join(thread, NULL);
+    return r;
+}
+
+START_TEST(hello_names_the_user_that_it_acts_for)
+{
+    ck_assert_int_eq(open_as("alice", FEATURE_USER), 0);
+    ck_assert_str_eq(peer.hello_user, "alice");
+    ck_assert(peer.hello.hello.features & FEATURE_USER);
+}
+END_TEST
+
+START_TEST(hello_names_no_user_where_none_is_wanted)
+{
+    ck_assert_int_eq(open_as(_i ? "" : NULL, 0), 0);
+    ck_assert_str_eq(peer.hello_user, "");
+}
+END_TEST
+
+/* An old one would take the connection for the own user's. */
+START_TEST(a_wsd_that_ignores_the_user_is_refused)
+{
+    ck_assert_int_eq(open_as("alice", FEATURES_ALL & ~(uint64_t)FEATURE_USER), -EOPNOTSUPP);
+    ck_assert_int_eq(wsd_client_exit(client), 76);
+    ck_assert_str_eq(wsd_client_error(client), "wsd 9.9 cannot act for another user: it is too old");
+    ck_assert_int_lt(wsd_client_ping(client, NULL), 0);
+}
+END_TEST
+
+START_TEST(a_user_has_a_name_of_limited_length)
+{
+    const struct wsd_tls tls = {.size = sizeof(tls), .host = "there:1"};
+    struct wsd_open how = {.size = sizeof(how), .socket = "/none"};
+    char name[CODEC_TEXT_MAX + 1];
+
+    memset(name, 'x', sizeof(name));
+    name[CODEC_TEXT_MAX] = 0;
+    how.user = name;
+    ck_assert_int_eq(wsd_client_open_with(&client, &how), -EINVAL);
+    ck_assert_str_eq(wsd_client_error(client), "user: no user has a name of more than 255 bytes");
+    wsd_client_free(client);
+    how.user = name + 1;
+    ck_assert_int_eq(wsd_client_open_with(&client, &how), -ENOENT); /* no wsd is there */
+    wsd_client_free(client);
+    how = (struct wsd_open){.size = sizeof(how), .tls = &tls, .user = "alice"};
+    ck_assert_int_eq(wsd_client_open_with(&client, &how), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(wsd_client_error(client), "leave TLS and WSD_HOST out"));
 }
 END_TEST
 
@@ -849,6 +913,10 @@ int main(void)
     TCase *shake = tcase(suite, "handshake", setup), *live = tcase(suite, "connection", setup_open);
 
     tcase_add_test(shake, hello_tells_versions_directory_and_window);
+    tcase_add_test(shake, hello_names_the_user_that_it_acts_for);
+    tcase_add_loop_test(shake, hello_names_no_user_where_none_is_wanted, 0, 2);
+    tcase_add_test(shake, a_wsd_that_ignores_the_user_is_refused);
+    tcase_add_test(shake, a_user_has_a_name_of_limited_length);
     tcase_add_test(shake, welcome_may_come_byte_by_byte);
     tcase_add_test(shake, wrong_version_is_told);
     tcase_add_test(shake, refused_version_is_told_in_the_words_of_wsd);

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/code.h"
+#include "frontend/handover.h"
 #include "frontend/peer.h"
 #include "tests/unit/suite.h"
 
@@ -309,6 +310,22 @@ START_TEST(look_ups_are_limited_at_and_above)
 }
 END_TEST
 
+START_TEST(it_is_not_left_to_the_next_wsd)
+{
+    size_t n;
+    int state, *fds;
+
+    say_hello(0, "alice");
+    answer(1);
+    ck_assert_uint_eq(wait_for(0)->type, FRAME_WELCOME);
+    say_hello(1, "alice"); /* which is looked up still */
+    ck_assert_int_eq(frontend_leave(frontend, &state, &fds, &n), 0);
+    ck_assert_uint_eq(n, MANY - 2);
+    free(fds);
+    close_fd(state);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("frontend acting");
@@ -322,6 +339,7 @@ int main(void)
     tcase_add_loop_test(c, some_are_refused, 0, ARRAY_SIZE(refusals));
     tcase_add_test(c, only_some_act_and_only_for_those_listed);
     tcase_add_test(c, the_right_may_be_taken_away);
+    tcase_add_test(c, it_is_not_left_to_the_next_wsd);
     tcase_add_test(c, look_ups_are_limited_at_and_above);
     suite_add_tcase(s, c);
     return run_suite(s);

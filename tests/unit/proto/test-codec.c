@@ -152,7 +152,8 @@ END_TEST
 
 START_TEST(hello_and_welcome_survive)
 {
-    struct msg m = {.type = FRAME_HELLO, .hello = {1, 3, 1ull << 63, span("/home/\xff ä"), span("wsctl 1"), 1 << 20, span("alice")}};
+    struct msg m = {.type = FRAME_HELLO,
+                    .hello = {1, 3, 1ull << 63, span("/home/\xff ä"), span("wsctl 1"), 1 << 20, span("alice")}};
     struct msg r = round_trip(&m, 0, 0);
 
     ck_assert_uint_eq(r.hello.version_min, 1);
