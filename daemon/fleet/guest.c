@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * guest.c: jobs of other nodes that this one has.
- * Owns them until their ends are stored, and the client of the local wsd that they run by.
+ * Owns them until their ends are stored, and the client of the local wsd that they run by, where they run as the user of
+ * this process (else clients.c).
  * Keeps: a job is acknowledged when its end is stored, not before. While it is held the server hears of it at each third
  * of its patience. A function that may not run twice is marked as begun before it begins, which the server lets one node
  * do; where another one has done so and did not give it back, it ends as interrupted. What the server says of how often
@@ -25,7 +26,9 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "configuration/configuration.h"
 #include "fleet/bus.h"
+#include "fleet/clients.h"
 #include "fleet/parts.h"
 
 #define AGAIN_USEC    500000u    /* before the server is asked again, which did not answer */
@@ -39,6 +42,7 @@ enum stage {
     GUEST_FETCHES, /* its input, which came in parts */
     GUEST_ASKS,    /* whether another node has begun it */
     GUEST_MARKS,   /* that it begins */
+    GUEST_OPENS,   /* the client of its user connects */
     GUEST_RUNS,
     GUEST_SENDS, /* its output, in parts */
     GUEST_TELLS, /* its end is not stored yet */
@@ -51,6 +55,7 @@ struct guest {
     struct hash_link by_id;
     struct guests *guests;
     struct bus_question question;
+    struct client_use use; /* of the client of its user, where that is another one */
     struct wsd_call *call; /* NULL: it does not run */
     struct parts parts;    /* of its input, and then of its output */
     enum stage stage;
@@ -72,6 +77,7 @@ struct guests {
     struct guests_options options;
     struct wsd_client *client;
     struct wsd_libevent loop;
+    struct clients *clients; /* of other users */
     struct codec *codec;
     struct hash by_id;
     struct list all;
@@ -92,6 +98,7 @@ static void guest_free(struct guest *g)
     struct guests *s = g->guests;
 
     wsd_call_free(g->call);
+    client_leave(&g->use);
     bus_forget(&g->question);
     parts_forget(&g->parts);
     list_remove(&g->link);
@@ -258,10 +265,16 @@ static void ended_here(struct guest *g, const struct wsd_job_info *info)
         end_badly(g, info->state == WSD_JOB_CANCELLED ? "cancelled" : "failed", info->error);
 }
 
+/* Which it runs by. */
+static struct wsd_client *client_of(const struct guest *g)
+{
+    return g->use.client ? client_handle(&g->use) : g->guests->client;
+}
+
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
     struct guest *g = userdata;
-    bool may_have_run = error == -ECONNRESET && wsd_client_exit(g->guests->client) == 125;
+    bool may_have_run = error == -ECONNRESET && wsd_client_exit(client_of(g)) == 125;
 
     g->call = NULL;
     if (error == 0)
@@ -308,9 +321,32 @@ static int submit(struct guest *g, struct letter_job *job)
     callbacks.output = on_output;
     callbacks.done = on_done;
     callbacks.userdata = g;
-    int r = wsd_client_submit(g->guests->client, &s, &callbacks, &g->call);
+    int r = wsd_client_submit(client_of(g), &s, &callbacks, &g->call);
     free(args);
     return r;
+}
+
+/* Whether the client of the user that it is to run as is there. False: it waits for that, or has ended, or was given
+ * back. */
+static bool has_client(struct guest *g, const struct msg_run *run)
+{
+    const char *as = g->guests->options.run_as;
+    bool same = as && strcmp(as, CONFIG_RUN_AS_SAME) == 0;
+
+    if (!as || g->use.client)
+        return true;
+    if (same && run->user.size == 0) {
+        end_badly(g, "refused",
+                  "[fleet] run-as = same in wsd.conf there, and the job does not name its user: update "
+                  "wsd-fleet where it comes from");
+        return false;
+    }
+    int r = clients_take(g->guests->clients, &g->use, same ? run->user.data : as);
+    if (r == -EINPROGRESS)
+        g->stage = GUEST_OPENS;
+    else if (r < 0)
+        give_back(g);
+    return r == 0;
 }
 
 static void run(struct guest *g)
@@ -322,17 +358,34 @@ static void run(struct guest *g)
         end_badly(g, "cancelled", "");
         return;
     }
-    g->stage = GUEST_RUNS;
     if (letter_get_job(g->guests->codec, buffer_data(&g->job), buffer_size(&g->job), &job, why) < 0) { /* no memory */
         buffer_deinit(&job.input);
         give_back(g);
         return;
     }
+    if (!has_client(g, &job.run)) {
+        buffer_deinit(&job.input);
+        return;
+    }
+    g->stage = GUEST_RUNS;
     int r = submit(g, &job);
     buffer_deinit(&g->job);
     if (r == -EINVAL)
-        end_badly(g, "refused", wsd_client_error(g->guests->client));
+        end_badly(g, "refused", wsd_client_error(client_of(g)));
     else if (r < 0)
+        give_back(g);
+}
+
+/* Of the client of its user. */
+static void client_told(struct client_use *u, int error, const char *words)
+{
+    struct guest *g = container_of(u, struct guest, use);
+
+    if (error == 0)
+        run(g);
+    else if (error == -EACCES)
+        end_badly(g, "refused", words);
+    else
         give_back(g);
 }
 
@@ -490,6 +543,7 @@ static void answered(struct bus_question *q, natsMsg *msg)
             wait_for(g, tell_end);
         return;
     case GUEST_FETCHES:
+    case GUEST_OPENS:
     case GUEST_RUNS:
     case GUEST_SENDS:
     case GUEST_WAITS:
@@ -590,7 +644,7 @@ void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *re
         refuse(s, msg, why);
     if (!g)
         return; /* it is here already; or without memory it comes again */
-    *g = (struct guest){.guests = s, .question.answered = answered};
+    *g = (struct guest){.guests = s, .question.answered = answered, .use.told = client_told};
     list_init(&g->link);
     s->counters.held++;
     s->counters.held_most = MAX(s->counters.held_most, s->counters.held);
@@ -631,6 +685,7 @@ static void on_cancel(natsMsg *msg, void *context)
 
 void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
 {
+    clients_tick(s->clients, now_usec);
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link) {
         if (is_time)
             (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
@@ -681,6 +736,8 @@ int guests_new(struct guests **ret_guests, const struct guests_options *options)
     int r = getrandom(&number, sizeof(number), 0) < 0 ? -errno : codec_new(&s->codec);
     snprintf(s->tag, sizeof(s->tag), "%016" PRIx64, r == 0 ? number : 0);
     if (r == 0)
+        r = clients_new(&s->clients, options->base, options->socket);
+    if (r == 0)
         r = connect_client(s);
     if (r == 0)
         r = bus_subscribe(options->bus, "wsd.cancel.*", on_cancel, s);
@@ -698,6 +755,7 @@ struct guests *guests_free(struct guests *s)
         return NULL;
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link)
         guest_free(g);
+    clients_free(s->clients);
     if (s->client)
         wsd_libevent_detach(&s->loop);
     wsd_client_free(s->client);

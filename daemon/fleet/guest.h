@@ -19,6 +19,7 @@ struct guests_options {
     struct bus *bus;
     const char *socket; /* of wsd; NULL: as for wsd_client_open() */
     const char *node;   /* this one's name */
+    const char *run_as; /* [fleet] run-as; NULL: jobs run as the user of this process */
     /* Whether the local wsd says so of PLUGIN or PLUGIN:FUNCTION. */
     bool (*may_run_twice)(const char *name, void *context);
     /* There is a connection to wsd since now, or none. */

@@ -459,6 +459,7 @@ int in_new(struct in **ret_in, const struct in_options *options)
                                         .bus = options->bus,
                                         .socket = options->socket,
                                         .node = options->node,
+                                        .run_as = options->run_as,
                                         .may_run_twice = may_run_twice,
                                         .connected = on_connected,
                                         .left = on_left,

@@ -142,6 +142,7 @@ static int run(const struct settings *s)
                                     .bus = f.bus,
                                     .socket = s->socket,
                                     .node = s->node,
+                                    .run_as = told->run_as,
                                     .plugins = told->plugins,
                                     .held = (uint32_t)told->held,
                                     .ack_usec = told->ack_usec,

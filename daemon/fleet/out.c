@@ -5,7 +5,7 @@
  * Keeps: a job is published under its id, as often as it takes until the server has it. Its end may be told twice; the
  * second one is dropped. Where the live message of an end is lost, the stored one is looked up. A job that is to stop
  * ends here at once; its node is told.
- * Does not know where a job runs (in.c, on another machine). */
+ * Does not know where a job runs (in.c, on another machine), or wait for the user database (names.c). */
 #include "fleet/out.h"
 
 #include <errno.h>
@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "fleet/bus.h"
 #include "fleet/letter.h"
+#include "fleet/names.h"
 #include "fleet/parts.h"
 
 #define AGAIN_USEC    500000u   /* before a job that was refused, or could not be sent, is sent again */
@@ -41,6 +42,7 @@
 #define PAUSE_USEC   500000u /* between two tries to connect to wsd */
 
 enum stage {
+    TRIP_NAME,    /* the name of its user is not known yet */
     TRIP_PARTS,   /* the server has not said that it has the parts of its input */
     TRIP_SENDS,   /* .. that it has the job */
     TRIP_WAITS,   /* before it is sent again */
@@ -55,6 +57,7 @@ struct trip {
     struct hash_link by_id;
     struct bus_question question, look; /* to store it; for its end */
     struct parts parts;                 /* of its input, and then of its output */
+    struct letter_seal seal;            /* of its input, where that is stored in parts */
     struct out *out;
     struct wsd_job *job;
     enum stage stage;
@@ -77,6 +80,7 @@ struct out {
     int fd;
     short events;
     struct codec *codec;
+    struct names *names;
     struct list trips;
     struct hash by_id;
     uint32_t n_writes; /* trips that write */
@@ -368,18 +372,24 @@ static int gather_args(const struct wsd_job *job, struct buffer *args)
     return 0;
 }
 
-/* seal: of the input's parts; NULL: the input is in the letter. */
+/* seal: of the input's parts; NULL: the input is in the letter. Returns 0, -E2BIG, -ENOMEM, or -EAGAIN: the name of its
+ * user is not known yet. */
 static int write_letter(struct trip *t, const struct letter_seal *seal)
 {
     const struct wsd_job *job = t->job;
     struct wsd_run_info info = WSD_INIT(struct wsd_run_info);
     struct buffer args = {0};
     uint64_t now = clock_monotonic_usec();
-    int r = gather_args(job, &args);
+    const char *user;
 
     (void)wsd_runner_info(job, &info);
+    int r = names_of(t->out->names, info.uid, &user);
+    if (r < 0)
+        return r;
+    r = gather_args(job, &args);
     struct msg_run run = {.uid = info.uid,
                           .attempt = info.attempt,
+                          .user = {user, strlen(user)},
                           .job = {.function = {job->argv[0], strlen(job->argv[0])},
                                   .args = {(const char *)buffer_data(&args), buffer_size(&args)},
                                   .argc = job->argc - 1,
@@ -394,17 +404,32 @@ static int write_letter(struct trip *t, const struct letter_seal *seal)
     return r;
 }
 
+static void send_parts(struct trip *t);
+
+static void write_and_send(struct trip *t)
+{
+    int r = write_letter(t, t->seal.size ? &t->seal : NULL);
+
+    if (r == 0)
+        trip_send(t);
+    else if (r == -EAGAIN)
+        t->stage = TRIP_NAME;
+    else if (r == -E2BIG)
+        send_parts(t);
+    else
+        end_with(t, no_memory);
+}
+
 static void input_sent(struct parts *p, int error)
 {
     struct trip *t = container_of(p, struct trip, parts);
     struct out *o = t->out;
 
-    if (error == 0)
-        error = write_letter(t, &p->seal);
-    if (error == 0)
-        trip_send(t);
-    else
+    t->seal = p->seal;
+    if (error < 0)
         end_with(t, no_memory);
+    else
+        write_and_send(t);
     take_jobs(o);
 }
 
@@ -455,13 +480,18 @@ static void trip_begin(struct out *o, struct wsd_job *job)
         end_with(t, no_memory);
         return;
     }
-    int r = write_letter(t, NULL);
-    if (r == 0)
-        trip_send(t);
-    else if (r == -E2BIG)
-        send_parts(t);
-    else
-        end_with(t, no_memory);
+    write_and_send(t);
+}
+
+/* The names of some users may be known now. */
+static void on_names(void *context)
+{
+    struct out *o = context;
+
+    list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link)
+        if (t->stage == TRIP_NAME)
+            write_and_send(t);
+    take_jobs(o);
 }
 
 /* It is cancelled, or its time is over. */
@@ -497,7 +527,9 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
             continue;
         }
         parts_tick(&t->parts, now);
-        if (t->stage == TRIP_WAITS && now >= t->due_usec)
+        if (t->stage == TRIP_NAME)
+            write_and_send(t);
+        else if (t->stage == TRIP_WAITS && now >= t->due_usec)
             trip_send(t);
         else if (t->stage == TRIP_AWAY && now >= t->due_usec)
             look_for_end(t);
@@ -626,6 +658,8 @@ int out_new(struct out **ret_out, const struct out_options *options)
     o->again = evtimer_new(options->base, on_again, o);
     int r = !o->io || !o->tick || !o->again ? -ENOMEM : codec_new(&o->codec);
     if (r == 0)
+        r = names_new(&o->names, options->base, on_names, o);
+    if (r == 0)
         r = wsd_runner_new(&o->runner, &how);
     if (r == 0)
         r = wsd_runner_offer(o->runner, &offer);
@@ -652,6 +686,7 @@ struct out *out_free(struct out *o)
         event_free(*e);
     hash_deinit(&o->by_id);
     codec_free(o->codec);
+    names_free(o->names);
     free(o);
     return NULL;
 }

@@ -36,6 +36,7 @@ static const char usage[] =
     "  -p, --plugins NAME,...   takes jobs for these plugins (all that wsd has)\n"
     "  -k, --held N             takes at most N jobs at once (128)\n"
     "  -a, --ack-wait TIME      how long the servers wait before they take a silent node for dead (5s)\n"
+    "      --run-as USER        jobs of other machines run as this user; same: as that of the submitter's name\n"
     "      --no-in, --no-out    takes no jobs; hands none out\n"
     "      --tls-ca FILE        servers must have a certificate of one of these\n"
     "      --tls-cert FILE, --tls-key FILE    this node's own certificate, and its key\n"
@@ -76,7 +77,7 @@ static const struct {
     {"servers", "servers", NULL, 'n'}, {"node", "node", NULL, 'N'},         {"plugins", "plugins", NULL, 'p'},
     {"held", "held", NULL, 'k'},       {"ack-wait", "ack-wait", NULL, 'a'}, {"no-in", "in", "no", 0},
     {"no-out", "out", "no", 0},        {"tls-ca", "tls-ca", NULL, 0},       {"tls-cert", "tls-cert", NULL, 0},
-    {"tls-key", "tls-key", NULL, 0},   {"creds", "creds", NULL, 0},
+    {"tls-key", "tls-key", NULL, 0},   {"creds", "creds", NULL, 0},         {"run-as", "run-as", NULL, 0},
 };
 
 static const struct option others[] = {{"config", required_argument, NULL, 'c'},
