@@ -23,6 +23,7 @@ static void job(const uint8_t *data, size_t size)
     struct letter_job first = {0}, second = {0};
     struct buffer again = {0};
     char why[160] = "", node[LETTER_NAME], name[CODEC_PLACE_MAX], subject[LETTER_SUBJECT];
+    char user[CODEC_TEXT_MAX] = "";
     int r = letter_get_job(codec, data, size, &first, why);
 
     FUZZ_CHECK(r == 0 || (r == -EBADMSG && *why));
@@ -34,6 +35,7 @@ static void job(const uint8_t *data, size_t size)
         snprintf(node, sizeof(node), "%.*s", (int)first.run.directory.size, first.run.directory.data);
         FUZZ_CHECK(letter_is_name(node, strlen(node), LETTER_NAME));
         snprintf(name, sizeof(name), "%.*s", (int)first.run.job.function.size, first.run.job.function.data);
+        snprintf(user, sizeof(user), "%s", first.run.user.data);
         if (letter_job_subject(subject, name, first.run.job.priority)) {
             for (const char *c = subject; *c; c++)
                 parts += *c == '.';
@@ -48,6 +50,7 @@ static void job(const uint8_t *data, size_t size)
             FUZZ_CHECK(memcmp(&first.seal, &second.seal, sizeof(first.seal)) == 0);
             FUZZ_CHECK(second.run.job.argc == argc && buffer_size(&second.input) == n_input);
             FUZZ_CHECK(is_same(second.run.job.function, name, strlen(name)));
+            FUZZ_CHECK(is_same(second.run.user, user, strlen(user)));
             FUZZ_CHECK(n_input == 0 || memcmp(buffer_data(&first.input), buffer_data(&second.input), n_input) == 0);
         }
     }

@@ -11,6 +11,7 @@ if [ ! -x "$NATS_SERVER" ] || [ ! -x "$FLEET" ]; then
   exit
 fi
 declare -A NATS_PIDS NATS_PORTS NODE_WSD NODE_FLEET
+FLEET_PREFIX=()
 
 # --- servers
 
@@ -58,10 +59,10 @@ start_node_fleet_by_file() { # NAME: told by $WORK/node-NAME/wsd.conf and nothin
   : >"$WORK/node-$1/fleet.log"
   run_node_fleet "$1" -c "$WORK/node-$1/wsd.conf"
 }
-run_node_fleet() { # NAME OPTION...
+run_node_fleet() { # NAME OPTION...: behind what is in the array FLEET_PREFIX
   local name=$1 dir=$WORK/node-$1
   shift
-  "$FLEET" -s "$dir/wsd.sock" "$@" >>"$dir/fleet.log" 2>&1 &
+  "${FLEET_PREFIX[@]}" "$FLEET" -s "$dir/wsd.sock" "$@" >>"$dir/fleet.log" 2>&1 &
   NODE_FLEET[$name]=$!
   note_started $!
   wait_until fleet_is_up "$name"

@@ -37,6 +37,7 @@ static struct msg_run job(void)
 {
     struct msg_run run = {.uid = 1000,
                           .attempt = 2,
+                          .user = span("alice"),
                           .job = {.function = span("checksum:sha256"),
                                   .args = {"a\0bc", 5},
                                   .argc = 2,
@@ -89,6 +90,7 @@ START_TEST(a_job_comes_out_as_it_went_in)
     ck_assert_mem_eq(got.run.id, run.id, sizeof(run.id));
     ck_assert_uint_eq(got.run.attempt, 2);
     ck_assert_uint_eq(got.run.uid, 1000);
+    ck_assert_str_eq(got.run.user.data, "alice");
     ck_assert_uint_eq(got.run.job.timeout_usec, 1234567);
     ck_assert_int_eq(got.run.job.priority, -3);
     ck_assert_uint_eq(got.run.job.argc, 2);
