@@ -188,7 +188,7 @@ file() { printf '%b' "$1" >"$conf"; }
 wrong_file() { # TEXT CODE WORDS: behind FILE:
   file "$1" && says "$2" "^wsd-fleet: $conf$3" "$FLEET" -c "$conf"
 }
-check "an unknown key: file, line and fix" wrong_file '[fleet]\nserver = x\n' 64 ':2: \[fleet\] has no key `server`; it has: servers node'
+check "an unknown key: file, line and fix" wrong_file '[fleet]\nserver = x\n' 64 ':2: \[fleet\] has no key `server`; it has: user run-as servers node'
 check "a wrong value" wrong_file '[fleet]\n\nheld = 0\n' 64 ':3: held = 0: a number of jobs from 1 to 4096 is wanted'
 check "a certificate alone" wrong_file '[fleet]\ntls-cert = /dev/null\n' 64 ':2: \[fleet\] tls-cert: a certificate without its key: set tls-key'
 check "nothing to do" wrong_file '[fleet]\nin = no\nout = no\n' 64 ':3: \[fleet\] out: .* set one of them to yes'

@@ -130,12 +130,16 @@ union plain {
     struct msg msg;
     struct msg_submit submit;
     struct msg_schedule schedule;
+    struct msg_run run;
 };
 
 static void check_packed(const struct message *m, union plain *ours, ProtobufCMessage *theirs)
 {
     static uint8_t a[ROOM], b[ROOM];
-    bool schedule = m == codec_message(FRAME_SCHEDULE);
+    struct msg_submit *with_args = m == codec_message(FRAME_SCHEDULE) ? &ours->schedule.job
+                                   : m == codec_message(FRAME_RUN)    ? &ours->run.job
+                                   : m == codec_message(FRAME_SUBMIT) ? &ours->submit
+                                                                      : NULL;
 
     if (message_problem(m, ours))
         return;
@@ -146,10 +150,8 @@ static void check_packed(const struct message *m, union plain *ours, ProtobufCMe
     FUZZ_CHECK(n == 0 || !message_pack(m, ours, a, a + n - 1));
 
     leave_known(theirs);
-    if (schedule || m == codec_message(FRAME_SUBMIT)) {
-        struct msg_submit *s = schedule ? &ours->schedule.job : &ours->submit;
-        s->args.size = s->argc = 0;
-    }
+    if (with_args)
+        with_args->args.size = with_args->argc = 0;
     n = protobuf_c_message_pack(theirs, b);
     FUZZ_CHECK(message_pack(m, ours, a, a + n) == a + n && memcmp(a, b, n) == 0);
 }

@@ -32,7 +32,8 @@ there() {
   [ -e "$dest$1" ]
 }
 fleet=()
-[ ! -x "$BUILD/daemon/fleet/wsd-fleet" ] || fleet=("$prefix/libexec/wsd-fleet" "$prefix/share/man/man8/wsd-fleet.8")
+[ ! -x "$BUILD/daemon/fleet/wsd-fleet" ] || fleet=("$prefix/libexec/wsd-fleet" "$prefix/share/man/man8/wsd-fleet.8"
+  "$prefix/lib/systemd/system/wsd-fleet.service" "$prefix/lib/sysusers.d/wsd-fleet.conf")
 for file in "${fleet[@]}" "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
   "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
@@ -279,23 +280,39 @@ if command -v systemd-analyze >/dev/null; then
   for file in wsd-spawn.service wsd-spawn@.service; do
     check "$file is no more exposed than 1.5" systemd-analyze security --offline=yes --threshold=15 --no-pager "$units/$file"
   done
-  explained() { # what systemd still finds in it is a word of its comments; in the other unit beside that only what is of capabilities
-    local unit words
-    for unit in wsd wsd-spawn; do
-      systemd-analyze security --offline=yes --json=short --no-pager "$units/$unit.service" | python3 -c '
+  found_in() { # UNIT
+    systemd-analyze security --offline=yes --json=short --no-pager "$units/$1.service" | python3 -c '
 import json, sys
 for found in json.load(sys.stdin):
     if float(found["exposure"] or 0) > 0:
-        print(found["name"].split("/")[0].split("~")[-1])' >"$WORK/found.$unit" || return 1
-    done
-    [ -s "$WORK/found.wsd" ] || return 1
+        print(found["name"].split("/")[0].split("~")[-1])' >"$WORK/found.$1"
+  }
+  is_explained() { # UNIT
+    local words
+    [ -s "$WORK/found.$1" ] || return 1
     while IFS= read -r words; do
-      grep -q "^#.*$words" "$units/wsd.service" || {
-        echo "wsd.service does not explain $words"
+      grep -qF -- "$words" <(grep '^#' "$units/$1.service") || {
+        echo "$1.service does not explain $words"
         return 1
       }
-    done <"$WORK/found.wsd"
-    ! grep -vxF -f "$WORK/found.wsd" "$WORK/found.wsd-spawn" | grep -vE 'Capabilit|CAP_'
+    done <"$WORK/found.$1"
+  }
+  if [ ${#fleet[@]} -gt 0 ]; then
+    check "wsd-fleet.service is no more exposed than 1.5" systemd-analyze security --offline=yes --threshold=15 --no-pager "$units/wsd-fleet.service"
+    drop_in() { # with a server's address, as its comment has it
+      sed 's/^# *\(IPAddressAllow=\)/\1/' "$units/wsd-fleet.service" >"$WORK/wsd-fleet.service" && grep -q '^IPAddressAllow=192' "$WORK/wsd-fleet.service" &&
+        systemd-analyze security --offline=yes --threshold=15 --no-pager "$WORK/wsd-fleet.service"
+    }
+    check "nor with the drop-in of its comment" drop_in
+    fleet_explained() { found_in wsd-fleet && is_explained wsd-fleet; }
+    check "each thing that systemd still finds in wsd-fleet.service is explained there" fleet_explained
+  fi
+  explained() { # what systemd still finds in it is a word of its comments; in the other unit beside that only what is of capabilities
+    local unit
+    for unit in wsd wsd-spawn; do
+      found_in "$unit" || return 1
+    done
+    is_explained wsd && ! grep -vxF -f "$WORK/found.wsd" "$WORK/found.wsd-spawn" | grep -vE 'Capabilit|CAP_'
   }
   check "each thing that systemd still finds in wsd.service is explained there" explained
 else
