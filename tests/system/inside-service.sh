@@ -471,6 +471,52 @@ check "jobs run" expect_output 6765 as alice wsctl submit fib 20
 kill -KILL "$(main_pid)"
 check "wsd is killed: they run, too" wait_until expect_output 6765 as alice wsctl submit fib 20
 check "under her uid" executor_of alice
+
+# --- wsd-fleet, which hands jobs to the machine itself ---------------------------------------------------------------------------
+
+fleet_is() { # PROPERTY VALUE
+  is "$1" "$2" wsd-fleet.service
+}
+fleet_said() { # WORDS
+  journalctl --sync
+  journalctl -u wsd-fleet.service -o cat --no-pager | grep -F -- "$1"
+}
+check "wsd-fleet is installed" dpkg -i /box/debs-new/wsd-fleet_*.deb
+check "the package made its user, who is in the group wsd" eval 'id -nG wsd-fleet | grep -qw wsd'
+check "the service is off" expect_exit 1 systemctl is-enabled --quiet wsd-fleet.service
+check "and was not started" fleet_is ActiveState inactive
+check "systemd finds no fault with it" systemd-analyze verify --man=no wsd-fleet.service
+check "and finds it no more exposed than 1.5" exposed wsd-fleet.service 15
+printf '[daemon]\ndrain-timeout = 2s\n[executor]\nuser-ids = yes\n[access]\nsubmit-as = alice\n[runner @fleet]\noffer = wsd-fleet\n' >"$etc/wsd.conf"
+printf '[fleet]\nservers = nats://127.0.0.1:4222\nrun-as = same\n' >>"$etc/wsd.conf"
+check "the configuration has a user of wsd-fleet" expect_output '' wsd --check-config
+check "reload, as wsd-fleet(8) says" systemctl reload wsd.service
+systemctl stop nats-server.service # of its package, without streams
+check "it starts before its servers" systemctl start wsd-fleet.service
+check "and says what it waits for" wait_until fleet_said 'no connection to NATS yet: nats://127.0.0.1:4222'
+if command -v nats-server >/dev/null; then
+  systemd-run --quiet --unit=nats -p StateDirectory=nats nats-server -js -a 127.0.0.1 -sd /var/lib/nats
+  check "the streams" wait_until wsctl fleet init
+  check "it connects" wait_until fleet_said 'connected to NATS'
+  check "alice's job goes out and comes in" expect_output 6765 as alice wsctl submit --fleet --timeout 60s fib 20
+  check "under her uid" executor_of alice
+  not_bobs() {
+    expect_exit 63 as bob wsctl submit --fleet --timeout 60s fib 20 2>"$WORK/not-bobs" || return 1
+    grep -E "refused on .*: uid $(id -u wsd-fleet) may not act for bob: \[access\] submit-as" "$WORK/not-bobs"
+  }
+  check "bob's is refused" not_bobs
+  stops_in_order() {
+    local id
+    id=$(as alice wsctl submit --detach --fleet sleep:sleep 2000) && wait_until listed running 2 && systemctl stop wsd-fleet.service &&
+      fleet_is Result success && fleet_is ExecMainStatus 0 && as alice wsctl await "$id"
+  }
+  check "a stop waits for the job that it has" stops_in_order
+  systemctl stop nats.service
+else
+  skip "jobs of wsd-fleet" "there is no nats-server in the box"
+  check "it stops in order" systemctl stop wsd-fleet.service
+fi
+check "it is removed, and its service with it" dpkg --purge wsd-fleet
 printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
 check "without the key" systemctl restart wsd.service
 check "those of the system run under wsd's uid" expect_output 6765 wsctl submit fib 20
