@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "configuration/configuration.h"
 #include "fleet/bus.h"
 #include "fleet/guest.h"
 #include "fleet/letter.h"
@@ -67,6 +68,7 @@ struct in {
     uint32_t next_pull; /* which idle one is asked next */
     bool connected, leaving;
     bool has_learnt;        /* what wsd has */
+    bool takes_refused;     /* while it learns: plugins, too, that wsd does not load for the user who asks */
     uint64_t learn_usec;    /* when it may be asked again */
     uint64_t patience_usec; /* when the server has to hear of what is held */
 };
@@ -137,7 +139,7 @@ static int take_plugin(const struct wsd_plugin_info *info, void *userdata)
     struct in *i = userdata;
     int r = 0;
 
-    if (info->runs || *info->error || info->n_functions == 0 ||
+    if (info->runs || (!i->takes_refused && (*info->error || info->n_functions == 0)) ||
         !letter_is_name(info->name, strlen(info->name), CODEC_NAME_MAX) ||
         (i->options.plugins && !is_listed(i->options.plugins, info->name)))
         return 0;
@@ -152,19 +154,42 @@ static int take_plugin(const struct wsd_plugin_info *info, void *userdata)
     return r < 0 ? r : add_pulls(i, info->name);
 }
 
-/* Asks wsd again, where it may have other plugins now. Blocks for a moment. */
-static void learn(struct in *i)
+/* As that user; NULL: as the own one. */
+static int learn_as(struct in *i, const char *user)
 {
-    const struct wsd_open how = {
-        .size = sizeof(how), .socket = i->options.socket, .timeout_usec = LEARN_USEC, .deadline_usec = LEARN_USEC};
+    const struct wsd_open how = {.size = sizeof(how),
+                                 .socket = i->options.socket,
+                                 .timeout_usec = LEARN_USEC,
+                                 .deadline_usec = LEARN_USEC,
+                                 .user = user};
     struct wsd_client *client = NULL;
     int r = wsd_client_open_with(&client, &how);
 
     if (r == 0)
         r = wsd_client_plugins(client, NULL, take_plugin, i);
+    i->takes_refused = r == 0 && i->n_pulls == 0 && i->options.run_as; /* then the own user has no executor here */
+    if (i->takes_refused)
+        r = wsd_client_plugins(client, NULL, take_plugin, i);
     if (r < 0)
-        log_warning("wsd-fleet: wsd cannot be asked what it has, and is asked again: %s", wsd_client_error(client));
+        log_warning("wsd-fleet: wsd cannot be asked what it has%s%s, and is asked again: %s", user ? " for " : "",
+                    user ? user : "", wsd_client_error(client));
+    else if (i->takes_refused)
+        log_notice(
+            "wsd-fleet: wsd loads no plugin for this user: none of their functions is taken for one that may run "
+            "twice");
+    i->takes_refused = false;
     wsd_client_free(client);
+    return r;
+}
+
+/* Asks wsd again, where it may have other plugins now. Blocks for a moment. */
+static void learn(struct in *i)
+{
+    const char *as = i->options.run_as;
+    int r = as && strcmp(as, CONFIG_RUN_AS_SAME) != 0 ? learn_as(i, as) : -EACCES;
+
+    if (r == -EACCES) /* each job that comes has words for it */
+        r = learn_as(i, NULL);
     i->has_learnt = r == 0;
     i->learn_usec = clock_monotonic_usec() + LEARN_USEC;
 }

@@ -12,7 +12,7 @@
   exit 0
 }
 AGENT=1990 DAVE=1991 NAMELESS=1992
-know_users wsd-fleet:$AGENT dave:$DAVE
+know_users wsd-fleet:$AGENT dave:$DAVE agent:999
 if [ ${#known[@]} = 0 ] || ! command -v setpriv >/dev/null; then
   skip "users of a fleet" "no mount namespace of our own here, or no setpriv"
   exit 0
@@ -121,5 +121,22 @@ check "alice's then runs as its own user" runs_as $AGENT $ALICE
 check "so does bob's" runs_as $AGENT $BOB
 check "and root's" eval 'submit 0 @fleet/echo x'
 refuses() { says 64 'wsd-fleet: --run-as: ' "$FLEET" --run-as "$1"; } # VALUE
+# --- with executors under the uids of users, of which wsd-fleet's is none -------------------------------------------------------
+
+no_executor() {
+  rules there '[access]\nsubmit-as = alice dave\n[executor]\nuser-ids = yes\nfirst-user-id = 1001\n[fleet]\nuser = agent\n' &&
+    kill "${NODE_WSD[there]}" && wait_for_exit "${NODE_WSD[there]}" && start_users_wsd there
+}
+check "wsd there has no executor for the user of wsd-fleet" no_executor
+low=("${FLEET_PREFIX[@]/#--reuid=*/--reuid=999}")
+FLEET_PREFIX=("${low[@]/#--regid=*/--regid=999}")
+check "wsd-fleet there runs as that one" run_as same
+check "alice's jobs run as alice" runs_as $ALICE $ALICE
+says_so() { grep -q 'loads no plugin for this user: none of their functions is taken for one that may run twice' "$WORK/node-there/fleet.log"; }
+check "and it says what it does not know" says_so
+check "with run-as = dave" run_as dave
+check "alice's run as dave" runs_as $DAVE $ALICE
+knows() { ! says_so; }
+check "and all is known" knows
 check "--run-as with a blank is refused" refuses 'a b'
 check "all leave in order" end_fleet

@@ -495,7 +495,7 @@ systemctl stop nats-server.service # of its package, without streams
 check "it starts before its servers" systemctl start wsd-fleet.service
 check "and says what it waits for" wait_until fleet_said 'no connection to NATS yet: nats://127.0.0.1:4222'
 if command -v nats-server >/dev/null; then
-  systemd-run --quiet --unit=nats -p StateDirectory=nats nats-server -js -a 127.0.0.1 -sd /var/lib/nats
+  systemd-run --quiet --unit=nats -p StateDirectory=nats -p SuccessExitStatus=1 nats-server -js -a 127.0.0.1 -sd /var/lib/nats
   check "the streams" wait_until wsctl fleet init
   check "it connects" wait_until fleet_said 'connected to NATS'
   check "alice's job goes out and comes in" expect_output 6765 as alice wsctl submit --fleet --timeout 60s fib 20

@@ -52,6 +52,7 @@ static void answer(size_t n)
 static void setup(void)
 {
     n_came = 0;
+    atomic_store(&n_asked, 0);
     ck_assert_int_eq(pipe(answers), 0);
     base = event_base_new();
     ck_assert_int_eq(names_new(&names, base, came, &names), 0);
