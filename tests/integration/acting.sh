@@ -23,9 +23,9 @@ numbered() { # NUMBER...
   cat "$WORK/cases"
   return $status
 }
-check "only root and wsd-fleet's user act for others, and for those that submit-as names" numbered P84
-check "it sees and cancels that user's jobs only, and administers nothing" numbered P82 P83
-check "it goes when the right is taken away, and its jobs with it" numbered P85
+check "only root and wsd-fleet's user act for others, and for those that submit-as names" numbered P86
+check "it sees and cancels that user's jobs only, and administers nothing" numbered P84 P85
+check "it goes when the right is taken away, and its jobs with it" numbered P87
 
 # --- by the library -----------------------------------------------------------------------------------------------------
 
