@@ -28,7 +28,7 @@
 #define PROGRESS_USEC 20000u /* between two frames that tell how far a job is */
 #define READ_ROOM     (64u * 1024u)
 #define SCRATCH       (256u * 1024u) /* of output that is then copied into an arena */
-#define WAIT_MSEC     100 /* between two looks at `stop` of a job that reads a pipe */
+#define WAIT_MSEC     100            /* between two looks at `stop` of a job that reads a pipe */
 
 static struct held *held_of(struct wsd_job *job)
 {

@@ -35,11 +35,11 @@ struct held {
     uint64_t file_at;
     int place_fd; /* of the arena that its output goes to, which may be `fd`; -1: none */
     uint64_t place_at, place_size;
-    uint8_t *place; /* that part of it, mapped; NULL: none, or not yet */
-    bool overflow;  /* [output_lock] more output than there is room there */
-    uint64_t read_at;    /* [one task of the job at a time] */
-    struct buffer input; /* not of the frame's, but read or put together */
-    const void *map;     /* the same, mapped */
+    uint8_t *place;                      /* that part of it, mapped; NULL: none, or not yet */
+    bool overflow;                       /* [output_lock] more output than there is room there */
+    uint64_t read_at;                    /* [one task of the job at a time] */
+    struct buffer input;                 /* not of the frame's, but read or put together */
+    const void *map;                     /* the same, mapped */
     bool cut;                            /* the input has ended early */
     bool attended;                       /* other threads look after wsd while it runs [const once it is begun] */
     _Atomic uint64_t looked_usec;        /* else: when that was done last [atomic: relaxed; it limits how often] */

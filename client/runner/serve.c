@@ -37,7 +37,7 @@ struct serving {
     struct wsd_runner *runner;
     unsigned n_threads, n_begun; /* of workers */
     struct tasks *tasks;
-    pthread_cond_t idle;         /* of workers: there is a job, or the role of the reader is free */
+    pthread_cond_t idle; /* of workers: there is a job, or the role of the reader is free */
     unsigned n_idle;
     bool keeper_awake;       /* it looks at each tick */
     uint64_t pause_usec;     /* before the last try to connect; 0: there was none */

@@ -63,7 +63,9 @@ static void give(struct runner *r, struct run *run, const struct back_request *q
         .input = q->input,
         .input_size = q->input_size,
         .input_at = q->input_at,
-        .input_from = q->flags & DOWN_INPUT_PIPE ? RUNNER_PIPE : q->flags & DOWN_INPUT_FD ? RUNNER_FILE : RUNNER_BODY,
+        .input_from = q->flags & DOWN_INPUT_PIPE ? RUNNER_PIPE
+                      : q->flags & DOWN_INPUT_FD ? RUNNER_FILE
+                                                 : RUNNER_BODY,
         .output_at = q->output_at,
         .output_size = q->flags & DOWN_OUTPUT_PART ? q->output_size : 0,
         .fd = fd,

@@ -99,7 +99,7 @@ struct runner_end {
     uint32_t state; /* 0: by the status; JOB_TIMED_OUT, JOB_CRASHED or JOB_INTERRUPTED: that is its end */
     const char *error, *text;
     uint64_t cpu_usec;
-    uint64_t placed; /* bytes of output in the arena */
+    uint64_t placed;  /* bytes of output in the arena */
     const void *data; /* the last bytes of the output */
     size_t size;
 };

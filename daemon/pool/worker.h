@@ -22,7 +22,7 @@
 #include "wsd/task.h"
 
 /* Bytes of an outside thread's stack that are assumed; its true size is expensive to find out. */
-#define GUEST_STACK ((ptrdiff_t)256 * 1024)
+#define GUEST_STACK     ((ptrdiff_t)256 * 1024)
 #define POOL_GUESTS     16u  /* outside threads that may be workers at once, unless the options say otherwise */
 #define POOL_SPARES_MAX 256u /* workers beyond the highest number asked for, which stand in while others block */
 #define POOL_ALL_MAX    (POOL_WORKERS_MAX + POOL_SPARES_MAX + POOL_GUESTS_MAX)

@@ -156,8 +156,8 @@ START_TEST(a_child_can_only_free_it)
     if (pid == 0) {
         bool right = wsd_runner_offer(runner, &offer) == -ECHILD && wsd_runner_connect(runner, 0) == -ECHILD &&
                      wsd_runner_run(runner, 1) == -ECHILD && wsd_runner_next(runner, 0, &job) == -ECHILD &&
-                     wsd_runner_leave(runner) == -ECHILD && wsd_runner_fd(runner) == -1 &&
-                     strstr(wsd_runner_error(runner), "another process's");
+                     wsd_runner_call(runner, NULL) == -ECHILD && wsd_runner_leave(runner) == -ECHILD &&
+                     wsd_runner_fd(runner) == -1 && strstr(wsd_runner_error(runner), "another process's");
         wsd_runner_free(runner);
         _exit(right ? 0 : 1);
     }

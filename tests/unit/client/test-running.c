@@ -7,6 +7,7 @@
 #include "tests/unit/suite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -143,19 +144,10 @@ START_TEST(it_leaves_though_it_was_told_while_it_connected_again)
 END_TEST
 
 /* fd: its input, from a file unless its function streams, or -1. */
-static void send_run(uint64_t run, const char *function, int fd)
+static void send_with_fd(const struct msg *msg, int fd)
 {
-    const struct msg msg = {.type = FRAME_RUN,
-                            .run = {.run = run,
-                                    .attempt = 1,
-                                    .directory = span(""),
-                                    .job = {.function = span(function),
-                                            .input_from = fd < 0             ? RUN_INPUT_BODY
-                                                          : *function == 's' ? RUN_INPUT_PIPE
-                                                                             : RUN_INPUT_FILE,
-                                            .input_size = fd < 0 || *function == 's' ? 0 : 100}}};
     uint8_t bytes[512];
-    size_t size = codec_encode(&msg, TAG, 0, bytes, sizeof(bytes));
+    size_t size = codec_encode(msg, TAG, 0, bytes, sizeof(bytes));
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
@@ -172,6 +164,21 @@ static void send_run(uint64_t run, const char *function, int fd)
         header.msg_controllen = sizeof(control.bytes);
     }
     ck_assert_int_eq(sendmsg(peer.fd, &header, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static void send_run(uint64_t run, const char *function, int fd)
+{
+    const struct msg msg = {.type = FRAME_RUN,
+                            .run = {.run = run,
+                                    .attempt = 1,
+                                    .directory = span(""),
+                                    .job = {.function = span(function),
+                                            .input_from = fd < 0             ? RUN_INPUT_BODY
+                                                          : *function == 's' ? RUN_INPUT_PIPE
+                                                                             : RUN_INPUT_FILE,
+                                            .input_size = fd < 0 || *function == 's' ? 0 : 100}}};
+
+    send_with_fd(&msg, fd);
 }
 
 static void leave_and_end(void)
@@ -363,6 +370,89 @@ START_TEST(a_loop_writes_what_there_is_room_for)
         ;
     ck_assert_uint_eq(wsd_runner_room(job), SIZE_MAX);
     ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+}
+END_TEST
+
+static int nested;
+
+static int call_again(struct wsd_job *job, struct wsd_worker *self)
+{
+    nested = wsd_runner_call(runner, job);
+    return 5;
+}
+
+START_TEST(a_loop_calls_a_function_and_says_its_end)
+{
+    connected();
+    functions[0].run = call_again;
+    send_run(1, "plain", -1);
+    struct wsd_job *job = next();
+    ck_assert_int_eq(wsd_runner_call(runner, job), 5);
+    ck_assert_int_eq(nested, -EDEADLK);
+    ck_assert_ptr_nonnull(strstr(wsd_runner_error(runner), "within a function"));
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 5), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+    ck_assert_uint_eq(peer.msg.run_end.status, 5);
+    functions[0].run = NULL;
+    send_run(2, "plain", -1);
+    job = next();
+    ck_assert_int_eq(wsd_runner_call(runner, job), -EINVAL);
+    ck_assert_str_eq(wsd_runner_error(runner), "function `plain' has no `run'");
+    ck_assert_int_eq(wsd_runner_finish(runner, job, -EINVAL), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+    ck_assert_uint_eq(peer.msg.run_end.status, WSD_STATUS_MAX);
+}
+END_TEST
+
+static const struct {
+    uint64_t size;
+    unsigned seals;
+    uint64_t at, room;
+    bool fits;
+} places[] = {
+    {8192, F_SEAL_SHRINK, 0, 8192, true},           {8192, F_SEAL_SHRINK, 5000, 3192, true},
+    {8192, F_SEAL_SHRINK, 8191, 1, true},           {8192, F_SEAL_SHRINK, 5000, 3193, false},
+    {8192, F_SEAL_SHRINK, 8193, 1, false},          {8192, F_SEAL_SHRINK, 1, INT64_MAX - 1, false},
+    {8192, F_SEAL_SHRINK, INT64_MAX - 1, 1, false}, {8192, F_SEAL_GROW, 0, 8192, false}, /* it could be cut */
+};
+
+START_TEST(a_place_for_output_is_one_that_stays)
+{
+    int fd = memfd_create("place", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    struct msg m = {
+        .type = FRAME_RUN,
+        .run = {.run = 1,
+                .directory = span(""),
+                .job = {.function = span("plain"), .output_offset = places[_i].at, .output_size = places[_i].room}}};
+    struct wsd_job *job;
+
+    ck_assert_int_eq(ftruncate(fd, (off_t)places[_i].size), 0);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, places[_i].seals), 0);
+    connected();
+    send_with_fd(&m, fd);
+    if (!places[_i].fits) {
+        ck_assert_int_eq(wsd_runner_next(runner, 0, &job), 0);
+        peer_expect(&peer, NULL, FRAME_RUN_END);
+        ck_assert_uint_eq(peer.msg.run_end.status, WSD_STATUS_MAX);
+        ck_assert_ptr_nonnull(strstr(peer.msg.run_end.error.data, "its part of the arena"));
+        close(fd);
+        return;
+    }
+    static char data[8193];
+    memset(data, 'x', sizeof(data));
+    job = next();
+    ck_assert_int_eq(wsd_job_write(job, data, places[_i].room), 0);
+    ck_assert_int_eq(wsd_job_write(job, data, 0), 0);
+    ck_assert_int_eq(wsd_job_flush(job), 0);
+    ck_assert_int_eq(wsd_job_write(job, data, 1), -ECANCELED);
+    ck_assert_int_eq(wsd_runner_finish(runner, job, 0), 0);
+    peer_expect(&peer, NULL, FRAME_RUN_END);
+    ck_assert_uint_eq(peer.msg.run_end.placed, places[_i].room);
+    ck_assert_uint_eq(peer.msg.run_end.status, WSD_STATUS_MAX);
+    ck_assert_int_eq(pread(fd, data, places[_i].size, 0), (ssize_t)places[_i].size);
+    for (uint64_t i = 0; i < places[_i].size; i++)
+        ck_assert_int_eq(data[i], i < places[_i].at ? 0 : 'x');
+    close(fd);
 }
 END_TEST
 
@@ -621,6 +711,8 @@ int main(void)
     tcase_add_test(c, a_file_without_a_descriptor_is_no_answer);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     tcase_add_test(c, an_end_for_which_there_is_no_memory_ends_the_connection);
+    tcase_add_test(c, a_loop_calls_a_function_and_says_its_end);
+    tcase_add_loop_test(c, a_place_for_output_is_one_that_stays, 0, sizeof(places) / sizeof(*places));
 #endif
     tcase_add_test(c, other_threads_may_ask_while_it_runs);
     tcase_add_test(c, a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits);

@@ -152,6 +152,9 @@ START_TEST(bad_options_are_refused)
     o.workers = POOL_WORKERS_MAX + 1;
     ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
     o.workers = 1;
+    o.guests = POOL_GUESTS_MAX + 1;
+    ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
+    o.guests = POOL_GUESTS_MAX;
     o.stack_size = 1;
     ck_assert_int_eq(pool_new(&pool, &o), -EINVAL);
     ck_assert_ptr_null(pool);
@@ -604,6 +607,80 @@ START_TEST(outsiders_and_workers_fork_and_join_together)
 }
 END_TEST
 
+#define OUTSIDERS 17 /* more than there is room for by itself */
+
+static pthread_barrier_t outsiders;
+static uint32_t number_of[OUTSIDERS];
+
+static void meet_outside(struct wsd_worker *self, void *arg)
+{
+    *(uint32_t *)arg = self->index;
+    pthread_barrier_wait(&outsiders);
+}
+
+static struct pool *lazy_pool;
+
+static void *run_outside(void *arg)
+{
+    struct root r = {.node = {.run = root_run}, .fn = meet_outside, .arg = arg};
+
+    ck_assert_int_eq(pool_run(lazy_pool, &r.node), 0);
+    return NULL;
+}
+
+START_TEST(as_many_outsiders_run_at_once_as_were_asked_for)
+{
+    struct pool_options o = {.workers = 2, .guests = OUTSIDERS, .lazy = true};
+    pthread_t thread[OUTSIDERS];
+    uint64_t seen = 0;
+
+    ck_assert_int_eq(pool_new(&lazy_pool, &o), 0);
+    pthread_barrier_init(&outsiders, NULL, OUTSIDERS);
+    for (int i = 0; i < OUTSIDERS; i++)
+        pthread_create(&thread[i], NULL, run_outside, &number_of[i]);
+    for (int i = 0; i < OUTSIDERS; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < OUTSIDERS; i++)
+        seen |= UINT64_C(1) << number_of[i];
+    ck_assert_int_eq(__builtin_popcountll(seen), OUTSIDERS);
+    ck_assert_uint_eq(pool_workers_seen(lazy_pool), OUTSIDERS); /* and no thread of its own */
+    pthread_barrier_destroy(&outsiders);
+    pool_free(lazy_pool);
+}
+END_TEST
+
+static void wait_for_help(struct wsd_worker *self, void *arg)
+{
+    ck_assert(pool_is_here(arg));
+    while (pool_workers_seen(arg) < 3)
+        ck_assert_int_eq(WSD_CALL(fib, 10), 55);
+}
+
+START_TEST(a_lazy_pool_has_no_thread_before_there_is_work)
+{
+    struct pool_options o = {.workers = 2, .lazy = true};
+    static long value;
+    struct pool *pool;
+    struct root r;
+
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    ck_assert(!pool_is_here(pool));
+    ck_assert_uint_eq(pool_workers(pool), 2);
+    ck_assert_uint_eq(pool_workers_seen(pool), 0);
+    pool_free(pool); /* which has nothing to wait for */
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    root_submit(pool, &r, do_fib, &value);
+    root_wait(&r);
+    ck_assert_int_eq(value, 6765);
+    pool_free(pool);
+    ck_assert_int_eq(pool_new(&pool, &o), 0);
+    r = (struct root){.node = {.run = root_run}, .fn = wait_for_help, .arg = pool};
+    ck_assert_int_eq(pool_run(pool, &r.node), 0); /* itself, and both workers */
+    ck_assert_uint_eq(pool_workers_seen(pool), 3);
+    pool_free(pool);
+}
+END_TEST
+
 /* --- hooks and contexts --- */
 
 static struct {
@@ -1021,6 +1098,8 @@ int main(void)
     tcase_add_test(t, a_source_needs_both_calls);
     tcase_add_test(t, an_outsider_runs_roots_while_the_worker_is_busy);
     tcase_add_loop_test(t, outsiders_and_workers_fork_and_join_together, 0, 4);
+    tcase_add_test(t, as_many_outsiders_run_at_once_as_were_asked_for);
+    tcase_add_test(t, a_lazy_pool_has_no_thread_before_there_is_work);
     tcase_add_loop_test(t, stolen_children_inherit_the_context_of_their_root, 0, 4);
     tcase_add_loop_test(t, all_workers_get_work_though_the_spawner_sits_in_a_leaf, 0, 8);
     tcase_add_test(t, a_waiting_join_is_woken_by_work_that_comes_later);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test-task.c: what wsd/task.h promises to tasks, on pools of every size. */
+#include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -389,7 +390,9 @@ static void do_fork(struct wsd_worker *self, void *arg)
             WSD_SPAWN(deep, 1);
         if (what == 2)
             wsd_for(self, 0, 10, 1, NULL, NULL);
-        _exit(7); /* what == 0: a child that calls nothing, as before an exec, is fine */
+        if (what == 3 && pool_new(&(struct pool *){NULL}, &(struct pool_options){.workers = 1}) == -ECHILD)
+            WSD_SPAWN(deep, 1); /* it has none */
+        _exit(7);               /* what == 0: a child that calls nothing, as before an exec, is fine */
     }
     ck_assert_int_gt(child, 0);
     ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -404,6 +407,30 @@ START_TEST(a_forked_child_stops_at_its_first_call)
     struct pool *pool = new_pool(2);
 
     run_on(pool, do_fork, &_i);
+    pool_free(pool);
+}
+END_TEST
+
+START_TEST(a_forked_child_may_make_a_pool)
+{
+    struct pool *pool = new_pool(2);
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        struct root r = {.node = {.run = root_run}, .fn = do_deep};
+        int n = 100;
+
+        alarm(20);
+        r.arg = &n;
+        if (pool_new(&pool, &(struct pool_options){.workers = 2}) < 0 || pool_run(pool, &r.node) < 0)
+            _exit(1);
+        pool_free(pool);
+        _exit(n == 100 ? 7 : 2);
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
     pool_free(pool);
 }
 END_TEST
@@ -666,7 +693,8 @@ int main(void)
     tcase_add_loop_test(t, fib_is_right_without_membarrier, 0, 4);
     tcase_add_loop_test(t, fib_is_right_when_the_task_stack_is_tiny, 0, 4);
     tcase_add_loop_test(t, ten_million_flat_spawns_keep_their_results, 0, 2);
-    tcase_add_loop_test(t, a_forked_child_stops_at_its_first_call, 0, 3);
+    tcase_add_loop_test(t, a_forked_child_stops_at_its_first_call, 0, 4);
+    tcase_add_test(t, a_forked_child_may_make_a_pool);
     tcase_add_loop_test(t, overflowing_spawns_run_at_once_and_sync, 0, 2);
     tcase_add_loop_test(t, a_full_stack_keeps_children_of_all_forms_apart, 0, 4);
     tcase_add_loop_test(t, helping_joins_take_at_most_half_of_the_stack, 0, 4);

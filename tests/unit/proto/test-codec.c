@@ -348,6 +348,18 @@ START_TEST(input_elsewhere_survives)
         m.submit.input_size = bad[i][1];
         ck_assert_uint_eq(encoded_size(&m), 0);
     }
+    struct msg run = {.type = FRAME_RUN};
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        run.run.job.output_offset = good[i][0];
+        run.run.job.output_size = good[i][1];
+        r = round_trip(&run, 1, 0);
+        ck_assert(r.run.job.output_offset == good[i][0] && r.run.job.output_size == good[i][1]);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        run.run.job.output_offset = bad[i][0];
+        run.run.job.output_size = bad[i][1];
+        ck_assert_uint_eq(encoded_size(&run), 0);
+    }
     m.submit = (struct msg_submit){.plugin = span("p"),
                                    .input_from = INPUT_ARENA,
                                    .input_offset = 1,
