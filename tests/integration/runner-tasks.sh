@@ -19,7 +19,7 @@ as_the_plugin() { # PLUGIN ARGUMENT...
   local i
   wsctl submit "$@" >"$WORK/wanted" || return 1
   for ((i = 0; i < ROUNDS; i++)); do
-    wsctl submit "lent-$@" >"$WORK/got" && cmp "$WORK/wanted" "$WORK/got" || return 1
+    wsctl submit "lent-$1" "${@:2}" >"$WORK/got" && cmp "$WORK/wanted" "$WORK/got" || return 1
   done
 }
 sorts() {
@@ -74,7 +74,10 @@ RUNNER_AS=()
 
 # --- threads --------------------------------------------------------------------------------------------------------------
 
-n_threads() { ls "/proc/${RUNNERS[$1]}/task" | wc -l; } # KEY
+n_threads() { # KEY
+  local threads=("/proc/${RUNNERS[$1]}"/task/*)
+  echo ${#threads[@]}
+}
 begin fib -t 2
 helps_when_asked() {
   wsctl submit lent-fib:nothing && same 3 "$(n_threads fib)" || return 1 # two, and the one that looks after the connection
@@ -93,10 +96,9 @@ hooks() {
   begin hooks -t 2 || return 1
   local i
   for ((i = 0; i < ROUNDS; i++)); do
-    wsctl submit lent-hooks:hooks >"$WORK/got" && grep -q '^0 ' "$WORK/got" || {
-      cat "$WORK/got"
-      return 1
-    }
+    wsctl submit lent-hooks:hooks >"$WORK/got" || return 1
+    cat "$WORK/got"
+    grep -q '^0 strangers' "$WORK/got" || return 1
   done
   kill "${RUNNERS[hooks]}"
   wait "${RUNNERS[hooks]}" # fini() aborts where a thread was not stopped
@@ -110,8 +112,8 @@ all_at_once() {
   local i
   begin reader -t $JOBS || return 1
   for ((i = 0; i < JOBS; i++)); do submit_behind "r$i" lent-reader:reader "$WORK/begun.$i" "$WORK/go"; done
-  all_begun() { [ "$(ls "$WORK"/begun.* 2>/dev/null | wc -l)" = $JOBS ]; }
-  wait_until all_begun && touch "$WORK/go" || return 1
+  for ((i = 0; i < JOBS; i++)); do wait_until test -e "$WORK/begun.$i" || return 1; done
+  touch "$WORK/go"
   for ((i = 0; i < JOBS; i++)); do has_ended "r$i" 0 || return 1; done
 }
 check "as many jobs run at once as there are threads" all_at_once
