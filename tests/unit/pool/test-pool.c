@@ -643,7 +643,9 @@ START_TEST(as_many_outsiders_run_at_once_as_were_asked_for)
     for (int i = 0; i < OUTSIDERS; i++)
         seen |= UINT64_C(1) << number_of[i];
     ck_assert_int_eq(__builtin_popcountll(seen), OUTSIDERS);
-    ck_assert_uint_eq(pool_workers_seen(lazy_pool), OUTSIDERS); /* and no thread of its own */
+    ck_assert_uint_eq(pool_workers_seen(lazy_pool), OUTSIDERS);
+    for (uint32_t i = 0; i < OUTSIDERS; i++) /* and no thread of its own */
+        ck_assert_int_eq((int)pool_worker_kind(lazy_pool, i), POOL_GUEST);
     pthread_barrier_destroy(&outsiders);
     pool_free(lazy_pool);
 }
