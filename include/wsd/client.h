@@ -646,8 +646,8 @@ WSD_EXPORT struct wsd_call *wsd_call_free(struct wsd_call *call);
  * multiples of 4096. wsd refuses a job (-EAGAIN) if its output overlaps with a part of a job that has not ended. It
  * also refuses a job if its input overlaps with the output of such a job. Inputs may overlap.
  *
- * If an executor dies while a job writes to an arena, that job is not run again, and its part may still change for a
- * moment. No job may write to that arena after that (-EAGAIN): make a new one.
+ * If an executor dies while a job writes to an arena, or its runner loses the connection, that job is not run again,
+ * and its part may still change. No job may write to that arena after that (-EAGAIN): make a new one.
  *
  * size bytes are charged to the user as long as wsd knows the arena. For that time, an executor that has run a job
  * there has it mapped, too. A connection may have 8 arenas at a time. The memory is the caller's, all of it from the
