@@ -711,9 +711,9 @@ int main(void)
     tcase_add_test(c, a_file_without_a_descriptor_is_no_answer);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     tcase_add_test(c, an_end_for_which_there_is_no_memory_ends_the_connection);
+#endif
     tcase_add_test(c, a_loop_calls_a_function_and_says_its_end);
     tcase_add_loop_test(c, a_place_for_output_is_one_that_stays, 0, sizeof(places) / sizeof(*places));
-#endif
     tcase_add_test(c, other_threads_may_ask_while_it_runs);
     tcase_add_test(c, a_thread_that_waits_for_a_job_leaves_beside_one_whose_job_waits);
     tcase_add_test(c, it_comes_back_though_it_was_not_let_in_at_first);
