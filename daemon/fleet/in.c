@@ -173,10 +173,8 @@ static int learn_as(struct in *i, const char *user)
     if (r < 0)
         log_warning("wsd-fleet: wsd cannot be asked what it has%s%s, and is asked again: %s", user ? " for " : "",
                     user ? user : "", wsd_client_error(client));
-    else if (i->takes_refused)
-        log_notice(
-            "wsd-fleet: wsd loads no plugin for this user: none of their functions is taken for one that may run "
-            "twice");
+    else if (i->takes_refused && i->n_pulls > 0)
+        log_notice("wsd-fleet: wsd loads no plugin for this user: no function counts as one that may run twice");
     i->takes_refused = false;
     wsd_client_free(client);
     return r;

@@ -132,7 +132,7 @@ low=("${FLEET_PREFIX[@]/#--reuid=*/--reuid=999}")
 FLEET_PREFIX=("${low[@]/#--regid=*/--regid=999}")
 check "wsd-fleet there runs as that one" run_as same
 check "alice's jobs run as alice" runs_as $ALICE $ALICE
-says_so() { grep -q 'loads no plugin for this user: none of their functions is taken for one that may run twice' "$WORK/node-there/fleet.log"; }
+says_so() { grep -q 'loads no plugin for this user: no function counts as one that may run twice' "$WORK/node-there/fleet.log"; }
 check "and it says what it does not know" says_so
 check "with run-as = dave" run_as dave
 check "alice's run as dave" runs_as $DAVE $ALICE
