@@ -152,28 +152,11 @@ check "threads: it comes back to the next wsd" survives
 check "threads: it leaves in order" leaves a
 unset "RUNNERS[a]"
 
-storm() {
-  local i pid key
-  for key in w0 w1 w2 w3; do run_runner $key -t 2 -c 8 || return 1; done
-  seq "$JOBS" | wsctl map --keep-going crunner:line >"$WORK/storm.out" 2>"$WORK/storm.err" &
-  pid=$!
-  for ((i = 0; i < KILLS; i++)); do
-    key=w$((i % 4))
-    sleep 0.05
-    if [ $((i % 5)) = 4 ]; then # each of the four in its turn
-      kill -STOP "${RUNNERS[$key]}"
-      sleep 0.1
-      kill -CONT "${RUNNERS[$key]}"
-    else
-      end_runner $key
-      run_runner $key -t 2 -c 8 || return 1
-    fi
-  done
-  wait $pid
-  sort -n "$WORK/storm.out" | cmp - <(seq "$JOBS")
-}
-check "runners that are killed again and again: each job is answered once" storm
-for key in "${!RUNNERS[@]}"; do end_runner "$key"; done
+sed -i 's/^quarantine-after.*/quarantine-after = 1000000/' "$WSD_CONFIG"
+reload_config || fail "the configuration is read again"
+STORMY=(-t 2 -c 8)
+check "runners that are killed again and again: each job is answered once" storm again "$WORK/ledger" crunner:slow "$WORK/ledger"
+check "and what may run once is begun once" storm once "$WORK/ledger" crunner:once "$WORK/ledger"
 
 # wsd itself dies, with short and long jobs and cancels under way. Each round has other threads and credits.
 upheaval() {

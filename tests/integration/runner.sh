@@ -7,8 +7,8 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/runners.sh"
 
-JOBS=400 KILLS=8 PAYLOAD=$BUILD/tests/support/clients/payload
-[ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=80
+JOBS=2000 KILLS=10 PAYLOAD=$BUILD/tests/support/clients/payload
+[ -z "${WSD_THOROUGH:-}" ] || JOBS=100000 KILLS=100
 
 printf '[limits]\ncancel-grace = 300ms\nexecutor-answer = 3s\nquarantine-after = 3\n' >"$WSD_CONFIG"
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
@@ -90,7 +90,7 @@ run_runner a --credit 2 && run_runner b --credit 2
 check "both are there" n_connected 2
 shares() {
   local i
-  for i in 1 2 3 4; do submit_behind "s$i" pyrunner:sleep 0.5; done
+  for i in 1 2 3 4; do submit_behind "s$i" pyrunner:sleep 3; done
   wait_until is_running 4 && for i in 1 2 3 4; do has_ended "s$i" 0 || return 1; done
 }
 check "they share the jobs" shares
@@ -164,29 +164,13 @@ check "a name that a plugin has, or that is none, is refused" refuses_names
 
 # --- nothing is lost, nothing runs twice ------------------------------------------------------------------------------------
 
-storm() {
-  local i pid key
-  rm -f "$WORK/ledger"
-  for key in w0 w1 w2 w3; do run_runner $key --credit 8 --ledger "$WORK/ledger" || return 1; done
-  seq "$JOBS" | wsctl map --keep-going pyrunner:line >"$WORK/storm.out" 2>"$WORK/storm.err" &
-  pid=$!
-  for ((i = 0; i < KILLS; i++)); do
-    key=w$((i % 4))
-    sleep 0.1
-    if [ $((i % 8)) = 7 ]; then
-      kill -STOP "${RUNNERS[$key]}"
-      sleep 0.2
-      kill -CONT "${RUNNERS[$key]}"
-    else
-      end_runner $key
-      run_runner $key --credit 8 --ledger "$WORK/ledger" || return 1
-    fi
-  done
-  wait $pid
-  sort -n "$WORK/storm.out" | cmp - <(seq "$JOBS")
-}
-check "runners that are killed again and again: each job is answered once" storm
-for key in "${!RUNNERS[@]}"; do end_runner "$key"; done
+sed -i 's/^quarantine-after.*/quarantine-after = 1000000/' "$WSD_CONFIG"
+reload_config || fail "the configuration is read again"
+STORMY=(--credit 8 --ledger "$WORK/ledger")
+check "runners that are killed again and again: each job is answered once" storm again "$WORK/ledger" pyrunner:slow
+check "and what may run once is begun once" storm once "$WORK/ledger" pyrunner:once
+sed -i 's/^quarantine-after.*/quarantine-after = 3/' "$WSD_CONFIG"
+reload_config || fail "the configuration is read again"
 
 # --- quarantine ------------------------------------------------------------------------------------------------------------
 

@@ -61,3 +61,66 @@ install_runner() {
   sed -i "s#os.path.join(HERE, '../../../proto/wsd.proto')#os.path.join(HERE, 'wsd.proto')#" "$WORK/inst/protocol.py"
   RUNNER=(python3 "$WORK/inst/runner.py")
 }
+
+# A storm: $JOBS jobs go over four runners, and $KILLS times one of them is killed and begun anew. Each fifth time it is stopped for
+# a while instead, so that each of the four has both. Before each, a part of the jobs is submitted, and a random number of these
+# has ended. So runners are killed while there is work. The runners have the options of the array STORMY.
+#
+# LEDGER gets a line of each job that a runner begins. FUNCTION gives its last argument back as a line, and takes a while.
+storm() { # once|again LEDGER FUNCTION ARGUMENT...
+  local how=$1 ledger=$2 part=$((JOBS / KILLS)) before i pid key items
+  shift 2
+  rm -f "$ledger" "$WORK/items"
+  mkfifo "$WORK/items"
+  for key in w0 w1 w2 w3; do run_runner $key "${STORMY[@]}" || return 1; done
+  before=$(n_ended)
+  wsctl --json map --keep-going "$@" <"$WORK/items" >"$WORK/storm.out" 2>"$WORK/storm.err" &
+  pid=$!
+  note_started $pid
+  background sleep infinity >"$WORK/items" # or the first part would be all
+  items=$BACKGROUND_PID
+  for ((i = 0; i < KILLS; i++)); do
+    key=w$((i % 4))
+    seq $((i * part + 1)) $(((i + 1) * part)) >"$WORK/items"
+    wait_until have_ended $((before + i * part + RANDOM % (part / 2))) || return 1
+    if [ $((i % 5)) = 4 ]; then
+      stop_process "${RUNNERS[$key]}" && wait_until have_ended $((before + i * part + part * 3 / 4)) || return 1
+      kill -CONT "${RUNNERS[$key]}"
+    else
+      end_runner $key
+      run_runner $key "${STORMY[@]}" || return 1
+    fi
+  done
+  kill "$items"
+  wait "$items" "$pid"
+  for key in w0 w1 w2 w3; do end_runner $key; done
+  storm_judged "$how" $((KILLS * part)) "$ledger" <"$WORK/storm.out"
+}
+n_ended() {
+  wsctl --json stats | sed -E 's/.*"jobs_succeeded":([0-9]+).*"jobs_interrupted":([0-9]+).*/\1 + \2/' | xargs expr
+}
+have_ended() { # N
+  [ "$(n_ended)" -ge "$1" ]
+}
+# Each job has one answer, and the right one. once: no job was begun twice; one whose runner died is interrupted. again: such a
+# job has run again, up to three times.
+storm_judged() { # once|again JOBS LEDGER
+  python3 -c '
+import base64, collections, json, sys
+how, n, ledger = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+answers = [json.loads(line) for line in sys.stdin]
+asked = [str(i) for i in range(1, n + 1)]
+assert sorted(a["item"] for a in answers) == sorted(asked), "lost or doubled answers"
+with open(ledger) as f:
+    begun = collections.Counter(line.split()[-1] for line in f)
+bad = [a for a in answers if a["state"] != "succeeded"]
+for a in answers:
+    if a["state"] == "succeeded":
+        assert base64.b64decode(a["output"]).decode() == a["item"] + "\n" and begun[a["item"]], a
+for a in bad:
+    assert a["state"] == "interrupted" and a["attempts"] == (1 if how == "once" else 3), a
+twice = sum(1 for count in begun.values() if count > 1)
+print(n, "jobs,", len(bad), "interrupted,", twice, "begun again")
+assert twice == 0 and bad if how == "once" else twice > 0, twice
+' "$@"
+}

@@ -6,7 +6,8 @@
 
 Prints `ready` when it gets jobs. With --ledger it appends a line for each job that it begins: the arguments. With --leave
 it leaves in order when FILE is there. TEXT is its help. The functions: echo (input), args, line, fail STATUS, say TEXT, progress, sleep SECONDS
-(ends early when it is told to stop), deaf SECONDS (does not), stream BYTES, read (a stream), cat FILE, die, mute (ends
+(ends early when it is told to stop), deaf SECONDS (does not), stream BYTES, slow and once (each takes two milliseconds, then is as
+line; once is not idempotent), read (a stream), cat FILE, die, mute (ends
 nothing), lie KIND (says what is impossible), who (its function and arguments). As a place (--name @NAME) it has them for
 whatever plugin."""
 import argparse
@@ -80,7 +81,7 @@ class Runner:
         words = os.fsencode(options.words)
         if options.name.startswith('@') and not options.only:
             offered = ['do_*']
-        flags = {'do_*': IDEMPOTENT, 'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_line': IDEMPOTENT, 'do_read': STREAMING}
+        flags = {'do_*': IDEMPOTENT, 'do_echo': IDEMPOTENT, 'do_sleep': IDEMPOTENT, 'do_args': IDEMPOTENT, 'do_line': IDEMPOTENT, 'do_slow': IDEMPOTENT, 'do_read': STREAMING}
         self.tag = self.peer.send('RUNNER_OPEN', name=options.name, version='1', help=words or 'for tests', credit=options.credit,
                                   functions=[{'name': f[3:], 'help': words or f[3:] + ' of runner.py', 'flags': flags.get(f, 0)}
                                              for f in offered])
@@ -106,6 +107,12 @@ class Runner:
 
     def do_line(self, job):
         job.end(body=b' '.join(job.m.args) + b'\n')
+
+    def do_slow(self, job):
+        time.sleep(0.002)
+        self.do_line(job)
+
+    do_once = do_slow
 
     def do_fail(self, job):
         job.end(int(job.m.args[0]), error=b'as asked', text='attempt %d' % job.m.attempt, body=b'so far')

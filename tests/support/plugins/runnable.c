@@ -2,6 +2,8 @@
  *
  * runnable.c: a plugin that is a runner, too: support/clients/c-runner.c takes this file as it is. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -55,6 +57,20 @@ static int args(struct wsd_job *job, struct wsd_worker *self)
 static int line(struct wsd_job *job, struct wsd_worker *self)
 {
     return wsd_job_print(job, "%s\n", argument(job, "")) < 0;
+}
+
+/* Writes its last argument into the file that the first one names, and two milliseconds later is as line. */
+static int slow(struct wsd_job *job, struct wsd_worker *self)
+{
+    int fd = open(argument(job, ""), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const char *last = job->argv[job->argc - 1];
+    char text[64];
+
+    if (fd < 0 || write(fd, text, (size_t)snprintf(text, sizeof(text), "%.60s\n", last)) < 0)
+        return wsd_job_fail(job, 1, "the ledger: %s", strerror(errno));
+    close(fd);
+    nap(0.002);
+    return wsd_job_print(job, "%s\n", last) < 0;
 }
 
 static int fail(struct wsd_job *job, struct wsd_worker *self)
@@ -143,6 +159,8 @@ static const struct wsd_function functions[] = {
     {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT, .run = echo},
     {.name = "args", .help = "its arguments", .flags = WSD_FN_IDEMPOTENT, .run = args},
     {.name = "line", .help = "its argument as a line", .flags = WSD_FN_IDEMPOTENT, .run = line},
+    {.name = "slow", .help = "its last argument as a line, later", .flags = WSD_FN_IDEMPOTENT, .run = slow},
+    {.name = "once", .help = "likewise", .run = slow},
     {.name = "fail", .help = "fails with that status", .run = fail},
     {.name = "say", .help = "says its arguments", .run = say},
     {.name = "far", .help = "tells how far it is, so many times", .run = far},
