@@ -164,6 +164,7 @@ check "a name that a plugin has, or that is none, is refused" refuses_names
 
 # --- nothing is lost, nothing runs twice ------------------------------------------------------------------------------------
 
+for key in "${!RUNNERS[@]}"; do end_runner "$key"; done
 sed -i 's/^quarantine-after.*/quarantine-after = 1000000/' "$WSD_CONFIG"
 reload_config || fail "the configuration is read again"
 STORMY=(--credit 8 --ledger "$WORK/ledger")
