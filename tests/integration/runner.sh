@@ -90,15 +90,16 @@ run_runner a --credit 2 && run_runner b --credit 2
 check "both are there" n_connected 2
 shares() {
   local i
-  for i in 1 2 3 4; do submit_behind "s$i" pyrunner:sleep 3; done
-  wait_until is_running 4 && for i in 1 2 3 4; do has_ended "s$i" 0 || return 1; done
+  for i in 1 2 3 4; do submit_behind "s$i" pyrunner:sleep 600 "$WORK/share"; done
+  wait_until is_running 4 && touch "$WORK/share" && for i in 1 2 3 4; do has_ended "s$i" 0 || return 1; done
 }
 check "they share the jobs" shares
 runs_again() {
   local i
-  for i in 1 2 3 4; do submit_behind "k$i" --json pyrunner:sleep 1; done
+  for i in 1 2 3 4; do submit_behind "k$i" --json pyrunner:sleep 600 "$WORK/again"; done
   wait_until is_running 4 || return 1
   end_runner b
+  touch "$WORK/again"
   for i in 1 2 3 4; do has_ended "k$i" 0 || return 1; done
   [ "$(grep -c '"attempts":2' "$WORK"/k?.out | grep -c ':1$')" = 2 ]
 }
@@ -116,14 +117,17 @@ waits_for_next() {
   run_runner a --credit 2 && has_ended w 0
 }
 check "a job waits for the next one for a moment" waits_for_next
+is_leaving() { wsctl --json runner list | grep -q '"leaving":true'; }
 leaves() {
-  submit_behind l pyrunner:sleep 2
+  submit_behind l pyrunner:sleep 600 "$WORK/done"
   run_runner c --leave "$WORK/leave" --credit 4 || return 1
   wait_until is_running 1 || return 1
-  submit_behind l2 pyrunner:sleep 2
-  submit_behind l3 pyrunner:sleep 2
+  submit_behind l2 pyrunner:sleep 600 "$WORK/done"
+  submit_behind l3 pyrunner:sleep 600 "$WORK/done"
   wait_until is_running 3 || return 1
   touch "$WORK/leave"
+  wait_until is_leaving || return 1
+  touch "$WORK/done"
   has_ended l 0 && has_ended l2 0 && has_ended l3 0 && wait_until grep -q '^left' "$WORK/runner.c" && wait "${RUNNERS[c]}"
 }
 check "one that leaves finishes what it has" leaves

@@ -5,8 +5,8 @@
     runner.py [--name NAME] [--credit N] [--ledger FILE] [--only FUNCTION,...] [--leave FILE] [--words TEXT]
 
 Prints `ready` when it gets jobs. With --ledger it appends a line for each job that it begins: the arguments. With --leave
-it leaves in order when FILE is there. TEXT is its help. The functions: echo (input), args, line, fail STATUS, say TEXT, progress, sleep SECONDS
-(ends early when it is told to stop), deaf SECONDS (does not), stream BYTES, slow and once (each takes two milliseconds, then is as
+it leaves in order when FILE is there. TEXT is its help. The functions: echo (input), args, line, fail STATUS, say TEXT, progress,
+sleep SECONDS [FILE] (ends early when it is told to stop, or FILE is there), deaf SECONDS (does not), stream BYTES, slow and once (each takes two milliseconds, then is as
 line; once is not idempotent), read (a stream), cat FILE, die, mute (ends
 nothing), lie KIND (says what is impossible), who (its function and arguments). As a place (--name @NAME) it has them for
 whatever plugin."""
@@ -27,7 +27,7 @@ class Job:
     def __init__(self, runner, frame, fd):
         self.runner, self.m, self.fd = runner, frame.message, fd
         self.input, self.sent, self.allowed = frame.body, 0, WINDOW
-        self.stopped, self.until, self.deaf, self.to_send = 0, None, False, 0
+        self.stopped, self.until, self.gate, self.deaf, self.to_send = 0, None, None, False, 0
         self.whole = not self.m.flags & 2
         self.placed = 0
 
@@ -128,6 +128,7 @@ class Runner:
 
     def do_sleep(self, job):
         job.until = time.monotonic() + float(job.m.args[0])
+        job.gate = job.m.args[1] if len(job.m.args) > 1 else None
 
     def do_deaf(self, job):
         job.deaf = True
@@ -237,12 +238,12 @@ class Runner:
         while not self.left:
             now = time.monotonic()
             for job in [j for j in self.jobs.values() if j.until is not None and
-                        (j.until <= now or (j.stopped and not j.deaf))]:
+                        (j.until <= now or (j.stopped and not j.deaf) or (j.gate and os.path.exists(j.gate)))]:
                 job.end(body=b'stopped %d' % job.stopped)
             if self.options.leave and not closing and os.path.exists(self.options.leave):
                 closing = True
                 self.peer.send('RUNNER_CLOSE', self.tag)
-            waits = [j.until - now for j in self.jobs.values() if j.until is not None]
+            waits = [0.05 if j.gate else j.until - now for j in self.jobs.values() if j.until is not None]
             self.step(max(0, min(waits + [0.05 if self.options.leave else 3600])))
 
 
