@@ -17,7 +17,7 @@
  * it is in no cache, and neither are its neighbours in the heap. */
 #define COST_FORGET 3000u
 #define COST_LEAVE  100u /* a detached one, which only loses a follower */
-#define FORGET_STEP 8u /* jobs of an array, between two looks at the share */
+#define FORGET_STEP 8u   /* jobs of an array, between two looks at the share */
 
 /* It may be one of those on disk, where these cannot be read. */
 static void no_such_job(const struct request *r, const uint8_t id[16])

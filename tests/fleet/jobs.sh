@@ -44,14 +44,14 @@ check "no part is left of them" wait_until parts_are 0
 check "a job that fails: its status and words" says 3 '' here wsctl submit @fleet/echo:status 3
 check "a function that there is not" says 63 'refused on there: .*no function' here wsctl submit @fleet/echo:no-such
 check "a plugin whose name no subject can have" says 63 'letters, digits, _ and - only' here wsctl submit @fleet/a.b
-unread() { # a submitter that does not read holds up nobody else
+has_ended_more() { [ "$(fleet_counter there in ended)" -gt "$1" ]; } # THAN
+unread() {                                                           # a submitter that does not read holds up nobody else
   local n
   n=$(fleet_counter there in ended)
   mkfifo "$WORK/unread"
   here wsctl submit @fleet/bigoutput "$1" >"$WORK/unread" &
   exec 9<"$WORK/unread"
-  is_back() { [ "$(fleet_counter there in ended)" -gt "$n" ]; }
-  wait_until is_back && expect_output beside here timeout 20 wsctl submit @fleet/echo beside &&
+  wait_until has_ended_more "$n" && expect_output beside here timeout 20 wsctl submit @fleet/echo beside &&
     same "$1" "$(wc -c <&9)" && wait $! && rm "$WORK/unread"
 }
 check "a submitter that does not read holds up nobody else" unread 900000
