@@ -552,6 +552,21 @@ def test_ctrl_c_at_any_moment(shared, seed):
     assert done.stdout == "interrupted [] b'end\\n'\n" and done.stderr == '', done.stdout + done.stderr
 
 
+def test_a_thread_leaves_however_often_it_is_interrupted(shared):
+    with wsd.Client(shared.socket) as c:
+        leave, times = c._leave_once, [KeyboardInterrupt()] * 3
+
+        def interrupted(*args):
+            if times:
+                raise times.pop()
+            leave(*args)
+
+        c._leave_once = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            c.submit('echo', 'first').result(60)
+        assert not times and c.submit('echo', 'second').result(20) == b'second\n'
+
+
 def test_an_exception_in_the_midst_of_a_frame(client):
     core = client._core
     real = core.receive

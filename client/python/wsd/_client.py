@@ -94,6 +94,7 @@ class Role:
 
     reads = False
     gate: Optional[threading.Lock] = None
+    left = False
 
 
 class Job(JobCall):
@@ -471,12 +472,19 @@ class Client:
         return True
 
     def _leave(self, role: Role, call: Any = None) -> None:
-        """The thread waits no longer. A signal handler that raises here does not keep it from leaving."""
+        """The thread waits no longer. A signal handler that raises here, however often, does not keep it from leaving."""
+        raised: Optional[BaseException] = None
         try:
-            self._leave_once(role, call)
-        except BaseException:
+            while not role.left:
+                try:
+                    self._leave_once(role, call)
+                except BaseException as error:  # pylint: disable=broad-except
+                    raised = error
+        except BaseException:  # between two tries
             self._leave_once(role, call)
             raise
+        if raised is not None:
+            raise raised
 
     def _leave_once(self, role: Role, call: Any) -> None:
         with self._lock:
@@ -489,6 +497,7 @@ class Client:
                 role.reads = False
             elif not self._reading:
                 self._hand_over()
+            role.left = True
 
     def _stop_reading(self) -> None:
         """[lock] The thread that reads does so no longer."""
