@@ -117,9 +117,10 @@ WSD_EXPORT int wsd_runner_call(struct wsd_runner *runner, struct wsd_job *job);
  * -ECONNRESET if its connection is over: wsd has decided what becomes of it. Since 0.1. */
 WSD_EXPORT int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status);
 
-/* Returns how many bytes of output wsd_job_write() takes now and wsd_runner_finish() waits for none of: for an event
- * loop that must not wait for a submitter who does not read. 0: none; look again when wsd_runner_fd() had an event. Of
- * a job that is to stop, whose connection is over, or whose output goes into an arena: SIZE_MAX, and such calls wait for nothing. Since 0.1. */
+/* Returns how many bytes of output can be written now without waiting, by wsd_job_write() and wsd_runner_finish(). It
+ * is for an event loop, which must not wait for a submitter that does not read. 0: none. Look again when
+ * wsd_runner_fd() has had an event. SIZE_MAX: nothing waits, since the job is to stop, its connection is over, or its
+ * output goes into an arena. Since 0.1. */
 WSD_EXPORT size_t wsd_runner_room(const struct wsd_job *job);
 
 /* The same of a job that has not ended by itself where the runner had it run, such as on another machine. state:
