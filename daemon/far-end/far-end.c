@@ -59,6 +59,7 @@ struct far_ends {
     unsigned n_refs;       /* of the loop, and of each thread [lock] */
     bool ending;           /* [lock] */
     uint64_t n_threaded;   /* [loop] */
+    uint64_t n_slow;       /* [loop] */
 };
 
 /* What is written by the thread; data NULL: nothing. */
@@ -559,6 +560,11 @@ uint64_t far_ends_threaded(const struct far_ends *all)
     return all->n_threaded;
 }
 
+uint64_t far_ends_slow_calls(const struct far_ends *all)
+{
+    return all->n_slow;
+}
+
 /* Whether each look goes on where the last one ended; true for a pipe, too. Sets *ret_packets if packets come from it,
  * and *ret_pipe if it is a pipe. */
 static bool can_look(int fd, bool *ret_packets, bool *ret_pipe)
@@ -682,9 +688,9 @@ static void watch_time(struct far_end *e, uint64_t begun_usec)
     uint64_t usec = clock_monotonic_usec() - begun_usec;
     int error = errno;
 
-    if (s->slow || usec < FAR_END_SLOW_USEC)
+    if (usec < FAR_END_SLOW_USEC)
         return;
-
+    s->all->n_slow++;
     pthread_mutex_lock(&s->all->lock);
     s->slow = true;
     pthread_mutex_unlock(&s->all->lock);

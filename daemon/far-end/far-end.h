@@ -40,6 +40,8 @@ struct far_ends *far_ends_free(struct far_ends *all);
 bool far_ends_slow(struct far_ends *all, uint64_t owner);
 /* Returns how many times a thread was told to do something. */
 uint64_t far_ends_threaded(const struct far_ends *all);
+/* Returns how many calls of the loop took long: one for each slow stranger. */
+uint64_t far_ends_slow_calls(const struct far_ends *all);
 
 /* Takes the descriptor on success. If `all` is NULL, the far end is no stranger's, and every call is made here and now.
  * `owner` is the stranger, also for async_close(). The loop calls ready() in two cases: a call that gave EAGAIN because

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/log.h"
+#include "far-end/far-end.h"
 #include "frontend/access.h"
 #include "frontend/acting.h"
 #include "frontend/frontend.h"
@@ -24,6 +25,7 @@
 void serve_stats(struct request *r)
 {
     struct peer *p = r->peer;
+    const struct far_ends *far_ends = p->frontend->options.far_ends;
     struct jobs_counters n;
 
     jobs_counters(p->frontend->options.jobs, &n);
@@ -70,6 +72,7 @@ void serve_stats(struct request *r)
         {span("request_rests"), p->frontend->shares.n_rests},
         {span("request_units_turn_most"), p->frontend->shares.most},
         {span("output_bytes_turn_most"), n.output_most},
+        {span("far_end_slow_calls"), far_ends ? far_ends_slow_calls(far_ends) : 0},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};
 

@@ -109,6 +109,7 @@ static void make_slow(void)
             ck_assert_int_eq(say("x", 1), 1);
     }
     ck_assert(far_ends_slow(all, STRANGER));
+    ck_assert_uint_eq(far_ends_slow_calls(all), 1);
 }
 
 START_TEST(what_nobody_distrusts_is_read_at_once)
