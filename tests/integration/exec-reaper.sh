@@ -217,7 +217,11 @@ start_wsd --workers 2
 printf 'echo "a script: $1"\n' >script
 chmod +x script
 check "a script without #! is run by sh, by its path" expect_output "a script: one" wsctl submit exec ./script one
-check "an option of exec's is told that it is the command" says 63 'no command of this name, and exec has no options' wsctl submit exec --help
+if [ "${WSD_SANITIZE:-}" = thread ]; then
+  skip "an option of exec's" "under ThreadSanitizer vfork() is fork(), and why a command has not begun is lost"
+else
+  check "an option of exec's is told that it is the command" says 63 'no command of this name, and exec has no options' wsctl submit exec --help
+fi
 removed() {
   mkdir removed && (cd removed && rmdir ../removed && says_removed)
 }
