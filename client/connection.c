@@ -43,6 +43,7 @@ static const struct {
     {FEATURE_TIME, "has no delays, times in the queue and schedules"},
     {FEATURE_ORDER, "knows neither jobs that run after others nor tags"},
     {FEATURE_RUNNER, "knows no runners that jobs could wait for"},
+    {FEATURE_FUNCTIONS, "does not count by function"},
     {FEATURE_LIMITS, "has no limits that can be shown or moved"},
     {FEATURE_LANE, "has no direct lanes: it is on another machine, or its kernel is older than Linux 5.16"},
 };

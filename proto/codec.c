@@ -30,6 +30,9 @@ static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_FUNCTIONS * sizeof(struct msg_fun
               "functions and runners");
 static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_ARGS_SIZE + CODEC_COUNTERS * sizeof(struct msg_counter) + 64,
               "counters");
+static_assert(FRAME_PAYLOAD_MAX >= CODEC_HISTOGRAM_KIND * (CODEC_BUCKETS * CODEC_BUCKET_SIZE + 64) + CODEC_PATH_MAX +
+                                       CODEC_NAME_MAX + 256,
+              "all buckets of a function");
 
 struct codec {
     struct arena arena;
@@ -148,6 +151,16 @@ MESSAGE(plugin, plugin, NAME(plugin, name), WORD(plugin, version), WORD(plugin, 
         LIST(plugin, runners, CODEC_RUNNERS, runner));
 MESSAGE(counter, counter, NAME(counter, name), NUMBER(counter, value));
 MESSAGE(stats, stats, LIST(stats, counters, CODEC_COUNTERS, counter));
+MESSAGE(functions, functions, PATH(functions, plugin), NAME(functions, function), NUMBER(functions, by_uid),
+        NUMBER(functions, uid));
+MESSAGE(histogram, histogram, RANGE(histogram, kind, 1, CODEC_HISTOGRAM_KIND, "kind of a histogram"),
+        NUMBER(histogram, sum), NUMBER(histogram, max),
+        RANGE(histogram, buckets, 0, CODEC_BUCKETS, "number of buckets"));
+MESSAGE(function_stats, function_stats, PATH(function_stats, plugin), NAME(function_stats, function),
+        NUMBER(function_stats, uid), NUMBER(function_stats, succeeded), NUMBER(function_stats, failed),
+        NUMBER(function_stats, cancelled), NUMBER(function_stats, timed_out), NUMBER(function_stats, crashed),
+        NUMBER(function_stats, interrupted), NUMBER(function_stats, refused), NUMBER(function_stats, direct),
+        LIST(function_stats, histograms, CODEC_HISTOGRAM_KIND, histogram));
 MESSAGE(open, open, NUMBER(open, serial), NAMED(open, path, CODEC_PATH_MAX), NUMBER(open, item));
 MESSAGE(opened, opened, NUMBER(opened, serial), RANGE(opened, error, 0, ERRNO_MAX, "error"), NUMBER(opened, item));
 MESSAGE(workers, workers, RANGE(workers, set, 0, CODEC_WORKERS_MAX, "set"));
@@ -202,6 +215,7 @@ LIST_OF(plugin, functions);
 LIST_OF(plugin, runners);
 LIST_OF(offer, functions);
 LIST_OF(stats, counters);
+LIST_OF(function_stats, histograms);
 LIST_OF(worker, counters);
 
 /* --- limits of several fields at once: each returns what is out of range, or NULL --------------------------------- */
@@ -327,6 +341,27 @@ static const char *check_offer(const struct msg *msg, size_t body)
     return NULL;
 }
 
+static const char *check_functions(const struct msg *msg, size_t body)
+{
+    return msg->functions.plugin.size || !msg->functions.function.size ? NULL : "function";
+}
+
+/* Each kind comes once at most. */
+static const char *check_function_stats(const struct msg *msg, size_t body)
+{
+    const struct msg_function_stats *m = &msg->function_stats;
+    uint32_t kinds = 0;
+
+    for (size_t i = 0; i < m->n_histograms; i++) {
+        uint32_t kind = 1u << m->histograms[i].kind;
+
+        if (kinds & kind)
+            return "kind of a histogram";
+        kinds |= kind;
+    }
+    return NULL;
+}
+
 static const char *check_schedule(const struct msg *msg, size_t body)
 {
     return !msg->schedule.name.size != (msg->schedule.action == SCHEDULE_LIST) ? "name" : NULL;
@@ -392,6 +427,8 @@ static const struct type types[] = {
     [FRAME_RUN_OPEN] = {"RUN_OPEN", &run_open},
     [FRAME_RUN_END] = {"RUN_END", &run_end, .body = true},
     [FRAME_RUN_PONG] = {"RUN_PONG", &run_ref},
+    [FRAME_FUNCTIONS] = {"FUNCTIONS", &functions, .check = check_functions},
+    [FRAME_FUNCTION_STATS] = {"FUNCTION_STATS", &function_stats, .body = true, .check = check_function_stats},
     [FRAME_RUNNER] = {"RUNNER", &empty},
     [FRAME_RUN] = {"RUN", &run, .body = true, .check = check_run},
     [FRAME_RUN_INPUT] = {"RUN_INPUT", &run_chunk, .body = true},
@@ -523,7 +560,7 @@ int codec_decode(struct codec *codec, const struct frame *frame, struct msg *ret
     int r = codec_decode_again(codec, frame, ret_msg);
     const char *problem = NULL;
 
-    if (r == 0 && (frame->type == FRAME_ARRAY || frame->type == FRAME_ENDS))
+    if (r == 0 && (frame->type == FRAME_ARRAY || frame->type == FRAME_ENDS || frame->type == FRAME_FUNCTION_STATS))
         problem = codec_records_problem(ret_msg, (struct span){(const char *)frame->body, frame->body_size});
     return problem ? out_of_range(codec, type_find(frame->type), problem) : r;
 }

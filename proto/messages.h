@@ -9,44 +9,47 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CODEC_ARENA        (128u * 1024u)
-#define CODEC_ARGS_MAX     4096u         /* arguments of one job */
-#define CODEC_ARGS_SIZE    (48u * 1024u) /* all of them together, with one NUL each */
-#define CODEC_PATH_MAX     4096u         /* plugin, directory, file: bytes, with NUL */
-#define CODEC_NAME_MAX     64u           /* function, plugin name: bytes, with NUL */
-#define CODEC_PLACE_MAX    128u          /* both, as PLUGIN:FUNCTION, likewise */
-#define CODEC_TEXT_MAX     256u          /* error, status, message: bytes, with NUL */
-#define CODEC_TRACE_MAX    2048u         /* backtrace: bytes, with NUL */
-#define CODEC_RUNNERS      256u          /* runners of one name that are shown */
-#define CODEC_FUNCTIONS    64u           /* functions of one plugin */
-#define CODEC_COUNTERS     256u
-#define CODEC_WORKERS_MAX  1024u /* that can be asked for */
-#define CODEC_QUARANTINE   2u    /* of a function */
-#define CODEC_APART        2u    /* of a plugin */
-#define CODEC_BUILD_MAX    65u   /* of a build id, with NUL */
-#define CODEC_RELOADED     4u    /* outcomes of a reload: 1 to this */
-#define CODEC_KIND_MAX     3u    /* of a worker */
-#define CODEC_PRIORITY_MAX 100
-#define CODEC_KEY_MAX      256u /* of a job: bytes, with NUL */
-#define CODEC_CALENDAR_MAX 256u /* when a schedule runs: bytes, with NUL */
-#define CODEC_RETRIES_MAX  1000u
-#define CODEC_RETRY_MAX    86400000000u        /* microseconds of a first pause */
-#define CODEC_SPAN_MAX     315576000000000u    /* microseconds of a delay, or in the queue: ten years */
-#define CODEC_AT_MAX       253402300799999999u /* the last microsecond of the year 9999 */
-#define CODEC_RETRY_ON     (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
-#define CODEC_AFTER_MAX    1024u                                    /* jobs that one may wait for */
-#define CODEC_TAG_MAX      64u                                      /* of a tag: bytes, with NUL */
-#define CODEC_TAGS         3u                                       /* of a job */
-#define CODEC_TAGS_MAX     (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
-#define CODEC_ITEMS_MAX    4096u                        /* of one ARRAY */
-#define CODEC_ITEM_SIZE    8u                           /* bytes before the arguments of an item */
-#define CODEC_END_SIZE     48u                          /* bytes before the texts of a record of ENDS */
-#define CODEC_ONE_SIZE     16u  /* bytes before the output of each item in one that is for several */
-#define CODEC_CREDIT_MAX   256u /* jobs that a runner may have at once */
-#define CODEC_RUN_STATUS   63u  /* of a run that has failed, at most */
-#define CODEC_RUN_STATE    10u  /* of a run, at most */
-#define CODEC_STATE_FINAL  5u   /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
-#define CODEC_STATE_MAX    10u
+#define CODEC_ARENA          (128u * 1024u)
+#define CODEC_ARGS_MAX       4096u         /* arguments of one job */
+#define CODEC_ARGS_SIZE      (48u * 1024u) /* all of them together, with one NUL each */
+#define CODEC_PATH_MAX       4096u         /* plugin, directory, file: bytes, with NUL */
+#define CODEC_NAME_MAX       64u           /* function, plugin name: bytes, with NUL */
+#define CODEC_PLACE_MAX      128u          /* both, as PLUGIN:FUNCTION, likewise */
+#define CODEC_TEXT_MAX       256u          /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX      2048u         /* backtrace: bytes, with NUL */
+#define CODEC_RUNNERS        256u          /* runners of one name that are shown */
+#define CODEC_FUNCTIONS      64u           /* functions of one plugin */
+#define CODEC_COUNTERS       256u
+#define CODEC_WORKERS_MAX    1024u /* that can be asked for */
+#define CODEC_QUARANTINE     2u    /* of a function */
+#define CODEC_APART          2u    /* of a plugin */
+#define CODEC_BUILD_MAX      65u   /* of a build id, with NUL */
+#define CODEC_RELOADED       4u    /* outcomes of a reload: 1 to this */
+#define CODEC_KIND_MAX       3u    /* of a worker */
+#define CODEC_PRIORITY_MAX   100
+#define CODEC_KEY_MAX        256u /* of a job: bytes, with NUL */
+#define CODEC_CALENDAR_MAX   256u /* when a schedule runs: bytes, with NUL */
+#define CODEC_RETRIES_MAX    1000u
+#define CODEC_RETRY_MAX      86400000000u        /* microseconds of a first pause */
+#define CODEC_SPAN_MAX       315576000000000u    /* microseconds of a delay, or in the queue: ten years */
+#define CODEC_AT_MAX         253402300799999999u /* the last microsecond of the year 9999 */
+#define CODEC_RETRY_ON       (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_AFTER_MAX      1024u                                    /* jobs that one may wait for */
+#define CODEC_TAG_MAX        64u                                      /* of a tag: bytes, with NUL */
+#define CODEC_TAGS           3u                                       /* of a job */
+#define CODEC_TAGS_MAX       (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
+#define CODEC_ITEMS_MAX      4096u                        /* of one ARRAY */
+#define CODEC_ITEM_SIZE      8u                           /* bytes before the arguments of an item */
+#define CODEC_END_SIZE       48u                          /* bytes before the texts of a record of ENDS */
+#define CODEC_ONE_SIZE       16u   /* bytes before the output of each item in one that is for several */
+#define CODEC_CREDIT_MAX     256u  /* jobs that a runner may have at once */
+#define CODEC_RUN_STATUS     63u   /* of a run that has failed, at most */
+#define CODEC_RUN_STATE      10u   /* of a run, at most */
+#define CODEC_HISTOGRAM_KIND 4u    /* of one, at most */
+#define CODEC_BUCKETS        1152u /* of a histogram, at most */
+#define CODEC_BUCKET_SIZE    10u   /* bytes of one in the body of FUNCTION_STATS */
+#define CODEC_STATE_FINAL    5u    /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_STATE_MAX      10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
 #define FEATURE_LANE    1u    /* direct lanes */
@@ -63,17 +66,19 @@
 #define FEATURE_ENDS                                                                                                   \
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
-#define FEATURE_NOTICE 4096u  /* a third descriptor with LANE */
-#define FEATURE_RUNNER 8192u  /* RUNNER_OPEN and what belongs to it */
-#define FEATURE_PLACED 16384u /* Run.output_offset, RunEnd.placed */
-#define FEATURE_USER   32768u /* Hello.user */
-#define FEATURES_ALL   65535u /* that this build knows */
+#define FEATURE_NOTICE    4096u                        /* a third descriptor with LANE */
+#define FEATURE_RUNNER    8192u                        /* RUNNER_OPEN and what belongs to it */
+#define FEATURE_PLACED    16384u                       /* Run.output_offset, RunEnd.placed */
+#define FEATURE_USER      32768u                       /* Hello.user */
+#define FEATURE_FUNCTIONS 262144u                      /* FUNCTIONS */
+#define FEATURES_ALL      (65535u | FEATURE_FUNCTIONS) /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
     size_t size;
 };
 
+enum histogram_kind { HISTOGRAM_QUEUE = 1, HISTOGRAM_RUN = 2, HISTOGRAM_CPU = 3, HISTOGRAM_OUTPUT = 4 };
 enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
 enum limit_flags { LIMIT_OWN = 1, LIMIT_MOVED = 2 };
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
@@ -223,6 +228,23 @@ struct msg_counter {
 struct msg_stats {
     const struct msg_counter *counters;
     size_t n_counters;
+};
+struct msg_functions {
+    struct span plugin, function;
+    bool by_uid;
+    uint32_t uid;
+};
+struct msg_histogram {
+    uint32_t kind; /* enum histogram_kind */
+    uint64_t sum, max;
+    uint32_t buckets;
+};
+struct msg_function_stats {
+    struct span plugin, function;
+    uint32_t uid;
+    uint64_t succeeded, failed, cancelled, timed_out, crashed, interrupted, refused, direct;
+    const struct msg_histogram *histograms;
+    size_t n_histograms;
 };
 struct msg_workers {
     uint32_t set;
@@ -389,6 +411,8 @@ struct msg {
         struct msg_reloaded reloaded;
         struct msg_plugin plugin;
         struct msg_stats stats;
+        struct msg_functions functions;
+        struct msg_function_stats function_stats;
         struct msg_open open;
         struct msg_opened opened;
         struct msg_workers workers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * records.c: the bodies of ARRAY and ENDS: many records, little endian, by hand, since there are many.
+ * records.c: the bodies of ARRAY, ENDS and FUNCTION_STATS: many records, little endian, by hand, since there are many.
  * Owns nothing. [any]
  * Keeps: a body that codec_records_problem() has passed can be taken apart.
  * Does not know frames. */
@@ -187,8 +187,52 @@ static const char *check_end(const struct msg_end *end)
                : NULL;
 }
 
+bool codec_next_bucket(struct span *body, struct msg_bucket *ret)
+{
+    struct span bucket;
+
+    if (!cut(body, CODEC_BUCKET_SIZE, &bucket))
+        return false;
+    ret->index = (uint32_t)get_le(bucket.data, 2);
+    ret->n = get_le(bucket.data + 2, 8);
+    return true;
+}
+
+void codec_put_bucket(const struct msg_bucket *bucket, uint8_t ret[static CODEC_BUCKET_SIZE])
+{
+    put_le(ret, bucket->index, 2);
+    put_le(ret + 2, bucket->n, 8);
+}
+
+/* Of one histogram: they rise, and none is empty. */
+static const char *check_buckets(struct span *body, uint32_t n)
+{
+    struct msg_bucket b;
+    uint32_t least = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!codec_next_bucket(body, &b))
+            return "number of buckets";
+        if (b.index < least || b.index >= CODEC_BUCKETS || b.n == 0)
+            return "bucket";
+        least = b.index + 1;
+    }
+    return NULL;
+}
+
+static const char *check_histograms(const struct msg_function_stats *m, struct span body)
+{
+    const char *problem = NULL;
+
+    for (size_t i = 0; i < m->n_histograms && !problem; i++)
+        problem = check_buckets(&body, m->histograms[i].buckets);
+    return !problem && body.size ? "number of buckets" : problem;
+}
+
 const char *codec_records_problem(const struct msg *msg, struct span body)
 {
+    if (msg->type == FRAME_FUNCTION_STATS)
+        return check_histograms(&msg->function_stats, body);
     bool array = msg->type == FRAME_ARRAY;
     uint32_t n = array ? msg->submit.items : msg->ends.records;
     struct msg_item item;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * records.h: the bodies of ARRAY and ENDS, record by record. [any]
+ * records.h: the bodies of ARRAY, ENDS and FUNCTION_STATS, record by record. [any]
  */
 #pragma once
 
@@ -46,7 +46,17 @@ uint8_t *codec_put_end(const struct msg_end *end, uint8_t *ret);
 bool codec_next_one(struct span *ones, struct msg_one *ret);
 uint8_t *codec_put_one(const struct msg_one *one, uint8_t *ret);
 
-/* What is out of range, or NULL: in packed arguments; in the records of an ARRAY or ENDS (other types have none).
+/* One bucket of a histogram in the body of FUNCTION_STATS. */
+struct msg_bucket {
+    uint32_t index;
+    uint64_t n; /* not 0 */
+};
+
+bool codec_next_bucket(struct span *body, struct msg_bucket *ret);
+void codec_put_bucket(const struct msg_bucket *bucket, uint8_t ret[static CODEC_BUCKET_SIZE]);
+
+/* What is out of range, or NULL: in packed arguments; in the records of an ARRAY, ENDS or FUNCTION_STATS (other types
+ * have none).
  * [any] */
 const char *codec_args_problem(struct span args, uint32_t argc);
 const char *codec_records_problem(const struct msg *msg, struct span body);

@@ -105,7 +105,15 @@ static const struct verb verbs[] = {
      "  -s, --seconds TIME    end after this time: 30, 1.5s, 500ms, 2min (5, unless -n says when)\n"
      "      --size BYTES      so much input for each job (0)\n",
      verb_bench, true},
-    {"stats", "", "Shows wsd's counters", "", verb_stats},
+    {"stats", "[OPTION...] [PLUGIN[:FUNCTION]...]", "Shows wsd's counters, or those of functions",
+     "Of a function: how its jobs have ended, and how long they waited and ran, since wsd's start. Yours; "
+     "administrators:\n"
+     "of all users.\n\n"
+     "  -f, --functions       one line a function, of all of them\n"
+     "      --user USER       of this user: a name or a number\n"
+     "  -s, --sort KEY        lines by run (time of all jobs), jobs, p99 (of the run time), bad (not succeeded) or name "
+     "(run)\n",
+     verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",
      "One line a worker of your executor (administrators: of all): counters since the executor's "
      "start.\n"

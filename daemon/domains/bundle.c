@@ -23,6 +23,7 @@
 #include "domains/requeue.h"
 #include "table/admission.h"
 #include "table/batch.h"
+#include "table/function-stats.h"
 #include "table/gate.h"
 #include "table/ids.h"
 #include "table/queue.h"
@@ -123,10 +124,11 @@ static struct job *make(struct jobs *jobs, const struct job_request *r, const st
     return NULL;
 }
 
-static void refuse_all(struct jobs *jobs, struct array_watch *w, uint32_t first, uint32_t n, const char *words,
-                       uint64_t retry_usec)
+static void refuse_all(struct jobs *jobs, const struct job_place *place, struct array_watch *w, uint32_t first,
+                       uint32_t n, const char *words, uint64_t retry_usec)
 {
     jobs->counters.refused += n;
+    function_stats_count(place->user, place->plugin, place->function, FUNCTION_REFUSED, n);
     for (uint32_t i = first; i < first + n; i++) {
         struct watch *owner = w->ops->item(w, i, false);
 
@@ -156,13 +158,13 @@ uint32_t bundle_take(struct jobs *jobs, struct job_request *r, const struct job_
         return 0;
     int charged = user_admit(jobs, place->user, head.bytes, &retry_usec);
     if (charged < 0) {
-        refuse_all(jobs, w, i, head.n, user_charge_words(charged), retry_usec);
+        refuse_all(jobs, place, w, i, head.n, user_charge_words(charged), retry_usec);
         return head.n;
     }
     struct job *job = make(jobs, r, place, &head, items, used);
     if (!job) {
         user_refund(jobs, place->user, head.bytes);
-        refuse_all(jobs, w, i, head.n, "out of memory", 0);
+        refuse_all(jobs, place, w, i, head.n, "out of memory", 0);
         return head.n;
     }
     list_push_back(&w->bundles, &job_bundle(job)->link);
@@ -242,6 +244,7 @@ static void lose(struct job *job)
     }
     job_move(job, JOB_INTERRUPTED);
     d->jobs->counters.interrupted += job_count(job);
+    function_stats_count(job->user, job->plugin, job_function(job), FUNCTION_INTERRUPTED, job_count(job));
     job_describe(job, &info);
     info.exit = CODE_INTERRUPTED;
     info.error = "out of memory";
@@ -305,6 +308,7 @@ void bundle_done(struct domain *d, struct job *job, const struct front_completio
         largest = MAX(largest, (size_t)one.size);
     }
     bundle_ran(f, n, usec, largest);
+    function_stats_bundle(job, n, ends);
     end(job, &info, ends);
 }
 

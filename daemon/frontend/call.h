@@ -77,6 +77,15 @@ struct call_reload {
     size_t at, n;
 };
 
+/* FUNCTIONS. serve-functions.c */
+struct call_functions {
+    char *plugin;   /* NULL: of all */
+    char *function; /* likewise */
+    bool all;       /* of all users */
+    uint32_t uid;   /* not all: whose */
+    uint32_t cursor;
+};
+
 /* SCHEDULE. serve-schedule.c */
 struct call_schedule {
     struct schedule_query query;
@@ -105,6 +114,7 @@ struct call {
         struct call_plugins plugins;
         struct call_reload reload;
         struct call_schedule schedule;
+        struct call_functions functions;
         struct call_executors executors;
         struct dead_query dead;   /* DEAD. serve-dead.c */
         struct call_array *array; /* ARRAY. serve-array.c */

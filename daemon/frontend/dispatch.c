@@ -19,6 +19,7 @@
 #include "frontend/serve-batch.h"
 #include "frontend/serve-dead.h"
 #include "frontend/serve-executors.h"
+#include "frontend/serve-functions.h"
 #include "frontend/serve-lane.h"
 #include "frontend/serve-limits.h"
 #include "frontend/serve-list.h"
@@ -109,6 +110,7 @@ static const struct request_type types[] = {
     [FRAME_WORKERS] = {serve_workers, 20000, .asks = true},
     [FRAME_TRACE] = {serve_trace, COST_REQUEST},
     [FRAME_STATS] = {serve_stats, 4000, .asks = true},
+    [FRAME_FUNCTIONS] = {serve_functions, 4000, .asks = true, .feature = FEATURE_FUNCTIONS},
     [FRAME_PING] = {serve_ping, COST_SMALL},
     [FRAME_ARENA_OPEN] = {serve_arena_open, COST_REQUEST, .submits = true, .brings_fd = always},
     [FRAME_ARENA_CLOSE] = {serve_arena_close, COST_REQUEST},

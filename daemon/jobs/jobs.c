@@ -255,6 +255,7 @@ struct jobs *jobs_free(struct jobs *jobs)
     list_for_each_safe (l, n, &jobs->domains)
         domain_free(container_of(l, struct domain, link));
     gates_free(jobs);
+    function_stats_deinit(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
             next = l->next;

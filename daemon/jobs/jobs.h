@@ -23,6 +23,7 @@
 #include "domains/runners.h"
 #include "durable/dead.h"
 #include "table/batches.h"
+#include "table/function-stats.h"
 #include "table/gates.h"
 #include "table/interface.h"
 

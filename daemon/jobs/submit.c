@@ -221,28 +221,43 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
     return f && f->cacheable == jobs->n_configured ? f : NULL;
 }
 
-/* Finds the domain, plugin and function, if all are known; makes nothing, since the jobs may be refused. */
-static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
+/* Finds the plugin, if it is loaded; makes nothing, since the jobs may be refused. NULL: it is not. */
+static struct plugin *known_plugin(struct jobs *jobs, const struct job_request *r)
 {
     _cleanup_(freep) char *request = NULL;
     uint64_t owner = domain_owner(jobs, r->uid);
 
     if (plugin_request(jobs, r->uid, r->plugin, r->directory, &request) < 0)
-        return;
+        return NULL;
     bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
     const struct runners *g = runners_of(jobs, r->uid, request);
     struct domain *d = g && runners_take(g, r->waits) ? g->domain : domain_find(jobs, owner, apart ? request : NULL);
     struct plugin *p = !d                 ? NULL
                        : d->priv->runners ? runners_plugin(d->priv->runners, r->uid, request, false)
                                           : plugin_find(d, request);
-    if (!p || !plugin_is_ready(p) || (!d->priv->runners && plugin_get(d, request) != p))
-        return;
-    struct job_place found = {.domain = d, .plugin = p, .wants_more = place->wants_more};
-    place->function = known_function(jobs, r, &found);
+    return p && plugin_is_ready(p) && (d->priv->runners || plugin_get(d, request) == p) ? p : NULL;
+}
+
+/* Finds the domain, plugin and function, if all are known. */
+static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
+{
+    struct job_place found = {.plugin = known_plugin(jobs, r), .wants_more = place->wants_more};
+
+    place->function = found.plugin ? known_function(jobs, r, &found) : NULL;
     if (!place->function)
         return;
-    place->domain = d;
-    place->plugin = p;
+    place->domain = found.plugin->domain;
+    place->plugin = found.plugin;
+}
+
+/* Counts a refusal against its function, if that is known: others could fill the table with names. */
+static void count_refusal(struct jobs *jobs, const struct job_request *r, struct user *user)
+{
+    struct plugin *p = known_plugin(jobs, r);
+    struct plugin_function *f = p ? plugin_find_function(p, r->function) : NULL;
+
+    if (f)
+        function_stats_count(user, p, f, FUNCTION_REFUSED, 1);
 }
 
 /* Returns 0; NOT_TAKEN, with the refusal; -ENOMEM. What holds for the next request like this, too. */
@@ -372,8 +387,10 @@ static int submit(struct jobs *jobs, const struct job_request *r, struct job_pla
         return -ENOMEM;
     struct job *same = r->key && *r->key ? key_find(jobs, r->uid, r->key) : NULL;
     int made = same ? join(same, r, owner, &why) : make_job(jobs, r, place, owner, &why);
-    if (made == NOT_TAKEN)
+    if (made == NOT_TAKEN) {
+        count_refusal(jobs, r, place->user);
         refuse(jobs, r->uid, owner, &why);
+    }
     return made;
 }
 

@@ -20,6 +20,7 @@
 #include "table/after.h"
 #include "table/arena-use.h"
 #include "table/batch.h"
+#include "table/function-stats.h"
 #include "table/gate.h"
 #include "table/hooks.h"
 #include "table/ids.h"
@@ -246,6 +247,8 @@ void job_leave(struct job *job, int code, const char *text)
 void job_refuse_until(struct job *job, int code, const char *text, uint64_t retry_usec)
 {
     job->domain->jobs->counters.refused++;
+    if (job_function(job))
+        function_stats_count(job->user, job->plugin, job_function(job), FUNCTION_REFUSED, 1);
     watches_refuse(job, code, text, retry_usec);
     job_leave(job, code, text); /* only its submitters knew of it */
 }
@@ -584,6 +587,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
         output_pump(job);
     }
     job_describe_end(job, exit, error, c, worker, &info);
+    function_stats_job(job, &info, c);
     info.done = done;
     info.total = total;
     if (job->domain->successor) /* its own does not last */

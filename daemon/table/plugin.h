@@ -12,6 +12,7 @@
 
 struct domain;
 struct event;
+struct function_stats;
 struct plugin_reload;
 
 struct plugin_function {
@@ -25,6 +26,8 @@ struct plugin_function {
     /* bundle-cost.c: how long recent jobs took, and the most that they wrote (bytes, in 1/64) */
     struct cost cost;
     uint32_t output;
+    struct function_stats *stats; /* function-stats.c: of the user whose job ended last; valid with this serial */
+    uint64_t stats_serial;
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };

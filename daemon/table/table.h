@@ -17,6 +17,7 @@
 #include "sched/fair-slots.h"
 #include "sched/retry-after.h"
 #include "table/batch.h"
+#include "table/function-stats.h"
 #include "table/gate.h"
 #include "table/interface.h"
 #include "table/plugin.h"
@@ -102,6 +103,7 @@ struct jobs {
     struct list settle_due; /* plugins whose load has ended, and for which something waits: see plugins_turn() */
     struct jobs_counters counters;
     struct breakers breakers;
+    struct function_table functions;
     struct due_clock boot, wall; /* dues after a span; dues at a time of day */
     uint32_t n_selections;       /* select.c: selections that walk over by_id */
     struct batches batches;

@@ -21,6 +21,7 @@ struct user {
     uint32_t n_fds;       /* descriptors of inputs */
     uint32_t n_schedules; /* schedules, without those of the configuration */
     uint32_t n_batches;   /* batches that can be found by their id */
+    uint32_t n_functions; /* function-stats.c: rows */
     struct heap expiring; /* struct policy: durable jobs that have ended, by the time when they go */
     uint32_t n_stored;
     uint64_t store_bytes; /* bytes on disk of all durable jobs of the user */

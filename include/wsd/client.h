@@ -1120,6 +1120,44 @@ WSD_EXPORT int wsd_client_plugin_reload(struct wsd_client *client, const char *p
 WSD_EXPORT int wsd_client_stats(struct wsd_client *client,
                                 int (*each)(const char *name, uint64_t value, void *userdata), void *userdata);
 
+/* How many values were from low to high, both included. Does not grow: it stands in arrays. Since 0.1. */
+struct wsd_bucket {
+    uint64_t low, high, count;
+};
+
+/* How often which values came. The buckets with values rise. The middle of each is within 1.6 % of its values, but for
+ * values from 2^40 on: these are in the last bucket. Does not grow. Since 0.1. */
+struct wsd_histogram {
+    uint64_t count, sum, max; /* number of values; sum of all; the largest one */
+    const struct wsd_bucket *buckets;
+    size_t n_buckets;
+};
+
+/* One function of one user: how its jobs have ended, and how long they took, since wsd's start. Histograms have those
+ * that have run. A direct call counts as a job; it is in no queue. Fields are appended. Since 0.1. */
+struct wsd_function_stats {
+    size_t size;
+    /* Both "": of all users together (uid UINT32_MAX), what has made room for others; see wsctl(1). */
+    const char *plugin, *function;
+    uint32_t uid;
+    uint64_t succeeded, failed, cancelled, timed_out, crashed, interrupted;
+    uint64_t refused; /* not accepted, although the function was known */
+    uint64_t direct;  /* of these, direct calls */
+    struct wsd_histogram queue_usec, run_usec, cpu_usec, output_bytes; /* time from submit to begin; ...; result */
+};
+
+/* Lists the functions whose jobs have ended: the caller's own; administrators, and users who see all jobs, those of
+ * all. Of the filter only plugin, function, by_uid and uid may be set; NULL: all. Each is valid during its callback. A
+ * callback that returns non-zero ends the listing with that value. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for
+ * it. Blocks for at most 30 seconds. Since 0.1. */
+WSD_EXPORT int wsd_client_functions(struct wsd_client *client, const struct wsd_filter *filter,
+                                    int (*each)(const struct wsd_function_stats *stats, void *userdata),
+                                    void *userdata);
+
+/* Returns the value below or at which this part of the values is: 0.5 the median, 0.99, 1 the largest. It is within
+ * 1.6 % of the exact one. 0 without values. Since 0.1. [any thread] */
+WSD_EXPORT uint64_t wsd_histogram_quantile(const struct wsd_histogram *histogram, double quantile);
+
 /* --- what the pools do: these block for at most 30 seconds ------------------------------------------------------ */
 
 enum wsd_worker_kind {
