@@ -24,6 +24,7 @@
 #include "domains/domain.h"
 #include "domains/executors.h"
 #include "domains/job-breaker.h"
+#include "domains/lane-called.h"
 #include "domains/lifetime.h"
 #include "domains/plugin-lookup.h"
 #include "domains/plugins.h"
@@ -41,8 +42,11 @@
 /* A number belongs to one function, by its names, for the life of the lane. A call that was pushed may still use it,
  * and so may a client that asks for another one. */
 struct bound {
-    char *name;            /* NULL: nothing was ever bound */
-    struct plugin *plugin; /* NULL: it is not bound now */
+    char *name;              /* NULL: nothing was ever bound */
+    char *title;             /* of its plugin, for function-stats.h */
+    const char *called;      /* the function's part of `name` */
+    struct lane_called told; /* of its calls, what is counted already */
+    struct plugin *plugin;   /* NULL: it is not bound now */
     struct plugin_function *function;
     bool idempotent; /* also of what was bound last: calls of it may still run */
 };
@@ -86,6 +90,26 @@ static void unbind(struct lane *l, uint32_t number)
     b->plugin->n_jobs--;
     b->plugin = NULL;
     b->function = NULL;
+}
+
+/* --- what they came to -------------------------------------------------------------------------------------------- */
+
+static struct function_stats *stats_of(struct lane *l, const struct bound *b)
+{
+    return function_stats_get(l->domain->jobs, l->user, b->title, b->called);
+}
+
+/* Counts what the calls of each function have come to since the last time. */
+static void count_calls(struct lane *l)
+{
+    for (uint32_t i = 0; i < LANE_BINDS && l->bounds[i].name; i++) {
+        struct bound *b = &l->bounds[i];
+        struct up_called *called = front_called(l->domain->front, l->number, i);
+        struct lane_called now;
+
+        if (lane_called_look(called, &b->told, &now))
+            lane_called_take(called, &b->told, &now, stats_of(l, b));
+    }
 }
 
 static void answer_bind(struct lane_bind *b, int code, const char *text)
@@ -155,14 +179,19 @@ static void free_lane(struct lane *l)
     if (l->domain->priv->executor) {
         jobs->counters.direct_calls += atomic_load_explicit(&up_of(l)->begun, memory_order_relaxed);
         jobs->counters.direct_cpu_usec += atomic_load_explicit(&up_of(l)->cpu_usec, memory_order_relaxed);
+        count_calls(l);
+        for (uint32_t i = 0; i < LANE_BINDS && l->bounds[i].name; i++) /* for the next lane of this number */
+            lane_called_reset(front_called(l->domain->front, l->number, i));
     }
     revoke_all(l);
     set_credit(l, 0);
     list_remove(&l->link);
     lane_front_deinit(&l->front);
     directory_unref(l->directory);
-    for (uint32_t i = 0; i < LANE_BINDS; i++)
+    for (uint32_t i = 0; i < LANE_BINDS; i++) {
         free(l->bounds[i].name);
+        free(l->bounds[i].title);
+    }
     jobs->counters.n_lanes--;
     free(l);
 }
@@ -395,13 +424,16 @@ const char *jobs_lane_open(struct jobs *jobs, uint32_t uid, struct directory *di
 /* RING_NONE: too many, or no memory. */
 static uint32_t bind_take(struct lane *l, const struct plugin *p, const struct plugin_function *f)
 {
-    _cleanup_(freep) char *name = NULL;
+    _cleanup_(freep) char *name = NULL, *title = strdup(plugin_title(p));
 
-    if (asprintf(&name, "%s:%s", p->request, f->name) < 0)
+    if (!title || asprintf(&name, "%s:%s", p->request, f->name) < 0)
         name = NULL;
     for (uint32_t i = 0; name && i < LANE_BINDS; i++) {
-        if (!l->bounds[i].name)
+        if (!l->bounds[i].name) {
+            l->bounds[i].called = name + strlen(p->request) + 1;
+            l->bounds[i].title = TAKE(title);
             l->bounds[i].name = TAKE(name);
+        }
         if (!name || strcmp(l->bounds[i].name, name) == 0)
             return i;
     }
@@ -771,6 +803,15 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
     }
 }
 
+void jobs_lanes_called(struct jobs *jobs)
+{
+    for_each_domain(d, jobs)
+    {
+        if (d->priv->executor)
+            for_each_lane(l, d) count_calls(l);
+    }
+}
+
 /* --- death -------------------------------------------------------------------------------------------------------- */
 
 /* The function of this call, as the executor reports it; NULL: unknown. */
@@ -799,6 +840,19 @@ static enum lane_outcome verdict(struct lane *l, uint32_t slot, uint32_t generat
     return b && b->idempotent ? LANE_AGAIN : LANE_INTERRUPTED;
 }
 
+/* Counts a call that has ended with its executor against its function. */
+static void count_verdict(struct lane *l, const struct bound *b, enum lane_outcome outcome)
+{
+    enum function_outcome as = outcome == LANE_CRASHED     ? FUNCTION_CRASHED
+                               : outcome == LANE_TIMED_OUT ? FUNCTION_TIMED_OUT
+                                                           : FUNCTION_INTERRUPTED;
+
+    if (!b || !b->name || (outcome != LANE_CRASHED && outcome != LANE_TIMED_OUT && outcome != LANE_INTERRUPTED))
+        return; /* what is to run again has not ended */
+    stats_of(l, b)->ended[as]++;
+    stats_of(l, b)->direct++;
+}
+
 static void judge(struct lane *l, uint32_t slot, const struct lanes_death *death)
 {
     struct jobs_counters *n = &l->domain->jobs->counters;
@@ -814,8 +868,10 @@ static void judge(struct lane *l, uint32_t slot, const struct lanes_death *death
         text = NULL;
         if (state == LANE_RUNNING)
             outcome = verdict(l, slot, generation, death, &text);
+        const struct bound *b = bound_of(l, slot, generation);
         if (!lane_front_judge(&l->front, slot, generation, state, outcome, text))
             continue;
+        count_verdict(l, b, outcome);
         n->direct_crashed += outcome == LANE_CRASHED;
         n->direct_interrupted += outcome == LANE_INTERRUPTED;
         n->direct_timed_out += outcome == LANE_TIMED_OUT;

@@ -156,6 +156,61 @@ static bool is_over(const struct direct_call *d)
            lane_back_credit(&d->lane->back) == 0;
 }
 
+static void flush_bucket(struct direct_call *d)
+{
+    struct up_called *called = back_called(&d->lane->shared->back, d->lane->number, d->request.bind);
+
+    if (d->n_bucket)
+        atomic_fetch_add_explicit(&called->run[d->bucket], d->n_bucket, memory_order_relaxed);
+    d->n_bucket = 0;
+}
+
+/* Notes how long a call took that has ended. Brief ones take as long as the ones before: they are told together. */
+static void note_run(struct direct_call *d, uint64_t run_usec)
+{
+    uint32_t bucket = histogram_bucket(run_usec);
+
+    if (bucket != d->bucket)
+        flush_bucket(d);
+    d->bucket = bucket;
+    d->n_bucket++;
+    d->n_ended++;
+    d->run_usec += run_usec;
+    d->run_most = MAX(d->run_most, run_usec);
+}
+
+/* Adds to a part that only this worker writes. */
+static void add(_Atomic uint64_t *part, uint64_t n)
+{
+    atomic_store_explicit(part, atomic_load_explicit(part, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/* Tells wsd of all calls of the slot; the last one has ended like that. What is not told when the executor dies is not
+ * counted. */
+static void tell_called(struct direct_call *d, enum ring_called last)
+{
+    struct up_calls *u = &back_called(&d->lane->shared->back, d->lane->number, d->request.bind)->slots[d->number];
+
+    flush_bucket(d);
+    if (d->n_ended > 1)
+        add(&u->ended[RING_CALL_SUCCEEDED], d->n_ended - 1);
+    add(&u->ended[last], 1);
+    add(&u->run_usec, d->run_usec);
+    if (d->run_most > atomic_load_explicit(&u->run_most, memory_order_relaxed))
+        atomic_store_explicit(&u->run_most, d->run_most, memory_order_relaxed);
+}
+
+static enum ring_called called_as(const struct direct_call *d, const struct lane_answer *a)
+{
+    if (a->outcome == LANE_TIMED_OUT)
+        return RING_CALL_TIMED_OUT;
+    if (a->outcome == LANE_OVERFLOW)
+        return RING_CALL_FAILED;
+    if (lane_back_cancelled(&d->lane->back, d->number))
+        return RING_CALL_CANCELLED;
+    return a->exit == 0 ? RING_CALL_SUCCEEDED : RING_CALL_FAILED;
+}
+
 /* If the call has succeeded and gave nothing but output, gives the next one of its slot its turn. */
 static bool begin_next_call(struct direct_call *d)
 {
@@ -169,6 +224,7 @@ static bool begin_next_call(struct direct_call *d)
     free(d->scratch);
     d->scratch = NULL;
     d->cpu_usec += cpu_usec;
+    note_run(d, run_usec);
     begin_call(d);
     return true;
 }
@@ -204,6 +260,8 @@ static void direct_finished(struct host_job *job, struct wsd_worker *self)
     d->scratch = NULL;
     if (d->request.item) /* calls beside the first one */
         atomic_fetch_add_explicit(&l->up->begun, d->request.item, memory_order_relaxed);
+    note_run(d, a.run_usec);
+    tell_called(d, called_as(d, &a));
     if (cpu_usec + a.cpu_usec)
         atomic_fetch_add_explicit(&l->up->cpu_usec, cpu_usec + a.cpu_usec, memory_order_relaxed);
     /* release: partner is the acquire in direct_call_take(). Before the answer, after which the client may use the slot
@@ -324,6 +382,8 @@ static bool prepare_call(struct lane *l, struct direct_call *d)
     d->lane = l;
     d->limit_usec = limit < UINT64_MAX / 2 ? limit : 0;
     d->cpu_usec = 0;
+    d->n_ended = d->run_usec = d->run_most = 0;
+    d->n_bucket = 0;
     d->function = find_function(l, d->request.bind); /* for all of them, even if the number is bound anew meanwhile */
     begin_call(d);
     d->begun_usec = d->started_usec;

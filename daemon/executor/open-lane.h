@@ -29,6 +29,10 @@ struct direct_call {
     uint64_t started_usec, deadline_usec, limit_usec; /* limit: of each; 0: none */
     uint64_t cpu_usec;                                /* of the calls before it */
     uint64_t begun_usec;                              /* the first one */
+    /* Of the calls that have ended, for wsd's counters: their number, run times, and the last bucket of those, which
+     * came n_bucket times. */
+    uint64_t n_ended, run_usec, run_most;
+    uint32_t bucket, n_bucket;
     const struct plugin_function *function;
     struct lane_request request;
     uint8_t output[LANE_OUTPUT];

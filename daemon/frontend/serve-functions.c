@@ -132,5 +132,6 @@ void serve_functions(struct request *r)
         call_end(c);
         return;
     }
+    jobs_lanes_called(c->peer->frontend->options.jobs);
     call_later(c);
 }

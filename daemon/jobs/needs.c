@@ -54,7 +54,7 @@ int jobs_needs(const struct jobs_options *o, char error[static INHERIT_ERROR])
     const struct inherit_need needs[] = {
         {RLIMIT_NOFILE, DESCRIPTORS},
         {RLIMIT_FSIZE,
-         page_up(MAX(sizeof(struct up), sizeof(struct down))) + RING_ARENA_SIZE}, /* memory files count, too */
+         page_up(MAX(sizeof(struct up), sizeof(struct down))) + RING_UP_TAIL}, /* memory files count, too */
         {RLIMIT_AS, MAPPED_OWN + o->workers * (TASKS_RESERVED + HEAP_RESERVED + stack)},
         {RLIMIT_DATA, DATA_OWN + o->workers * (TASKS_RESERVED + stack)},
         {RLIMIT_CPU, CPU_SECONDS},

@@ -25,10 +25,11 @@
 
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
-static bool header_ok(uint32_t magic, uint32_t version, uint64_t said, uint64_t size, uint64_t arena, uint64_t least)
+static bool header_ok(uint32_t magic, uint32_t version, uint64_t said, uint64_t size, uint64_t arena, uint64_t least,
+                      uint64_t tail)
 {
     return magic == RING_MAGIC && version == RING_VERSION && said == size && arena >= least && arena % 64 == 0 &&
-           arena <= size && size - arena >= RING_ARENA_SIZE;
+           arena <= size && size - arena >= tail;
 }
 
 int back_init(struct back *b, int down_fd, int up_fd, int bell_fd)
@@ -48,8 +49,9 @@ int back_init(struct back *b, int down_fd, int up_fd, int bell_fd)
         b->down_arena = b->down->arena;
         b->up_arena = b->up->arena;
         if (!header_ok(b->down->magic, b->down->version, b->down->size, b->down_size, b->down_arena,
-                       sizeof(struct down)) ||
-            !header_ok(b->up->magic, b->up->version, b->up->size, b->up_size, b->up_arena, sizeof(struct up)))
+                       sizeof(struct down), RING_ARENA_SIZE) ||
+            !header_ok(b->up->magic, b->up->version, b->up->size, b->up_size, b->up_arena, sizeof(struct up),
+                       RING_UP_TAIL))
             r = -EBADMSG;
     }
     pthread_mutex_init(&b->chunk_lock, NULL);
@@ -67,6 +69,11 @@ void back_deinit(struct back *b)
     b->down = NULL;
     b->up = NULL;
     pthread_mutex_destroy(&b->chunk_lock);
+}
+
+struct up_called *back_called(const struct back *b, uint32_t lane, uint32_t bind)
+{
+    return (struct up_called *)(void *)((uint8_t *)b->up + ring_called(b->up_arena, lane, bind));
 }
 
 /* --- completions -------------------------------------------------------------------------------------------------- */

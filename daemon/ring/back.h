@@ -51,6 +51,8 @@ struct back_request {
  * negative errno. */
 int back_init(struct back *b, int down_fd, int up_fd, int bell_fd);
 void back_deinit(struct back *b);
+/* Where to write what the direct calls of one function in a lane came to. [any worker] */
+struct up_called *back_called(const struct back *b, uint32_t lane, uint32_t bind);
 
 /* Takes the next submitted slot, or RING_NONE. *ret_usec: how long it is expected to take. [any worker] */
 uint32_t back_take(struct back *b, uint32_t *ret_generation, uint32_t *ret_usec);

@@ -32,7 +32,7 @@ int front_init(struct front *f)
     if (r < 0)
         return r;
     f->down = map;
-    r = region_new("wsd-up", up_arena + RING_ARENA_SIZE, 0, &f->up_fd, &map);
+    r = region_new("wsd-up", up_arena + RING_UP_TAIL, 0, &f->up_fd, &map);
     if (r >= 0) {
         f->up = map;
         f->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -48,7 +48,7 @@ int front_init(struct front *f)
     f->down->arena = down_arena;
     f->up->arena = up_arena;
     f->down->size = down_arena + RING_ARENA_SIZE;
-    f->up->size = up_arena + RING_ARENA_SIZE;
+    f->up->size = up_arena + RING_UP_TAIL;
     eventcount_init(&f->up->doorbell);
     atomic_init(&f->up->searchers, 0);
     atomic_init(&f->up->hold, 0);
@@ -66,12 +66,17 @@ void front_deinit(struct front *f)
     if (f->down)
         munmap(f->down, page_up(sizeof(struct down)) + RING_ARENA_SIZE);
     if (f->up)
-        munmap(f->up, page_up(sizeof(struct up)) + RING_ARENA_SIZE);
+        munmap(f->up, page_up(sizeof(struct up)) + RING_UP_TAIL);
     f->down = NULL;
     f->up = NULL;
     f->down_fd = close_fd(f->down_fd);
     f->up_fd = close_fd(f->up_fd);
     f->bell_fd = close_fd(f->bell_fd);
+}
+
+struct up_called *front_called(const struct front *f, uint32_t lane, uint32_t bind)
+{
+    return (struct up_called *)(void *)((uint8_t *)f->up + ring_called(page_up(sizeof(struct up)), lane, bind));
 }
 
 /* The lowest run of n free chunks of the down arena: chunks that were used before have their pages on both sides.

@@ -83,6 +83,8 @@ enum {
 
 int front_init(struct front *f); /* creates, maps and seals both regions; 0 or a negative errno */
 void front_deinit(struct front *f);
+/* What the direct calls of one function in a lane came to, by the executor's word. */
+struct up_called *front_called(const struct front *f, uint32_t lane, uint32_t bind);
 
 /* Takes a slot for the job and fills it, without publishing it: its descriptor may have to go first. Returns 0,
  * FRONT_E_FULL or FRONT_E_LARGE. */

@@ -64,7 +64,7 @@
 #define LANE_VERSION 2u
 
 #define LANE_SLOTS  RING_LANE_SLOTS
-#define LANE_BINDS  64u   /* functions bound at a time */
+#define LANE_BINDS  RING_LANE_BINDS
 #define LANE_ITEMS  32u   /* calls in one slot */
 #define LANE_ROOM   2048u /* bytes of their arguments and inputs, with struct lane_item; larger ones go by the socket */
 #define LANE_OUTPUT 2048u /* bytes of output */

@@ -42,9 +42,10 @@
 
 #include "base/copy.h"
 #include "base/eventcount.h"
+#include "base/histogram.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 13u
+#define RING_VERSION 14u
 
 #define RING_SLOTS       1024u         /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u          /* bytes in each slot itself: enough for most jobs */
@@ -64,6 +65,7 @@
 #define RING_NONE       UINT32_MAX
 #define RING_LANES      64u        /* direct lanes of one executor (lane-ring.h); a sleeper waits on them all */
 #define RING_LANE_SLOTS 64u        /* calls under way in one of them */
+#define RING_LANE_BINDS 64u        /* functions that one of them has numbers for */
 #define RING_ARENAS     RING_SLOTS /* arenas mapped by one executor: as many as jobs can use at once */
 
 enum ring_state { RING_FREE = 0, RING_QUEUED = 1, RING_RUNNING = 2, RING_DONE = 3, RING_RECALLED = 4 };
@@ -285,6 +287,24 @@ struct up_lane {
     } calls[RING_LANE_SLOTS];
 } __attribute__((aligned(128)));
 
+/* How a direct call has ended, for wsd's counters. */
+enum ring_called { RING_CALL_SUCCEEDED, RING_CALL_FAILED, RING_CALL_CANCELLED, RING_CALL_TIMED_OUT, RING_CALL_ENDS };
+
+/* What the direct calls of one function in a lane came to. They lie behind the arena of `up`, by lane and number of the
+ * function. Each part of `slots` only grows, while the lane is open. [worker that runs a call of that slot: relaxed
+ * loads and stores, since no other worker has the slot; wsd looks] */
+struct up_called {
+    struct up_calls {
+        _Atomic uint64_t ended[RING_CALL_ENDS];
+        _Atomic uint64_t run_usec; /* of all */
+        _Atomic uint64_t run_most; /* of the longest one */
+    } __attribute__((aligned(64))) slots[RING_LANE_SLOTS];
+    /* How many took how long, by histogram_bucket(). [atomic: relaxed: workers add, wsd exchanges for 0] */
+    _Atomic uint64_t run[HISTOGRAM_BUCKETS];
+};
+
+_Static_assert(sizeof(struct up_calls) == 64, "a line each");
+
 /* The number that stands for a direct call where a slot number is expected. */
 static inline uint32_t ring_lane_slot(uint32_t lane, uint32_t slot)
 {
@@ -333,3 +353,11 @@ static inline uint64_t ring_chunk(uint64_t arena, uint32_t chunk)
 }
 
 #define RING_ARENA_SIZE ((uint64_t)RING_SLOTS * RING_SMALL + (uint64_t)RING_CHUNKS * RING_CHUNK)
+/* The size of both parts of `up` behind the fields. */
+#define RING_UP_TAIL ((uint64_t)RING_ARENA_SIZE + RING_LANES * RING_LANE_BINDS * sizeof(struct up_called))
+
+/* Offset in `up` of what the calls of this function in a lane came to. */
+static inline uint64_t ring_called(uint64_t arena, uint32_t lane, uint32_t bind)
+{
+    return arena + RING_ARENA_SIZE + ((uint64_t)lane * RING_LANE_BINDS + bind) * sizeof(struct up_called);
+}

@@ -51,14 +51,14 @@ static void make_regions(void)
     uint64_t down_arena = page_up(sizeof(*down)), up_arena = page_up(sizeof(*up));
 
     down = region("down", down_arena + RING_ARENA_SIZE, &down_fd);
-    up = region("up", up_arena + RING_ARENA_SIZE, &up_fd);
+    up = region("up", up_arena + RING_UP_TAIL, &up_fd);
     bell_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     down->magic = up->magic = RING_MAGIC;
     down->version = up->version = RING_VERSION;
     down->arena = down_arena;
     up->arena = up_arena;
     down->size = down_arena + RING_ARENA_SIZE;
-    up->size = up_arena + RING_ARENA_SIZE;
+    up->size = up_arena + RING_UP_TAIL;
     back = aligned_alloc(64, sizeof(*back));
 }
 
