@@ -353,11 +353,11 @@ static const char *check_function_stats(const struct msg *msg, size_t body)
     uint32_t kinds = 0;
 
     for (size_t i = 0; i < m->n_histograms; i++) {
-        uint32_t kind = 1u << m->histograms[i].kind;
+        uint32_t kind = m->histograms[i].kind;
 
-        if (kinds & kind)
+        if (kind > CODEC_HISTOGRAM_KIND || kinds >> kind & 1)
             return "kind of a histogram";
-        kinds |= kind;
+        kinds |= 1u << kind;
     }
     return NULL;
 }

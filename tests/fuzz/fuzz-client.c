@@ -281,6 +281,18 @@ static int each_worker(const struct wsd_worker_info *info, void *userdata)
     return 0;
 }
 
+static int each_function(const struct wsd_function_stats *stats, void *userdata)
+{
+    const struct wsd_histogram *h = &stats->run_usec;
+
+    FUZZ_CHECK(strlen(stats->plugin) < CODEC_PATH_MAX && strlen(stats->function) < CODEC_NAME_MAX);
+    FUZZ_CHECK(wsd_histogram_quantile(h, 0.5) <= h->max && wsd_histogram_quantile(h, 1) == h->max);
+    for (size_t i = 0; i < h->n_buckets; i++)
+        FUZZ_CHECK(h->buckets[i].low <= h->buckets[i].high && h->buckets[i].count);
+    act();
+    return 0;
+}
+
 static int each_executor(const struct wsd_executor_info *info, void *userdata)
 {
     act();
@@ -499,6 +511,9 @@ static void act(void)
         break;
     case 10:
         map_some(what);
+        break;
+    case 11:
+        wsd_client_functions(client, NULL, each_function, NULL);
         break;
     default:
         return;

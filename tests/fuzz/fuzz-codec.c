@@ -95,6 +95,15 @@ static void check_texts(const struct msg *msg)
         check_span(msg->ends.plugin, CODEC_PATH_MAX);
         check_span(msg->ends.function, CODEC_NAME_MAX);
         break;
+    case FRAME_FUNCTIONS:
+        check_span(msg->functions.plugin, CODEC_PATH_MAX);
+        check_span(msg->functions.function, CODEC_NAME_MAX);
+        break;
+    case FRAME_FUNCTION_STATS:
+        check_span(msg->function_stats.plugin, CODEC_PATH_MAX);
+        check_span(msg->function_stats.function, CODEC_NAME_MAX);
+        FUZZ_CHECK(msg->function_stats.n_histograms <= CODEC_HISTOGRAM_KIND);
+        break;
     default:
         break;
     }
@@ -119,6 +128,23 @@ static void check_ones(const struct msg_end *end)
     FUZZ_CHECK(!end->state || end->n == 1 || left.size == 0);
 }
 
+static void check_buckets(const struct msg_function_stats *m, struct span body)
+{
+    uint8_t again[CODEC_BUCKET_SIZE];
+    struct msg_bucket b;
+
+    for (size_t i = 0; i < m->n_histograms; i++) {
+        for (uint32_t j = 0, least = 0; j < m->histograms[i].buckets; j++, least = b.index + 1) {
+            const char *at = body.data;
+
+            FUZZ_CHECK(codec_next_bucket(&body, &b) && b.n && b.index >= least && b.index < CODEC_BUCKETS);
+            codec_put_bucket(&b, again);
+            FUZZ_CHECK(memcmp(again, at, sizeof(again)) == 0);
+        }
+    }
+    FUZZ_CHECK(body.size == 0);
+}
+
 static void check_records(const struct msg *msg, const struct frame *frame)
 {
     static uint8_t again[FRAME_MAX];
@@ -127,6 +153,10 @@ static void check_records(const struct msg *msg, const struct frame *frame)
     struct msg_item item;
     struct msg_end end;
 
+    if (msg->type == FRAME_FUNCTION_STATS) {
+        check_buckets(&msg->function_stats, body);
+        return;
+    }
     for (uint32_t i = 0; i < (array ? msg->submit.items : msg->ends.records); i++) {
         const char *at = body.data;
 
@@ -161,7 +191,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                            .header_size = (uint32_t)(size - 2),
                            .body_size = MIN((uint32_t)data[1] << 8, FRAME_PAYLOAD_MAX - (uint32_t)(size - 2)),
                            .header = data + 2};
-    if (frame.type == FRAME_ARRAY || frame.type == FRAME_ENDS) { /* the rest is the body: it is looked into */
+    if (frame.type == FRAME_ARRAY || frame.type == FRAME_ENDS || frame.type == FRAME_FUNCTION_STATS) {
+        /* the rest is the body: it is looked into */
         frame.header_size = MIN((uint32_t)data[1], frame.header_size);
         frame.body = data + 2 + frame.header_size;
         frame.body_size = (uint32_t)size - 2 - frame.header_size;

@@ -18,7 +18,7 @@ from ._errors import (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashe
 from ._memory import Memory
 from ._runner import Runner
 from ._task import Task, TaskCancelled, TaskFailed, TaskJob, task
-from ._types import Function, JobInfo, Message, Options, Plugin, Progress, State
+from ._types import Function, FunctionStats, Histogram, JobInfo, Message, Options, Plugin, Progress, State
 from ._version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Executor', 'Failed', 'ForkedError',
-           'Function', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Memory', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
+           'Function', 'FunctionStats', 'Histogram', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Memory', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
            'Progress', 'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut',
            'WorkerDied', '__version__', 'connect', 'task']
 

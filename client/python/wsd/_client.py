@@ -24,10 +24,10 @@ from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, 
 from ._input import FilePart, Input, at_hand, repeatable, resolve, view
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
-from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question
+from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_functions
 from ._socket import RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
-from ._types import (Argument, DETACH, DURABLE, Duration, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State, args_field,
-                     file_bytes, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
+from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State,
+                     args_field, file_bytes, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
 from ._version import PROGRAM
 
 UNSENT_MAX = 1 << 20  # bytes; submit() waits while more is unsent
@@ -896,6 +896,14 @@ class Client:
         """wsd's counters by name. Another version of wsd may have more. Since 0.1."""
         answers = self._ask(_wire.STATS, 'Empty', {}, (_wire.COUNTERS,), True)
         return {shown(one['name']): one['value'] for one in _wire.decode('Stats', answers[0][0])['counters']}
+
+    def functions(self, name: str = '', *, uid: Optional[int] = None) -> List[FunctionStats]:
+        """How the jobs of functions have ended since wsd's start, and how long they took: of all functions, or of this
+        PLUGIN[:FUNCTION]. Those of this user; administrators see those of all, or of the user `uid`. Since 0.1."""
+        fields = functions_fields(name, uid)
+        self._make(wants_functions)
+        answers = self._ask(_wire.FUNCTIONS, 'Functions', fields, (_wire.FUNCTION_STATS,), False)
+        return [function_stats(_wire.decode('FunctionStats', header), body) for header, body in answers]
 
     def plugins(self, name: str = '') -> List[Plugin]:
         """All plugins, or the one of this name. Raises NotFound. Since 0.1."""

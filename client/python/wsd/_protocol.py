@@ -18,9 +18,10 @@ from ._errors import (BadRequest, Cancelled, ConnectionLost, Crashed, Error, Fai
 from ._types import DETACH, JobInfo, Message, MORE, NO_ACCEPTED, Progress, State, finished_info, job_info, shown
 
 WINDOW = 1 << 20  # bytes of output of one call that wsd may send before it gets CREDIT
-# FORGET, files, FINISHED, durable jobs, delays, after and tags, ARRAY, LIST_WHERE, shared records, exact ends, runners
-FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192
-FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS, FEATURE_PLACED = 4, 128, 8192, 16384
+# FORGET, files, FINISHED, durable jobs, delays, after and tags, ARRAY, LIST_WHERE, shared records, exact ends, runners,
+# FUNCTIONS
+FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 262144
+FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS, FEATURE_PLACED, FEATURE_FUNCTIONS = 4, 128, 8192, 16384, 262144
 OPENED_MAX = 256  # descriptors that wait to be sent
 FIRST_MAX = 48 << 10  # input that goes with the SUBMIT
 JOINED_MAX = 4096  # a body up to this is copied behind its header; a larger one is sent from where it lies
@@ -81,6 +82,12 @@ class Question(Call):
         elif kind != _wire.END or self.single:
             raise unexpected(kind)
         self._end(core)
+
+
+def wants_functions(core: Core) -> None:
+    """Raises ProtocolError where wsd does not know FUNCTIONS."""
+    if not core.features & FEATURE_FUNCTIONS:
+        raise ProtocolError(f'this wsd ({core.server}) does not count by function; it needs a newer one', code=76)
 
 
 class JobCall(Call):
@@ -464,4 +471,5 @@ class Core:
         self.fail(ConnectionLost('wsd has ended the connection', code=69))
 
 
-__all__ = ['ACCEPTED', 'Buffer', 'Call', 'Core', 'DETACH', 'JobCall', 'NO_ACCEPTED', 'OTHER', 'OUTPUT', 'Question']
+__all__ = ['ACCEPTED', 'Buffer', 'Call', 'Core', 'DETACH', 'JobCall', 'NO_ACCEPTED', 'OTHER', 'OUTPUT', 'Question',
+           'wants_functions']

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import enum
+import math
 import os
 import re
+import struct
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, TypedDict, Union
 
 from . import _html, _wire
+from ._errors import ProtocolError
 
 Duration = Union[int, float, datetime.timedelta]
 """Seconds, or a timedelta. Since 0.1."""
@@ -167,6 +170,92 @@ def plugin(m: Mapping[str, Any]) -> Plugin:
         name=shown(m['name']), version=shown(m['version']), help=shown(m['help']), path=shown(m['path']), error=shown(m['error']),
         functions=tuple(Function(name=shown(f['name']), help=shown(f['help']), flags=f['flags'], crashes=f['crashes'],
                                  why=shown(f['why']), quarantined=f['quarantine'] != 0) for f in m['functions']))
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often which values came, in buckets: seconds, or bytes. The middle of a bucket is within 1.6 % of its values.
+    Since 0.1."""
+
+    count: int = 0
+    sum: float = 0
+    max: float = 0
+    buckets: Tuple[Tuple[float, float, int], ...] = ()  #: the least value, the largest, how many; rising
+
+    def quantile(self, part: float) -> float:
+        """The value below or at which this part of the values is: 0.5 is the median. 0 without values. Since 0.1."""
+        if not 0 <= part <= 1:
+            raise ValueError(f'not a part, from 0 to 1: {part!r}')
+        rank, n = max(1, math.ceil(part * self.count)), 0
+        if rank >= self.count:
+            return self.max
+        for low, high, count in self.buckets:
+            n += count
+            if n >= rank:
+                return min((low + high) / 2, self.max)
+        return self.max
+
+
+@dataclass(frozen=True)
+class FunctionStats:
+    """How the jobs of one function and user have ended since wsd's start, and how long they took: those that have run.
+    A direct call counts as a job. Since 0.1."""
+
+    plugin: str  #: empty, as the function is: all users together, of what has made room for others
+    function: str
+    uid: int
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    timed_out: int = 0
+    crashed: int = 0
+    interrupted: int = 0
+    refused: int = 0  #: not accepted, although the function was known
+    direct: int = 0  #: of these, direct calls
+    queue: Histogram = Histogram()  #: seconds, as run and cpu
+    run: Histogram = Histogram()  #: that of direct calls, too
+    cpu: Histogram = Histogram()
+    output: Histogram = Histogram()  #: bytes
+
+
+BUCKET = struct.Struct('<HQ')
+HISTOGRAMS = {1: 'queue', 2: 'run', 3: 'cpu', 4: 'output'}
+
+
+def _bucket_low(index: int) -> int:
+    shift = max(0, index // 32 - 1)
+    return index - 32 * shift << shift
+
+
+def _histogram(m: Mapping[str, Any], body: bytes, unit: float) -> Histogram:
+    buckets = tuple((_bucket_low(index) * unit, (_bucket_low(index + 1) - 1) * unit, n) for index, n in BUCKET.iter_unpack(body))
+    return Histogram(count=sum(n for _, _, n in buckets), sum=m['sum'] * unit, max=m['max'] * unit, buckets=buckets)
+
+
+def function_stats(m: Mapping[str, Any], body: bytes) -> FunctionStats:
+    """Of a message FunctionStats and its body."""
+    histograms = {}
+    at = 0
+    for one in m['histograms']:
+        end = at + one['buckets'] * BUCKET.size
+        if end > len(body):
+            raise ProtocolError('fewer buckets than it says', code=76)
+        if one['kind'] in HISTOGRAMS:
+            histograms[HISTOGRAMS[one['kind']]] = _histogram(one, body[at:end], 1 if one['kind'] == 4 else 1e-6)
+        at = end
+    outcomes = ('succeeded', 'failed', 'cancelled', 'timed_out', 'crashed', 'interrupted', 'refused', 'direct')
+    return FunctionStats(plugin=shown(m['plugin']), function=shown(m['function']), uid=m['uid'],
+                         **{name: m[name] for name in outcomes}, **histograms)
+
+
+def functions_fields(name: Union[str, 'os.PathLike[str]'], uid: Optional[int]) -> Dict[str, Any]:
+    """The fields of a Functions."""
+    fields: Dict[str, Any] = {}
+    if name:
+        fields['plugin'], fields['function'] = split_name(name)
+    if uid is not None:
+        fields['by_uid'], fields['uid'] = True, _whole(uid, 'uid', 0, 0xffffffff)
+    return fields
 
 
 class Options(TypedDict, total=False):

@@ -20,11 +20,13 @@ CHUNK_MAX = 60 << 10  # body of one frame of a stream
 # Types of frames: to wsd.
 HELLO, SUBMIT, INPUT, CREDIT, CANCEL, AWAIT, STATUS, LIST, PLUGINS, STATS, PING, OPENED = range(1, 13)
 RELEASE, FORGET, ARRAY, LIST_WHERE, CANCEL_WHERE = 15, 18, 23, 25, 26
+FUNCTIONS = 50
 RUNNER_OPEN, RUNNER_CLOSE, RUN_OUTPUT, RUN_MESSAGE, RUN_PROGRESS, RUN_OPEN, RUN_END, RUN_PONG = range(40, 48)
 # From wsd.
 WELCOME, ACCEPTED, OUTPUT, PROGRESS, MESSAGE, DONE, ERROR, JOB, PLUGIN, COUNTERS, PONG, END, OPEN, GOODBYE = range(65, 79)
 ENDS, COUNT, FINISHED = 87, 88, 105
 RUNNER, RUN, RUN_INPUT, RUN_STOP, RUN_OPENED, RUN_CREDIT, RUN_PING = range(110, 117)
+FUNCTION_STATS = 120
 
 # message -> field -> (number, kind, repeated). Kind: u varint, s zigzag, b bytes, t bool, or the name of a message.
 Fields = Dict[str, Tuple[int, str, bool]]
@@ -68,6 +70,10 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Runner': 'uid:1:u pid:2:u credit:3:u running:4:u since_usec:5:u leaving:6:t',
     'Counter': 'name:1:b value:2:u',
     'Stats': 'counters:1:Counter*',
+    'Functions': 'plugin:1:b function:2:b by_uid:3:t uid:4:u',
+    'Histogram': 'kind:1:u sum:2:u max:3:u buckets:4:u',
+    'FunctionStats': 'plugin:1:b function:2:b uid:3:u succeeded:4:u failed:5:u cancelled:6:u timed_out:7:u crashed:8:u '
+                     'interrupted:9:u refused:10:u direct:11:u histograms:12:Histogram*',
     'Open': 'serial:1:u path:2:b item:50:u',
     'Opened': 'serial:1:u error:2:u item:50:u',
     'Release': 'name:1:b function:2:b',

@@ -22,10 +22,10 @@ from ._client import job_html, pause_after, seconds
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
 from ._input import FilePart, Input, repeatable, resolve, view
 from ._map import Mapping as MapPlan
-from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question
+from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_functions
 from ._socket import NOW, RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
-from ._types import (Argument, DETACH, DURABLE, Duration, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State, args_field,
-                     id_bytes, job_info, plugin, shown, split_name, submit_fields)
+from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State,
+                     args_field, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields)
 from ._version import PROGRAM
 
 UNSENT_MAX = 1 << 20  # bytes; submit() waits while more is unsent
@@ -623,6 +623,13 @@ class Client:
         """wsd's counters by name. Another version of wsd may have more. Since 0.1."""
         answers = await self._ask(_wire.STATS, 'Empty', {}, (_wire.COUNTERS,), True)
         return {shown(one['name']): one['value'] for one in _wire.decode('Stats', answers[0][0])['counters']}
+
+    async def functions(self, name: str = '', *, uid: Optional[int] = None) -> List[FunctionStats]:
+        """How the jobs of functions have ended, and how long they took: as wsd.Client.functions(). Since 0.1."""
+        fields = functions_fields(name, uid)
+        wants_functions(self._usable())
+        answers = await self._ask(_wire.FUNCTIONS, 'Functions', fields, (_wire.FUNCTION_STATS,), False)
+        return [function_stats(_wire.decode('FunctionStats', header), body) for header, body in answers]
 
     async def plugins(self, name: str = '') -> List[Plugin]:
         """All plugins, or the one of this name. Raises NotFound. Since 0.1."""

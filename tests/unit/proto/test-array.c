@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS. They are encoded and decoded, with each limit
+ * test-array.c: the bodies of many records: items of ARRAY, ends in ENDS, buckets in FUNCTION_STATS. They are encoded and decoded, with each limit
  * below, at and above, and with bodies that do not hold what they say. */
 #include "proto/codec.h"
 #include "proto/records.h"
@@ -447,6 +447,107 @@ START_TEST(items_of_other_messages_survive)
 }
 END_TEST
 
+/* --- buckets ------------------------------------------------------------------------------------------------------ */
+
+static void put_bucket(uint32_t index, uint64_t n)
+{
+    codec_put_bucket(&(struct msg_bucket){.index = index, .n = n}, body + body_size);
+    body_size += CODEC_BUCKET_SIZE;
+}
+
+/* Two histograms with so many buckets each. */
+static int histograms(uint32_t first, uint32_t second)
+{
+    const struct msg_histogram two[] = {{.kind = HISTOGRAM_QUEUE, .buckets = first},
+                                        {.kind = HISTOGRAM_OUTPUT, .buckets = second}};
+    const struct msg m = {
+        .type = FRAME_FUNCTION_STATS,
+        .function_stats = {.plugin = span("p"), .function = span("f"), .histograms = two, .n_histograms = 2}};
+    struct msg ret;
+
+    return send(&m, &ret);
+}
+
+START_TEST(functions_survive)
+{
+    const struct msg_histogram given[] = {{HISTOGRAM_RUN, UINT64_MAX, 7, 2}, {HISTOGRAM_CPU, 1, UINT64_MAX, 0}};
+    const struct msg m = {
+        .type = FRAME_FUNCTION_STATS,
+        .function_stats = {span("p"), span("f"), UINT32_MAX, 1, 2, 3, 4, 5, 6, 7, UINT64_MAX, given, 2}};
+    struct msg_bucket b;
+    struct msg r;
+
+    put_bucket(0, 1);
+    put_bucket(CODEC_BUCKETS - 1, UINT64_MAX);
+    ck_assert_int_eq(send(&m, &r), 0);
+    const struct msg_function_stats *s = &r.function_stats;
+    ck_assert(s->uid == UINT32_MAX && s->succeeded == 1 && s->failed == 2 && s->cancelled == 3 && s->timed_out == 4);
+    ck_assert(s->crashed == 5 && s->interrupted == 6 && s->refused == 7 && s->direct == UINT64_MAX);
+    ck_assert(s->n_histograms == 2 && s->histograms[0].kind == HISTOGRAM_RUN && s->histograms[0].sum == UINT64_MAX);
+    ck_assert(s->histograms[0].max == 7 && s->histograms[0].buckets == 2 && s->histograms[1].max == UINT64_MAX);
+    struct span left = {(const char *)body, body_size};
+    ck_assert(codec_next_bucket(&left, &b) && b.index == 0 && b.n == 1);
+    ck_assert(codec_next_bucket(&left, &b) && b.index == CODEC_BUCKETS - 1 && b.n == UINT64_MAX);
+    ck_assert(!left.size && !codec_next_bucket(&left, &b));
+}
+END_TEST
+
+START_TEST(buckets_rise_and_are_not_empty)
+{
+    put_bucket(3, 1);
+    put_bucket(4, 1);
+    put_bucket(4, 1); /* of the next histogram */
+    ck_assert_int_eq(histograms(2, 1), 0);
+    ck_assert_int_eq(histograms(1, 2), CODEC_E_LIMIT); /* 4 twice */
+    ck_assert_int_eq(histograms(2, 0), CODEC_E_LIMIT); /* one is left */
+    ck_assert_int_eq(histograms(2, 2), CODEC_E_LIMIT); /* one lacks */
+    body_size = 0;
+    put_bucket(5, 1);
+    put_bucket(4, 1);
+    ck_assert_int_eq(histograms(2, 0), CODEC_E_LIMIT);
+    body_size = 0;
+    put_bucket(5, 0);
+    ck_assert_int_eq(histograms(1, 0), CODEC_E_LIMIT);
+    for (uint32_t index = CODEC_BUCKETS - 1; index <= CODEC_BUCKETS; index++) {
+        body_size = 0;
+        put_bucket(index, 1);
+        ck_assert_int_eq(histograms(1, 0), index < CODEC_BUCKETS ? 0 : CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+START_TEST(all_buckets_of_a_function_fit_a_frame)
+{
+    struct msg_histogram all[CODEC_HISTOGRAM_KIND + 1];
+    char path[CODEC_PATH_MAX], name[CODEC_NAME_MAX];
+    struct msg m = {.type = FRAME_FUNCTION_STATS,
+                    .function_stats = {.plugin = {path, sizeof(path) - 1},
+                                       .function = {name, sizeof(name) - 1},
+                                       .uid = UINT32_MAX,
+                                       .histograms = all,
+                                       .n_histograms = CODEC_HISTOGRAM_KIND}},
+               r;
+
+    memset(path, 'p', sizeof(path));
+    memset(name, 'n', sizeof(name));
+    for (uint32_t i = 0; i <= CODEC_HISTOGRAM_KIND; i++)
+        all[i] = (struct msg_histogram){i + 1, UINT64_MAX, UINT64_MAX, CODEC_BUCKETS};
+    for (uint32_t i = 0; i < CODEC_HISTOGRAM_KIND; i++)
+        for (uint32_t b = 0; b < CODEC_BUCKETS; b++)
+            put_bucket(b, UINT64_MAX);
+    ck_assert_int_eq(send(&m, &r), 0);
+    all[0].buckets++;
+    ck_assert_ptr_nonnull(codec_problem(&m));
+    all[0].buckets--;
+    all[1].kind = 1; /* twice */
+    ck_assert_ptr_nonnull(codec_problem(&m));
+    all[1].kind = 2;
+    ck_assert_ptr_null(codec_problem(&m));
+    m.function_stats.n_histograms++;
+    ck_assert_ptr_nonnull(codec_problem(&m));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("array");
@@ -469,5 +570,8 @@ int main(void)
     tcase_add_test(tcase, records_for_several_are_limited_below_at_and_above);
     tcase_add_test(tcase, batches_survive);
     tcase_add_test(tcase, items_of_other_messages_survive);
+    tcase_add_test(tcase, functions_survive);
+    tcase_add_test(tcase, buckets_rise_and_are_not_empty);
+    tcase_add_test(tcase, all_buckets_of_a_function_fit_a_frame);
     return run_suite(suite);
 }
