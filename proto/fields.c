@@ -187,7 +187,7 @@ static inline bool get_varint(struct input *in, unsigned bytes, uint64_t *ret)
     return false;
 }
 
-/* A field as it was read: its number and wire type; its value, or where its bytes are. */
+/* A field as it was read: its number and wire type; its value, and where that ends; or where its bytes are. */
 struct token {
     uint32_t number;
     uint8_t wire;
@@ -213,7 +213,10 @@ static inline __attribute__((always_inline)) bool get_token(struct input *in, st
     ret->wire = tag & 7;
     switch (ret->wire) {
     case PROTOBUF_C_WIRE_TYPE_VARINT:
-        return get_varint(in, VARINT_BYTES, &ret->value);
+        if (!get_varint(in, VARINT_BYTES, &ret->value))
+            return false;
+        ret->bytes = in->at;
+        return true;
     case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
         if (!get_varint(in, TAG_BYTES, &ret->value))
             return false;
@@ -345,7 +348,7 @@ static inline bool set_field(const struct field *f, const struct token *t, struc
     if (f->kind == FIELD_SIGNED)
         value = (uint32_t)value >> 1 ^ -((uint32_t)value & 1); /* zigzag */
     if (f->size == sizeof(bool))
-        *(bool *)to = (value = !!value);
+        *(bool *)to = (value = value || t->bytes[-1]); /* bits above the 64th count, too, as in protobuf-c */
     else if (f->size == 4)
         *(uint32_t *)to = (uint32_t)(value &= UINT32_MAX);
     else
