@@ -31,6 +31,7 @@
 #include "table/after.h"
 #include "table/batch.h"
 #include "table/find.h"
+#include "table/function-stats.h"
 #include "table/ids.h"
 #include "table/input.h"
 #include "table/plugin-names.h"
@@ -221,39 +222,51 @@ static struct plugin_function *known_function(struct jobs *jobs, const struct jo
     return f && f->cacheable == jobs->n_configured ? f : NULL;
 }
 
-/* Finds the plugin, if it is loaded; makes nothing, since the jobs may be refused. NULL: it is not. */
-static struct plugin *known_plugin(struct jobs *jobs, const struct job_request *r)
+/* Finds the domain, plugin and function, if all are known; makes nothing, since the jobs may be refused. */
+static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
 {
     _cleanup_(freep) char *request = NULL;
     uint64_t owner = domain_owner(jobs, r->uid);
 
     if (plugin_request(jobs, r->uid, r->plugin, r->directory, &request) < 0)
-        return NULL;
+        return;
     bool apart = plugin_apart(jobs, owner, request) != PLUGIN_TOGETHER;
     const struct runners *g = runners_of(jobs, r->uid, request);
     struct domain *d = g && runners_take(g, r->waits) ? g->domain : domain_find(jobs, owner, apart ? request : NULL);
     struct plugin *p = !d                 ? NULL
                        : d->priv->runners ? runners_plugin(d->priv->runners, r->uid, request, false)
                                           : plugin_find(d, request);
-    return p && plugin_is_ready(p) && (d->priv->runners || plugin_get(d, request) == p) ? p : NULL;
-}
-
-/* Finds the domain, plugin and function, if all are known. */
-static void place_known(struct jobs *jobs, const struct job_request *r, struct job_place *place)
-{
-    struct job_place found = {.plugin = known_plugin(jobs, r), .wants_more = place->wants_more};
-
-    place->function = found.plugin ? known_function(jobs, r, &found) : NULL;
+    if (!p || !plugin_is_ready(p) || (!d->priv->runners && plugin_get(d, request) != p))
+        return;
+    struct job_place found = {.domain = d, .plugin = p, .wants_more = place->wants_more};
+    place->function = known_function(jobs, r, &found);
     if (!place->function)
         return;
-    place->domain = found.plugin->domain;
-    place->plugin = found.plugin;
+    place->domain = d;
+    place->plugin = p;
 }
 
-/* Counts a refusal against its function, if that is known: others could fill the table with names. */
+/* The plugin of this request, whether it can be used now or not. NULL: wsd has not seen it. */
+static struct plugin *seen_plugin(struct jobs *jobs, const struct job_request *r)
+{
+    _cleanup_(freep) char *request = NULL;
+    uint64_t owner = domain_owner(jobs, r->uid);
+
+    if (plugin_request(jobs, r->uid, r->plugin, r->directory, &request) < 0)
+        return NULL;
+    const struct runners *g = runners_of(jobs, r->uid, request);
+    if (g)
+        return runners_plugin(g->domain->priv->runners, r->uid, request, false);
+    struct domain *apart = domain_find(jobs, owner, request), *together = domain_find(jobs, owner, NULL);
+    struct plugin *p = apart ? plugin_find(apart, request) : NULL;
+
+    return p || !together ? p : plugin_find(together, request);
+}
+
+/* Counts a refusal against its function, if wsd has seen that: a user could fill the table with other names. */
 static void count_refusal(struct jobs *jobs, const struct job_request *r, struct user *user)
 {
-    struct plugin *p = known_plugin(jobs, r);
+    struct plugin *p = seen_plugin(jobs, r);
     struct plugin_function *f = p ? plugin_find_function(p, r->function) : NULL;
 
     if (f)
