@@ -102,7 +102,7 @@ ended_as() { # KEY N: so many of puppet:once
   wait_until stat_is puppet:once "$1" "$2"
 }
 lets_go() { # STATUS
-  echo "$1" >"$P"
+  echo "$1" >"$P.new" && mv "$P.new" "$P"
 }
 succeeds() {
   submit puppet:once "$P" && runs && lets_go 0 && ended_as succeeded 1

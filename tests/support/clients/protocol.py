@@ -126,7 +126,7 @@ REQUESTS = {'HELLO': (1, 'Hello'), 'SUBMIT': (2, 'Submit'), 'INPUT': (3, 'Chunk'
             'LIST_WHERE': (25, 'Filter'), 'CANCEL_WHERE': (26, 'Filter'), 'ARENA_OPEN': (34, 'Empty'),
             'ARENA_CLOSE': (35, 'Empty'), 'LIMIT': (36, 'Limit'), 'RUNNER_OPEN': (40, 'Offer'), 'RUNNER_CLOSE': (41, 'Empty'),
             'RUN_OUTPUT': (42, 'RunChunk'), 'RUN_MESSAGE': (43, 'RunMessage'), 'RUN_PROGRESS': (44, 'RunProgress'),
-            'RUN_OPEN': (45, 'RunOpen'), 'RUN_END': (46, 'RunEnd'), 'RUN_PONG': (47, 'RunRef')}
+            'RUN_OPEN': (45, 'RunOpen'), 'RUN_END': (46, 'RunEnd'), 'RUN_PONG': (47, 'RunRef'), 'FUNCTIONS': (50, 'Functions')}
 ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED', 'Accepted'), 67: ('OUTPUT', 'Chunk'),
            68: ('PROGRESS', 'Progress'), 69: ('MESSAGE', 'Message'), 70: ('DONE', 'Job'), 71: ('ERROR', 'Error'), 72: ('JOB', 'Job'),
            73: ('PLUGIN', 'Plugin'), 74: ('COUNTERS', 'Stats'), 75: ('PONG', 'Empty'), 76: ('END', 'Empty'), 77: ('OPEN', 'Open'),
@@ -136,9 +136,9 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            101: ('LANE_BOUND', 'LaneBound'), 102: ('LANE_LOST', 'Error'), 103: ('ARENA', 'Empty'), 105: ('FINISHED', 'Finished'),
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
-           116: ('RUN_PING', 'RunRef')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768
-OLD = ALL & ~(2048 | 8192 | 16384 | 32768)
+           116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 262144
+OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 262144)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -1815,6 +1815,81 @@ def a_right_that_is_taken_away(wsd):
 
 
 # --- running them ---------------------------------------------------------------------------------------------------------
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+
+def bucket_low(i):
+    s = max(0, i // 32 - 1)
+    return (i - 32 * s) * 2 ** s
+
+
+def histograms(frame):
+    """kind -> the Histogram and its buckets, (index, how many)."""
+    out, body = {}, frame.body
+    for h in frame.message.histograms:
+        own, body = body[:10 * h.buckets], body[10 * h.buckets:]
+        out[h.kind] = h, list(struct.iter_unpack('<HQ', own))
+        assert len(own) == 10 * h.buckets and h.kind not in range(5, 99)
+    assert not body
+    return out
+
+
+def functions(p, **values):
+    return {(f.message.plugin, f.message.function): f for f in p.list('FUNCTIONS', p.send('FUNCTIONS', **values))[:-1]}
+
+
+@case('P97', config='')
+def functions_are_told(wsd):
+    with Peer(wsd.socket) as p:
+        assert functions(p) == {}
+        assert p.run('echo', b'x')[1] == b'x\n' and p.run('upper', body=b'y')[1] == b'Y'
+        assert set(functions(p)) == {(b'echo', b'echo'), (b'upper', b'upper')}
+        assert all(f.message.uid == os.getuid() for f in functions(p).values())
+        assert set(functions(p, plugin='echo')) == set(functions(p, plugin='echo', function='echo')) == {(b'echo', b'echo')}
+        assert set(functions(p, by_uid=True, uid=os.getuid())) == set(functions(p))
+        assert functions(p, plugin='echo', function='other') == functions(p, plugin='none') == {}
+        assert functions(p, by_uid=True, uid=os.getuid() + 1) == {}
+    with Peer(wsd.socket, features=ALL & ~262144) as p:
+        p.breaks(p.frame(50, 1))
+    with Peer(wsd.socket) as p:
+        p.breaks(p.frame(50, 1, encode('Functions', {'function': 'f'})))
+
+
+@case('P98', config='')
+def outcomes_are_counted(wsd):
+    with Peer(wsd.socket) as p:
+        assert p.run('echo', b'x')[1] == b'x\n'
+        tag = p.submit('echo', b'later', delay_usec=3600 * 10 ** 6)
+        job = p.next('ACCEPTED', tag).message.id
+        p.next('END', p.send('CANCEL', id=job))
+        assert p.end(tag)[0][-1].message.state == CANCELLED
+        p.next('END', p.send('GATE', action=3))
+        p.is_refused(75, p.submit('echo', b'x'))
+        p.next('END', p.send('GATE', action=2))
+        f = functions(p)[b'echo', b'echo']
+        m = f.message
+        assert (m.succeeded, m.failed, m.cancelled, m.timed_out, m.crashed, m.interrupted, m.refused, m.direct) == (
+            1, 0, 1, 0, 0, 0, 1, 0), m
+
+
+@case('P99', 'P100', config='')
+def histograms_are_those_of_the_jobs(wsd):
+    with Peer(wsd.socket) as p:
+        jobs = [p.run('echo', b'x' * n) for n in (1, 62, 63, 64, 100, 1000)]
+        f = functions(p)[b'echo', b'echo']
+        told = histograms(f)
+        assert sorted(told) == [1, 2, 3, 4]
+        wanted = {1: [m.queued_usec for m, _ in jobs], 2: [m.run_usec for m, _ in jobs], 3: [m.cpu_usec for m, _ in jobs],
+                  4: [len(output) for _, output in jobs]}
+        for kind, (h, buckets) in told.items():
+            values = sorted(wanted[kind])
+            assert (h.sum, h.max) == (sum(values), values[-1]), (kind, h, values)
+            assert all(a < b for (a, _), (b, _) in zip(buckets, buckets[1:])) and all(n > 0 for _, n in buckets)
+            shown = [i for i, n in buckets for _ in range(n)]
+            assert len(shown) == len(values)
+            assert all(bucket_low(i) <= v < bucket_low(i + 1) for i, v in zip(shown, values)), (kind, shown, values)
+
 
 def run_case(shared, numbers, config, function):
     name = ''.join(f'[{n}]' for n in numbers) + ' ' + function.__name__.replace('_', ' ')
