@@ -182,7 +182,13 @@ walk_runner() {
 walk_fleet() { both fleet status --servers "$H"; }
 walk_ping() { both ping; }
 walk_bench() { prints --stderr wsctl bench --count 3 escapes "$H"; }
-walk_stats() { both stats; }
+walk_stats() {
+  both stats
+  both stats --functions
+  both stats --functions --sort "$H"
+  both stats --functions --user "$H"
+  both stats escapes "$H" "./$F.so:$H"
+}
 walk_workers() { both workers; }
 walk_top() {
   prints wsctl top --batch --iterations 2 --delay 100ms

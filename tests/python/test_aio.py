@@ -113,6 +113,7 @@ def test_progress_messages_attach(run):
         assert (await c.status(job.id)).state is wsd.State.CANCELLED
         with pytest.raises(wsd.NotFound):
             await c.cancel(job.id)
+        assert any(f.cancelled for f in await c.functions())
         assert (await c.stats())['jobs_submitted'] and await c.plugins('echo') and await c.ping(b'x') > 0
         assert 'connected' in c._repr_html_() and 'cancelled' in job._repr_html_()
     run(body)

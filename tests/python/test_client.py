@@ -376,6 +376,16 @@ def test_asking(client):
     assert len(client.list(limit=1)) == 1 and client.list(plugin='ends:nothing') == []
     job.cancel()
     assert client.stats()['jobs_submitted'] > 0
+    client.call('echo', 'counted')
+    assert job.wait(LIMIT).state is wsd.State.CANCELLED
+    (ends,) = client.functions('ends:heed')
+    assert ends.cancelled >= 1 and ends.uid == os.getuid()
+    echo = client.functions('echo:echo', uid=os.getuid())[0]
+    assert echo.succeeded >= 1 and echo.output.count >= 1 and echo.run.quantile(1) == echo.run.max <= echo.run.sum
+    assert sum(n for _, _, n in echo.output.buckets) == echo.output.count
+    assert client.functions('none') == [] and {('ends', 'heed')} <= {(one.plugin, one.function) for one in client.functions()}
+    with pytest.raises(ValueError):
+        client.functions('echo', uid=-1)
     (echo,) = client.plugins('echo')
     assert echo.name == 'echo' and any(f.name == 'stream' and not f.idempotent for f in echo.functions)
     assert len(client.plugins()) > 5
