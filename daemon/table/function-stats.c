@@ -141,14 +141,14 @@ struct function_stats *function_stats_get(struct jobs *jobs, struct user *user, 
 static struct function_stats *stats_of(struct user *user, struct plugin *plugin, struct plugin_function *f)
 {
     struct jobs *jobs = plugin->domain->jobs;
-    struct function_stats *s = f->stats;
+    struct function_stats_near *near = &f->near[user->uid % FUNCTION_STATS_NEAR];
+    struct function_stats *s = near->stats;
 
     /* rows are never freed: one that serves another function has another serial */
-    if (s && s->serial == f->stats_serial && s->user == user)
+    if (s && s->serial == near->serial && s->user == user)
         return use(&jobs->functions, s);
     s = function_stats_get(jobs, user, plugin_title(plugin), f->name);
-    f->stats = s;
-    f->stats_serial = s->serial;
+    *near = (struct function_stats_near){.stats = s, .serial = s->serial};
     return s;
 }
 

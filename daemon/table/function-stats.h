@@ -48,6 +48,13 @@ struct function_stats {
     struct histogram of[FUNCTION_MEASURES];
 };
 
+/* What a plugin's function remembers of the last answers, so that most jobs need no look-up. */
+#define FUNCTION_STATS_NEAR 8u
+struct function_stats_near {
+    struct function_stats *stats;
+    uint64_t serial; /* another one than that of stats: it is no longer of this function */
+};
+
 /* Those of all users. Zero-initialised it is empty. */
 struct function_table {
     struct hash by_name;

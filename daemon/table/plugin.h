@@ -9,10 +9,10 @@
 
 #include "base/cost.h"
 #include "base/list.h"
+#include "table/function-stats.h"
 
 struct domain;
 struct event;
-struct function_stats;
 struct plugin_reload;
 
 struct plugin_function {
@@ -26,8 +26,8 @@ struct plugin_function {
     /* bundle-cost.c: how long recent jobs took, and the most that they wrote (bytes, in 1/64) */
     struct cost cost;
     uint32_t output;
-    struct function_stats *stats; /* function-stats.c: of the user whose job ended last; valid with this serial */
-    uint64_t stats_serial;
+    struct function_stats_near
+        near[FUNCTION_STATS_NEAR]; /* function-stats.c: of users whose jobs ended of late, by uid */
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };

@@ -40,6 +40,12 @@ static void count(struct user *user, uint32_t i)
     numbered(user, i)->ended[FUNCTION_SUCCEEDED]++;
 }
 
+/* What the function remembers of user 0. */
+static const struct function_stats *of(uint32_t function)
+{
+    return functions[function].near[users[0].uid % FUNCTION_STATS_NEAR].stats;
+}
+
 /* All that was counted, the others too; *ret_n: rows but the others. */
 static uint64_t sum(uint32_t *ret_n)
 {
@@ -79,8 +85,8 @@ START_TEST(ends_and_refusals_are_counted)
 
     function_stats_count(&users[0], &plugin, &functions[0], FUNCTION_REFUSED, 3);
     function_stats_count(&users[0], &plugin, &functions[0], FUNCTION_INTERRUPTED, 2);
-    ck_assert_uint_eq(functions[0].stats->ended[FUNCTION_REFUSED], 3);
-    ck_assert_uint_eq(functions[0].stats->ended[FUNCTION_INTERRUPTED], 2);
+    ck_assert_uint_eq(of(0)->ended[FUNCTION_REFUSED], 3);
+    ck_assert_uint_eq(of(0)->ended[FUNCTION_INTERRUPTED], 2);
     ck_assert_uint_eq(sum(&n), 5);
     ck_assert_uint_eq(n, 1);
 }
@@ -102,10 +108,10 @@ START_TEST(jobs_that_have_run_are_measured)
 
     for (int state = JOB_SUCCEEDED; state <= JOB_INTERRUPTED; state++) {
         function_stats_job(job_of((enum job_state)state), &info, &c);
-        ck_assert_uint_eq(functions[1].stats->ended[state - JOB_SUCCEEDED], 1);
+        ck_assert_uint_eq(of(1)->ended[state - JOB_SUCCEEDED], 1);
     }
     function_stats_job(job_of(JOB_CANCELLED), &info, NULL); /* it has not run */
-    const struct function_stats *s = functions[1].stats;
+    const struct function_stats *s = of(1);
     ck_assert_uint_eq(s->ended[FUNCTION_CANCELLED], 2);
     for (uint32_t i = 0; i < FUNCTION_MEASURES; i++) {
         ck_assert_uint_eq(histogram_at(&s->of[i], histogram_bucket(11 * (i + 1))), 6);
@@ -132,7 +138,7 @@ START_TEST(a_bundle_counts_each_of_its_jobs)
                                      {.queued_usec = 5, .run_usec = 6, .cpu_usec = 7, .size = 8}};
 
     function_stats_bundle(job_of(JOB_SUCCEEDED), 2, ends);
-    const struct function_stats *s = functions[1].stats;
+    const struct function_stats *s = of(1);
     ck_assert_uint_eq(s->ended[FUNCTION_SUCCEEDED], 2);
     ck_assert_uint_eq(s->of[FUNCTION_QUEUE].sum, 6);
     ck_assert_uint_eq(histogram_at(&s->of[FUNCTION_OUTPUT], 4), 1);
@@ -198,7 +204,7 @@ START_TEST(what_a_function_remembers_is_not_another_ones)
         count(&users[0], i);
     ck_assert_str_ne(own->function, "f"); /* its row serves another one */
     ck_assert_ptr_ne(function_stats_of(&users[0], &plugin, &functions[0]), own);
-    ck_assert_str_eq(functions[0].stats->function, "f");
+    ck_assert_str_eq(of(0)->function, "f");
 }
 END_TEST
 
