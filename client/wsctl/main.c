@@ -111,7 +111,8 @@ static const struct verb verbs[] = {
      "of all users.\n\n"
      "  -f, --functions       one line a function, of all of them\n"
      "      --user USER       of this user: a name or a number\n"
-     "  -s, --sort KEY        lines by run (time of all jobs), jobs, p99 (of the run time), bad (not succeeded) or name "
+     "  -s, --sort KEY        lines by run (time of all jobs), jobs, p99 (of the run time), bad (not succeeded) or "
+     "name "
      "(run)\n",
      verb_stats},
     {"workers", "[set N]", "Shows what each worker has done; set changes their number",

@@ -99,10 +99,12 @@ static struct function_stats *stats_of(struct lane *l, const struct bound *b)
     return function_stats_get(l->domain->jobs, l->user, b->title, b->called);
 }
 
-/* Counts what the calls of each function have come to since the last time. */
-static void count_calls(struct lane *l)
+/* Counts what the calls of each function have come to since the last time. Returns the number of functions. */
+static uint32_t count_calls(struct lane *l)
 {
-    for (uint32_t i = 0; i < LANE_BINDS && l->bounds[i].name; i++) {
+    uint32_t i;
+
+    for (i = 0; i < LANE_BINDS && l->bounds[i].name; i++) {
         struct bound *b = &l->bounds[i];
         struct up_called *called = front_called(l->domain->front, l->number, i);
         struct lane_called now;
@@ -110,6 +112,7 @@ static void count_calls(struct lane *l)
         if (lane_called_look(called, &b->told, &now))
             lane_called_take(called, &b->told, &now, stats_of(l, b));
     }
+    return i;
 }
 
 static void answer_bind(struct lane_bind *b, int code, const char *text)
@@ -803,13 +806,17 @@ void lanes_count(struct jobs *jobs, struct jobs_counters *ret)
     }
 }
 
-void jobs_lanes_called(struct jobs *jobs)
+uint32_t jobs_lanes_called(struct jobs *jobs, uint32_t uid)
 {
+    uint32_t n = 0;
+
     for_each_domain(d, jobs)
     {
-        if (d->priv->executor)
-            for_each_lane(l, d) count_calls(l);
+        if (!d->priv->executor)
+            continue;
+        for_each_lane(l, d) if (uid == 0 || l->user->uid == uid) n += count_calls(l);
     }
+    return n;
 }
 
 /* --- death -------------------------------------------------------------------------------------------------------- */

@@ -46,8 +46,9 @@ struct lane_pace {
 };
 struct lane_pace jobs_lane_pace(const struct jobs *jobs);
 
-/* Counts in function-stats.h what direct calls have come to until now. */
-void jobs_lanes_called(struct jobs *jobs);
+/* Counts in function-stats.h what direct calls of this user (0: of all) have come to until now. Returns the number of
+ * functions that were looked at. */
+uint32_t jobs_lanes_called(struct jobs *jobs, uint32_t uid);
 /* Whether this kernel supports direct lanes. */
 bool jobs_lanes_available(void);
 /* Returns NULL: opened or gone is called, now or later; or the reason why not, and no call follows. */

@@ -14,8 +14,9 @@
 #include "frontend/access.h"
 #include "proto/records.h"
 
-#define ROWS     64u /* looked at, before what else its connection wants has its turn */
-#define ROW_COST 50u /* in units of share.h, for one that is not shown */
+#define ROWS      64u  /* looked at, before what else its connection wants has its turn */
+#define LANE_COST 500u /* in units of share.h, for a function of a direct lane */
+#define ROW_COST  50u  /* in units of share.h, for one that is not shown */
 
 _Static_assert(HISTOGRAM_BUCKETS <= CODEC_BUCKETS, "all buckets find room");
 _Static_assert(FUNCTION_MEASURES == CODEC_HISTOGRAM_KIND && HISTOGRAM_QUEUE == FUNCTION_QUEUE + 1 &&
@@ -132,6 +133,6 @@ void serve_functions(struct request *r)
         call_end(c);
         return;
     }
-    jobs_lanes_called(c->peer->frontend->options.jobs);
+    share_charge(c->peer, jobs_lanes_called(c->peer->frontend->options.jobs, sees) * LANE_COST);
     call_later(c);
 }

@@ -65,7 +65,7 @@ check "a stranger sees, cancels and awaits nothing of alice's" stranger_by_wsctl
 check "and administers nothing; each refusal names the key" nothing_to_administer
 check "the same by hand-written frames" by_hand status=66 await=66 cancel=66 requeue=66 drop=66 list=66 dead=66 \
   pause=77 resume=77 drain=77 limit=77 pause-tag=77 limit-tag=77 set-limit=77 set-own-limit=77 set-workers=77 \
-  list-all=66 cancel-all=66 after=66 after-any=66 array-after=66 submit=0 array=0 arena=0 input-file=0 limits=0 stats=0 ping=0
+  list-all=66 cancel-all=66 after=66 after-any=66 array-after=66 submit=0 array=0 arena=0 input-file=0 limits=0 functions=0 stats=0 ping=0
 check "the tag of an AWAIT that was refused cancels nothing" by_hand cancel-by-tag=0 ping=0
 check "and the job runs on" still_runs
 

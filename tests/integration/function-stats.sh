@@ -223,7 +223,7 @@ sees() { # WANTED UID [OPTION...]
 }
 
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-  install_for_all
+  install_for_all echo
   printf '[daemon]\nsystem = yes\n[access]\nsee = 1003\n' >"$WSD_CONFIG"
   start_wsd --workers 1 || exit 1
   chmod 755 "$(dirname "$WSD_SOCKET")"

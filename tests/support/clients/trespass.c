@@ -168,6 +168,7 @@ static const struct {
     {"arena", {.type = FRAME_ARENA_OPEN}},
     {"input-file", {.type = FRAME_SUBMIT, .submit = {ECHO, .key = NONE, .input_from = INPUT_FILE, .input_size = 4096}}},
     {"limits", {.type = FRAME_LIMIT, .limit = {.key = NONE, .value = NONE}}, .question = true},
+    {"functions", {.type = FRAME_FUNCTIONS, .functions = {.plugin = NONE, .function = NONE}}, .question = true},
     {"set-limit", {.type = FRAME_LIMIT, .limit = {.flags = LIMIT_MOVED, .key = {"max-run", 7}, .value = {"1h", 2}}}},
     {"set-own-limit",
      {.type = FRAME_LIMIT,
@@ -297,7 +298,8 @@ static bool connect_to(const char *path)
                         .hello = {.version_min = 1,
                                   .version_max = 1,
                                   .features = FEATURE_LANE | FEATURE_STORE | FEATURE_PAYLOAD | FEATURE_TIME |
-                                              FEATURE_ORDER | FEATURE_ARRAY | FEATURE_WHERE | FEATURE_LIMITS,
+                                              FEATURE_ORDER | FEATURE_ARRAY | FEATURE_WHERE | FEATURE_LIMITS |
+                                              FEATURE_FUNCTIONS,
                                   .directory = {"/", 1},
                                   .program = {"trespass", 8},
                                   .window = 65536}};
