@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * collector.c: the thread that asks wsd.
+ * Owns the connection, which is the thread's alone, and what was answered until the loop has it.
+ * Keeps: wsd is asked only when the loop wants it, and what changes seldom is asked seldom. A connection that has ended is
+ * made again at the next question. What is given to the loop is the thread's no more.
+ * Does not know what is shown (server.c). */
+#include "web/collector.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <wsd/client.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/list.h"
+
+#define OPEN_USEC   2000000u  /* for connecting */
+#define ANSWER_USEC 10000000u /* for each answer */
+
+/* An errand on its way, there and back. */
+struct trip {
+    struct list link;
+    struct errand errand;
+    int error;
+    char words[512];
+    json_t *answer;
+};
+
+struct collector {
+    struct collector_options options;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wanted;
+    struct event *told;
+    int told_fd;
+    struct list waiting, done; /* trips [lock] */
+    uint32_t n_trips;          /* [loop] */
+    bool wants_look, leaving;  /* [lock] */
+    bool looking;              /* a look is wanted or under way [loop] */
+    json_t *look;              /* what was seen, until the loop has it [lock] */
+    bool has_look;             /* [lock] */
+    char why[512];             /* of the look [lock] */
+    struct wsd_client *client; /* [thread] */
+    json_t **last;             /* the last answer to each question [thread] */
+    uint64_t *due_usec;        /* when each is asked again [thread] */
+};
+
+/* --- answers as JSON ---------------------------------------------------------------------------------------------- */
+
+/* What wsd says is UTF-8 mostly. What is not is shown as such. */
+static json_t *text(const char *s)
+{
+    json_t *j = json_string(s);
+
+    if (j)
+        return j;
+    _cleanup_(freep) char *clean = strdup(s);
+    for (char *c = clean; c && *c; c++)
+        if (*c & 0x80)
+            *c = '?';
+    return json_string(clean ? clean : "");
+}
+
+static json_t *number(uint64_t n)
+{
+    return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
+}
+
+static int set(json_t *object, const char *key, json_t *value)
+{
+    return json_object_set_new(object, key, value);
+}
+
+static const char *user_of(uint32_t uid, char room[static 16])
+{
+    const struct passwd *p = getpwuid(uid);
+
+    snprintf(room, 16, "%u", uid);
+    return p ? p->pw_name : room;
+}
+
+static int on_counter(const char *name, uint64_t value, void *userdata)
+{
+    return set(userdata, name, number(value)) < 0;
+}
+
+static json_t *job_json(const struct wsd_job_info *info)
+{
+    json_t *j = json_object();
+    char id[WSD_ID_TEXT], user[16];
+
+    wsd_id_text(&info->id, id);
+    set(j, "id", text(id));
+    set(j, "plugin", text(info->plugin));
+    set(j, "function", text(info->function));
+    set(j, "state", text(wsd_job_state_name(info->state)));
+    set(j, "user", text(user_of(info->uid, user)));
+    set(j, "submitted_usec", number(info->submitted_usec));
+    set(j, "queued_usec", number(info->queued_usec));
+    set(j, "run_usec", number(info->run_usec));
+    set(j, "cpu_usec", number(info->cpu_usec));
+    set(j, "attempts", number(info->attempts));
+    set(j, "retries", number(info->retries));
+    set(j, "done", number(info->done));
+    set(j, "total", number(info->total));
+    set(j, "exit", json_integer(info->exit));
+    set(j, "durable", json_boolean(info->durable));
+    set(j, "dead", json_boolean(info->dead));
+    set(j, "waits_for", number(info->waits_for));
+    set(j, "due_usec", number(info->due_usec));
+    set(j, "error", text(info->error));
+    set(j, "status", text(info->status));
+    set(j, "worker", text(info->worker));
+    set(j, "backtrace", text(info->backtrace));
+    set(j, "tags", text(info->tags));
+    return j;
+}
+
+static int on_job(const struct wsd_job_info *info, void *userdata)
+{
+    return json_array_append_new(userdata, job_json(info)) < 0;
+}
+
+static int on_worker(const struct wsd_worker_info *info, void *userdata)
+{
+    static const char *const kinds[] = {[WSD_WORKER] = "worker", [WSD_WORKER_RETIRED] = "retired", [WSD_WORKER_GUEST] = "guest"};
+    json_t *j = json_object(), *counters = json_object();
+
+    set(j, "executor", number(info->executor));
+    set(j, "worker", number(info->worker));
+    set(j, "kind", text(info->kind >= WSD_WORKER && info->kind <= WSD_WORKER_GUEST ? kinds[info->kind] : ""));
+    set(j, "cpu", json_integer(info->cpu));
+    for (size_t i = 0; i < info->n_counters; i++)
+        set(counters, info->counters[i].name, number(info->counters[i].value));
+    set(j, "counters", counters);
+    return json_array_append_new(json_object_get(userdata, "workers"), j) < 0;
+}
+
+static int on_executor(const struct wsd_executor_info *info, void *userdata)
+{
+    json_t *j = json_object();
+    char user[16];
+
+    set(j, "executor", number(info->executor));
+    set(j, "user", text(info->uid == UINT32_MAX ? "all" : user_of(info->uid, user)));
+    set(j, "workers", number(info->workers));
+    set(j, "error", text(info->error ? strerror(info->error) : ""));
+    return json_array_append_new(json_object_get(userdata, "executors"), j) < 0;
+}
+
+static int on_gate(const struct wsd_gate_info *info, void *userdata)
+{
+    json_t *j = json_object();
+
+    set(j, "plugin", text(info->plugin));
+    set(j, "function", text(info->function));
+    set(j, "tag", text(info->tag));
+    set(j, "paused", json_boolean(info->paused));
+    set(j, "drained", json_boolean(info->drained));
+    set(j, "limit", number(info->limit));
+    set(j, "running", number(info->running));
+    set(j, "waiting", number(info->waiting));
+    return json_array_append_new(userdata, j) < 0;
+}
+
+static int on_limit(const struct wsd_limit_info *info, void *userdata)
+{
+    json_t *j = json_object();
+    char user[16];
+
+    set(j, "key", text(info->key));
+    set(j, "value", text(info->value));
+    set(j, "user", text(info->of_user ? user_of(info->uid, user) : ""));
+    set(j, "moved", json_boolean(info->moved));
+    return json_array_append_new(userdata, j) < 0;
+}
+
+static json_t *function_json(const struct wsd_plugin_info *info, size_t i)
+{
+    json_t *j = json_object();
+
+    set(j, "name", text(info->functions[i].name));
+    set(j, "help", text(info->functions[i].help));
+    if (info->crashes) {
+        set(j, "crashes", number(info->crashes[i].crashes));
+        set(j, "quarantine", number(info->crashes[i].quarantine));
+        set(j, "quarantine_usec", number(info->crashes[i].quarantine_usec));
+        set(j, "why", text(info->crashes[i].why));
+    }
+    return j;
+}
+
+static json_t *runner_json(const struct wsd_plugin_runner *r)
+{
+    json_t *j = json_object();
+    char user[16];
+
+    set(j, "user", text(user_of(r->uid, user)));
+    set(j, "pid", number(r->pid));
+    set(j, "credit", number(r->credit));
+    set(j, "running", number(r->running));
+    set(j, "since_usec", number(r->since_usec));
+    set(j, "leaving", json_boolean(r->leaving));
+    return j;
+}
+
+static int on_plugin(const struct wsd_plugin_info *info, void *userdata)
+{
+    json_t *j = json_object(), *functions = json_array(), *runners = json_array();
+
+    set(j, "name", text(info->name));
+    set(j, "version", text(info->version));
+    set(j, "help", text(info->help));
+    set(j, "error", text(info->error));
+    set(j, "runs", json_boolean(info->runs));
+    set(j, "waiting", number(info->waiting));
+    for (size_t i = 0; i < info->n_functions; i++)
+        json_array_append_new(functions, function_json(info, i));
+    for (size_t i = 0; i < info->n_runners; i++)
+        json_array_append_new(runners, runner_json(&info->runners[i]));
+    set(j, "functions", functions);
+    set(j, "runners", runners);
+    return json_array_append_new(userdata, j) < 0;
+}
+
+static int on_schedule(const struct wsd_schedule_info *info, void *userdata)
+{
+    json_t *j = json_object();
+    char user[16];
+
+    set(j, "name", text(info->name));
+    set(j, "user", text(user_of(info->uid, user)));
+    set(j, "calendar", text(info->calendar));
+    set(j, "plugin", text(info->plugin));
+    set(j, "function", text(info->function));
+    set(j, "next_usec", number(info->next_usec));
+    set(j, "ran_usec", number(info->ran_usec));
+    set(j, "runs", number(info->runs));
+    set(j, "running", json_boolean(info->running));
+    set(j, "state", text(info->state ? wsd_job_state_name(info->state) : ""));
+    set(j, "error", text(info->error));
+    return json_array_append_new(userdata, j) < 0;
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+static int ask_counters(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_object();
+    return wsd_client_stats(client, on_counter, *ret);
+}
+
+static int ask_pool(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_pack("{s:[],s:[]}", "workers", "executors");
+    int r = wsd_client_workers(client, on_worker, on_executor, *ret);
+    return r == -EAGAIN ? 0 : r; /* too much is asked of the executors just now: the next look has them */
+}
+
+static int ask_gates(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    return wsd_client_gates(client, on_gate, *ret);
+}
+
+static int ask_jobs(struct wsd_client *client, json_t **ret)
+{
+    const struct wsd_filter newest = {.size = sizeof(newest), .limit = COLLECTOR_JOBS};
+
+    *ret = json_array();
+    return wsd_client_list_where(client, &newest, on_job, *ret);
+}
+
+static int ask_limits(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    return wsd_client_limits(client, on_limit, *ret);
+}
+
+static int ask_plugins(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    int r = wsd_client_plugins(client, NULL, on_plugin, *ret);
+    return r == 0 ? wsd_client_runners(client, NULL, on_plugin, *ret) : r;
+}
+
+static int ask_dead(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    return wsd_client_dead(client, on_job, *ret);
+}
+
+static int ask_schedules(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    return wsd_client_schedules(client, on_schedule, *ret);
+}
+
+/* What a look is made of. */
+static const struct {
+    const char *key;
+    int (*ask)(struct wsd_client *client, json_t **ret);
+    uint64_t every_usec; /* 0: with each look */
+} looks[] = {
+    {"counters", ask_counters, 0},     {"pool", ask_pool, 0},         {"gates", ask_gates, 0},
+    {"jobs", ask_jobs, 0},             {"dead", ask_dead, 5000000},   {"schedules", ask_schedules, 5000000},
+    {"limits", ask_limits, 10000000}, {"plugins", ask_plugins, 10000000},
+};
+
+/* --- the thread --------------------------------------------------------------------------------------------------- */
+
+static int connect_to_wsd(struct collector *c)
+{
+    const struct wsd_open how = {
+        .size = sizeof(how), .socket = c->options.socket, .timeout_usec = OPEN_USEC, .deadline_usec = ANSWER_USEC};
+
+    if (c->client && wsd_client_fd(c->client) >= 0)
+        return 0;
+    wsd_client_free(c->client);
+    return wsd_client_open_with(&c->client, &how);
+}
+
+/* Asks one question where its time has come. A wsd that does not know it has no answer. */
+static int ask(struct collector *c, size_t i, uint64_t now)
+{
+    json_t *answer = NULL;
+
+    if (now < c->due_usec[i])
+        return 0;
+    int r = looks[i].ask(c->client, &answer);
+    if (r == -EOPNOTSUPP || r == -EACCES)
+        r = 0;
+    if (r != 0) {
+        json_decref(answer);
+        return r > 0 ? -ENOMEM : r;
+    }
+    json_decref(c->last[i]);
+    c->last[i] = answer;
+    c->due_usec[i] = looks[i].every_usec ? now + looks[i].every_usec : 0;
+    return 0;
+}
+
+/* Returns the look; NULL with words. */
+static json_t *look_at_wsd(struct collector *c, char why[static 512])
+{
+    uint64_t now = clock_monotonic_usec();
+    int r = connect_to_wsd(c);
+
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(looks); i++)
+        r = ask(c, i, now);
+    if (r < 0) {
+        snprintf(why, 512, "%s", c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-r));
+        c->client = wsd_client_free(c->client);
+        memset(c->due_usec, 0, ARRAY_SIZE(looks) * sizeof(*c->due_usec));
+        return NULL;
+    }
+    json_t *look = json_pack("{s:I,s:s}", "time_usec", (json_int_t)clock_realtime_usec(), "wsd",
+                             wsd_client_daemon_version(c->client));
+    for (size_t i = 0; look && i < ARRAY_SIZE(looks); i++)
+        if (c->last[i])
+            json_object_set(look, looks[i].key, c->last[i]);
+    *why = 0;
+    if (!look)
+        snprintf(why, 512, "out of memory");
+    return look;
+}
+
+static int answer_job(struct trip *t, struct wsd_client *client, const struct wsd_id *id)
+{
+    struct wsd_job_info info = WSD_INIT(struct wsd_job_info);
+    int r = wsd_client_job(client, id, &info);
+
+    if (r == 0)
+        t->answer = job_json(&info);
+    return r;
+}
+
+static int gate(const struct errand *e, struct wsd_client *client, enum wsd_gate_action action)
+{
+    return wsd_client_gate(client, action, e->plugin, e->function, e->number);
+}
+
+static int do_errand(struct trip *t, struct wsd_client *client)
+{
+    const struct errand *e = &t->errand;
+    struct wsd_id id = {0};
+
+    if (e->kind <= ERRAND_DROP && wsd_id_parse(e->id, &id) < 0)
+        return -EINVAL;
+    switch (e->kind) {
+    case ERRAND_JOB:
+        return answer_job(t, client, &id);
+    case ERRAND_CANCEL:
+        return wsd_client_cancel(client, &id);
+    case ERRAND_REQUEUE:
+        return wsd_client_dead_requeue(client, &id);
+    case ERRAND_DROP:
+        return wsd_client_dead_drop(client, &id);
+    case ERRAND_PAUSE:
+        return gate(e, client, WSD_GATE_PAUSE);
+    case ERRAND_RESUME:
+        return gate(e, client, WSD_GATE_RESUME);
+    case ERRAND_LIMIT:
+        return gate(e, client, WSD_GATE_LIMIT);
+    case ERRAND_RELEASE:
+        return wsd_client_plugin_release(client, e->plugin, *e->function ? e->function : NULL);
+    case ERRAND_KINDS:
+        break;
+    }
+    return -EINVAL;
+}
+
+static void run_errand(struct collector *c, struct trip *t)
+{
+    t->error = connect_to_wsd(c);
+    if (t->error == 0)
+        t->error = do_errand(t, c->client);
+    if (t->error < 0)
+        snprintf(t->words, sizeof(t->words), "%s",
+                 c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-t->error));
+}
+
+static void tell(const struct collector *c)
+{
+    (void)!write(c->told_fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+static void *collect(void *userdata)
+{
+    struct collector *c = userdata;
+    char why[512];
+
+    pthread_mutex_lock(&c->lock);
+    while (!c->leaving) {
+        if (!list_empty(&c->waiting)) {
+            struct trip *t = container_of(c->waiting.next, struct trip, link);
+
+            list_remove(&t->link);
+            pthread_mutex_unlock(&c->lock);
+            run_errand(c, t);
+            pthread_mutex_lock(&c->lock);
+            list_push_back(&c->done, &t->link);
+            tell(c);
+        } else if (c->wants_look) {
+            c->wants_look = false;
+            pthread_mutex_unlock(&c->lock);
+            json_t *look = look_at_wsd(c, why);
+            pthread_mutex_lock(&c->lock);
+            c->look = look;
+            c->has_look = true;
+            memcpy(c->why, why, sizeof(why));
+            tell(c);
+        } else {
+            pthread_cond_wait(&c->wanted, &c->lock);
+        }
+    }
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+/* --- the loop's side ---------------------------------------------------------------------------------------------- */
+
+static void trip_free(struct trip *t)
+{
+    list_remove(&t->link);
+    json_decref(t->answer);
+    free(t);
+}
+
+static struct trip *next_done(struct collector *c)
+{
+    pthread_mutex_lock(&c->lock);
+    struct trip *t = list_empty(&c->done) ? NULL : container_of(c->done.next, struct trip, link);
+    if (t) {
+        list_remove(&t->link);
+        list_init(&t->link);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return t;
+}
+
+static void on_told(evutil_socket_t fd, short what, void *userdata)
+{
+    struct collector *c = userdata;
+    char why[512];
+    uint64_t n;
+
+    (void)!read(fd, &n, sizeof(n));
+    for (struct trip *t; (t = next_done(c));) {
+        c->n_trips--;
+        t->errand.done(&t->errand, t->error, t->words, t->answer);
+        trip_free(t);
+    }
+    pthread_mutex_lock(&c->lock);
+    bool has_look = c->has_look;
+    json_t *look = TAKE(c->look);
+    c->has_look = false;
+    memcpy(why, c->why, sizeof(why));
+    pthread_mutex_unlock(&c->lock);
+    if (has_look) {
+        c->looking = false;
+        c->options.looked(look, look ? "" : why, c->options.context);
+    }
+    json_decref(look);
+}
+
+void collector_look(struct collector *c)
+{
+    if (c->looking)
+        return;
+    c->looking = true;
+    pthread_mutex_lock(&c->lock);
+    c->wants_look = true;
+    pthread_cond_signal(&c->wanted);
+    pthread_mutex_unlock(&c->lock);
+}
+
+int collector_do(struct collector *c, const struct errand *e)
+{
+    struct trip *t = c->n_trips < COLLECTOR_ERRANDS ? calloc(1, sizeof(*t)) : NULL;
+
+    if (!t)
+        return c->n_trips < COLLECTOR_ERRANDS ? -ENOMEM : -EAGAIN;
+    t->errand = *e;
+    c->n_trips++;
+    pthread_mutex_lock(&c->lock);
+    list_push_back(&c->waiting, &t->link);
+    pthread_cond_signal(&c->wanted);
+    pthread_mutex_unlock(&c->lock);
+    return 0;
+}
+
+int collector_new(struct collector **ret, const struct collector_options *options)
+{
+    struct collector *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        return -ENOMEM;
+    c->options = *options;
+    list_init(&c->waiting);
+    list_init(&c->done);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wanted, NULL);
+    c->last = calloc(ARRAY_SIZE(looks), sizeof(*c->last));
+    c->due_usec = calloc(ARRAY_SIZE(looks), sizeof(*c->due_usec));
+    c->told_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->told = c->told_fd >= 0 ? event_new(options->base, c->told_fd, EV_READ | EV_PERSIST, on_told, c) : NULL;
+    int r = !c->told || !c->last || !c->due_usec || event_add(c->told, NULL) < 0 ? -ENOMEM : 0;
+    r = r ? r : -pthread_create(&c->thread, NULL, collect, c);
+    if (r < 0) {
+        c->leaving = true; /* there is no thread */
+        collector_free(c);
+        return r;
+    }
+    *ret = c;
+    return 0;
+}
+
+struct collector *collector_free(struct collector *c)
+{
+    if (!c)
+        return NULL;
+    pthread_mutex_lock(&c->lock);
+    bool has_thread = !c->leaving;
+    c->leaving = true;
+    pthread_cond_signal(&c->wanted);
+    pthread_mutex_unlock(&c->lock);
+    if (has_thread)
+        pthread_join(c->thread, NULL);
+    wsd_client_free(c->client);
+    list_for_each_entry_safe (struct trip, t, after_t, &c->waiting, link)
+        trip_free(t);
+    list_for_each_entry_safe (struct trip, t, after_t, &c->done, link)
+        trip_free(t);
+    for (size_t i = 0; c->last && i < ARRAY_SIZE(looks); i++)
+        json_decref(c->last[i]);
+    json_decref(c->look);
+    if (c->told)
+        event_free(c->told);
+    if (c->told_fd >= 0)
+        close(c->told_fd);
+    free(c->last);
+    free(c->due_usec);
+    pthread_cond_destroy(&c->wanted);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+    return NULL;
+}

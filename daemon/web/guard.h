@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * guard.h: whether a request of HTTP may be served: pages of other sites, and whoever does not know the token, may not.
+ * [any]
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define GUARD_TOKEN 65u /* room for a token: 64 hexadecimal digits, with NUL */
+#define GUARD_NAMES 16u
+
+/* Who is let in. */
+struct guard {
+    char token[GUARD_TOKEN];        /* "": whoever reaches the listener */
+    const char *names[GUARD_NAMES]; /* by which this host is called, beside localhost and its addresses; NULL-terminated */
+    bool acts;                      /* requests that change something are served */
+};
+
+/* Headers of a request; NULL: it has none. */
+struct guard_request {
+    bool changes; /* it is a POST */
+    bool is_public; /* a file of the page, which is everybody's */
+    const char *host, *origin, *authorization;
+    const char *marker; /* X-Wsd-Web, which a page of another site cannot set */
+};
+
+/* Draws a token. Returns 0 or a negative errno. */
+int guard_draw(struct guard *g);
+/* Returns 0, or a status of HTTP with words. */
+int guard_check(const struct guard *g, const struct guard_request *r, const char **ret_why);

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// page.js: draws what /api tells. Each view is a function of the last look; a look comes each second. What comes from wsd
+// is put in as text, never as HTML.
+'use strict';
+
+const state = { look: null, before: null, away: 'connecting', filter: { text: '', state: '' }, span: 'hour', charts: [], job: null };
+
+// --- the token: it comes behind # in the address, which browsers send to nobody --------------------------------------
+
+if (location.hash.startsWith('#token=')) {
+  sessionStorage.setItem('token', location.hash.slice(7));
+  history.replaceState(null, '', '/#/');
+}
+
+function ask(path, options = {}) {
+  const token = sessionStorage.getItem('token');
+  const headers = { 'X-Wsd-Web': '1', ...(token ? { Authorization: 'Bearer ' + token } : {}) };
+  return fetch(path, { ...options, headers, cache: 'no-store' });
+}
+
+async function askJson(path, options) {
+  const response = await ask(path, options);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+function notice(words) {
+  const p = element('p', {}, words);
+  document.getElementById('notice').append(p);
+  setTimeout(() => p.remove(), 8000);
+}
+
+async function act(action, what) {
+  try {
+    await askJson('/api/act', { method: 'POST', body: JSON.stringify({ action, ...what }) });
+    if (what.id && state.job && state.job.id === what.id) loadJob(what.id);
+  } catch (error) {
+    notice(action + ': ' + error.message);
+  }
+}
+
+// --- elements --------------------------------------------------------------------------------------------------------
+
+function element(name, attributes, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (key === 'onclick' || key === 'oninput' || key === 'onchange') e[key] = value;
+    else if (key === 'width') e.style.width = value;
+    else if (key === 'heat') e.style.backgroundColor = `rgb(var(--heat) / ${value})`;
+    else if (value !== false && value !== null) e.setAttribute(key, value);
+  }
+  e.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return e;
+}
+
+function table(caption, heads, rows, empty) {
+  if (!rows.length) return element('p', { class: 'empty' }, empty);
+  const cell = (tag) => (content, i) => {
+    const classes = heads[i][1] || '';
+    return element(tag, { class: classes, ...(tag === 'th' ? { scope: 'col' } : {}) }, content);
+  };
+  return element('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': caption },
+    element('table', {}, element('thead', {}, element('tr', {}, heads.map((h, i) => cell('th')(h[0], i)))),
+      element('tbody', {}, rows.map((row) => element('tr', {}, row.map(cell('td')))))));
+}
+
+const count = (n) => Number(n).toLocaleString('en');
+const rate = (n) => (n >= 100 ? count(Math.round(n)) : n.toFixed(1));
+
+function duration(usec) {
+  if (!usec) return '0';
+  if (usec < 1000) return usec + ' µs';
+  if (usec < 1e6) return (usec / 1000).toFixed(usec < 1e4 ? 2 : 1) + ' ms';
+  if (usec < 60e6) return (usec / 1e6).toFixed(2) + ' s';
+  if (usec < 3600e6) return Math.floor(usec / 60e6) + ' min ' + Math.round((usec % 60e6) / 1e6) + ' s';
+  return (usec / 3600e6).toFixed(1) + ' h';
+}
+
+function moment(usec) {
+  return usec ? new Date(usec / 1000).toLocaleString() : '–';
+}
+
+const badStates = ['failed', 'crashed', 'timed-out', 'interrupted'];
+
+function stateMark(name) {
+  const kind = name === 'succeeded' ? 'ok' : badStates.includes(name) ? 'bad' : name === 'cancelled' ? 'warn' : '';
+  return element('span', { class: 'state ' + kind }, name);
+}
+
+const nameOf = (job) => (job.function && job.function !== job.plugin ? job.plugin + ':' + job.function : job.plugin);
+const jobLink = (id) => element('a', { href: '#/job/' + id }, id.slice(0, 8));
+
+function button(words, action, what, danger) {
+  return element('button', { type: 'button', class: danger ? 'danger' : '', onclick: () => act(action, what) }, words);
+}
+
+// --- what two looks tell ---------------------------------------------------------------------------------------------
+
+function growth(name) {
+  const { look, before } = state;
+  if (!before || !look.counters || !before.counters) return 0;
+  const seconds = (look.time_usec - before.time_usec) / 1e6;
+  return seconds > 0 ? Math.max(0, (look.counters[name] - before.counters[name]) / seconds) : 0;
+}
+
+const outcomes = ['succeeded', 'failed', 'cancelled', 'timed_out', 'crashed', 'interrupted'];
+
+// What an administrator should know, in words: [kind, words].
+function health() {
+  const { look } = state, found = [];
+  for (const plugin of look.plugins || []) {
+    for (const f of plugin.functions) {
+      if (f.quarantine) {
+        const until = f.quarantine_usec ? ', until ' + new Date(Date.now() + f.quarantine_usec / 1000).toLocaleTimeString() : '';
+        found.push(['bad', `${plugin.name}:${f.name} has crashed ${f.crashes} times and is refused${until}: ${f.why}`]);
+      } else if (f.crashes) {
+        found.push(['warn', `${plugin.name}:${f.name} has crashed ${f.crashes} times lately: ${f.why}`]);
+      }
+    }
+    if (plugin.error) found.push(['warn', `${plugin.name} cannot be used: ${plugin.error}`]);
+    if (plugin.runs && plugin.waiting && !plugin.runners.length)
+      found.push(['bad', `${count(plugin.waiting)} jobs wait for a runner of ${plugin.name}, and none is connected`]);
+  }
+  for (const gate of look.gates || []) {
+    const name = gate.tag ? 'tag ' + gate.tag : gate.plugin ? gate.plugin + (gate.function ? ':' + gate.function : '') : 'everything';
+    if (gate.drained) found.push(['warn', 'wsd is draining: new jobs are refused']);
+    else if (gate.paused) found.push(['warn', `${name} is paused: ${count(gate.waiting)} jobs wait`]);
+  }
+  for (const e of (look.pool || { executors: [] }).executors)
+    if (e.error) found.push(['bad', `executor ${e.executor} of ${e.user} does not answer: ${e.error}`]);
+  if (look.counters.jobs_dead) found.push(['warn', `${count(look.counters.jobs_dead)} durable jobs are out of retries`]);
+  if (growth('jobs_refused') > 0) found.push(['warn', `${rate(growth('jobs_refused'))} jobs a second are refused`]);
+  return found.length ? found : [['ok', 'All is well.']];
+}
+
+// --- charts ----------------------------------------------------------------------------------------------------------
+
+function color(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+}
+
+function dropCharts() {
+  state.charts.forEach((chart) => chart.destroy());
+  state.charts = [];
+}
+
+// Samples as points; where a step is missing there is a gap.
+function points(data, column) {
+  const result = [];
+  let last = 0;
+  for (const sample of data.samples) {
+    if (last && sample[0] - last > 3 * data.step) result.push({ x: last + data.step, y: null });
+    last = sample[0];
+    result.push({ x: last, y: sample[column + 1] });
+  }
+  return result;
+}
+
+const lines = [
+  { title: 'Jobs a second, by outcome', series: [['succeeded', 'good'], ['failed', 'bad'], ['crashed', 'bad', [6, 3]],
+    ['timed_out', 'warn'], ['cancelled', 'faint'], ['direct', 'accent']] },
+  { title: 'Jobs that wait, and that executors have', series: [['queued', 'warn'], ['handed_over', 'accent']] },
+];
+
+function drawCharts(data) {
+  dropCharts();
+  if (typeof Chart === 'undefined') return;
+  Chart.defaults.color = color('faint');
+  Chart.defaults.borderColor = color('line');
+  lines.forEach((line, i) => {
+    const canvas = document.getElementById('chart-' + i);
+    if (!canvas) return;
+    state.charts.push(new Chart(canvas, {
+      type: 'line',
+      data: { datasets: line.series.map(([name, shade, dash]) => ({ label: name.replace('_', ' '), borderColor: color(shade),
+        backgroundColor: color(shade), borderDash: dash, borderWidth: 1.5, pointRadius: 0, spanGaps: false,
+        data: points(data, data.series.indexOf(name)) })) },
+      options: { animation: false, maintainAspectRatio: false, parsing: false, normalized: true,
+        interaction: { mode: 'index', intersect: false },
+        plugins: { title: { display: true, text: line.title, color: color('text') }, legend: { position: 'bottom' } },
+        scales: { x: { type: 'linear', ticks: { maxTicksLimit: 6, callback: (x) => new Date(x * 1000).toLocaleTimeString() } },
+          y: { beginAtZero: true } } },
+    }));
+  });
+}
+
+async function loadCharts() {
+  try {
+    drawCharts(await askJson('/api/history?span=' + state.span));
+  } catch (error) {
+    notice('history: ' + error.message);
+  }
+}
+
+// --- views -----------------------------------------------------------------------------------------------------------
+
+function card(words, value) {
+  return element('div', { class: 'card' }, element('span', {}, words), element('b', {}, value));
+}
+
+function overview() {
+  const c = state.look.counters;
+  return [
+    element('h2', {}, 'Health'),
+    element('ul', { class: 'health' }, health().map(([kind, words]) => element('li', { class: kind }, words))),
+    element('div', { class: 'cards', id: 'cards' },
+      card('jobs a second', rate(outcomes.reduce((sum, name) => sum + growth('jobs_' + name), 0))),
+      card('direct calls a second', rate(growth('direct_calls'))),
+      card('open', count(c.jobs_open)), card('queued', count(c.jobs_queued)), card('with executors', count(c.jobs_handed_over)),
+      card('succeeded', count(c.jobs_succeeded)), card('failed', count(c.jobs_failed)), card('crashed', count(c.jobs_crashed)),
+      card('refused', count(c.jobs_refused)), card('connections', count(c.connections))),
+    element('div', { class: 'tools' }, element('label', {}, 'Time ',
+      element('select', { onchange: (e) => { state.span = e.target.value; loadCharts(); } },
+        [['hour', 'last hour'], ['week', 'last seven days']].map(([value, words]) =>
+          element('option', { value, ...(state.span === value ? { selected: '' } : {}) }, words))))),
+    element('div', { class: 'charts' }, lines.map((line, i) => element('div', { class: 'chart' },
+      element('canvas', { id: 'chart-' + i, role: 'img', 'aria-label': line.title })))),
+    element('h2', {}, 'Workers'), heat(),
+  ];
+}
+
+// The part of the time that each worker had a CPU.
+function heat() {
+  const { look, before } = state, old = new Map();
+  for (const w of (before && before.pool ? before.pool.workers : [])) old.set(w.executor + '.' + w.worker, w);
+  const seconds = before ? (look.time_usec - before.time_usec) / 1e6 : 0;
+  const workers = (look.pool || { workers: [] }).workers.filter((w) => w.kind === 'worker');
+  if (!workers.length) return element('p', { class: 'empty' }, 'No executor runs: one starts with the first job.');
+  return element('div', { class: 'heat', id: 'heat' }, workers.map((w) => {
+    const last = old.get(w.executor + '.' + w.worker);
+    const busy = last && seconds > 0 ? Math.min(1, Math.max(0, (w.counters.cpu_usec - last.counters.cpu_usec) / 1e6 / seconds)) : 0;
+    const percent = Math.round(busy * 100) + ' %';
+    return element('span', { heat: (busy * 0.55).toFixed(2), title: `worker ${w.executor}.${w.worker}: ${percent} busy` }, percent);
+  }));
+}
+
+function functions() {
+  const rows = [], gates = new Map();
+  for (const g of state.look.gates || []) gates.set(g.plugin + ':' + g.function, g);
+  for (const plugin of state.look.plugins || []) {
+    for (const f of plugin.functions) {
+      const gate = gates.get(plugin.name + ':' + f.name) || gates.get(plugin.name + ':');
+      const what = { plugin: plugin.name, function: f.name };
+      const words = f.quarantine ? `refused after ${f.crashes} crashes: ${f.why}` : f.crashes ? `${f.crashes} crashes: ${f.why}` : '';
+      const limits = gate ? [gate.paused ? 'paused' : '', gate.limit ? 'at most ' + gate.limit : '',
+        gate.waiting ? count(gate.waiting) + ' wait' : ''].filter(Boolean).join(', ') : '';
+      rows.push([plugin.name + (f.name === plugin.name ? '' : ':' + f.name), f.help, plugin.runs ? plugin.runners.length + ' runners' : plugin.version,
+        words, limits, [gate && gate.paused ? button('Resume', 'resume', what) : button('Pause', 'pause', what), ' ',
+          f.crashes ? button('Release', 'release', what) : null]]);
+    }
+  }
+  return [element('h2', {}, 'Functions'),
+    table('Functions', [['Function'], ['What it does', 'wrap'], ['Version'], ['Crashes', 'wrap'], ['Limits'], ['']], rows,
+      'wsd has no plugin and no runner.')];
+}
+
+function matches(job) {
+  const { text, state: wanted } = state.filter;
+  return (!wanted || job.state === wanted) &&
+    (!text || [nameOf(job), job.user, job.id, job.error, job.tags].some((s) => s.toLowerCase().includes(text.toLowerCase())));
+}
+
+function jobRows(jobs) {
+  return jobs.map((job) => [jobLink(job.id), nameOf(job), stateMark(job.state), job.user, moment(job.submitted_usec),
+    duration(job.queued_usec), duration(job.run_usec), job.error || job.status]);
+}
+
+const jobHeads = [['Job', 'id'], ['Function'], ['State'], ['User'], ['Submitted'], ['Waited', 'n'], ['Ran', 'n'], ['', 'wrap']];
+
+function jobs() {
+  const states = ['', 'held', 'delayed', 'queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed-out', 'crashed', 'interrupted'];
+  const found = (state.look.jobs || []).filter(matches).slice(-200).reverse();
+  return [element('h2', {}, 'Jobs'),
+    element('div', { class: 'tools' },
+      element('label', {}, 'Find ', element('input', { type: 'search', id: 'find', value: state.filter.text,
+        oninput: (e) => { state.filter.text = e.target.value; draw(); } })),
+      element('label', {}, 'State ', element('select', { id: 'state', onchange: (e) => { state.filter.state = e.target.value; draw(); } },
+        states.map((s) => element('option', { value: s, ...(state.filter.state === s ? { selected: '' } : {}) }, s || 'any'))))),
+    table('Jobs', jobHeads, jobRows(found), 'No such job is known.')];
+}
+
+function describe(pairs) {
+  return element('dl', {}, pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined)
+    .map(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
+}
+
+async function loadJob(id) {
+  try {
+    state.job = await askJson('/api/jobs/' + id);
+  } catch (error) {
+    state.job = { id, missing: error.message };
+  }
+  draw();
+}
+
+const isOpen = (job) => ['held', 'delayed', 'queued', 'running'].includes(job.state);
+
+function oneJob(id) {
+  const job = state.job && state.job.id === id ? state.job : null;
+  if (!job) return [element('p', { class: 'empty' }, 'asking')];
+  if (job.missing) return [element('h2', {}, 'Job ' + id), element('p', { class: 'bad' }, job.missing)];
+  const all = job.queued_usec + job.run_usec || 1;
+  return [element('h2', {}, nameOf(job) + ' '), stateMark(job.state),
+    element('div', { class: 'tools' }, isOpen(job) ? button('Cancel', 'cancel', { id }, true) : null,
+      job.dead ? [button('Requeue', 'requeue', { id }), button('Drop', 'drop', { id }, true)] : null),
+    job.total ? element('progress', { max: job.total, value: job.done, 'aria-label': 'progress' }) : null,
+    element('div', { class: 'line', role: 'img', 'aria-label': `waited ${duration(job.queued_usec)}, ran ${duration(job.run_usec)}` },
+      element('span', { class: 'queued', width: (100 * job.queued_usec / all) + '%' }),
+      element('span', { class: 'ran', width: (100 * job.run_usec / all) + '%' })),
+    describe([['Id', job.id], ['User', job.user], ['Submitted', moment(job.submitted_usec)], ['Waited', duration(job.queued_usec)],
+      ['Ran', duration(job.run_usec)], ['CPU time', duration(job.cpu_usec)], ['Worker', job.worker],
+      ['Tries', job.attempts + (job.retries ? ` of ${job.retries + 1}` : '')], ['Waits for', job.waits_for ? job.waits_for + ' jobs' : ''],
+      ['Goes on in', job.due_usec ? duration(job.due_usec) : ''], ['Durable', job.durable ? 'yes' : ''], ['Tags', job.tags],
+      ['Says', job.status], ['Exit status', isOpen(job) ? '' : String(job.exit)], ['Error', job.error]]),
+    job.backtrace ? [element('h2', {}, 'Where it crashed'), element('pre', { id: 'backtrace' }, job.backtrace)] : null].flat();
+}
+
+function pool() {
+  const p = state.look.pool || { workers: [], executors: [] };
+  return [element('h2', {}, 'Executors'),
+    table('Executors', [['Executor', 'n'], ['User'], ['Workers', 'n'], ['']],
+      p.executors.map((e) => [e.executor, e.user, e.workers, e.error]), 'No executor runs: one starts with the first job.'),
+    element('h2', {}, 'Workers'), heat(),
+    table('Workers', [['Worker'], ['Kind'], ['CPU'], ['Jobs', 'n'], ['Tasks stolen', 'n'], ['CPU time', 'n']],
+      p.workers.map((w) => [w.executor + '.' + w.worker, w.kind, w.cpu < 0 ? 'any' : w.cpu, count(w.counters.roots || 0),
+        count(w.counters.stolen || 0), duration(w.counters.cpu_usec)]), ''),
+    element('h2', {}, 'Runners'),
+    table('Runners', [['Name'], ['User'], ['Process', 'n'], ['Jobs', 'n'], ['At once', 'n'], ['Since'], ['']],
+      (state.look.plugins || []).flatMap((plugin) => plugin.runners.map((r) =>
+        [plugin.name, r.user, r.pid, r.running, r.credit, moment(r.since_usec), r.leaving ? 'leaving' : ''])), 'No runner is connected.')];
+}
+
+function dead() {
+  return [element('h2', {}, 'Dead letter'),
+    element('p', {}, 'Durable jobs that have ended badly and are out of retries.'),
+    table('Dead letter', [...jobHeads, ['']], (state.look.dead || []).map((job, i) =>
+      [...jobRows([job])[0], [button('Requeue', 'requeue', { id: job.id }), ' ', button('Drop', 'drop', { id: job.id }, true)]]),
+    'There are none.')];
+}
+
+function schedules() {
+  return [element('h2', {}, 'Schedules'),
+    table('Schedules', [['Name'], ['User'], ['When'], ['Function'], ['Next'], ['Last'], ['Runs', 'n'], ['']],
+      (state.look.schedules || []).map((s) => [s.name, s.user, s.calendar, nameOf(s), moment(s.next_usec), moment(s.ran_usec),
+        count(s.runs), s.running ? 'running' : s.error || s.state]), 'There are none.')];
+}
+
+function limits() {
+  return [element('h2', {}, 'Limits in force'),
+    table('Limits', [['Key'], ['Value'], ['User'], ['']],
+      (state.look.limits || []).map((l) => [l.key, l.value || 'none', l.user || 'all', l.moved ? 'changed by hand' : '']), ''),
+    element('h2', {}, 'Paused or limited'),
+    table('Paused or limited', [['What'], ['Paused'], ['At most', 'n'], ['Running', 'n'], ['Waiting', 'n']],
+      (state.look.gates || []).map((g) => [g.tag ? 'tag ' + g.tag : g.plugin ? g.plugin + (g.function ? ':' + g.function : '') : 'everything',
+        g.drained ? 'draining' : g.paused ? 'yes' : '', g.limit || '', count(g.running), count(g.waiting)]), 'Nothing is.')];
+}
+
+const views = { '': overview, functions, jobs, pool, dead, schedules, limits };
+
+// --- drawing ---------------------------------------------------------------------------------------------------------
+
+function route() {
+  const [, name = '', rest] = location.hash.split('/');
+  return [name, rest];
+}
+
+function keepFocus(drawing) {
+  const focused = document.activeElement, id = focused && focused.id, at = id && focused.selectionStart;
+  drawing();
+  const again = id && document.getElementById(id);
+  if (again && again !== document.activeElement) {
+    again.focus({ preventScroll: true });
+    if (typeof at === 'number') again.setSelectionRange(at, at);
+  }
+}
+
+// Whether somebody is about to choose there: then it is not drawn anew under them.
+function isInUse() {
+  const at = document.activeElement;
+  return at && at.tagName === 'SELECT' && document.getElementById('main').contains(at);
+}
+
+function showConnection() {
+  const connection = document.getElementById('connection');
+  connection.className = state.away ? 'away' : '';
+  const words = state.away || `${state.look.wsd}, ${new Date(state.look.time_usec / 1000).toLocaleTimeString()}`;
+  if (connection.textContent !== words) connection.textContent = words;
+}
+
+function draw() {
+  const main = document.getElementById('main'), [name, rest] = route();
+  showConnection();
+  for (const link of document.querySelectorAll('nav a')) {
+    const here = link.getAttribute('href') === '#/' + name || (name === 'job' && link.getAttribute('href') === '#/jobs');
+    if (here) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  if (!state.look) {
+    main.replaceChildren(element('p', { class: 'empty' }, state.away));
+    return;
+  }
+  const view = name === 'job' ? () => oneJob(rest) : views[name] || overview;
+  const kept = name === '' ? document.querySelector('.charts') : null;
+  keepFocus(() => {
+    const parts = view().map((part) => (kept && part.className === 'charts' ? kept : part)).filter(Boolean);
+    main.replaceChildren(...parts);
+  });
+  if (name === '' && !kept) loadCharts();
+}
+
+function go() {
+  const [name, rest] = route();
+  dropCharts();
+  document.getElementById('main').replaceChildren();
+  if (name === 'job') loadJob(rest);
+  draw();
+  document.title = 'wsd' + (name ? ': ' + name : '');
+}
+
+// --- looks -----------------------------------------------------------------------------------------------------------
+
+function onLook(look) {
+  state.before = state.look;
+  state.look = look;
+  state.away = '';
+  const [name, rest] = route();
+  if (name === 'job' && state.job && state.job.id === rest && !state.job.missing && isOpen(state.job)) loadJob(rest);
+  else if (!isInUse()) draw();
+  if (name === '' && look.time_usec % 5e6 < 1e6) loadCharts();
+}
+
+function onEvent(text) {
+  const name = /^event: (.*)$/m.exec(text), data = /^data: (.*)$/m.exec(text);
+  if (!name || !data) return;
+  if (name[1] === 'look') {
+    onLook(JSON.parse(data[1]));
+  } else {
+    state.away = JSON.parse(data[1]).error;
+    showConnection();
+  }
+}
+
+// Server-sent events by fetch, since EventSource sends no token.
+async function follow() {
+  const response = await ask('/api/events');
+  if (!response.ok) throw new Error((await response.json()).error);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error('wsd-web has ended');
+    const events = (text + value).split('\n\n');
+    text = events.pop();
+    events.forEach(onEvent);
+  }
+}
+
+async function run() {
+  for (;;) {
+    try {
+      await follow();
+    } catch (error) {
+      state.away = error.message;
+      if (state.look) showConnection();
+      else draw();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+  }
+}
+
+window.addEventListener('hashchange', go);
+go();
+run();

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * settings.c: the command line.
+ * Owns nothing. */
+#include "web/settings.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/code.h"
+#include "web/complain.h"
+
+#define CHART "/usr/share/javascript/chart.js/chart.min.js"
+
+static const char usage[] =
+    "usage: wsd-web [OPTION]...\n"
+    "\n"
+    "Shows the local wsd as a page, and as metrics for Prometheus. See wsd-web(8).\n"
+    "\n"
+    "  -l, --listen WHERE     ADDRESS:PORT of this machine, port 0: any; or the path of a socket (127.0.0.1:9473);\n"
+    "                         up to 8 times\n"
+    "  -s, --socket PATH      the socket of wsd\n"
+    "      --token            only those who know a token are let in: it is drawn, and printed with the address\n"
+    "      --token-file FILE  the token is the first line of this file\n"
+    "      --name HOST        a name of this host, as it stands in the address; up to 15 times\n"
+    "      --act              jobs can be cancelled and the like, with the rights of wsd-web's user; with a token only\n"
+    "      --history          looks at wsd each second, whether a page is open or not\n"
+    "      --open             shows the page in the browser\n"
+    "      --chart FILE       Chart.js (" CHART ")\n"
+    "  -h, --help\n";
+
+enum long_option { OPTION_TOKEN = 256, OPTION_TOKEN_FILE, OPTION_NAME, OPTION_ACT, OPTION_HISTORY, OPTION_OPEN, OPTION_CHART };
+
+static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                        {"socket", required_argument, NULL, 's'},
+                                        {"token", no_argument, NULL, OPTION_TOKEN},
+                                        {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
+                                        {"name", required_argument, NULL, OPTION_NAME},
+                                        {"act", no_argument, NULL, OPTION_ACT},
+                                        {"history", no_argument, NULL, OPTION_HISTORY},
+                                        {"open", no_argument, NULL, OPTION_OPEN},
+                                        {"chart", required_argument, NULL, OPTION_CHART},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
+
+static int wrong(const char *words, const char *value)
+{
+    complain("%s: %s", value, words);
+    return CODE_USAGE;
+}
+
+static int read_token(struct settings *s, const char *path)
+{
+    FILE *f = fopen(path, "re");
+    bool whole = f && fgets(s->guard.token, sizeof(s->guard.token), f);
+
+    if (!f) {
+        complain("%s: %s", path, strerror(errno));
+        return CODE_NOT_FOUND;
+    }
+    fclose(f);
+    s->guard.token[strcspn(s->guard.token, "\n")] = 0;
+    if (!whole || strlen(s->guard.token) < 16)
+        return wrong("a token of 16 to 64 characters is wanted in its first line", path);
+    return -1;
+}
+
+static int draw_token(struct settings *s)
+{
+    if (guard_draw(&s->guard) == 0)
+        return -1;
+    complain("getrandom: no random numbers");
+    return CODE_SOFTWARE;
+}
+
+static int add_name(struct settings *s, const char *name)
+{
+    uint32_t n = 0;
+
+    while (s->guard.names[n])
+        n++;
+    if (n + 1 == GUARD_NAMES)
+        return wrong("15 names are given already", name);
+    s->guard.names[n] = name;
+    return -1;
+}
+
+/* -1: go on; else an exit status. */
+static int set(struct settings *s, int c, char **argv)
+{
+    switch (c) {
+    case 'l':
+        if (s->n_listen == SETTINGS_LISTEN)
+            return wrong("8 places to listen are given already", optarg);
+        s->listen[s->n_listen++] = optarg;
+        return -1;
+    case 's':
+        s->socket = optarg;
+        return -1;
+    case OPTION_TOKEN:
+        return draw_token(s);
+    case OPTION_TOKEN_FILE:
+        return read_token(s, optarg);
+    case OPTION_NAME:
+        return add_name(s, optarg);
+    case OPTION_ACT:
+        s->guard.acts = true;
+        return -1;
+    case OPTION_HISTORY:
+        s->history = true;
+        return -1;
+    case OPTION_OPEN:
+        s->browse = true;
+        return -1;
+    case OPTION_CHART:
+        s->chart = optarg;
+        return -1;
+    case 'h':
+        fputs(usage, stdout);
+        return 0;
+    case ':':
+        return wrong("this option wants a value", argv[optind - 1]);
+    default:
+        return wrong("no such option: wsd-web --help says what there is", argv[optind - 1]);
+    }
+}
+
+int settings_load(struct settings *s, int argc, char **argv)
+{
+    int r = -1;
+
+    *s = (struct settings){.chart = CHART};
+    opterr = 0;
+    for (int c; r < 0 && (c = getopt_long(argc, argv, ":l:s:h", options, NULL)) != -1;)
+        r = set(s, c, argv);
+    if (r < 0 && optind < argc)
+        r = wrong("an argument that is no option", argv[optind]);
+    if (r < 0 && s->guard.acts && !*s->guard.token)
+        r = wrong("it wants --token or --token-file, or anybody here could act", "--act");
+    return r;
+}
