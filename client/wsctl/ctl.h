@@ -40,6 +40,7 @@ int verb_list(struct ctl *ctl, int argc, char **argv);
 int verb_cancel(struct ctl *ctl, int argc, char **argv);
 int verb_dead(struct ctl *ctl, int argc, char **argv);
 int verb_schedule(struct ctl *ctl, int argc, char **argv);
+int verb_web(struct ctl *ctl, int argc, char **argv);
 int verb_fleet(struct ctl *ctl, int argc, char **argv);
 int verb_runner(struct ctl *ctl, int argc, char **argv);
 int verb_plugin(struct ctl *ctl, int argc, char **argv);

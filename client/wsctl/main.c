@@ -96,6 +96,12 @@ static const struct verb verbs[] = {
      "those of\n"
      "wsd-fleet(8): --servers URL,... names the servers. Jobs go to other machines as @fleet/PLUGIN.\n",
      verb_fleet, true},
+    {"web", "[OPTION...]", "Shows wsd as a page in the browser",
+     "Runs until it is ended, prints the page's address, and opens it. Only who knows the address is let in.\n\n"
+     "  -l, --listen WHERE  ADDRESS:PORT of this machine, port 0: any (127.0.0.1:0)\n"
+     "      --no-open       opens no browser\n"
+     "      --read-only     jobs cannot be cancelled from the page, and the like\n",
+     verb_web},
     {"ping", "", "Asks whether wsd is there", "", verb_ping},
     {"bench", "[OPTION...] [PLUGIN[:FUNCTION] [ARG...]]", "Measures how quickly wsd serves jobs",
      "Of a function that does nothing (fib:nothing), or of yours: time from submit to end, and jobs a second.\n\n"

@@ -132,7 +132,8 @@ static int on_job(const struct wsd_job_info *info, void *userdata)
 
 static int on_worker(const struct wsd_worker_info *info, void *userdata)
 {
-    static const char *const kinds[] = {[WSD_WORKER] = "worker", [WSD_WORKER_RETIRED] = "retired", [WSD_WORKER_GUEST] = "guest"};
+    static const char *const kinds[] = {
+        [WSD_WORKER] = "worker", [WSD_WORKER_RETIRED] = "retired", [WSD_WORKER_GUEST] = "guest"};
     json_t *j = json_object(), *counters = json_object();
 
     set(j, "executor", number(info->executor));
@@ -311,8 +312,9 @@ static const struct {
     int (*ask)(struct wsd_client *client, json_t **ret);
     uint64_t every_usec; /* 0: with each look */
 } looks[] = {
-    {"counters", ask_counters, 0},     {"pool", ask_pool, 0},         {"gates", ask_gates, 0},
-    {"jobs", ask_jobs, 0},             {"dead", ask_dead, 5000000},   {"schedules", ask_schedules, 5000000},
+    {"counters", ask_counters, 0},    {"pool", ask_pool, 0},
+    {"gates", ask_gates, 0},          {"jobs", ask_jobs, 0},
+    {"dead", ask_dead, 5000000},      {"schedules", ask_schedules, 5000000},
     {"limits", ask_limits, 10000000}, {"plugins", ask_plugins, 10000000},
 };
 
@@ -358,7 +360,8 @@ static json_t *look_at_wsd(struct collector *c, char why[static 512])
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(looks); i++)
         r = ask(c, i, now);
     if (r < 0) {
-        snprintf(why, 512, "%s", c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-r));
+        snprintf(why, 512, "%s",
+                 c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-r));
         c->client = wsd_client_free(c->client);
         memset(c->due_usec, 0, ARRAY_SIZE(looks) * sizeof(*c->due_usec));
         return NULL;

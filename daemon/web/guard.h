@@ -13,14 +13,15 @@
 
 /* Who is let in. */
 struct guard {
-    char token[GUARD_TOKEN];        /* "": whoever reaches the listener */
-    const char *names[GUARD_NAMES]; /* by which this host is called, beside localhost and its addresses; NULL-terminated */
-    bool acts;                      /* requests that change something are served */
+    char token[GUARD_TOKEN]; /* "": whoever reaches the listener */
+    const char
+        *names[GUARD_NAMES]; /* by which this host is called, beside localhost and its addresses; NULL-terminated */
+    bool acts;               /* requests that change something are served */
 };
 
 /* Headers of a request; NULL: it has none. */
 struct guard_request {
-    bool changes; /* it is a POST */
+    bool changes;   /* it is a POST */
     bool is_public; /* a file of the page, which is everybody's */
     const char *host, *origin, *authorization;
     const char *marker; /* X-Wsd-Web, which a page of another site cannot set */

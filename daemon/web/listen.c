@@ -74,7 +74,8 @@ static void write_address(int fd, const struct addrinfo *a, char ret[static LIST
     snprintf(ret, LISTEN_ADDRESS, a->ai_family == AF_INET6 ? "http://[%s]:%s/" : "http://%s:%s/", host, port);
 }
 
-static int open_address(const char *where, const struct addrinfo *a, bool has_token, char ret_address[static LISTEN_ADDRESS])
+static int open_address(const char *where, const struct addrinfo *a, bool has_token,
+                        char ret_address[static LISTEN_ADDRESS])
 {
     if (!has_token && !is_loopback(a->ai_addr))
         return fail(where, "others of the network can reach that: add --token or --token-file, or listen on 127.0.0.1");
@@ -88,7 +89,8 @@ static int open_address(const char *where, const struct addrinfo *a, bool has_to
 
 int listen_open(const char *where, bool has_token, char ret_address[static LISTEN_ADDRESS])
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
     struct addrinfo *found = NULL;
     const char *colon = strrchr(where, ':');
     char host[128];

@@ -140,8 +140,7 @@ static void put_workers(struct text *t, const json_t *workers)
 
     for (size_t which = 0; json_array_size(workers) && which < ARRAY_SIZE(of_workers); which++) {
         family(t, of_workers[which].name, true, of_workers[which].help);
-        json_array_foreach(workers, i, w)
-            put_worker(t, w, which);
+        json_array_foreach(workers, i, w) put_worker(t, w, which);
     }
 }
 

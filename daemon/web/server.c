@@ -32,9 +32,9 @@
 #include "web/page.h"
 
 #define LISTENERS   16u
-#define FRESH_USEC  900000u        /* a look that is not older answers at once */
-#define TICK_USEC   1000000u       /* between two looks */
-#define ROOM_USEC   100000u        /* between two counts of connections, where there are too many */
+#define FRESH_USEC  900000u         /* a look that is not older answers at once */
+#define TICK_USEC   1000000u        /* between two looks */
+#define ROOM_USEC   100000u         /* between two counts of connections, where there are too many */
 #define UNREAD_MAX  (1024u * 1024u) /* of a page that watches, in bytes */
 #define UNAVAILABLE 503
 #define CHART       "/chart.js"
@@ -201,8 +201,7 @@ static void stream_closed(struct evhttp_connection *connection, void *userdata)
 /* An event of server-sent events (the HTML standard). `data` is one line. */
 static void stream_send(struct stream *t, const char *event, const char *data)
 {
-    struct bufferevent *connection =
-        evhttp_connection_get_bufferevent(evhttp_request_get_connection(t->request));
+    struct bufferevent *connection = evhttp_connection_get_bufferevent(evhttp_request_get_connection(t->request));
     struct evbuffer *chunk;
 
     if (evbuffer_get_length(bufferevent_get_output(connection)) > UNREAD_MAX || !(chunk = evbuffer_new()))
@@ -242,11 +241,16 @@ static const struct {
     const char *name, *counter;
     bool rate;
 } series[] = {
-    {"succeeded", "jobs_succeeded", true}, {"failed", "jobs_failed", true},
-    {"cancelled", "jobs_cancelled", true}, {"timed_out", "jobs_timed_out", true},
-    {"crashed", "jobs_crashed", true},     {"interrupted", "jobs_interrupted", true},
-    {"refused", "jobs_refused", true},     {"direct", "direct_calls", true},
-    {"open", "jobs_open", false},          {"queued", "jobs_queued", false},
+    {"succeeded", "jobs_succeeded", true},
+    {"failed", "jobs_failed", true},
+    {"cancelled", "jobs_cancelled", true},
+    {"timed_out", "jobs_timed_out", true},
+    {"crashed", "jobs_crashed", true},
+    {"interrupted", "jobs_interrupted", true},
+    {"refused", "jobs_refused", true},
+    {"direct", "direct_calls", true},
+    {"open", "jobs_open", false},
+    {"queued", "jobs_queued", false},
     {"handed_over", "jobs_handed_over", false},
 };
 _Static_assert(ARRAY_SIZE(series) <= HISTORY_SERIES, "the history has room for each series");

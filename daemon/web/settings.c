@@ -26,13 +26,22 @@ static const char usage[] =
     "      --token            only those who know a token are let in: it is drawn, and printed with the address\n"
     "      --token-file FILE  the token is the first line of this file\n"
     "      --name HOST        a name of this host, as it stands in the address; up to 15 times\n"
-    "      --act              jobs can be cancelled and the like, with the rights of wsd-web's user; with a token only\n"
+    "      --act              jobs can be cancelled and the like, with the rights of wsd-web's user; with a token "
+    "only\n"
     "      --history          looks at wsd each second, whether a page is open or not\n"
     "      --open             shows the page in the browser\n"
     "      --chart FILE       Chart.js (" CHART ")\n"
     "  -h, --help\n";
 
-enum long_option { OPTION_TOKEN = 256, OPTION_TOKEN_FILE, OPTION_NAME, OPTION_ACT, OPTION_HISTORY, OPTION_OPEN, OPTION_CHART };
+enum long_option {
+    OPTION_TOKEN = 256,
+    OPTION_TOKEN_FILE,
+    OPTION_NAME,
+    OPTION_ACT,
+    OPTION_HISTORY,
+    OPTION_OPEN,
+    OPTION_CHART
+};
 
 static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
                                         {"socket", required_argument, NULL, 's'},

@@ -179,6 +179,7 @@ walk_runner() {
   prints --stderr wsctl submit pyrunner:say "$H"
   end_runner hostile
 }
+walk_web() { both web --listen "$H"; }
 walk_fleet() { both fleet status --servers "$H"; }
 walk_ping() { both ping; }
 walk_bench() { prints --stderr wsctl bench --count 3 escapes "$H"; }

@@ -51,7 +51,7 @@ function element(name, attributes, ...children) {
     else if (key === 'heat') e.style.backgroundColor = `rgb(var(--heat) / ${value})`;
     else if (value !== false && value !== null) e.setAttribute(key, value);
   }
-  e.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  e.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return e;
 }
 
@@ -116,13 +116,16 @@ function health() {
         const until = f.quarantine_usec ? ', until ' + new Date(Date.now() + f.quarantine_usec / 1000).toLocaleTimeString() : '';
         found.push(['bad', `${plugin.name}:${f.name} has crashed ${f.crashes} times and is refused${until}: ${f.why}`]);
       } else if (f.crashes) {
-        found.push(['warn', `${plugin.name}:${f.name} has crashed ${f.crashes} times lately: ${f.why}`]);
+        found.push(['warn', `${plugin.name}:${f.name} has crashed ${f.crashes}${f.crashes === 1 ? ' time' : ' times'} lately: ${f.why}`]);
       }
     }
-    if (plugin.error) found.push(['warn', `${plugin.name} cannot be used: ${plugin.error}`]);
     if (plugin.runs && plugin.waiting && !plugin.runners.length)
       found.push(['bad', `${count(plugin.waiting)} jobs wait for a runner of ${plugin.name}, and none is connected`]);
   }
+  const unusable = (look.plugins || []).filter((plugin) => plugin.error);
+  if (unusable.length > 2)
+    found.push(['warn', `${unusable.length} plugins cannot be used: ${unusable.map((p) => p.name).join(', ')}`]);
+  else unusable.forEach((plugin) => found.push(['warn', `${plugin.name} cannot be used: ${plugin.error}`]));
   for (const gate of look.gates || []) {
     const name = gate.tag ? 'tag ' + gate.tag : gate.plugin ? gate.plugin + (gate.function ? ':' + gate.function : '') : 'everything';
     if (gate.drained) found.push(['warn', 'wsd is draining: new jobs are refused']);
@@ -240,6 +243,7 @@ function functions() {
   const rows = [], gates = new Map();
   for (const g of state.look.gates || []) gates.set(g.plugin + ':' + g.function, g);
   for (const plugin of state.look.plugins || []) {
+    if (plugin.error) rows.push([plugin.name, plugin.help, plugin.version, 'cannot be used: ' + plugin.error, '', '']);
     for (const f of plugin.functions) {
       const gate = gates.get(plugin.name + ':' + f.name) || gates.get(plugin.name + ':');
       const what = { plugin: plugin.name, function: f.name };
@@ -278,7 +282,7 @@ function jobs() {
         oninput: (e) => { state.filter.text = e.target.value; draw(); } })),
       element('label', {}, 'State ', element('select', { id: 'state', onchange: (e) => { state.filter.state = e.target.value; draw(); } },
         states.map((s) => element('option', { value: s, ...(state.filter.state === s ? { selected: '' } : {}) }, s || 'any'))))),
-    table('Jobs', jobHeads, jobRows(found), 'No such job is known.')];
+    table('Jobs', jobHeads, jobRows(found), 'No such job is known. wsd keeps the ends of detached jobs only.')];
 }
 
 function describe(pairs) {
@@ -366,20 +370,25 @@ function route() {
   return [name, rest];
 }
 
-function keepFocus(drawing) {
-  const focused = document.activeElement, id = focused && focused.id, at = id && focused.selectionStart;
-  drawing();
-  const again = id && document.getElementById(id);
-  if (again && again !== document.activeElement) {
-    again.focus({ preventScroll: true });
-    if (typeof at === 'number') again.setSelectionRange(at, at);
-  }
+// Makes `from` what `to` is, and keeps what is the same: the focus, a selection, a list that is open.
+function morph(from, to) {
+  if (from.className === 'charts') return;
+  for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);
+  for (const { name, value } of [...to.attributes]) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  for (const handler of ['onclick', 'oninput', 'onchange']) from[handler] = to[handler];
+  morphChildren(from, [...to.childNodes]);
 }
 
-// Whether somebody is about to choose there: then it is not drawn anew under them.
-function isInUse() {
-  const at = document.activeElement;
-  return at && at.tagName === 'SELECT' && document.getElementById('main').contains(at);
+function morphChildren(parent, wanted) {
+  wanted.forEach((to, i) => {
+    const from = parent.childNodes[i];
+    if (!from) parent.append(to);
+    else if (from.nodeName !== to.nodeName || from.id !== to.id) from.replaceWith(to);
+    else if (from.nodeType === Node.TEXT_NODE) {
+      if (from.data !== to.data) from.data = to.data;
+    } else morph(from, to);
+  });
+  while (parent.childNodes.length > wanted.length) parent.lastChild.remove();
 }
 
 function showConnection() {
@@ -402,12 +411,8 @@ function draw() {
     return;
   }
   const view = name === 'job' ? () => oneJob(rest) : views[name] || overview;
-  const kept = name === '' ? document.querySelector('.charts') : null;
-  keepFocus(() => {
-    const parts = view().map((part) => (kept && part.className === 'charts' ? kept : part)).filter(Boolean);
-    main.replaceChildren(...parts);
-  });
-  if (name === '' && !kept) loadCharts();
+  morphChildren(main, view().filter(Boolean));
+  if (name === '' && !state.charts.length) loadCharts();
 }
 
 function go() {
@@ -427,7 +432,7 @@ function onLook(look) {
   state.away = '';
   const [name, rest] = route();
   if (name === 'job' && state.job && state.job.id === rest && !state.job.missing && isOpen(state.job)) loadJob(rest);
-  else if (!isInUse()) draw();
+  else draw();
   if (name === '' && look.time_usec % 5e6 < 1e6) loadCharts();
 }
 

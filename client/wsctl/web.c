@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * web.c: `wsctl web`: runs wsd-web, which alone speaks HTTP, for the user who calls it. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/code.h"
+#include "config.h"
+#include "ctl.h"
+#include "module.h"
+#include "options.h"
+#include "print.h"
+
+#define ARGUMENTS 16u
+
+static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
+                                             {"no-open", no_argument, NULL, 'O'},
+                                             {"read-only", no_argument, NULL, 'R'},
+                                             {0}};
+
+int verb_web(struct ctl *ctl, int argc, char **argv)
+{
+    const char *args[ARGUMENTS] = {"wsd-web", "--token"}, *listen = "127.0.0.1:0";
+    bool open = true, acts = true;
+    char path[4096];
+    size_t n = 2;
+    int c, r;
+
+    while ((c = ctl_getopt(ctl, argc, argv, "l:", long_options, &r)) >= 0) {
+        if (c == 'l')
+            listen = optarg;
+        else if (c == 'O')
+            open = false;
+        else
+            acts = false;
+    }
+    if (c == CTL_EXIT)
+        return r;
+    if (optind < argc)
+        return ctl_error(CODE_USAGE, "web", "usage: wsctl web %s", ctl->verb->usage);
+    args[n++] = "--listen";
+    args[n++] = listen;
+    if (ctl->socket) {
+        args[n++] = "--socket";
+        args[n++] = ctl->socket;
+    }
+    if (open)
+        args[n++] = "--open";
+    if (acts)
+        args[n++] = "--act";
+    if (!module_in_build_tree("../../daemon/web/wsd-web", path, sizeof(path)))
+        snprintf(path, sizeof(path), "%s/wsd-web", WSD_LIBEXEC_DIR);
+    execv(path, (char *const *)args);
+    return ctl_error(CODE_NOT_FOUND, "web", "%s: %s%s", path, strerror(errno),
+                     errno == ENOENT ? ": install wsd-web, or build with -Dweb=enabled" : "");
+}

@@ -1,0 +1,245 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# web.sh: wsd-web by HTTP: what it tells is what wsd says, who is let in and who is not, what it does for wsd and does not
+# do, and what connections that do nothing cost. The page itself: web-page.sh.
+. "$(dirname "$0")/../support/lib.sh"
+
+WEB=$BUILD/daemon/web/wsd-web
+[ -x "$WEB" ] || {
+  skip "wsd-web" "it was not built: jansson is not there"
+  exit
+}
+command -v curl >/dev/null || {
+  skip "wsd-web" "there is no curl here (packaging/install-deps examples)"
+  exit
+}
+
+# --- what it is told ------------------------------------------------------------------------------------------------------
+
+export WSD_SOCKET=$WORK/wsd.sock
+WSD_OPTIONS=(--workers 2 --plugin-dir "$TEST_PLUGINS:$PLUGINS")
+check "an option that there is not: 64" says 64 "no such option" "$WEB" --nothing
+check "an argument: 64" says 64 "no option" "$WEB" here
+check "no place to listen: 64" says 64 "ADDRESS:PORT is wanted" "$WEB" --listen nowhere
+check "no address: 64" says 64 "an address of this machine" "$WEB" --listen example:80
+check "one that the network reaches, without a token: 64" says 64 "others of the network can reach that" "$WEB" --listen 0.0.0.0:0
+check "a path that is too long: 64" says 64 "at most 107 bytes" "$WEB" --listen "/$(printf '%0108d' 0)"
+check "to act without a token: 64" says 64 "it wants --token" "$WEB" --act
+check "a token that is too short: 64" says 64 "16 to 64 characters" "$WEB" --token-file <(echo short)
+check "no file of a token: 66" says 66 "No such file" "$WEB" --token-file "$WORK/none"
+nine_places() {
+  local i places=()
+  for i in 1 2 3 4 5 6 7 8 9; do places+=(--listen "$WORK/$i"); done
+  says 64 "8 places" "$WEB" "${places[@]}"
+}
+check "nine places: 64" nine_places
+check "wsctl web: the same words" says 64 "ADDRESS:PORT is wanted" wsctl web --no-open --listen nowhere
+
+# --- a wsd-web --------------------------------------------------------------------------------------------------------------
+
+URL=''
+start_web() { # [OPTION...]: URL and TOKEN are its
+  "$WEB" --listen 127.0.0.1:0 --listen "$WORK/web.sock" "$@" >"$WORK/web.out" 2>"$WORK/web.err" &
+  WEB_PID=$!
+  note_started $!
+  wait_until grep -q 'web.sock' "$WORK/web.out" || return 1
+  URL=$(sed -n '1{s/#.*//;p}' "$WORK/web.out")
+  TOKEN=$(sed -n '1s/.*#token=//p' "$WORK/web.out")
+}
+stop_web() {
+  kill "$WEB_PID"
+  wait_for_exit "$WEB_PID" && [ ! -s "$WORK/web.err" ]
+}
+get() { # PATH [OPTION...]
+  curl -sS --max-time $((20 * TIME_SCALE)) -H "Authorization: Bearer $TOKEN" "${@:2}" "${URL%/}$1"
+}
+status() { # PATH [OPTION...]: the code alone
+  curl -sS --max-time $((20 * TIME_SCALE)) -o /dev/null -w '%{http_code}\n' "${@:2}" "${URL%/}$1"
+}
+with_token() { # CODE PATH [OPTION...]
+  same "$1" "$(status "$2" -H "Authorization: Bearer $TOKEN" "${@:3}")"
+}
+act() { # JSON [OPTION...]
+  get /api/act -X POST -H 'X-Wsd-Web: 1' -d "$@"
+}
+
+start_web --token --act || exit 1
+check "where there is no wsd, it says so" eval "get /api/look | grep -q 'no daemon there'"
+check "and to Prometheus" expect_output 'wsd_up 0' eval "get /metrics | grep '^wsd_up'"
+serve || exit 1
+came() { get /api/look | grep -q '"counters"'; }
+check "a wsd that comes is found" wait_until came
+
+# --- what it tells ----------------------------------------------------------------------------------------------------------
+
+json() { # EXPRESSION: of the JSON on stdin
+  /usr/bin/python3 -c "import json, sys; a = json.load(sys.stdin); print($1)"
+}
+for i in 1 2 3; do wsctl submit fib 10 >/dev/null; done
+wsctl submit crash >/dev/null 2>&1
+counters_agree() {
+  sleep 1 # an older look is as good for those who ask at once
+  for name in jobs_submitted jobs_succeeded jobs_crashed executors_started; do
+    same "$(counter $name)" "$(get /api/look | json "a['counters']['$name']")" || return 1
+  done
+}
+check "counters are those of wsctl stats" counters_agree
+metrics_agree() {
+  same "$(counter jobs_succeeded)" "$(get /metrics | sed -n 's/^wsd_jobs_total{outcome="succeeded"} //p')" &&
+    same "$(counter jobs_crashed)" "$(get /metrics | sed -n 's/^wsd_jobs_total{outcome="crashed"} //p')"
+}
+check "and so are metrics" metrics_agree
+if command -v promtool >/dev/null; then
+  prometheus_takes() { get /metrics "$@" | promtool check metrics; }
+  check "promtool has nothing to say of them" prometheus_takes
+else
+  skip "promtool check metrics" "there is no promtool here (packaging/install-deps examples)"
+fi
+check "OpenMetrics where it is wanted" expect_output '# EOF' eval "get /metrics -H 'Accept: application/openmetrics-text' | tail -n 1"
+running=$(wsctl submit --detach sleep:sleep 600000)
+is_listed() { get /api/look | json "[j['state'] for j in a['jobs'] if j['id'] == '$running']" | grep -q running; }
+check "a job that runs is listed" wait_until is_listed
+check "one job" same running "$(get "/api/jobs/$running" | json "a['state']")"
+check "one that there is not: 404" with_token 404 /api/jobs/00000000000000000000000000000001
+check "no id: 400" with_token 400 /api/jobs/x
+check "one that is too long: 404" with_token 404 "/api/jobs/$(printf '%034d' 0)"
+crash_is_told() {
+  get /api/look | json "[f['why'] for p in a['plugins'] if p['name'] == 'crash' for f in p['functions'] if f['name'] == 'segv']" | grep 'Segmentation fault'
+}
+plugins_again() { sleep 10; } # what changes seldom is asked seldom
+check "functions, with their crashes" wait_until crash_is_told
+check "the history has what was seen" same True "$(get /api/history | json "len(a['samples']) > 0 and a['step'] == 1 and 'succeeded' in a['series']")"
+check "and a week by the minute" same 60 "$(get '/api/history?span=week' | json "a['step']")"
+check "another span: 400" with_token 400 '/api/history?span=year'
+check "the page" with_token 200 /
+check "its parts" with_token 200 /page.js
+check "what there is not: 404" with_token 404 /nothing
+check "by the other socket, too" expect_output 'wsd_up 1' eval "curl -sS --unix-socket $WORK/web.sock -H 'Authorization: Bearer $TOKEN' http://localhost/metrics | grep '^wsd_up'"
+
+# --- looks that come by themselves -------------------------------------------------------------------------------------------
+
+events() { # FILE
+  curl -sS -N -H "Authorization: Bearer $TOKEN" "${URL%/}/api/events" >"$1" &
+  EVENTS=$!
+  note_started $!
+}
+n_looks() { [ "$(grep -c '^event: look' "$WORK/events")" -ge "$1" ]; }
+events "$WORK/events"
+check "a look comes again and again" wait_until n_looks 4
+asks() { counter request_units; } # what wsd was asked
+is_silent() {
+  local before
+  kill "$EVENTS"
+  wait "$EVENTS" 2>/dev/null
+  sleep 2.5 # the look that was wanted last
+  before=$(asks)
+  sleep 2.5
+  # each of the two questions of this test costs wsd the same
+  [ $(($(asks) - before)) -le 200 ]
+}
+check "with no page open wsd is asked nothing" is_silent
+many_pages() {
+  local i pids=()
+  for ((i = 0; i < 32; i++)); do
+    events /dev/null
+    pids+=("$EVENTS")
+  done
+  wait_until full
+  local r=$?
+  kill "${pids[@]}"
+  [ $r = 0 ] && wait_until not_full
+}
+full() { same 503 "$(status /api/events -H "Authorization: Bearer $TOKEN" --max-time 1 2>/dev/null)"; }
+not_full() { same 200 "$(status /api/events -H "Authorization: Bearer $TOKEN" --max-time 1 2>/dev/null)"; }
+check "32 pages, and no more" many_pages
+
+# --- what it does -----------------------------------------------------------------------------------------------------------
+
+cancelled() {
+  act "{\"action\":\"cancel\",\"id\":\"$running\"}" && expect_exit 130 wsctl await "$running"
+}
+check "a job is cancelled" cancelled
+paused() {
+  same '{}' "$(act '{"action":"pause","plugin":"fib"}')" && wsctl --json limits | cat && wsctl limit | grep -q 'fib' &&
+    same '{}' "$(act '{"action":"resume","plugin":"fib"}')" && expect_output 55 wsctl submit fib 10
+}
+check "a plugin is paused, and goes on" paused
+check "what wsd refuses is said in its words" eval "act '{\"action\":\"resume\",\"plugin\":\"fib\"}' | grep -q 'not paused\|neither paused'"
+check "no action: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d '{"action":"dance"}'
+check "no JSON: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d 'cancel'
+long_name() { # N
+  act "{\"action\":\"release\",\"plugin\":\"$(printf "%0$1d" 0)\"}"
+}
+check "a name of 255 characters is wsd's to judge" eval "! long_name 255 | grep -q 'too long'"
+check "and above: a text is too long" eval "long_name 256 | grep -q 'a text is too long'"
+of_bytes() { # N CODE
+  with_token "$2" /api/act -X POST -H 'X-Wsd-Web: 1' -d "{\"action\":\"dance\",\"x\":\"$(printf "%0$(($1 - 25))d" 0)\"}"
+}
+check "4,096 bytes are read" of_bytes 4096 400
+check "4,097 are not: 413" of_bytes 4097 413
+check "another method: 405 or 501" eval "status / -X DELETE -H 'Authorization: Bearer $TOKEN' | grep -qE '405|501'"
+
+# --- who is let in ----------------------------------------------------------------------------------------------------------
+
+check "without the token: 401" same 401 "$(status /api/look)"
+check "with another one: 401" same 401 "$(status /metrics -H "Authorization: Bearer ${TOKEN%?}x")"
+check "not in the address" same 401 "$(status "/api/look?token=$TOKEN")"
+check "another name for this host: 421" with_token 421 /api/look -H 'Host: evil.example'
+check "a page of another site: 403" with_token 403 /api/act -X POST -H 'X-Wsd-Web: 1' -H 'Origin: http://evil.example' -d '{}'
+check "a form of another site: 403" with_token 403 /api/act -X POST -d '{}'
+check "it tells no other site" eval "! get /api/look -i -H 'Origin: http://evil.example' | grep -qi '^access-control'"
+check "the page loads nothing from elsewhere" eval "get / -i | grep -q \"^Content-Security-Policy: default-src 'none'; script-src 'self'\""
+
+# --- connections that do nothing --------------------------------------------------------------------------------------------
+
+cat >"$WORK/idle.py" <<'END'
+import socket, sys, time
+host, port, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+all = []
+for i in range(n):
+    s = socket.socket()
+    s.setblocking(False)
+    s.connect_ex((host, port))
+    all.append(s)
+print('open', flush=True)
+for s in all:  # half a request, a byte at a time
+    try:
+        s.send(b'GET / HTTP/1.1\r\nHost: loc')
+    except OSError:
+        pass
+time.sleep(3600)
+END
+idle_ones() { # N: those who come later are served as well
+  local port=${URL%/}
+  /usr/bin/python3 "$WORK/idle.py" 127.0.0.1 "${port##*:}" "$1" >"$WORK/idle" &
+  local idle=$!
+  note_started $idle
+  wait_until grep -q open "$WORK/idle" && wait_until served
+  local r=$?
+  kill $idle
+  wait $idle 2>/dev/null
+  [ $r = 0 ] && wait_until served && [ "$(find "/proc/$WEB_PID/fd" -type l | wc -l)" -le 1000 ]
+}
+served() { same 200 "$(status /api/look -H "Authorization: Bearer $TOKEN" 2>/dev/null)"; }
+check "some hundred that do nothing hold up nobody" idle_ones 300
+[ -z "${WSD_THOROUGH:-}" ] || check "nor do 3,000: they are closed one day" idle_ones 3000
+
+# --- its end, and that of wsd -----------------------------------------------------------------------------------------------
+
+away() { get /api/look | grep -q '"error"'; }
+kill_wsd
+check "a wsd that dies is told" wait_until away
+serve || exit 1
+check "and found when it comes again" wait_until came
+killed() {
+  kill -9 "$WEB_PID"
+  wait "$WEB_PID" 2>/dev/null
+  expect_output 55 wsctl submit fib 10
+}
+check "kill -9 of wsd-web costs wsd nothing" killed
+start_web || exit 1
+check "its socket is taken over by the next one, which wants no token on this machine" same 200 "$(status /api/look)"
+check "and changes nothing: 403" same 403 "$(status /api/act -X POST -H 'X-Wsd-Web: 1' -d '{}')"
+check "it ends in order" stop_web
+stop_wsd
