@@ -374,7 +374,9 @@ function route() {
 function morph(from, to) {
   if (from.className === 'charts') return;
   for (const { name } of [...from.attributes]) if (!to.hasAttribute(name)) from.removeAttribute(name);
-  for (const { name, value } of [...to.attributes]) if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  for (const { name, value } of [...to.attributes])
+    if (name !== 'style' && from.getAttribute(name) !== value) from.setAttribute(name, value);
+  from.style.cssText = to.style.cssText; // as an attribute it would be an inline style, which is not allowed here
   for (const handler of ['onclick', 'oninput', 'onchange']) from[handler] = to[handler];
   morphChildren(from, [...to.childNodes]);
 }

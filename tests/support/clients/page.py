@@ -164,7 +164,7 @@ def a_function_is_paused_by_a_click():
 
 
 def what_jobs_say_is_text():
-    job = wsctl('submit', '--detach', 'direct:fail', '7', HOSTILE)
+    job = wsctl('submit', '--detach', 'direct:direct', 'fail', '7', HOSTILE)
     wsctl('await', job)
     show('jobs')
     until(lambda: job[:8] in text(), 'the job is not listed')
