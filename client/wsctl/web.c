@@ -16,9 +16,11 @@
 
 #define ARGUMENTS 16u
 
+enum { NO_OPEN = 256, READ_ONLY };
+
 static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
-                                             {"no-open", no_argument, NULL, 'O'},
-                                             {"read-only", no_argument, NULL, 'R'},
+                                             {"no-open", no_argument, NULL, NO_OPEN},
+                                             {"read-only", no_argument, NULL, READ_ONLY},
                                              {0}};
 
 int verb_web(struct ctl *ctl, int argc, char **argv)
@@ -32,7 +34,7 @@ int verb_web(struct ctl *ctl, int argc, char **argv)
     while ((c = ctl_getopt(ctl, argc, argv, "l:", long_options, &r)) >= 0) {
         if (c == 'l')
             listen = optarg;
-        else if (c == 'O')
+        else if (c == NO_OPEN)
             open = false;
         else
             acts = false;

@@ -172,7 +172,10 @@ def environment():
         given = set(re.findall(r'"(\w+)=?"', re.search(r'environment_passes.*?\{(.*?)\};', f.read(), re.S).group(1)))
     systemd = {'LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES', 'WATCHDOG_USEC', 'WATCHDOG_PID'}
     own, library = section('wsd.8', 'ENVIRONMENT'), section('libwsclient.3', 'ENVIRONMENT')
-    good = missing('wsd', asked['daemon'] | systemd | given, own.replace('MALLOC_*', 'MALLOC_'))
+    web = {v for text in sources('daemon/web') for v in re.findall(r'getenv\("(\w+)"\)', text)}
+    asked['daemon'] -= web
+    good = missing('wsd-web', web, section('wsd-web.8', 'ENVIRONMENT'))
+    good &= missing('wsd', asked['daemon'] | systemd | given, own.replace('MALLOC_*', 'MALLOC_'))
     good &= missing('wsctl', asked['client'], section('wsctl.1', 'ENVIRONMENT'))
     files = [SRC + '/client/' + name for name in os.listdir(SRC + '/client') if name.endswith('.c')]
     asked_there = {v for name in files for v in re.findall(r'(?:getenv\(|, )"((?:WSD|XDG)_\w+)"', open(name).read())}

@@ -11,7 +11,7 @@ WEB=$BUILD/daemon/web/wsd-web
   exit
 }
 command -v curl >/dev/null || {
-  skip "wsd-web" "there is no curl here (packaging/install-deps examples)"
+  skip "wsd-web" "there is no curl here (packaging/install-deps page)"
   exit
 }
 
@@ -94,7 +94,7 @@ if command -v promtool >/dev/null; then
   prometheus_takes() { get /metrics "$@" | promtool check metrics; }
   check "promtool has nothing to say of them" prometheus_takes
 else
-  skip "promtool check metrics" "there is no promtool here (packaging/install-deps examples)"
+  skip "promtool check metrics" "there is no promtool here (packaging/install-deps page)"
 fi
 check "OpenMetrics where it is wanted" expect_output '# EOF' eval "get /metrics -H 'Accept: application/openmetrics-text' | tail -n 1"
 running=$(wsctl submit --detach sleep:sleep 600000)
