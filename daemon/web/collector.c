@@ -25,13 +25,14 @@
 
 #define OPEN_USEC   2000000u  /* for connecting */
 #define ANSWER_USEC 10000000u /* for each answer */
+#define WORDS       512u      /* room for what went wrong */
 
 /* An errand on its way, there and back. */
 struct trip {
     struct list link;
     struct errand errand;
     int error;
-    char words[512];
+    char words[WORDS];
     json_t *answer;
 };
 
@@ -48,7 +49,7 @@ struct collector {
     bool looking;              /* a look is wanted or under way [loop] */
     json_t *look;              /* what was seen, until the loop has it [lock] */
     bool has_look;             /* [lock] */
-    char why[512];             /* of the look [lock] */
+    char why[WORDS];           /* of the look [lock] */
     struct wsd_client *client; /* [thread] */
     json_t **last;             /* the last answer to each question [thread] */
     uint64_t *due_usec;        /* when each is asked again [thread] */
@@ -320,6 +321,16 @@ static const struct {
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */
 
+/* What went wrong, in the library's words. */
+static void say(const struct collector *c, int error, char words[static WORDS])
+{
+    const char *said = c->client ? wsd_client_error(c->client) : "";
+    bool none = error == -ENOENT && wsd_client_fd(c->client) < 0;
+
+    snprintf(words, WORDS, "%s%s", *said ? said : strerror(-error),
+             none || error == -ECONNREFUSED ? ": no wsd is there: start one (systemctl start wsd)" : "");
+}
+
 static int connect_to_wsd(struct collector *c)
 {
     const struct wsd_open how = {
@@ -352,7 +363,7 @@ static int ask(struct collector *c, size_t i, uint64_t now)
 }
 
 /* Returns the look; NULL with words. */
-static json_t *look_at_wsd(struct collector *c, char why[static 512])
+static json_t *look_at_wsd(struct collector *c, char why[static WORDS])
 {
     uint64_t now = clock_monotonic_usec();
     int r = connect_to_wsd(c);
@@ -360,7 +371,7 @@ static json_t *look_at_wsd(struct collector *c, char why[static 512])
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(looks); i++)
         r = ask(c, i, now);
     if (r < 0) {
-        snprintf(why, 512, "%s",
+        snprintf(why, WORDS, "%s",
                  c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-r));
         c->client = wsd_client_free(c->client);
         memset(c->due_usec, 0, ARRAY_SIZE(looks) * sizeof(*c->due_usec));
@@ -373,7 +384,7 @@ static json_t *look_at_wsd(struct collector *c, char why[static 512])
             json_object_set(look, looks[i].key, c->last[i]);
     *why = 0;
     if (!look)
-        snprintf(why, 512, "out of memory");
+        snprintf(why, WORDS, "out of memory");
     return look;
 }
 
@@ -428,8 +439,7 @@ static void run_errand(struct collector *c, struct trip *t)
     if (t->error == 0)
         t->error = do_errand(t, c->client);
     if (t->error < 0)
-        snprintf(t->words, sizeof(t->words), "%s",
-                 c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-t->error));
+        say(c, t->error, t->words);
 }
 
 static void tell(const struct collector *c)
@@ -440,7 +450,7 @@ static void tell(const struct collector *c)
 static void *collect(void *userdata)
 {
     struct collector *c = userdata;
-    char why[512];
+    char why[WORDS];
 
     pthread_mutex_lock(&c->lock);
     while (!c->leaving) {
@@ -494,7 +504,7 @@ static struct trip *next_done(struct collector *c)
 static void on_told(evutil_socket_t fd, short what, void *userdata)
 {
     struct collector *c = userdata;
-    char why[512];
+    char why[WORDS];
     uint64_t n;
 
     (void)!read(fd, &n, sizeof(n));

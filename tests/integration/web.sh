@@ -65,7 +65,7 @@ act() { # JSON [OPTION...]
 }
 
 start_web --token --act || exit 1
-check "where there is no wsd, it says so" eval "get /api/look | grep -q 'no daemon there'"
+check "where there is no wsd, it says so" eval "get /api/look | grep -q 'no wsd is there'"
 check "and to Prometheus" expect_output 'wsd_up 0' eval "get /metrics | grep '^wsd_up'"
 serve || exit 1
 came() { get /api/look | grep -q '"counters"'; }
@@ -104,11 +104,8 @@ check "one job" same running "$(get "/api/jobs/$running" | json "a['state']")"
 check "one that there is not: 404" with_token 404 /api/jobs/00000000000000000000000000000001
 check "no id: 400" with_token 400 /api/jobs/x
 check "one that is too long: 404" with_token 404 "/api/jobs/$(printf '%034d' 0)"
-crash_is_told() {
-  get /api/look | json "[f['why'] for p in a['plugins'] if p['name'] == 'crash' for f in p['functions'] if f['name'] == 'segv']" | grep 'Segmentation fault'
-}
-plugins_again() { sleep 10; } # what changes seldom is asked seldom
-check "functions, with their crashes" wait_until crash_is_told
+crashes() { get /api/look | json "[f['crashed'] for f in a['functions'] if f['plugin'] == 'crash']"; }
+check "functions, with their crashes" same '[1]' "$(crashes)"
 check "the history has what was seen" same True "$(get /api/history | json "len(a['samples']) > 0 and a['step'] == 1 and 'succeeded' in a['series']")"
 check "and a week by the minute" same 60 "$(get '/api/history?span=week' | json "a['step']")"
 check "another span: 400" with_token 400 '/api/history?span=year'
@@ -127,16 +124,21 @@ events() { # FILE
 n_looks() { [ "$(grep -c '^event: look' "$WORK/events")" -ge "$1" ]; }
 events "$WORK/events"
 check "a look comes again and again" wait_until n_looks 4
-asks() { counter request_units; } # what wsd was asked
-is_silent() {
+asked() { # COMMAND...: units of what wsd is asked meanwhile, and by one question of this test
   local before
+  before=$(counter request_units)
+  "$@"
+  echo $(($(counter request_units) - before))
+}
+is_silent() {
   kill "$EVENTS"
   wait "$EVENTS" 2>/dev/null
   sleep 2.5 # the look that was wanted last
-  before=$(asks)
-  sleep 2.5
-  # each of the two questions of this test costs wsd the same
-  [ $(($(asks) - before)) -le 200 ]
+  local own idle
+  own=$(asked true)
+  idle=$(asked sleep 3)
+  echo "units: $own of a question, $idle in 3 s"
+  [ "$idle" -lt $((2 * own)) ]
 }
 check "with no page open wsd is asked nothing" is_silent
 many_pages() {
