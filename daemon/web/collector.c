@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "web/metrics.h"
 
 #define OPEN_USEC   2000000u  /* for connecting */
 #define ANSWER_USEC 10000000u /* for each answer */
@@ -186,21 +187,6 @@ static int on_limit(const struct wsd_limit_info *info, void *userdata)
     return json_array_append_new(userdata, j) < 0;
 }
 
-static json_t *function_json(const struct wsd_plugin_info *info, size_t i)
-{
-    json_t *j = json_object();
-
-    set(j, "name", text(info->functions[i].name));
-    set(j, "help", text(info->functions[i].help));
-    if (info->crashes) {
-        set(j, "crashes", number(info->crashes[i].crashes));
-        set(j, "quarantine", number(info->crashes[i].quarantine));
-        set(j, "quarantine_usec", number(info->crashes[i].quarantine_usec));
-        set(j, "why", text(info->crashes[i].why));
-    }
-    return j;
-}
-
 static json_t *runner_json(const struct wsd_plugin_runner *r)
 {
     json_t *j = json_object();
@@ -215,22 +201,61 @@ static json_t *runner_json(const struct wsd_plugin_runner *r)
     return j;
 }
 
-static int on_plugin(const struct wsd_plugin_info *info, void *userdata)
+static int on_runners(const struct wsd_plugin_info *info, void *userdata)
 {
-    json_t *j = json_object(), *functions = json_array(), *runners = json_array();
+    json_t *j = json_object(), *runners = json_array();
 
     set(j, "name", text(info->name));
-    set(j, "version", text(info->version));
-    set(j, "help", text(info->help));
-    set(j, "error", text(info->error));
-    set(j, "runs", json_boolean(info->runs));
     set(j, "waiting", number(info->waiting));
-    for (size_t i = 0; i < info->n_functions; i++)
-        json_array_append_new(functions, function_json(info, i));
     for (size_t i = 0; i < info->n_runners; i++)
         json_array_append_new(runners, runner_json(&info->runners[i]));
-    set(j, "functions", functions);
     set(j, "runners", runners);
+    return json_array_append_new(userdata, j) < 0;
+}
+
+/* has_bounds: with how many are at or below each bound of metrics.h. */
+static json_t *histogram_json(const struct wsd_histogram *h, bool has_bounds)
+{
+    json_t *j = json_object(), *below = has_bounds ? json_array() : NULL;
+    uint64_t n = 0;
+    size_t at = 0;
+
+    set(j, "count", number(h->count));
+    set(j, "sum", number(h->sum));
+    set(j, "max", number(h->max));
+    set(j, "p50", number(wsd_histogram_quantile(h, 0.5)));
+    set(j, "p90", number(wsd_histogram_quantile(h, 0.9)));
+    set(j, "p99", number(wsd_histogram_quantile(h, 0.99)));
+    for (uint32_t bound = 0; below && bound < METRICS_BOUNDS; bound++) {
+        for (; at < h->n_buckets && h->buckets[at].high <= METRICS_BOUND_USEC(bound); at++)
+            n += h->buckets[at].count;
+        json_array_append_new(below, number(n));
+    }
+    if (below)
+        set(j, "below", below);
+    return j;
+}
+
+static int on_function(const struct wsd_function_stats *s, void *userdata)
+{
+    json_t *j = json_object();
+    char user[16];
+
+    set(j, "plugin", text(s->plugin));
+    set(j, "function", text(s->function));
+    set(j, "user", text(s->uid == UINT32_MAX ? "all" : user_of(s->uid, user)));
+    set(j, "succeeded", number(s->succeeded));
+    set(j, "failed", number(s->failed));
+    set(j, "cancelled", number(s->cancelled));
+    set(j, "timed_out", number(s->timed_out));
+    set(j, "crashed", number(s->crashed));
+    set(j, "interrupted", number(s->interrupted));
+    set(j, "refused", number(s->refused));
+    set(j, "direct", number(s->direct));
+    set(j, "queue_usec", histogram_json(&s->queue_usec, true));
+    set(j, "run_usec", histogram_json(&s->run_usec, true));
+    set(j, "cpu_usec", histogram_json(&s->cpu_usec, false));
+    set(j, "output_bytes", histogram_json(&s->output_bytes, false));
     return json_array_append_new(userdata, j) < 0;
 }
 
@@ -288,11 +313,16 @@ static int ask_limits(struct wsd_client *client, json_t **ret)
     return wsd_client_limits(client, on_limit, *ret);
 }
 
-static int ask_plugins(struct wsd_client *client, json_t **ret)
+static int ask_functions(struct wsd_client *client, json_t **ret)
 {
     *ret = json_array();
-    int r = wsd_client_plugins(client, NULL, on_plugin, *ret);
-    return r == 0 ? wsd_client_runners(client, NULL, on_plugin, *ret) : r;
+    return wsd_client_functions(client, NULL, on_function, *ret);
+}
+
+static int ask_runners(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    return wsd_client_runners(client, NULL, on_runners, *ret);
 }
 
 static int ask_dead(struct wsd_client *client, json_t **ret)
@@ -307,16 +337,21 @@ static int ask_schedules(struct wsd_client *client, json_t **ret)
     return wsd_client_schedules(client, on_schedule, *ret);
 }
 
-/* What a look is made of. */
+/* What a look is made of. Nothing of it starts an executor or loads a plugin. */
 static const struct {
     const char *key;
     int (*ask)(struct wsd_client *client, json_t **ret);
     uint64_t every_usec; /* 0: with each look */
 } looks[] = {
-    {"counters", ask_counters, 0},    {"pool", ask_pool, 0},
-    {"gates", ask_gates, 0},          {"jobs", ask_jobs, 0},
-    {"dead", ask_dead, 5000000},      {"schedules", ask_schedules, 5000000},
-    {"limits", ask_limits, 10000000}, {"plugins", ask_plugins, 10000000},
+    {"counters", ask_counters, 0},
+    {"pool", ask_pool, 0},
+    {"functions", ask_functions, 0},
+    {"gates", ask_gates, 0},
+    {"jobs", ask_jobs, 0},
+    {"runners", ask_runners, 0},
+    {"dead", ask_dead, 5000000},
+    {"schedules", ask_schedules, 5000000},
+    {"limits", ask_limits, 10000000},
 };
 
 /* --- the thread --------------------------------------------------------------------------------------------------- */

@@ -144,6 +144,79 @@ static void put_workers(struct text *t, const json_t *workers)
     }
 }
 
+static void put_labels(struct text *t, const json_t *f)
+{
+    static const char *const names[] = {"plugin", "function", "user"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        const char *value = json_string_value(json_object_get(f, names[i]));
+
+        put_label(t, names[i], value ? value : "", i == 0 ? '{' : ',');
+    }
+}
+
+static void put_function_outcomes(struct text *t, const json_t *f)
+{
+    static const char *const outcomes[][2] = {{"succeeded", "succeeded"}, {"failed", "failed"},
+                                              {"cancelled", "cancelled"}, {"timed_out", "timed-out"},
+                                              {"crashed", "crashed"},     {"interrupted", "interrupted"}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
+        put(t, "wsd_function_jobs_total");
+        put_labels(t, f);
+        put_label(t, "outcome", outcomes[i][1], ',');
+        put(t, "} %" JSON_INTEGER_FORMAT "\n", json_integer_value(json_object_get(f, outcomes[i][0])));
+    }
+}
+
+static void put_histogram(struct text *t, const char *name, const json_t *f, const char *key)
+{
+    const json_t *h = json_object_get(f, key), *below = json_object_get(h, "below");
+    json_int_t count = json_integer_value(json_object_get(h, "count"));
+
+    for (uint32_t bound = 0; bound < METRICS_BOUNDS; bound++) {
+        put(t, "%s_bucket", name);
+        put_labels(t, f);
+        put(t, ",le=\"%g\"} %" JSON_INTEGER_FORMAT "\n", (double)METRICS_BOUND_USEC(bound) * 1e-6,
+            json_integer_value(json_array_get(below, bound)));
+    }
+    put(t, "%s_bucket", name);
+    put_labels(t, f);
+    put(t, ",le=\"+Inf\"} %" JSON_INTEGER_FORMAT "\n%s_sum", count, name);
+    put_labels(t, f);
+    put(t, "} %.6f\n%s_count", (double)json_integer_value(json_object_get(h, "sum")) * 1e-6, name);
+    put_labels(t, f);
+    put(t, "} %" JSON_INTEGER_FORMAT "\n", count);
+}
+
+static void put_functions(struct text *t, const json_t *functions)
+{
+    static const struct {
+        const char *name, *key, *help;
+    } histograms[] = {
+        {"wsd_function_queue_seconds", "queue_usec", "Time from submit to begin, of jobs that have run."},
+        {"wsd_function_run_seconds", "run_usec", "Time that jobs ran."},
+    };
+    size_t i;
+    const json_t *f;
+
+    if (json_array_size(functions) == 0)
+        return;
+    family(t, "wsd_function_jobs", true, "Jobs that have ended, by function, user and outcome.");
+    json_array_foreach(functions, i, f) put_function_outcomes(t, f);
+    family(t, "wsd_function_cpu_seconds", true, "CPU time of jobs.");
+    json_array_foreach(functions, i, f)
+    {
+        put(t, "wsd_function_cpu_seconds_total");
+        put_labels(t, f);
+        put(t, "} %.6f\n", (double)json_integer_value(json_object_get(json_object_get(f, "cpu_usec"), "sum")) * 1e-6);
+    }
+    for (size_t h = 0; h < ARRAY_SIZE(histograms); h++) {
+        put(t, "# HELP %s %s\n# TYPE %s histogram\n", histograms[h].name, histograms[h].help, histograms[h].name);
+        json_array_foreach(functions, i, f) put_histogram(t, histograms[h].name, f, histograms[h].key);
+    }
+}
+
 /* Of this process, by the names that Prometheus' own libraries use. */
 static void put_process(struct text *t)
 {
@@ -177,6 +250,7 @@ int metrics_write(struct buffer *to, const json_t *look, bool openmetrics)
         put_label(&t, "version", version ? version : "", '{');
         put(&t, "} 1\n");
         put_counters(&t, json_object_get(look, "counters"));
+        put_functions(&t, json_object_get(look, "functions"));
         put_workers(&t, json_object_get(json_object_get(look, "pool"), "workers"));
     }
     put_process(&t);

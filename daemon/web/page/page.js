@@ -105,27 +105,46 @@ function growth(name) {
   return seconds > 0 ? Math.max(0, (look.counters[name] - before.counters[name]) / seconds) : 0;
 }
 
+// Of each function, what was counted at the looks of the last minutes.
+const seenFunctions = new Map(), keptLooks = 180;
+
+function noteFunctions(look) {
+  for (const f of look.functions || []) {
+    const key = nameOf(f) + (manyUsers() ? ' of ' + f.user : '');
+    if (!seenFunctions.has(key)) seenFunctions.set(key, []);
+    const all = seenFunctions.get(key);
+    all.push({ usec: look.time_usec, good: f.succeeded + f.cancelled, bad: f.failed + f.timed_out + f.crashed + f.interrupted,
+      crashed: f.crashed, timed_out: f.timed_out, failed: f.failed, interrupted: f.interrupted, refused: f.refused });
+    if (all.length > keptLooks) all.shift();
+  }
+}
+
+function manyUsers() {
+  const all = state.look.functions || [];
+  return all.some((f) => f.user !== all[0].user);
+}
+
+function lately(all) {
+  const first = all[0], last = all[all.length - 1];
+  return Object.fromEntries(Object.keys(last).map((key) => [key, Math.max(0, last[key] - first[key])]));
+}
+
 const outcomes = ['succeeded', 'failed', 'cancelled', 'timed_out', 'crashed', 'interrupted'];
 
 // What an administrator should know, in words: [kind, words].
 function health() {
   const { look } = state, found = [];
-  for (const plugin of look.plugins || []) {
-    for (const f of plugin.functions) {
-      if (f.quarantine) {
-        const until = f.quarantine_usec ? ', until ' + new Date(Date.now() + f.quarantine_usec / 1000).toLocaleTimeString() : '';
-        found.push(['bad', `${plugin.name}:${f.name} has crashed ${f.crashes} times and is refused${until}: ${f.why}`]);
-      } else if (f.crashes) {
-        found.push(['warn', `${plugin.name}:${f.name} has crashed ${f.crashes}${f.crashes === 1 ? ' time' : ' times'} lately: ${f.why}`]);
-      }
-    }
-    if (plugin.runs && plugin.waiting && !plugin.runners.length)
-      found.push(['bad', `${count(plugin.waiting)} jobs wait for a runner of ${plugin.name}, and none is connected`]);
+  for (const [key, all] of seenFunctions) {
+    const last = all[all.length - 1], grown = lately(all), ended = grown.good + grown.bad;
+    if (!grown.bad) continue;
+    const since = Math.round((last.usec - all[0].usec) / 1e6);
+    const kinds = [['crashed', grown.crashed], ['timed out', grown.timed_out], ['failed', grown.failed], ['interrupted', grown.interrupted]];
+    const words = kinds.filter(([, n]) => n).map(([kind, n]) => `${count(n)} ${kind}`).join(', ');
+    found.push([grown.bad > ended / 2 && grown.bad > 4 ? 'bad' : 'warn', `${key}: of ${count(ended)} jobs in ${since} s ${words}` +
+      (grown.refused ? `, and ${count(grown.refused)} were refused` : '')]);
   }
-  const unusable = (look.plugins || []).filter((plugin) => plugin.error);
-  if (unusable.length > 2)
-    found.push(['warn', `${unusable.length} plugins cannot be used: ${unusable.map((p) => p.name).join(', ')}`]);
-  else unusable.forEach((plugin) => found.push(['warn', `${plugin.name} cannot be used: ${plugin.error}`]));
+  for (const r of look.runners || [])
+    if (r.waiting && !r.runners.length) found.push(['bad', `${count(r.waiting)} jobs wait for a runner of ${r.name}, and none is connected`]);
   for (const gate of look.gates || []) {
     const name = gate.tag ? 'tag ' + gate.tag : gate.plugin ? gate.plugin + (gate.function ? ':' + gate.function : '') : 'everything';
     if (gate.drained) found.push(['warn', 'wsd is draining: new jobs are refused']);
@@ -239,25 +258,38 @@ function heat() {
   }));
 }
 
+// Jobs a second over the last looks, as a line.
+function sparkline(all) {
+  const rates = all.slice(1).map((now, i) => (now.good + now.bad - all[i].good - all[i].bad) / ((now.usec - all[i].usec) / 1e6)).slice(-60);
+  const most = Math.max(1, ...rates), step = 100 / Math.max(1, rates.length - 1);
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg'), line = document.createElementNS(svg.namespaceURI, 'polyline');
+  svg.setAttribute('viewBox', '0 0 100 24');
+  svg.setAttribute('class', 'spark');
+  svg.setAttribute('role', 'img');
+  svg.setAttribute('aria-label', `up to ${rate(most)} a second`);
+  line.setAttribute('points', rates.map((r, i) => `${(i * step).toFixed(1)},${(22 - 20 * r / most).toFixed(1)}`).join(' '));
+  svg.append(line);
+  return svg;
+}
+
+const percentiles = (h) => (h.count ? `${duration(h.p50)} / ${duration(h.p99)}` : '');
+
 function functions() {
-  const rows = [], gates = new Map();
+  const gates = new Map(), users = manyUsers();
   for (const g of state.look.gates || []) gates.set(g.plugin + ':' + g.function, g);
-  for (const plugin of state.look.plugins || []) {
-    if (plugin.error) rows.push([plugin.name, plugin.help, plugin.version, 'cannot be used: ' + plugin.error, '', '']);
-    for (const f of plugin.functions) {
-      const gate = gates.get(plugin.name + ':' + f.name) || gates.get(plugin.name + ':');
-      const what = { plugin: plugin.name, function: f.name };
-      const words = f.quarantine ? `refused after ${f.crashes} crashes: ${f.why}` : f.crashes ? `${f.crashes} crashes: ${f.why}` : '';
-      const limits = gate ? [gate.paused ? 'paused' : '', gate.limit ? 'at most ' + gate.limit : '',
-        gate.waiting ? count(gate.waiting) + ' wait' : ''].filter(Boolean).join(', ') : '';
-      rows.push([plugin.name + (f.name === plugin.name ? '' : ':' + f.name), f.help, plugin.runs ? plugin.runners.length + ' runners' : plugin.version,
-        words, limits, [gate && gate.paused ? button('Resume', 'resume', what) : button('Pause', 'pause', what), ' ',
-          f.crashes ? button('Release', 'release', what) : null]]);
-    }
-  }
-  return [element('h2', {}, 'Functions'),
-    table('Functions', [['Function'], ['What it does', 'wrap'], ['Version'], ['Crashes', 'wrap'], ['Limits'], ['']], rows,
-      'wsd has no plugin and no runner.')];
+  const rows = (state.look.functions || []).map((f) => {
+    const gate = gates.get(f.plugin + ':' + f.function) || gates.get(f.plugin + ':'), what = { plugin: f.plugin, function: f.function };
+    const all = seenFunctions.get(nameOf(f) + (users ? ' of ' + f.user : '')) || [], bad = f.failed + f.timed_out + f.crashed + f.interrupted;
+    const limits = gate ? [gate.paused ? 'paused' : '', gate.limit ? 'at most ' + gate.limit : '',
+      gate.waiting ? count(gate.waiting) + ' wait' : ''].filter(Boolean).join(', ') : '';
+    return [f.plugin ? nameOf(f) : 'others', f.user, sparkline(all), count(f.succeeded), bad ? element('span', { class: 'state bad' }, count(bad)) : '0',
+      count(f.refused), percentiles(f.queue_usec), percentiles(f.run_usec), duration(f.cpu_usec.sum), limits,
+      f.plugin ? [gate && gate.paused ? button('Resume', 'resume', what) : button('Pause', 'pause', what), ' ',
+        f.crashed ? button('Release', 'release', what) : null] : ''];
+  });
+  return [element('h2', {}, 'Functions'), element('p', {}, 'Since wsd has started. Times are the median and what 99 % of the jobs stay below.'),
+    table('Functions', [['Function'], ['User'], ['The last minute'], ['Succeeded', 'n'], ['Badly', 'n'], ['Refused', 'n'], ['Waited', 'n'], ['Ran', 'n'],
+      ['CPU time', 'n'], ['Limits'], ['']], rows, 'No job has ended yet.')];
 }
 
 function matches(job) {
@@ -332,8 +364,8 @@ function pool() {
         count(w.counters.stolen || 0), duration(w.counters.cpu_usec)]), ''),
     element('h2', {}, 'Runners'),
     table('Runners', [['Name'], ['User'], ['Process', 'n'], ['Jobs', 'n'], ['At once', 'n'], ['Since'], ['']],
-      (state.look.plugins || []).flatMap((plugin) => plugin.runners.map((r) =>
-        [plugin.name, r.user, r.pid, r.running, r.credit, moment(r.since_usec), r.leaving ? 'leaving' : ''])), 'No runner is connected.')];
+      (state.look.runners || []).flatMap((name) => name.runners.map((r) =>
+        [name.name, r.user, r.pid, r.running, r.credit, moment(r.since_usec), r.leaving ? 'leaving' : ''])), 'No runner is connected.')];
 }
 
 function dead() {
@@ -377,6 +409,10 @@ function morph(from, to) {
   for (const { name, value } of [...to.attributes])
     if (name !== 'style' && from.getAttribute(name) !== value) from.setAttribute(name, value);
   from.style.cssText = to.style.cssText; // as an attribute it would be an inline style, which is not allowed here
+  if (from.nodeName === 'svg') {
+    from.replaceWith(to);
+    return;
+  }
   for (const handler of ['onclick', 'oninput', 'onchange']) from[handler] = to[handler];
   morphChildren(from, [...to.childNodes]);
 }
@@ -431,6 +467,7 @@ function go() {
 function onLook(look) {
   state.before = state.look;
   state.look = look;
+  noteFunctions(look);
   state.away = '';
   const [name, rest] = route();
   if (name === 'job' && state.job && state.job.id === rest && !state.job.missing && isOpen(state.job)) loadJob(rest);

@@ -143,7 +143,7 @@ def a_crash_has_its_backtrace():
     until(lambda: 'segv' in driver.find_element(By.ID, 'backtrace').text, 'no backtrace')
     assert 'Segmentation fault' in text()
     show('')
-    until(lambda: 'crash:segv has crashed' in text(), 'health does not say so')
+    until(lambda: 'crash:segv: of' in text() and '1 crashed' in text(), 'health does not say so')
 
 
 def a_job_is_cancelled_by_a_click():

@@ -93,6 +93,26 @@ START_TEST(workers_are_told_apart)
 }
 END_TEST
 
+START_TEST(functions_have_histograms_in_seconds)
+{
+    const char *said = write_look(
+        "{\"functions\":[{\"plugin\":\"fib\",\"function\":\"fib\",\"user\":\"bob\",\"succeeded\":5,\"timed_out\":1,"
+        "\"cpu_usec\":{\"sum\":250000},\"run_usec\":{\"count\":6,\"sum\":1500000,\"below\":[0,1,2,3,4,5,5,5,5,5,5,5,5,"
+        "6]}}]}",
+        false);
+
+    HAS(said, "wsd_function_jobs_total{plugin=\"fib\",function=\"fib\",user=\"bob\",outcome=\"succeeded\"} 5\n");
+    HAS(said, "outcome=\"timed-out\"} 1\n");
+    HAS(said, "wsd_function_cpu_seconds_total{plugin=\"fib\",function=\"fib\",user=\"bob\"} 0.250000\n");
+    HAS(said, "# TYPE wsd_function_run_seconds histogram\n");
+    HAS(said, "wsd_function_run_seconds_bucket{plugin=\"fib\",function=\"fib\",user=\"bob\",le=\"1e-06\"} 0\n");
+    HAS(said, "user=\"bob\",le=\"67.1089\"} 6\n");
+    HAS(said, "user=\"bob\",le=\"+Inf\"} 6\nwsd_function_run_seconds_sum{");
+    HAS(said, "wsd_function_run_seconds_sum{plugin=\"fib\",function=\"fib\",user=\"bob\"} 1.500000\n");
+    HAS(said, "wsd_function_run_seconds_count{plugin=\"fib\",function=\"fib\",user=\"bob\"} 6\n");
+}
+END_TEST
+
 START_TEST(what_wsd_says_cannot_end_a_label)
 {
     const char *said = write_look("{\"wsd\":\"a\\\"b\\\\c\\nd\"}", false);
@@ -112,6 +132,7 @@ int main(void)
     tcase_add_test(c, a_family_without_its_first_counter_has_its_help);
     tcase_add_test(c, openmetrics_names_families_without_total);
     tcase_add_test(c, workers_are_told_apart);
+    tcase_add_test(c, functions_have_histograms_in_seconds);
     tcase_add_test(c, what_wsd_says_cannot_end_a_label);
     suite_add_tcase(s, c);
     return run_suite(s);
