@@ -406,8 +406,7 @@ static json_t *look_at_wsd(struct collector *c, char why[static WORDS])
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(looks); i++)
         r = ask(c, i, now);
     if (r < 0) {
-        snprintf(why, WORDS, "%s",
-                 c->client && *wsd_client_error(c->client) ? wsd_client_error(c->client) : strerror(-r));
+        say(c, r, why);
         c->client = wsd_client_free(c->client);
         memset(c->due_usec, 0, ARRAY_SIZE(looks) * sizeof(*c->due_usec));
         return NULL;

@@ -108,10 +108,13 @@ function growth(name) {
 // Of each function, what was counted at the looks of the last minutes.
 const seenFunctions = new Map(), keptLooks = 180;
 
+const nothing = { good: 0, bad: 0, crashed: 0, timed_out: 0, failed: 0, interrupted: 0, refused: 0 };
+
 function noteFunctions(look) {
   for (const f of look.functions || []) {
     const key = nameOf(f) + (manyUsers() ? ' of ' + f.user : '');
-    if (!seenFunctions.has(key)) seenFunctions.set(key, []);
+    // one that was not there at the last look had done nothing until then
+    if (!seenFunctions.has(key)) seenFunctions.set(key, state.before ? [{ ...nothing, usec: state.before.time_usec }] : []);
     const all = seenFunctions.get(key);
     all.push({ usec: look.time_usec, good: f.succeeded + f.cancelled, bad: f.failed + f.timed_out + f.crashed + f.interrupted,
       crashed: f.crashed, timed_out: f.timed_out, failed: f.failed, interrupted: f.interrupted, refused: f.refused });
