@@ -154,7 +154,7 @@ START_TEST(two_together_are_as_one)
     uint64_t state = 7;
 
     for (unsigned i = 0; i < 10000; i++) {
-        uint64_t v = random_number(&state) >> (random_number(&state) % 60);
+        uint64_t v = random_number(&state) >> (24 + random_number(&state) % 36);
 
         histogram_add(&one, v);
         histogram_add(i % 3 ? &a : &b, v);
@@ -180,6 +180,9 @@ START_TEST(only_powers_of_two_that_occur_take_memory)
     ck_assert_uint_eq(h.n_blocks, 1);
     histogram_add(&h, 3);
     ck_assert_uint_eq(h.n_blocks, 2);
+    ck_assert_uint_eq(histogram_next(&h, 0), 3);
+    ck_assert_uint_eq(histogram_next(&h, 4), histogram_bucket(4096)); /* over empty blocks, from inside of one */
+    ck_assert_uint_eq(histogram_next(&h, HISTOGRAM_SUB + 1), histogram_bucket(4096));
     for (unsigned bit = 0; bit < 64; bit++)
         histogram_add(&h, UINT64_C(1) << bit);
     ck_assert_uint_eq(h.n_blocks, HISTOGRAM_BLOCKS);

@@ -71,6 +71,9 @@ START_TEST(users_and_functions_are_apart)
     struct function_stats *c = function_stats_of(&users[0], &plugin, &functions[1]);
     ck_assert(a != b && a != c && b != c);
     ck_assert_ptr_eq(function_stats_of(&users[0], &plugin, &functions[0]), a);
+    static struct user alike = {.uid = 1000 + FUNCTION_STATS_NEAR}; /* remembered in the same place */
+    ck_assert_ptr_ne(function_stats_of(&alike, &plugin, &functions[0]), a);
+    ck_assert_ptr_eq(function_stats_of(&users[0], &plugin, &functions[0]), a);
     ck_assert_ptr_eq(function_stats_get(&jobs, &users[0], "p", "f"), a);
     ck_assert_ptr_ne(function_stats_get(&jobs, &users[0], "pf", ""), a);
     ck_assert_str_eq(a->plugin, "p");
