@@ -29,7 +29,7 @@
     ((uint64_t)66 << 20)                 /* a thread's heap as malloc() reserves it, and the guard below its stack \
                                               */
 #define DATA_OWN   ((uint64_t)64 << 20)  /* private memory of an executor, apart from its workers, with some plugins */
-#define MAPPED_OWN ((uint64_t)320 << 20) /* that, the rings and the libraries */
+#define MAPPED_OWN ((uint64_t)376 << 20) /* that, the rings and the libraries */
 
 static uint64_t page_up(uint64_t size)
 {

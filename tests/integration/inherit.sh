@@ -182,12 +182,12 @@ a_domain_with_more_workers() {
 
 # An input that goes into a memory file, which the limit counts.
 an_input_above_the_limit() {
-  WSD_PREFIX=("$INHERIT" limit=FSIZE:80M --)
+  WSD_PREFIX=("$INHERIT" limit=FSIZE:140M --)
   start_wsd --workers 2 || return 1
   WSD_PREFIX=()
-  head -c 100M /dev/zero | expect_exit 63 wsctl submit --input - count 2>"$WORK/words"
+  head -c 160M /dev/zero | expect_exit 63 wsctl submit --input - count 2>"$WORK/words"
   cat "$WORK/words"
-  grep -q 'RLIMIT_FSIZE is 83886080 bytes' "$WORK/words" && expect_output 6765 wsctl submit fib 20 && stop_wsd
+  grep -q 'RLIMIT_FSIZE is 146800640 bytes' "$WORK/words" && expect_output 6765 wsctl submit fib 20 && stop_wsd
 }
 check "an input above the limit of files: the job's error names it" an_input_above_the_limit
 
@@ -196,7 +196,7 @@ check "an input above the limit of files: the job's error names it" an_input_abo
 # The files of the store are as large as they may be: as a full disk.
 a_store_at_the_limit_of_files() {
   local i status=0
-  WSD_PREFIX=("$INHERIT" limit=FSIZE:80M --)
+  WSD_PREFIX=("$INHERIT" limit=FSIZE:140M --)
   start_wsd --workers 2 || return 1
   WSD_PREFIX=()
   head -c 24M /dev/zero >"$WORK/large"
@@ -214,12 +214,12 @@ check "the limit of files at jobs.db is a full disk" a_store_at_the_limit_of_fil
 # A log that is as large as it may be loses what is said, as on a full disk: wsd serves, and ends in order.
 a_log_at_the_limit_of_files() {
   local pid status=0
-  truncate -s 100M "$WORK/large.log"
-  background run_limited limit=FSIZE:80M -- 2>>"$WORK/large.log"
+  truncate -s 160M "$WORK/large.log"
+  background run_limited limit=FSIZE:140M -- 2>>"$WORK/large.log"
   pid=$BACKGROUND_PID
   wait_until refused_serves || status=1
   pkill -TERM -P "$(pgrep -P "$pid" -x timeout || echo "$pid")" -x wsd
-  wait_for_exit "$pid" && [ "$status" = 0 ] && [ "$(stat -c %s "$WORK/large.log")" = $((100 * 1024 * 1024)) ]
+  wait_for_exit "$pid" && [ "$status" = 0 ] && [ "$(stat -c %s "$WORK/large.log")" = $((160 * 1024 * 1024)) ]
 }
 refused_serves() {
   [ "$(wsctl --socket "$WORK/refused.sock" submit fib 20)" = 6765 ]

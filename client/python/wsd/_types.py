@@ -234,7 +234,7 @@ def _histogram(m: Mapping[str, Any], body: bytes, unit: float) -> Histogram:
 
 def function_stats(m: Mapping[str, Any], body: bytes) -> FunctionStats:
     """Of a message FunctionStats and its body."""
-    histograms = {}
+    histograms: Dict[str, Any] = {}
     at = 0
     for one in m['histograms']:
         end = at + one['buckets'] * BUCKET.size
