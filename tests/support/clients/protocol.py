@@ -1891,6 +1891,26 @@ def histograms_are_those_of_the_jobs(wsd):
             assert all(bucket_low(i) <= v < bucket_low(i + 1) for i, v in zip(shown, values)), (kind, shown, values)
 
 
+@case('P101', config='')
+def a_user_has_so_many_functions(wsd):
+    with Peer(wsd.socket) as p:
+        for n in range(5):
+            with Peer(wsd.socket) as r:
+                runner = r.send('RUNNER_OPEN', name=f'r{n}', credit=64, functions=[{'name': f'f{i}'} for i in range(64)])
+                r.next('RUNNER', runner)
+                tags = [p.submit(f'r{n}:f{i}') for i in range(64)]
+                for _ in tags:
+                    r.send('RUN_END', runner, run=r.next('RUN', runner).message.run)
+                assert all(p.end(tag)[0][-1].kind == 'FINISHED' for tag in tags)
+            told = functions(p)
+            others = told.pop((b'', b''), None)
+            assert len(told) == min(64 * (n + 1), 256) and all(f.message.succeeded == 1 for f in told.values()), len(told)
+            assert (others is not None) == (n == 4)
+        assert others.message.uid == 0xffffffff and others.message.succeeded == 64, others
+        assert sum(n for _, n in histograms(others)[2][1]) == 64
+        assert {plugin for plugin, _ in told} == {b'r1', b'r2', b'r3', b'r4'}
+
+
 def run_case(shared, numbers, config, function):
     name = ''.join(f'[{n}]' for n in numbers) + ' ' + function.__name__.replace('_', ' ')
     try:
