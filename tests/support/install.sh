@@ -34,7 +34,10 @@ there() {
 fleet=()
 [ ! -x "$BUILD/daemon/fleet/wsd-fleet" ] || fleet=("$prefix/libexec/wsd-fleet" "$prefix/share/man/man8/wsd-fleet.8"
   "$prefix/lib/systemd/system/wsd-fleet.service" "$prefix/lib/sysusers.d/wsd-fleet.conf")
-for file in "${fleet[@]}" "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
+web=()
+[ ! -x "$BUILD/daemon/web/wsd-web" ] || web=("$prefix/libexec/wsd-web" "$prefix/share/man/man8/wsd-web.8"
+  "$prefix/lib/systemd/system/wsd-web."{service,socket} "$prefix/lib/sysusers.d/wsd-web.conf")
+for file in "${fleet[@]}" "${web[@]}" "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
   "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h" \
@@ -60,6 +63,7 @@ check "installs nothing of the tests" nothing_of_tests
 # For Debian debhelper looks: what no package has is an error there. Arch's takes all. system/foreign.sh builds them.
 without=()
 [ ${#fleet[@]} -gt 0 ] || without=(--define '_without_fleet 1')
+[ ${#web[@]} -gt 0 ] || without+=(--define '_without_web 1')
 spec_files() { # as the spec has them, for this prefix
   rpmspec --load "$SRC/tests/support/macros.rpm" --define "_prefix $prefix" --define "_datadir $prefix/share" --define "_libdir $libdir" \
     --define "python3_sitelib $(python_path)" "${without[@]}" \
@@ -308,6 +312,11 @@ for found in json.load(sys.stdin):
     check "nor with the drop-in of its comment" drop_in
     fleet_explained() { found_in wsd-fleet && is_explained wsd-fleet; }
     check "each thing that systemd still finds in wsd-fleet.service is explained there" fleet_explained
+  fi
+  if [ ${#web[@]} -gt 0 ]; then
+    check "wsd-web.service is no more exposed than 0.5" systemd-analyze security --offline=yes --threshold=5 --no-pager "$units/wsd-web.service"
+    web_explained() { found_in wsd-web && is_explained wsd-web; }
+    check "each thing that systemd still finds in wsd-web.service is explained there" web_explained
   fi
   explained() { # what systemd still finds in it is a word of its comments; in the other unit beside that only what is of capabilities
     local unit

@@ -43,7 +43,7 @@ rpm_files() { # PACKAGE
   rpm -qp --nosignature --qf '[%{FILENAMES} %{FILEMODES:perms}\n]' "$WORK"/rpm/RPMS/*/"$1"-"$version"-*.rpm | sed -n 's/ [^d].\{9\}$//p' |
     plain "$(rpm --eval %_libdir)"
 }
-for names in wsd:wsd wsd-fleet:wsd-fleet libwsclient0:libwsclient libwsclient-dev:libwsclient-devel python3-wsd:python3-wsd; do
+for names in wsd:wsd wsd-fleet:wsd-fleet wsd-web:wsd-web libwsclient0:libwsclient libwsclient-dev:libwsclient-devel python3-wsd:python3-wsd; do
   deb_files "${names%:*}" >"$WORK/deb.list"
   rpm_files "${names#*:}" >"$WORK/rpm.list"
   check "the RPM ${names#*:} has what Debian's ${names%:*} has" same_files "$WORK/deb.list" "$WORK/rpm.list"
@@ -69,7 +69,7 @@ arch_build() {
       cd "$0/packaging/arch" && makepkg --nodeps --nocheck --noconfirm' "$clone"
 }
 check "makepkg" arch_build || exit
-for package in "$clone"/packaging/arch/wsd-*.pkg.tar.gz; do bsdtar -tf "$package"; done | sed 's,^,/,; s,^/usr/lib/wsd/wsd-\(executor\|spawn\|fleet\)$,/usr/libexec/wsd-\1,; s,^/usr/bin/wsd$,/usr/sbin/wsd,' |
+for package in "$clone"/packaging/arch/wsd-*.pkg.tar.gz; do bsdtar -tf "$package"; done | sed 's,^,/,; s,^/usr/lib/wsd/wsd-\(executor\|spawn\|fleet\|web\)$,/usr/libexec/wsd-\1,; s,^/usr/bin/wsd$,/usr/sbin/wsd,' |
   plain /usr/lib | sed 's,^LIB/\(systemd\|sysusers\.d\|tmpfiles\.d\)/,/usr/lib/\1/,' | LC_ALL=C sort >"$WORK/arch.list"
-deb_files wsd wsd-fleet libwsclient0 libwsclient-dev python3-wsd | LC_ALL=C sort >"$WORK/deb.list"
-check "the Arch packages have what Debian's five have" same_files "$WORK/deb.list" "$WORK/arch.list"
+deb_files wsd wsd-fleet wsd-web libwsclient0 libwsclient-dev python3-wsd | LC_ALL=C sort >"$WORK/deb.list"
+check "the Arch packages have what Debian's six have" same_files "$WORK/deb.list" "$WORK/arch.list"

@@ -521,6 +521,46 @@ printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
 check "without the key" systemctl restart wsd.service
 check "those of the system run under wsd's uid" expect_output 6765 wsctl submit fib 20
 
+# --- wsd-web, which shows it -----------------------------------------------------------------------------------------------------
+
+web_metric() { # NAME
+  curl -sS --max-time $((20 * TIME_SCALE)) http://localhost:9473/metrics | sed -n "s/^$1 //p"
+}
+web_by_path() { # USER
+  setpriv --reuid="$1" --regid="$1" --init-groups curl -sS --unix-socket /run/wsd-web/web.sock http://localhost/metrics
+}
+check "wsd-web is installed" dpkg -i /box/debs-new/wsd-web_*.deb
+check "the package made its user, who is in the group wsd" eval 'id -nG wsd-web | grep -qw wsd'
+for unit in wsd-web.{socket,service}; do
+  check "$unit is off" expect_exit 1 systemctl is-enabled --quiet "$unit"
+  check "and was not started" is ActiveState inactive "$unit"
+  check "systemd finds no fault with it" systemd-analyze verify --man=no "$unit"
+done
+check "and finds the service no more exposed than 0.5" exposed wsd-web.service 5
+check "reload, as wsd-web(8) says" systemctl reload wsd.service
+check "the socket is enabled" systemctl enable --now --quiet wsd-web.socket
+check "the service waits for a request" is ActiveState inactive wsd-web.service
+check "metrics, by the network" expect_output 1 web_metric wsd_up
+check "which the service gives, as its user" expect_output wsd-web ps -o user= -p "$(main_pid wsd-web.service)"
+check "it has no network" eval '[ "$(readlink "/proc/$(main_pid wsd-web.service)/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
+check "and no users" eval '[ "$(readlink "/proc/$(main_pid wsd-web.service)/ns/user")" != "$(readlink /proc/self/ns/user)" ]'
+check "the page" eval 'curl -sS http://localhost:9473/ | grep -qi "<!doctype html>"'
+check "metrics, by the path" eval 'web_by_path wsd-web | grep -qx "wsd_up 1"'
+check "which is not for others" expect_exit 7 web_by_path alice
+succeeded=$(web_metric 'wsd_jobs_total{outcome="succeeded"}')
+check "a job of alice" expect_output 6765 as alice wsctl submit fib 20
+check "counts" expect_output "$((succeeded + 1))" web_metric 'wsd_jobs_total{outcome="succeeded"}'
+kill -KILL "$(main_pid wsd-web.service)"
+check "wsd-web is killed: it is there again" wait_until expect_output 1 web_metric wsd_up
+systemctl stop wsd.socket wsd.service
+check "wsd is away: so it says" expect_output 0 web_metric wsd_up
+systemctl start wsd.socket
+check "wsd is back: so it says" wait_until expect_output 1 web_metric wsd_up
+check "it stops in order" systemctl stop wsd-web.socket wsd-web.service
+check "with a success" is Result success wsd-web.service
+check "and nothing listens" expect_exit 7 web_metric wsd_up
+check "it is removed, and its units with it" dpkg --purge wsd-web
+
 # --- clients of other machines ---------------------------------------------------------------------------------------------------
 
 mkdir "$etc/tls"

@@ -87,7 +87,8 @@ inputs=(--copy "$debs:/box/debs-new" --copy "$WORK/tls:/box/tls" --copy "$SRC/te
   --copy "$SRC/packaging/debian/tests:/box/autopkgtest")
 for plugin in sleep ledger echo crash hostile; do inputs+=(--copy "$TEST_PLUGINS/$plugin.so:$plugins/$plugin.so"); done
 for deb in "$old"/wsd_*.deb "$old"/libwsclient0_*.deb; do inputs+=(--deb "$deb"); done
-for package in nats-server libnats3.4 libjansson4; do inputs+=(--pkg "$package"); done # for wsd-fleet, which inside-service.sh installs
+# for wsd-fleet and wsd-web, which inside-service.sh installs
+for package in nats-server libnats3.4 libjansson4 libevent-2.1-7 curl; do inputs+=(--pkg "$package"); done
 status=0
 "$box" "${inputs[@]}" --out "$WORK/out" --timeout $((240 * TIME_SCALE)) --env "PLUGINS=$plugins" \
   --env "TIME_SCALE=$TIME_SCALE" -- bash /box/system/inside-service.sh >"$WORK/said" 2>&1 || status=$?
