@@ -133,10 +133,10 @@ static int schedule_show(const struct wsd_schedule_info *info, void *userdata)
         show_json(info, &json);
         return json_end(&json);
     }
-    print_line("%-16s  %-23s  %-23s  %-11s  %6" PRIu64 "  %7" PRIu64 "  %s%s%s  %s%s%s", info->name,
-               time_text(info->next_usec, next, sizeof(next)), time_text(info->ran_usec, ran, sizeof(ran)),
-               end_text(info), info->runs, info->skipped, info->plugin, info->function[0] ? ":" : "", info->function,
-               info->calendar, info->error[0] ? "  " : "", info->error);
+    print_line("%-16s  %-23s  %-23s  %-11s  %6" PRIu64 "  %7" PRIu64 "  %s%s%s  %s%s%s",
+               info->name[0] ? info->name : "-", time_text(info->next_usec, next, sizeof(next)),
+               time_text(info->ran_usec, ran, sizeof(ran)), end_text(info), info->runs, info->skipped, info->plugin,
+               info->function[0] ? ":" : "", info->function, info->calendar, info->error[0] ? "  " : "", info->error);
     return 0;
 }
 

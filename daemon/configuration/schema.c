@@ -457,6 +457,7 @@ const struct config_key config_keys[] = {
     {"domains", "trust", &kind_trust, APPLIES_START, AT(one_domain)},
     {"access", "submit", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_SUBMIT])},
     {"access", "see", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_SEE])},
+    {"access", "watch", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_WATCH])},
     {"access", "cancel", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_CANCEL])},
     {"access", "administer", &kind_people, APPLIES_NOW, AT(access.lists[ACCESS_ADMINISTER])},
     {"access", "submit-as", &kind_people, APPLIES_NOW, AT(access.submit_as)},

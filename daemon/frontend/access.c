@@ -147,9 +147,24 @@ uint32_t access_sees(struct peer *p)
     return may(p, ACCESS_SEE) ? ACCESS_ALL : p->uid;
 }
 
+bool access_reads(struct peer *p, uint32_t uid)
+{
+    return uid == p->uid || may(p, ACCESS_SEE);
+}
+
 uint32_t access_watches(struct peer *p)
 {
-    return may(p, ACCESS_SEE) || may(p, ACCESS_ADMINISTER) ? ACCESS_ALL : p->uid;
+    return may(p, ACCESS_WATCH) ? ACCESS_ALL : access_sees(p);
+}
+
+uint32_t access_executors(struct peer *p)
+{
+    return may(p, ACCESS_WATCH) ? ACCESS_ALL : access_traces(p);
+}
+
+uint32_t access_traces(struct peer *p)
+{
+    return may(p, ACCESS_ADMINISTER) ? ACCESS_ALL : access_sees(p);
 }
 
 uint32_t access_cancels(struct peer *p)

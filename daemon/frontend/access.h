@@ -29,10 +29,11 @@ struct access_list {
 enum access_right {
     ACCESS_SUBMIT,     /* submit jobs, ask for plugins */
     ACCESS_SEE,        /* see jobs of all users, with their results, executors and traces; a user's own need no right */
+    ACCESS_WATCH,      /* see states and counters of jobs of all users, and nothing that these users wrote */
     ACCESS_CANCEL,     /* cancel jobs of all users */
     ACCESS_ADMINISTER, /* pause, limit, drain, workers; reload and release for all users */
 };
-#define ACCESS_RIGHTS 4u
+#define ACCESS_RIGHTS 5u
 
 /* A connection that acts for another user has the right to submit at most. Otherwise, root may do everything, and so may the user of a user's own wsd. In a wsd for all users, the user under which it runs
  * may submit and administer. */
@@ -65,7 +66,11 @@ bool access_plugin(struct peer *p, const char *plugin);
 /* Whether its runner may have this name, likewise. */
 bool access_offer(struct peer *p, const char *name);
 
-/* The uid as which the client sees jobs, executors and so on: its own, or ACCESS_ALL. */
-uint32_t access_sees(struct peer *p);
-uint32_t access_watches(struct peer *p); /* the same for executors and traces, which administrators see, too */
+/* The uid as which the client reaches jobs, executors and so on: its own, or ACCESS_ALL. */
+uint32_t access_sees(struct peer *p);      /* jobs with all that belongs to them */
+uint32_t access_watches(struct peer *p);   /* states and counters; of whose it has more, access_reads() says */
+uint32_t access_executors(struct peer *p); /* executors and their workers, which administrators see, too */
+uint32_t access_traces(struct peer *p);    /* traces, likewise */
 uint32_t access_cancels(struct peer *p);
+/* Whether the client may read what the user with this uid gave a job, and what the job wrote. */
+bool access_reads(struct peer *p, uint32_t uid);

@@ -243,12 +243,20 @@ static const struct watch_ops watch_ops = {
     .done = on_done,
 };
 
+/* Takes out what the job's user or the job itself has written. */
+static void hide_texts(struct msg_job *m)
+{
+    m->error = m->status = m->backtrace = m->key = m->tags = m->batch = (struct span){"", 0};
+}
+
 void send_job(const struct job_info *info, void *userdata)
 {
     struct call *c = userdata;
     struct msg m;
 
     job_msg(&m, FRAME_JOB, info);
+    if (!access_reads(c->peer, info->uid))
+        hide_texts(&m.job);
     peer_send(c->peer, &m, c->tag, NULL, 0);
 }
 

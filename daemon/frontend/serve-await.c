@@ -41,7 +41,7 @@ void serve_status(struct request *r)
 {
     struct call c = {.peer = r->peer, .tag = r->tag};
 
-    if (jobs_info(r->peer->frontend->options.jobs, r->msg->id.id, access_sees(r->peer), send_job, &c) < 0)
+    if (jobs_info(r->peer->frontend->options.jobs, r->msg->id.id, access_watches(r->peer), send_job, &c) < 0)
         no_such_job(r, r->msg->id.id);
 }
 

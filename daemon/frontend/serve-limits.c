@@ -83,7 +83,7 @@ void serve_limit(struct request *r)
     bool moves = m->flags & LIMIT_MOVED;
     const char *refusal = !o->limits_ops ? "this wsd has no limits to show" : moves ? access_administer(p) : NULL;
     char error[FRONTEND_LIMIT_ERROR] = "out of memory";
-    uint32_t sees = access_sees(p);
+    uint32_t sees = access_watches(p);
     int result = 0;
 
     if (refusal) {

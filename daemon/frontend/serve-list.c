@@ -74,7 +74,7 @@ static void list_begin(const struct request *r, bool cancels, const struct jobs_
 
     if (!c)
         return;
-    uint32_t reach = cancels ? access_cancels(p) : access_sees(p);
+    uint32_t reach = cancels ? access_cancels(p) : access_watches(p);
     if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, reach, filter, cancels, &c->list.selection) < 0) {
         call_refuse(c, CODE_BUSY, p->listing ? "another LIST of this connection is under way" : "out of memory");
         return;

@@ -30,12 +30,13 @@ static void on_scheduled(struct schedule_query *q, int code, const char *text, c
 static void send_schedule(const struct schedule_info *info, void *userdata)
 {
     struct call *c = userdata;
+    bool reads = access_reads(c->peer, info->uid);
     struct msg m = {.type = FRAME_SCHEDULED,
-                    .scheduled = {.name = span(info->name),
+                    .scheduled = {.name = span(reads ? info->name : ""),
                                   .calendar = span(info->calendar),
                                   .plugin = span(info->plugin),
                                   .function = span(info->function),
-                                  .error = line(info->error),
+                                  .error = line(reads ? info->error : ""),
                                   .uid = info->uid,
                                   .flags = (info->persistent ? SCHEDULED_PERSISTENT : 0u) |
                                            (info->configured ? SCHEDULED_CONFIGURED : 0u) |
@@ -94,7 +95,7 @@ void serve_schedule(struct request *r)
         jobs_schedule_run(jobs, p->uid, m->name.data, &c->schedule.query);
         break;
     default:
-        if (jobs_schedules(jobs, access_sees(p), send_schedule, c) == 0)
+        if (jobs_schedules(jobs, access_watches(p), send_schedule, c) == 0)
             call_end(c);
         else
             call_refuse(c, CODE_BUSY, "out of memory");

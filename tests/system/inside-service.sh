@@ -537,7 +537,9 @@ for unit in wsd-web.{socket,service}; do
   check "systemd finds no fault with it" systemd-analyze verify --man=no "$unit"
 done
 check "and finds the service no more exposed than 0.5" exposed wsd-web.service 5
-check "reload, as wsd-web(8) says" systemctl reload wsd.service
+zcat /usr/share/man/man8/wsd-web.8.gz | sed -n '/^\.SH "AS A SERVICE"/,$p' | sed -n '/^\[access\]/,/^\.EE/p' | sed '/^\.EE/,$d; s/\\-/-/g' >>"$etc/wsd.conf"
+check "the configuration of wsd-web(8)" grep -qx 'watch = @wsd-web' "$etc/wsd.conf"
+check "reload, as it says" systemctl reload wsd.service
 check "the socket is enabled" systemctl enable --now --quiet wsd-web.socket
 check "the service waits for a request" is ActiveState inactive wsd-web.service
 check "metrics, by the network" expect_output 1 web_metric wsd_up
@@ -550,6 +552,13 @@ check "which is not for others" expect_exit 7 web_by_path alice
 succeeded=$(web_metric 'wsd_jobs_total{outcome="succeeded"}')
 check "a job of alice" expect_output 6765 as alice wsctl submit fib 20
 check "counts" expect_output "$((succeeded + 1))" web_metric 'wsd_jobs_total{outcome="succeeded"}'
+alices_job() { # which wsd-web sees, but for what she wrote
+  local id
+  id=$(as alice wsctl submit --detach --key secret sleep:sleep 60000) && curl -sS http://localhost:9473/api/look >"$WORK/look" &&
+    grep -F "\"$id\"" "$WORK/look" && ! grep secret "$WORK/look" && ! curl -sS "http://localhost:9473/api/jobs/$id" | grep secret &&
+    expect_exit 66 setpriv --reuid=wsd-web --regid=wsd-web --init-groups wsctl cancel "$id" && as alice wsctl cancel "$id"
+}
+check "a job of hers is seen, without what she wrote, and cannot be cancelled" alices_job
 kill -KILL "$(main_pid wsd-web.service)"
 check "wsd-web is killed: it is there again" wait_until expect_output 1 web_metric wsd_up
 systemctl stop wsd.socket wsd.service
@@ -558,8 +567,10 @@ systemctl start wsd.socket
 check "wsd is back: so it says" wait_until expect_output 1 web_metric wsd_up
 check "it stops in order" systemctl stop wsd-web.socket wsd-web.service
 check "with a success" is Result success wsd-web.service
-check "and nothing listens" expect_exit 7 web_metric wsd_up
+check "and nothing listens" expect_exit 7 curl -sS http://localhost:9473/
 check "it is removed, and its units with it" dpkg --purge wsd-web
+printf '[daemon]\ndrain-timeout = 2s\n' >"$etc/wsd.conf"
+check "without the key" systemctl reload wsd.service
 
 # --- clients of other machines ---------------------------------------------------------------------------------------------------
 
