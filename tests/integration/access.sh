@@ -53,7 +53,7 @@ check "alice's job runs" wait_until still_runs
 
 stranger_by_wsctl() {
   refused 66 "no such job" bob status "$id" && refused 66 "no such job" bob cancel "$id" && refused 66 "no such job" bob await "$id" &&
-    [ -z "$(bob --json list)" ] && ! bob --json workers | grep "\"uid\":$ALICE"
+    [ -z "$(bob --json list)" ] && [ -z "$(bob --json workers)" ]
 }
 nothing_to_administer() {
   local key='\[access\] administer in wsd.conf'
@@ -141,61 +141,72 @@ check "so it does of batches, followed jobs and dead ones" others_actions
 
 # --- watch: what others do, and nothing that they wrote ----------------------------------------------------------------------
 
-of_job() { # ID: bob's line of it, by list
-  bob --json list | grep "\"id\":\"$1\""
+CAROL=1003
+carol() {
+  as $CAROL "$CTL" "$@"
 }
-no_secret() { # COMMAND...: bob's output, in which alice wrote nothing, nor her job
+carol_by_hand() { # REQUEST=CODE...: about alice's job
+  as $CAROL "$TRESPASS" "$id" "$@"
+}
+of_job() { # ID: carol's line of it, by list
+  carol --json list | grep "\"id\":\"$1\""
+}
+no_secret() { # COMMAND...: carol's output, in which alice wrote nothing, nor her job
   local said
   said=$("$@") && [ -n "$said" ] || return 1
-  ! grep -E 'secret|backtrace|asked for|"batch"|SIGSEGV' <<<"$said"
+  ! grep -E 'secret|backtrace|asked for|"batch"|Segmentation' <<<"$said"
 }
-watched_job() { # ID REGEX: bob sees it by list and by status, without texts, and it looks like that
-  no_secret of_job "$1" && no_secret bob --json status "$1" && no_secret bob status "$1" && of_job "$1" | grep -E "$2" && bob --json status "$1" | grep -E "$2"
+watched_job() { # ID REGEX: carol sees it by list and by status, without texts, and it looks like that
+  no_secret of_job "$1" && no_secret carol --json status "$1" && no_secret carol status "$1" && of_job "$1" | grep -E "$2" && carol --json status "$1" | grep -E "$2"
 }
-reload_rules "[access]\nwatch = $BOB\n"
-id=$(as $ALICE "$CTL" submit --detach --key secret-key --tag secret-tag spin:spin secret)
-check "watch: a job that runs" wait_until still_runs
-check "is seen, with what it does" watched_job "$id" '"plugin":"spin","function":"spin","state":"running".*"uid":'$ALICE
+executors() { # COMMAND...: the numbers of those that it shows
+  "$@" --json workers | sed 's/.*"executor":\([0-9]*\).*/\1/' | sort -u
+}
+reload_rules "[access]\nwatch = $CAROL\n"
+# the crash is first, since it takes the executor along
 fails=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3 'secret failure')
 crashes=$(as $ALICE "$CTL" submit --detach crash:segv secret)
 as $ALICE "$CTL" await "$fails" >"$WORK/fails" 2>&1
 as $ALICE "$CTL" await "$crashes" >"$WORK/crashes" 2>&1
-check "one that failed, with its exit code" watched_job "$fails" '"state":"failed","exit":3,'
+check "watch: a job that failed is seen, with its exit code" watched_job "$fails" '"state":"failed","exit":3,'
 check "one that crashed, without its backtrace" watched_job "$crashes" '"state":"crashed"'
-hers() { # and what is not there for bob is there
+hers() { # and what is not there for carol is there
   as $ALICE "$CTL" --json status "$1" | grep -E "$2"
 }
-check "alice has the texts" eval 'hers "$id" "\"key\":\"secret-key\".*secret-tag" && hers "$fails" "secret failure.*asked for 3" && hers "$crashes" "SIGSEGV.*backtrace"'
-check "dead jobs, likewise" wait_until eval 'no_secret bob --json dead list && bob --json dead list | grep "$fails"'
+id=$(as $ALICE "$CTL" submit --detach --key secret-key --tag secret-tag spin:spin secret)
+check "a job that runs" wait_until still_runs
+check "is seen with what it does" watched_job "$id" '"plugin":"spin","function":"spin","state":"running".*"uid":'$ALICE
+check "alice has the texts" eval 'hers "$id" "\"key\":\"secret-key\".*secret-tag" && hers "$fails" "secret failure.*asked for 3" && hers "$crashes" "Segmentation fault.*backtrace"'
+check "dead jobs, likewise" wait_until eval 'no_secret carol --json dead list && carol --json dead list | grep "$fails"'
 watched_batch() {
   local batch member
   batch=$(as $ALICE "$CTL" map --detach spin:spin ::: secret) && member=$(as $ALICE "$CTL" --json list --batch "$batch" | sed 's/.*"id":"\([^"]*\)".*/\1/') &&
     watched_job "$member" '"plugin":"spin"' &&
-    as $BOB "$TRESPASS" "$batch" batch-status=66 batch-await=66 batch-cancel=66 after=66 ping=0 && as $ALICE "$CTL" cancel "$batch"
+    as $CAROL "$TRESPASS" "$batch" batch-status=66 batch-await=66 batch-cancel=66 after=66 ping=0 && as $ALICE "$CTL" cancel "$batch"
 }
 check "no batches" watched_batch
 watched_schedule() {
-  as $ALICE "$CTL" schedule add secret-name --on yearly spin:spin secret && no_secret bob --json schedule list && no_secret bob schedule list &&
-    [ "$(bob --json schedule list | grep -c "\"plugin\":\"spin\",\"function\":\"spin\",\"uid\":$ALICE,")" = 1 ] &&
+  as $ALICE "$CTL" schedule add secret-name --on yearly spin:spin secret && no_secret carol --json schedule list && no_secret carol schedule list &&
+    [ "$(carol --json schedule list | grep -c "\"plugin\":\"spin\",\"function\":\"spin\",\"uid\":$ALICE,")" = 1 ] &&
     as $ALICE "$CTL" --json schedule list | grep '"name":"secret-name"' && as $ALICE "$CTL" schedule remove secret-name
 }
 check "schedules, without their names" watched_schedule
-check "executors" eval 'bob --json workers | grep "\"uid\":$ALICE"'
+check "all executors" eval '[ "$(executors carol)" = "$(executors "$WSCTL")" ]'
 watcher_by_hand() {
-  by_hand status=0 list=0 dead=0 await=66 cancel=66 requeue=66 drop=66 cancel-all=66 after=66 after-any=66 pause=77 drain=77 limit=77 set-workers=77 set-limit=77
+  carol_by_hand status=0 list=0 dead=0 await=66 cancel=66 requeue=66 drop=66 cancel-all=66 after=66 after-any=66 pause=77 drain=77 limit=77 set-workers=77 set-limit=77
 }
 check "a watcher awaits, cancels and administers nothing" watcher_by_hand
 own_of_watcher() {
   local own
-  own=$(bob submit --detach --key secret-key --tag mine spin:spin) && of_job "$own" | grep '"key":"secret-key".*"mine"' && bob cancel "$own"
+  own=$(carol submit --detach --key secret-key --tag mine spin:spin) && of_job "$own" | grep '"key":"secret-key".*"mine"' && carol cancel "$own"
 }
-check "of his own jobs he sees all" own_of_watcher
+check "of her own jobs she sees all" own_of_watcher
 only_watches() { # no right to submit
-  reload_rules "[access]\nsubmit = $ALICE\nwatch = $BOB\n" && refused 77 '\[access\] submit in wsd.conf' bob submit echo x && watched_job "$id" '"state":"running"'
+  reload_rules "[access]\nsubmit = $ALICE\nwatch = $CAROL\n" && refused 77 '\[access\] submit in wsd.conf' carol submit echo x && watched_job "$id" '"state":"running"'
 }
 check "who may only watch is let in" only_watches
-check "see besides: he reads all" eval 'reload_rules "[access]\nwatch = $BOB\nsee = $BOB\n" && of_job "$id" | grep secret-key'
-check "the right is gone: so are the jobs" eval 'reload_rules "" && refused 66 "no such job" bob status "$id" && by_hand list=66 status=66'
+check "see besides: she reads all" eval 'reload_rules "[access]\nwatch = $CAROL\nsee = $CAROL\n" && of_job "$id" | grep secret-key'
+check "the right is gone: so are the jobs" eval 'reload_rules "" && refused 66 "no such job" carol status "$id" && [ -z "$(of_job "$id")" ] && carol_by_hand status=66 dead=66 && [ "$(executors carol)" != "$(executors "$WSCTL")" ]'
 check "alice cancels hers" as $ALICE "$CTL" cancel "$id"
 
 # --- submit ---------------------------------------------------------------------------------------------------------------

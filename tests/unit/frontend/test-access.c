@@ -32,6 +32,7 @@ static void setup(void)
     ck_assert_int_eq(peer_new(frontend, fds[0], false, &bob), 0);
     client = fds[1];
     bob->uid = BOB;
+    frontend_set_rules(frontend, &rules); /* what it might as the user of this process is forgotten */
 }
 
 static void teardown(void)
