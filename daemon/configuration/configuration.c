@@ -41,7 +41,7 @@ int config_init(struct config *c)
                          .stack_size = JOBS_STACK_DEFAULT,
                          .static_tls = JOBS_TLS_DEFAULT,
                          .limits = JOBS_LIMITS_DEFAULT,
-                         .fleet = {.held = 128, .ack_usec = 5000000, .in = 1, .out = 1}};
+                         .fleet = {.held = 128, .ack_usec = 5000000, .wait_usec = UINT64_MAX, .in = 1, .out = 1}};
     for (size_t i = 0; i < config_n_keys; i++) /* a new one cannot forget it */
         assert(config_keys[i].applies >= APPLIES_NOW && config_keys[i].applies <= APPLIES_FLEET);
     c->plugin_dirs = strdup(WSD_PLUGIN_DIR);

@@ -29,6 +29,8 @@
 #define CONFIG_RUN_AS_SAME   "same"
 #define CONFIG_ACK_WAIT_MIN  1000000u /* us */
 #define CONFIG_ACK_WAIT_MAX  3600000000u
+#define CONFIG_WAIT_MIN      1000000u /* us */
+#define CONFIG_WAIT_MAX      86400000000u
 
 /* Where a setting stands. file NULL: on the command line, or nowhere. */
 struct config_origin {
@@ -100,7 +102,8 @@ struct config_fleet {
     char *node;
     char *plugins; /* names with commas between */
     uint64_t held, ack_usec;
-    int in, out; /* 1 yes, 0 no */
+    uint64_t wait_usec; /* for a server that takes a job; UINT64_MAX: for ever */
+    int in, out;        /* 1 yes, 0 no */
     char *tls_ca, *tls_certificate, *tls_key, *credentials;
 };
 

@@ -429,6 +429,30 @@ static int set_ack_wait(void *at, const char *value)
 static const struct config_kind kind_ack_wait = {
     .wanted = "a time from 1s to 1h, such as 5s", .set = set_ack_wait, .print = print_time};
 
+#define FOREVER "forever"
+
+static int set_wait(void *at, const char *value)
+{
+    uint64_t usec = UINT64_MAX;
+
+    if (strcmp(value, FOREVER) != 0 &&
+        (scalar_time(value, &usec) < 0 || usec < CONFIG_WAIT_MIN || usec > CONFIG_WAIT_MAX))
+        return -EINVAL;
+    *(uint64_t *)at = usec;
+    return 0;
+}
+
+static void print_wait(const void *at, const char *key, FILE *to)
+{
+    if (*(const uint64_t *)at == UINT64_MAX)
+        fputs(FOREVER, to);
+    else
+        print_time(at, key, to);
+}
+
+static const struct config_kind kind_wait = {
+    .wanted = FOREVER ", or a time from 1s to a day, such as 30s", .set = set_wait, .print = print_wait};
+
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
 #define AT(member) offsetof(struct config, member)
@@ -511,6 +535,7 @@ const struct config_key config_keys[] = {
     {"fleet", "plugins", &kind_names, APPLIES_FLEET, AT(fleet.plugins)},
     {"fleet", "held", &kind_held, APPLIES_FLEET, AT(fleet.held)},
     {"fleet", "ack-wait", &kind_ack_wait, APPLIES_FLEET, AT(fleet.ack_usec)},
+    {"fleet", "wait", &kind_wait, APPLIES_FLEET, AT(fleet.wait_usec)},
     {"fleet", "in", &kind_boolean, APPLIES_FLEET, AT(fleet.in)},
     {"fleet", "out", &kind_boolean, APPLIES_FLEET, AT(fleet.out)},
     {"fleet", "tls-ca", &kind_text, APPLIES_FLEET, AT(fleet.tls_ca)},

@@ -136,8 +136,13 @@ static int run(const struct settings *s)
         r = !signals[i] || event_add(signals[i], NULL) < 0 ? -ENOMEM : 0;
     }
     r = r ? r : bus_new(&f.bus, &bus, why);
-    const struct out_options to = {
-        .base = f.base, .bus = f.bus, .socket = s->socket, .node = s->node, .ended = out_ended, .context = &f};
+    const struct out_options to = {.base = f.base,
+                                   .bus = f.bus,
+                                   .socket = s->socket,
+                                   .node = s->node,
+                                   .wait_usec = told->wait_usec,
+                                   .ended = out_ended,
+                                   .context = &f};
     const struct in_options from = {.base = f.base,
                                     .bus = f.bus,
                                     .socket = s->socket,

@@ -62,6 +62,9 @@ struct trip {
     struct wsd_job *job;
     enum stage stage;
     bool was_sent, has_parts, fetches;
+    bool was_up, unsure; /* it was sent while there was a server; and it may be there, without an answer */
+    uint32_t n_taken;    /* parts that the server had when it was looked at last */
+    uint64_t since_usec; /* the server has taken nothing of it since then */
     uint32_t n_bad_ends;
     uint64_t sequence; /* in the stream */
     uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
@@ -83,7 +86,8 @@ struct out {
     struct names *names;
     struct list trips;
     struct hash by_id;
-    uint32_t n_writes; /* trips that write */
+    uint32_t n_writes;  /* trips that write */
+    uint64_t down_usec; /* since when there is no server; UINT64_MAX: there is one */
     bool leaving, ended;
     struct out_counters counters;
 };
@@ -331,6 +335,7 @@ static void trip_send(struct trip *t)
     t->out->counters.sent += !t->was_sent;
     t->out->counters.sent_again += t->was_sent;
     t->was_sent = true;
+    t->was_up = bus_is_up(t->out->options.bus);
     snprintf(id, sizeof(id), "%s-%u", t->id, t->attempt);
     bus_ask(t->out->options.bus, &t->question, t->subject, id, buffer_data(&t->letter), buffer_size(&t->letter));
 }
@@ -358,6 +363,7 @@ static void stored(struct bus_question *q, natsMsg *msg)
         if (json_is_true(json_object_get(j, "duplicate")))
             look_for_end(t); /* it was sent by an earlier wsd-fleet, and may have ended */
     } else {
+        t->unsure = msg ? t->unsure && bus_status(msg) : t->unsure || t->was_up;
         send_later(t); /* no answer, no stream, or it is full */
     }
     json_decref(j);
@@ -469,6 +475,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     (void)wsd_runner_info(job, &info);
     t->attempt = info.attempt;
     t->uid = info.uid;
+    t->since_usec = clock_monotonic_usec();
     if (!letter_job_subject(t->subject, job->argv[0], info.priority)) {
         end_with(t, "the name of a plugin that goes elsewhere has letters, digits, _ and - only");
         return;
@@ -510,6 +517,27 @@ static void stop(struct trip *t)
     trip_end(t, WSD_STATUS_MAX, 0);
 }
 
+/* Whether it has waited for as long as it may for a server that takes it: then it ends, with words. */
+static bool is_given_up(struct trip *t, uint64_t now)
+{
+    uint64_t wait = t->out->options.wait_usec;
+    bool is_down = now >= t->out->down_usec && now - t->out->down_usec >= wait;
+    char words[256];
+
+    if (t->n_taken != t->parts.n) { /* an input may take its time */
+        t->n_taken = t->parts.n;
+        t->since_usec = now;
+    }
+    if ((t->stage != TRIP_PARTS && t->stage != TRIP_WAITS) || (!is_down && now - t->since_usec < wait))
+        return false;
+    snprintf(words, sizeof(words),
+             "%s for %" PRIu64 " s, which is [fleet] wait in wsd.conf: see `wsctl fleet status`%s",
+             is_down ? "no NATS server was there" : "the NATS servers have not taken it", wait / 1000000,
+             t->unsure ? ". It was sent, and may run" : ", then submit it again");
+    end_with(t, words);
+    return true;
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *userdata)
 {
     struct out *o = userdata;
@@ -527,6 +555,8 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
             continue;
         }
         parts_tick(&t->parts, now);
+        if (is_given_up(t, now))
+            continue;
         if (t->stage == TRIP_NAME)
             write_and_send(t);
         else if (t->stage == TRIP_WAITS && now >= t->due_usec)
@@ -539,6 +569,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
 
 void out_state(struct out *o, bool up)
 {
+    o->down_usec = up ? UINT64_MAX : clock_monotonic_usec();
     if (!up)
         return;
     list_for_each_entry (struct trip, t, &o->trips, link) {
@@ -651,6 +682,7 @@ int out_new(struct out **ret_out, const struct out_options *options)
         return -ENOMEM;
     o->options = *options;
     o->fd = -1;
+    o->down_usec = clock_monotonic_usec();
     list_init(&o->trips);
     letter_end_subject(subject, options->node, "*");
     o->io = event_new(options->base, -1, 0, on_io, o);

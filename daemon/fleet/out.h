@@ -18,6 +18,7 @@ struct out_options {
     struct bus *bus;
     const char *socket; /* of wsd; NULL: as for wsd_runner_options */
     const char *node;   /* this one's name */
+    uint64_t wait_usec; /* for a server that takes a job, until that fails; UINT64_MAX: for ever */
     /* It has ended: after out_leave() and the last job, or for ever (error, with words). */
     void (*ended)(int error, const char *why, void *context);
     void *context;

@@ -36,6 +36,7 @@ static const char usage[] =
     "  -p, --plugins NAME,...   takes jobs for these plugins (all that wsd has)\n"
     "  -k, --held N             takes at most N jobs at once (128)\n"
     "  -a, --ack-wait TIME      how long the servers wait before they take a silent node for dead (5s)\n"
+    "  -w, --wait TIME          how long a job waits for a server that takes it, before it fails (forever)\n"
     "      --run-as USER        jobs of other machines run as this user; same: as that of the submitter's name\n"
     "      --no-in, --no-out    takes no jobs; hands none out\n"
     "      --tls-ca FILE        servers must have a certificate of one of these\n"
@@ -76,8 +77,9 @@ static const struct {
 } keys[] = {
     {"servers", "servers", NULL, 'n'}, {"node", "node", NULL, 'N'},         {"plugins", "plugins", NULL, 'p'},
     {"held", "held", NULL, 'k'},       {"ack-wait", "ack-wait", NULL, 'a'}, {"no-in", "in", "no", 0},
-    {"no-out", "out", "no", 0},        {"tls-ca", "tls-ca", NULL, 0},       {"tls-cert", "tls-cert", NULL, 0},
-    {"tls-key", "tls-key", NULL, 0},   {"creds", "creds", NULL, 0},         {"run-as", "run-as", NULL, 0},
+    {"wait", "wait", NULL, 'w'},       {"no-out", "out", "no", 0},          {"tls-ca", "tls-ca", NULL, 0},
+    {"tls-cert", "tls-cert", NULL, 0}, {"tls-key", "tls-key", NULL, 0},     {"creds", "creds", NULL, 0},
+    {"run-as", "run-as", NULL, 0},
 };
 
 static const struct option others[] = {{"config", required_argument, NULL, 'c'},
@@ -155,7 +157,7 @@ static int apply(struct settings *s, int argc, char **argv, const char **ret_fil
                             keys[i].letter ? keys[i].letter : OPTION_KEY + (int)i};
     optind = 0;
     opterr = 0; /* it would print anything */
-    for (int c; r < 0 && (c = getopt_long(argc, argv, ":n:s:N:p:k:a:c:h", options, NULL)) != -1;)
+    for (int c; r < 0 && (c = getopt_long(argc, argv, ":n:s:N:p:k:a:w:c:h", options, NULL)) != -1;)
         r = set(s, c, argv, ret_file);
     return r < 0 && optind < argc ? wrong("an argument that is no option", argv[optind]) : r;
 }

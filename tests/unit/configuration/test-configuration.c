@@ -376,7 +376,8 @@ static void limit_of_fleet(const char *key, const char *last, const char *beyond
 
 START_TEST(a_fleet_is_told_by_the_same_files)
 {
-    ck_assert(config.fleet.held == 128 && config.fleet.ack_usec == 5000000 && config.fleet.in && config.fleet.out);
+    ck_assert(config.fleet.held == 128 && config.fleet.ack_usec == 5000000 && config.fleet.wait_usec == UINT64_MAX &&
+              config.fleet.in && config.fleet.out);
     ck_assert_ptr_null(config.fleet.servers);
     ck_assert_int_eq(read_text("[fleet]\nservers = nats://a:4222,tls://[::1]:1,b:3\nnode = n_1\nplugins = fib,echo\n"
                                "held = 7\nack-wait = 90s\nin = no\ntls-ca = /ca\ntls-cert = /c\ntls-key = /k\n"
@@ -406,6 +407,11 @@ START_TEST(what_a_fleet_is_told_has_limits_at_and_above)
     limit_of_fleet("held", "4096", "4097");
     limit_of_fleet("ack-wait", "1s", "999ms");
     limit_of_fleet("ack-wait", "1h", "3601");
+    limit_of_fleet("wait", "1s", "999ms");
+    limit_of_fleet("wait", "24h", "86401");
+    ck_assert_uint_eq(config.fleet.wait_usec, 86400000000);
+    limit_of_fleet("wait", "forever", "never");
+    ck_assert_uint_eq(config.fleet.wait_usec, UINT64_MAX);
     /* what was refused has changed nothing */
     ck_assert_str_eq(config.fleet.node, "a123456789012345678901234567890");
     ck_assert_uint_eq(config.fleet.held, 4096);
