@@ -25,6 +25,7 @@
 #include "fleet/bus.h"
 #include "fleet/guest.h"
 #include "fleet/letter.h"
+#include "fleet/sweep.h"
 
 #define PLUGINS_MAX  256u
 #define LEARN_USEC   1000000u
@@ -32,6 +33,7 @@
 #define EXPIRES_USEC 30000000u /* of a request for jobs */
 #define TURN_USEC    1000000u  /* the same, where consumers have to take turns */
 #define CLEAN_USEC   5000000u  /* between two looks whether a consumer has nothing to do */
+#define QUIET_USEC   60000000u /* before a further look at one that has had jobs since */
 #define BUSY_USEC    10000000u /* a consumer had jobs lately */
 #define MAKE_USEC    1000000u  /* between two tries to make a consumer */
 #define TICK_USEC    100000u
@@ -43,9 +45,11 @@ struct pull {
     const char *plugin;
     char consumer[128];
     struct bus_question question; /* to make it */
+    struct sweep sweep;
     bool made, busy;
+    bool is_clean;       /* what a server has left is removed, unless it was left since */
     uint64_t had_usec;   /* when a job came; 0: none has */
-    uint64_t clean_usec; /* when it is looked at for what a server has left; UINT64_MAX: it was */
+    uint64_t clean_usec; /* when it is looked at for that; UINT64_MAX: no more, until jobs come */
     uint32_t asked;      /* jobs that have not come */
     uint32_t serial;     /* of the request */
     uint64_t expires_usec;
@@ -241,6 +245,8 @@ static void on_pulled(natsMsg *msg, void *context)
         if (p) {
             p->asked -= p->asked > 0;
             p->had_usec = clock_monotonic_usec();
+            if (p->is_clean)
+                p->clean_usec = p->had_usec + QUIET_USEC;
         }
         guests_take(i->guests, msg, &receipt);
     }
@@ -323,22 +329,37 @@ static void refill(struct in *i)
 }
 
 /* A server that was killed may keep jobs that were acknowledged, which nobody is given any more: nats-server 2.9 does.
- * They are removed while the consumer has no other ones, so that nothing which is held can be meant. */
-static void purge(struct pull *p, natsMsg *msg)
+ * They are removed while the consumer has no other ones, so that nothing which is held can be meant. The floor of what
+ * is acknowledged may stay below them. */
+static void purge(struct pull *p, uint64_t last)
 {
     char request[256];
+    int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.job.*.%s.%s\",\"seq\":%" PRIu64 "}",
+                     letter_classes[p->class], p->plugin, last + 1);
+
+    (void)bus_tell(p->in->options.bus, "$JS.API.STREAM.PURGE." STREAM_JOBS, NULL, request, (size_t)n);
+}
+
+static uint64_t number_in(const json_t *j, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(j, name));
+}
+
+/* What a killed server has left is put right. The message says how its consumer is. */
+static void look(struct pull *p, natsMsg *msg)
+{
     json_error_t error;
     json_t *j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, &error);
-    json_int_t floor = json_integer_value(json_object_get(json_object_get(j, "ack_floor"), "stream_seq"));
-    bool idle = json_integer_value(json_object_get(j, "num_pending")) == 0 &&
-                json_integer_value(json_object_get(j, "num_ack_pending")) == 0;
+    const struct sweep_look l = {.floor = number_in(json_object_get(j, "ack_floor"), "stream_seq"),
+                                 .delivered = number_in(json_object_get(j, "delivered"), "stream_seq"),
+                                 .held = number_in(j, "num_ack_pending"),
+                                 .redelivered = number_in(j, "num_redelivered")};
 
-    p->clean_usec = idle ? UINT64_MAX : clock_monotonic_usec() + CLEAN_USEC;
-    if (idle && floor > 0) {
-        int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.job.*.%s.%s\",\"seq\":%" JSON_INTEGER_FORMAT "}",
-                         letter_classes[p->class], p->plugin, floor + 1);
-        (void)bus_tell(p->in->options.bus, "$JS.API.STREAM.PURGE." STREAM_JOBS, NULL, request, (size_t)n);
-    }
+    p->is_clean = l.held == 0 && number_in(j, "num_pending") == 0;
+    p->clean_usec = p->is_clean ? UINT64_MAX : clock_monotonic_usec() + CLEAN_USEC;
+    if (p->is_clean && l.delivered > 0)
+        purge(p, MAX(l.floor, l.delivered));
+    sweep_look(&p->sweep, &l);
     json_decref(j);
 }
 
@@ -356,8 +377,10 @@ static void made(struct bus_question *q, natsMsg *msg)
                         natsMsg_GetData(msg));
         return;
     }
+    if (!p->made)
+        sweep_reset(&p->sweep);
     p->made = true;
-    purge(p, msg);
+    look(p, msg);
     refill(p->in);
 }
 
@@ -397,6 +420,7 @@ static int add_pulls(struct in *i, const char *plugin)
 
         *p = (struct pull){.in = i, .class = c, .plugin = name, .question.answered = made};
         snprintf(p->consumer, sizeof(p->consumer), "%s_%s", letter_classes[c], plugin);
+        p->sweep = (struct sweep){.bus = i->options.bus, .consumer = p->consumer};
     }
     return 0;
 }
@@ -510,6 +534,7 @@ struct in *in_free(struct in *i)
     guests_free(i->guests);
     for (uint32_t p = 0; p < i->n_pulls; p++) {
         bus_forget(&i->pulls[p].question);
+        sweep_reset(&i->pulls[p].sweep);
         if (i->pulls[p].class == 0)
             free((char *)(uintptr_t)i->pulls[p].plugin);
     }

@@ -6,6 +6,7 @@ hand does to them.
   parts PORT list               their subjects, one a line
   parts PORT delete SUBJECT     takes one away
   parts PORT replace SUBJECT    stores standard input in its place
+  parts PORT take CONSUMER N    is given jobs by a consumer of WSD_JOBS, and is never heard of again; prints their numbers
   parts PORT ask SUBJECT        asks the server's API with standard input as the request; prints the answer"""
 import json
 import socket
@@ -17,6 +18,17 @@ class Server:
         self.stream = socket.create_connection(('127.0.0.1', port), 10).makefile('rwb')
         self.stream.readline()  # INFO
         self.stream.write(b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB answer 1\r\n')
+
+    def take(self, subject, n):
+        """The numbers of n messages."""
+        self.stream.write(b'PUB %s answer %d\r\n%d\r\n' % (subject.encode(), len(str(n)), n))
+        self.stream.flush()
+        while n > 0:
+            line = self.stream.readline()
+            if line.startswith(b'MSG'):
+                yield int(line.split()[3].split(b'.')[5])
+                self.stream.read(int(line.split()[-1]) + 2)
+                n -= 1
 
     def ask(self, subject, body):
         """The answer, which is JSON and says nothing of an error."""
@@ -42,6 +54,8 @@ def main():
     elif sys.argv[2] == 'delete':
         answer = server.ask('$JS.API.STREAM.PURGE.WSD_PARTS', json.dumps({'filter': sys.argv[3]}).encode())
         assert answer['purged'] == 1, answer
+    elif sys.argv[2] == 'take':
+        print('\n'.join(map(str, server.take('$JS.API.CONSUMER.MSG.NEXT.WSD_JOBS.' + sys.argv[3], int(sys.argv[4])))))
     elif sys.argv[2] == 'ask':
         print(server.ask(sys.argv[3], sys.stdin.buffer.read()))
     else:
