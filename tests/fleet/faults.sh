@@ -141,7 +141,7 @@ away() { # jobs wait, those of this machine do not
 check "without a server, jobs of this machine run, and others wait" away
 # What a killed server can forget: jobs were acknowledged, and it has removed them, but takes them for held.
 in_stream() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^jobs +$1 "; } # N
-gone() {
+gone_jobs() {
   local n id
   for n in b c; do kill "${NODE_FLEET[$n]}" && wait_for_exit "${NODE_FLEET[$n]}" || return 1; done
   id=$(here wsctl submit --detach @fleet/no-such-plugin) || return 1 # the oldest one in the stream, so that they are behind it
@@ -150,7 +150,7 @@ gone() {
   here wsctl cancel --plugin @fleet/echo && wait_until in_stream 1 && for n in b c; do start_node_fleet $n --no-out --ack-wait 2 || return 1; done
   expect_output waited here timeout 60 wsctl submit @fleet/echo waited && here wsctl cancel "$id"
 }
-check "jobs that the server takes for held, and that are gone, hold up no other" gone
+check "jobs that the server takes for held, and that are gone, hold up no other" gone_jobs
 
 # --- jobs that may not run twice, long ones, and poison
 
