@@ -141,7 +141,7 @@ away() { # jobs wait, those of this machine do not
 check "without a server, jobs of this machine run, and others wait" away
 # What a killed server can forget: that jobs are acknowledged, which it has removed. It is given the older state of its
 # consumer.
-in_stream() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^jobs +$1 "; } # N
+in_stream() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^jobs +$1 "; }             # N
 is_connected() { tail -1 "$WORK/node-$1/fleet.log" | grep -q ': connected to NATS'; } # NAME
 gone_jobs() {
   local n id state="$WORK/nats-one/jetstream/\$G/streams/WSD_JOBS/obs/norm_echo/o.dat"

@@ -3,6 +3,8 @@
 """parts: the parts of large inputs and outputs on a NATS server, in the server's own protocol: what a hostile or careless
 hand does to them.
 
+PORT is one of 127.0.0.1, or HOST:PORT.
+
   parts PORT list               their subjects, one a line
   parts PORT delete SUBJECT     takes one away
   parts PORT replace SUBJECT    stores standard input in its place
@@ -14,8 +16,9 @@ import sys
 
 
 class Server:
-    def __init__(self, port):
-        self.stream = socket.create_connection(('127.0.0.1', port), 10).makefile('rwb')
+    def __init__(self, where):
+        host, _, port = where.rpartition(':')
+        self.stream = socket.create_connection((host or '127.0.0.1', int(port)), 10).makefile('rwb')
         self.stream.readline()  # INFO
         self.stream.write(b'CONNECT {"verbose":false,"pedantic":false}\r\nSUB answer 1\r\n')
 
@@ -47,7 +50,7 @@ class Server:
 
 
 def main():
-    server = Server(int(sys.argv[1]))
+    server = Server(sys.argv[1])
     if sys.argv[2] == 'list':
         state = server.ask('$JS.API.STREAM.INFO.WSD_PARTS', b'{"subjects_filter":">"}')['state']
         print('\n'.join(sorted(state.get('subjects') or {})))
