@@ -578,6 +578,17 @@ static void id_text(const struct msg_run *run, char ret[static LETTER_ID])
         snprintf(ret + 2 * n, 3, "%02x", run->id[n]);
 }
 
+/* Whether it is for the plugin that its subject says: that is what a node asks for, and what a sender may be let send. */
+static bool is_as_asked(const struct letter_receipt *receipt, const struct letter_job *job)
+{
+    const char *plugin = strchr(receipt->consumer, '_');
+    const struct span *function = &job->run.job.function;
+    size_t n = plugin ? strlen(plugin + 1) : 0;
+
+    return plugin && function->size >= n && memcmp(function->data, plugin + 1, n) == 0 &&
+           (function->size == n || function->data[n] == ':');
+}
+
 /* The server took this node for dead, which has the job still. */
 static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
 {
@@ -637,6 +648,10 @@ void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *re
     struct letter_job job = {0};
     char why[160];
     int r = letter_get_job(s->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &job, why);
+    if (r == 0 && !is_as_asked(receipt, &job)) {
+        snprintf(why, sizeof(why), "it is for another plugin than its subject says");
+        r = -EBADMSG;
+    }
     struct guest *g = r == 0 && !has_it(s, msg, &job) ? calloc(1, sizeof(*g)) : NULL;
 
     buffer_deinit(&job.input);

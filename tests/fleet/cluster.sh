@@ -85,7 +85,8 @@ many() {
 }
 ended() { [ -s "$WORK/map.out" ] && [ "$(wc -l <"$WORK/map.out")" -ge "$1" ]; }
 all_right() {
-  wait_until -t 120 gone "$MAP" && wait "$MAP" || {
+  wait_until -t 120 gone "$MAP"
+  wait "$MAP" || {
     cat "$WORK/map.err"
     return 1
   }
