@@ -302,6 +302,91 @@ START_TEST(receipts_are_read)
 }
 END_TEST
 
+/* What wsd-fleet of this version sends: a later one has to read it. */
+static const char golden_job[] =
+    "57016f0001000000490000000500000008011210abababababababababababababababab1a0f636865636b73756d3a73"
+    "68613235362887ad4b300540e807480252066e6f64652d316805820105616c69636522016122026263696e707574";
+static const char golden_end[] =
+    "57012a00010000000400000006000000080118016f757470757457012e00010000001300000000000000080210071a03"
+    "77687922067374617475733809";
+
+static void put_hex(const char *hex)
+{
+    unsigned byte;
+
+    for (; sscanf(hex, "%2x", &byte) == 1; hex += 2)
+        ck_assert_int_eq(buffer_put(&letter, &(uint8_t){(uint8_t)byte}, 1), 0);
+}
+
+static void check_hex(const char *hex)
+{
+    ck_assert_uint_eq(buffer_size(&letter), strlen(hex) / 2);
+    struct buffer is = letter;
+    letter = (struct buffer){0};
+    put_hex(hex);
+    ck_assert_mem_eq(buffer_data(&is), buffer_data(&letter), buffer_size(&is));
+    buffer_deinit(&is);
+}
+
+/* A field that a later version adds to the first frame. */
+static void add_field(void)
+{
+    static const uint8_t field[] = {0xfa, 0x3f, 3, 'n', 'e', 'w'}; /* number 1023, bytes */
+    struct buffer old = letter;
+    struct frame frame;
+    uint8_t header[FRAME_HEADER_SIZE];
+    size_t used;
+
+    letter = (struct buffer){0};
+    ck_assert_int_eq(frame_parse(buffer_data(&old), buffer_size(&old), &frame, &used), 0);
+    frame_put_header(header, frame.type, frame.tag, frame.header_size + sizeof(field), frame.body_size);
+    ck_assert_int_eq(buffer_put(&letter, header, sizeof(header)), 0);
+    ck_assert_int_eq(buffer_put(&letter, frame.header, frame.header_size), 0);
+    ck_assert_int_eq(buffer_put(&letter, field, sizeof(field)), 0);
+    ck_assert_int_eq(buffer_put(&letter, frame.body, frame.body_size), 0);
+    ck_assert_int_eq(buffer_put(&letter, (const uint8_t *)buffer_data(&old) + used, buffer_size(&old) - used), 0);
+    buffer_deinit(&old);
+}
+
+START_TEST(a_job_of_another_version_is_read)
+{
+    const struct msg_run run = job();
+    struct letter_job got = {0};
+
+    ck_assert_int_eq(letter_put_job(&letter, "node-1", &run, "input", 5), 0);
+    check_hex(golden_job);
+    if (_i)
+        add_field();
+    ck_assert_int_eq(letter_get_job(codec, buffer_data(&letter), buffer_size(&letter), &got, why), 0);
+    ck_assert_mem_eq(got.run.id, run.id, sizeof(run.id));
+    ck_assert_uint_eq(got.run.attempt, 2);
+    ck_assert_str_eq(got.run.user.data, "alice");
+    ck_assert_str_eq(got.run.job.function.data, "checksum:sha256");
+    ck_assert_mem_eq(got.run.job.args.data, "a\0bc", 5);
+    ck_assert_mem_eq(buffer_data(&got.input), "input", 5);
+    buffer_deinit(&got.input);
+}
+END_TEST
+
+START_TEST(an_end_of_another_version_is_read)
+{
+    const struct msg_run_end end = {.run = 2, .status = 7, .error = span("why"), .text = span("status"), .state = 9};
+    struct letter_end got = {0};
+
+    ck_assert_int_eq(letter_put_end(&letter, &end, "output", 6), 0);
+    check_hex(golden_end);
+    if (_i)
+        add_field();
+    ck_assert_int_eq(letter_get_end(codec, buffer_data(&letter), buffer_size(&letter), &got, why), 0);
+    ck_assert_uint_eq(got.end.run, 2);
+    ck_assert_uint_eq(got.end.status, 7);
+    ck_assert_uint_eq(got.end.state, 9);
+    ck_assert_str_eq(got.end.error.data, "why");
+    ck_assert_mem_eq(buffer_data(&got.output), "output", 6);
+    buffer_deinit(&got.output);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fleet letter");
@@ -319,6 +404,8 @@ int main(void)
     tcase_add_test(c, what_is_in_disorder_is_refused);
     tcase_add_test(c, subjects_have_names_only);
     tcase_add_test(c, receipts_are_read);
+    tcase_add_loop_test(c, a_job_of_another_version_is_read, 0, 2);
+    tcase_add_loop_test(c, an_end_of_another_version_is_read, 0, 2);
     suite_add_tcase(s, c);
     return run_suite(s);
 }
