@@ -195,7 +195,8 @@ MESSAGE(run, run, NUMBER(run, run), ID(run), TEXT(run, job.function, CODEC_PLACE
         NUMBER(run, job.timeout_usec), SIGNED(run, job.priority, CODEC_PRIORITY_MAX),
         FLAGS(run, job.flags, RUN_ASKS | RUN_MORE), NUMBER(run, uid), NUMBER(run, attempt), PATH(run, directory),
         RANGE(run, job.input_from, 0, RUN_INPUT_PIPE, "input"), NUMBER(run, job.input_offset),
-        NUMBER(run, job.input_size), NUMBER(run, job.output_offset), NUMBER(run, job.output_size), WORD(run, user));
+        NUMBER(run, job.input_size), NUMBER(run, job.output_offset), NUMBER(run, job.output_size), WORD(run, user),
+        TEXT(run, job.key, CODEC_KEY_MAX));
 MESSAGE(run_chunk, run_chunk, NUMBER(run_chunk, run), RANGE(run_chunk, offset, 0, OFFSET_MAX, "offset"),
         NUMBER(run_chunk, last));
 MESSAGE(run_ref, run_ref, NUMBER(run_ref, run), NUMBER(run_ref, why));

@@ -344,7 +344,7 @@ struct msg_run {
     uint8_t id[16];
     uint32_t uid, attempt;
     struct span directory, user; /* user: only between machines */
-    /* function, args, timeout_usec, priority, flags (enum run_flags), places of the input and output */
+    /* function, args, key, timeout_usec, priority, flags (enum run_flags), places of the input and output */
     struct msg_submit job;
 };
 struct msg_run_chunk {

@@ -592,7 +592,7 @@ static struct offered *find_offered(struct wsd_runner *r, struct span name)
     return NULL;
 }
 
-/* argv points to what lies behind it: the arguments, the directory, the function's name, the input. */
+/* argv points to what lies behind it: the arguments, the directory, the function's name, the key, the input. */
 static void lay_out(struct held *h, const struct msg_run *run, const struct frame *frame)
 {
     const struct msg_submit *s = &run->job;
@@ -614,6 +614,10 @@ static void lay_out(struct held *h, const struct msg_run *run, const struct fram
     at[s->function.size] = 0;
     argv[0] = at;
     at += s->function.size + 1;
+    memcpy(at, s->key.data, s->key.size);
+    at[s->key.size] = 0;
+    h->key = at;
+    at += s->key.size + 1;
     if (frame->body_size > 0)
         memcpy(at, frame->body, frame->body_size);
     h->job.argc = s->argc + 1;
@@ -627,7 +631,7 @@ struct held *held_new(struct wsd_runner *r, const struct msg_run *run, const str
     const struct msg_submit *s = &run->job;
     struct offered *o = find_offered(r, s->function);
     struct held *h = o ? malloc(sizeof(*h) + (s->argc + 2) * sizeof(char *) + s->args.size + run->directory.size + 1 +
-                                s->function.size + 1 + frame->body_size)
+                                s->function.size + 1 + s->key.size + 1 + frame->body_size)
                        : NULL;
 
     if (!h) {

@@ -52,7 +52,8 @@ struct held {
     bool progress_due;                   /* wsd was not told of that yet [lock of the runner] */
     struct list files;                   /* struct asked_file [lock of the runner] */
     char error[WSD_TEXT_MAX], status[WSD_TEXT_MAX]; /* [lock of the runner] */
-    char texts[];                                   /* directory, arguments, argv, the input that came with it */
+    const char *key;                                /* "": none */
+    char texts[];                                   /* directory, arguments, argv, key, the input that came with it */
 };
 
 /* A job that has come. Its input may be in the frame, come as a descriptor, or follow (RUN_MORE). NULL: no memory.

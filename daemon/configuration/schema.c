@@ -377,20 +377,21 @@ static const struct config_kind kind_names = {
     .print = print_text,
     .is_unset = text_is_unset};
 
-/* `begun` is what marks are under in the stream of ends. */
+/* `begun` and `key` are what other records are under in the stream of ends. */
 static int set_node(void *at, const char *value)
 {
     size_t n = strlen(value);
 
-    return is_plain_name(value, n) && n < CONFIG_NODE && strcmp(value, "begun") != 0 ? replace_text(at, value)
-                                                                                     : -EINVAL;
+    return is_plain_name(value, n) && n < CONFIG_NODE && strcmp(value, "begun") != 0 && strcmp(value, "key") != 0
+               ? replace_text(at, value)
+               : -EINVAL;
 }
 
-static const struct config_kind kind_node = {.wanted =
-                                                 "a name of 1 to 31 letters, digits, _ and -, other than `begun`,",
-                                             .set = set_node,
-                                             .print = print_text,
-                                             .is_unset = text_is_unset};
+static const struct config_kind kind_node = {
+    .wanted = "a name of 1 to 31 letters, digits, _ and -, other than `begun` and `key`,",
+    .set = set_node,
+    .print = print_text,
+    .is_unset = text_is_unset};
 
 /* Who that is, is not asked here: it may be for another machine. */
 static int set_account(void *at, const char *value)

@@ -59,6 +59,7 @@ static void give(struct runner *r, struct run *run, const struct back_request *q
         .uid = job->user->uid,
         .attempt = job->attempts + (job->more && job->more->policy ? job->more->policy->attempts_before : 0),
         .directory = q->directory,
+        .key = job->more && job->more->policy ? job->more->policy->key : NULL,
         .asks = !(q->flags & DOWN_SAME_USER),
         .input = q->input,
         .input_size = q->input_size,

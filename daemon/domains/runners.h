@@ -49,6 +49,7 @@ struct runner_run {
     int priority;
     uint32_t uid, attempt;
     const char *directory; /* NULL: not known */
+    const char *key;       /* NULL: none */
     bool asks;             /* the submitter's files have to be asked for */
     const void *input;     /* of RUNNER_BODY */
     uint64_t input_size, input_at;

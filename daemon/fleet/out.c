@@ -25,6 +25,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "fleet/bus.h"
+#include "fleet/claim.h"
 #include "fleet/letter.h"
 #include "fleet/names.h"
 #include "fleet/parts.h"
@@ -43,6 +44,7 @@
 
 enum stage {
     TRIP_NAME,    /* the name of its user is not known yet */
+    TRIP_CLAIMS,  /* whether its key is another job's is not known yet, or that one has no end */
     TRIP_PARTS,   /* the server has not said that it has the parts of its input */
     TRIP_SENDS,   /* .. that it has the job */
     TRIP_WAITS,   /* before it is sent again */
@@ -56,6 +58,7 @@ struct trip {
     struct list link; /* out->trips */
     struct hash_link by_id;
     struct bus_question question, look; /* to store it; for its end */
+    struct claim claim;                 /* of its key */
     struct parts parts;                 /* of its input, and then of its output */
     struct letter_seal seal;            /* of its input, where that is stored in parts */
     struct out *out;
@@ -119,6 +122,7 @@ static void trip_free(struct trip *t)
 {
     bus_forget(&t->question);
     bus_forget(&t->look);
+    claim_forget(&t->claim);
     parts_forget(&t->parts);
     t->out->n_writes -= t->stage == TRIP_WRITES;
     list_remove(&t->link);
@@ -164,6 +168,7 @@ static void trip_end(struct trip *t, int status, uint32_t state)
 static void end_with(struct trip *t, const char *words)
 {
     (void)wsd_job_fail(t->job, WSD_STATUS_MAX, "%s", words);
+    claim_release(&t->claim);
     trip_end(t, WSD_STATUS_MAX, 0);
 }
 
@@ -304,10 +309,37 @@ static void on_end(natsMsg *msg, void *context)
     take_jobs(o);
 }
 
+/* The end of the other job that has its key. */
+static void other_end(struct trip *t, natsMsg *msg)
+{
+    struct letter_end end = {0};
+    char why[160];
+    int r = msg && !bus_status(msg)
+                ? letter_get_end(t->out->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why)
+                : -ENOENT;
+
+    if (r == 0 && end.seal.size) {
+        end_with(t, "another machine's job with this key has ended, and its output is there only: use another key");
+    } else if (r == 0) {
+        t->output = end.output;
+        finish(t, &end.end);
+        return;
+    } else {
+        claim_again_later(&t->claim);
+    }
+    buffer_deinit(&end.output);
+}
+
 static void looked(struct bus_question *q, natsMsg *msg)
 {
     struct trip *t = container_of(q, struct trip, look);
     struct out *o = t->out;
+
+    if (t->stage == TRIP_CLAIMS) {
+        other_end(t, msg);
+        take_jobs(o);
+        return;
+    }
 
     t->pause_usec = MIN(2 * t->pause_usec, (uint64_t)LOOK_MAX_USEC);
     t->due_usec = clock_monotonic_usec() + t->pause_usec;
@@ -426,6 +458,43 @@ static void write_and_send(struct trip *t)
         end_with(t, no_memory);
 }
 
+/* Its key is its own; or that of another job, of which the end is looked for. */
+static void claimed(struct claim *c)
+{
+    struct trip *t = container_of(c, struct trip, claim);
+    struct out *o = t->out;
+    char subject[LETTER_SUBJECT];
+
+    if (c->is_own) {
+        write_and_send(t);
+    } else {
+        letter_end_subject(subject, c->node, c->id);
+        bus_ask_last(o->options.bus, &t->look, STREAM_RESULTS, subject);
+    }
+    take_jobs(o);
+}
+
+/* What comes before it is sent. */
+static void begin(struct trip *t)
+{
+    struct wsd_run_info info = WSD_INIT(struct wsd_run_info);
+    const char *user;
+    char nameless[LETTER_NAME + 16];
+
+    (void)wsd_runner_info(t->job, &info);
+    if (!*info.key || t->claim.is_own) {
+        write_and_send(t);
+        return;
+    }
+    t->stage = TRIP_NAME;
+    if (names_of(t->out->names, info.uid, &user) < 0)
+        return;
+    snprintf(nameless, sizeof(nameless), "%u %s", info.uid, t->out->options.node); /* nobody elsewhere */
+    t->stage = TRIP_CLAIMS;
+    claim_begin(&t->claim, t->out->options.bus, *user ? user : nameless, info.key, t->out->options.node, t->id,
+                claimed);
+}
+
 static void input_sent(struct parts *p, int error)
 {
     struct trip *t = container_of(p, struct trip, parts);
@@ -487,7 +556,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
         end_with(t, no_memory);
         return;
     }
-    write_and_send(t);
+    begin(t);
 }
 
 /* The names of some users may be known now. */
@@ -497,7 +566,7 @@ static void on_names(void *context)
 
     list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link)
         if (t->stage == TRIP_NAME)
-            write_and_send(t);
+            begin(t);
     take_jobs(o);
 }
 
@@ -514,6 +583,7 @@ static void stop(struct trip *t)
     snprintf(subject, sizeof(subject), "wsd.cancel.%s", t->id);
     (void)bus_tell(bus, subject, NULL, "", 0); /* the node that has it */
     t->out->counters.cancelled++;
+    claim_release(&t->claim);
     trip_end(t, WSD_STATUS_MAX, 0);
 }
 
@@ -528,7 +598,8 @@ static bool is_given_up(struct trip *t, uint64_t now)
         t->n_taken = t->parts.n;
         t->since_usec = now;
     }
-    if ((t->stage != TRIP_PARTS && t->stage != TRIP_WAITS) || (!is_down && now - t->since_usec < wait))
+    bool is_other = t->stage == TRIP_CLAIMS && *t->claim.id; /* which a server has taken */
+    if (t->stage == TRIP_SENDS || t->stage > TRIP_WAITS || is_other || (!is_down && now - t->since_usec < wait))
         return false;
     snprintf(words, sizeof(words),
              "%s for %" PRIu64 " s, which is [fleet] wait in wsd.conf: see `wsctl fleet status`%s",
@@ -557,8 +628,9 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         parts_tick(&t->parts, now);
         if (is_given_up(t, now))
             continue;
+        claim_tick(&t->claim, now);
         if (t->stage == TRIP_NAME)
-            write_and_send(t);
+            begin(t);
         else if (t->stage == TRIP_WAITS && now >= t->due_usec)
             trip_send(t);
         else if (t->stage == TRIP_AWAY && now >= t->due_usec)

@@ -135,6 +135,7 @@ struct wsd_run_info {
     uint32_t uid;     /* of the user whose job it is */
     uint32_t attempt; /* 1: the first one */
     int32_t priority;
+    const char *key; /* "": none, or wsd is older. Valid as long as the job */
 };
 
 /* Fills in what is known of a job of this runner. Of a larger structure than this library knows the rest stays, and

@@ -79,7 +79,8 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Release': 'name:1:b function:2:b',
     'Offer': 'name:1:b version:2:b help:3:b functions:4:Function* credit:5:u',
     'Run': 'run:1:u id:2:b function:3:b args:4:b* timeout_usec:5:u priority:6:s flags:7:u uid:8:u attempt:9:u directory:10:b '
-           'input_from:11:u input_offset:12:u input_size:13:u output_offset:14:u output_size:15:u user:16:b',
+           'input_from:11:u input_offset:12:u input_size:13:u output_offset:14:u output_size:15:u user:16:b '
+           'key:17:b',
     'RunChunk': 'run:1:u offset:2:u last:3:t',
     'RunRef': 'run:1:u why:2:u',
     'RunCredit': 'run:1:u bytes:2:u',

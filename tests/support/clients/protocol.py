@@ -1522,6 +1522,17 @@ def a_run_that_did_not_end_by_itself(wsd):
             p.end(tag)
 
 
+@case('P89')
+def a_run_has_the_key_of_its_job(wsd):
+    with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
+        for key in (b'', b'k', b'k' * 200):
+            tag = p.submit('taker:f', key=key)
+            m = r.job().message
+            assert m.key == key, m
+            r.say('RUN_END', run=m.run)
+            p.end(tag)
+
+
 @case('P75')
 def a_runner_leaves(wsd):
     with Peer(wsd.socket) as p, Taker(wsd.socket, 'taker') as r:
