@@ -195,6 +195,7 @@ static int show_plugin(struct wsd_client *client, struct query *query, const str
         .waiting = plugin->waiting,
         .runners = runners,
         .n_runners = plugin->n_runners,
+        .build = plugin->build.data,
     };
 
     for (size_t i = 0; i < plugin->n_functions; i++) {

@@ -148,7 +148,7 @@ MESSAGE(limit, limit, FLAGS(limit, flags, LIMIT_OWN | LIMIT_MOVED), NUMBER(limit
 MESSAGE(plugin, plugin, NAME(plugin, name), WORD(plugin, version), WORD(plugin, help), PATH(plugin, path),
         WORD(plugin, error), LIST(plugin, functions, CODEC_FUNCTIONS, function),
         RANGE(plugin, apart, 0, CODEC_APART, "apart"), NUMBER(plugin, runs), NUMBER(plugin, waiting),
-        LIST(plugin, runners, CODEC_RUNNERS, runner));
+        LIST(plugin, runners, CODEC_RUNNERS, runner), TEXT(plugin, build, CODEC_BUILD_MAX));
 MESSAGE(counter, counter, NAME(counter, name), NUMBER(counter, value));
 MESSAGE(stats, stats, LIST(stats, counters, CODEC_COUNTERS, counter));
 MESSAGE(functions, functions, PATH(functions, plugin), NAME(functions, function), NUMBER(functions, by_uid),

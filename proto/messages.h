@@ -220,6 +220,7 @@ struct msg_plugin {
     uint64_t waiting;
     const struct msg_runner *runners;
     size_t n_runners;
+    struct span build;
 };
 struct msg_counter {
     struct span name;

@@ -50,6 +50,7 @@ static void show_json(const struct wsd_plugin_info *info, struct json *json)
     json_string(json, "help", info->help);
     json_string(json, "path", info->path);
     json_string(json, "error", info->error);
+    json_string(json, "build", info->build);
     json_string(json, "isolation", apart_names[MIN((unsigned)info->apart, 2u)]);
     plugin_functions_json(info, json);
 }
@@ -103,13 +104,22 @@ void plugin_functions_print(const struct wsd_plugin_info *info, const char *as)
     }
 }
 
+static const char *build_words(const char *build, char room[static 32])
+{
+    room[0] = 0;
+    if (build[0])
+        snprintf(room, 32, " (build %.16s)", build);
+    return room;
+}
+
 static int show_each(const struct wsd_plugin_info *info, void *userdata)
 {
     const struct ctl *ctl = userdata;
+    char build[32];
 
     if (ctl->json)
         return list_each(info, userdata);
-    print_line("%s %s", info->name, info->version);
+    print_line("%s %s%s", info->name, info->version, build_words(info->build, build));
     if (info->help[0])
         print_line("%s", info->help);
     print_line("%s", info->path);
@@ -149,14 +159,6 @@ struct reload {
     const char *what;
     int exit; /* of the first that was not reloaded */
 };
-
-static const char *build_words(const char *build, char room[static 32])
-{
-    room[0] = 0;
-    if (build[0])
-        snprintf(room, 32, " (build %.16s)", build);
-    return room;
-}
 
 static int reload_each(const struct wsd_reload_info *info, void *userdata)
 {

@@ -104,6 +104,7 @@ struct config_fleet {
     uint64_t held, ack_usec;
     uint64_t wait_usec; /* for a server that takes a job; UINT64_MAX: for ever */
     int in, out;        /* 1 yes, 0 no */
+    int builds;         /* likewise: takes jobs for its builds of plugins, too */
     char *tls_ca, *tls_certificate, *tls_key, *credentials;
 };
 

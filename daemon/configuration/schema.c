@@ -537,6 +537,7 @@ const struct config_key config_keys[] = {
     {"fleet", "held", &kind_held, APPLIES_FLEET, AT(fleet.held)},
     {"fleet", "ack-wait", &kind_ack_wait, APPLIES_FLEET, AT(fleet.ack_usec)},
     {"fleet", "wait", &kind_wait, APPLIES_FLEET, AT(fleet.wait_usec)},
+    {"fleet", "builds", &kind_boolean, APPLIES_FLEET, AT(fleet.builds)},
     {"fleet", "in", &kind_boolean, APPLIES_FLEET, AT(fleet.in)},
     {"fleet", "out", &kind_boolean, APPLIES_FLEET, AT(fleet.out)},
     {"fleet", "tls-ca", &kind_text, APPLIES_FLEET, AT(fleet.tls_ca)},

@@ -310,6 +310,7 @@ static int submit(struct guest *g, struct letter_job *job)
         *colon = 0;
         s.function = colon + 1;
     }
+    function[letter_plugin(function)] = 0;
     s.args = args;
     s.n_args = from->argc;
     if (g->seal.size == 0)
@@ -582,11 +583,10 @@ static void id_text(const struct msg_run *run, char ret[static LETTER_ID])
 static bool is_as_asked(const struct letter_receipt *receipt, const struct letter_job *job)
 {
     const char *plugin = strchr(receipt->consumer, '_');
-    const struct span *function = &job->run.job.function;
-    size_t n = plugin ? strlen(plugin + 1) : 0;
+    char name[CODEC_PLACE_MAX], subject[LETTER_SUBJECT];
 
-    return plugin && function->size >= n && memcmp(function->data, plugin + 1, n) == 0 &&
-           (function->size == n || function->data[n] == ':');
+    snprintf(name, sizeof(name), "%.*s", (int)job->run.job.function.size, job->run.job.function.data);
+    return plugin && letter_job_subject(subject, name, 0) && strcmp(strrchr(subject, '.') + 1, plugin + 1) == 0;
 }
 
 /* The server took this node for dead, which has the job still. */
@@ -610,7 +610,7 @@ static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *jo
 
     snprintf(name, sizeof(name), "%.*s", (int)function->size, function->data);
     g->idempotent = g->guests->options.may_run_twice(name, g->guests->options.context);
-    snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(strcspn(name, ":"), sizeof(g->plugin) - 1), name);
+    snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(letter_plugin(name), sizeof(g->plugin) - 1), name);
     snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
     snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
     g->attempt = job->run.attempt;

@@ -102,7 +102,11 @@ static struct known *find_known(const struct in *i, const char *name)
 
 static bool may_run_twice(const char *name, void *context)
 {
-    const struct known *k = find_known(context, name);
+    char plain[CODEC_PLACE_MAX];
+    size_t n = letter_plugin(name);
+
+    snprintf(plain, sizeof(plain), "%.*s%s", (int)n, name, name + strcspn(name, ":")); /* without a build */
+    const struct known *k = find_known(context, plain);
 
     return k && k->idempotent;
 }
@@ -155,7 +159,14 @@ static int take_plugin(const struct wsd_plugin_info *info, void *userdata)
         if (r == 0 && (f == 0 || is_main))
             r = know(i, info->name, "", idempotent);
     }
-    return r < 0 ? r : add_pulls(i, info->name);
+    r = r < 0 ? r : add_pulls(i, info->name);
+    if (r == 0 && i->options.builds && strlen(info->build) >= LETTER_BUILD) {
+        char name[CODEC_NAME_MAX + 1 + LETTER_BUILD];
+
+        snprintf(name, sizeof(name), "%s+%.*s", info->name, (int)LETTER_BUILD, info->build);
+        r = add_pulls(i, name);
+    }
+    return r;
 }
 
 /* As that user; NULL: as the own one. */

@@ -22,6 +22,7 @@ struct in_options {
     const char *node;    /* this one's name */
     const char *run_as;  /* as in struct guests_options */
     const char *plugins; /* names that it takes jobs for, with commas between; NULL: all that wsd has */
+    bool builds;         /* jobs for its builds of them, too */
     uint32_t held;       /* jobs at once, 1 to IN_HELD_MAX */
     uint64_t ack_usec;   /* how long the server waits before it takes this node for dead */
     /* After in_leave(): it holds nothing any more. */

@@ -25,13 +25,26 @@ bool letter_is_name(const char *name, size_t size, size_t room)
     return size > 0 && size < room && strspn(name, signs) >= size;
 }
 
+size_t letter_plugin(const char *name)
+{
+    return strcspn(name, ".:");
+}
+
+static bool is_build(const char *text, size_t size)
+{
+    return size == LETTER_BUILD && strspn(text, "0123456789abcdef") >= size;
+}
+
 bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority)
 {
-    size_t n = strcspn(name, ":");
+    size_t n = strcspn(name, ":"), plugin = letter_plugin(name);
 
-    if (!letter_is_name(name, n, CODEC_NAME_MAX))
+    if (!letter_is_name(name, plugin, CODEC_NAME_MAX) || (plugin < n && !is_build(name + plugin + 1, n - plugin - 1)))
         return false;
-    snprintf(ret, LETTER_SUBJECT, "wsd.job.00.%s.%.*s", letter_classes[letter_class(priority)], (int)n, name);
+    int size =
+        snprintf(ret, LETTER_SUBJECT, "wsd.job.00.%s.%.*s", letter_classes[letter_class(priority)], (int)n, name);
+    if (plugin < n)
+        ret[(size_t)size - (n - plugin)] = '+';
     return true;
 }
 

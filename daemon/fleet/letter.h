@@ -45,8 +45,12 @@ static inline enum letter_class letter_class(int priority)
 
 /* Whether that can be a part of a subject. A plugin with another name cannot go elsewhere. */
 bool letter_is_name(const char *name, size_t size, size_t room);
-/* The subject of a job for this plugin, of which `name` begins with the name and may have ":FUNCTION" behind it. False:
- * its name cannot be a part of a subject. */
+#define LETTER_BUILD 16u /* digits of a build id */
+
+/* Bytes of the plugin's own name in PLUGIN or PLUGIN.BUILD, which may have ":FUNCTION" behind it. */
+size_t letter_plugin(const char *name);
+/* The subject of a job for this plugin, or for a build of it, of which `name` is as above. The last part of the subject is
+ * PLUGIN or PLUGIN+BUILD. False: its name cannot be a part of a subject. */
 bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority);
 /* The subject of parts: `way` is "in" or "out". Of one: with a dot and its number behind it, from 0 on. */
 void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *id, uint32_t attempt, const char *way,

@@ -149,6 +149,7 @@ static int run(const struct settings *s)
                                     .node = s->node,
                                     .run_as = told->run_as,
                                     .plugins = told->plugins,
+                                    .builds = told->builds,
                                     .held = (uint32_t)told->held,
                                     .ack_usec = told->ack_usec,
                                     .ended = in_ended,

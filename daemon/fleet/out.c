@@ -546,7 +546,8 @@ static void trip_begin(struct out *o, struct wsd_job *job)
     t->uid = info.uid;
     t->since_usec = clock_monotonic_usec();
     if (!letter_job_subject(t->subject, job->argv[0], info.priority)) {
-        end_with(t, "the name of a plugin that goes elsewhere has letters, digits, _ and - only");
+        end_with(t, "the name of a plugin that goes elsewhere has letters, digits, _ and - only, and may have . and 16 "
+                    "digits of a build id behind it");
         return;
     }
     for (size_t i = 0; i < sizeof(job->id); i++)

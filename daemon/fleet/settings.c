@@ -38,6 +38,7 @@ static const char usage[] =
     "  -a, --ack-wait TIME      how long the servers wait before they take a silent node for dead (5s)\n"
     "  -w, --wait TIME          how long a job waits for a server that takes it, before it fails (forever)\n"
     "      --run-as USER        jobs of other machines run as this user; same: as that of the submitter's name\n"
+    "      --builds             takes jobs for PLUGIN.BUILD, too, where that is its build of the plugin\n"
     "      --no-in, --no-out    takes no jobs; hands none out\n"
     "      --tls-ca FILE        servers must have a certificate of one of these\n"
     "      --tls-cert FILE, --tls-key FILE    this node's own certificate, and its key\n"
@@ -77,9 +78,9 @@ static const struct {
 } keys[] = {
     {"servers", "servers", NULL, 'n'}, {"node", "node", NULL, 'N'},         {"plugins", "plugins", NULL, 'p'},
     {"held", "held", NULL, 'k'},       {"ack-wait", "ack-wait", NULL, 'a'}, {"no-in", "in", "no", 0},
-    {"wait", "wait", NULL, 'w'},       {"no-out", "out", "no", 0},          {"tls-ca", "tls-ca", NULL, 0},
-    {"tls-cert", "tls-cert", NULL, 0}, {"tls-key", "tls-key", NULL, 0},     {"creds", "creds", NULL, 0},
-    {"run-as", "run-as", NULL, 0},
+    {"wait", "wait", NULL, 'w'},       {"builds", "builds", "yes", 0},      {"no-out", "out", "no", 0},
+    {"tls-ca", "tls-ca", NULL, 0},     {"tls-cert", "tls-cert", NULL, 0},   {"tls-key", "tls-key", NULL, 0},
+    {"creds", "creds", NULL, 0},       {"run-as", "run-as", NULL, 0},
 };
 
 static const struct option others[] = {{"config", required_argument, NULL, 'c'},

@@ -155,7 +155,7 @@ static void show_consumer(const json_t *c, bool json, bool first)
                nodes = json_integer_value(json_object_get(c, "num_waiting"));
     const char *plugin = name ? strchr(name, '_') : NULL;
 
-    if (!plugin || !letter_is_name(plugin + 1, strlen(plugin + 1), CODEC_NAME_MAX) ||
+    if (!plugin || !letter_is_name(plugin + 1, strcspn(plugin + 1, "+"), CODEC_NAME_MAX) ||
         (!json && waiting + held + again == 0))
         return;
     if (json)

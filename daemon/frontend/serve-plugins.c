@@ -70,7 +70,8 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
                                .runs = info->runs,
                                .waiting = info->waiting,
                                .runners = runners,
-                               .n_runners = MIN(info->n_runners, (size_t)CODEC_RUNNERS)}};
+                               .n_runners = MIN(info->n_runners, (size_t)CODEC_RUNNERS),
+                               .build = span(info->build)}};
 
     if (peer_full(c->peer)) { /* a small question has a large answer: it is asked again when there is room */
         c->plugins.at = c->plugins.asked;

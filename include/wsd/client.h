@@ -1014,7 +1014,8 @@ struct wsd_plugin_info {
     bool runs; /* it is a name of runners */
     uint64_t waiting; /* jobs that wait for one of them */
     const struct wsd_plugin_runner *runners;
-    size_t n_runners; /* at most 256 are shown */
+    size_t n_runners;  /* at most 256 are shown */
+    const char *build; /* the file's build id in hexadecimal; "": it has none, or wsd is older */
 };
 
 /* Lists the plugins of the plugin directories by name (name NULL), or shows the one named (also a path). Each is valid

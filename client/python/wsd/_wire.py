@@ -66,7 +66,7 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Plugins': 'name:1:b runners:2:t',
     'Function': 'name:1:b help:2:b flags:3:u crashes:4:u why:5:b quarantine:6:u quarantine_usec:7:u',
     'Plugin': 'name:1:b version:2:b help:3:b path:4:b error:5:b functions:6:Function* apart:7:u runs:8:t waiting:9:u '
-              'runners:10:Runner*',
+              'runners:10:Runner* build:11:b',
     'Runner': 'uid:1:u pid:2:u credit:3:u running:4:u since_usec:5:u leaving:6:t',
     'Counter': 'name:1:b value:2:u',
     'Stats': 'counters:1:Counter*',

@@ -530,8 +530,8 @@ static const struct {
     {"[plugin exec]\nisolation = none\n", ":2: isolation = none: own (an executor of its own) or shared"},
     {"[plugin exec]\nmax-run = 0\n", ":2: max-run = 0: a time"},
     {"[limits]\nquarantine-after = 0\n", ":2: quarantine-after = 0: a whole number"},
-    {"[fleet]\nserver = a\n",
-     ":2: [fleet] has no key `server`; it has: user run-as servers node plugins held ack-wait wait in out tls-ca"},
+    {"[fleet]\nserver = a\n", ":2: [fleet] has no key `server`; it has: user run-as servers node plugins held ack-wait "
+                              "wait builds in out tls-ca"},
     {"[fleet]\nservers =\n", ":2: servers = : 1 to 16 servers with commas between"},
     {"[fleet]\nservers = nats://a, nats://b\n", ":2: servers = nats://a, nats://b: 1 to 16 servers"},
     {"[fleet]\nservers = nats://a,\n", ":2: servers = nats://a,: 1 to 16 servers"},

@@ -279,6 +279,12 @@ START_TEST(subjects_have_names_only)
     ck_assert_str_eq(subject, "wsd.job.00.lo.fib");
     for (const char *const *bad = (const char *const[]){"", ":f", "a.b", "a b", "*", ">", "a/b", NULL}; *bad; bad++)
         ck_assert(!letter_job_subject(subject, *bad, 0));
+    ck_assert(letter_job_subject(subject, "fib.0123456789abcdef:f", 0));
+    ck_assert_str_eq(subject, "wsd.job.00.norm.fib+0123456789abcdef");
+    for (const char *const *bad = (const char *const[]){"fib.", "fib.0123456789abcde", "fib.0123456789abcdef0",
+                                                        "fib.0123456789abcdeF", ".0123456789abcdef", NULL};
+         *bad; bad++)
+        ck_assert(!letter_job_subject(subject, *bad, 0));
     memset(long_name, 'x', sizeof(long_name) - 1);
     long_name[CODEC_NAME_MAX] = 0;
     ck_assert(!letter_job_subject(subject, long_name, 0));

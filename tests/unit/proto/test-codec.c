@@ -793,6 +793,7 @@ static const struct text_limit {
     {FRAME_FUNCTION_STATS, 1, CODEC_PATH_MAX},
     {FRAME_FUNCTION_STATS, 2, CODEC_NAME_MAX},
     {FRAME_RUN, 17, CODEC_KEY_MAX},
+    {FRAME_PLUGIN, 11, CODEC_BUILD_MAX},
 };
 
 static void put_needed(uint16_t type)
