@@ -177,22 +177,27 @@ static void answer(struct bus_question *q, natsMsg *msg)
     q->answered(q, msg);
 }
 
-/* header: NULL where there is none. */
-static natsStatus publish(struct bus *b, const char *subject, const char *reply, const char *header, const char *value,
+struct header {
+    const char *name, *value; /* value NULL: there is none */
+};
+
+/* headers: one of ours and one of the server's; NULL: none. */
+static natsStatus publish(struct bus *b, const char *subject, const char *reply, const struct header *headers,
                           const void *data, size_t size)
 {
     natsMsg *msg = NULL;
     natsStatus s = natsMsg_Create(&msg, subject, reply, data, (int)size);
 
-    if (s == NATS_OK && header)
-        s = natsMsgHeader_Set(msg, header, value);
+    for (size_t i = 0; headers && i < 2; i++)
+        if (s == NATS_OK && headers[i].value)
+            s = natsMsgHeader_Set(msg, headers[i].name, headers[i].value);
     if (s == NATS_OK)
         s = natsConnection_PublishMsg(b->connection, msg);
     natsMsg_Destroy(msg);
     return s;
 }
 
-static void ask(struct bus *b, struct bus_question *q, const char *subject, const char *header, const char *value,
+static void ask(struct bus *b, struct bus_question *q, const char *subject, const struct header *headers,
                 const void *data, size_t size)
 {
     char reply[BUS_SUBJECT];
@@ -206,22 +211,31 @@ static void ask(struct bus *b, struct bus_question *q, const char *subject, cons
     if (!b->up || !slot_take(b, q))
         return; /* the next tick says so */
     snprintf(reply, sizeof(reply), "%s.q.%u.%u", b->inbox, q->slot, q->generation);
-    if (publish(b, subject, reply, header, value, data, size) == NATS_OK)
+    if (publish(b, subject, reply, headers, data, size) == NATS_OK)
         q->due_usec += BUS_PATIENCE_USEC;
 }
 
 void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size)
 {
-    ask(b, q, subject, id ? "Nats-Msg-Id" : NULL, id, data, size);
+    bus_ask_saying(b, q, subject, id, NULL, NULL, data, size);
+}
+
+void bus_ask_saying(struct bus *b, struct bus_question *q, const char *subject, const char *id, const char *header,
+                    const char *value, const void *data, size_t size)
+{
+    const struct header headers[2] = {{"Nats-Msg-Id", id}, {header, value}};
+
+    ask(b, q, subject, headers, data, size);
 }
 
 void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
                     size_t size)
 {
     char text[24];
+    const struct header headers[2] = {{"Nats-Expected-Last-Subject-Sequence", text}};
 
     snprintf(text, sizeof(text), "%" PRIu64, number);
-    ask(b, q, subject, "Nats-Expected-Last-Subject-Sequence", text, data, size);
+    ask(b, q, subject, headers, data, size);
 }
 
 void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject)
@@ -230,12 +244,12 @@ void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, con
     int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
 
     snprintf(api, sizeof(api), "$JS.API.DIRECT.GET.%s", stream);
-    ask(b, q, api, NULL, NULL, request, (size_t)n);
+    ask(b, q, api, NULL, request, (size_t)n);
 }
 
 bool bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size)
 {
-    return b->up && publish(b, subject, reply, NULL, NULL, data, size) == NATS_OK;
+    return b->up && publish(b, subject, reply, NULL, data, size) == NATS_OK;
 }
 
 static void on_answer(natsMsg *msg, void *context)
@@ -371,9 +385,28 @@ bool bus_says(natsMsg *msg, const char *words)
     return memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), words, strlen(words));
 }
 
+uint32_t bus_header(natsMsg *msg, const char *header)
+{
+    const char *text;
+
+    return natsMsgHeader_Get(msg, header, &text) == NATS_OK ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
 bool bus_is_stored(natsMsg *msg)
 {
     return msg && bus_status(msg) == 0 && bus_says(msg, "\"seq\":") && !bus_says(msg, "\"error\":"); /* "seq":0 */
+}
+
+uint64_t bus_sequence(natsMsg *msg)
+{
+    static const char name[] = "\"seq\":";
+    char text[24];
+    const char *data = natsMsg_GetData(msg), *end = data + natsMsg_GetDataLength(msg);
+    const char *at = memmem(data, (size_t)(end - data), name, sizeof(name) - 1);
+
+    if (at)
+        snprintf(text, sizeof(text), "%.*s", (int)(end - at - (ptrdiff_t)sizeof(name) + 1), at + sizeof(name) - 1);
+    return at ? strtoull(text, NULL, 10) : 0;
 }
 
 bool bus_is_outdated(natsMsg *msg)

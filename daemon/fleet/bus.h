@@ -56,6 +56,9 @@ struct bus_question {
 /* Publishes it. id: of the message, for the server's deduplication; NULL: none. Where that is impossible now, the answer
  * is NULL, later. */
 void bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data, size_t size);
+/* The same, with a header of ours; value NULL: without. */
+void bus_ask_saying(struct bus *b, struct bus_question *q, const char *subject, const char *id, const char *header,
+                    const char *value, const void *data, size_t size);
 /* Likewise, where the last message of the subject in its stream is the one of this number; 0: there is none. Else the
  * answer is one that bus_is_outdated(). */
 void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
@@ -70,7 +73,9 @@ const char *bus_inbox(const struct bus *b);
 /* The status of a message that the server itself has made, such as 503; 0: it is an ordinary one. */
 int bus_status(natsMsg *msg);
 bool bus_says(natsMsg *msg, const char *words); /* whether they are in it */
+uint32_t bus_header(natsMsg *msg, const char *header); /* the number in it; 0: there is none */
 /* Whether an answer says that a stream has what was published. NULL does not. */
 bool bus_is_stored(natsMsg *msg);
+uint64_t bus_sequence(natsMsg *msg); /* of an answer that bus_is_stored(): the message's in its stream */
 bool bus_is_outdated(natsMsg *msg); /* whether it was refused for the number of bus_ask_behind() */
 uint64_t bus_number(natsMsg *msg);  /* of an answer to bus_ask_last(): the message's in its stream; 0: it is none */

@@ -6,7 +6,8 @@
  * Keeps: a job is acknowledged when its end is stored, not before. While it is held the server hears of it at each third
  * of its patience. A function that may not run twice is marked as begun before it begins, which the server lets one node
  * do; where another one has done so and did not give it back, it ends as interrupted. What the server says of how often
- * it handed out a job is a hint: 2.9 says 1 of some that other nodes had.
+ * it handed out a job is a hint: 2.9 says 1 of some that other nodes had. A job of a parcel is like any other, but for
+ * what it has in common with its like (parcel.c).
  * Does not know where a job comes from, but for the name that its end is sent to. Does not ask for jobs (in.c). */
 #include "fleet/guest.h"
 
@@ -29,6 +30,7 @@
 #include "configuration/configuration.h"
 #include "fleet/bus.h"
 #include "fleet/clients.h"
+#include "fleet/parcel.h"
 #include "fleet/parts.h"
 
 #define AGAIN_USEC    500000u    /* before the server is asked again, which did not answer */
@@ -38,6 +40,7 @@
 #define TAG 17u /* with NUL */
 
 enum stage {
+    GUEST_QUEUES,  /* for other jobs of its parcel */
     GUEST_LOOKS,   /* whether its end is stored: it came before */
     GUEST_FETCHES, /* its input, which came in parts */
     GUEST_ASKS,    /* whether another node has begun it */
@@ -56,6 +59,7 @@ struct guest {
     struct guests *guests;
     struct bus_question question;
     struct client_use use; /* of the client of its user, where that is another one */
+    struct parcel_item item;
     struct wsd_call *call; /* NULL: it does not run */
     struct parts parts;    /* of its input, and then of its output */
     enum stage stage;
@@ -66,7 +70,7 @@ struct guest {
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
     uint64_t due_usec;              /* WAITS: when it goes on, with this */
     void (*again)(struct guest *g);
-    char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], plugin[CODEC_NAME_MAX];
+    char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], function[CODEC_PLACE_MAX];
     struct buffer job;       /* the letter, until it has begun */
     struct letter_seal seal; /* of an input that comes in parts */
     struct buffer input, output, letter;
@@ -78,6 +82,7 @@ struct guests {
     struct wsd_client *client;
     struct wsd_libevent loop;
     struct clients *clients; /* of other users */
+    struct parcels *parcels;
     struct codec *codec;
     struct hash by_id;
     struct list all;
@@ -102,8 +107,7 @@ static void guest_free(struct guest *g)
     bus_forget(&g->question);
     parts_forget(&g->parts);
     list_remove(&g->link);
-    if (*g->id)
-        hash_remove(&s->by_id, &g->by_id);
+    hash_remove(&s->by_id, &g->by_id);
     buffer_deinit(&g->job);
     buffer_deinit(&g->input);
     buffer_deinit(&g->output);
@@ -112,10 +116,11 @@ static void guest_free(struct guest *g)
     s->counters.held--;
 }
 
-static void leave(struct guest *g)
+static void leave(struct guest *g, bool given_back)
 {
     struct guests *s = g->guests;
 
+    parcel_leave(&g->item, given_back);
     guest_free(g);
     s->options.left(s->options.context);
 }
@@ -130,9 +135,10 @@ static void give_back(struct guest *g)
         (void)bus_tell(g->guests->options.bus, subject, NULL, "0", 1);
     }
     int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
-    (void)bus_tell(g->guests->options.bus, g->receipt, NULL, words, (size_t)n);
+    if (!g->item.parcel)
+        (void)bus_tell(g->guests->options.bus, g->receipt, NULL, words, (size_t)n);
     g->guests->counters.given_back++;
-    leave(g);
+    leave(g, true);
 }
 
 static void wait_for(struct guest *g, void (*again)(struct guest *g))
@@ -142,14 +148,24 @@ static void wait_for(struct guest *g, void (*again)(struct guest *g))
     g->again = again;
 }
 
+static uint32_t together(const char *function, void *context)
+{
+    const struct guests_options *o = &((struct guests *)context)->options;
+
+    return o->together(function, 0, o->context);
+}
+
 static void tell_end(struct guest *g)
 {
-    char subject[LETTER_SUBJECT], id[LETTER_ID + 16];
+    char subject[LETTER_SUBJECT], id[LETTER_ID + 16], size[12];
+    uint32_t n = together(g->function, g->guests);
 
     g->stage = GUEST_TELLS;
     letter_end_subject(subject, g->home, g->id);
     snprintf(id, sizeof(id), "end-%s-%u", g->id, g->attempt);
-    bus_ask(g->guests->options.bus, &g->question, subject, id, buffer_data(&g->letter), buffer_size(&g->letter));
+    snprintf(size, sizeof(size), "%u", n);
+    bus_ask_saying(g->guests->options.bus, &g->question, subject, id, PARCEL_HEADER, n > 1 ? size : NULL,
+                   buffer_data(&g->letter), buffer_size(&g->letter));
 }
 
 static void no_memory(struct guest *g)
@@ -204,6 +220,11 @@ static void end(struct guest *g, struct msg_run_end e)
         buffer_deinit(&g->output);
         e = (struct msg_run_end){.status = WSD_STATUS_MAX, .error = {large, strlen(large)}};
     }
+    if (parcel_end(&g->item, &e, buffer_data(&g->output), buffer_size(&g->output))) {
+        g->guests->counters.ended++;
+        leave(g, false);
+        return;
+    }
     e.run = g->attempt;
     int r = write_end(g, &e);
     if (r == 1) {
@@ -252,6 +273,9 @@ static void ended_here(struct guest *g, const struct wsd_job_info *info)
     static const char *const words[] = {
         [WSD_JOB_TIMED_OUT] = "timed out", [WSD_JOB_CRASHED] = "crashed", [WSD_JOB_INTERRUPTED] = "interrupted"};
     bool failed = info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX;
+    const struct guests_options *o = &g->guests->options;
+
+    (void)o->together(g->function, info->run_usec, o->context);
 
     if (info->state == WSD_JOB_SUCCEEDED || failed)
         end(g, (struct msg_run_end){.status = failed ? (uint32_t)info->exit : 0,
@@ -350,31 +374,36 @@ static bool has_client(struct guest *g, const struct msg_run *run)
     return r == 0;
 }
 
-static void run(struct guest *g)
+/* Takes the input. The letter is kept only where it has to wait. */
+static void run_job(struct guest *g, struct letter_job *job)
 {
-    struct letter_job job = {0};
-    char why[160];
-
-    if (g->unwanted) {
-        end_badly(g, "cancelled", "");
-        return;
-    }
-    if (letter_get_job(g->guests->codec, buffer_data(&g->job), buffer_size(&g->job), &job, why) < 0) { /* no memory */
-        buffer_deinit(&job.input);
-        give_back(g);
-        return;
-    }
-    if (!has_client(g, &job.run)) {
-        buffer_deinit(&job.input);
+    if (!has_client(g, &job->run)) {
+        buffer_deinit(&job->input);
         return;
     }
     g->stage = GUEST_RUNS;
-    int r = submit(g, &job);
+    int r = submit(g, job);
     buffer_deinit(&g->job);
     if (r == -EINVAL)
         end_badly(g, "refused", wsd_client_error(client_of(g)));
     else if (r < 0)
         give_back(g);
+}
+
+static void run(struct guest *g)
+{
+    struct span rest = {(const char *)buffer_data(&g->job), buffer_size(&g->job)};
+    struct letter_job job = {0};
+    char why[160];
+
+    if (g->unwanted) {
+        end_badly(g, "cancelled", "");
+    } else if (letter_get_job(g->guests->codec, rest.data, rest.size, &job, why) < 0) { /* no memory */
+        buffer_deinit(&job.input);
+        give_back(g);
+    } else {
+        run_job(g, &job);
+    }
 }
 
 /* Of the client of its user. */
@@ -422,7 +451,7 @@ static void look_for_end(struct guest *g)
 /* Its input is here. */
 static void go(struct guest *g)
 {
-    if (g->idempotent)
+    if (g->idempotent && !g->item.wary)
         run(g);
     else if (g->came_before)
         ask_whether_begun(g);
@@ -484,6 +513,9 @@ static void begun_before(struct guest *g, natsMsg *msg)
     if (begun == g->attempt && bus_says(msg, g->guests->tag)) { /* it is stored, and the answer was lost */
         g->marked = true;
         run(g);
+    } else if (begun > g->ended_before && g->idempotent) {
+        g->stage = GUEST_QUEUES;
+        parcel_suspect(&g->item);
     } else if (begun <= g->ended_before) {
         mark(g, bus_number(msg));
     } else {
@@ -510,9 +542,21 @@ static void may_be_marked(struct guest *g, natsMsg *msg)
 /* The end is stored. Where this is lost, the job comes again, and its end is found. */
 static void acknowledge(struct guest *g)
 {
-    (void)bus_tell(g->guests->options.bus, g->receipt, NULL, "+ACK", 4);
+    if (!g->item.parcel)
+        (void)bus_tell(g->guests->options.bus, g->receipt, NULL, "+ACK", 4);
     g->guests->counters.ended++;
-    leave(g);
+    leave(g, false);
+}
+
+/* No node has ended it. */
+static void give_up(struct guest *g)
+{
+    char subject[LETTER_SUBJECT];
+
+    snprintf(subject, sizeof(subject), "wsd.dead.%.*s", (int)strcspn(g->function, ":"), g->function);
+    (void)bus_tell(g->guests->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
+    g->guests->counters.dead++;
+    end_badly(g, "given up", "no node has ended it, of all that had it");
 }
 
 static void answered(struct bus_question *q, natsMsg *msg)
@@ -525,6 +569,8 @@ static void answered(struct bus_question *q, natsMsg *msg)
             give_back(g);
         else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
             acknowledge(g);
+        else if (g->item.parcel && parcel_delivered(g->item.parcel) > DELIVERED_MAX)
+            give_up(g);
         else
             fetch(g);
         return;
@@ -543,6 +589,7 @@ static void answered(struct bus_question *q, natsMsg *msg)
         else
             wait_for(g, tell_end);
         return;
+    case GUEST_QUEUES:
     case GUEST_FETCHES:
     case GUEST_OPENS:
     case GUEST_RUNS:
@@ -602,26 +649,33 @@ static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
     return same;
 }
 
-/* Fills in what is kept of a job. Returns 0 or -ENOMEM. */
-static int guest_fill(struct guest *g, natsMsg *msg, const struct letter_job *job)
+/* A guest of this job. NULL: no memory. */
+static struct guest *guest_new(struct guests *s, const struct letter_job *job)
 {
-    char name[CODEC_PLACE_MAX];
     const struct span *function = &job->run.job.function, *home = &job->run.directory;
+    struct guest *g = calloc(1, sizeof(*g));
 
-    snprintf(name, sizeof(name), "%.*s", (int)function->size, function->data);
-    g->idempotent = g->guests->options.may_run_twice(name, g->guests->options.context);
-    snprintf(g->plugin, sizeof(g->plugin), "%.*s", (int)MIN(letter_plugin(name), sizeof(g->plugin) - 1), name);
+    if (!g)
+        return NULL;
+    g->guests = s;
+    g->question.answered = answered;
+    g->use.told = client_told;
+    snprintf(g->function, sizeof(g->function), "%.*s", (int)function->size, function->data);
     snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
-    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    g->idempotent = s->options.may_run_twice(g->function, s->options.context);
     g->attempt = job->run.attempt;
     g->seal = job->seal;
+    list_init(&g->link);
     id_text(&job->run, g->id);
-    if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
-        hash_insert(&g->guests->by_id, &g->by_id, key_of(g->id)) < 0) {
-        *g->id = 0;
-        return -ENOMEM;
+    if (hash_insert(&s->by_id, &g->by_id, key_of(g->id)) < 0) {
+        free(g);
+        return NULL;
     }
-    return 0;
+    list_push_back(&s->all, &g->link);
+    s->counters.held++;
+    s->counters.held_most = MAX(s->counters.held_most, s->counters.held);
+    s->counters.taken++;
+    return g;
 }
 
 static void begin(struct guest *g, const struct letter_receipt *receipt)
@@ -629,21 +683,15 @@ static void begin(struct guest *g, const struct letter_receipt *receipt)
     g->came_before = receipt->delivered > 1 || g->attempt > 1;
     if (receipt->delivered > 1)
         g->guests->counters.redelivered++;
-    if (receipt->delivered > DELIVERED_MAX) {
-        char subject[LETTER_SUBJECT];
-
-        snprintf(subject, sizeof(subject), "wsd.dead.%s", g->plugin);
-        (void)bus_tell(g->guests->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
-        g->guests->counters.dead++;
-        end_badly(g, "given up", "no node has ended it, of all that had it");
-    } else if (g->came_before) {
+    if (receipt->delivered > DELIVERED_MAX)
+        give_up(g);
+    else if (g->came_before)
         look_for_end(g);
-    } else {
+    else
         fetch(g);
-    }
 }
 
-void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *receipt)
+static void take_letter(struct guests *s, natsMsg *msg, const struct letter_receipt *receipt)
 {
     struct letter_job job = {0};
     char why[160];
@@ -652,23 +700,119 @@ void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *re
         snprintf(why, sizeof(why), "it is for another plugin than its subject says");
         r = -EBADMSG;
     }
-    struct guest *g = r == 0 && !has_it(s, msg, &job) ? calloc(1, sizeof(*g)) : NULL;
+    struct guest *g = r == 0 && !has_it(s, msg, &job) ? guest_new(s, &job) : NULL;
 
     buffer_deinit(&job.input);
     if (r == -EBADMSG)
         refuse(s, msg, why);
     if (!g)
         return; /* it is here already; or without memory it comes again */
-    *g = (struct guest){.guests = s, .question.answered = answered, .use.told = client_told};
-    list_init(&g->link);
-    s->counters.held++;
-    s->counters.held_most = MAX(s->counters.held_most, s->counters.held);
-    s->counters.taken++;
-    list_push_back(&s->all, &g->link);
-    if (guest_fill(g, msg, &job) < 0 || s->leaving) /* it was asked for before */
+    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
+        s->leaving) /* it was asked for before */
         give_back(g);
     else
         begin(g, receipt);
+}
+
+/* Begins it at once, where nothing has to be looked up. Its parcel is new. */
+static void begin_item(struct guest *g, struct letter_job *job)
+{
+    g->came_before = g->attempt > 1;
+    if (g->idempotent && !g->came_before) {
+        run_job(g, job);
+        return;
+    }
+    buffer_deinit(&job->input);
+    g->item.alone = true; /* a later try of it is to find its end */
+    if (g->came_before)
+        look_for_end(g);
+    else
+        fetch(g);
+}
+
+/* Of a parcel that came before. */
+static void begin_again(struct parcel_item *item, void *context)
+{
+    struct guest *g = container_of(item, struct guest, item);
+
+    look_for_end(g);
+}
+
+static void ended_before(struct parcel_item *item, void *context)
+{
+    acknowledge(container_of(item, struct guest, item));
+}
+
+static void item_back(struct parcel_item *item, void *context)
+{
+    give_back(container_of(item, struct guest, item));
+}
+
+/* The next job of a parcel, whose letter is `whole`. Returns 0, -ENOMEM, or -EBADMSG with words. */
+static int take_item(struct guests *s, struct parcel *p, struct letter_job *job, struct span whole, char why[static 160])
+{
+    struct guest *g = job->run.run == parcel_size(p) + 1 ? guest_new(s, job) : NULL;
+    bool new = parcel_is_new(p);
+
+    if (!g) {
+        snprintf(why, 160, "a job in another place than it says");
+        return job->run.run == parcel_size(p) + 1 ? -ENOMEM : -EBADMSG;
+    }
+    if (!parcel_add(p, &g->item, g->home, g->function)) {
+        guest_free(g);
+        snprintf(why, 160, "more than %u jobs", PARCEL_JOBS);
+        return -EBADMSG;
+    }
+    if (!(new && g->idempotent && !s->options.run_as) && buffer_put(&g->job, whole.data, whole.size) < 0) {
+        give_back(g);
+        return 0;
+    }
+    if (new) {
+        begin_item(g, job);
+        job->input = (struct buffer){0};
+    } else {
+        g->came_before = true;
+        s->counters.redelivered++;
+        g->stage = GUEST_QUEUES;
+    }
+    return 0;
+}
+
+static void take_parcel(struct guests *s, natsMsg *msg, const struct letter_receipt *receipt, const char *id)
+{
+    const char *reply = natsMsg_GetReply(msg);
+    struct span rest = {natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)};
+    struct parcel *p = parcels_have(s->parcels, id, reply) ? NULL
+                                                            : parcel_new(s->parcels, id, reply, receipt->delivered);
+    char why[160];
+    int r = s->leaving ? -ESHUTDOWN : 0;
+
+    if (!p)
+        return; /* it is here already; or without memory it comes again */
+    s->counters.parcels++;
+    while (r == 0 && rest.size > 0) {
+        struct span whole = {rest.data, 0};
+        struct letter_job job = {0};
+
+        r = parcel_get_job(s->codec, &rest, &job, why);
+        whole.size = (size_t)(rest.data - whole.data);
+        r = r < 0 ? r : take_item(s, p, &job, whole, why);
+        buffer_deinit(&job.input);
+    }
+    if (r == -EBADMSG)
+        log_warning("wsd-fleet: a message of %s is no parcel: %s", natsMsg_GetSubject(msg), why);
+    parcel_filled(p, r);
+}
+
+void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *receipt)
+{
+    char id[LETTER_ID];
+
+    if (letter_get_parcel_id(natsMsg_GetSubject(msg), id))
+        take_parcel(s, msg, receipt, id);
+    else
+        take_letter(s, msg, receipt);
 }
 
 /* It has ended for the node that it comes from. */
@@ -702,12 +846,13 @@ void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
 {
     clients_tick(s->clients, now_usec);
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link) {
-        if (is_time)
+        if (is_time && !g->item.parcel)
             (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
         parts_tick(&g->parts, now_usec);
         if (g->stage == GUEST_WAITS && now_usec >= g->due_usec)
             g->again(g);
     }
+    parcels_tick(s->parcels, now_usec, is_time);
 }
 
 void guests_leave(struct guests *s)
@@ -752,6 +897,15 @@ int guests_new(struct guests **ret_guests, const struct guests_options *options)
     snprintf(s->tag, sizeof(s->tag), "%016" PRIx64, r == 0 ? number : 0);
     if (r == 0)
         r = clients_new(&s->clients, options->base, options->socket);
+    const struct parcels_options parcels = {.bus = options->bus,
+                                            .tag = s->tag,
+                                            .begin = begin_again,
+                                            .ended = ended_before,
+                                            .back = item_back,
+                                            .together = together,
+                                            .context = s};
+    if (r == 0)
+        r = parcels_new(&s->parcels, &parcels);
     if (r == 0)
         r = connect_client(s);
     if (r == 0)
@@ -770,6 +924,7 @@ struct guests *guests_free(struct guests *s)
         return NULL;
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link)
         guest_free(g);
+    parcels_free(s->parcels);
     clients_free(s->clients);
     if (s->client)
         wsd_libevent_detach(&s->loop);

@@ -22,6 +22,8 @@ struct guests_options {
     const char *run_as; /* [fleet] run-as; NULL: jobs run as the user of this process */
     /* Whether the local wsd says so of PLUGIN or PLUGIN:FUNCTION. */
     bool (*may_run_twice)(const char *name, void *context);
+    /* How many jobs of this function the node takes in a parcel; 1: none. run_usec: how long one has run; 0: unknown. */
+    uint32_t (*together)(const char *name, uint64_t run_usec, void *context);
     /* There is a connection to wsd since now, or none. */
     void (*connected)(bool up, void *context);
     /* One is held no more. */
@@ -30,7 +32,7 @@ struct guests_options {
 };
 
 struct in_counters {
-    uint64_t held, held_most, taken, given_back, ended, redelivered, interrupted, dead;
+    uint64_t held, held_most, taken, given_back, ended, redelivered, interrupted, dead, parcels;
 };
 
 int guests_new(struct guests **ret_guests, const struct guests_options *options); /* 0 or a negative errno */

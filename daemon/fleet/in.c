@@ -28,6 +28,7 @@
 #include "fleet/sweep.h"
 
 #define PLUGINS_MAX  256u
+#define PULLS_MAX    (PLUGINS_MAX * 2u * N_CLASSES)
 #define LEARN_USEC   1000000u
 #define HI_RESERVE   4u        /* jobs of the class hi that may come though the node is full */
 #define EXPIRES_USEC 30000000u /* of a request for jobs */
@@ -37,11 +38,13 @@
 #define BUSY_USEC    10000000u /* a consumer had jobs lately */
 #define MAKE_USEC    1000000u  /* between two tries to make a consumer */
 #define TICK_USEC    100000u
+#define PARCEL_USEC  5000u /* the jobs of a parcel run for so long together: more would not make them cheaper */
 
-/* A consumer of the stream: jobs of one class for one plugin. */
+/* A consumer of the stream: jobs of one class for one plugin, in letters or in parcels. */
 struct pull {
     struct in *in;
     enum letter_class class;
+    bool parcels;
     const char *plugin;
     char consumer[128];
     struct bus_question question; /* to make it */
@@ -50,7 +53,7 @@ struct pull {
     bool is_clean;       /* what a server has left is removed, unless it was left since */
     uint64_t had_usec;   /* when a job came; 0: none has */
     uint64_t clean_usec; /* when it is looked at for that; UINT64_MAX: no more, until jobs come */
-    uint32_t asked;      /* jobs that have not come */
+    uint32_t asked;      /* letters or parcels that have not come */
     uint32_t serial;     /* of the request */
     uint64_t expires_usec;
 };
@@ -59,6 +62,7 @@ struct pull {
 struct known {
     struct hash_link by_name;
     bool idempotent;
+    uint64_t run_usec; /* of a job, on average of late; 0: unknown */
     char name[];
 };
 
@@ -109,6 +113,19 @@ static bool may_run_twice(const char *name, void *context)
     const struct known *k = find_known(context, plain);
 
     return k && k->idempotent;
+}
+
+static uint32_t together(const char *name, uint64_t run_usec, void *context)
+{
+    const struct in *i = context;
+    struct known *k = find_known(i, name);
+
+    if (!k || !k->idempotent)
+        return 1;
+    if (run_usec)
+        k->run_usec = k->run_usec ? k->run_usec - k->run_usec / 8 + run_usec / 8 : run_usec;
+    uint64_t n = PARCEL_USEC / MAX(k->run_usec, (uint64_t)1);
+    return (uint32_t)MAX(MIN(n, (uint64_t)MIN(PARCEL_JOBS, i->options.held / 2)), (uint64_t)1);
 }
 
 static int know(struct in *i, const char *plugin, const char *function, bool idempotent)
@@ -285,7 +302,7 @@ static uint32_t count_asked(const struct in *i, bool idle_only)
     uint32_t n = 0;
 
     for (uint32_t p = 0; p < i->n_pulls; p++)
-        n += idle_only && i->pulls[p].busy ? 0 : i->pulls[p].asked;
+        n += i->pulls[p].parcels || (idle_only && i->pulls[p].busy) ? 0 : i->pulls[p].asked;
     return n;
 }
 
@@ -298,13 +315,13 @@ static void refill_busy(struct in *i, uint64_t now)
         struct pull *one = &i->pulls[p];
 
         one->busy = one->had_usec && now - one->had_usec < BUSY_USEC;
-        n_busy += one->made && !one->asked && one->busy;
+        n_busy += one->made && !one->asked && one->busy && !one->parcels;
     }
     for (uint32_t p = 0; p < i->n_pulls && n_busy > 0; p++) {
         struct pull *one = &i->pulls[p];
         uint32_t most = i->options.held + (one->class == CLASS_HI ? HI_RESERVE : 0);
 
-        if (!one->made || one->asked || !one->busy)
+        if (!one->made || one->asked || !one->busy || one->parcels)
             continue;
         if (used < most)
             ask(i, one, MAX((most - used) / n_busy, 1u), EXPIRES_USEC);
@@ -318,12 +335,12 @@ static void refill_idle(struct in *i)
 {
     uint32_t used = (uint32_t)guests_count(i->guests).held + count_asked(i, false), idle = count_asked(i, true);
     uint32_t most = i->options.held, most_idle = MAX(most - most / 4, 1u);
-    uint64_t expires = i->n_pulls > most_idle ? TURN_USEC : EXPIRES_USEC;
+    uint64_t expires = i->n_pulls / 2 > most_idle ? TURN_USEC : EXPIRES_USEC;
 
     for (uint32_t n = 0; n < i->n_pulls && used < most && idle < most_idle; n++) {
         struct pull *one = &i->pulls[i->next_pull++ % i->n_pulls];
 
-        if (!one->made || one->asked || one->busy)
+        if (!one->made || one->asked || one->busy || one->parcels)
             continue;
         ask(i, one, 1, expires);
         used += one->asked;
@@ -331,12 +348,28 @@ static void refill_idle(struct in *i)
     }
 }
 
+/* How many jobs a parcel has is known when it is here. So as long as there is room for a job, each consumer is asked for
+ * one parcel. */
+static void refill_parcels(struct in *i)
+{
+    for (uint32_t p = 0; p < i->n_pulls && guests_count(i->guests).held < i->options.held; p++)
+        if (i->pulls[p].parcels && i->pulls[p].made && !i->pulls[p].asked)
+            ask(i, &i->pulls[p], 1, EXPIRES_USEC);
+}
+
 static void refill(struct in *i)
 {
     if (i->leaving || !i->connected || !bus_is_up(i->options.bus))
         return;
+    refill_parcels(i);
     refill_busy(i, clock_monotonic_usec());
     refill_idle(i);
+}
+
+/* What its consumer hands out. */
+static void filter(const struct pull *p, char ret[static LETTER_SUBJECT])
+{
+    snprintf(ret, LETTER_SUBJECT, "wsd.job.*.%s.%s%s", letter_classes[p->class], p->plugin, p->parcels ? ".*" : "");
 }
 
 /* A server that was killed may keep jobs that were acknowledged, which nobody is given any more: nats-server 2.9 does.
@@ -344,10 +377,10 @@ static void refill(struct in *i)
  * is acknowledged may stay below them. */
 static void purge(struct pull *p, uint64_t last)
 {
-    char request[256];
-    int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.job.*.%s.%s\",\"seq\":%" PRIu64 "}",
-                     letter_classes[p->class], p->plugin, last + 1);
+    char request[256], subject[LETTER_SUBJECT];
 
+    filter(p, subject);
+    int n = snprintf(request, sizeof(request), "{\"filter\":\"%s\",\"seq\":%" PRIu64 "}", subject, last + 1);
     (void)bus_tell(p->in->options.bus, "$JS.API.STREAM.PURGE." STREAM_JOBS, NULL, request, (size_t)n);
 }
 
@@ -398,16 +431,17 @@ static void made(struct bus_question *q, natsMsg *msg)
 /* Makes the consumer, which may be there. */
 static void make(struct pull *p)
 {
-    char subject[BUS_SUBJECT], request[640];
+    char subject[BUS_SUBJECT], request[640], subjects[LETTER_SUBJECT];
     const struct in *i = p->in;
 
+    filter(p, subjects);
     snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.DURABLE.CREATE." STREAM_JOBS ".%s", p->consumer);
     int n = snprintf(
         request, sizeof(request),
         "{\"stream_name\":\"" STREAM_JOBS "\",\"config\":{\"durable_name\":\"%s\",\"ack_policy\":\"explicit\","
-        "\"ack_wait\":%" PRIu64 ",\"max_deliver\":-1,\"filter_subject\":\"wsd.job.*.%s.%s\","
+        "\"ack_wait\":%" PRIu64 ",\"max_deliver\":-1,\"filter_subject\":\"%s\","
         "\"max_ack_pending\":65536,\"max_waiting\":4096,\"deliver_policy\":\"all\",\"replay_policy\":\"instant\"}}",
-        p->consumer, i->options.ack_usec * 1000, letter_classes[p->class], p->plugin);
+        p->consumer, i->options.ack_usec * 1000, subjects);
     if (!p->made)
         p->expires_usec = UINT64_MAX;
     bus_ask(i->options.bus, &p->question, subject, NULL, request, (size_t)n);
@@ -418,7 +452,7 @@ static int add_pulls(struct in *i, const char *plugin)
     for (uint32_t p = 0; p < i->n_pulls; p++)
         if (strcmp(i->pulls[p].plugin, plugin) == 0)
             return 0;
-    if (i->n_pulls == PLUGINS_MAX * N_CLASSES) {
+    if (i->n_pulls == PULLS_MAX) {
         log_warning("wsd-fleet: %s: jobs are taken for %u plugins, as many as may be: name some by --plugins", plugin,
                     PLUGINS_MAX);
         return 0;
@@ -426,11 +460,13 @@ static int add_pulls(struct in *i, const char *plugin)
     char *name = strdup(plugin);
     if (!name)
         return -ENOMEM;
-    for (enum letter_class c = 0; c < N_CLASSES; c++) {
+    for (unsigned n = 0; n < 2 * N_CLASSES; n++) {
         struct pull *p = &i->pulls[i->n_pulls++];
 
-        *p = (struct pull){.in = i, .class = c, .plugin = name, .question.answered = made};
-        snprintf(p->consumer, sizeof(p->consumer), "%s_%s", letter_classes[c], plugin);
+        *p = (struct pull){
+            .in = i, .class = n / 2, .parcels = n % 2, .plugin = name, .question.answered = made};
+        snprintf(p->consumer, sizeof(p->consumer), p->parcels ? "%s-parcels_%s" : "%s_%s", letter_classes[p->class],
+                 plugin);
         p->sweep = (struct sweep){.bus = i->options.bus, .consumer = p->consumer};
     }
     return 0;
@@ -519,12 +555,13 @@ int in_new(struct in **ret_in, const struct in_options *options)
                                         .node = options->node,
                                         .run_as = options->run_as,
                                         .may_run_twice = may_run_twice,
+                                        .together = together,
                                         .connected = on_connected,
                                         .left = on_left,
                                         .context = i};
     i->options = *options;
     i->tick = event_new(options->base, -1, EV_PERSIST, on_tick, i);
-    i->pulls = calloc(PLUGINS_MAX * N_CLASSES, sizeof(*i->pulls));
+    i->pulls = calloc(PULLS_MAX, sizeof(*i->pulls));
     int r = i->tick && i->pulls ? guests_new(&i->guests, &held) : -ENOMEM;
     snprintf(subject, sizeof(subject), "%s.p.>", bus_inbox(options->bus));
     if (r == 0)
@@ -546,7 +583,7 @@ struct in *in_free(struct in *i)
     for (uint32_t p = 0; p < i->n_pulls; p++) {
         bus_forget(&i->pulls[p].question);
         sweep_reset(&i->pulls[p].sweep);
-        if (i->pulls[p].class == 0)
+        if (p % (2 * N_CLASSES) == 0)
             free((char *)(uintptr_t)i->pulls[p].plugin);
     }
     for (size_t b = 0; b < i->functions.n_buckets; b++)

@@ -48,6 +48,29 @@ bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int p
     return true;
 }
 
+bool letter_parcel_subject(char ret[static LETTER_SUBJECT], const char *name, int priority, const char *id)
+{
+    bool good = letter_job_subject(ret, name, priority);
+    size_t n = good ? strlen(ret) : 0;
+
+    if (good)
+        snprintf(ret + n, LETTER_SUBJECT - n, ".%s", id);
+    return good;
+}
+
+bool letter_get_parcel_id(const char *subject, char ret[static LETTER_ID])
+{
+    const char *at = subject;
+
+    for (unsigned dots = 0; dots < 5; dots++, at++) /* wsd.job.PART.CLASS.PLUGIN.ID */
+        if (!(at = strchr(at, '.')))
+            return false;
+    bool good = letter_is_name(at, strlen(at), LETTER_ID);
+    if (good)
+        snprintf(ret, LETTER_ID, "%s", at);
+    return good;
+}
+
 void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id)
 {
     snprintf(ret, LETTER_SUBJECT, "wsd.res.%s.%s", node, id);
@@ -88,11 +111,11 @@ static int put(struct buffer *to, const struct msg *m, const void *body, size_t 
 }
 
 /* The pieces that do not go with the frame itself. */
-static int put_pieces(struct buffer *to, uint16_t type, const char *data, size_t size)
+static int put_pieces(struct buffer *to, uint16_t type, uint64_t run, const char *data, size_t size)
 {
     for (size_t at = 0; at < size;) {
         size_t n = MIN(size - at, (size_t)FRAME_BODY_CHUNK);
-        const struct msg m = {.type = type, .run_chunk = {.run = 1, .offset = at, .last = at + n == size}};
+        const struct msg m = {.type = type, .run_chunk = {.run = run, .offset = at, .last = at + n == size}};
         int r = put(to, &m, data + at, n);
 
         if (r < 0)
@@ -117,7 +140,7 @@ static struct msg run_of(const char *node, const struct msg_run *run, uint64_t i
 {
     struct msg m = {.type = FRAME_RUN, .run = *run};
 
-    m.run.run = 1;
+    m.run.run = MAX(run->run, (uint64_t)1);
     m.run.job.flags = 0;
     m.run.job.input_from = 0;
     m.run.job.input_offset = 0;
@@ -148,23 +171,48 @@ int letter_put_job(struct buffer *to, const char *node, const struct msg_run *ru
     if (first < size)
         m.run.job.flags = RUN_MORE;
     int r = put(to, &m, input, first);
-    return r < 0 ? r : put_pieces(to, FRAME_RUN_INPUT, (const char *)input + first, size - first);
+    return r < 0 ? r : put_pieces(to, FRAME_RUN_INPUT, m.run.run, (const char *)input + first, size - first);
 }
 
 int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size)
 {
     const struct msg m = {.type = FRAME_RUN_END, .run_end = *end};
-    int r = put_pieces(to, FRAME_RUN_OUTPUT, output, size);
+    int r = put_pieces(to, FRAME_RUN_OUTPUT, 1, output, size);
 
     return r < 0 ? r : put(to, &m, NULL, 0);
 }
 
+/* Undoes what was appended behind `size` bytes. */
+static int undo(struct buffer *to, size_t size, int error)
+{
+    to->end = to->start + size;
+    return error;
+}
+
+int parcel_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size)
+{
+    size_t before = buffer_size(to);
+    int r = letter_put_job(to, node, run, input, size);
+
+    return r < 0 ? undo(to, before, r) : 0;
+}
+
+/* A small output goes with the frame of the end. */
+int parcel_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size)
+{
+    const struct msg m = {.type = FRAME_RUN_END, .run_end = *end};
+    size_t before = buffer_size(to), with = size <= FRAME_BODY_CHUNK ? size : 0;
+    int r = put_pieces(to, FRAME_RUN_OUTPUT, end->run, output, size - with);
+
+    r = r < 0 ? r : put(to, &m, output, with);
+    return r < 0 ? undo(to, before, r) : 0;
+}
+
 /* Takes the next frame. Returns 0, or -EBADMSG with words. */
-static int next(struct codec *codec, const uint8_t **at, size_t *left, struct frame *frame, struct msg *m,
-                char why[static 160])
+static int next(struct codec *codec, struct span *rest, struct frame *frame, struct msg *m, char why[static 160])
 {
     size_t used;
-    int r = frame_parse(*at, *left, frame, &used);
+    int r = frame_parse((const uint8_t *)rest->data, rest->size, frame, &used);
 
     if (r != 0) {
         snprintf(why, 160, "%s", r == FRAME_MORE ? "a message that ends in the middle of a frame" : frame_strerror(r));
@@ -174,8 +222,8 @@ static int next(struct codec *codec, const uint8_t **at, size_t *left, struct fr
         snprintf(why, 160, "%s", codec_strerror(codec));
         return -EBADMSG;
     }
-    *at += used;
-    *left -= used;
+    rest->data += used;
+    rest->size -= used;
     return 0;
 }
 
@@ -200,7 +248,7 @@ static int get_seal(const struct msg *m, const struct frame *frame, uint64_t max
 }
 
 /* Takes pieces of this type, up to the last one, or until another frame comes. Or a seal. */
-static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uint16_t type, struct buffer *to,
+static int get_pieces(struct codec *codec, struct span *rest, uint16_t type, struct buffer *to,
                       struct letter_seal *seal, char why[static 160])
 {
     uint64_t max = type == FRAME_RUN_INPUT ? LETTER_INPUT_MAX : LETTER_OUTPUT_MAX;
@@ -209,7 +257,7 @@ static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uin
     size_t used;
 
     for (bool last = false; !last;) {
-        if (frame_parse(*at, *left, &frame, &used) != 0 || frame.type != type)
+        if (frame_parse((const uint8_t *)rest->data, rest->size, &frame, &used) != 0 || frame.type != type)
             return wrong(why, "a piece is missing");
         if (codec_decode(codec, &frame, &m) != 0)
             return wrong(why, codec_strerror(codec));
@@ -222,59 +270,90 @@ static int get_pieces(struct codec *codec, const uint8_t **at, size_t *left, uin
             r = -ENOMEM;
         if (r < 0)
             return r;
-        *at += used;
-        *left -= used;
+        rest->data += used;
+        rest->size -= used;
         last = m.run_chunk.last;
     }
     return 0;
 }
 
-int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret, char ret_why[static 160])
+/* The first job. Its input has the size that it says. */
+static int take_job(struct codec *codec, struct span *rest, struct letter_job *ret, char why[static 160])
 {
-    const uint8_t *at = data;
     struct frame frame;
     struct msg m;
-    int r = next(codec, &at, &size, &frame, &m, ret_why);
+    int r = next(codec, rest, &frame, &m, why);
 
     if (r < 0)
         return r;
     if (m.type != FRAME_RUN || m.run.job.input_from != 0)
-        return wrong(ret_why, "it does not begin with a job");
+        return wrong(why, "it does not begin with a job");
     if (!letter_is_name(m.run.directory.data, m.run.directory.size, LETTER_NAME))
-        return wrong(ret_why, "no node that it comes from");
+        return wrong(why, "no node that it comes from");
     bool more = m.run.job.flags & RUN_MORE;
     if (buffer_put(&ret->input, frame.body, frame.body_size) < 0)
         return -ENOMEM;
     if (more) { /* pieces are read by the same codec, so what the RUN says is decoded again behind them */
         const struct frame run = frame;
 
-        r = get_pieces(codec, &at, &size, FRAME_RUN_INPUT, &ret->input, &ret->seal, ret_why);
+        r = get_pieces(codec, rest, FRAME_RUN_INPUT, &ret->input, &ret->seal, why);
         if (r < 0)
             return r;
         if (codec_decode_again(codec, &run, &m) != 0)
-            return wrong(ret_why, codec_strerror(codec));
+            return wrong(why, codec_strerror(codec));
     }
     ret->run = m.run;
     uint64_t input_size = ret->seal.size ? ret->seal.size : buffer_size(&ret->input);
-    return size == 0 && m.run.job.input_size == input_size ? 0 : wrong(ret_why, "an input of another size");
+    return m.run.job.input_size == input_size ? 0 : wrong(why, "an input of another size");
 }
 
-int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160])
+int letter_get_job(struct codec *codec, const void *data, size_t size, struct letter_job *ret, char ret_why[static 160])
 {
-    const uint8_t *at = data;
+    struct span rest = {data, size};
+    int r = take_job(codec, &rest, ret, ret_why);
+
+    return r < 0 || rest.size == 0 ? r : wrong(ret_why, "an input of another size");
+}
+
+int parcel_get_job(struct codec *codec, struct span *rest, struct letter_job *ret, char ret_why[static 160])
+{
+    int r = take_job(codec, rest, ret, ret_why);
+
+    return r < 0 || ret->seal.size == 0 ? r : wrong(ret_why, "a parcel has no parts");
+}
+
+/* The first end; with_body: the last piece of its output may be there. */
+static int take_end(struct codec *codec, struct span *rest, bool with_body, struct letter_end *ret,
+                    char why[static 160])
+{
     struct frame frame;
     struct msg m;
     size_t used;
     int r = 0;
 
-    if (frame_parse(at, size, &frame, &used) == 0 && frame.type == FRAME_RUN_OUTPUT)
-        r = get_pieces(codec, &at, &size, FRAME_RUN_OUTPUT, &ret->output, &ret->seal, ret_why);
+    if (frame_parse((const uint8_t *)rest->data, rest->size, &frame, &used) == 0 && frame.type == FRAME_RUN_OUTPUT)
+        r = get_pieces(codec, rest, FRAME_RUN_OUTPUT, &ret->output, &ret->seal, why);
     if (r == 0)
-        r = next(codec, &at, &size, &frame, &m, ret_why);
+        r = next(codec, rest, &frame, &m, why);
     if (r < 0)
         return r;
-    if (m.type != FRAME_RUN_END || size > 0 || frame.body_size > 0)
-        return wrong(ret_why, "it does not end with the end of a job");
+    if (m.type != FRAME_RUN_END || (!with_body && frame.body_size > 0))
+        return wrong(why, "it does not end with the end of a job");
     ret->end = m.run_end;
-    return 0;
+    return buffer_put(&ret->output, frame.body, frame.body_size) < 0 ? -ENOMEM : 0;
+}
+
+int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret, char ret_why[static 160])
+{
+    struct span rest = {data, size};
+    int r = take_end(codec, &rest, false, ret, ret_why);
+
+    return r < 0 || rest.size == 0 ? r : wrong(ret_why, "it does not end with the end of a job");
+}
+
+int parcel_get_end(struct codec *codec, struct span *rest, struct letter_end *ret, char ret_why[static 160])
+{
+    int r = take_end(codec, rest, true, ret, ret_why);
+
+    return r < 0 || ret->seal.size == 0 ? r : wrong(ret_why, "a parcel has no parts");
 }

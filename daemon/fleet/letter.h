@@ -8,6 +8,10 @@
  * An input or output that makes a letter larger than LETTER_MAX goes beside it, in parts (parts.h). In its letter stands
  * a seal: one RUN_INPUT or RUN_OUTPUT whose offset is the size of the whole, which no ordinary first piece has. Its body
  * is the mark of the parts, and the digest.
+ *
+ * Small jobs of one function, which may run twice, go together in a *parcel*: their letters one behind the other, in one
+ * message, whose subject has an id of its own. What has ended when the others have comes back the same way: ends one
+ * behind the other, in one message under the parcel's id. `run` of each is its job's place in the parcel, from 1 on.
  */
 #pragma once
 
@@ -24,6 +28,12 @@
 #define LETTER_MAX     (1048576u - 16384u) /* of a message: what a server takes, less headers */
 #define LETTER_MARK    8u
 #define LETTER_DIGEST  32u /* SHA-256 */
+
+#define PARCEL_JOBS 256u  /* at most */
+#define PARCEL_SIZE 4096u /* bytes of arguments and input of a job that goes in a parcel, at most */
+/* The header by which the message of an end says how many jobs of this function the node takes in a parcel. A node that
+ * is older says nothing, and knows no parcels. */
+#define PARCEL_HEADER "Wsd-Parcel"
 
 /* In parts, at most. The defaults of max-input and max-result in wsd.conf(5). */
 #define LETTER_INPUT_MAX  (1ull << 30)
@@ -52,16 +62,24 @@ size_t letter_plugin(const char *name);
 /* The subject of a job for this plugin, or for a build of it, of which `name` is as above. The last part of the subject is
  * PLUGIN or PLUGIN+BUILD. False: its name cannot be a part of a subject. */
 bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority);
+/* The same of a parcel. A consumer for letters gets none: a node that is older knows only those. */
+bool letter_parcel_subject(char ret[static LETTER_SUBJECT], const char *name, int priority, const char *id);
+/* The id of the parcel whose subject that is. False: it is another subject. */
+bool letter_get_parcel_id(const char *subject, char ret[static LETTER_ID]);
 /* The subject of parts: `way` is "in" or "out". Of one: with a dot and its number behind it, from 0 on. */
 void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *id, uint32_t attempt, const char *way,
                           const uint8_t mark[static LETTER_MARK]);
 /* The subject of the end of a job that this node has sent. */
 void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id);
 
-/* Appends a job of this node's. Returns 0, -ENOMEM, or -E2BIG: more than LETTER_MAX. */
+/* Appends a job of this node's. `run` is its place in a parcel, 0 or 1 where it is alone. Returns 0, -ENOMEM, or -E2BIG:
+ * more than LETTER_MAX. */
 int letter_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size);
 /* Appends an end. Likewise. `run` is the job's attempt: a job that is tried again has an end for each. */
 int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size);
+/* The same of a parcel, `run` being the job's place. What does not fit leaves it as it was. */
+int parcel_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size);
+int parcel_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size);
 
 /* What stands for an input or output that goes in parts. */
 struct letter_seal {
@@ -91,6 +109,9 @@ int letter_get_job(struct codec *codec, const void *data, size_t size, struct le
                    char ret_why[static 160]);
 int letter_get_end(struct codec *codec, const void *data, size_t size, struct letter_end *ret,
                    char ret_why[static 160]);
+/* The same of the first one in a parcel, or in its ends. Takes it off the front of `rest`. What has a seal is refused. */
+int parcel_get_job(struct codec *codec, struct span *rest, struct letter_job *ret, char ret_why[static 160]);
+int parcel_get_end(struct codec *codec, struct span *rest, struct letter_end *ret, char ret_why[static 160]);
 
 /* What the subject of a pulled message's answers says. */
 struct letter_receipt {

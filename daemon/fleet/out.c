@@ -4,7 +4,7 @@
  * Owns the runner, and the jobs that it holds until their ends come back.
  * Keeps: a job is published under its id, as often as it takes until the server has it. Its end may be told twice; the
  * second one is dropped. Where the live message of an end is lost, the stored one is looked up. A job that is to stop
- * ends here at once; its node is told.
+ * ends here at once; its node is told. Small jobs go together (lanes.c); what is said here of letters holds for theirs.
  * Does not know where a job runs (in.c, on another machine), or wait for the user database (names.c). */
 #include "fleet/out.h"
 
@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "fleet/bus.h"
 #include "fleet/claim.h"
+#include "fleet/lanes.h"
 #include "fleet/letter.h"
 #include "fleet/names.h"
 #include "fleet/parts.h"
@@ -33,6 +34,7 @@
 #define AGAIN_USEC    500000u   /* before a job that was refused, or could not be sent, is sent again */
 #define LOOK_USEC     2000000u  /* before the stored end of a job is looked for, at first */
 #define LOOK_MAX_USEC 30000000u /* and later */
+#define PARCEL_LOOK_USEC 5000000u /* the same of a job in a parcel, whose ends are looked for first */
 #define ENDS_MAX      3u        /* stored ends of a job whose output cannot be had, until it ends with words */
 #define DIED_MAX      3u /* times that wsd hands out a job again as its runner died: such a try has no end here */
 /* Outputs that come in parts, or have come and wait for their submitter to read them: of all users, and of one */
@@ -45,6 +47,7 @@
 enum stage {
     TRIP_NAME,    /* the name of its user is not known yet */
     TRIP_CLAIMS,  /* whether its key is another job's is not known yet, or that one has no end */
+    TRIP_PARCEL,  /* it is in a parcel that the server has not said that it has */
     TRIP_PARTS,   /* the server has not said that it has the parts of its input */
     TRIP_SENDS,   /* .. that it has the job */
     TRIP_WAITS,   /* before it is sent again */
@@ -61,6 +64,7 @@ struct trip {
     struct claim claim;                 /* of its key */
     struct parts parts;                 /* of its input, and then of its output */
     struct letter_seal seal;            /* of its input, where that is stored in parts */
+    struct lane_item item;              /* of the jobs that it may go with */
     struct out *out;
     struct wsd_job *job;
     enum stage stage;
@@ -87,6 +91,7 @@ struct out {
     short events;
     struct codec *codec;
     struct names *names;
+    struct lanes *lanes;
     struct list trips;
     struct hash by_id;
     uint32_t n_writes;  /* trips that write */
@@ -124,6 +129,7 @@ static void trip_free(struct trip *t)
     bus_forget(&t->look);
     claim_forget(&t->claim);
     parts_forget(&t->parts);
+    lanes_leave(&t->item, false); /* where it was stopped, it has left before */
     t->out->n_writes -= t->stage == TRIP_WRITES;
     list_remove(&t->link);
     if (*t->id)
@@ -283,6 +289,7 @@ static void came_back(struct out *o, struct trip *t, natsMsg *msg)
 
     if (r < 0 && r != -EALREADY) /* the tick looks for another one */
         log_warning("wsd-fleet: job %s: its end cannot be read: %s", t->id, r == -ENOMEM ? "out of memory" : why);
+    lanes_hear(&t->item, msg);
     if (r == 0 && end.end.run == t->attempt) { /* else of an earlier try, which wsd has had */
         if (end.seal.size) {
             fetch(t, &end.seal, msg);
@@ -303,7 +310,7 @@ static void on_end(natsMsg *msg, void *context)
 
     if (t)
         came_back(o, t, msg);
-    else
+    else if (!id || !lanes_came(o->lanes, id + 1, msg))
         o->counters.second_ends++;
     natsMsg_Destroy(msg);
     take_jobs(o);
@@ -368,6 +375,7 @@ static void trip_send(struct trip *t)
     t->out->counters.sent_again += t->was_sent;
     t->was_sent = true;
     t->was_up = bus_is_up(t->out->options.bus);
+    lanes_sends(&t->item, true);
     snprintf(id, sizeof(id), "%s-%u", t->id, t->attempt);
     bus_ask(t->out->options.bus, &t->question, t->subject, id, buffer_data(&t->letter), buffer_size(&t->letter));
 }
@@ -399,6 +407,43 @@ static void stored(struct bus_question *q, natsMsg *msg)
         send_later(t); /* no answer, no stream, or it is full */
     }
     json_decref(j);
+    lanes_sends(&t->item, false);
+}
+
+static struct trip *trip_of(struct lane_item *item)
+{
+    return container_of(item, struct trip, item);
+}
+
+/* It was to go with others, and there are none. */
+static void goes_alone(struct lane_item *item, struct buffer *letter)
+{
+    struct trip *t = trip_of(item);
+
+    buffer_deinit(&t->letter);
+    t->letter = *letter;
+    *letter = (struct buffer){0};
+    trip_send(t);
+}
+
+/* lanes.c looks for the ends of the parcel. Later this one is looked for by its own id, too. */
+static void parcel_stored(struct lane_item *item)
+{
+    struct trip *t = trip_of(item);
+
+    t->pause_usec = PARCEL_LOOK_USEC;
+    look_after(t, PARCEL_LOOK_USEC);
+}
+
+static void parcel_ended(struct lane_item *item, struct letter_end *end)
+{
+    struct trip *t = trip_of(item);
+
+    if (t->stage >= TRIP_FETCHES) /* it was told alone, too */
+        return;
+    t->output = end->output;
+    end->output = (struct buffer){0};
+    finish(t, &end->end);
 }
 
 /* The arguments, each with its NUL. Returns 0 or -ENOMEM. */
@@ -410,9 +455,25 @@ static int gather_args(const struct wsd_job *job, struct buffer *args)
     return 0;
 }
 
-/* seal: of the input's parts; NULL: the input is in the letter. Returns 0, -E2BIG, -ENOMEM, or -EAGAIN: the name of its
- * user is not known yet. */
-static int write_letter(struct trip *t, const struct letter_seal *seal)
+/* Puts it into a letter. seal: of the input's parts; NULL: the input is in the letter. Returns 0, -E2BIG or -ENOMEM. */
+static int write_letter(struct trip *t, struct msg_run *run, const struct letter_seal *seal)
+{
+    const struct wsd_job *job = t->job;
+    const char *node = t->out->options.node;
+
+    if (!seal && lanes_take(&t->item, run->job.args.size + job->input_size)) {
+        t->stage = TRIP_PARCEL;
+        return lanes_put(&t->item, run, job->input, job->input_size);
+    }
+    int r = seal ? letter_put_sealed_job(&t->letter, node, run, seal)
+                 : letter_put_job(&t->letter, node, run, job->input, job->input_size);
+    if (r == 0)
+        trip_send(t);
+    return r;
+}
+
+/* Returns 0, -E2BIG, -ENOMEM, or -EAGAIN: the name of its user is not known yet. */
+static int send_letter(struct trip *t, const struct letter_seal *seal)
 {
     const struct wsd_job *job = t->job;
     struct wsd_run_info info = WSD_INIT(struct wsd_run_info);
@@ -435,9 +496,7 @@ static int write_letter(struct trip *t, const struct letter_seal *seal)
     if (job->deadline_usec)
         run.job.timeout_usec = job->deadline_usec > now ? job->deadline_usec - now : 1;
     memcpy(run.id, job->id, sizeof(run.id));
-    if (r == 0)
-        r = seal ? letter_put_sealed_job(&t->letter, t->out->options.node, &run, seal)
-                 : letter_put_job(&t->letter, t->out->options.node, &run, job->input, job->input_size);
+    r = r < 0 ? r : write_letter(t, &run, seal);
     buffer_deinit(&args);
     return r;
 }
@@ -446,15 +505,13 @@ static void send_parts(struct trip *t);
 
 static void write_and_send(struct trip *t)
 {
-    int r = write_letter(t, t->seal.size ? &t->seal : NULL);
+    int r = send_letter(t, t->seal.size ? &t->seal : NULL);
 
-    if (r == 0)
-        trip_send(t);
-    else if (r == -EAGAIN)
+    if (r == -EAGAIN)
         t->stage = TRIP_NAME;
     else if (r == -E2BIG)
         send_parts(t);
-    else
+    else if (r < 0)
         end_with(t, no_memory);
 }
 
@@ -557,6 +614,9 @@ static void trip_begin(struct out *o, struct wsd_job *job)
         end_with(t, no_memory);
         return;
     }
+    /* a node looks for what became of an earlier try of a letter's job only, and a key is of one job */
+    if (t->attempt == 1 && !*info.key)
+        lanes_enter(o->lanes, &t->item, job->argv[0], info.uid, info.priority);
     begin(t);
 }
 
@@ -585,6 +645,7 @@ static void stop(struct trip *t)
     (void)bus_tell(bus, subject, NULL, "", 0); /* the node that has it */
     t->out->counters.cancelled++;
     claim_release(&t->claim);
+    lanes_leave(&t->item, true);
     trip_end(t, WSD_STATUS_MAX, 0);
 }
 
@@ -637,6 +698,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         else if (t->stage == TRIP_AWAY && now >= t->due_usec)
             look_for_end(t);
     }
+    lanes_tick(o->lanes, now);
     take_jobs(o);
 }
 
@@ -647,8 +709,9 @@ void out_state(struct out *o, bool up)
         return;
     list_for_each_entry (struct trip, t, &o->trips, link) {
         t->pause_usec = LOOK_USEC;
-        t->due_usec = clock_monotonic_usec(); /* what came meanwhile was lost */
+        t->due_usec = clock_monotonic_usec() + (t->item.parcel ? LOOK_USEC : 0); /* what came meanwhile was lost */
     }
+    lanes_look(o->lanes);
 }
 
 /* --- the runner --------------------------------------------------------------------------------------------------- */
@@ -689,6 +752,7 @@ static void take_jobs(struct out *o)
         trip_begin(o, job);
     if (r == -ECONNRESET)
         forget_all(o);
+    lanes_flush(o->lanes);
     if (o->n_writes > 0)
         write_all(o);
     if (r == -ESHUTDOWN && !o->ended) {
@@ -729,7 +793,14 @@ void out_leave(struct out *o)
 
 struct out_counters out_count(const struct out *o)
 {
-    return o->counters;
+    struct out_counters c = o->counters;
+
+    const struct lanes_counters l = lanes_count(o->lanes);
+
+    c.parcels = l.parcels;
+    c.sent += l.jobs;
+    c.sent_again += l.again;
+    return c;
 }
 
 static const struct wsd_function function = {
@@ -762,6 +833,14 @@ int out_new(struct out **ret_out, const struct out_options *options)
     o->tick = event_new(options->base, -1, EV_PERSIST, on_tick, o);
     o->again = evtimer_new(options->base, on_again, o);
     int r = !o->io || !o->tick || !o->again ? -ENOMEM : codec_new(&o->codec);
+    const struct lanes_options lanes = {.bus = options->bus,
+                                        .node = options->node,
+                                        .codec = o->codec,
+                                        .alone = goes_alone,
+                                        .stored = parcel_stored,
+                                        .ended = parcel_ended};
+    if (r == 0)
+        r = lanes_new(&o->lanes, &lanes);
     if (r == 0)
         r = names_new(&o->names, options->base, on_names, o);
     if (r == 0)
@@ -790,6 +869,7 @@ struct out *out_free(struct out *o)
     for (struct event **e = (struct event *[]){o->io, o->tick, o->again, NULL}; *e; e++)
         event_free(*e);
     hash_deinit(&o->by_id);
+    lanes_free(o->lanes);
     codec_free(o->codec);
     names_free(o->names);
     free(o);
