@@ -42,7 +42,8 @@
 #define CODEC_ITEM_SIZE      8u                           /* bytes before the arguments of an item */
 #define CODEC_END_SIZE       48u                          /* bytes before the texts of a record of ENDS */
 #define CODEC_ONE_SIZE       16u   /* bytes before the output of each item in one that is for several */
-#define CODEC_CREDIT_MAX     256u  /* jobs that a runner may have at once */
+#define CODEC_CREDIT_MAX     1024u /* jobs that a runner may have at once */
+#define CODEC_CREDIT_PLAIN   256u  /* the same without FEATURE_CREDIT */
 #define CODEC_RUN_STATUS     63u   /* of a run that has failed, at most */
 #define CODEC_RUN_STATE      10u   /* of a run, at most */
 #define CODEC_HISTOGRAM_KIND 4u    /* of one, at most */
@@ -66,12 +67,13 @@
 #define FEATURE_ENDS                                                                                                   \
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
-#define FEATURE_NOTICE    4096u                        /* a third descriptor with LANE */
-#define FEATURE_RUNNER    8192u                        /* RUNNER_OPEN and what belongs to it */
-#define FEATURE_PLACED    16384u                       /* Run.output_offset, RunEnd.placed */
-#define FEATURE_USER      32768u                       /* Hello.user */
-#define FEATURE_FUNCTIONS 262144u                      /* FUNCTIONS */
-#define FEATURES_ALL      (65535u | FEATURE_FUNCTIONS) /* that this build knows */
+#define FEATURE_NOTICE    4096u                                         /* a third descriptor with LANE */
+#define FEATURE_RUNNER    8192u                                         /* RUNNER_OPEN and what belongs to it */
+#define FEATURE_PLACED    16384u                                        /* Run.output_offset, RunEnd.placed */
+#define FEATURE_USER      32768u                                        /* Hello.user */
+#define FEATURE_CREDIT    131072u                                       /* credits above CODEC_CREDIT_PLAIN */
+#define FEATURE_FUNCTIONS 262144u                                       /* FUNCTIONS */
+#define FEATURES_ALL      (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS) /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */

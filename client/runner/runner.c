@@ -337,8 +337,8 @@ static int check_run(struct wsd_runner *r, unsigned threads)
 {
     int error = check_offer(r);
 
-    if (error == 0 && (threads == 0 || threads > WSD_RUNNER_CREDIT_MAX))
-        error = failure_set(&r->failure, -EINVAL, CODE_USAGE, "threads: 1 to %d", WSD_RUNNER_CREDIT_MAX);
+    if (error == 0 && (threads == 0 || threads > WSD_RUNNER_THREADS_MAX))
+        error = failure_set(&r->failure, -EINVAL, CODE_USAGE, "threads: 1 to %d", WSD_RUNNER_THREADS_MAX);
     for (uint32_t i = 0; error == 0 && i < r->offer->n_functions; i++)
         if (!r->offered[i].function->run)
             error =

@@ -302,7 +302,7 @@ static void *work_here(void *arg)
 static void serve_by_threads(struct serving *s)
 {
     struct wsd_runner *r = s->runner;
-    pthread_t threads[WSD_RUNNER_CREDIT_MAX];
+    pthread_t threads[WSD_RUNNER_THREADS_MAX];
     unsigned n = 0;
 
     pthread_mutex_unlock(&r->lock);

@@ -82,7 +82,7 @@ int tasks_new(struct tasks **ret_tasks, const struct wsd_plugin *offer, uint32_t
         return -ENOMEM;
     *t = (struct tasks){.offer = offer, .first_number = first_number};
     const struct pool_options options = {.workers = MIN(MAX(n, 2u) - 1, POOL_WORKERS_MAX), /* the job's own beside */
-                                         .guests = WSD_RUNNER_CREDIT_MAX,
+                                         .guests = WSD_RUNNER_THREADS_MAX,
                                          .lazy = true,
                                          .worker_start = on_worker_start,
                                          .worker_stop = on_worker_stop,

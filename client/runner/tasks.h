@@ -9,7 +9,7 @@
 struct held;
 struct tasks;
 
-/* For jobs of up to WSD_RUNNER_CREDIT_MAX threads. offer: its worker_start and worker_stop are called on the threads
+/* For jobs of up to WSD_RUNNER_THREADS_MAX threads. offer: its worker_start and worker_stop are called on the threads
  * that help, with numbers from first_number on; NULL: nothing is. 0 or a negative errno. Not with the lock. */
 int tasks_new(struct tasks **ret_tasks, const struct wsd_plugin *offer, uint32_t first_number);
 /* No job runs. NULL is fine; returns NULL. */

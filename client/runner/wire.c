@@ -420,6 +420,8 @@ int wire_connect(struct wsd_runner *r, uint32_t credit, uint64_t deadline_usec)
     r->left_told = false;
     r->answer = 0;
     r->n_connection++;
+    if (!(r->connection.features & FEATURE_CREDIT))
+        credit = MIN(credit, CODEC_CREDIT_PLAIN);
     error = offer(r, credit, deadline_usec);
     if (error < 0 && r->stands) {
         struct failure why = r->failure;

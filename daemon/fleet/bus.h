@@ -72,10 +72,10 @@ bool bus_tell(struct bus *b, const char *subject, const char *reply, const void 
 const char *bus_inbox(const struct bus *b);
 /* The status of a message that the server itself has made, such as 503; 0: it is an ordinary one. */
 int bus_status(natsMsg *msg);
-bool bus_says(natsMsg *msg, const char *words); /* whether they are in it */
+bool bus_says(natsMsg *msg, const char *words);        /* whether they are in it */
 uint32_t bus_header(natsMsg *msg, const char *header); /* the number in it; 0: there is none */
 /* Whether an answer says that a stream has what was published. NULL does not. */
 bool bus_is_stored(natsMsg *msg);
 uint64_t bus_sequence(natsMsg *msg); /* of an answer that bus_is_stored(): the message's in its stream */
-bool bus_is_outdated(natsMsg *msg); /* whether it was refused for the number of bus_ask_behind() */
-uint64_t bus_number(natsMsg *msg);  /* of an answer to bus_ask_last(): the message's in its stream; 0: it is none */
+bool bus_is_outdated(natsMsg *msg);  /* whether it was refused for the number of bus_ask_behind() */
+uint64_t bus_number(natsMsg *msg);   /* of an answer to bus_ask_last(): the message's in its stream; 0: it is none */

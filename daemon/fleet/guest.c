@@ -750,7 +750,8 @@ static void item_back(struct parcel_item *item, void *context)
 }
 
 /* The next job of a parcel, whose letter is `whole`. Returns 0, -ENOMEM, or -EBADMSG with words. */
-static int take_item(struct guests *s, struct parcel *p, struct letter_job *job, struct span whole, char why[static 160])
+static int take_item(struct guests *s, struct parcel *p, struct letter_job *job, struct span whole,
+                     char why[static 160])
 {
     struct guest *g = job->run.run == parcel_size(p) + 1 ? guest_new(s, job) : NULL;
     bool new = parcel_is_new(p);
@@ -783,8 +784,8 @@ static void take_parcel(struct guests *s, natsMsg *msg, const struct letter_rece
 {
     const char *reply = natsMsg_GetReply(msg);
     struct span rest = {natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)};
-    struct parcel *p = parcels_have(s->parcels, id, reply) ? NULL
-                                                            : parcel_new(s->parcels, id, reply, receipt->delivered);
+    struct parcel *p =
+        parcels_have(s->parcels, id, reply) ? NULL : parcel_new(s->parcels, id, reply, receipt->delivered);
     char why[160];
     int r = s->leaving ? -ESHUTDOWN : 0;
 

@@ -463,8 +463,7 @@ static int add_pulls(struct in *i, const char *plugin)
     for (unsigned n = 0; n < 2 * N_CLASSES; n++) {
         struct pull *p = &i->pulls[i->n_pulls++];
 
-        *p = (struct pull){
-            .in = i, .class = n / 2, .parcels = n % 2, .plugin = name, .question.answered = made};
+        *p = (struct pull){.in = i, .class = n / 2, .parcels = n % 2, .plugin = name, .question.answered = made};
         snprintf(p->consumer, sizeof(p->consumer), p->parcels ? "%s-parcels_%s" : "%s_%s", letter_classes[p->class],
                  plugin);
         p->sweep = (struct sweep){.bus = i->options.bus, .consumer = p->consumer};

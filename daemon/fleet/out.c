@@ -31,12 +31,12 @@
 #include "fleet/names.h"
 #include "fleet/parts.h"
 
-#define AGAIN_USEC    500000u   /* before a job that was refused, or could not be sent, is sent again */
-#define LOOK_USEC     2000000u  /* before the stored end of a job is looked for, at first */
-#define LOOK_MAX_USEC 30000000u /* and later */
-#define PARCEL_LOOK_USEC 5000000u /* the same of a job in a parcel, whose ends are looked for first */
-#define ENDS_MAX      3u        /* stored ends of a job whose output cannot be had, until it ends with words */
-#define DIED_MAX      3u /* times that wsd hands out a job again as its runner died: such a try has no end here */
+#define AGAIN_USEC       500000u   /* before a job that was refused, or could not be sent, is sent again */
+#define LOOK_USEC        2000000u  /* before the stored end of a job is looked for, at first */
+#define LOOK_MAX_USEC    30000000u /* and later */
+#define PARCEL_LOOK_USEC 5000000u  /* the same of a job in a parcel, whose ends are looked for first */
+#define ENDS_MAX         3u        /* stored ends of a job whose output cannot be had, until it ends with words */
+#define DIED_MAX         3u /* times that wsd hands out a job again as its runner died: such a try has no end here */
 /* Outputs that come in parts, or have come and wait for their submitter to read them: of all users, and of one */
 #define FETCHES_MAX  16u
 #define FETCHES_OF   2u

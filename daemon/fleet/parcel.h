@@ -36,7 +36,7 @@ struct parcel_item {
 
 struct parcels_options {
     struct bus *bus;
-    const char *tag; /* of this process */
+    const char *tag;                                        /* of this process */
     void (*begin)(struct parcel_item *item, void *context); /* it came before: its end may be stored under its id */
     void (*ended)(struct parcel_item *item, void *context); /* its end is stored with the parcel */
     void (*back)(struct parcel_item *item, void *context);  /* it is to be given back */
@@ -56,9 +56,9 @@ bool parcels_have(struct parcels *ps, const char *id, const char *receipt);
 struct parcel *parcel_new(struct parcels *ps, const char *id, const char *receipt, uint64_t delivered);
 /* Its next job. False: it has too many. The first one says where the ends go, and of which function they are. */
 bool parcel_add(struct parcel *p, struct parcel_item *item, const char *home, const char *function);
-bool parcel_is_new(const struct parcel *p);       /* as far as the server says, no node had it before */
+bool parcel_is_new(const struct parcel *p);        /* as far as the server says, no node had it before */
 uint64_t parcel_delivered(const struct parcel *p); /* how often it has come */
-uint32_t parcel_size(const struct parcel *p);     /* jobs that were added */
+uint32_t parcel_size(const struct parcel *p);      /* jobs that were added */
 /* All that could be read was added. error: 0; -EBADMSG: the rest is no job, and is dropped; others: it comes again. */
 void parcel_filled(struct parcel *p, int error);
 

@@ -43,11 +43,12 @@ static struct msg_function function_msg(const struct plugin_function_info *f)
                                  .why = line(f->why ? f->why : "")};
 }
 
-static struct msg_runner runner_msg(const struct plugin_runner_info *r)
+/* A client without FEATURE_CREDIT refuses a larger credit than it knows. */
+static struct msg_runner runner_msg(const struct plugin_runner_info *r, uint64_t features)
 {
     return (struct msg_runner){.uid = r->uid,
                                .pid = (uint32_t)r->pid,
-                               .credit = r->credit,
+                               .credit = features & FEATURE_CREDIT ? r->credit : MIN(r->credit, CODEC_CREDIT_PLAIN),
                                .running = r->running,
                                .since_usec = r->since_usec,
                                .leaving = r->leaving};
@@ -81,7 +82,7 @@ static void on_plugin(struct plugin_query *q, const struct plugin_info *info, in
     for (size_t i = 0; i < m.plugin.n_functions; i++)
         functions[i] = function_msg(&info->functions[i]);
     for (size_t i = 0; i < m.plugin.n_runners; i++)
-        runners[i] = runner_msg(&info->runners[i]);
+        runners[i] = runner_msg(&info->runners[i], c->peer->features);
     if (error && c->plugins.one) {
         call_refuse(c, error_code(error), info->error);
         return;

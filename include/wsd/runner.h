@@ -51,8 +51,9 @@
 extern "C" {
 #endif
 
-/* The most jobs that a runner can have at once. Since 0.1. */
-#define WSD_RUNNER_CREDIT_MAX 256
+/* The most jobs that a runner can have at once, and the most threads of wsd_runner_run(). Since 0.1. */
+#define WSD_RUNNER_CREDIT_MAX  1024
+#define WSD_RUNNER_THREADS_MAX 256
 
 struct wsd_runner;
 
@@ -61,7 +62,7 @@ struct wsd_runner;
 struct wsd_runner_options {
     size_t size;
     const char *socket; /* NULL: WSD_SOCKET, else a user's own wsd, else the system's */
-    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX. 0: one for each thread where wsd_runner_run()
+    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX; an older wsd gives 256 at most. 0: one for each thread where wsd_runner_run()
      * connects, but only one where wsd_runner_connect() does. More than there are threads saves small jobs the way to
      * wsd and back. It makes a job wait here for a long one before it, though another runner may be idle. */
     uint32_t credit;
@@ -92,7 +93,7 @@ WSD_EXPORT int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_us
  * return before that, either. No exception may leave a function.
  *
  * Returns 0 after wsd_runner_leave(). Returns the error of wsd_runner_connect() if the first try fails or wsd refuses
- * the offer, -EINVAL if threads is 0 or above WSD_RUNNER_CREDIT_MAX or a function has no `run`, -EIO with words if
+ * the offer, -EINVAL if threads is 0 or above WSD_RUNNER_THREADS_MAX or a function has no `run`, -EIO with words if
  * init() has failed, -EAGAIN if a thread cannot be started, -EBUSY while another thread is in it, and -ESHUTDOWN if the
  * runner had left before. Since 0.1. */
 WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);

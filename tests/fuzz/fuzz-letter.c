@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-letter.c: any bytes as a message of the fleet: a job, an end, the subject of an answer.
+ * fuzz-letter.c: any bytes as a message of the fleet: a job, an end, many of each, the subject of an answer.
  * Keeps: what is refused has words. What is taken for a job or an end, and written again, is taken again and says the
  * same; a subject that is made of it has no more than its five parts. */
 #include "fuzz.h"
@@ -87,17 +87,62 @@ static void end(const uint8_t *data, size_t size)
     buffer_deinit(&again);
 }
 
+/* Those of a parcel, up to the first that is refused. What was taken has the same beginning when it is put again. */
+static void parcel(const uint8_t *data, size_t size)
+{
+    struct span jobs = {(const char *)data, size}, ends = jobs;
+    struct buffer again = {0};
+    char why[160] = "", node[LETTER_NAME];
+    int r = 0;
+
+    while (r == 0 && jobs.size > 0) {
+        struct letter_job one = {0};
+        size_t before = jobs.size;
+
+        r = parcel_get_job(codec, &jobs, &one, why);
+        FUZZ_CHECK((r == 0 && jobs.size < before && one.seal.size == 0) || (r == -EBADMSG && *why));
+        if (r == 0) {
+            snprintf(node, sizeof(node), "%.*s", (int)one.run.directory.size, one.run.directory.data);
+            size_t had = buffer_size(&again);
+            int put = parcel_put_job(&again, node, &one.run, buffer_data(&one.input), buffer_size(&one.input));
+            FUZZ_CHECK(put == 0 || (put == -E2BIG && buffer_size(&again) == had));
+        }
+        buffer_deinit(&one.input);
+    }
+    buffer_drop(&again, buffer_size(&again));
+    for (r = 0; r == 0 && ends.size > 0;) {
+        struct letter_end one = {0}, second = {0};
+        size_t before = ends.size, had = buffer_size(&again);
+
+        r = parcel_get_end(codec, &ends, &one, why);
+        FUZZ_CHECK((r == 0 && ends.size < before && one.seal.size == 0) || (r == -EBADMSG && *why));
+        if (r == 0 && parcel_put_end(&again, &one.end, buffer_data(&one.output), buffer_size(&one.output)) == 0) {
+            struct span put = {(const char *)buffer_data(&again) + had, buffer_size(&again) - had};
+            uint64_t run = one.end.run;
+
+            FUZZ_CHECK(parcel_get_end(codec, &put, &second, why) == 0 && put.size == 0);
+            FUZZ_CHECK(second.end.run == run && buffer_size(&second.output) == buffer_size(&one.output));
+        }
+        buffer_deinit(&one.output);
+        buffer_deinit(&second.output);
+    }
+    buffer_deinit(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct letter_receipt receipt;
-    char text[512];
+    char text[512], id[LETTER_ID];
 
     if (!codec)
         FUZZ_CHECK(codec_new(&codec) == 0);
     job(data, size);
     end(data, size);
+    parcel(data, size);
     snprintf(text, sizeof(text), "%.*s", (int)(size < sizeof(text) ? size : sizeof(text) - 1), (const char *)data);
     if (letter_get_receipt(text, &receipt))
         FUZZ_CHECK(strlen(receipt.consumer) < sizeof(receipt.consumer));
+    if (letter_get_parcel_id(text, id))
+        FUZZ_CHECK(letter_is_name(id, strlen(id), LETTER_ID));
     return 0;
 }

@@ -137,8 +137,8 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 262144
-OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 262144)
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144
+OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -1315,7 +1315,7 @@ def names_of_runners(wsd):
 
 @case('P68')
 def credit(wsd):
-    for n in (0, 257):
+    for n in (0, 1025):
         with Peer(wsd.socket) as p:
             p.send('RUNNER_OPEN', name='taker', credit=n, functions=[{'name': 'f'}])
             assert p.next('ERROR', 0).message.code == 76
@@ -1327,6 +1327,23 @@ def credit(wsd):
             r.say('RUN_END', run=m.run)
         for tag in tags:
             assert p.end(tag)[0][-1].kind == 'FINISHED'
+
+
+@case('P93')
+def credit_of_many(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket, features=ALL & ~131072) as old:
+        credits = lambda peer: [x.credit for f in peer.list('PLUGINS', peer.send('PLUGINS', name='many', runners=True))[:-1] for x in f.message.runners]
+        for n, seen in ((256, 256), (257, 256), (1024, 256)):
+            with Taker(wsd.socket, 'many', credit=n) as r:
+                assert (credits(p), credits(old)) == ([n], [seen])
+                tags = [p.submit('many:f') for _ in range(n + 1)]
+                runs = [r.job().message.run for _ in range(n)]
+                assert r.quiet(r.runner, 0.1)
+                r.say('RUN_END', run=runs[0])
+                for run in runs[1:] + [r.job().message.run]:
+                    r.say('RUN_END', run=run)
+                for tag in tags:
+                    p.end(tag)
 
 
 @case('P69')

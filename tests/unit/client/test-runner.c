@@ -54,7 +54,7 @@ START_TEST(credit_is_limited)
     again(0);
     options.credit++;
     again(-EINVAL);
-    ck_assert_str_eq(wsd_runner_error(runner), "credit: at most 256");
+    ck_assert_str_eq(wsd_runner_error(runner), "credit: at most 1024");
     ck_assert_int_eq(wsd_runner_exit(runner), 64);
 }
 END_TEST
@@ -109,9 +109,9 @@ START_TEST(threads_are_limited_and_need_something_to_run)
     ck_assert_int_eq(wsd_runner_connect(runner, 0), -EINVAL);
     ck_assert_int_eq(wsd_runner_offer(runner, &offer), 0);
     ck_assert_int_eq(wsd_runner_run(runner, 0), -EINVAL);
-    ck_assert_int_eq(wsd_runner_run(runner, WSD_RUNNER_CREDIT_MAX + 1), -EINVAL);
+    ck_assert_int_eq(wsd_runner_run(runner, WSD_RUNNER_THREADS_MAX + 1), -EINVAL);
     ck_assert_str_eq(wsd_runner_error(runner), "threads: 1 to 256");
-    ck_assert_int_eq(wsd_runner_run(runner, WSD_RUNNER_CREDIT_MAX), -ENOENT); /* no wsd: the first try says so */
+    ck_assert_int_eq(wsd_runner_run(runner, WSD_RUNNER_THREADS_MAX), -ENOENT); /* no wsd: the first try says so */
     functions[0].run = NULL;
     ck_assert_int_eq(wsd_runner_run(runner, 1), -EINVAL);
     ck_assert_str_eq(wsd_runner_error(runner), "function `f' has no `run', which wsd_runner_run() calls");

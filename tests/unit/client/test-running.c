@@ -226,7 +226,7 @@ END_TEST
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static void *run_many_there(void *arg)
 {
-    result = wsd_runner_run(runner, WSD_RUNNER_CREDIT_MAX);
+    result = wsd_runner_run(runner, WSD_RUNNER_THREADS_MAX);
     return NULL;
 }
 

@@ -267,6 +267,141 @@ START_TEST(what_is_in_disorder_is_refused)
 }
 END_TEST
 
+/* A letter of one job has no sign of parcels. */
+START_TEST(the_first_job_of_a_parcel_is_a_letter)
+{
+    const struct msg_run run = job();
+    struct msg_run first = run;
+    struct buffer parcel = {0};
+
+    first.run = 1;
+    ck_assert_int_eq(letter_put_job(&letter, "n", &run, "xyz", 3), 0);
+    ck_assert_int_eq(parcel_put_job(&parcel, "n", &first, "xyz", 3), 0);
+    ck_assert_uint_eq(buffer_size(&parcel), buffer_size(&letter));
+    ck_assert_mem_eq(buffer_data(&parcel), buffer_data(&letter), buffer_size(&letter));
+    buffer_deinit(&parcel);
+}
+END_TEST
+
+START_TEST(jobs_of_a_parcel_come_out_in_their_order)
+{
+    _cleanup_(freep) char *input = bytes(PARCEL_SIZE);
+    struct msg_run run = job();
+
+    for (uint32_t i = 0; i < PARCEL_JOBS; i++) {
+        run.run = i + 1;
+        memset(run.id, (int)i, sizeof(run.id));
+        ck_assert_int_eq(parcel_put_job(&letter, "node-1", &run, input, i), 0);
+    }
+    struct span rest = {(const char *)buffer_data(&letter), buffer_size(&letter)};
+    for (uint32_t i = 0; i < PARCEL_JOBS; i++) {
+        struct letter_job got = {0};
+
+        ck_assert_int_eq(parcel_get_job(codec, &rest, &got, why), 0);
+        ck_assert_uint_eq(got.run.run, i + 1);
+        ck_assert_uint_eq(got.run.id[0], (uint8_t)i);
+        ck_assert_uint_eq(buffer_size(&got.input), i);
+        ck_assert(i == 0 || memcmp(buffer_data(&got.input), input, i) == 0);
+        buffer_deinit(&got.input);
+    }
+    ck_assert_uint_eq(rest.size, 0);
+    ck_assert_int_eq(get_job(), -EBADMSG); /* it is no letter */
+}
+END_TEST
+
+START_TEST(ends_of_a_parcel_come_out_with_their_places)
+{
+    static const size_t outputs[] = {0, 1, FRAME_BODY_CHUNK, FRAME_BODY_CHUNK + 1, 200000};
+    _cleanup_(freep) char *output = bytes(200000);
+
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+        const struct msg_run_end end = {.run = 256 - i, .status = (uint32_t)i, .text = span("status")};
+        ck_assert_int_eq(parcel_put_end(&letter, &end, output, outputs[i]), 0);
+    }
+    struct span rest = {(const char *)buffer_data(&letter), buffer_size(&letter)};
+    for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+        struct letter_end got = {0};
+
+        ck_assert_int_eq(parcel_get_end(codec, &rest, &got, why), 0);
+        ck_assert_uint_eq(got.end.run, 256 - i);
+        ck_assert_uint_eq(got.end.status, i);
+        ck_assert_uint_eq(buffer_size(&got.output), outputs[i]);
+        ck_assert(outputs[i] == 0 || memcmp(buffer_data(&got.output), output, outputs[i]) == 0);
+        buffer_deinit(&got.output);
+    }
+    ck_assert_uint_eq(rest.size, 0);
+}
+END_TEST
+
+/* What does not fit leaves the parcel as it was, at the limit and beyond. */
+START_TEST(what_does_not_fit_is_not_in_the_parcel)
+{
+    _cleanup_(freep) char *data = bytes(LETTER_MAX);
+    struct msg_run run = job();
+    const struct msg_run_end end = {.run = 1};
+    size_t size;
+
+    run.run = 1;
+    ck_assert_int_eq(parcel_put_job(&letter, "n", &run, data, 10), 0);
+    size = buffer_size(&letter);
+    ck_assert_int_eq(parcel_put_job(&letter, "n", &run, data, LETTER_MAX - size), -E2BIG);
+    ck_assert_uint_eq(buffer_size(&letter), size);
+    ck_assert_int_eq(get_job(), 0);
+    buffer_drop(&letter, size);
+    ck_assert_int_eq(parcel_put_end(&letter, &end, data, 1), 0);
+    size = buffer_size(&letter);
+    ck_assert_int_eq(parcel_put_end(&letter, &end, data, LETTER_MAX - size), -E2BIG);
+    ck_assert_uint_eq(buffer_size(&letter), size);
+    while (buffer_size(&letter) < LETTER_MAX - 30000)
+        ck_assert_int_eq(parcel_put_end(&letter, &end, data, 20000), 0);
+    size = buffer_size(&letter);
+    ck_assert_int_eq(parcel_put_end(&letter, &end, data, 1000), 0);
+    size_t frame = buffer_size(&letter) - size - 1000;
+    ck_assert_int_eq(parcel_put_end(&letter, &end, data, LETTER_MAX - buffer_size(&letter) - frame + 1), -E2BIG);
+    ck_assert_int_eq(parcel_put_end(&letter, &end, data, LETTER_MAX - buffer_size(&letter) - frame), 0);
+    ck_assert_uint_eq(buffer_size(&letter), LETTER_MAX);
+}
+END_TEST
+
+START_TEST(parcels_have_no_parts)
+{
+    const struct letter_seal seal = seal_of(5);
+    const struct msg_run run = job();
+    const struct msg_run_end e = {.run = 1};
+    struct letter_job got_job = {0};
+    struct letter_end got_end = {0};
+
+    ck_assert_int_eq(letter_put_sealed_job(&letter, "n", &run, &seal), 0);
+    struct span rest = {(const char *)buffer_data(&letter), buffer_size(&letter)};
+    ck_assert_int_eq(parcel_get_job(codec, &rest, &got_job, why), -EBADMSG);
+    ck_assert_str_eq(why, "a parcel has no parts");
+    buffer_drop(&letter, buffer_size(&letter));
+    ck_assert_int_eq(letter_put_output_seal(&letter, &seal), 0);
+    ck_assert_int_eq(letter_put_end(&letter, &e, NULL, 0), 0);
+    rest = (struct span){(const char *)buffer_data(&letter), buffer_size(&letter)};
+    ck_assert_int_eq(parcel_get_end(codec, &rest, &got_end, why), -EBADMSG);
+    ck_assert_str_eq(why, "a parcel has no parts");
+}
+END_TEST
+
+START_TEST(parcels_have_subjects_that_no_letter_has)
+{
+    char subject[LETTER_SUBJECT], id[LETTER_ID];
+    const char *most = "00112233445566778899aabbccddeeff";
+
+    ck_assert(letter_parcel_subject(subject, "fib:f", 1, most));
+    ck_assert_str_eq(subject, "wsd.job.00.hi.fib.00112233445566778899aabbccddeeff");
+    ck_assert(letter_get_parcel_id(subject, id));
+    ck_assert_str_eq(id, most);
+    ck_assert(!letter_parcel_subject(subject, "a.b", 1, most));
+    for (const char *const *bad =
+             (const char *const[]){"", "wsd.job.00.hi.fib", "wsd.job.00.hi.fib.", "wsd.job.00.hi.fib.a.b",
+                                   "wsd.job.00.hi.fib.00112233445566778899aabbccddeeff0", NULL};
+         *bad; bad++)
+        ck_assert(!letter_get_parcel_id(*bad, id));
+}
+END_TEST
+
 START_TEST(subjects_have_names_only)
 {
     char subject[LETTER_SUBJECT], long_name[CODEC_NAME_MAX + 1];
@@ -408,6 +543,12 @@ int main(void)
     tcase_add_test(c, parts_have_subjects_of_their_own);
     tcase_add_test(c, what_is_cut_is_refused);
     tcase_add_test(c, what_is_in_disorder_is_refused);
+    tcase_add_test(c, the_first_job_of_a_parcel_is_a_letter);
+    tcase_add_test(c, jobs_of_a_parcel_come_out_in_their_order);
+    tcase_add_test(c, ends_of_a_parcel_come_out_with_their_places);
+    tcase_add_test(c, what_does_not_fit_is_not_in_the_parcel);
+    tcase_add_test(c, parcels_have_no_parts);
+    tcase_add_test(c, parcels_have_subjects_that_no_letter_has);
     tcase_add_test(c, subjects_have_names_only);
     tcase_add_test(c, receipts_are_read);
     tcase_add_loop_test(c, a_job_of_another_version_is_read, 0, 2);
