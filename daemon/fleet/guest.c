@@ -96,6 +96,15 @@ static uint64_t key_of(const char *text)
     return hash_text(0, text, strlen(text));
 }
 
+/* As much of it as there is room for. */
+static void copy_text(char *to, size_t room, const struct span *from)
+{
+    size_t n = MIN(from->size, room - 1);
+
+    memcpy(to, from->data, n);
+    to[n] = 0;
+}
+
 /* --- their ends --------------------------------------------------------------------------------------------------- */
 
 static void guest_free(struct guest *g)
@@ -327,7 +336,7 @@ static int submit(struct guest *g, struct letter_job *job)
         return -ENOMEM;
     for (uint32_t n = 0; n < from->argc; n++, at += strlen(at) + 1)
         args[n] = at;
-    snprintf(function, sizeof(function), "%.*s", (int)from->function.size, from->function.data);
+    copy_text(function, sizeof(function), &from->function);
     char *colon = strchr(function, ':');
     s.plugin = function;
     if (colon) {
@@ -620,12 +629,6 @@ static struct guest *guest_find(struct guests *s, const char *id)
     return NULL;
 }
 
-static void id_text(const struct msg_run *run, char ret[static LETTER_ID])
-{
-    for (size_t n = 0; n < sizeof(run->id); n++)
-        snprintf(ret + 2 * n, 3, "%02x", run->id[n]);
-}
-
 /* Whether it is for the plugin that its subject says: that is what a node asks for, and what a sender may be let send. */
 static bool is_as_asked(const struct letter_receipt *receipt, const struct letter_job *job)
 {
@@ -641,7 +644,7 @@ static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
 {
     char id[LETTER_ID];
 
-    id_text(&job->run, id);
+    letter_id_text(job->run.id, id);
     struct guest *g = guest_find(s, id);
     bool same = g && g->attempt == job->run.attempt;
     if (same)
@@ -652,7 +655,6 @@ static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
 /* A guest of this job. NULL: no memory. */
 static struct guest *guest_new(struct guests *s, const struct letter_job *job)
 {
-    const struct span *function = &job->run.job.function, *home = &job->run.directory;
     struct guest *g = calloc(1, sizeof(*g));
 
     if (!g)
@@ -660,13 +662,13 @@ static struct guest *guest_new(struct guests *s, const struct letter_job *job)
     g->guests = s;
     g->question.answered = answered;
     g->use.told = client_told;
-    snprintf(g->function, sizeof(g->function), "%.*s", (int)function->size, function->data);
-    snprintf(g->home, sizeof(g->home), "%.*s", (int)home->size, home->data);
+    copy_text(g->function, sizeof(g->function), &job->run.job.function);
+    copy_text(g->home, sizeof(g->home), &job->run.directory);
     g->idempotent = s->options.may_run_twice(g->function, s->options.context);
     g->attempt = job->run.attempt;
     g->seal = job->seal;
     list_init(&g->link);
-    id_text(&job->run, g->id);
+    letter_id_text(job->run.id, g->id);
     if (hash_insert(&s->by_id, &g->by_id, key_of(g->id)) < 0) {
         free(g);
         return NULL;

@@ -69,7 +69,7 @@ struct known {
 struct in {
     struct in_options options;
     struct guests *guests;
-    struct event *tick;
+    struct event *tick, *room; /* room: for another job, since this turn of the loop */
     struct pull *pulls;
     uint32_t n_pulls;
     struct hash functions;
@@ -522,7 +522,12 @@ static void on_left(void *context)
     if (i->leaving && guests_count(i->guests).held == 0)
         i->options.ended(i->options.context);
     else
-        refill(i);
+        event_active(i->room, EV_TIMEOUT, 1);
+}
+
+static void on_room(evutil_socket_t fd, short what, void *userdata)
+{
+    refill(userdata);
 }
 
 void in_leave(struct in *i)
@@ -561,7 +566,8 @@ int in_new(struct in **ret_in, const struct in_options *options)
     i->options = *options;
     i->tick = event_new(options->base, -1, EV_PERSIST, on_tick, i);
     i->pulls = calloc(PULLS_MAX, sizeof(*i->pulls));
-    int r = i->tick && i->pulls ? guests_new(&i->guests, &held) : -ENOMEM;
+    i->room = evtimer_new(options->base, on_room, i);
+    int r = i->tick && i->room && i->pulls ? guests_new(&i->guests, &held) : -ENOMEM;
     snprintf(subject, sizeof(subject), "%s.p.>", bus_inbox(options->bus));
     if (r == 0)
         r = bus_subscribe(options->bus, subject, on_pulled, i);
@@ -593,6 +599,8 @@ struct in *in_free(struct in *i)
     hash_deinit(&i->functions);
     if (i->tick)
         event_free(i->tick);
+    if (i->room)
+        event_free(i->room);
     free(i->pulls);
     free(i);
     return NULL;

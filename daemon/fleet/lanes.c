@@ -63,7 +63,8 @@ struct lane {
     uint32_t size;      /* jobs of a parcel, as a node has said; 0: none has */
     uint64_t told_usec; /* when */
     struct outgoing *open;
-    int priority;
+    uint32_t uid;
+    int priority; /* of the first job */
     char key[LANE_KEY]; /* USER CLASS FUNCTION */
     const char *function;
 };
@@ -72,6 +73,7 @@ struct lanes {
     struct lanes_options options;
     struct list all, parcels;
     struct hash by_key, by_id;
+    struct lane *last;    /* that a job has entered; NULL: none */
     uint64_t tag, serial; /* ids of parcels: the tag is of this process */
     struct lanes_counters counters;
 };
@@ -98,6 +100,8 @@ static struct lane *lane_find(struct lanes *l, const char *key)
 
 static void lane_free(struct lane *lane)
 {
+    if (lane->lanes->last == lane)
+        lane->lanes->last = NULL;
     list_remove(&lane->link);
     hash_remove(&lane->lanes->by_key, &lane->by_key);
     free(lane);
@@ -129,18 +133,31 @@ static struct lane *lane_new(struct lanes *l, const char *key)
     return lane;
 }
 
-void lanes_enter(struct lanes *l, struct lane_item *item, const char *function, uint32_t uid, int priority)
+static struct lane *lane_get(struct lanes *l, const char *function, uint32_t uid, int priority)
 {
     char key[LANE_KEY];
     int n = snprintf(key, sizeof(key), "%u %s ", uid, letter_classes[letter_class(priority)]);
 
     snprintf(key + n, sizeof(key) - (size_t)n, "%s", function);
     struct lane *lane = lane_find(l, key);
-    if (!lane && !(lane = lane_new(l, key)))
-        return;
-    lane->function = lane->key + n;
-    lane->priority = priority;
-    lane->n_items++;
+    if (!lane && (lane = lane_new(l, key))) {
+        lane->function = lane->key + n;
+        lane->priority = priority;
+        lane->uid = uid;
+    }
+    return lane;
+}
+
+void lanes_enter(struct lanes *l, struct lane_item *item, const char *function, uint32_t uid, int priority)
+{
+    struct lane *lane = l->last;
+
+    if (!lane || lane->uid != uid || letter_class(lane->priority) != letter_class(priority) ||
+        strcmp(lane->function, function) != 0)
+        lane = lane_get(l, function, uid, priority);
+    l->last = lane;
+    if (lane)
+        lane->n_items++;
     item->lane = lane;
 }
 

@@ -18,6 +18,17 @@ const char *const letter_classes[N_CLASSES] = {"hi", "norm", "lo"};
 
 /* --- subjects ----------------------------------------------------------------------------------------------------- */
 
+void letter_id_text(const uint8_t id[static 16], char ret[static LETTER_ID])
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < 16; i++) {
+        ret[2 * i] = digits[id[i] >> 4];
+        ret[2 * i + 1] = digits[id[i] & 15];
+    }
+    ret[32] = 0;
+}
+
 bool letter_is_name(const char *name, size_t size, size_t room)
 {
     static const char signs[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

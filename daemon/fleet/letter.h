@@ -53,6 +53,8 @@ static inline enum letter_class letter_class(int priority)
     return priority > 0 ? CLASS_HI : priority < 0 ? CLASS_LO : CLASS_NORM;
 }
 
+/* The id of a job as text. */
+void letter_id_text(const uint8_t id[static 16], char ret[static LETTER_ID]);
 /* Whether that can be a part of a subject. A plugin with another name cannot go elsewhere. */
 bool letter_is_name(const char *name, size_t size, size_t room);
 #define LETTER_BUILD 16u /* digits of a build id */

@@ -607,8 +607,7 @@ static void trip_begin(struct out *o, struct wsd_job *job)
                     "digits of a build id behind it");
         return;
     }
-    for (size_t i = 0; i < sizeof(job->id); i++)
-        snprintf(t->id + 2 * i, 3, "%02x", job->id[i]);
+    letter_id_text(job->id, t->id);
     if (hash_insert(&o->by_id, &t->by_id, key_of(t->id)) < 0) {
         *t->id = 0;
         end_with(t, no_memory);

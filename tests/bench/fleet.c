@@ -7,15 +7,16 @@
  *     bench-fleet beside fleet|bare 1 1 WSD EXECUTOR WSD-FLEET DIRECTORY PEER-FLEET
  *
  * A wsd and its wsd-fleet send; each node is a wsd with its wsd-fleet that takes. DIRECTORY: of the plugin work.so. Its
- * function echo gives 16 bytes back. rate, one: as in peer-fleet.c. map: wsd_map(), which is job by job on its way.
+ * function echo gives 16 bytes back. rate, one: as in peer-fleet.c. map: wsd_map(), whose jobs go in parcels.
  * beside: a local job of a node while FLEET_RATE jobs a second come to it by the fleet, or go by the bare loop. */
 #include <wsd/client.h>
 
 #include "fleet.h"
 
-#define SMALL   16u
-#define MAP_N   20000u
-#define LOCAL_N 5000u
+#define SMALL    16u
+#define MAP_N    200000u
+#define MAP_HELD 1024u /* so that a parcel has as many jobs as it may */
+#define LOCAL_N  5000u
 
 static const char *wsd_path, *executor_path, *fleet_path, *plugins;
 static const char payload[] = "0123456789abcdef";
@@ -40,13 +41,13 @@ static void start_wsd(const char *name)
 }
 
 /* half: --no-in or --no-out */
-static void start_machine(const char *name, const char *half)
+static void start_machine(const char *name, const char *half, unsigned n_held)
 {
     char socket_path[64], held[8];
 
     start_wsd(name);
     snprintf(socket_path, sizeof(socket_path), "%s/%s", fleet_dir, name);
-    snprintf(held, sizeof(held), "%u", FLEET_HELD);
+    snprintf(held, sizeof(held), "%u", n_held);
     if (fork_server() == 0)
         exec_server((const char *[]){fleet_path, "-n", fleet_urls, "-s", socket_path, "-N", name, "--plugins", "work",
                                      "--held", held, half, NULL});
@@ -121,14 +122,14 @@ static void await_nodes(struct wsd_client *client, unsigned n_nodes)
     }
 }
 
-static struct wsd_client *start_fleet(unsigned n_nats, unsigned n_nodes)
+static struct wsd_client *start_fleet(unsigned n_nats, unsigned n_nodes, unsigned held)
 {
     static const char *const names[FLEET_NODES_MAX] = {"a", "b"};
 
     start_nats(n_nats, fleet_path);
-    start_machine("here", "--no-in");
+    start_machine("here", "--no-in", held);
     for (unsigned i = 0; i < n_nodes; i++)
-        start_machine(names[i], "--no-out");
+        start_machine(names[i], "--no-out", held);
     struct wsd_client *client = open_client("here");
     await_nodes(client, n_nodes);
     return client;
@@ -180,11 +181,24 @@ static void add_cpu(unsigned n_nats, double *ret)
     }
 }
 
-static void measure_rate(struct wsd_client *client, unsigned n_nats, unsigned n_nodes)
+/* What n jobs took since `before`. */
+static void say_cpu(const char *what, unsigned n_nats, const double *before, double n)
 {
     static const char *const kinds[] = {"nats", "sender-wsd", "sender-fleet", "node-wsd", "node-fleet"};
+    double after[5] = {0};
+    char params[96];
+
+    add_cpu(n_nats, after);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        snprintf(params, sizeof(params), "%s,cpu=%s", what, kinds[i]);
+        say(params, "us/job", (after[i] - before[i]) / n);
+    }
+}
+
+static void measure_rate(struct wsd_client *client, unsigned n_nats, unsigned n_nodes)
+{
     struct flight f = {.client = client};
-    double before[5] = {0}, after[5] = {0};
+    double before[5] = {0};
     char params[96];
 
     keep_full(&f, FLEET_WARM_NSEC);
@@ -194,11 +208,7 @@ static void measure_rate(struct wsd_client *client, unsigned n_nats, unsigned n_
     double n = (double)(f.n_ended - from);
     snprintf(params, sizeof(params), "what=rate,servers=%u,nodes=%u", n_nats, n_nodes);
     say(params, "us/job", (double)(now_nsec() - begin) / 1e3 / n);
-    add_cpu(n_nats, after);
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        snprintf(params, sizeof(params), "what=rate,servers=%u,nodes=%u,cpu=%s", n_nats, n_nodes, kinds[i]);
-        say(params, "us/job", (after[i] - before[i]) / n);
-    }
+    say_cpu(params, n_nats, before, n);
     f.ending = true;
 }
 
@@ -241,15 +251,18 @@ static void measure_map(struct wsd_client *client, unsigned n_nats, unsigned n_n
 {
     static struct wsd_item items[MAP_N];
     const struct wsd_submit common = {.size = sizeof(common), .plugin = "@fleet/work", .function = "echo"};
+    double before[5] = {0};
     char params[64];
 
     for (size_t i = 0; i < MAP_N; i++)
         items[i] = (struct wsd_item){.size = sizeof(items[i]), .input = payload, .input_size = SMALL};
+    add_cpu(n_nats, before);
     uint64_t begin = now_nsec();
     if (wsd_map(client, &common, 0, items, MAP_N, on_item, NULL) < 0)
         give_up(wsd_client_error(client));
     snprintf(params, sizeof(params), "what=map,servers=%u,nodes=%u", n_nats, n_nodes);
     say(params, "us/call", (double)(now_nsec() - begin) / 1e3 / MAP_N);
+    say_cpu(params, n_nats, before, MAP_N);
 }
 
 /* Until it is killed. */
@@ -271,7 +284,7 @@ static void measure_beside(bool fleet, const char *peer)
     struct wsd_client *client, *sender = NULL;
 
     if (fleet) {
-        sender = start_fleet(1, 1);
+        sender = start_fleet(1, 1, FLEET_HELD);
         if (fork_server() == 0)
             send_paced();
     } else {
@@ -309,7 +322,7 @@ int main(int argc, char **argv)
     if (beside) {
         measure_beside(strcmp(argv[2], "fleet") == 0, at[6]);
     } else {
-        struct wsd_client *client = start_fleet(n_nats, n_nodes);
+        struct wsd_client *client = start_fleet(n_nats, n_nodes, strcmp(argv[1], "map") == 0 ? MAP_HELD : FLEET_HELD);
 
         if (strcmp(argv[1], "rate") == 0)
             measure_rate(client, n_nats, n_nodes);
