@@ -15,12 +15,14 @@
 #include "client/given.h"
 #include "client/text.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/code.h"
 #include "held.h"
 #include "serve.h"
 #include "tasks.h"
 #include "wire.h"
 
+#define LOOK_USEC    1000u /* between two looks for frames while jobs are here */
 #define CONNECT_USEC 5000000u
 
 /* --- what wsd says ------------------------------------------------------------------------------------------------ */
@@ -278,7 +280,10 @@ int wsd_runner_new(struct wsd_runner **ret_runner, const struct wsd_runner_optio
         return error;
     if (o->credit > WSD_RUNNER_CREDIT_MAX)
         return failure_set(&r->failure, -EINVAL, CODE_USAGE, "credit: at most %d", WSD_RUNNER_CREDIT_MAX);
+    if (o->flags & ~(uint32_t)WSD_RUNNER_GATHER)
+        return failure_set(&r->failure, -EINVAL, CODE_USAGE, "unknown flags");
     r->credit = o->credit;
+    r->gathers = o->flags & WSD_RUNNER_GATHER;
     return address_find(o->socket, &r->connection.address, &r->failure);
 }
 
@@ -406,6 +411,18 @@ static bool has_news(const void *arg)
     return r->n_ready > 0 || r->left || (!r->left_told && atomic_load_explicit(&r->leaving, memory_order_relaxed));
 }
 
+/* Looks for frames, but not again and again while jobs are here. [lock] */
+static void look(struct wsd_runner *r)
+{
+    uint64_t now = clock_monotonic_usec();
+
+    if (r->n_ready > 0 && now - r->looked_usec < LOOK_USEC)
+        return;
+    wire_flush(r);
+    wire_look(r);
+    r->looked_usec = now;
+}
+
 /* The oldest one that can begin. NULL: there is none. [lock, which it leaves] */
 static struct wsd_job *take_job(struct wsd_runner *r)
 {
@@ -437,8 +454,7 @@ int wsd_runner_next(struct wsd_runner *runner, uint64_t timeout_usec, struct wsd
     uint64_t deadline = deadline_in(timeout_usec);
     struct wsd_job *job;
     wire_tell_leaving(r);
-    wire_flush(r);
-    wire_look(r);
+    look(r);
     while (!(job = take_job(r)) && r->stands && !r->left && timeout_usec && wire_wait(r, deadline, true, has_news, r))
         wire_tell_leaving(r);
     if (!job)
@@ -485,7 +501,7 @@ int wsd_runner_finish(struct wsd_runner *runner, struct wsd_job *job, int status
         return -ECHILD;
     r->n_running--;
     struct held *h = container_of(job, struct held, job);
-    return held_end(h, status, h->cpu_usec, true);
+    return held_end(h, status, h->cpu_usec, !r->gathers);
 }
 
 int wsd_runner_finish_as(struct wsd_runner *runner, struct wsd_job *job, enum wsd_job_state state)

@@ -66,10 +66,12 @@ struct wsd_runner {
     bool left_told, left;    /* wsd was told; it has said that all is over */
     const struct wsd_plugin *offer;
     struct offered *offered;
-    uint32_t credit;     /* of the options; 0: as many as there are threads */
-    struct list filling; /* struct held: jobs whose input has not come yet */
-    struct list ready;   /* that nobody has begun, the oldest first */
-    struct list running; /* that were begun */
+    bool gathers;         /* WSD_RUNNER_GATHER */
+    uint64_t looked_usec; /* when wsd_runner_next() has looked for frames */
+    uint32_t credit;      /* of the options; 0: as many as there are threads */
+    struct list filling;  /* struct held: jobs whose input has not come yet */
+    struct list ready;    /* that nobody has begun, the oldest first */
+    struct list running;  /* that were begun */
     uint32_t n_ready, n_running;
     uint32_t serial;         /* of the last file that was asked for */
     bool runs;               /* a thread is in wsd_runner_run() */

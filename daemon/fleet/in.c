@@ -38,7 +38,7 @@
 #define BUSY_USEC    10000000u /* a consumer had jobs lately */
 #define MAKE_USEC    1000000u  /* between two tries to make a consumer */
 #define TICK_USEC    100000u
-#define PARCEL_USEC  5000u /* the jobs of a parcel run for so long together: more would not make them cheaper */
+#define PARCEL_USEC  10000u /* the jobs of a parcel run for so long together: more would not make them cheaper */
 
 /* A consumer of the stream: jobs of one class for one plugin, in letters or in parcels. */
 struct pull {

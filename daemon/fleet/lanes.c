@@ -64,7 +64,7 @@ struct lane {
     uint64_t told_usec; /* when */
     struct outgoing *open;
     uint32_t uid;
-    int priority; /* of the first job */
+    int priority;       /* of the first job */
     char key[LANE_KEY]; /* USER CLASS FUNCTION */
     const char *function;
 };

@@ -816,7 +816,7 @@ static const struct wsd_plugin offer = {.size = sizeof(offer),
 int out_new(struct out **ret_out, const struct out_options *options)
 {
     const struct wsd_runner_options how = {
-        .size = sizeof(how), .socket = options->socket, .credit = WSD_RUNNER_CREDIT_MAX};
+        .size = sizeof(how), .socket = options->socket, .credit = WSD_RUNNER_CREDIT_MAX, .flags = WSD_RUNNER_GATHER};
     const struct timeval tick = {.tv_usec = TICK_USEC};
     char subject[LETTER_SUBJECT];
     struct out *o = calloc(1, sizeof(*o));

@@ -57,6 +57,12 @@ extern "C" {
 
 struct wsd_runner;
 
+enum wsd_runner_flags {
+    /* The ends of wsd_runner_finish() go to wsd with the next wsd_runner_next(), all at once. For a loop that ends many
+     * jobs in one turn, and then takes others. wsd_runner_finish() does not wait then. Since 0.1. */
+    WSD_RUNNER_GATHER = 1u << 0,
+};
+
 /* Settings. Zero all fields that are not used, as WSD_INIT() does. Texts are not kept. Fields are appended. Since 0.1.
  */
 struct wsd_runner_options {
@@ -66,6 +72,7 @@ struct wsd_runner_options {
      * connects, but only one where wsd_runner_connect() does. More than there are threads saves small jobs the way to
      * wsd and back. It makes a job wait here for a long one before it, though another runner may be idle. */
     uint32_t credit;
+    uint32_t flags; /* enum wsd_runner_flags */
 };
 
 /* Makes a runner that is not connected yet. options NULL: all zero. On failure *ret_runner is a handle for
