@@ -284,8 +284,8 @@ static void ended_here(struct guest *g, const struct wsd_job_info *info)
     bool failed = info->state == WSD_JOB_FAILED && info->exit >= 1 && info->exit <= WSD_STATUS_MAX;
     const struct guests_options *o = &g->guests->options;
 
-    (void)o->together(g->function, info->run_usec, o->context);
-
+    if (info->state == WSD_JOB_SUCCEEDED || failed)
+        (void)o->together(g->function, info->run_usec, o->context);
     if (info->state == WSD_JOB_SUCCEEDED || failed)
         end(g, (struct msg_run_end){.status = failed ? (uint32_t)info->exit : 0,
                                     .error = {info->error, strlen(info->error)},

@@ -36,6 +36,8 @@ beside() { # COMMAND...: while jobs are on their way
 empty() { "$FLEET" -n "$NATS_URL" --status | grep -qE '^jobs +0 '; }
 
 check "nothing happens" beside true
+in_parcels() { [ "$(fleet_counter here out parcels)" -gt 0 ]; }
+check "most of these jobs go in parcels" in_parcels
 
 # --- nodes
 
@@ -194,7 +196,32 @@ poison() {
   all_right
 }
 check "one that crashes each time harms no other" poison
+# A job that its nodes die of, in the parcel of others. They are there twice together; then they run one by one.
+touch "$WORK/open"
+redelivered() { [ "$(fleet_counter c in redelivered)" -gt 0 ]; }
+has_parcel() { [ "$(fleet_counter c in parcels)" -gt 0 ]; }
+opened() { [ "$(wc -l <"$WORK/gates")" -ge "$1" ]; }
+c_dies() {
+  kill_process "${NODE_FLEET[c]}"
+  kill_process "${NODE_WSD[c]}"
+  start_node c --no-out --ack-wait 2
+}
+innocent() {
+  kill "${NODE_FLEET[b]}" && wait_for_exit "${NODE_FLEET[b]}"
+  times 50 "$WORK/open" | here wsctl map @fleet/ledger:gate >"$WORK/gates" || return 1
+  (
+    echo "$WORK/never"
+    times 100 "$WORK/shut"
+  ) | here wsctl map --unordered --keep-going @fleet/ledger:gate >"$WORK/gates" &
+  MAP=$!
+  note_started $MAP
+  wait_until has_parcel && c_dies && wait_until redelivered && c_dies && wait_until redelivered && wait_until on c jobs_are running 1 || return 1
+  touch "$WORK/shut"
+  c_dies && wait_until opened 100 && on c jobs_are running 1 && touch "$WORK/never" && wait_for_exit "$MAP" && opened 101
+}
+check "a job that its nodes die of costs none of its parcel its end" innocent
+check "the other one comes again" start_node_fleet b --no-out --ack-wait 2
 check "nothing is left in the stream" wait_until empty
-held() { [ "$(fleet_counter b in most)" -le 68 ] && same 0 "$(fleet_counter b in held)"; }
+held() { [ "$(fleet_counter b in most)" -le 384 ] && same 0 "$(fleet_counter b in held)"; }
 check "a node never held more than it may" held
 check "the others leave in order" end_fleet

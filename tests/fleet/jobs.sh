@@ -60,15 +60,79 @@ crashed() { says 70 'crashed on there: ' here wsctl submit @fleet/crash; }
 check "a job that crashes has crashed" crashed
 mapped() { seq 500 | here wsctl map @fleet/echo:echo | sort -n | cmp - <(seq 500); }
 check "an array" mapped
+
+# --- parcels
+
+in_parcels() { # COMMAND...: some of its jobs go together, at the latest when they are as brief as they can be
+  local before i
+  before=$(fleet_counter here out parcels)
+  for i in {1..20}; do
+    "$@" || return 1
+    [ "$(fleet_counter here out parcels)" -eq "$before" ] || return 0
+  done
+  return 1
+}
+alone() { # COMMAND...: none do
+  local before
+  before=$(fleet_counter here out parcels)
+  "$@" && same "$before" "$(fleet_counter here out parcels)"
+}
+small() { seq 3000 | here wsctl map @fleet/echo:echo | cmp - <(seq 3000); }
+check "small jobs go together" in_parcels small
+counted_together() { same "$(fleet_counter here out parcels)" "$(fleet_counter there in parcels)" && same 0 "$(fleet_counter there in held)"; }
+check "and are counted" wait_until counted_together
+not_twice() { times 200 0 | here wsctl map @fleet/echo:status; }
+check "those that may not run twice go alone" alone not_twice
+lines() { # of all sizes around what a parcel takes
+  python3 -c 'for i in range(1, 701): print(str(i).rjust(4094 + i % 5 if i % 7 == 0 else 40000 if i % 50 == 0 else i, "x"))'
+}
+mixed() { lines | here wsctl map @fleet/echo:echo | cmp - <(lines) && input 1032193; }
+check "small ones beside larger ones" in_parcels mixed
+touch "$WORK/open"
+gates() { # N FILE: jobs that wait for a file; before that some that do not, so that the function counts as brief
+  times 50 "$WORK/open" | here wsctl map @fleet/ledger:gate >"$WORK/gates" || return 1
+  (
+    times "$1" "$WORK/open"
+    echo "$2"
+  ) | here wsctl map --unordered --keep-going @fleet/ledger:gate >"$WORK/gates" 2>"$WORK/gates.err" &
+  GATES=$!
+  note_started $GATES
+}
+opened() { [ "$(wc -l <"$WORK/gates")" = "$1" ]; } # N
+long_one() {
+  rm -f "$WORK/shut" && gates 300 "$WORK/shut" && wait_until opened 300 && ! gone "$GATES" && touch "$WORK/shut" && wait_for_exit "$GATES" && opened 301
+}
+check "one that takes long holds up no other of its parcel" in_parcels long_one
+cancelled_of_many() {
+  gates 300 "$WORK/never" && wait_until opened 300 && wait_until there_runs 1 &&
+    here wsctl cancel "$(here wsctl list --state running | awk 'NR > 1 { print $1 }')" && expect_exit 130 wait "$GATES" && wait_until nothing_runs
+}
+nothing_runs() { on there jobs_are running 0; }
+there_runs() { on there jobs_are running "$1"; }
+check "one of them is cancelled" in_parcels cancelled_of_many
+crash_among_many() { # its end is its own
+  (
+    seq 300
+    echo crash
+    seq 301 600
+  ) | here wsctl map --unordered --keep-going @fleet/crash:word-again >"$WORK/words" 2>"$WORK/words.err"
+  same 70 $? && sort -n "$WORK/words" | cmp - <(seq 600)
+}
+check "one that crashes each time costs no other its end" in_parcels crash_among_many
+output_of_many() { # together more than a message may have
+  times 40 100000 | here wsctl map @fleet/bigoutput | wc -c | grep -qx 4000000
+}
+check "large outputs of small jobs" output_of_many
+
+# --- the ways of a job
+
 in_time() { says 124 '' here wsctl submit --timeout 300ms @fleet/spin; }
 check "its time is kept" in_time
-nothing_runs() { on there jobs_are running 0; }
 check "there, too" wait_until nothing_runs
 cancelled() {
   local id
   id=$(here wsctl submit --detach @fleet/spin) && wait_until there_runs 1 && here wsctl cancel "$id" && expect_exit 130 here wsctl await "$id" && wait_until nothing_runs
 }
-there_runs() { on there jobs_are running "$1"; }
 check "a job is cancelled, wherever it runs" cancelled
 durable() {
   local id

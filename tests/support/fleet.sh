@@ -33,6 +33,11 @@ kill_nats() {
   :
 }
 
+# So many lines of one text.
+times() { # N TEXT
+  for ((n = 0; n < $1; n++)); do echo "$2"; done
+}
+
 # --- nodes
 
 on() { # NAME COMMAND...: with that node's wsd

@@ -242,6 +242,14 @@ static int once(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "survived\n") < 0;
 }
 
+/* WORD: crashes where that is "crash", else prints it. */
+static int word(struct wsd_job *job, struct wsd_worker *self)
+{
+    if (job->argc < 2 || strcmp(job->argv[1], "crash") == 0)
+        *(volatile uint64_t *)nowhere = 1;
+    return wsd_job_print(job, "%s\n", job->argv[1]) < 0;
+}
+
 #define ARRAY_SIZE_(a) (sizeof(a) / sizeof((a)[0]))
 #define BOTH(text, what)                                                                                               \
     {.name = text, .help = "crashes", .run = what},                                                                    \
@@ -257,6 +265,7 @@ static const struct wsd_function functions[] = {
     BOTH("overflow", overflow),
     BOTH("stolen", stolen),
     BOTH("once", once),
+    BOTH("word", word),
     BOTH("large", large),
     BOTH("at-once", at_once),
     BOTH("bus", bus),
