@@ -629,14 +629,18 @@ static struct guest *guest_find(struct guests *s, const char *id)
     return NULL;
 }
 
-/* Whether it is for the plugin that its subject says: that is what a node asks for, and what a sender may be let send. */
-static bool is_as_asked(const struct letter_receipt *receipt, const struct letter_job *job)
+/* It has to be for the plugin that its subject says: that is what a node asks for, and what a sender may be let send.
+ * Returns 0, or -EBADMSG with words. */
+static int check_plugin(const struct letter_receipt *receipt, const struct letter_job *job, char why[static 160])
 {
     const char *plugin = strchr(receipt->consumer, '_');
     char name[CODEC_PLACE_MAX], subject[LETTER_SUBJECT];
 
     snprintf(name, sizeof(name), "%.*s", (int)job->run.job.function.size, job->run.job.function.data);
-    return plugin && letter_job_subject(subject, name, 0) && strcmp(strrchr(subject, '.') + 1, plugin + 1) == 0;
+    if (plugin && letter_job_subject(subject, name, 0) && strcmp(strrchr(subject, '.') + 1, plugin + 1) == 0)
+        return 0;
+    snprintf(why, 160, "it is for another plugin than its subject says");
+    return -EBADMSG;
 }
 
 /* The server took this node for dead, which has the job still. */
@@ -698,10 +702,8 @@ static void take_letter(struct guests *s, natsMsg *msg, const struct letter_rece
     struct letter_job job = {0};
     char why[160];
     int r = letter_get_job(s->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &job, why);
-    if (r == 0 && !is_as_asked(receipt, &job)) {
-        snprintf(why, sizeof(why), "it is for another plugin than its subject says");
-        r = -EBADMSG;
-    }
+    if (r == 0)
+        r = check_plugin(receipt, &job, why);
     struct guest *g = r == 0 && !has_it(s, msg, &job) ? guest_new(s, &job) : NULL;
 
     buffer_deinit(&job.input);
@@ -800,6 +802,7 @@ static void take_parcel(struct guests *s, natsMsg *msg, const struct letter_rece
 
         r = parcel_get_job(s->codec, &rest, &job, why);
         whole.size = (size_t)(rest.data - whole.data);
+        r = r < 0 ? r : check_plugin(receipt, &job, why);
         r = r < 0 ? r : take_item(s, p, &job, whole, why);
         buffer_deinit(&job.input);
     }

@@ -15,7 +15,7 @@ CLASSES = ('hi', 'norm', 'lo')
 HI_RESERVE = 4  # daemon/fleet/in.c
 ACK_PENDING_MAX = 65536  # of a consumer, as wsd-fleet makes it
 WAITING_MAX = 4096
-CREDIT = 256  # jobs that wsd gives to one runner, such as a sender's wsd-fleet
+CREDIT = 1024  # jobs that wsd gives to one runner, such as a sender's wsd-fleet
 
 
 @dataclasses.dataclass(frozen=True)
