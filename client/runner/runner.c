@@ -280,7 +280,7 @@ int wsd_runner_new(struct wsd_runner **ret_runner, const struct wsd_runner_optio
         return error;
     if (o->credit > WSD_RUNNER_CREDIT_MAX)
         return failure_set(&r->failure, -EINVAL, CODE_USAGE, "credit: at most %d", WSD_RUNNER_CREDIT_MAX);
-    if (o->flags & ~(uint32_t)WSD_RUNNER_GATHER)
+    if (o->flags & ~(uint64_t)WSD_RUNNER_GATHER)
         return failure_set(&r->failure, -EINVAL, CODE_USAGE, "unknown flags");
     r->credit = o->credit;
     r->gathers = o->flags & WSD_RUNNER_GATHER;

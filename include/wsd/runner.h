@@ -72,7 +72,7 @@ struct wsd_runner_options {
      * connects, but only one where wsd_runner_connect() does. More than there are threads saves small jobs the way to
      * wsd and back. It makes a job wait here for a long one before it, though another runner may be idle. */
     uint32_t credit;
-    uint32_t flags; /* enum wsd_runner_flags */
+    uint64_t flags; /* enum wsd_runner_flags */
 };
 
 /* Makes a runner that is not connected yet. options NULL: all zero. On failure *ret_runner is a handle for

@@ -59,6 +59,16 @@ START_TEST(credit_is_limited)
 }
 END_TEST
 
+START_TEST(flags_are_known)
+{
+    options.flags = WSD_RUNNER_GATHER;
+    again(0);
+    options.flags <<= 1;
+    again(-EINVAL);
+    ck_assert_str_eq(wsd_runner_error(runner), "unknown flags");
+}
+END_TEST
+
 START_TEST(a_field_that_is_not_known_is_no_mistake_to_overlook)
 {
     struct {
@@ -174,6 +184,7 @@ int main(void)
 
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, credit_is_limited);
+    tcase_add_test(c, flags_are_known);
     tcase_add_test(c, a_field_that_is_not_known_is_no_mistake_to_overlook);
     tcase_add_test(c, a_path_that_is_too_long_is_said);
     tcase_add_test(c, an_offer_has_a_name_and_functions);
