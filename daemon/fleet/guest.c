@@ -748,6 +748,13 @@ static void ended_before(struct parcel_item *item, void *context)
     acknowledge(container_of(item, struct guest, item));
 }
 
+static void parcel_over(void *context)
+{
+    const struct guests_options *o = &((struct guests *)context)->options;
+
+    o->left(o->context);
+}
+
 static void item_back(struct parcel_item *item, void *context)
 {
     give_back(container_of(item, struct guest, item));
@@ -866,6 +873,11 @@ void guests_leave(struct guests *s)
     s->leaving = true;
 }
 
+bool guests_are_here(const struct guests *s)
+{
+    return !list_empty(&s->all) || parcels_are_here(s->parcels);
+}
+
 struct in_counters guests_count(const struct guests *s)
 {
     return s->counters;
@@ -908,6 +920,7 @@ int guests_new(struct guests **ret_guests, const struct guests_options *options)
                                             .begin = begin_again,
                                             .ended = ended_before,
                                             .back = item_back,
+                                            .over = parcel_over,
                                             .together = together,
                                             .context = s};
     if (r == 0)

@@ -26,7 +26,7 @@ struct guests_options {
     uint32_t (*together)(const char *name, uint64_t run_usec, void *context);
     /* There is a connection to wsd since now, or none. */
     void (*connected)(bool up, void *context);
-    /* One is held no more. */
+    /* One is held no more, or its end is stored. */
     void (*left)(void *context);
     void *context;
 };
@@ -41,5 +41,6 @@ struct guests *guests_free(struct guests *s);
 void guests_take(struct guests *s, natsMsg *msg, const struct letter_receipt *receipt);
 /* To be called often. is_time: the server has to hear of what is held. */
 void guests_tick(struct guests *s, uint64_t now_usec, bool is_time);
-void guests_leave(struct guests *s); /* those that come from now on are given back */
+void guests_leave(struct guests *s);          /* those that come from now on are given back */
+bool guests_are_here(const struct guests *s); /* a job, or the end of one that is not stored */
 struct in_counters guests_count(const struct guests *s);

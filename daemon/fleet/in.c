@@ -519,7 +519,7 @@ static void on_left(void *context)
 {
     struct in *i = context;
 
-    if (i->leaving && guests_count(i->guests).held == 0)
+    if (i->leaving && !guests_are_here(i->guests))
         i->options.ended(i->options.context);
     else
         event_active(i->room, EV_TIMEOUT, 1);
@@ -534,7 +534,7 @@ void in_leave(struct in *i)
 {
     i->leaving = true;
     guests_leave(i->guests);
-    if (guests_count(i->guests).held == 0)
+    if (!guests_are_here(i->guests))
         i->options.ended(i->options.context);
 }
 

@@ -105,8 +105,10 @@ static void settle(struct parcel *p)
         tell(p);
         return;
     }
+    const struct parcels_options *o = &p->parcels->options;
     answer_server(p);
     parcel_free(p);
+    o->over(o->context);
 }
 
 bool parcel_end(struct parcel_item *item, const struct msg_run_end *end, const void *output, size_t size)
@@ -312,6 +314,11 @@ void parcel_filled(struct parcel *p, int error)
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
+
+bool parcels_are_here(const struct parcels *ps)
+{
+    return !list_empty(&ps->all);
+}
 
 void parcels_tick(struct parcels *ps, uint64_t now_usec, bool is_time)
 {

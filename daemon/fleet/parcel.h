@@ -40,6 +40,7 @@ struct parcels_options {
     void (*begin)(struct parcel_item *item, void *context); /* it came before: its end may be stored under its id */
     void (*ended)(struct parcel_item *item, void *context); /* its end is stored with the parcel */
     void (*back)(struct parcel_item *item, void *context);  /* it is to be given back */
+    void (*over)(void *context);                            /* a parcel is here no more */
     /* How many jobs of this function this node takes in a parcel. */
     uint32_t (*together)(const char *function, void *context);
     void *context;
@@ -47,6 +48,7 @@ struct parcels_options {
 
 int parcels_new(struct parcels **ret_parcels, const struct parcels_options *options); /* 0 or -ENOMEM */
 struct parcels *parcels_free(struct parcels *ps); /* behind the last item. NULL is fine */
+bool parcels_are_here(const struct parcels *ps);  /* one at least */
 /* Of what is here. is_time: the server has to hear of it. */
 void parcels_tick(struct parcels *ps, uint64_t now_usec, bool is_time);
 

@@ -119,6 +119,20 @@ crash_among_many() { # its end is its own
   same 70 $? && sort -n "$WORK/words" | cmp - <(seq 600)
 }
 check "one that crashes each time costs no other its end" in_parcels crash_among_many
+once_each() { # while the node leaves in order, and comes again
+  local i
+  rm -f "$WORK/ledger"
+  (seq 3000 | here wsctl map @fleet/ledger:again "$WORK/ledger" {} >"$WORK/entered" 2>"$WORK/entered.err") &
+  GATES=$!
+  note_started $GATES
+  for i in 400 800 1200; do
+    wait_until entered "$i" && leaves there && start_node_fleet there --no-out || return 1
+  done
+  wait_for_exit "$GATES" && sort -n "$WORK/ledger" | cmp - <(seq 3000)
+}
+entered() { [ "$(wc -l <"$WORK/ledger")" -ge "$1" ]; }
+leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
+check "a node that leaves in order ends what it has: none runs twice" in_parcels once_each
 output_of_many() { # together more than a message may have
   times 40 100000 | here wsctl map @fleet/bigoutput | wc -c | grep -qx 4000000
 }
@@ -191,7 +205,6 @@ check "nothing is left in the stream" wait_until empty
 
 # --- parts that are gone or wrong, and jobs that wait -------------------------------------------------------------------
 
-leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
 check "a node leaves in order" leaves there
 waits() {
   here wsctl submit --detach @fleet/echo waited >"$WORK/id" && wait_until in_stream 1 && start_node_fleet there --no-out &&
