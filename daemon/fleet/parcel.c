@@ -41,7 +41,7 @@ struct parcel {
     bool busy;      /* it stays, even if the last job leaves */
     uint32_t n, n_left, n_ends;
     uint64_t delivered, due_usec;
-    struct list queue;           /* items that wait for the one that runs */
+    struct list queue, suspects; /* items that wait for the one that runs; and those that a node had begun */
     struct parcel_item *running; /* of those */
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], function[CODEC_PLACE_MAX];
     struct buffer letter;                   /* its ends */
@@ -124,9 +124,16 @@ bool parcel_end(struct parcel_item *item, const struct msg_run_end *end, const v
 
 /* --- its jobs one by one ------------------------------------------------------------------------------------------- */
 
+/* Suspects come last, and in turns from the first and from the last one: so those on both sides of one that its nodes die
+ * of end in two turns. */
 static void run_next(struct parcel *p)
 {
     struct list *l = list_pop_front(&p->queue);
+
+    if (!l && !list_empty(&p->suspects)) {
+        l = p->delivered % 2 ? p->suspects.next : p->suspects.prev;
+        list_remove(l);
+    }
 
     p->running = l ? container_of(l, struct parcel_item, queue) : NULL;
     if (p->running)
@@ -136,7 +143,7 @@ static void run_next(struct parcel *p)
 void parcel_suspect(struct parcel_item *item)
 {
     item->wary = false;
-    list_push_back(&item->parcel->queue, &item->queue);
+    list_push_back(&item->parcel->suspects, &item->queue);
     run_next(item->parcel);
 }
 
@@ -256,6 +263,7 @@ struct parcel *parcel_new(struct parcels *ps, const char *id, const char *receip
     snprintf(p->id, sizeof(p->id), "%s", id);
     snprintf(p->receipt, sizeof(p->receipt), "%s", receipt);
     list_init(&p->queue);
+    list_init(&p->suspects);
     list_init(&p->link);
     if (hash_insert(&ps->by_id, &p->by_id, key_of(id)) < 0) {
         free(p);

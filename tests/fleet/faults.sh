@@ -206,9 +206,10 @@ c_dies() {
   start_node c --no-out --ack-wait 2
 }
 one_by_one() { # nats-server 2.9 does not say of all that they came before; where jobs take long, few go together
-  [ "$(fleet_counter c in redelivered)" = 0 ] || [[ $(fleet_counter c in parcels) != [12] ]] || [ "$(on c n_jobs queued)" -le 2 ]
+  [ "$(fleet_counter c in redelivered)" -lt 101 ] || [[ $(fleet_counter c in parcels) != [12] ]] || [ "$(on c n_jobs queued)" -le 2 ]
 }
 innocent() {
+  local i
   kill "${NODE_FLEET[b]}" && wait_for_exit "${NODE_FLEET[b]}"
   times 50 "$WORK/open" | here wsctl map @fleet/ledger:gate >"$WORK/gates" || return 1
   (
@@ -217,9 +218,14 @@ innocent() {
   ) | here wsctl map --unordered --keep-going @fleet/ledger:gate >"$WORK/gates" &
   MAP=$!
   note_started $MAP
-  wait_until has_all && c_dies && wait_until has_all && c_dies && wait_until has_all && wait_until one_by_one && touch "$WORK/shut" && c_dies && wait_until opened 100 &&
-    on c jobs_are running 1 && touch "$WORK/never" && wait_for_exit "$MAP" && opened 101
+  wait_until has_all && c_dies && wait_until has_all && c_dies && wait_until has_all && wait_until one_by_one && touch "$WORK/shut" || return 1
+  for i in 1 2 3; do # one that had begun beside it may stand behind it, once
+    c_dies && wait_until few_left || return 1
+    [ "$(fleet_counter c in held)" -gt 1 ] || break
+  done
+  wait_until opened 100 && on c jobs_are running 1 && touch "$WORK/never" && wait_for_exit "$MAP" && opened 101
 }
+few_left() { [[ $(fleet_counter c in held) == [123] ]]; }
 check "a job that its nodes die of costs none of its parcel its end" innocent
 check "the other one comes again" start_node_fleet b --no-out --ack-wait 2
 check "nothing is left in the stream" wait_until empty
