@@ -67,6 +67,7 @@ struct guest {
     bool marked;                    /* that it has begun, by this node */
     bool came_before;               /* to this node or another one, as far as is known */
     bool unwanted;                  /* it is cancelled: its output is for no one */
+    uint32_t n_begun;               /* times that nodes had begun it, of one that its nodes may have died of */
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
     uint64_t due_usec;              /* WAITS: when it goes on, with this */
     void (*again)(struct guest *g);
@@ -431,12 +432,15 @@ static void client_told(struct client_use *u, int error, const char *words)
 /* behind: the number of the mark that stands, which another node may replace meanwhile; 0: there is none. */
 static void mark(struct guest *g, uint64_t behind)
 {
-    char subject[LETTER_SUBJECT], text[12 + TAG];
-    int n = snprintf(text, sizeof(text), "%u %s", g->attempt, g->guests->tag);
+    char subject[LETTER_SUBJECT], text[24 + TAG];
+    int n = snprintf(text, sizeof(text), "%u %s %u", g->attempt, g->guests->tag, g->n_begun + 1);
 
     g->stage = GUEST_MARKS;
     letter_end_subject(subject, "begun", g->id);
-    bus_ask_behind(g->guests->options.bus, &g->question, subject, behind, text, (size_t)n);
+    if (g->n_begun > 0) /* it may run twice: the mark only counts */
+        bus_ask(g->guests->options.bus, &g->question, subject, NULL, text, (size_t)n);
+    else
+        bus_ask_behind(g->guests->options.bus, &g->question, subject, behind, text, (size_t)n);
 }
 
 static void ask_whether_begun(struct guest *g)
@@ -460,7 +464,9 @@ static void look_for_end(struct guest *g)
 /* Its input is here. */
 static void go(struct guest *g)
 {
-    if (g->idempotent && !g->item.wary)
+    if (g->n_begun > 0)
+        mark(g, 0);
+    else if (g->idempotent && !g->item.wary)
         run(g);
     else if (g->came_before)
         ask_whether_begun(g);
@@ -515,6 +521,16 @@ static uint32_t last_begun(natsMsg *msg)
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
+/* How often, by the mark. */
+static uint32_t times_begun(natsMsg *msg)
+{
+    char text[24 + TAG];
+    uint32_t n = 1;
+
+    snprintf(text, sizeof(text), "%.*s", natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
+    return sscanf(text, "%*u %*s %u", &n) == 1 ? MAX(n, 1u) : 1;
+}
+
 static void begun_before(struct guest *g, natsMsg *msg)
 {
     uint32_t begun = last_begun(msg);
@@ -524,7 +540,8 @@ static void begun_before(struct guest *g, natsMsg *msg)
         run(g);
     } else if (begun > g->ended_before && g->idempotent) {
         g->stage = GUEST_QUEUES;
-        parcel_suspect(&g->item);
+        g->n_begun = times_begun(msg);
+        parcel_suspect(&g->item, g->n_begun);
     } else if (begun <= g->ended_before) {
         mark(g, bus_number(msg));
     } else {

@@ -124,27 +124,26 @@ bool parcel_end(struct parcel_item *item, const struct msg_run_end *end, const v
 
 /* --- its jobs one by one ------------------------------------------------------------------------------------------- */
 
-/* Suspects come last, and in turns from the first and from the last one: so those on both sides of one that its nodes die
- * of end in two turns. */
 static void run_next(struct parcel *p)
 {
-    struct list *l = list_pop_front(&p->queue);
-
-    if (!l && !list_empty(&p->suspects)) {
-        l = p->delivered % 2 ? p->suspects.next : p->suspects.prev;
-        list_remove(l);
-    }
+    struct list *l = list_pop_front(list_empty(&p->queue) ? &p->suspects : &p->queue);
 
     p->running = l ? container_of(l, struct parcel_item, queue) : NULL;
     if (p->running)
         p->parcels->options.begin(p->running, p->parcels->options.context);
 }
 
-void parcel_suspect(struct parcel_item *item)
+void parcel_suspect(struct parcel_item *item, uint32_t times)
 {
+    struct parcel *p = item->parcel;
+    struct list *before = p->suspects.next;
+
     item->wary = false;
-    list_push_back(&item->parcel->suspects, &item->queue);
-    run_next(item->parcel);
+    item->times = times;
+    while (before != &p->suspects && container_of(before, struct parcel_item, queue)->times <= times)
+        before = before->next;
+    list_insert_before(before, &item->queue);
+    run_next(p);
 }
 
 void parcel_leave(struct parcel_item *item, bool given_back)

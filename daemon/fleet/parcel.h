@@ -29,9 +29,9 @@ struct parcels;
 struct parcel_item {
     struct list queue;     /* of those that wait for others to run */
     struct parcel *parcel; /* NULL: none */
-    uint32_t place;
-    bool wary;  /* where a node had begun it, it runs behind the others: parcel_suspect() */
-    bool alone; /* its end is stored under its own id */
+    uint32_t place, times; /* times: as of parcel_suspect() */
+    bool wary;             /* where a node had begun it, it runs behind the others: parcel_suspect() */
+    bool alone;            /* its end is stored under its own id */
 };
 
 struct parcels_options {
@@ -68,5 +68,6 @@ void parcel_filled(struct parcel *p, int error);
 bool parcel_end(struct parcel_item *item, const struct msg_run_end *end, const void *output, size_t size);
 /* The job is over here. given_back: it has not ended. */
 void parcel_leave(struct parcel_item *item, bool given_back);
-/* A node had begun it, and did not end it: it begins again when the others are over. */
-void parcel_suspect(struct parcel_item *item);
+/* So many times nodes have begun it, and did not end it: it begins again when the others are over, and those that were
+ * begun fewer times. */
+void parcel_suspect(struct parcel_item *item, uint32_t times);

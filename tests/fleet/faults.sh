@@ -219,7 +219,7 @@ innocent() {
   MAP=$!
   note_started $MAP
   wait_until has_all && c_dies && wait_until has_all && c_dies && wait_until has_all && wait_until one_by_one && touch "$WORK/shut" || return 1
-  for i in 1 2 3; do # one that had begun beside it may stand behind it, once
+  for i in 1 2 3 4 5; do # one that had begun beside it may stand behind it, for a turn
     c_dies && wait_until few_left || return 1
     [ "$(fleet_counter c in held)" -gt 1 ] || break
   done
