@@ -203,14 +203,16 @@ opened() { [ "$(wc -l <"$WORK/gates")" -ge "$1" ]; }
 c_dies() {
   kill_process "${NODE_FLEET[c]}"
   kill_process "${NODE_WSD[c]}"
-  start_node c --no-out --ack-wait 2
+  start_node c "${ALL[@]}"
 }
+ALL=(--no-out --ack-wait 2 --held 512 --plugins ledger) # takes all, even if none go together
+leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
 one_by_one() { # nats-server 2.9 does not say of all that they came before; where jobs take long, few go together
   [ "$(fleet_counter c in redelivered)" -lt 101 ] || [[ $(fleet_counter c in parcels) != [12] ]] || [ "$(on c n_jobs queued)" -le 2 ]
 }
 innocent() {
   local i
-  kill "${NODE_FLEET[b]}" && wait_for_exit "${NODE_FLEET[b]}"
+  leaves b && leaves c && start_node_fleet c "${ALL[@]}" || return 1
   times 50 "$WORK/open" | here wsctl map @fleet/ledger:gate >"$WORK/gates" || return 1
   (
     echo "$WORK/never"
@@ -227,7 +229,8 @@ innocent() {
 }
 few_left() { [[ $(fleet_counter c in held) == [123] ]]; }
 check "a job that its nodes die of costs none of its parcel its end" innocent
-check "the other one comes again" start_node_fleet b --no-out --ack-wait 2
+both_again() { leaves c && start_node_fleet c --no-out --ack-wait 2 && start_node_fleet b --no-out --ack-wait 2; }
+check "both take all jobs again" both_again
 check "nothing is left in the stream" wait_until empty
 held() { [ "$(fleet_counter b in most)" -le 384 ] && same 0 "$(fleet_counter b in held)"; }
 check "a node never held more than it may" held
