@@ -579,7 +579,7 @@ static void give_up(struct guest *g)
 {
     char subject[LETTER_SUBJECT];
 
-    snprintf(subject, sizeof(subject), "wsd.dead.%.*s", (int)strcspn(g->function, ":"), g->function);
+    snprintf(subject, sizeof(subject), "wsd.dead.%.*s", (int)letter_plugin(g->function), g->function);
     (void)bus_tell(g->guests->options.bus, subject, NULL, buffer_data(&g->job), buffer_size(&g->job));
     g->guests->counters.dead++;
     end_badly(g, "given up", "no node has ended it, of all that had it");

@@ -665,7 +665,7 @@ static bool is_given_up(struct trip *t, uint64_t now)
     snprintf(words, sizeof(words),
              "%s for %" PRIu64 " s, which is [fleet] wait in wsd.conf: see `wsctl fleet status`%s",
              is_down ? "no NATS server was there" : "the NATS servers have not taken it", wait / 1000000,
-             t->unsure ? ". It was sent, and may run" : ", then submit it again");
+             t->unsure || t->stage == TRIP_PARCEL ? ". It was sent, and may run" : ", then submit it again");
     end_with(t, words);
     return true;
 }
