@@ -594,6 +594,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *userdata
 
 int server_listen(struct server *s, int fd)
 {
+    (void)evutil_make_socket_nonblocking(fd); /* those of systemd block */
     struct evconnlistener *l =
         s->n_listeners < LISTENERS
             ? evconnlistener_new(s->options.base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd)

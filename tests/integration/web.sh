@@ -244,4 +244,19 @@ start_web || exit 1
 check "its socket is taken over by the next one, which wants no token on this machine" same 200 "$(status /api/look)"
 check "and changes nothing: 403" same 403 "$(status /api/act -X POST -H 'X-Wsd-Web: 1' -d '{}')"
 check "it ends in order" stop_web
+passed_metrics() { expect_output 'wsd_up 1' eval "curl -sS --max-time $((20 * TIME_SCALE)) --unix-socket '$WORK/passed.sock' http://localhost/metrics | grep '^wsd_up'"; }
+passed() { # a socket as systemd passes it: one that blocks
+  python3 -c '
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+os.dup2(s.fileno(), 3)
+os.set_inheritable(3, True)
+os.execve(sys.argv[2], sys.argv[2:], os.environ | {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})' "$WORK/passed.sock" "$WEB" >"$WORK/passed" 2>&1 &
+  local pid=$!
+  note_started $pid
+  wait_until passed_metrics && passed_metrics && kill "$pid" && wait_for_exit "$pid" && [ ! -s "$WORK/passed" ]
+}
+check "a socket that systemd passes" passed
 stop_wsd
