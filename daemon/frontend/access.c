@@ -157,7 +157,7 @@ uint32_t access_watches(struct peer *p)
     return may(p, ACCESS_WATCH) ? ACCESS_ALL : access_sees(p);
 }
 
-uint32_t access_executors(struct peer *p)
+uint32_t access_counts(struct peer *p)
 {
     return may(p, ACCESS_WATCH) ? ACCESS_ALL : access_traces(p);
 }

@@ -67,10 +67,10 @@ bool access_plugin(struct peer *p, const char *plugin);
 bool access_offer(struct peer *p, const char *name);
 
 /* The uid as which the client reaches jobs, executors and so on: its own, or ACCESS_ALL. */
-uint32_t access_sees(struct peer *p);      /* jobs with all that belongs to them */
-uint32_t access_watches(struct peer *p);   /* states and counters; of whose it has more, access_reads() says */
-uint32_t access_executors(struct peer *p); /* executors and their workers, which administrators see, too */
-uint32_t access_traces(struct peer *p);    /* traces, likewise */
+uint32_t access_sees(struct peer *p);    /* jobs with all that belongs to them */
+uint32_t access_watches(struct peer *p); /* states and counters; of whose it has more, access_reads() says */
+uint32_t access_counts(struct peer *p);  /* executors, workers and functions, which administrators see, too */
+uint32_t access_traces(struct peer *p);  /* traces, likewise */
 uint32_t access_cancels(struct peer *p);
 /* Whether the client may read what the user with this uid gave a job, and what the job wrote. */
 bool access_reads(struct peer *p, uint32_t uid);

@@ -2,7 +2,7 @@
  *
  * serve-functions.c: how the jobs of functions have ended, and how long they took: FUNCTIONS.
  * Owns what was asked for. [loop]
- * Keeps: a user sees its own functions; administrators, and users who see all jobs, see those of all. A list waits for
+ * Keeps: a user sees its own functions; administrators, and users who see or watch all jobs, see those of all. A list waits for
  * a client that does not read.
  * Does not count (table/function-stats.c). */
 #include "frontend/serve-functions.h"
@@ -121,7 +121,7 @@ void serve_functions(struct request *r)
 
     if (!c)
         return;
-    uint32_t sees = access_watches(c->peer);
+    uint32_t sees = access_counts(c->peer);
     struct call_functions *own = &c->functions;
     if (!take_name(m->plugin, &own->plugin) || !take_name(m->function, &own->function)) {
         call_refuse(c, CODE_BUSY, "out of memory");

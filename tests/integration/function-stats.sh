@@ -224,7 +224,7 @@ sees() { # WANTED UID [OPTION...]
 
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   install_for_all echo
-  printf '[daemon]\nsystem = yes\n[access]\nsee = 1003\n' >"$WSD_CONFIG"
+  printf '[daemon]\nsystem = yes\n[access]\nsee = 1003\nwatch = 1004\n' >"$WSD_CONFIG"
   start_wsd --workers 1 || exit 1
   chmod 755 "$(dirname "$WSD_SOCKET")"
   chmod 666 "$WSD_SOCKET"
@@ -235,6 +235,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   check "root sees all" sees "$ALICE:1 $BOB:2" 0
   check "or one of them" sees "$BOB:2" 0 --user $BOB
   check "as does who may see all" sees "$ALICE:1 $BOB:2" 1003
+  check "or watch all" sees "$ALICE:1 $BOB:2" 1004
   stop_wsd
 else
   skip "users" "only root can act as them"

@@ -77,7 +77,7 @@ START_TEST(each_right_allows_this_and_no_more)
     ck_assert_int_eq(!access_administer(bob), allowed[i].administer);
     ck_assert_uint_eq(access_sees(bob), reach(allowed[i].sees));
     ck_assert_uint_eq(access_watches(bob), reach(allowed[i].watches));
-    ck_assert_uint_eq(access_executors(bob), reach(allowed[i].executors));
+    ck_assert_uint_eq(access_counts(bob), reach(allowed[i].executors));
     ck_assert_uint_eq(access_traces(bob), reach(allowed[i].traces));
     ck_assert_uint_eq(access_cancels(bob), reach(allowed[i].cancels));
     ck_assert_int_eq(access_reads(bob, ALICE), allowed[i].sees);

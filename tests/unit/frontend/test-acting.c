@@ -192,7 +192,7 @@ START_TEST(it_has_the_right_to_submit_and_no_other)
     ck_assert_ptr_nonnull(access_administer(peers[0]));
     ck_assert_uint_eq(access_sees(peers[0]), ALICE);
     ck_assert_uint_eq(access_watches(peers[0]), ALICE);
-    ck_assert_uint_eq(access_executors(peers[0]), ALICE);
+    ck_assert_uint_eq(access_counts(peers[0]), ALICE);
     ck_assert_uint_eq(access_cancels(peers[0]), ALICE);
     ck_assert_ptr_nonnull(access_path(peers[0], "./x.so"));
     ck_assert_ptr_null(access_path(peers[0], "x"));
