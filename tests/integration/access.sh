@@ -163,10 +163,10 @@ executors() { # COMMAND...: the numbers of those that it shows
   "$@" --json workers | sed 's/.*"executor":\([0-9]*\).*/\1/' | sort -u
 }
 reload_rules "[access]\nwatch = $CAROL\n"
-# the crash is first, since it takes the executor along
+# one after the other, since the crash takes along what else runs
 fails=$(as $ALICE "$CTL" submit --detach --durable --retries 1 --retry-delay 1ms echo:status 3 'secret failure')
-crashes=$(as $ALICE "$CTL" submit --detach crash:segv secret)
 as $ALICE "$CTL" await "$fails" >"$WORK/fails" 2>&1
+crashes=$(as $ALICE "$CTL" submit --detach crash:segv secret)
 as $ALICE "$CTL" await "$crashes" >"$WORK/crashes" 2>&1
 check "watch: a job that failed is seen, with its exit code" watched_job "$fails" '"state":"failed","exit":3,'
 check "one that crashed, without its backtrace" watched_job "$crashes" '"state":"crashed"'
