@@ -82,12 +82,25 @@ static int set(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value);
 }
 
-static const char *user_of(uint32_t uid, char room[static 16])
+/* The name of a user. The user database is asked once for each, as it may be far away, and a look has many. [thread] */
+static const char *user_of(uint32_t uid)
 {
-    const struct passwd *p = getpwuid(uid);
+    static struct {
+        uint32_t uid;
+        char name[33]; /* "": none is here */
+    } known[256];
+    size_t at = uid % ARRAY_SIZE(known);
 
-    snprintf(room, 16, "%u", uid);
-    return p ? p->pw_name : room;
+    if (!*known[at].name || known[at].uid != uid) {
+        const struct passwd *p = getpwuid(uid);
+
+        known[at].uid = uid;
+        if (p)
+            snprintf(known[at].name, sizeof(known[at].name), "%s", p->pw_name);
+        else
+            snprintf(known[at].name, sizeof(known[at].name), "%u", uid);
+    }
+    return known[at].name;
 }
 
 static int on_counter(const char *name, uint64_t value, void *userdata)
@@ -98,14 +111,14 @@ static int on_counter(const char *name, uint64_t value, void *userdata)
 static json_t *job_json(const struct wsd_job_info *info)
 {
     json_t *j = json_object();
-    char id[WSD_ID_TEXT], user[16];
+    char id[WSD_ID_TEXT];
 
     wsd_id_text(&info->id, id);
     set(j, "id", text(id));
     set(j, "plugin", text(info->plugin));
     set(j, "function", text(info->function));
     set(j, "state", text(wsd_job_state_name(info->state)));
-    set(j, "user", text(user_of(info->uid, user)));
+    set(j, "user", text(user_of(info->uid)));
     set(j, "submitted_usec", number(info->submitted_usec));
     set(j, "queued_usec", number(info->queued_usec));
     set(j, "run_usec", number(info->run_usec));
@@ -151,10 +164,9 @@ static int on_worker(const struct wsd_worker_info *info, void *userdata)
 static int on_executor(const struct wsd_executor_info *info, void *userdata)
 {
     json_t *j = json_object();
-    char user[16];
 
     set(j, "executor", number(info->executor));
-    set(j, "user", text(info->uid == UINT32_MAX ? "all" : user_of(info->uid, user)));
+    set(j, "user", text(info->uid == UINT32_MAX ? "all" : user_of(info->uid)));
     set(j, "workers", number(info->workers));
     set(j, "error", text(info->error ? strerror(info->error) : ""));
     return json_array_append_new(json_object_get(userdata, "executors"), j) < 0;
@@ -178,11 +190,10 @@ static int on_gate(const struct wsd_gate_info *info, void *userdata)
 static int on_limit(const struct wsd_limit_info *info, void *userdata)
 {
     json_t *j = json_object();
-    char user[16];
 
     set(j, "key", text(info->key));
     set(j, "value", text(info->value));
-    set(j, "user", text(info->of_user ? user_of(info->uid, user) : ""));
+    set(j, "user", text(info->of_user ? user_of(info->uid) : ""));
     set(j, "moved", json_boolean(info->moved));
     return json_array_append_new(userdata, j) < 0;
 }
@@ -190,9 +201,8 @@ static int on_limit(const struct wsd_limit_info *info, void *userdata)
 static json_t *runner_json(const struct wsd_plugin_runner *r)
 {
     json_t *j = json_object();
-    char user[16];
 
-    set(j, "user", text(user_of(r->uid, user)));
+    set(j, "user", text(user_of(r->uid)));
     set(j, "pid", number(r->pid));
     set(j, "credit", number(r->credit));
     set(j, "running", number(r->running));
@@ -239,11 +249,10 @@ static json_t *histogram_json(const struct wsd_histogram *h, bool has_bounds)
 static int on_function(const struct wsd_function_stats *s, void *userdata)
 {
     json_t *j = json_object();
-    char user[16];
 
     set(j, "plugin", text(s->plugin));
     set(j, "function", text(s->function));
-    set(j, "user", text(s->uid == UINT32_MAX ? "all" : user_of(s->uid, user)));
+    set(j, "user", text(s->uid == UINT32_MAX ? "all" : user_of(s->uid)));
     set(j, "succeeded", number(s->succeeded));
     set(j, "failed", number(s->failed));
     set(j, "cancelled", number(s->cancelled));
@@ -262,10 +271,9 @@ static int on_function(const struct wsd_function_stats *s, void *userdata)
 static int on_schedule(const struct wsd_schedule_info *info, void *userdata)
 {
     json_t *j = json_object();
-    char user[16];
 
     set(j, "name", text(info->name));
-    set(j, "user", text(user_of(info->uid, user)));
+    set(j, "user", text(user_of(info->uid)));
     set(j, "calendar", text(info->calendar));
     set(j, "plugin", text(info->plugin));
     set(j, "function", text(info->function));

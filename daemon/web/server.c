@@ -217,8 +217,13 @@ static void watch(struct server *s);
 
 static void stream_new(struct server *s, struct evhttp_request *request)
 {
-    struct stream *t = s->n_streams < SERVER_STREAMS ? calloc(1, sizeof(*t)) : NULL;
+    bool is_head = evhttp_request_get_command(request) == EVHTTP_REQ_HEAD; /* it would never end */
+    struct stream *t = s->n_streams < SERVER_STREAMS && !is_head ? calloc(1, sizeof(*t)) : NULL;
 
+    if (is_head) {
+        answer_error(request, HTTP_BADMETHOD, "events are for GET");
+        return;
+    }
     if (!t) {
         answer_error(request, UNAVAILABLE, "too many pages are open: close one");
         return;

@@ -155,6 +155,7 @@ many_pages() {
 full() { same 503 "$(status /api/events -H "Authorization: Bearer $TOKEN" --max-time 1 2>/dev/null)"; }
 not_full() { same 200 "$(status /api/events -H "Authorization: Bearer $TOKEN" --max-time 1 2>/dev/null)"; }
 check "32 pages, and no more" many_pages
+check "a HEAD of events ends: 405" with_token 405 /api/events --head
 
 # --- what it does -----------------------------------------------------------------------------------------------------------
 
