@@ -135,12 +135,10 @@ static void put_worker(struct text *t, const json_t *w, size_t which)
 
 static void put_workers(struct text *t, const json_t *workers)
 {
-    size_t i;
-    const json_t *w;
-
     for (size_t which = 0; json_array_size(workers) && which < ARRAY_SIZE(of_workers); which++) {
         family(t, of_workers[which].name, true, of_workers[which].help);
-        json_array_foreach(workers, i, w) put_worker(t, w, which);
+        for (size_t i = 0; i < json_array_size(workers); i++)
+            put_worker(t, json_array_get(workers, i), which);
     }
 }
 
@@ -197,23 +195,25 @@ static void put_functions(struct text *t, const json_t *functions)
         {"wsd_function_queue_seconds", "queue_usec", "Time from submit to begin, of jobs that have run."},
         {"wsd_function_run_seconds", "run_usec", "Time that jobs ran."},
     };
-    size_t i;
-    const json_t *f;
+    size_t n = json_array_size(functions);
 
-    if (json_array_size(functions) == 0)
+    if (n == 0)
         return;
     family(t, "wsd_function_jobs", true, "Jobs that have ended, by function, user and outcome.");
-    json_array_foreach(functions, i, f) put_function_outcomes(t, f);
+    for (size_t i = 0; i < n; i++)
+        put_function_outcomes(t, json_array_get(functions, i));
     family(t, "wsd_function_cpu_seconds", true, "CPU time of jobs.");
-    json_array_foreach(functions, i, f)
-    {
+    for (size_t i = 0; i < n; i++) {
+        const json_t *f = json_array_get(functions, i);
+
         put(t, "wsd_function_cpu_seconds_total");
         put_labels(t, f);
         put(t, "} %.6f\n", (double)json_integer_value(json_object_get(json_object_get(f, "cpu_usec"), "sum")) * 1e-6);
     }
     for (size_t h = 0; h < ARRAY_SIZE(histograms); h++) {
         put(t, "# HELP %s %s\n# TYPE %s histogram\n", histograms[h].name, histograms[h].help, histograms[h].name);
-        json_array_foreach(functions, i, f) put_histogram(t, histograms[h].name, f, histograms[h].key);
+        for (size_t i = 0; i < n; i++)
+            put_histogram(t, histograms[h].name, json_array_get(functions, i), histograms[h].key);
     }
 }
 
