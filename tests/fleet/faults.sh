@@ -149,7 +149,8 @@ gone_jobs() {
   local n id state="$WORK/nats-one/jetstream/\$G/streams/WSD_JOBS/obs/norm_echo/o.dat"
   for n in b c; do kill "${NODE_FLEET[$n]}" && wait_for_exit "${NODE_FLEET[$n]}" || return 1; done
   id=$(here wsctl submit --detach @fleet/no-such-plugin) || return 1 # the oldest one in the stream, so that they are behind it
-  (seq 300 | here wsctl map --jobs 250 @fleet/echo:echo >"$WORK/map.out" 2>&1) &
+  # too large for a parcel, so that each has a message of its own
+  (seq -f '%05000g' 300 | here wsctl map --jobs 250 @fleet/echo:echo >"$WORK/map.out" 2>&1) &
   wait_until in_stream 251 && python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" take norm_echo 250 >"$WORK/taken" || return 1
   kill "${NATS_PIDS[one]}" && wait "${NATS_PIDS[one]}"
   cp "$state" "$WORK/o.dat" && start_nats one && wait_until is_connected here && here wsctl cancel --plugin @fleet/echo && wait_until in_stream 1 && kill_nats one &&
