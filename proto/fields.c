@@ -209,7 +209,7 @@ static inline __attribute__((always_inline)) bool get_token(struct input *in, st
 
     if ((in->at < in->end && *in->at < 1 << 3) || !get_varint(in, TAG_BYTES, &tag)) /* no field is number 0 */
         return false;
-    ret->number = (uint32_t)tag >> 3;
+    ret->number = (uint32_t)(tag >> 3);
     ret->wire = tag & 7;
     switch (ret->wire) {
     case PROTOBUF_C_WIRE_TYPE_VARINT:
