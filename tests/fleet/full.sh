@@ -78,13 +78,14 @@ fill() { # DIR
   head -c 40000000 /dev/zero >"$1/filler" 2>/dev/null
   [ "$(df --output=avail "$1" | tail -n 1)" -eq 0 ]
 }
+numbers() { seq -f '%05000g' "$JOBS"; } # too large for a parcel, so that there are jobs in the stream all the time
 many() {
   rm -f "$WORK/map.out"
-  (seq "$JOBS" | here wsctl map --jobs 300 @fleet/echo:echo >"$WORK/map.out" 2>"$WORK/map.err") &
+  (numbers | here wsctl map --jobs 300 @fleet/echo:echo >"$WORK/map.out" 2>"$WORK/map.err") &
   MAP=$!
   note_started $MAP
 }
-all_right() { wait_for_exit "$MAP" && sort -n "$WORK/map.out" | cmp - <(seq "$JOBS"); }
+all_right() { wait_for_exit "$MAP" && sort -n "$WORK/map.out" | cmp - <(numbers); }
 ended() { [ -s "$WORK/map.out" ] && [ "$(wc -l <"$WORK/map.out")" -ge "$1" ]; }
 
 kill "${NODE_WSD[there]}" && wait_for_exit "${NODE_WSD[there]}"
