@@ -59,7 +59,7 @@ client() { # COMMAND...: its output is in out.PID
   touch "$WORK/out-$n" "$WORK/err-$n"
   "$@" >"$WORK/out-$n" 2>"$WORK/err-$n" </dev/null &
   CLIENT=$!
-  started+=("$CLIENT")
+  note_started "$CLIENT"
   ln "$WORK/out-$n" "$WORK/out.$CLIENT"
   ln "$WORK/err-$n" "$WORK/err.$CLIENT"
 }

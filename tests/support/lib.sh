@@ -150,7 +150,7 @@ run_apart() { # DIRECTORY COMMAND...: in a subshell
   WORK=$1 WSD_CONFIG=$1/wsd.conf WSD_SOCKET=$1/wsd.sock WSD_PID='' started=() n_failed=0
   export WORK WSD_CONFIG WSD_SOCKET
   : >"$WSD_CONFIG"
-  trap 'status=$?; kill -KILL "${started[@]}" 2>/dev/null; exit "$status"' EXIT
+  trap 'status=$?; kill_started "${started[@]}"; exit "$status"' EXIT
   shift
   "$@" && [ "$n_failed" = 0 ]
 }
@@ -220,8 +220,24 @@ has_heeded() { # PID SIGNAL-NUMBER: it waits again, and the signal is no longer 
 # --- processes -----------------------------------------------------------------------------------------------------------
 
 note_started() { # PID
-  started+=("$1")
-  [ "$BASHPID" = "$$" ] || echo "$1" >>"$STARTED"
+  identify "$1"
+  started+=("$IDENTITY")
+  [ "$BASHPID" = "$$" ] || echo "$IDENTITY" >>"$STARTED"
+}
+# IDENTITY is the process of that number, and no later one: numbers are used again, on a busy machine within minutes.
+identify() { # PID
+  local stat='' words
+  IDENTITY=$1
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0 # it is gone
+  read -ra words <<<"${stat##*) }"
+  IDENTITY=$1:${words[19]} # and when it began
+}
+kill_started() { # IDENTITY...
+  local was
+  for was; do
+    identify "${was%:*}"
+    [[ $was != *:* ]] || [ "$IDENTITY" != "$was" ] || kill -KILL "${was%:*}" 2>/dev/null
+  done
 }
 
 # Starts a command in the background; it is killed at the script's end. Its pid is in BACKGROUND_PID.
@@ -431,16 +447,14 @@ clean_log() { # FILE
 }
 
 cleanup() {
-  local status=$? command pid
+  local status=$? command
   trap - EXIT INT TERM HUP
   for command in ${exit_commands[@]+"${exit_commands[@]}"}; do
     eval "$command"
   done
   exec 2>/dev/null # bash would tell of each one that it sees killed
-  for pid in ${started[@]+"${started[@]}"}; do
-    kill -KILL "$pid"
-  done
-  [ ! -e "$STARTED" ] || xargs kill -KILL <"$STARTED"
+  [ ! -e "$STARTED" ] || mapfile -t -O "${#started[@]}" started <"$STARTED"
+  kill_started ${started[@]+"${started[@]}"}
   wait
   rm -rf --one-file-system "$WORK"
   [ "$n_failed" = 0 ] || [ "$status" != 0 ] || status=1
