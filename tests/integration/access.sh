@@ -224,7 +224,7 @@ open_connection() {  # REQUEST... stop REQUEST...: runs until it has stopped
   rm -f "$WORK/said" # else it may still say of the last one that it has stopped
   as $BOB "$TRESPASS" "$id" "$@" <"$WORK/go" >"$WORK/said" 2>&1 &
   open=$!
-  started+=("$open")
+  note_started "$open"
   exec 7>"$WORK/go"
   wait_until grep -q stopped "$WORK/said"
 }

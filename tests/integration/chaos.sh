@@ -36,7 +36,7 @@ while_executors_die() { # COMMAND...
   local command
   "$@" &
   command=$!
-  started+=("$command")
+  note_started "$command"
   while ! gone "$command"; do
     sleep 0.3
     pkill -KILL -P "$WSD_PID"
@@ -48,7 +48,7 @@ reload_and_run() { # COMMAND...
   local command
   "$@" &
   command=$!
-  started+=("$command")
+  note_started "$command"
   while ! gone "$command"; do
     sleep 0.05
     kill -HUP "$WSD_PID"

@@ -38,7 +38,7 @@ under_faults() {
   loads+=($!)
   timeout $((60 * TIME_SCALE)) "$LOAD" -f -p 2 -w 4 -n 100 -b 200000 echo:stream >"$WORK/streams" 2>&1 &
   loads+=($!)
-  started+=("${loads[@]}")
+  note_started "${loads[@]}"
   for pid in "${loads[@]}"; do
     until gone "$pid"; do
       pkill -KILL -P "$WSD_PID"
@@ -158,7 +158,7 @@ pause_time() {
   exec 7<>"$WORK/items"
   wsctl map fib <"$WORK/items" >"$WORK/output" 7>&- &
   pid=$!
-  started+=("$pid")
+  note_started "$pid"
   wait_until two_connections || return 1
   set_faults 1
   echo 20 >&7
@@ -201,7 +201,7 @@ description() {
   shimmed texts 1 || return 1
   wsctl submit sleep:sleep 600000 &
   pid=$!
-  started+=("$pid")
+  note_started "$pid"
   wait_until sh -c "wsctl --json list | grep -q '\"running\"'" || return 1
   set_faults 1
   wsctl submit fib 20 2>"$WORK/err"
@@ -287,7 +287,7 @@ starts() { # KIND
     LD_PRELOAD=$SHIM FAULTS=$1 FAULTS_RATE=$((10 + i * 20)) FAULTS_SEED=$((SEED + i)) FAULTS_FILE=$WORK/faults \
       exec_wsd --socket "$WORK/start.sock" --executor "$EXECUTOR" --plugin-dir "$PLUGINS" >"$WORK/log" 2>&1 </dev/null &
     pid=$!
-    started+=("$pid")
+    note_started "$pid"
     wait_until ended_or_ready "$pid" || {
       echo "neither ready nor ended"
       return 1

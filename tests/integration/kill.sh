@@ -29,7 +29,7 @@ client() { # COMMAND...: it goes on in the background, and what it says and exit
     echo $? >"$WORK/client.exit"
   ) </dev/null &
   CLIENT=$!
-  started+=("$CLIENT")
+  note_started "$CLIENT"
 }
 
 # The client has been told in one line: 69, no daemon there; 125 where wsd had its job, which may have run.
@@ -130,7 +130,7 @@ at_random() {
     loads+=($!)
     yes 100000 | head -n 1000000 | wsctl map --jobs 8 bigoutput >/dev/null 2>&1 &
     loads+=($!)
-    started+=("${loads[@]}")
+    note_started "${loads[@]}"
     wait_until at_least jobs_succeeded $((RANDOM % 3000)) || return 1
     pids=$(children)
     kill_wsd

@@ -20,7 +20,7 @@ while_executors_die() { # COMMAND...
   local n=0 load
   "$@" &
   load=$!
-  started+=("$load")
+  note_started "$load"
   while ! gone "$load" && [ "$n" -lt "$KILLS" ]; do
     wait_until moved_on 100 "$load" || break
     sleep 0.04
@@ -74,7 +74,7 @@ a_round_of_kills() {
   local JOBS=$ALL load status=0 before=$kills interrupted
   "$LOAD" -p 8 -n "$JOBS" -w "$JOBS" -m slow slow:again >"$WORK/load" 2>&1 &
   load=$!
-  started+=("$load")
+  note_started "$load"
   wait_until queue_is_long || {
     echo "no long queue"
     cat "$WORK/load"
@@ -115,11 +115,11 @@ killed_clients_harm_nobody() {
   local victim
   "$LOAD" -p 4 -n $((JOBS * 2)) echo >"$WORK/load" &
   local innocent=$!
-  started+=("$innocent")
+  note_started "$innocent"
   for _ in 1 2 3 4 5; do
     "$LOAD" -p 2 -n 10000000 -b 3000 echo >/dev/null 2>&1 &
     victim=$!
-    started+=("$victim")
+    note_started "$victim"
     wait_until pgrep -P "$victim"
     sleep 0.05
     pkill -KILL -P "$victim"
@@ -138,7 +138,7 @@ term_under_load_answers_what_was_accepted() {
   under_way=$(($(counter jobs_succeeded) + 5000))
   "$LOAD" -t -p 8 -n 100000000 echo >"$WORK/load" &
   local load=$!
-  started+=("$load")
+  note_started "$load"
   wait_until enough_answers || return 1
   stop_wsd || return 1
   wait "$load"

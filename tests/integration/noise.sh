@@ -50,7 +50,7 @@ everybody() {
   local innocent=0 noise=0 noisy
   noise &
   noisy=$!
-  started+=("$noisy")
+  note_started "$noisy"
   innocent_clients || innocent=$?
   wait "$noisy" || noise=$?
   [ "$innocent $noise" = "0 0" ]

@@ -25,7 +25,7 @@ begin() {
   mv fresh.so mine.so
   wsctl submit ./mine.so:when "$WORK/go" >said 2>&1 &
   begun=$!
-  started+=("$begun")
+  note_started "$begun"
   wait_until sh -c "wsctl --json list | grep -q '\"running\"'"
 }
 
@@ -143,7 +143,7 @@ others_while_one_hangs() {
   local hanging status=0
   wsctl submit "$HOSTILE/ctor-hang-init.so" >out 2>err &
   hanging=$!
-  started+=("$hanging")
+  note_started "$hanging"
   expect_output 6765 wsctl submit fib 20 || return 1
   gone "$hanging" && return 1
   wait "$hanging" || status=$?

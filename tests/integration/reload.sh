@@ -39,7 +39,7 @@ begin() { # PLUGIN N
   for ((i = 0; i < $2; i++)); do
     wsctl submit "$1:when" "$WORK/go" >"said-$i" 2>&1 &
     begun+=("$!")
-    started+=("$!")
+    note_started "$!"
   done
   wait_until all_open "$2"
 }
@@ -89,7 +89,7 @@ running_ones_end_on_the_old_one() {
   # both workers wait in the old one: this one gets its turn after it
   wsctl submit file >new 2>&1 &
   local new=$!
-  started+=("$new")
+  note_started "$new"
   end_as one && wait "$new" && [ "$(cat new)" = two ]
 }
 
@@ -122,7 +122,7 @@ broken() { # FILE WORDS
   [ "$status" = 66 ] && [ "$(said outcome)" = kept ] && [ "$(said version)" = two ] || return 1
   wsctl --json submit file >job & # both workers wait
   jobs=$!
-  started+=("$jobs")
+  note_started "$jobs"
   end_as two && wait "$jobs" && grep -q '"output":"dHdvCg=="' job && [ "$(executor_of_jobs)" = "$pid" ] &&
     wait_until sole_executor
 }
@@ -234,7 +234,7 @@ under_load() {
   rm -f enough answers
   jobs_until_enough 2>err &
   load=$!
-  started+=("$load")
+  note_started "$load"
   wait_until test -s answers || return 1
   for i in {1..20}; do
     put "$HOSTILE/file-$([ $((i % 2)) = 0 ] && echo one || echo two).so" file

@@ -226,7 +226,7 @@ frames() {
   mkfifo "$WORK/to" || return 1
   python3 "$WORK/frames.py" <"$WORK/to" >"$WORK/from" 2>&1 &
   local pid=$!
-  started+=("$pid")
+  note_started "$pid"
   exec 5>"$WORK/to"
   if ! wait_until grep -q ready "$WORK/from" || ! wait_until connections 5; then
     cat "$WORK/from"

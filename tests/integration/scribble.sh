@@ -142,13 +142,13 @@ wait_until counter_is executors 0
 before=$(n_descriptors)
 end=$((SECONDS + SECONDS_MIN))
 clients_of_the_scribbler &
-started+=("$!")
+note_started $!
 scribbled=$!
 chaos_of_the_scribbler &
-started+=("$!")
+note_started $!
 chaos=$!
 innocent_clients &
-started+=("$!")
+note_started $!
 innocent=$!
 wait "$scribbled" "$chaos" "$innocent"
 check "wsd is there after $ROUNDS executors that scribble" wsctl ping

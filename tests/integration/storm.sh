@@ -105,13 +105,13 @@ storm() {
     innocents other as_other "$WORK/inst/load" -p 2 -n 400 -w 16 echo &
     load+=("$!")
   fi
-  started+=("${load[@]}")
+  note_started "${load[@]}"
   wait_until answered || return 1
   for kind in crash hang leak scribble; do
     rounds "$kind" &
     pids+=("$!")
   done
-  started+=("${pids[@]}")
+  note_started "${pids[@]}"
   wait "${pids[@]}"
   touch over
   wait "${load[@]}"

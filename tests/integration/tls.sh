@@ -87,7 +87,7 @@ as() ( # CERTIFICATE WSCTL-ARGUMENT...
 waits() { # CERTIFICATE: a job that is awaited on an open connection, by the process $waiting
   (become "$1" && exec "$WSCTL" submit spin:spin) >"$WORK/$1.out" 2>"$WORK/$1.err" &
   waiting=$!
-  started+=("$waiting")
+  note_started "$waiting"
   wait_until eval '[ "$(counter jobs_open)" = 1 ]'
 }
 waiting_ends() { # CODE WORDS: it ends with them
@@ -430,7 +430,7 @@ soon() { # a connection outlives its certificate by no frame
   ca_sign good soon 'alice = of the lab' "$CLIENT" -startdate 20200101000000Z -enddate "$(date -u -d "+$((3 * TIME_SCALE)) sec" +%Y%m%d%H%M%SZ)" &&
     (become soon && exec "$WSCTL" top --batch --delay 100ms -n 100000) >/dev/null 2>"$WORK/soon.err" &
   waiting=$!
-  started+=("$waiting")
+  note_started "$waiting"
   wait_for_exit "$waiting"
   cat "$WORK/soon.err"
   wait_until logged 'the certificate CN:alice = of the lab has expired' && refused 77 'certificate expired' as soon ping
@@ -451,7 +451,7 @@ reconnects() { # the handle, and what was open on its old connection, as on this
   mkdir "$state" && stop_wsd && start_wsd --workers 2 --state-dir "$state" --plugin-dir "$TEST_PLUGINS" || return 1
   (become alice && exec "$BUILD/tests/support/clients/reconnect" "$WORK/again-gate") >"$WORK/again" 2>&1 &
   pid=$!
-  started+=("$pid")
+  note_started "$pid"
   for kills in accepted mapping; do
     if ! wait_until grep -qE "$kills|FAIL" "$WORK/again" || ! wait_until eval '[ "$(counter jobs_open)" -ge 1 ]'; then
       cat "$WORK/again"
@@ -485,7 +485,7 @@ start_own() {
     --executor "$WORK/own/wsd-executor" --spawner "$WORK/own/wsd-spawn" --plugin-dir "$WORK/own/plugins" \
     --state-dir "$WORK/own/state" --workers 2 >"$WSD_LOG" 2>&1 </dev/null &
   WSD_PID=$!
-  started+=("$WSD_PID")
+  note_started "$WSD_PID"
   wait_until "$WSCTL" ping || {
     show "$WSD_LOG"
     return 1

@@ -48,7 +48,7 @@ none_is_lost() { # COMMAND...: changes the number of workers, N appended
   executors >"$WORK/executors"
   wsctl map -j 64 fib <"$WORK/items" >"$WORK/answers" &
   load=$!
-  started+=("$load")
+  note_started "$load"
   i=0
   until gone "$load"; do
     for n in 4 1 3 2 8 1; do

@@ -219,10 +219,13 @@ has_heeded() { # PID SIGNAL-NUMBER: it waits again, and the signal is no longer 
 
 # --- processes -----------------------------------------------------------------------------------------------------------
 
-note_started() { # PID
-  identify "$1"
-  started+=("$IDENTITY")
-  [ "$BASHPID" = "$$" ] || echo "$IDENTITY" >>"$STARTED"
+note_started() { # PID...
+  local pid
+  for pid; do
+    identify "$pid"
+    started+=("$IDENTITY")
+    [ "$BASHPID" = "$$" ] || echo "$IDENTITY" >>"$STARTED"
+  done
 }
 # IDENTITY is the process of that number, and no later one: numbers are used again, on a busy machine within minutes.
 identify() { # PID
