@@ -229,11 +229,11 @@ note_started() { # PID...
 }
 # IDENTITY is the process of that number, and no later one: numbers are used again, on a busy machine within minutes.
 identify() { # PID
-  local stat='' words
+  local stat='' after_name
   IDENTITY=$1
   { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0 # it is gone
-  read -ra words <<<"${stat##*) }"
-  IDENTITY=$1:${words[19]} # and when it began
+  read -ra after_name <<<"${stat##*) }"
+  IDENTITY=$1:${after_name[19]} # and when it began
 }
 kill_started() { # IDENTITY...
   local was
