@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fleet/bus.h"
-#include "fleet/complain.h"
+#include "base/complain.h"
 #include "fleet/in.h"
 #include "fleet/out.h"
 #include "fleet/settings.h"

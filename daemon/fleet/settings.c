@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/code.h"
 #include "config.h"
-#include "fleet/complain.h"
+#include "base/complain.h"
 #include "fleet/in.h"
 
 #define SERVERS  "nats://localhost:4222"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/code.h"
-#include "fleet/complain.h"
+#include "base/complain.h"
 #include "fleet/letter.h"
 
 #define ANSWER_MSEC  5000

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/code.h"
-#include "web/complain.h"
+#include "base/complain.h"
 
 #define BACKLOG 128
 

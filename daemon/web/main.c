@@ -2,7 +2,9 @@
  *
  * main.c: wsd-web, which shows the local wsd as a page and as metrics. Builds the parts, turns the loop. wsd-web(8) says
  * what it is for. */
+#include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/code.h"
 #include "base/log.h"
-#include "web/complain.h"
+#include "base/complain.h"
 #include "web/listen.h"
 #include "web/server.h"
 #include "web/settings.h"
@@ -26,16 +28,29 @@ static void on_signal(evutil_socket_t number, short what, void *userdata)
     event_base_loopbreak(userdata);
 }
 
-/* Shows the page in the browser of whoever sits here. */
+static char way[4096]; /* a file that leads the browser to the page; "": there is none */
+
+/* Shows the page in the browser of whoever sits here. The address goes by a private file: all users of the machine see
+ * the arguments of a process, and the token is in it. */
 static void browse(const char *url)
 {
+    const char *dir = getenv("XDG_RUNTIME_DIR");
+
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("BROWSER"))
         return;
-    if (fork() == 0) {
+    snprintf(way, sizeof(way), "%s/wsd-web-XXXXXX.html", dir ? dir : "/tmp");
+    int fd = mkostemps(way, 5, O_CLOEXEC);
+    if (fd < 0 || dprintf(fd, "<!doctype html><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", url) < 0)
+        complain("%s: no browser is opened: %s", way, strerror(errno));
+    else if (fork() == 0) {
         if (fork() == 0)
-            execlp("xdg-open", "xdg-open", url, (char *)NULL);
+            execlp("xdg-open", "xdg-open", way, (char *)NULL);
         _exit(0);
     }
+    if (fd >= 0)
+        close(fd);
+    else
+        *way = 0;
 }
 
 static int listen_at(const struct settings *s, struct server *server, const char *where)
@@ -89,6 +104,8 @@ static int run(struct settings *s)
         event_base_dispatch(base);
     }
     server_free(server);
+    if (*way)
+        unlink(way);
     if (term)
         event_free(term);
     if (interrupt)

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/code.h"
-#include "web/complain.h"
+#include "base/complain.h"
 
 #define CHART "/usr/share/javascript/chart.js/chart.min.js"
 

@@ -79,12 +79,11 @@ json() { # EXPRESSION: of the JSON on stdin
 for i in 1 2 3; do wsctl submit fib 10 >/dev/null; done
 wsctl submit crash >/dev/null 2>&1
 counters_agree() {
-  sleep 1 # an older look is as good for those who ask at once
   for name in jobs_submitted jobs_succeeded jobs_crashed executors_started; do
     same "$(counter $name)" "$(get /api/look | json "a['counters']['$name']")" || return 1
   done
 }
-check "counters are those of wsctl stats" counters_agree
+check "counters are those of wsctl stats" wait_until counters_agree # a look may be a second old
 metrics_agree() {
   same "$(counter jobs_succeeded)" "$(get /metrics | sed -n 's/^wsd_jobs_total{outcome="succeeded"} //p')" &&
     same "$(counter jobs_crashed)" "$(get /metrics | sed -n 's/^wsd_jobs_total{outcome="crashed"} //p')"
@@ -183,6 +182,24 @@ of_bytes() { # N CODE
 check "4,096 bytes are read" of_bytes 4096 400
 check "4,097 are not: 413" of_bytes 4097 413
 check "another method: 405 or 501" eval "status / -X DELETE -H 'Authorization: Bearer $TOKEN' | grep -qE '405|501'"
+
+# --- in the browser ---------------------------------------------------------------------------------------------------------
+
+mkdir "$WORK/run"
+printf '#!/bin/sh\necho "$*" >"%s"\n' "$WORK/opened" >"$WORK/bin/xdg-open"
+chmod +x "$WORK/bin/xdg-open"
+opened_privately() { # what xdg-open is given is a file for this user, with the address in it
+  local file web
+  DISPLAY=:0 XDG_RUNTIME_DIR=$WORK/run "$WEB" --listen 127.0.0.1:0 --token --open >"$WORK/open.out" 2>&1 &
+  web=$!
+  note_started $web
+  wait_until test -s "$WORK/opened" || return 1
+  file=$(cat "$WORK/opened")
+  same 600 "$(stat -c %a "$file")" && grep -qF "url=$(cat "$WORK/open.out")\"" "$file" || return 1
+  kill $web
+  wait_for_exit $web && [ ! -e "$file" ]
+}
+check "the token is in no command line" opened_privately
 
 # --- who is let in ----------------------------------------------------------------------------------------------------------
 

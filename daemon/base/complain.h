@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * complain.h: what wsd-web says on stderr before it runs: one line, escaped. [any]
+ * complain.h: what a program says on stderr before it runs: one line, with its name before it, escaped. [any]
  */
 #pragma once
 

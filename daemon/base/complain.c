@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * complain.c: what wsd-web says on stderr.
+ * complain.c: what a program says on stderr before it runs.
  * Owns nothing. */
-#include "web/complain.h"
+#include "base/complain.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,5 +19,5 @@ void complain(const char *format, ...)
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
     escape_text(clean, sizeof(clean), words);
-    fprintf(stderr, "wsd-web: %s\n", clean);
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, clean);
 }
