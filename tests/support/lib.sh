@@ -243,9 +243,10 @@ kill_started() { # IDENTITY...
   done
 }
 
-# Starts a command in the background; it is killed at the script's end. Its pid is in BACKGROUND_PID.
+# Starts a command in the background; it is killed at the script's end. Its pid is in BACKGROUND_PID. It reads what is
+# given to this call: without a redirection of its own, bash gives it /dev/null or not by what the shell did before.
 background() { # COMMAND...
-  "$@" &
+  "$@" <&0 &
   BACKGROUND_PID=$!
   note_started "$BACKGROUND_PID"
 }
