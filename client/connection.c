@@ -44,6 +44,7 @@ static const struct {
     {FEATURE_ORDER, "knows neither jobs that run after others nor tags"},
     {FEATURE_RUNNER, "knows no runners that jobs could wait for"},
     {FEATURE_FUNCTIONS, "does not count by function"},
+    {FEATURE_PERSON, "notes no persons in its log"},
     {FEATURE_LIMITS, "has no limits that can be shown or moved"},
     {FEATURE_LANE, "has no direct lanes: it is on another machine, or its kernel is older than Linux 5.16"},
 };

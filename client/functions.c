@@ -62,6 +62,11 @@ static int show_function(struct wsd_client *client, struct query *query, const s
         .interrupted = m->interrupted,
         .refused = m->refused,
         .direct = m->direct,
+        .crashes = m->crashes,
+        .why = m->why.data,
+        .in_quarantine = m->quarantine != 0,
+        .on_trial = m->quarantine == 2,
+        .quarantine_usec = m->quarantine_usec,
     };
 
     if (!buckets)

@@ -257,6 +257,21 @@ int wsd_client_plugin_release(struct wsd_client *client, const char *plugin, con
     return query_run(client, &msg, &query);
 }
 
+int wsd_client_person(struct wsd_client *client, const char *name)
+{
+    const char *given = name ? name : "";
+    const struct msg msg = {.type = FRAME_PERSON, .person = {.name = {.data = given, .size = strlen(given)}}};
+    int r = connection_wants(&client->connection, FEATURE_PERSON);
+
+    if (r < 0)
+        return r;
+    if (msg.person.name.size >= CODEC_PERSON_MAX)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the name of a person has at most %u bytes",
+                           CODEC_PERSON_MAX - 1);
+    r = connection_send(&client->connection, &msg, ++client->connection.next_tag, NULL, 0);
+    return r < 0 ? failure_set(&client->failure, r, exit_of_error(r), "%s", strerror(-r)) : 0;
+}
+
 struct each_reload {
     int (*each)(const struct wsd_reload_info *info, void *userdata);
     void *userdata;
@@ -455,6 +470,10 @@ static int show_executor(const struct each_worker *user, const struct msg_execut
         .workers = m->workers,
         .error = (int)m->error,
         .lost = m->lost,
+        .pid = m->pid,
+        .descriptors = m->descriptors,
+        .age_usec = m->age_usec,
+        .memory = m->memory,
     };
 
     return user->executor(&info, user->userdata);

@@ -71,6 +71,14 @@ static const char *text_of(struct span text)
     return text.data ? text.data : "";
 }
 
+/* They stand in the frame as they do in an array. */
+static const struct wsd_id *ids_of(struct span ids, size_t *ret_n)
+{
+    _Static_assert(sizeof(struct wsd_id) == 16 && _Alignof(struct wsd_id) == 1, "bytes");
+    *ret_n = ids.size / sizeof(struct wsd_id);
+    return *ret_n ? (const struct wsd_id *)(const void *)ids.data : NULL;
+}
+
 void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
 {
     *ret_info = (struct wsd_job_info){
@@ -104,6 +112,8 @@ void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
     memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
     if (ret_info->in_batch)
         memcpy(ret_info->batch.bytes, job->batch.data, sizeof(ret_info->batch));
+    ret_info->waits_on = ids_of(job->waits_on, &ret_info->n_waits_on);
+    ret_info->awaited_by = ids_of(job->awaited_by, &ret_info->n_awaited_by);
 }
 
 static size_t text_size(struct span text)
@@ -122,11 +132,20 @@ static char *text_copy(const char **ret, char *to, struct span text)
     return to + text.size + 1;
 }
 
+static char *ids_copy(const struct wsd_id **ret, char *to, struct span ids)
+{
+    if (!ids.size)
+        return to;
+    *ret = memcpy(to, ids.data, ids.size);
+    return to + ids.size;
+}
+
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size,
                   char **ret_texts)
 {
     size_t size = text_size(job->plugin) + text_size(job->function) + text_size(job->error) + text_size(job->status) +
-                  text_size(job->worker) + text_size(job->backtrace) + text_size(job->key) + text_size(job->tags);
+                  text_size(job->worker) + text_size(job->backtrace) + text_size(job->key) + text_size(job->tags) +
+                  job->waits_on.size + job->awaited_by.size;
     char *p = room;
 
     *ret_texts = size > room_size ? malloc(size) : NULL;
@@ -143,7 +162,9 @@ int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char
     p = text_copy(&ret_info->worker, p, job->worker);
     p = text_copy(&ret_info->backtrace, p, job->backtrace);
     p = text_copy(&ret_info->key, p, job->key);
-    text_copy(&ret_info->tags, p, job->tags);
+    p = text_copy(&ret_info->tags, p, job->tags);
+    p = ids_copy(&ret_info->waits_on, p, job->waits_on);
+    ids_copy(&ret_info->awaited_by, p, job->awaited_by);
     return 0;
 }
 

@@ -116,7 +116,8 @@ MESSAGE(job, job, ID(job), PATH(job, plugin), NAME(job, function), RANGE(job, st
         NUMBER(job, submitted_usec), NUMBER(job, done), NUMBER(job, total), TEXT(job, backtrace, CODEC_TRACE_MAX),
         NUMBER(job, durable), NUMBER(job, dead), TEXT(job, key, CODEC_KEY_MAX), NUMBER(job, retries),
         NUMBER(job, due_usec), NUMBER(job, placed), NUMBER(job, waits_for), TAGS(job, tags, CODEC_TAGS),
-        IDS(job, batch, 16, "batch"));
+        IDS(job, batch, 16, "batch"), IDS(job, waits_on, CODEC_NEAR * 16, "waits_on"),
+        IDS(job, awaited_by, CODEC_NEAR * 16, "awaited_by"));
 MESSAGE(finished, finished, ID(finished), PATH(finished, plugin), NAME(finished, function), NAME(finished, worker),
         NUMBER(finished, attempts), NUMBER(finished, uid), NUMBER(finished, queued_usec), NUMBER(finished, run_usec),
         NUMBER(finished, cpu_usec), NUMBER(finished, submitted_usec), NUMBER(finished, placed));
@@ -160,12 +161,16 @@ MESSAGE(function_stats, function_stats, PATH(function_stats, plugin), NAME(funct
         NUMBER(function_stats, uid), NUMBER(function_stats, succeeded), NUMBER(function_stats, failed),
         NUMBER(function_stats, cancelled), NUMBER(function_stats, timed_out), NUMBER(function_stats, crashed),
         NUMBER(function_stats, interrupted), NUMBER(function_stats, refused), NUMBER(function_stats, direct),
-        LIST(function_stats, histograms, CODEC_HISTOGRAM_KIND, histogram));
+        LIST(function_stats, histograms, CODEC_HISTOGRAM_KIND, histogram), NUMBER(function_stats, crashes),
+        WORD(function_stats, why), RANGE(function_stats, quarantine, 0, CODEC_QUARANTINE, "quarantine"),
+        NUMBER(function_stats, quarantine_usec));
+MESSAGE(person, person, TEXT(person, name, CODEC_PERSON_MAX));
 MESSAGE(open, open, NUMBER(open, serial), NAMED(open, path, CODEC_PATH_MAX), NUMBER(open, item));
 MESSAGE(opened, opened, NUMBER(opened, serial), RANGE(opened, error, 0, ERRNO_MAX, "error"), NUMBER(opened, item));
 MESSAGE(workers, workers, RANGE(workers, set, 0, CODEC_WORKERS_MAX, "set"));
 MESSAGE(executor, executor, NUMBER(executor, executor), NUMBER(executor, uid), NUMBER(executor, workers),
-        RANGE(executor, error, 0, ERRNO_MAX, "error"), NUMBER(executor, lost));
+        RANGE(executor, error, 0, ERRNO_MAX, "error"), NUMBER(executor, lost), NUMBER(executor, pid),
+        NUMBER(executor, age_usec), NUMBER(executor, memory), NUMBER(executor, descriptors));
 MESSAGE(worker, worker, NUMBER(worker, executor), NUMBER(worker, worker),
         RANGE(worker, kind, 1, CODEC_KIND_MAX, "kind"), NUMBER(worker, cpu),
         LIST(worker, counters, CODEC_COUNTERS, counter));
@@ -430,6 +435,7 @@ static const struct type types[] = {
     [FRAME_RUN_PONG] = {"RUN_PONG", &run_ref},
     [FRAME_FUNCTIONS] = {"FUNCTIONS", &functions, .check = check_functions},
     [FRAME_FUNCTION_STATS] = {"FUNCTION_STATS", &function_stats, .body = true, .check = check_function_stats},
+    [FRAME_PERSON] = {"PERSON", &person},
     [FRAME_RUNNER] = {"RUNNER", &empty},
     [FRAME_RUN] = {"RUN", &run, .body = true, .check = check_run},
     [FRAME_RUN_INPUT] = {"RUN_INPUT", &run_chunk, .body = true},

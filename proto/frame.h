@@ -65,6 +65,7 @@ enum frame_type {
     FRAME_RUN_END = 46,      /* RunEnd + body */
     FRAME_RUN_PONG = 47,     /* RunRef: answer to RUN_PING */
     FRAME_FUNCTIONS = 50,    /* Functions -> FUNCTION_STATS.., END */
+    FRAME_PERSON = 51,       /* Person: behind the requests that follow */
     /* wsd to client */
     FRAME_WELCOME = 65,         /* Welcome, first */
     FRAME_ACCEPTED = 66,        /* Accepted */

@@ -48,6 +48,8 @@
 #define CODEC_RUN_STATE      10u   /* of a run, at most */
 #define CODEC_HISTOGRAM_KIND 4u    /* of one, at most */
 #define CODEC_BUCKETS        1152u /* of a histogram, at most */
+#define CODEC_PERSON_MAX     256u  /* name of a person, with NUL */
+#define CODEC_NEAR           16u   /* jobs that one waits for, and that wait for it, as far as STATUS tells them */
 #define CODEC_BUCKET_SIZE    10u   /* bytes of one in the body of FUNCTION_STATS */
 #define CODEC_STATE_FINAL    5u    /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
 #define CODEC_STATE_MAX      10u
@@ -67,13 +69,14 @@
 #define FEATURE_ENDS                                                                                                   \
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
-#define FEATURE_NOTICE    4096u                                         /* a third descriptor with LANE */
-#define FEATURE_RUNNER    8192u                                         /* RUNNER_OPEN and what belongs to it */
-#define FEATURE_PLACED    16384u                                        /* Run.output_offset, RunEnd.placed */
-#define FEATURE_USER      32768u                                        /* Hello.user */
-#define FEATURE_CREDIT    131072u                                       /* credits above CODEC_CREDIT_PLAIN */
-#define FEATURE_FUNCTIONS 262144u                                       /* FUNCTIONS */
-#define FEATURES_ALL      (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS) /* that this build knows */
+#define FEATURE_NOTICE    4096u    /* a third descriptor with LANE */
+#define FEATURE_RUNNER    8192u    /* RUNNER_OPEN and what belongs to it */
+#define FEATURE_PLACED    16384u   /* Run.output_offset, RunEnd.placed */
+#define FEATURE_USER      32768u   /* Hello.user */
+#define FEATURE_CREDIT    131072u  /* credits above CODEC_CREDIT_PLAIN */
+#define FEATURE_FUNCTIONS 262144u  /* FUNCTIONS */
+#define FEATURE_PERSON    2097152u /* PERSON */
+#define FEATURES_ALL      (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PERSON) /* that this build knows */
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -173,7 +176,8 @@ struct msg_job {
     uint64_t placed;
     uint64_t due_usec;
     uint32_t waits_for;
-    struct span tags, batch; /* batch: an id, or empty */
+    struct span tags, batch;          /* batch: an id, or empty */
+    struct span waits_on, awaited_by; /* ids */
 };
 struct msg_finished {
     uint8_t id[16];
@@ -248,6 +252,12 @@ struct msg_function_stats {
     uint64_t succeeded, failed, cancelled, timed_out, crashed, interrupted, refused, direct;
     const struct msg_histogram *histograms;
     size_t n_histograms;
+    uint32_t crashes, quarantine;
+    uint64_t quarantine_usec;
+    struct span why;
+};
+struct msg_person {
+    struct span name;
 };
 struct msg_workers {
     uint32_t set;
@@ -255,6 +265,8 @@ struct msg_workers {
 struct msg_executor {
     uint32_t executor, uid, workers, error;
     uint64_t lost;
+    uint32_t pid, descriptors;
+    uint64_t age_usec, memory;
 };
 struct msg_worker {
     uint32_t executor, worker, kind, cpu;
@@ -416,6 +428,7 @@ struct msg {
         struct msg_stats stats;
         struct msg_functions functions;
         struct msg_function_stats function_stats;
+        struct msg_person person;
         struct msg_open open;
         struct msg_opened opened;
         struct msg_workers workers;

@@ -135,6 +135,20 @@ static void put_list(struct json *json, const char *key, const char *text, char 
     json_close(json, ']');
 }
 
+static void put_ids(struct json *json, const char *key, const struct wsd_id *ids, size_t n)
+{
+    char id[WSD_ID_TEXT];
+
+    if (n == 0)
+        return;
+    json_open(json, key, '[');
+    for (size_t i = 0; i < n; i++) {
+        wsd_id_text(&ids[i], id);
+        json_string(json, NULL, id);
+    }
+    json_close(json, ']');
+}
+
 void json_job(struct json *json, const struct wsd_job_info *info)
 {
     char id[WSD_ID_TEXT];
@@ -163,6 +177,8 @@ void json_job(struct json *json, const struct wsd_job_info *info)
         json_number(json, "retries", info->retries);
     if (info->waits_for)
         json_number(json, "waits_for", info->waits_for);
+    put_ids(json, "waits_on", info->waits_on, info->n_waits_on);
+    put_ids(json, "awaited_by", info->awaited_by, info->n_awaited_by);
     if (info->tags[0])
         put_list(json, "tags", info->tags, ',');
     if (info->in_batch) {

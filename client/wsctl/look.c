@@ -51,7 +51,8 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
     struct look *look = userdata;
     const size_t n = LOOK_N(look->workers, struct look_worker), before = LOOK_N(look->executors, struct look_executor);
     const struct look_executor *last = before ? &LOOK_AT(look->executors, struct look_executor)[before - 1] : NULL;
-    struct look_executor e = {.executor = info->executor, .uid = info->uid, .error = info->error};
+    struct look_executor e = {
+        .executor = info->executor, .uid = info->uid, .pid = info->pid, .memory = info->memory, .error = info->error};
 
     e.first = last ? last->first + last->n : 0; /* each comes behind its workers */
     e.n = n - e.first;

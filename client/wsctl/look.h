@@ -25,7 +25,8 @@ struct look_worker {
 };
 
 struct look_executor {
-    uint32_t executor, uid;
+    uint32_t executor, uid, pid;
+    uint64_t memory;
     int error;
     size_t first, n; /* its workers */
 };

@@ -121,9 +121,10 @@ static const struct verb verbs[] = {
      "name "
      "(run)\n",
      verb_stats},
-    {"workers", "[set N]", "Shows what each worker has done; set changes their number",
+    {"workers", "[-e | set N]", "Shows what each worker has done; set changes their number",
      "One line a worker of your executor (administrators: of all): counters since the executor's "
      "start.\n"
+     "  -e, --executors  one line an executor instead: its process, age, memory and descriptors\n"
      "set N gives every executor N workers, 1 to 1024, present ones at once; for administrators.\n",
      verb_workers},
     {"top", "[OPTION...]", "Shows what wsd does, as it does it",

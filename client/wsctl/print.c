@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,9 @@
 #include "base/escape.h"
 #include "progress.h"
 
-#define LINE_ROOM 4096u /* bytes of a line on stderr, before they are escaped */
-#define WHAT_MAX  300u  /* bytes of the name of what went wrong */
+#define LINE_ROOM    4096u /* bytes of a line on stderr, before they are escaped */
+#define WHAT_MAX     300u  /* bytes of the name of what went wrong */
+#define USERS_CACHED 64u
 
 void print_text(const char *format, ...)
 {
@@ -113,6 +115,32 @@ void print_state(enum wsd_job_state state)
         printf("\033[%dm%-11s\033[0m", color, name);
 }
 
+const char *user_name(uint32_t uid)
+{
+    static struct {
+        uint32_t uid;
+        char name[33];
+    } cache[USERS_CACHED];
+    static size_t n_cached;
+    const struct passwd *user;
+
+    if (uid == UINT32_MAX)
+        return "all";
+    for (size_t i = 0; i < MIN(n_cached, (size_t)USERS_CACHED); i++)
+        if (cache[i].uid == uid)
+            return cache[i].name;
+
+    size_t at = n_cached++ % USERS_CACHED;
+
+    user = getpwuid(uid);
+    cache[at].uid = uid;
+    if (user)
+        snprintf(cache[at].name, sizeof(cache[at].name), "%s", user->pw_name);
+    else
+        snprintf(cache[at].name, sizeof(cache[at].name), "%u", uid);
+    return cache[at].name;
+}
+
 const char *duration_text(uint64_t usec, char *buffer, size_t size)
 {
     if (usec < 1000)
@@ -138,6 +166,7 @@ void job_clear_texts(struct wsd_job_info *info)
 {
     info->plugin = info->function = info->error = info->status = info->worker = "";
     info->backtrace = info->key = info->tags = "";
+    info->n_waits_on = info->n_awaited_by = 0;
 }
 
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size)

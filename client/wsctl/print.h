@@ -21,11 +21,14 @@ __attribute__((format(printf, 1, 2))) void print_text(const char *format, ...);
 #define print_line(...) (print_text(__VA_ARGS__), (void)putchar('\n'))
 /* The name of a state, coloured where stdout is a terminal that wants it. */
 void print_state(enum wsd_job_state state);
+/* The name of a user, or "all". It is asked once for each, as the answer may come from afar. It is valid until other
+ * names have been asked for. */
+const char *user_name(uint32_t uid);
 /* "12 us", "3.4 ms", "5.6 s" */
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
 /* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */
 const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
-/* Makes each text of the description empty. */
+/* Makes each text of the description empty, and its lists. */
 void job_clear_texts(struct wsd_job_info *info);
 /* What is wrong with a job that did not succeed: its error or its state. */
 const char *job_error_text(const struct wsd_job_info *info, char *buffer, size_t size);

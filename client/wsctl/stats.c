@@ -3,7 +3,6 @@
  * stats.c: `wsctl stats`: wsd's counters; and of functions how their jobs have ended, and how long they took.
  * Owns copies of what is sorted. One thread. */
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,16 +74,6 @@ static char *name_of(const struct wsd_function_stats *s)
     char *name;
 
     return asprintf(&name, *s->plugin ? "%s:%s" : "(others)", s->plugin, s->function) < 0 ? NULL : name;
-}
-
-static void user_of(uint32_t uid, char *ret, size_t size)
-{
-    const struct passwd *user = uid == UINT32_MAX ? NULL : getpwuid(uid);
-
-    if (user)
-        snprintf(ret, size, "%s", user->pw_name);
-    else
-        snprintf(ret, size, uid == UINT32_MAX ? "*" : "%u", uid);
 }
 
 static void histogram_json(struct json *json, const char *key, const struct wsd_histogram *h)
@@ -160,13 +149,11 @@ static int print_function(const struct wsd_function_stats *s)
                     {"crashed", s->crashed},     {"interrupted", s->interrupted},
                     {"refused", s->refused},     {"of these by direct lanes", s->direct}};
     _cleanup_(freep) char *name = name_of(s);
-    char user[64];
     const char *between = "";
 
     if (!name)
         return ctl_error(CODE_IO, "stats", "out of memory");
-    user_of(s->uid, user, sizeof(user));
-    print_line("%s, user %s", name, user);
+    print_line("%s, user %s", name, user_name(s->uid));
     print_text("  ");
     for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++)
         if (outcomes[i].n) {
@@ -275,7 +262,7 @@ static int keep_line(const struct wsd_function_stats *s, void *userdata)
 
 static void print_lines(struct functions *f)
 {
-    char user[64], all[32], queue[32], p50[32], p99[32];
+    char all[32], queue[32], p50[32], p99[32];
 
     if (f->n)
         qsort(f->lines, f->n, sizeof(*f->lines), f->sort);
@@ -285,10 +272,10 @@ static void print_lines(struct functions *f)
     for (size_t i = 0; i < f->n; i++) {
         const struct line *l = &f->lines[i];
 
-        user_of(l->uid, user, sizeof(user));
-        print_line("%-32s %-12s %10" PRIu64 " %8" PRIu64 " %10s %10s %10s %10s", l->name, user, l->jobs, l->bad,
-                   duration_text(l->run_usec, all, sizeof(all)), duration_text(l->queue_p50, queue, sizeof(queue)),
-                   duration_text(l->run_p50, p50, sizeof(p50)), duration_text(l->run_p99, p99, sizeof(p99)));
+        print_line("%-32s %-12s %10" PRIu64 " %8" PRIu64 " %10s %10s %10s %10s", l->name, user_name(l->uid), l->jobs,
+                   l->bad, duration_text(l->run_usec, all, sizeof(all)),
+                   duration_text(l->queue_p50, queue, sizeof(queue)), duration_text(l->run_p50, p50, sizeof(p50)),
+                   duration_text(l->run_p99, p99, sizeof(p99)));
     }
 }
 

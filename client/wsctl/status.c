@@ -13,6 +13,31 @@
 #include "options.h"
 #include "print.h"
 
+#define TIMELINE 50 /* columns */
+
+/* How its time was spent: a line of dots for waiting, and of bars for running. */
+static void show_timeline(const struct wsd_job_info *info)
+{
+    const double all = (double)(info->queued_usec + info->run_usec);
+    const int waited = (int)((double)info->queued_usec / all * TIMELINE + 0.5);
+    char line[TIMELINE + 1];
+
+    memset(line, '.', (size_t)waited);
+    memset(line + waited, '#', (size_t)(TIMELINE - waited));
+    line[TIMELINE] = 0;
+    print_line("time      [%s] . waiting  # running%s", line, info->state == WSD_JOB_RUNNING ? ", still" : "");
+}
+
+static void show_ids(const char *words, const struct wsd_id *ids, size_t n)
+{
+    char id[WSD_ID_TEXT];
+
+    for (size_t i = 0; i < n; i++) {
+        wsd_id_text(&ids[i], id);
+        print_line("%s %s", i == 0 ? words : "         ", id);
+    }
+}
+
 static void show_job(const struct wsd_job_info *info)
 {
     char id[WSD_ID_TEXT], text[32];
@@ -44,6 +69,8 @@ static void show_job(const struct wsd_job_info *info)
         print_line("key       %s", info->key);
     if (info->waits_for)
         print_line("waits for %u job%s", info->waits_for, info->waits_for == 1 ? "" : "s");
+    show_ids("waits on ", info->waits_on, info->n_waits_on);
+    show_ids("holds up ", info->awaited_by, info->n_awaited_by);
     if (info->tags[0])
         print_line("tags      %s", info->tags);
     if (info->in_batch) {
@@ -57,6 +84,8 @@ static void show_job(const struct wsd_job_info *info)
     print_line("queued    %s", duration_text(info->queued_usec, text, sizeof(text)));
     print_line("run       %s", duration_text(info->run_usec, text, sizeof(text)));
     print_line("cpu       %s", duration_text(info->cpu_usec, text, sizeof(text)));
+    if (info->state >= WSD_JOB_RUNNING && info->queued_usec + info->run_usec)
+        show_timeline(info);
 }
 
 static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)

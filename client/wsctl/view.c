@@ -8,7 +8,6 @@
 #include "view.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +19,7 @@
 #include "print.h"
 #include "workers.h"
 
-#define USERS_CACHED 64u
-#define PART_MIN     3u /* lines of a part, where there is room for few */
+#define PART_MIN 3u /* lines of a part, where there is room for few */
 
 struct page {
     const struct view *view;
@@ -41,33 +39,6 @@ __attribute__((format(printf, 3, 4))) static void line(struct page *p, enum scre
     escape_text(shown, sizeof(shown), text);
     p->n++;
     p->put(style, shown, p->userdata);
-}
-
-/* The name of a user, asked once: the answer may come from afar. */
-static const char *user_name(uint32_t uid)
-{
-    static struct {
-        uint32_t uid;
-        char name[33];
-    } cache[USERS_CACHED];
-    static size_t n_cached;
-    const struct passwd *user;
-
-    if (uid == UINT32_MAX)
-        return "all";
-    for (size_t i = 0; i < MIN(n_cached, (size_t)USERS_CACHED); i++)
-        if (cache[i].uid == uid)
-            return cache[i].name;
-
-    size_t at = n_cached++ % USERS_CACHED;
-
-    user = getpwuid(uid);
-    cache[at].uid = uid;
-    if (user)
-        snprintf(cache[at].name, sizeof(cache[at].name), "%s", user->pw_name);
-    else
-        snprintf(cache[at].name, sizeof(cache[at].name), "%u", uid);
-    return cache[at].name;
 }
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
@@ -141,8 +112,8 @@ static void draw_executor(struct page *p, const struct look_executor *e)
         snprintf(busy, sizeof(busy), "%.0f%%", sum / (double)n);
         snprintf(rate, sizeof(rate), "%.1f", look_rate(v->before, v->now, run));
     }
-    line(p, SCREEN_PLAIN, "%8u  %-12s %7zu %5s %12s %s", e->executor, user_name(e->uid), n, busy, rate,
-         e->error ? executor_error_text(e->error) : each);
+    line(p, SCREEN_PLAIN, "%8u  %-12s %8u %8" PRIu64 " %7zu %5s %12s %s", e->executor, user_name(e->uid), e->pid,
+         e->memory >> 20, n, busy, rate, e->error ? executor_error_text(e->error) : each);
 }
 
 static void draw_executors(struct page *p)
@@ -151,8 +122,8 @@ static void draw_executors(struct page *p)
     size_t n = LOOK_N(p->view->now->executors, struct look_executor), room = some(p, n);
 
     if (n > 0)
-        line(p, SCREEN_REVERSE, "%8s  %-12s %7s %5s %12s  %s", "EXECUTOR", "USER", "WORKERS", "BUSY", "TASKS/S",
-             "EACH %");
+        line(p, SCREEN_REVERSE, "%8s  %-12s %8s %8s %7s %5s %12s  %s", "EXECUTOR", "USER", "PID", "MIB", "WORKERS",
+             "BUSY", "TASKS/S", "EACH %");
     for (size_t i = 0; i < room; i++)
         draw_executor(p, &e[i]);
     draw_rest(p, n - room);

@@ -62,6 +62,20 @@ static int worker_json(const struct wsd_worker_info *info)
     return json_end(&json);
 }
 
+static int executor_json(const struct wsd_executor_info *info)
+{
+    struct json json = {0};
+
+    json_number(&json, "executor", info->executor);
+    json_number(&json, "uid", info->uid);
+    json_number(&json, "workers", info->workers);
+    json_number(&json, "pid", info->pid);
+    json_number(&json, "age_usec", info->age_usec);
+    json_number(&json, "memory", info->memory);
+    json_number(&json, "descriptors", info->descriptors);
+    return json_end(&json);
+}
+
 /* A column is as wide as its heading, and at least as this. */
 static int width(const char *name)
 {
@@ -134,6 +148,24 @@ static int show_executor(const struct wsd_executor_info *info, void *userdata)
     return 0;
 }
 
+/* With --executors: a line each. */
+static int show_process(const struct wsd_executor_info *info, void *userdata)
+{
+    struct table *t = userdata;
+    char age[32];
+
+    if (info->error)
+        return show_executor(info, userdata);
+    if (t->ctl->json)
+        return t->n_executors++, executor_json(info);
+    if (t->n_executors++ == 0 && !t->ctl->quiet)
+        print_line("%-9s %-12s %8s %8s %10s %12s %12s", "EXECUTOR", "USER", "WORKERS", "PID", "AGE", "MEMORY KIB",
+                   "DESCRIPTORS");
+    print_line("%-9u %-12s %8u %8u %10s %12" PRIu64 " %12u", info->executor, user_name(info->uid), info->workers,
+               info->pid, duration_text(info->age_usec, age, sizeof(age)), info->memory / 1024, info->descriptors);
+    return 0;
+}
+
 static int show_set(const struct wsd_executor_info *info, void *userdata)
 {
     struct table *t = userdata;
@@ -164,10 +196,10 @@ static void print_totals(const struct table *t)
     print_line("%s", "");
 }
 
-static int list_workers(struct ctl *ctl, struct wsd_client *client)
+static int list_workers(struct ctl *ctl, struct wsd_client *client, bool executors)
 {
     struct table t = {.ctl = ctl};
-    int r = wsd_client_workers(client, show_worker, show_executor, &t);
+    int r = wsd_client_workers(client, executors ? NULL : show_worker, executors ? show_process : show_executor, &t);
 
     if (r < 0)
         return ctl_client_error(client, "workers", NULL);
@@ -196,19 +228,26 @@ static int set_workers(struct ctl *ctl, struct wsd_client *client, uint32_t n)
 
 int verb_workers(struct ctl *ctl, int argc, char **argv)
 {
+    static const struct option own[] = {{"executors", no_argument, NULL, 'e'}, {0}};
     struct wsd_client *client = NULL;
+    bool executors = false;
     long long n = 0;
-    int r;
+    int c, r;
 
-    if (ctl_arguments(ctl, argc, argv, 0, 2, &r) == CTL_EXIT)
-        return r;
+    while ((c = ctl_getopt(ctl, argc, argv, "e", own, &r)) != CTL_END) {
+        if (c == CTL_EXIT)
+            return r;
+        executors = true;
+    }
+    if (argc > optind && executors)
+        return ctl_error(CODE_USAGE, argv[optind], "--executors only shows: leave it out, or this");
     if (argc > optind && (strcmp(argv[optind], "set") != 0 || argc - optind != 2))
         return ctl_error(CODE_USAGE, "workers", "usage: wsctl workers %s", ctl->verb->usage);
     if (argc > optind && parse_number(argv[optind + 1], 1, WORKERS_MAX, &n) < 0)
         return ctl_error(CODE_USAGE, argv[optind + 1], "not a number of workers; write 1 to %d", WORKERS_MAX);
     if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
-    r = n ? set_workers(ctl, client, (uint32_t)n) : list_workers(ctl, client);
+    r = n ? set_workers(ctl, client, (uint32_t)n) : list_workers(ctl, client, executors);
     wsd_client_free(client);
     return r ? r : print_end();
 }

@@ -143,18 +143,33 @@ void job_breaker_ended(struct job *job, bool went_well)
         log_notice("%s:%s went well: out of quarantine", plugin_title(job->plugin), job_function(job)->name);
 }
 
-void job_breaker_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret)
+static void describe(const struct breaker *s, struct plugin_function_info *ret)
 {
-    const struct breaker *s = breaker_find(&p->domain->jobs->breakers, p->domain->key, p->request, f->name);
     uint64_t now = clock_monotonic_usec();
 
-    if (!s)
-        return;
     ret->crashes = s->n_all;
     ret->why = s->why;
     ret->in_quarantine = s->until_usec != 0;
     ret->on_probe = s->probe != NULL;
     ret->quarantine_usec = s->until_usec > now ? s->until_usec - now : 0;
+}
+
+void job_breaker_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret)
+{
+    const struct breaker *s = breaker_find(&p->domain->jobs->breakers, p->domain->key, p->request, f->name);
+
+    if (s)
+        describe(s, ret);
+}
+
+bool job_breaker_of(const struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+                    struct plugin_function_info *ret)
+{
+    const struct breaker *s = breaker_find(&jobs->breakers, domain_owner(jobs, uid), plugin, function);
+
+    if (s)
+        describe(s, ret);
+    return s;
 }
 
 int jobs_plugin_release(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const char *function,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
@@ -217,6 +218,19 @@ static bool is_sane(const struct part *p, const struct control *c)
     return c->functions <= CONTROL_WORKERS_MAX && c->flags % sizeof(struct control_worker) == 0;
 }
 
+static struct executor_process process_of(const struct domain *d, uint32_t descriptors)
+{
+    const struct executor *e = d->priv->executor;
+    pid_t pid = e && e->child ? child_pid(e->child) : 0;
+
+    if (pid <= 0)
+        return (struct executor_process){0};
+    return (struct executor_process){.pid = (uint32_t)pid,
+                                     .descriptors = descriptors,
+                                     .age_usec = clock_monotonic_usec() - e->started_usec,
+                                     .memory = child_resident(e->child)};
+}
+
 bool query_answered(struct domain *d, const struct control *c)
 {
     struct part *p =
@@ -239,6 +253,8 @@ bool query_answered(struct domain *d, const struct control *c)
             a.error = ENOMEM;
     } else {
         a.workers = c->functions;
+        if (p->what == ASK_WORKERS)
+            a.process = process_of(p->domain, c->slot);
         if (p->what == ASK_WORKERS && !a.error && !tell_workers(p, c->flags)) {
             a.error = EBADMSG;
             domain_distrust(d, "workers that cannot be");

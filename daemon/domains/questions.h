@@ -33,6 +33,12 @@ struct trace_report;
 size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size);
 struct trace_report *trace_report_free(struct trace_report *r);
 
+/* What is known of an executor's process. 0: not known. */
+struct executor_process {
+    uint32_t pid, descriptors;
+    uint64_t age_usec, memory; /* memory: private resident bytes */
+};
+
 /* One executor's answer. It lives for the time of the call, except for report. */
 struct executor_answer {
     uint32_t executor;
@@ -40,8 +46,9 @@ struct executor_answer {
     /* 0 or a positive errno: ETIMEDOUT, ESRCH (it ended), EBADMSG (invalid answer), or the executor's own */
     int error;
     uint32_t workers;
-    uint64_t lost;               /* events of a trace that were overwritten */
-    struct trace_report *report; /* NULL, or owned by the receiver, which frees it */
+    uint64_t lost;                   /* events of a trace that were overwritten */
+    struct executor_process process; /* WORKERS */
+    struct trace_report *report;     /* NULL, or owned by the receiver, which frees it */
 };
 
 /* A query, embedded in the asker's object, zeroed except for the calls. */

@@ -9,11 +9,9 @@
 #include "domains/recycle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -35,30 +33,14 @@
 
 /* --- when ------------------------------------------------------------------------------------------------------- */
 
-/* Private resident bytes; 0: not known. */
-static uint64_t resident(const struct executor *e)
-{
-    unsigned long long all, shared;
-    char path[40], text[128];
-
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)(e->child ? child_pid(e->child) : 0));
-    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    if (sscanf(text, "%*u %llu %llu", &all, &shared) != 2 || shared > all)
-        return 0;
-    return (all - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static bool has_grown(struct domain *d, uint64_t limit)
 {
     uint64_t now = clock_monotonic_usec();
 
     if (d->priv->recycling.resident_first && now - d->priv->recycling.looked_usec < LOOK_USEC)
         return false;
-    uint64_t bytes = resident(d->priv->executor);
+    const struct executor *e = d->priv->executor;
+    uint64_t bytes = e->child ? child_resident(e->child) : 0;
     d->priv->recycling.looked_usec = now;
     if (!d->priv->recycling.resident_first)
         d->priv->recycling.resident_first = bytes;

@@ -13,6 +13,7 @@
 #include "base/code.h"
 #include "frontend/access.h"
 #include "frontend/call.h"
+#include "frontend/person.h"
 #include "frontend/serve-arena.h"
 #include "frontend/serve-array.h"
 #include "frontend/serve-await.h"
@@ -111,6 +112,7 @@ static const struct request_type types[] = {
     [FRAME_TRACE] = {serve_trace, COST_REQUEST},
     [FRAME_STATS] = {serve_stats, 4000, .asks = true},
     [FRAME_FUNCTIONS] = {serve_functions, 4000, .asks = true, .feature = FEATURE_FUNCTIONS},
+    [FRAME_PERSON] = {serve_person, COST_SMALL, .feature = FEATURE_PERSON},
     [FRAME_PING] = {serve_ping, COST_SMALL},
     [FRAME_ARENA_OPEN] = {serve_arena_open, COST_REQUEST, .submits = true, .brings_fd = always},
     [FRAME_ARENA_CLOSE] = {serve_arena_close, COST_REQUEST},
@@ -181,10 +183,12 @@ static void begin(struct request *r)
     refusal = type->submits ? access_submit(p) : NULL;
     if (!refusal && type->plugin)
         refusal = access_path(p, type->plugin(m));
-    if (refusal)
+    if (refusal) {
         peer_error(p, r->tag, CODE_DENIED, refusal);
-    else
-        type->serve(r);
+        return;
+    }
+    person_note(p, m);
+    type->serve(r);
 }
 
 static bool dispatch(struct peer *p, const struct frame *frame)

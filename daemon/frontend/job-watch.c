@@ -176,7 +176,12 @@ static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
                               .tags = span(info->tags),
                               .batch = {(const char *)info->batch, info->batch ? sizeof(info->id) : 0}}};
     memcpy(m->job.id, info->id, sizeof(m->job.id));
+    if (info->near) {
+        m->job.waits_on = (struct span){(const char *)info->near->before, info->near->n_before * sizeof(info->id)};
+        m->job.awaited_by = (struct span){(const char *)info->near->behind, info->near->n_behind * sizeof(info->id)};
+    }
 }
+_Static_assert(JOB_NEAR == CODEC_NEAR, "all are told");
 
 /* Whether FINISHED says all of it. */
 static bool is_finished(const struct job_info *info)

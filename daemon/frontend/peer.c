@@ -790,6 +790,7 @@ static void disconnect(struct peer *p)
     p->fd = -1;
     buffer_deinit(&p->in);
     buffer_deinit(&p->out);
+    free(TAKE(p->person));
     quota_output(p);
 }
 

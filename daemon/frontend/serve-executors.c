@@ -29,8 +29,15 @@ static struct call *call_of(struct executor_query *q)
 
 static struct msg_executor executor_msg(const struct executor_answer *a)
 {
-    return (struct msg_executor){
-        .executor = a->executor, .uid = a->uid, .workers = a->workers, .error = (uint32_t)a->error, .lost = a->lost};
+    return (struct msg_executor){.executor = a->executor,
+                                 .uid = a->uid,
+                                 .workers = a->workers,
+                                 .error = (uint32_t)a->error,
+                                 .lost = a->lost,
+                                 .pid = a->process.pid,
+                                 .descriptors = a->process.descriptors,
+                                 .age_usec = a->process.age_usec,
+                                 .memory = a->process.memory};
 }
 
 static void on_worker(struct executor_query *q, uint32_t executor, const struct worker_info *info)

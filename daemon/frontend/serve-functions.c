@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "domains/job-breaker.h"
 #include "frontend/access.h"
 #include "proto/records.h"
 
@@ -48,22 +49,29 @@ static void send_stats(struct call *c, const struct function_stats *s)
 {
     static uint8_t body[FUNCTION_MEASURES * HISTOGRAM_BUCKETS * CODEC_BUCKET_SIZE];
     struct msg_histogram histograms[FUNCTION_MEASURES];
-    const struct msg m = {.type = FRAME_FUNCTION_STATS,
-                          .function_stats = {.plugin = span_within(s->plugin ? s->plugin : "", CODEC_PATH_MAX),
-                                             .function = span_within(s->function ? s->function : "", CODEC_NAME_MAX),
-                                             .uid = s->uid,
-                                             .succeeded = s->ended[FUNCTION_SUCCEEDED],
-                                             .failed = s->ended[FUNCTION_FAILED],
-                                             .cancelled = s->ended[FUNCTION_CANCELLED],
-                                             .timed_out = s->ended[FUNCTION_TIMED_OUT],
-                                             .crashed = s->ended[FUNCTION_CRASHED],
-                                             .interrupted = s->ended[FUNCTION_INTERRUPTED],
-                                             .refused = s->ended[FUNCTION_REFUSED],
-                                             .direct = s->direct,
-                                             .histograms = histograms,
-                                             .n_histograms = FUNCTION_MEASURES}};
+    struct msg m = {.type = FRAME_FUNCTION_STATS,
+                    .function_stats = {.plugin = span_within(s->plugin ? s->plugin : "", CODEC_PATH_MAX),
+                                       .function = span_within(s->function ? s->function : "", CODEC_NAME_MAX),
+                                       .uid = s->uid,
+                                       .succeeded = s->ended[FUNCTION_SUCCEEDED],
+                                       .failed = s->ended[FUNCTION_FAILED],
+                                       .cancelled = s->ended[FUNCTION_CANCELLED],
+                                       .timed_out = s->ended[FUNCTION_TIMED_OUT],
+                                       .crashed = s->ended[FUNCTION_CRASHED],
+                                       .interrupted = s->ended[FUNCTION_INTERRUPTED],
+                                       .refused = s->ended[FUNCTION_REFUSED],
+                                       .direct = s->direct,
+                                       .histograms = histograms,
+                                       .n_histograms = FUNCTION_MEASURES}};
+    struct plugin_function_info breaker = {.why = ""};
     size_t size = 0;
 
+    if (s->plugin && job_breaker_of(c->peer->frontend->options.jobs, s->uid, s->plugin, s->function, &breaker)) {
+        m.function_stats.crashes = breaker.crashes;
+        m.function_stats.why = span(breaker.why);
+        m.function_stats.quarantine = breaker.on_probe ? 2 : breaker.in_quarantine;
+        m.function_stats.quarantine_usec = breaker.quarantine_usec;
+    }
     for (uint32_t i = 0; i < FUNCTION_MEASURES; i++) {
         uint32_t n = put_buckets(&s->of[i], body + size);
 

@@ -114,11 +114,14 @@ int jobs_info(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
               void (*each)(const struct job_info *info, void *userdata), void *userdata)
 {
     struct job *job = job_find_shown(jobs, id, uid);
+    struct job_near near;
     struct job_info info;
 
     if (!job)
         return -ENOENT;
     job_describe(job, &info);
+    after_near(job, &near);
+    info.near = &near;
     each(&info, userdata);
     return 0;
 }

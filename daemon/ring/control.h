@@ -76,7 +76,8 @@ enum control_kind {
 
 /* What wsd asks for, and what it gets back in functions and flags. Answered in the order of asking. */
 enum control_ask {
-    ASK_WORKERS = 1,     /* descriptor: an array of struct control_worker; functions: workers in force; flags: bytes */
+    ASK_WORKERS = 1,     /* descriptor: an array of struct control_worker; functions: workers in force; flags: bytes;
+                          * slot: open descriptors, 0: not known */
     ASK_SET_WORKERS = 2, /* flags: so many from now on; functions: workers in force */
     ASK_TRACE_START = 3,
     /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes; functions: lost events.

@@ -172,6 +172,22 @@ void child_gone(struct child *c, int code, int status)
         gone(&end, context);
 }
 
+uint64_t child_resident(const struct child *c)
+{
+    unsigned long long all, shared;
+    char path[40], text[128];
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)c->pid);
+    _cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    if (sscanf(text, "%*u %llu %llu", &all, &shared) != 2 || shared > all)
+        return 0;
+    return (all - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* *ret_status: as waitpid(2) tells; 0: it is not known, or it exits with 0. */
 static bool is_going(const struct child *c, int *ret_status)
 {

@@ -59,6 +59,8 @@ void child_kill(struct child *c);
 void child_ready(struct child *c);
 /* 0: not known yet. */
 pid_t child_pid(const struct child *c);
+/* Resident bytes that are its own; 0: not known. */
+uint64_t child_resident(const struct child *c);
 /* Whether wsd-spawn, which had started it, has ended. */
 bool child_orphan(const struct child *c);
 /* Whether the kernel has killed it because of memory, so far. */

@@ -21,6 +21,7 @@
 
 #include "base/async-close.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "far-end/far-end.h"
 #include "supervisor/child.h"
@@ -307,6 +308,7 @@ int executor_new(struct executor **ret_executor, const struct executor_options *
     e->control_fd = e->words.fd = -1;
     e->number = options->number;
     e->owner = options->owner;
+    e->started_usec = clock_monotonic_usec();
     e->leaves_core = options->leaves_core;
     e->ops = options->ops;
     e->context = options->context;
@@ -349,6 +351,7 @@ int executor_new_runner(struct executor **ret_executor, const struct executor_op
     e->control_fd = e->words.fd = -1;
     e->number = options->number;
     e->owner = options->owner;
+    e->started_usec = clock_monotonic_usec();
     e->ops = options->ops;
     e->context = options->context;
     e->runner = runner;

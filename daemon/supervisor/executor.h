@@ -71,6 +71,7 @@ struct executor {
     struct words words;
     uint32_t number;
     uint64_t owner;
+    uint64_t started_usec;
     bool ready;
     bool killed;            /* wsd killed it */
     bool orphan;            /* when dead: wsd-spawn, which had started it, had ended */

@@ -271,6 +271,24 @@ uint32_t after_left(const struct job *job)
     return job->state == JOB_HELD && job->more && job->more->awaiting ? job->more->awaiting->n_left : 0;
 }
 
+void after_near(const struct job *job, struct job_near *ret)
+{
+    const struct job_more *m = job->more;
+    const struct awaiting *a = m ? m->awaiting : NULL;
+
+    *ret = (struct job_near){0};
+    for (uint32_t i = 0; a && i < a->n && ret->n_before < JOB_NEAR; i++)
+        if (!list_empty(&a->edges[i].link))
+            memcpy(ret->before[ret->n_before++], a->names[i].id, sizeof(a->names[i].id));
+    if (!m || !m->awaited)
+        return;
+    list_for_each_entry (struct after_edge, e, &m->awaited->edges, link) {
+        if (ret->n_behind == JOB_NEAR)
+            break;
+        memcpy(ret->behind[ret->n_behind++], e->of->job->id, sizeof(e->of->job->id));
+    }
+}
+
 /* --- a job ends --------------------------------------------------------------------------------------------------- */
 
 static void due(struct job *job, struct awaited *d, enum job_state state)

@@ -75,5 +75,6 @@ void after_batch_ended(struct jobs *jobs, struct awaited *d, const uint8_t id[16
 void after_turn(struct jobs *jobs);        /* once a turn of the loop */
 bool after_pending(const struct job *job); /* it has ended, and the jobs that wait for it were not told yet */
 uint32_t after_left(const struct job *job);
+void after_near(const struct job *job, struct job_near *ret); /* which have not ended */
 uint64_t after_charge(const struct awaiting *a);
 void after_deinit(struct jobs *jobs);

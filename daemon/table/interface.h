@@ -200,6 +200,14 @@ struct job_info {
     const char *tags;     /* separated by commas */
     const uint8_t *batch; /* id of its batch; NULL: none */
     uint64_t placed;      /* bytes of its output in its part of an arena */
+    /* Where one job was asked for: ids of those that it waits for, and that wait for it; NULL: not asked. */
+    const struct job_near *near;
+};
+
+#define JOB_NEAR 16u /* ids on each side, at most */
+struct job_near {
+    uint32_t n_before, n_behind;
+    uint8_t before[JOB_NEAR][16], behind[JOB_NEAR][16];
 };
 
 struct batch;

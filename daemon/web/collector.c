@@ -108,6 +108,18 @@ static int on_counter(const char *name, uint64_t value, void *userdata)
     return set(userdata, name, number(value)) < 0;
 }
 
+static json_t *ids_json(const struct wsd_id *ids, size_t n)
+{
+    json_t *j = json_array();
+    char id[WSD_ID_TEXT];
+
+    for (size_t i = 0; i < n; i++) {
+        wsd_id_text(&ids[i], id);
+        json_array_append_new(j, text(id));
+    }
+    return j;
+}
+
 static json_t *job_json(const struct wsd_job_info *info)
 {
     json_t *j = json_object();
@@ -137,6 +149,8 @@ static json_t *job_json(const struct wsd_job_info *info)
     set(j, "worker", text(info->worker));
     set(j, "backtrace", text(info->backtrace));
     set(j, "tags", text(info->tags));
+    set(j, "waits_on", ids_json(info->waits_on, info->n_waits_on));
+    set(j, "awaited_by", ids_json(info->awaited_by, info->n_awaited_by));
     return j;
 }
 
@@ -169,6 +183,10 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
     set(j, "user", text(info->uid == UINT32_MAX ? "all" : user_of(info->uid)));
     set(j, "workers", number(info->workers));
     set(j, "error", text(info->error ? strerror(info->error) : ""));
+    set(j, "pid", number(info->pid));
+    set(j, "age_usec", number(info->age_usec));
+    set(j, "memory", number(info->memory));
+    set(j, "descriptors", number(info->descriptors));
     return json_array_append_new(json_object_get(userdata, "executors"), j) < 0;
 }
 
@@ -261,6 +279,11 @@ static int on_function(const struct wsd_function_stats *s, void *userdata)
     set(j, "interrupted", number(s->interrupted));
     set(j, "refused", number(s->refused));
     set(j, "direct", number(s->direct));
+    set(j, "crashes", number(s->crashes));
+    set(j, "why", text(s->why));
+    set(j, "in_quarantine", json_boolean(s->in_quarantine));
+    set(j, "on_trial", json_boolean(s->on_trial));
+    set(j, "quarantine_usec", number(s->quarantine_usec));
     set(j, "queue_usec", histogram_json(&s->queue_usec, true));
     set(j, "run_usec", histogram_json(&s->run_usec, true));
     set(j, "cpu_usec", histogram_json(&s->cpu_usec, false));
@@ -445,6 +468,14 @@ static int gate(const struct errand *e, struct wsd_client *client, enum wsd_gate
     return wsd_client_gate(client, action, e->plugin, e->function, e->number);
 }
 
+/* Has wsd name the person in its log. One that is too old for it does not. */
+static int name_person(struct wsd_client *client, const char *person)
+{
+    int r = wsd_client_person(client, person);
+
+    return r == -EOPNOTSUPP ? 0 : r;
+}
+
 static int do_errand(struct trip *t, struct wsd_client *client)
 {
     const struct errand *e = &t->errand;
@@ -452,6 +483,9 @@ static int do_errand(struct trip *t, struct wsd_client *client)
 
     if (e->kind <= ERRAND_DROP && wsd_id_parse(e->id, &id) < 0)
         return -EINVAL;
+    int r = name_person(client, e->person);
+    if (r < 0)
+        return r;
     switch (e->kind) {
     case ERRAND_JOB:
         return answer_job(t, client, &id);

@@ -77,6 +77,16 @@ static bool is_own_page(const struct guard_request *r)
     return !r->origin || (host && strcmp(host + 3, r->host) == 0);
 }
 
+static bool may_act(const struct guard *g, const char *person)
+{
+    if (!g->person_header)
+        return true;
+    for (size_t i = 0; person && i < GUARD_PERSONS && g->persons[i]; i++)
+        if (strcmp(g->persons[i], person) == 0)
+            return true;
+    return person && *person && !g->persons[0];
+}
+
 int guard_check(const struct guard *g, const struct guard_request *r, const char **ret_why)
 {
     if (!r->host || !is_own_name(g, r->host)) {
@@ -93,5 +103,8 @@ int guard_check(const struct guard *g, const struct guard_request *r, const char
     if (!r->marker || !is_own_page(r))
         return FORBIDDEN;
     *ret_why = "nothing can be changed by this wsd-web: `wsctl web` starts one with your rights";
-    return g->acts ? 0 : FORBIDDEN;
+    if (!g->acts)
+        return FORBIDDEN;
+    *ret_why = "only persons whom wsd-web's proxy names, and --person lists, may change something";
+    return may_act(g, r->person) ? 0 : FORBIDDEN;
 }

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GUARD_TOKEN 65u /* room for a token: 64 hexadecimal digits, with NUL */
-#define GUARD_NAMES 16u
+#define GUARD_TOKEN   65u /* room for a token: 64 hexadecimal digits, with NUL */
+#define GUARD_NAMES   16u
+#define GUARD_PERSONS 65u
 
 /* Who is let in. */
 struct guard {
@@ -17,6 +18,10 @@ struct guard {
     const char
         *names[GUARD_NAMES]; /* by which this host is called, beside localhost and its addresses; NULL-terminated */
     bool acts;               /* requests that change something are served */
+    /* The header in which a proxy names the person; NULL: nobody is named. Then only persons may change something, and
+     * of these, where `persons` has any, only those. */
+    const char *person_header;
+    const char *persons[GUARD_PERSONS]; /* NULL-terminated */
 };
 
 /* Headers of a request; NULL: it has none. */
@@ -25,6 +30,7 @@ struct guard_request {
     bool is_public; /* a file of the page, which is everybody's */
     const char *host, *origin, *authorization;
     const char *marker; /* X-Wsd-Web, which a page of another site cannot set */
+    const char *person; /* whom a proxy that may be believed has named */
 };
 
 /* Draws a token. Returns 0 or a negative errno. */

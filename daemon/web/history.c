@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * history.c: rings of samples, in which each time has one place. So what was not looked at leaves a gap, and an old sample
- * is told from a new one by its time.
- * Owns nothing. */
+ * is told from a new one by its time. A file holds the rings as they are, mapped: what was noted is there, whichever way
+ * the process ends.
+ * Owns the mapping. The lock on the file, and with it the descriptor, lasts as long as the process. */
 #include "web/history.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
 
 static void put(struct sample *at, uint64_t time, const float *values, uint32_t n)
 {
@@ -67,4 +76,54 @@ void history_each(const struct history *h, enum history_span span,
         if (at->time == time)
             each(time * step, at->values, context);
     }
+}
+
+/* --- its file ----------------------------------------------------------------------------------------------------- */
+
+/* The file, locked, with room on its disk. Returns the descriptor or a negative errno. */
+static int open_file(const char *path)
+{
+    _cleanup_(close_fdp) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return -errno;
+    if (st.st_size != sizeof(struct history) && ftruncate(fd, 0) < 0)
+        return -errno;
+    int r = posix_fallocate(fd, 0, sizeof(struct history)); /* a hole on a full disk would be a SIGBUS */
+    return r ? -r : TAKE_FD(fd);
+}
+
+int history_open(struct history **ret, const char *path, uint32_t n_series)
+{
+    int fd = path ? open_file(path) : -1;
+
+    if (path && fd < 0)
+        return fd;
+    struct history *h =
+        mmap(NULL, sizeof(*h), PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+    if (h == MAP_FAILED) {
+        int error = errno;
+
+        close_fd(fd);
+        return -error;
+    }
+    if (memcmp(h->magic, HISTORY_MAGIC, sizeof(h->magic)) != 0 || h->n_series != n_series) {
+        memset(h, 0, sizeof(*h));
+        h->n_series = n_series;
+        memcpy(h->magic, HISTORY_MAGIC, sizeof(h->magic));
+    }
+    *ret = h;
+    return 0;
+}
+
+struct history *history_close(struct history *h)
+{
+    if (h)
+        munmap(h, sizeof(*h));
+    return NULL;
 }

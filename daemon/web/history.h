@@ -21,13 +21,22 @@ struct sample {
 
 enum history_span { HISTORY_HOUR, HISTORY_WEEK };
 
-/* Zero-initialised, with `n_series` set, is empty. */
+/* As it is in memory, it is in its file, too. Zero-initialised, with `n_series` set, is empty. */
 struct history {
+    char magic[8];
     uint32_t n_series;
     struct sample seconds[HISTORY_SECONDS], minutes[HISTORY_MINUTES];
     uint32_t n_in_minute[HISTORY_SERIES]; /* values that the present minute is the mean of */
 };
 
+#define HISTORY_MAGIC "wsdhist1" /* of this layout, and of these series */
+
+/* Makes one in memory (path NULL), or opens that of a file, which is made if need be. A file that has another layout is
+ * begun anew. Samples are in the file when they are noted, whatever becomes of the process. Returns 0; -EWOULDBLOCK:
+ * another process has the file; -EINVAL: it is no regular file; or another negative errno. */
+int history_open(struct history **ret, const char *path, uint32_t n_series);
+/* NULL is fine. Returns NULL. */
+struct history *history_close(struct history *h);
 /* Notes the values at a time, in seconds since the epoch. A second value for the same second replaces the first. A minute
  * has the mean of its seconds. A time before the latest one is left out: the clock was set back. */
 void history_add(struct history *h, uint64_t seconds, const float values[static HISTORY_SERIES]);

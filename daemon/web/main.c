@@ -16,6 +16,7 @@
 #include "base/code.h"
 #include "base/log.h"
 #include "base/complain.h"
+#include "web/history.h"
 #include "web/listen.h"
 #include "web/server.h"
 #include "web/settings.h"
@@ -83,18 +84,38 @@ static int listen_everywhere(const struct settings *s, struct server *server)
     return r == 0 && n <= 0 && s->n_listen == 0 ? listen_at(s, server, LISTEN) : r;
 }
 
+/* 0 or an exit status. */
+static int open_history(const struct settings *s, struct history **ret)
+{
+    int r = history_open(ret, s->history, SERVER_SERIES);
+
+    if (r == 0)
+        return 0;
+    complain("%s: %s", s->history ? s->history : "history",
+             r == -EWOULDBLOCK ? "another wsd-web keeps its history there: name another file" : strerror(-r));
+    return r == -EWOULDBLOCK ? CODE_BUSY : r == -ENOENT ? CODE_NOT_FOUND : r == -EACCES ? CODE_DENIED : CODE_IO;
+}
+
 static int run(struct settings *s)
 {
     struct event_base *base = event_base_new();
     struct event *term = base ? evsignal_new(base, SIGTERM, on_signal, base) : NULL;
     struct event *interrupt = base ? evsignal_new(base, SIGINT, on_signal, base) : NULL;
     struct server *server = NULL;
-    const struct server_options options = {
-        .base = base, .guard = &s->guard, .socket = s->socket, .chart = s->chart, .history = s->history};
-    int r = term && interrupt && event_add(term, NULL) == 0 && event_add(interrupt, NULL) == 0 &&
-                    server_new(&server, &options) == 0
-                ? 0
-                : CODE_SOFTWARE;
+    struct history *history = NULL;
+    int r = open_history(s, &history);
+    if (r)
+        return r;
+    const struct server_options options = {.base = base,
+                                           .guard = &s->guard,
+                                           .socket = s->socket,
+                                           .chart = s->chart,
+                                           .history = history,
+                                           .always = s->always};
+    r = term && interrupt && event_add(term, NULL) == 0 && event_add(interrupt, NULL) == 0 &&
+                server_new(&server, &options) == 0
+            ? 0
+            : CODE_SOFTWARE;
 
     if (r)
         complain("out of memory");
@@ -104,6 +125,7 @@ static int run(struct settings *s)
         event_base_dispatch(base);
     }
     server_free(server);
+    history_close(history);
     if (*way)
         unlink(way);
     if (term)

@@ -202,6 +202,12 @@ static void put_functions(struct text *t, const json_t *functions)
     family(t, "wsd_function_jobs", true, "Jobs that have ended, by function, user and outcome.");
     for (size_t i = 0; i < n; i++)
         put_function_outcomes(t, json_array_get(functions, i));
+    family(t, "wsd_function_quarantined", false, "Whether new jobs of a function are refused, as it has crashed.");
+    for (size_t i = 0; i < n; i++) {
+        put(t, "wsd_function_quarantined");
+        put_labels(t, json_array_get(functions, i));
+        put(t, "} %d\n", json_is_true(json_object_get(json_array_get(functions, i), "in_quarantine")));
+    }
     family(t, "wsd_function_cpu_seconds", true, "CPU time of jobs.");
     for (size_t i = 0; i < n; i++) {
         const json_t *f = json_array_get(functions, i);
@@ -214,6 +220,32 @@ static void put_functions(struct text *t, const json_t *functions)
         put(t, "# HELP %s %s\n# TYPE %s histogram\n", histograms[h].name, histograms[h].help, histograms[h].name);
         for (size_t i = 0; i < n; i++)
             put_histogram(t, histograms[h].name, json_array_get(functions, i), histograms[h].key);
+    }
+}
+
+static const struct {
+    const char *key, *name, *help;
+    double scale;
+} of_executors[] = {
+    {"memory", "wsd_executor_resident_bytes", "Resident memory that is an executor's own.", 1},
+    {"descriptors", "wsd_executor_open_fds", "Descriptors that an executor has open.", 1},
+    {"age_usec", "wsd_executor_age_seconds", "Time since an executor was started.", 1e-6},
+};
+
+static void put_executors(struct text *t, const json_t *executors)
+{
+    for (size_t which = 0; json_array_size(executors) && which < ARRAY_SIZE(of_executors); which++) {
+        family(t, of_executors[which].name, false, of_executors[which].help);
+        for (size_t i = 0; i < json_array_size(executors); i++) {
+            const json_t *e = json_array_get(executors, i);
+            const char *user = json_string_value(json_object_get(e, "user"));
+
+            put(t, "%s{executor=\"%" JSON_INTEGER_FORMAT "\"", of_executors[which].name,
+                json_integer_value(json_object_get(e, "executor")));
+            put_label(t, "user", user ? user : "", ',');
+            put(t, "} %.6g\n",
+                (double)json_integer_value(json_object_get(e, of_executors[which].key)) * of_executors[which].scale);
+        }
     }
 }
 
@@ -252,6 +284,7 @@ int metrics_write(struct buffer *to, const json_t *look, bool openmetrics)
         put_counters(&t, json_object_get(look, "counters"));
         put_functions(&t, json_object_get(look, "functions"));
         put_workers(&t, json_object_get(json_object_get(look, "pool"), "workers"));
+        put_executors(&t, json_object_get(json_object_get(look, "pool"), "executors"));
     }
     put_process(&t);
     if (openmetrics)

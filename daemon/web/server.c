@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,7 +64,6 @@ struct server {
     uint32_t n_listeners, n_waiters, n_streams;
     struct event *tick, *room;
     struct collector *collector;
-    struct history *history;
     struct list waiters, streams;
     json_t *look, *before; /* the last two */
     char *text;            /* the last one */
@@ -258,7 +258,8 @@ static const struct {
     {"queued", "jobs_queued", false},
     {"handed_over", "jobs_handed_over", false},
 };
-_Static_assert(ARRAY_SIZE(series) <= HISTORY_SERIES, "the history has room for each series");
+_Static_assert(ARRAY_SIZE(series) == SERVER_SERIES, "the history has a place for each series");
+_Static_assert(SERVER_SERIES <= HISTORY_SERIES, "and room");
 
 static double counter_of(const json_t *look, const char *name)
 {
@@ -286,7 +287,7 @@ static void note(struct server *s)
         else
             values[i] = NAN; /* after a gap, or of another wsd */
     }
-    history_add(s->history, time_of(s->look) / 1000000, values);
+    history_add(s->options.history, time_of(s->look) / 1000000, values);
 }
 
 static void looked(const json_t *look, const char *why, void *context)
@@ -321,7 +322,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
 {
     struct server *s = userdata;
 
-    if (s->n_streams || s->options.history)
+    if (s->n_streams || s->options.always)
         collector_look(s->collector);
     else
         event_del(s->tick);
@@ -357,7 +358,7 @@ static void answer_history(const struct server *s, struct evhttp_request *reques
     } else {
         for (size_t i = 0; i < ARRAY_SIZE(series); i++)
             json_array_append_new(names, json_string(series[i].name));
-        history_each(s->history, week ? HISTORY_WEEK : HISTORY_HOUR, add_sample, samples);
+        history_each(s->options.history, week ? HISTORY_WEEK : HISTORY_HOUR, add_sample, samples);
         answer_json(request, HTTP_OK,
                     json_pack("{s:i,s:O,s:O}", "step", week ? 60 : 1, "series", names, "samples", samples));
     }
@@ -443,7 +444,13 @@ static const char *read_action(const json_t *from, struct errand *e)
     return NULL;
 }
 
-static void act(struct server *s, struct evhttp_request *request)
+/* Whoever a proxy says it is, and else who has the token. */
+static void name_person(const char *named, struct errand *e)
+{
+    snprintf(e->person, sizeof(e->person), "%s", named ? named : "the holder of the page's token");
+}
+
+static void act(struct server *s, struct evhttp_request *request, const char *person)
 {
     struct evbuffer *body = evhttp_request_get_input_buffer(request);
     size_t size = evbuffer_get_length(body);
@@ -457,7 +464,9 @@ static void act(struct server *s, struct evhttp_request *request)
         answer_error(request, HTTP_BADREQUEST, why);
         return;
     }
-    log_notice("wsd-web: %s %s%s%s%s", actions[e.kind], e.id, e.plugin, *e.function ? ":" : "", e.function);
+    name_person(person, &e);
+    log_notice("wsd-web: %s %s%s%s%s for %s", actions[e.kind], e.id, e.plugin, *e.function ? ":" : "", e.function,
+               e.person);
     run_errand(s, request, &e);
 }
 
@@ -534,6 +543,20 @@ static void get(struct server *s, struct evhttp_request *request, const char *pa
         answer_error(request, HTTP_NOTFOUND, "there is nothing here: / is the page");
 }
 
+/* The person whom a proxy names. It is believed by a Unix socket only, whose mode says who reaches it: by TCP each user
+ * of the machine could say it. */
+static const char *person_of(const struct server *s, struct evhttp_request *request)
+{
+    const char *header = s->options.guard->person_header;
+    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
+    struct sockaddr_storage own = {0};
+    socklen_t size = sizeof(own);
+
+    if (!header || getsockname(fd, (struct sockaddr *)&own, &size) < 0 || own.ss_family != AF_UNIX)
+        return NULL;
+    return evhttp_find_header(evhttp_request_get_input_headers(request), header);
+}
+
 static void on_request(struct evhttp_request *request, void *userdata)
 {
     struct server *s = userdata;
@@ -544,7 +567,8 @@ static void on_request(struct evhttp_request *request, void *userdata)
                                         .host = evhttp_find_header(in, "Host"),
                                         .origin = evhttp_find_header(in, "Origin"),
                                         .authorization = evhttp_find_header(in, "Authorization"),
-                                        .marker = evhttp_find_header(in, "X-Wsd-Web")};
+                                        .marker = evhttp_find_header(in, "X-Wsd-Web"),
+                                        .person = person_of(s, request)};
     int code = guard_check(s->options.guard, &asked, &why);
 
     if (code)
@@ -552,7 +576,7 @@ static void on_request(struct evhttp_request *request, void *userdata)
     else if (!asked.changes)
         get(s, request, path ? path : "");
     else if (path && strcmp(path, "/api/act") == 0)
-        act(s, request);
+        act(s, request, asked.person);
     else
         answer_error(request, HTTP_BADMETHOD, "only /api/act takes a POST");
 }
@@ -629,22 +653,20 @@ int server_new(struct server **ret, const struct server_options *options)
     s->options = *options;
     list_init(&s->waiters);
     list_init(&s->streams);
-    s->history = calloc(1, sizeof(*s->history));
     s->http = evhttp_new(options->base);
     s->tick = event_new(options->base, -1, EV_PERSIST, on_tick, s);
     s->room = evtimer_new(options->base, on_room, s);
-    if (!s->history || !s->http || !s->tick || !s->room || collector_new(&s->collector, &asks) < 0) {
+    if (!s->http || !s->tick || !s->room || collector_new(&s->collector, &asks) < 0) {
         server_free(s);
         return -ENOMEM;
     }
-    s->history->n_series = ARRAY_SIZE(series);
     evhttp_set_max_headers_size(s->http, SERVER_HEADERS);
     evhttp_set_max_body_size(s->http, SERVER_BODY);
     evhttp_set_timeout(s->http, SERVER_IDLE);
     evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
     evhttp_set_gencb(s->http, on_request, s);
     evhttp_set_bevcb(s->http, on_connection, s);
-    if (s->options.history)
+    if (s->options.always)
         watch(s);
     *ret = s;
     return 0;
@@ -666,7 +688,6 @@ struct server *server_free(struct server *s)
     json_decref(s->look);
     json_decref(s->before);
     free(s->text);
-    free(s->history);
     free(s);
     return NULL;
 }

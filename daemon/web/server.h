@@ -10,7 +10,9 @@
 
 struct server;
 struct event_base;
+struct history;
 
+#define SERVER_SERIES      11u   /* in the history. Another meaning of one wants another HISTORY_MAGIC */
 #define SERVER_STREAMS     32u   /* pages that are told each look */
 #define SERVER_WAITERS     256u  /* requests that wait for an answer of wsd */
 #define SERVER_CONNECTIONS 900u  /* more wait until one ends */
@@ -21,9 +23,10 @@ struct event_base;
 struct server_options {
     struct event_base *base;
     struct guard *guard;
-    const char *socket; /* of wsd; NULL: as wsctl finds it */
-    const char *chart;  /* the file of Chart.js */
-    bool history;       /* looks each second, whether anybody watches or not */
+    const char *socket;      /* of wsd; NULL: as wsctl finds it */
+    const char *chart;       /* the file of Chart.js */
+    struct history *history; /* of SERVER_SERIES series */
+    bool always;             /* looks each second, whether anybody watches or not */
 };
 
 /* Returns 0 or a negative errno. */

@@ -27,8 +27,11 @@ static const char usage[] =
     "      --token-file FILE  the token is the first line of this file\n"
     "      --name HOST        a name of this host, as it stands in the address; up to 15 times\n"
     "      --act              jobs can be cancelled and the like, with the rights of wsd-web's user; with a token "
-    "only\n"
-    "      --history          looks at wsd each second, whether a page is open or not\n"
+    "only,\n"
+    "                         or with --person-header\n"
+    "      --person-header H  the header in which a proxy names the person; it counts by a Unix socket only\n"
+    "      --person NAME      only these may cancel and the like; up to 64 times\n"
+    "      --history[=FILE]   looks at wsd each second, whether a page is open or not; FILE keeps what was seen\n"
     "      --open             shows the page in the browser\n"
     "      --chart FILE       Chart.js (" CHART ")\n"
     "  -h, --help\n";
@@ -38,6 +41,8 @@ enum long_option {
     OPTION_TOKEN_FILE,
     OPTION_NAME,
     OPTION_ACT,
+    OPTION_PERSON_HEADER,
+    OPTION_PERSON,
     OPTION_HISTORY,
     OPTION_OPEN,
     OPTION_CHART
@@ -49,7 +54,9 @@ static const struct option options[] = {{"listen", required_argument, NULL, 'l'}
                                         {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
                                         {"name", required_argument, NULL, OPTION_NAME},
                                         {"act", no_argument, NULL, OPTION_ACT},
-                                        {"history", no_argument, NULL, OPTION_HISTORY},
+                                        {"person-header", required_argument, NULL, OPTION_PERSON_HEADER},
+                                        {"person", required_argument, NULL, OPTION_PERSON},
+                                        {"history", optional_argument, NULL, OPTION_HISTORY},
                                         {"open", no_argument, NULL, OPTION_OPEN},
                                         {"chart", required_argument, NULL, OPTION_CHART},
                                         {"help", no_argument, NULL, 'h'},
@@ -97,6 +104,18 @@ static int add_name(struct settings *s, const char *name)
     return -1;
 }
 
+static int add_person(struct settings *s, const char *name)
+{
+    uint32_t n = 0;
+
+    while (s->guard.persons[n])
+        n++;
+    if (n + 1 == GUARD_PERSONS)
+        return wrong("64 persons are given already", name);
+    s->guard.persons[n] = name;
+    return -1;
+}
+
 /* -1: go on; else an exit status. */
 static int set(struct settings *s, int c, char **argv)
 {
@@ -118,8 +137,14 @@ static int set(struct settings *s, int c, char **argv)
     case OPTION_ACT:
         s->guard.acts = true;
         return -1;
+    case OPTION_PERSON_HEADER:
+        s->guard.person_header = optarg;
+        return -1;
+    case OPTION_PERSON:
+        return add_person(s, optarg);
     case OPTION_HISTORY:
-        s->history = true;
+        s->always = true;
+        s->history = optarg;
         return -1;
     case OPTION_OPEN:
         s->browse = true;
@@ -147,7 +172,9 @@ int settings_load(struct settings *s, int argc, char **argv)
         r = set(s, c, argv);
     if (r < 0 && optind < argc)
         r = wrong("an argument that is no option", argv[optind]);
-    if (r < 0 && s->guard.acts && !*s->guard.token)
-        r = wrong("it wants --token or --token-file, or anybody here could act", "--act");
+    if (r < 0 && s->guard.acts && !*s->guard.token && !s->guard.person_header)
+        r = wrong("it wants --token, --token-file or --person-header, or anybody here could act", "--act");
+    if (r < 0 && s->guard.persons[0] && !s->guard.person_header)
+        r = wrong("it wants --person-header, by which a proxy names them", "--person");
     return r;
 }

@@ -16,7 +16,8 @@ struct settings {
     const char *socket, *chart;
     const char *listen[SETTINGS_LISTEN]; /* ADDRESS:PORT, or the path of a socket */
     uint32_t n_listen;
-    bool history, browse;
+    const char *history; /* the file that keeps it; NULL: none */
+    bool always, browse;
 };
 
 /* Returns -1: go on; else an exit status, and what is wrong was said. */

@@ -120,6 +120,10 @@ struct wsd_job_info {
     bool in_batch;      /* it belongs to the batch `batch` */
     struct wsd_id batch;
     uint64_t placed; /* bytes of its output that are in its part of the arena */
+    /* Told by wsd_client_job() alone: the first 16 of those that it runs after and that have not ended, and of those that
+     * run after it. Batches are among the former. */
+    const struct wsd_id *waits_on, *awaited_by;
+    size_t n_waits_on, n_awaited_by;
 };
 
 /* Files: a job may want to read a file that its arguments name. If wsd cannot open it with the submitter's rights, it
@@ -1145,6 +1149,12 @@ struct wsd_function_stats {
     uint64_t refused; /* not accepted, although the function was known */
     uint64_t direct;  /* of these, direct calls */
     struct wsd_histogram queue_usec, run_usec, cpu_usec, output_bytes; /* time from submit to begin; ...; result */
+    /* Its circuit breaker, as in struct wsd_plugin_function. */
+    uint32_t crashes;         /* of late */
+    const char *why;          /* of the last of them; "" */
+    bool in_quarantine;       /* new jobs of it are refused */
+    bool on_trial;            /* but for one that runs now */
+    uint64_t quarantine_usec; /* until one is let through on trial */
 };
 
 /* Lists the functions whose jobs have ended: the caller's own; administrators, and users who see all jobs, those of
@@ -1192,6 +1202,11 @@ struct wsd_executor_info {
     uint32_t workers;  /* in force */
     int error;         /* 0, or a positive errno: ETIMEDOUT no answer, ESRCH it ended, or what it could not do */
     uint64_t lost;     /* events of its trace that newer ones have overwritten */
+    /* Its process, for wsd_client_workers() only. 0: not known. */
+    uint32_t pid;
+    uint32_t descriptors; /* that it has open */
+    uint64_t age_usec;    /* since it was started */
+    uint64_t memory;      /* bytes of its own that are resident */
 };
 
 /* Lists the workers of the caller's executor (administrators: of all), and each executor after its workers. Either
@@ -1224,6 +1239,12 @@ WSD_EXPORT int wsd_client_trace_stop(struct wsd_client *client,
 /* Sends a message to wsd and waits for its answer. Sets *ret_usec to the time that this took, unless ret_usec is NULL.
  * Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
+
+/* Names the person for whom the next requests of this connection are: a service that acts for others, such as wsd-web,
+ * says it before each. wsd writes it into its log beside what they change. It gives no right, and is not checked. NULL
+ * and "": nobody. At most 255 bytes. Does not block. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for it; -ENOMEM.
+ * Since 0.1. */
+WSD_EXPORT int wsd_client_person(struct wsd_client *client, const char *name);
 
 /* --- asking in an event loop ------------------------------------------------------------------------------------ */
 

@@ -102,7 +102,11 @@ static void check_texts(const struct msg *msg)
     case FRAME_FUNCTION_STATS:
         check_span(msg->function_stats.plugin, CODEC_PATH_MAX);
         check_span(msg->function_stats.function, CODEC_NAME_MAX);
+        check_span(msg->function_stats.why, CODEC_TEXT_MAX);
         FUZZ_CHECK(msg->function_stats.n_histograms <= CODEC_HISTOGRAM_KIND);
+        break;
+    case FRAME_PERSON:
+        check_span(msg->person.name, CODEC_PERSON_MAX);
         break;
     default:
         break;

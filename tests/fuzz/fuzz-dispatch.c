@@ -2,9 +2,9 @@
  *
  * fuzz-dispatch.c: whole connections through the frontend and the job table, with a store and an executor
  * (tests/support/shims/liar.c, which answers every job).
- * Input: two bytes of features that the client agrees to, beside FUNCTIONS, then frames. A frame is a type, a tag, the size of the
- * header (a byte), the size of the body (a byte, times 16), and both. They are shorter where the input ends. Type 255
- * lets the executor work for a moment. Bit 7 of a tag cuts the frame after its header.
+ * Input: two bytes of features that the client agrees to, beside FUNCTIONS and PERSON, then frames. A frame is a type, a
+ * tag, the size of the header (a byte), the size of the body (a byte, times 16), and both. They are shorter where the
+ * input ends. Type 255 lets the executor work for a moment. Bit 7 of a tag cuts the frame after its header.
  * Keeps: Whatever wsd answers is whole frames that decode. No connection and no call is left behind.
  * One wsd serves WSD_INPUTS inputs, so that what one leaves (detached jobs, gates, schedules) meets the next. An input
  * alone may therefore not do what it did behind others. */
@@ -28,7 +28,7 @@
 
 #define WSD_INPUTS 256
 #define TURNS_MAX  100
-#define TYPE_LAST  48
+#define TYPE_LAST  52
 #define TYPE_WAIT  255
 
 static struct config config;
@@ -203,7 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         wsd_begin();
     }
     n_said = 0;
-    hello.hello.features = data[0] | (uint64_t)data[1] << 8 | FEATURE_FUNCTIONS;
+    hello.hello.features = data[0] | (uint64_t)data[1] << 8 | FEATURE_FUNCTIONS | FEATURE_PERSON;
     data += 2;
     size -= 2;
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);

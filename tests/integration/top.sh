@@ -32,7 +32,7 @@ everything_in_lines() {
     wsctl limit sleep:sleep 3 && wsctl top --batch --iterations 2 --delay 10ms >"$WORK/out" || return 1
   cat "$WORK/out"
   grep -c '^[0-9.]* jobs/s  2 open: 1 handed to executors, 1 queued  0 refused$' "$WORK/out" | grep -qx 2 &&
-    grep -qE "^ +1  $(id -un) +2 +[0-9]+% +[0-9.]+ ( +[0-9]+){2}\$" "$WORK/out" &&
+    grep -qE "^ +1  $(id -un) +[0-9]+ +[0-9]+ +2 +[0-9]+% +[0-9.]+ ( +[0-9]+){2}\$" "$WORK/out" &&
     grep -qE '^echo +- +0 +1  paused' "$WORK/out" && grep -qE '^sleep:sleep +3 +1 +0' "$WORK/out" &&
     grep -qE "^$(id -un) +1 +1 +0\$" "$WORK/out" && grep -qE "^$running  running .* sleep:sleep\$" "$WORK/out" &&
     grep -qE "^$waiting  queued .* echo:echo\$" "$WORK/out" &&
@@ -106,7 +106,7 @@ def draws_and_quits():
         t.until(r'^[0-9.]+ jobs/s  1 open')
         t.until(r'^JOB +STATE +USER +WORKER')
         t.until(r'^[0-9a-f]{32}  running .* sleep:sleep$')
-        t.until(r'^ +1  \S+ +2 +\d+% ')
+        t.until(r'^ +1  \S+ +\d+ +\d+ +2 +\d+% ')
         t.send('q')
         assert t.end() == 0
         assert '\x1b[?1049h' in t.raw and t.raw.count('\x1b[?1049l') == 1 and '\x1b[?25h' in t.raw.split('\x1b[?1049l')[0]

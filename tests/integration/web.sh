@@ -26,6 +26,15 @@ check "no address: 64" says 64 "an address of this machine" "$WEB" --listen exam
 check "one that the network reaches, without a token: 64" says 64 "others of the network can reach that" "$WEB" --listen 0.0.0.0:0
 check "a path that is too long: 64" says 64 "at most 107 bytes" "$WEB" --listen "/$(printf '%0108d' 0)"
 check "to act without a token: 64" says 64 "it wants --token" "$WEB" --act
+check "persons without a proxy: 64" says 64 "it wants --person-header" "$WEB" --person anna
+of_persons() { # N
+  local i persons=()
+  for ((i = 0; i < $1; i++)); do persons+=(--person "p$i"); done
+  says 64 "$2" "$WEB" "${persons[@]}"
+}
+check "64 persons" of_persons 64 "it wants --person-header"
+check "and above: 64" of_persons 65 "64 persons are given already"
+check "a history that has no directory: 66" says 66 "No such file" "$WEB" --history="$WORK/none/history"
 check "a token that is too short: 64" says 64 "16 to 64 characters" "$WEB" --token-file <(echo short)
 check "no file of a token: 66" says 66 "No such file" "$WEB" --token-file "$WORK/none"
 nine_places() {
@@ -40,6 +49,7 @@ check "wsctl web: the same words" says 64 "ADDRESS:PORT is wanted" wsctl web --n
 
 URL=''
 start_web() { # [OPTION...]: URL and TOKEN are its
+  rm -f "$WORK/web.out"
   "$WEB" --listen 127.0.0.1:0 --listen "$WORK/web.sock" "$@" >"$WORK/web.out" 2>"$WORK/web.err" &
   WEB_PID=$!
   note_started $!
@@ -168,6 +178,7 @@ paused() {
     same '{}' "$(act '{"action":"resume","plugin":"fib"}')" && expect_output 55 wsctl submit fib 10
 }
 check "a plugin is paused, and goes on" paused
+check "wsd's log has who it was" grep -q "resume fib: asked for by user $UID, who says for the holder of the page's token" "$WSD_LOG"
 check "what wsd refuses is said in its words" eval "act '{\"action\":\"resume\",\"plugin\":\"fib\"}' | grep -q 'not paused\|neither paused'"
 check "no action: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d '{"action":"dance"}'
 check "no JSON: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d 'cancel'
@@ -263,6 +274,33 @@ start_web || exit 1
 check "its socket is taken over by the next one, which wants no token on this machine" same 200 "$(status /api/look)"
 check "and changes nothing: 403" same 403 "$(status /api/act -X POST -H 'X-Wsd-Web: 1' -d '{}')"
 check "it ends in order" stop_web
+
+# --- behind a proxy, and with a history on disk ------------------------------------------------------------------------------
+
+by_proxy() { # CODE ACTION [OPTION...]
+  same "$1" "$(curl -sS --max-time $((20 * TIME_SCALE)) -o /dev/null -w '%{http_code}' --unix-socket "$WORK/web.sock" \
+    -X POST -H 'X-Wsd-Web: 1' -d "{\"action\":\"$2\",\"plugin\":\"fib\"}" "${@:3}" http://localhost/api/act)"
+}
+start_web --act --person-header X-Remote-User --person anna --person otto --history="$WORK/history" || exit 1
+check "a person whom the proxy names acts" by_proxy 200 pause -H 'X-Remote-User: anna'
+check "and is in wsd's log" grep -q "pause fib: asked for by user $UID, who says for anna" "$WSD_LOG"
+check "another one does not: 403" by_proxy 403 resume -H 'X-Remote-User: eve'
+check "nor whoever is not named: 403" by_proxy 403 resume
+check "by TCP nobody is believed: 403" same 403 "$(status /api/act -X POST -H 'X-Wsd-Web: 1' -H 'X-Remote-User: anna' -d '{"action":"resume","plugin":"fib"}')"
+check "the second one acts, too" by_proxy 200 resume -H 'X-Remote-User: otto'
+check "the file of a history is one wsd-web's: 75" says 75 "another wsd-web keeps its history there" "$WEB" --listen 127.0.0.1:0 --history="$WORK/history"
+n_samples() { curl -sS --unix-socket "$WORK/web.sock" http://localhost/api/history | json "len(a['samples'])"; }
+has_samples() { [ "$(n_samples)" -ge "$1" ]; }
+check "it looks by itself" wait_until has_samples 3
+kept() {
+  local before
+  before=$(n_samples)
+  kill -9 "$WEB_PID"
+  wait "$WEB_PID" 2>/dev/null
+  start_web --history="$WORK/history" && has_samples "$before"
+}
+check "what it has seen outlives kill -9" kept
+check "and it ends in order" stop_web
 passed_metrics() { expect_output 'wsd_up 1' eval "curl -sS --max-time $((20 * TIME_SCALE)) --unix-socket '$WORK/passed.sock' http://localhost/metrics | grep '^wsd_up'"; }
 passed() { # a socket as systemd passes it: one that blocks
   python3 -c '

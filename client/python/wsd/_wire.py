@@ -56,7 +56,8 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Message': 'level:1:u text:2:b item:50:u',
     'Job': 'id:1:b plugin:2:b function:3:b state:4:u exit:5:u error:6:b status:7:b worker:8:b attempts:9:u uid:10:u '
            'queued_usec:11:u run_usec:12:u cpu_usec:13:u submitted_usec:14:u done:15:u total:16:u backtrace:17:b '
-           'durable:30:t dead:31:t key:32:b retries:33:u due_usec:34:u waits_for:45:u placed:35:u tags:46:b batch:50:b',
+           'durable:30:t dead:31:t key:32:b retries:33:u due_usec:34:u waits_for:45:u placed:35:u tags:46:b batch:50:b '
+           'waits_on:52:b awaited_by:53:b',
     'Finished': 'id:1:b plugin:2:b function:3:b worker:4:b attempts:5:u uid:6:u queued_usec:7:u run_usec:8:u '
                 'cpu_usec:9:u submitted_usec:10:u placed:35:u',
     'Error': 'code:1:u text:2:b retry_usec:55:u accepted:60:t',
@@ -73,7 +74,8 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Functions': 'plugin:1:b function:2:b by_uid:3:t uid:4:u',
     'Histogram': 'kind:1:u sum:2:u max:3:u buckets:4:u',
     'FunctionStats': 'plugin:1:b function:2:b uid:3:u succeeded:4:u failed:5:u cancelled:6:u timed_out:7:u crashed:8:u '
-                     'interrupted:9:u refused:10:u direct:11:u histograms:12:Histogram*',
+                     'interrupted:9:u refused:10:u direct:11:u histograms:12:Histogram* crashes:13:u why:14:b quarantine:15:u '
+                     'quarantine_usec:16:u',
     'Open': 'serial:1:u path:2:b item:50:u',
     'Opened': 'serial:1:u error:2:u item:50:u',
     'Release': 'name:1:b function:2:b',

@@ -78,6 +78,13 @@ function duration(usec) {
   return (usec / 3600e6).toFixed(1) + ' h';
 }
 
+function bytes(n) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  for (; n >= 1024 && unit < units.length - 1; unit++) n /= 1024;
+  return n ? (unit ? n.toFixed(1) : n) + ' ' + units[unit] : '';
+}
+
 function moment(usec) {
   return usec ? new Date(usec / 1000).toLocaleString() : '–';
 }
@@ -146,6 +153,11 @@ function health() {
     found.push([grown.bad > ended / 2 && grown.bad > 4 ? 'bad' : 'warn', `${key}: of ${count(ended)} jobs in ${since} s ${words}` +
       (grown.refused ? `, and ${count(grown.refused)} were refused` : '')]);
   }
+  for (const f of look.functions || [])
+    if (f.in_quarantine) {
+      const until = f.on_trial ? 'a job of it runs on trial' : `tried again at ${new Date((look.time_usec + f.quarantine_usec) / 1000).toLocaleTimeString()}`;
+      found.push(['bad', `${nameOf(f)} of ${f.user} is in quarantine, ${until}: crashed ${count(f.crashes)} times, at last: ${f.why}`]);
+    }
   for (const r of look.runners || [])
     if (r.waiting && !r.runners.length) found.push(['bad', `${count(r.waiting)} jobs wait for a runner of ${r.name}, and none is connected`]);
   for (const gate of look.gates || []) {
@@ -283,12 +295,12 @@ function functions() {
   const rows = (state.look.functions || []).map((f) => {
     const gate = gates.get(f.plugin + ':' + f.function) || gates.get(f.plugin + ':'), what = { plugin: f.plugin, function: f.function };
     const all = seenFunctions.get(nameOf(f) + (users ? ' of ' + f.user : '')) || [], bad = f.failed + f.timed_out + f.crashed + f.interrupted;
-    const limits = gate ? [gate.paused ? 'paused' : '', gate.limit ? 'at most ' + gate.limit : '',
-      gate.waiting ? count(gate.waiting) + ' wait' : ''].filter(Boolean).join(', ') : '';
+    const limits = [f.in_quarantine ? 'in quarantine' : '', ...(gate ? [gate.paused ? 'paused' : '', gate.limit ? 'at most ' + gate.limit : '',
+      gate.waiting ? count(gate.waiting) + ' wait' : ''] : [])].filter(Boolean).join(', ');
     return [f.plugin ? nameOf(f) : 'others', f.user, sparkline(all), count(f.succeeded), bad ? element('span', { class: 'state bad' }, count(bad)) : '0',
       count(f.refused), percentiles(f.queue_usec), percentiles(f.run_usec), duration(f.cpu_usec.sum), limits,
       f.plugin ? [gate && gate.paused ? button('Resume', 'resume', what) : button('Pause', 'pause', what), ' ',
-        f.crashed ? button('Release', 'release', what) : null] : ''];
+        f.in_quarantine ? button('Release', 'release', what) : null] : ''];
   });
   return [element('h2', {}, 'Functions'), element('p', {}, 'Since wsd has started. Times are the median and what 99 % of the jobs stay below.'),
     table('Functions', [['Function'], ['User'], ['The last minute'], ['Succeeded', 'n'], ['Badly', 'n'], ['Refused', 'n'], ['Waited', 'n'], ['Ran', 'n'],
@@ -334,6 +346,29 @@ async function loadJob(id) {
   draw();
 }
 
+// What it waits for, itself, and what waits for it: three columns, with a line from each to the next.
+function neighbours(job) {
+  if (!job.waits_on.length && !job.awaited_by.length) return null;
+  const rows = Math.max(job.waits_on.length, job.awaited_by.length, 1), height = 28 * rows + 8, middle = height / 2;
+  const svg = (name, attributes, ...children) => {
+    const e = document.createElementNS('http://www.w3.org/2000/svg', name);
+    for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+    e.append(...children);
+    return e;
+  };
+  const column = (ids, x, from) => ids.flatMap((id, i) => {
+    const y = (i + 0.5) * (height / ids.length);
+    const [x1, x2] = from ? [x + 110, 220] : [330, x];
+    return [svg('path', { d: `M${x1} ${from ? y : middle} C${(x1 + x2) / 2} ${from ? y : middle} ${(x1 + x2) / 2} ${from ? middle : y} ${x2} ${from ? middle : y}` }),
+      svg('a', { href: '#/job/' + id }, svg('rect', { x, y: y - 11, width: 110, height: 22, rx: 4 }), svg('text', { x: x + 55, y: y + 4 }, id.slice(0, 8)))];
+  });
+  const words = `waits for ${count(job.waits_on.length)}, holds up ${count(job.awaited_by.length)} jobs`;
+  return [element('h2', {}, 'What it waits for, and what waits for it'),
+    svg('svg', { viewBox: `0 0 550 ${height}`, class: 'graph', role: 'img', 'aria-label': words, id: 'graph' },
+      ...column(job.waits_on, 0, true), ...column(job.awaited_by, 440, false),
+      svg('rect', { x: 220, y: middle - 11, width: 110, height: 22, rx: 4, class: 'own' }), svg('text', { x: 275, y: middle + 4 }, job.id.slice(0, 8)))];
+}
+
 const isOpen = (job) => ['held', 'delayed', 'queued', 'running'].includes(job.state);
 
 function oneJob(id) {
@@ -353,14 +388,15 @@ function oneJob(id) {
       ['Tries', job.attempts + (job.retries ? ` of ${job.retries + 1}` : '')], ['Waits for', job.waits_for ? job.waits_for + ' jobs' : ''],
       ['Goes on in', job.due_usec ? duration(job.due_usec) : ''], ['Durable', job.durable ? 'yes' : ''], ['Tags', job.tags],
       ['Says', job.status], ['Exit status', isOpen(job) ? '' : String(job.exit)], ['Error', job.error]]),
+    neighbours(job),
     job.backtrace ? [element('h2', {}, 'Where it crashed'), element('pre', { id: 'backtrace' }, job.backtrace)] : null].flat();
 }
 
 function pool() {
   const p = state.look.pool || { workers: [], executors: [] };
   return [element('h2', {}, 'Executors'),
-    table('Executors', [['Executor', 'n'], ['User'], ['Workers', 'n'], ['']],
-      p.executors.map((e) => [e.executor, e.user, e.workers, e.error]), 'No executor runs: one starts with the first job.'),
+    table('Executors', [['Executor', 'n'], ['User'], ['Workers', 'n'], ['Process', 'n'], ['Up for', 'n'], ['Memory', 'n'], ['Descriptors', 'n'], ['']],
+      p.executors.map((e) => [e.executor, e.user, e.workers, e.pid || '', duration(e.age_usec), bytes(e.memory), e.descriptors || '', e.error]), 'No executor runs: one starts with the first job.'),
     element('h2', {}, 'Workers'), heat(),
     table('Workers', [['Worker'], ['Kind'], ['CPU'], ['Jobs', 'n'], ['Tasks stolen', 'n'], ['CPU time', 'n']],
       p.workers.map((w) => [w.executor + '.' + w.worker, w.kind, w.cpu < 0 ? 'any' : w.cpu, count(w.counters.roots || 0),

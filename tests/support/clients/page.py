@@ -146,6 +146,35 @@ def a_crash_has_its_backtrace():
     until(lambda: 'crash:segv: of' in text() and '1 crashed' in text(), 'health does not say so')
 
 
+def executors_have_their_processes():
+    show('pool')
+    executors = [json.loads(line) for line in wsctl('--json', 'workers', '--executors').splitlines()]
+    until(lambda: all(str(e['pid']) in text() for e in executors) and 'iB' in text(), 'no processes')
+
+
+def quarantine_is_told_and_released():
+    wsctl('submit', 'crash')
+    wsctl('submit', 'crash')
+    show('')
+    until(lambda: 'crash:segv of' in text() and 'is in quarantine, tried again at' in text(), 'health does not say so')
+    show('functions')
+    until(lambda: 'in quarantine' in text(), 'the function does not say so')
+    driver.find_element(By.XPATH, '//tr[contains(., "crash:segv")]//button[text()="Release"]').click()
+    until(lambda: 'in quarantine' not in text(), 'it was not released')
+
+
+def what_a_job_waits_for_is_drawn():
+    first = wsctl('submit', '--detach', '--delay', '1h', 'fib', '5')
+    second = wsctl('submit', '--detach', '--after', first, 'fib', '5')
+    third = wsctl('submit', '--detach', '--after', second, 'fib', '5')
+    show('job/' + second)
+    until(lambda: driver.find_element(By.ID, 'graph').get_attribute('aria-label') == 'waits for 1, holds up 1 jobs', 'no graph')
+    driver.execute_script('document.querySelector("#graph a").dispatchEvent(new MouseEvent("click", {bubbles: true}))')
+    until(lambda: driver.execute_script('return location.hash') == '#/job/' + first, 'its link leads nowhere')
+    for job in first, second, third:
+        wsctl('cancel', job)
+
+
 def a_job_is_cancelled_by_a_click():
     job = wsctl('submit', '--detach', 'sleep:sleep', '600000')
     show('job/' + job)
@@ -252,6 +281,9 @@ check('numbers are those of wsctl stats, and follow them', numbers_are_wsds)
 check('charts are drawn', charts_are_drawn)
 check('each view is drawn', each_view_is_drawn)
 check('a crash has its backtrace, and health says so', a_crash_has_its_backtrace)
+check('executors have their processes', executors_have_their_processes)
+check('quarantine is told, and released by a click', quarantine_is_told_and_released)
+check('what a job waits for is drawn', what_a_job_waits_for_is_drawn)
 check('a job is cancelled by a click', a_job_is_cancelled_by_a_click)
 check('a function is paused by a click, and goes on', a_function_is_paused_by_a_click)
 check('what jobs say is text', what_jobs_say_is_text)

@@ -126,7 +126,8 @@ REQUESTS = {'HELLO': (1, 'Hello'), 'SUBMIT': (2, 'Submit'), 'INPUT': (3, 'Chunk'
             'LIST_WHERE': (25, 'Filter'), 'CANCEL_WHERE': (26, 'Filter'), 'ARENA_OPEN': (34, 'Empty'),
             'ARENA_CLOSE': (35, 'Empty'), 'LIMIT': (36, 'Limit'), 'RUNNER_OPEN': (40, 'Offer'), 'RUNNER_CLOSE': (41, 'Empty'),
             'RUN_OUTPUT': (42, 'RunChunk'), 'RUN_MESSAGE': (43, 'RunMessage'), 'RUN_PROGRESS': (44, 'RunProgress'),
-            'RUN_OPEN': (45, 'RunOpen'), 'RUN_END': (46, 'RunEnd'), 'RUN_PONG': (47, 'RunRef'), 'FUNCTIONS': (50, 'Functions')}
+            'RUN_OPEN': (45, 'RunOpen'), 'RUN_END': (46, 'RunEnd'), 'RUN_PONG': (47, 'RunRef'), 'FUNCTIONS': (50, 'Functions'),
+            'PERSON': (51, 'Person')}
 ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED', 'Accepted'), 67: ('OUTPUT', 'Chunk'),
            68: ('PROGRESS', 'Progress'), 69: ('MESSAGE', 'Message'), 70: ('DONE', 'Job'), 71: ('ERROR', 'Error'), 72: ('JOB', 'Job'),
            73: ('PLUGIN', 'Plugin'), 74: ('COUNTERS', 'Stats'), 75: ('PONG', 'Empty'), 76: ('END', 'Empty'), 77: ('OPEN', 'Open'),
@@ -137,8 +138,8 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144
-OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144)
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 2097152
+OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 2097152)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -357,6 +358,10 @@ class Wsd:
             except (OSError, Closed):
                 assert self.process.poll() is None and time.monotonic() < until, 'wsd did not get ready'
                 time.sleep(0.02)
+
+    def log(self):
+        with open(os.path.join(self.dir, 'log'), encoding='utf8', errors='replace') as f:
+            return f.read()
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -1937,6 +1942,61 @@ def a_user_has_so_many_functions(wsd):
         assert others.message.uid == 0xffffffff and others.message.succeeded == 64, others
         assert sum(n for _, n in histograms(others)[2][1]) == 64
         assert {plugin for plugin, _ in told} == {b'r1', b'r2', b'r3', b'r4'}
+
+
+@case('P111', config='')
+def a_person_is_in_the_log(wsd):
+    with Peer(wsd.socket) as p:
+        for name in ('Anna\n\x1b[31m', ''):
+            p.send('PERSON', name=name)
+            _, job = p.accepted('echo', b'later', delay_usec=3600 * 10 ** 6)
+            p.next('END', p.send('CANCEL', id=job))
+        log = wsd.log()
+        assert log.count('asked for by user') == 1 and 'who says for Anna' in log and '\x1b' not in log, log[-500:]
+        assert 'Anna' not in log.split('who says for Anna', 1)[1]
+        p.send('PERSON', name='x' * 255)
+        p.next('PONG', p.send('PING'))
+        p.breaks(p.frame(51, 9, encode('Person', {'name': 'x' * 256})))
+    with Peer(wsd.socket, features=ALL & ~2097152) as p:
+        p.breaks(p.frame(51, 1))
+
+
+@case('P112', config='')
+def the_jobs_around_one_are_told(wsd):
+    with Peer(wsd.socket) as p:
+        first = [p.accepted('echo', b'x', delay_usec=3600 * 10 ** 6)[1] for _ in range(17)]
+        middle = p.accepted('echo', b'x', after=b''.join(first))[1]
+        last = [p.accepted('echo', b'x', after=middle)[1] for _ in range(17)]
+        assert p.status(middle).waits_on == b''.join(first[:16]) and p.status(middle).awaited_by == b''.join(last[:16])
+        assert p.status(first[0]).waits_on == b'' and p.status(first[0]).awaited_by == middle
+        assert p.status(last[16]).waits_on == middle and p.status(last[16]).awaited_by == b''
+        assert all(f.message.waits_on == f.message.awaited_by == b'' for f in p.list('LIST', p.send('LIST'))[:-1])
+
+
+@case('P113', config='[limits]\nquarantine-after = 2\n')
+def quarantine_is_told_with_the_numbers(wsd):
+    with Peer(wsd.socket) as p:
+        for _ in range(2):
+            p.end(p.submit('crash'))
+        m = functions(p)[b'crash', b'segv'].message
+        assert m.crashes == 2 and m.quarantine == 1 and m.quarantine_usec > 0 and m.why, m
+        p.next('END', p.send('RELEASE', name='crash'))
+        m = functions(p)[b'crash', b'segv'].message
+        assert m.crashes == m.quarantine == m.quarantine_usec == 0 and not m.why, m
+
+
+@case('P114', config='')
+def executors_tell_of_their_process(wsd):
+    with Peer(wsd.socket) as p:
+        assert p.run('echo', b'x')[1] == b'x\n'
+        e = [f.message for f in p.list('WORKERS', p.send('WORKERS')) if f.kind == 'EXECUTOR'][0]
+        with open(f'/proc/{e.pid}/cmdline', encoding='utf8', errors='replace') as f:
+            assert 'wsd-executor' in f.read()
+        assert e.age_usec > 0 and e.memory >= 4096
+        try:
+            assert e.descriptors == len(os.listdir(f'/proc/{e.pid}/fd')), e
+        except PermissionError:
+            assert e.descriptors > 3
 
 
 def run_case(shared, numbers, config, function):

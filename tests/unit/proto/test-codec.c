@@ -475,10 +475,11 @@ START_TEST(small_messages_survive)
     ck_assert_uint_eq(round_trip(&m, 1, 0).workers.set, 1024);
     m = (struct msg){.type = FRAME_TRACE, .trace = {TRACE_ACTION_STOP}};
     ck_assert_uint_eq(round_trip(&m, 1, 0).trace.action, TRACE_ACTION_STOP);
-    m = (struct msg){.type = FRAME_EXECUTOR, .executor = {7, UINT32_MAX, 1024, 4095, UINT64_MAX}};
+    m = (struct msg){.type = FRAME_EXECUTOR, .executor = {7, UINT32_MAX, 1024, 4095, UINT64_MAX, 1, 2, 3, 4}};
     r = round_trip(&m, 1, 0);
     ck_assert(r.executor.executor == 7 && r.executor.uid == UINT32_MAX && r.executor.workers == 1024);
     ck_assert(r.executor.error == 4095 && r.executor.lost == UINT64_MAX);
+    ck_assert(r.executor.pid == 1 && r.executor.descriptors == 2 && r.executor.age_usec == 3 && r.executor.memory == 4);
     m = (struct msg){.type = FRAME_PIECE, .chunk = {1ull << 40, false}};
     ck_assert_uint_eq(round_trip(&m, 1, FRAME_BODY_CHUNK).chunk.offset, 1ull << 40);
 }
@@ -794,6 +795,8 @@ static const struct text_limit {
     {FRAME_FUNCTION_STATS, 2, CODEC_NAME_MAX},
     {FRAME_RUN, 17, CODEC_KEY_MAX},
     {FRAME_PLUGIN, 11, CODEC_BUILD_MAX},
+    {FRAME_PERSON, 1, CODEC_PERSON_MAX},
+    {FRAME_FUNCTION_STATS, 14, CODEC_TEXT_MAX},
 };
 
 static void put_needed(uint16_t type)

@@ -128,6 +128,29 @@ START_TEST(one_that_only_shows_changes_nothing)
 }
 END_TEST
 
+START_TEST(behind_a_proxy_only_persons_change_something)
+{
+    g.person_header = "X-Remote-User";
+    r.changes = true;
+    r.marker = "1";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 403);
+    r.person = "";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 403);
+    r.person = "anna";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 0);
+    g.persons[0] = "otto";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 403);
+    ck_assert_ptr_nonnull(strstr(why, "--person"));
+    g.persons[1] = "anna";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 0);
+    r.person = "ann";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 403);
+    g.acts = false;
+    r.person = "anna";
+    ck_assert_int_eq(guard_check(&g, &r, &why), 403);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("web guard");
@@ -141,6 +164,7 @@ int main(void)
     tcase_add_loop_test(c, only_names_of_this_host_lead_here, 0, ARRAY_SIZE(hosts));
     tcase_add_test(c, a_page_of_another_site_changes_nothing);
     tcase_add_test(c, one_that_only_shows_changes_nothing);
+    tcase_add_test(c, behind_a_proxy_only_persons_change_something);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

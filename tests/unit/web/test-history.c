@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test-history.c: an hour by the second and a week by the minute: what is kept, what leaves a gap, and what goes. */
+#include <errno.h>
 #include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "tests/unit/suite.h"
 #include "web/history.h"
+
+static char directory[] = "/tmp/wsd-history-XXXXXX"; /* is left to the system */
+
+static void make_directory(void)
+{
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+}
 
 static struct history h;
 static uint64_t times[HISTORY_MINUTES];
@@ -127,6 +140,75 @@ START_TEST(a_week_is_kept_and_no_more)
 }
 END_TEST
 
+/* Returns what history_open() returns; *ret is closed by the caller. */
+static int open_here(const char *name, struct history **ret, uint32_t n_series)
+{
+    char path[300];
+
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    return history_open(ret, path, n_series);
+}
+
+START_TEST(a_file_keeps_what_was_seen)
+{
+    const float values[HISTORY_SERIES] = {4, 5};
+    struct history *first, *again;
+    int status;
+
+    pid_t child = fork(); /* its lock and its mapping go with it, and it is killed */
+    if (child == 0) {
+        if (open_here("kept", &first, 2) == 0)
+            history_add(first, 100000, values);
+        raise(SIGKILL);
+    }
+    ck_assert(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    ck_assert_int_eq(open_here("kept", &again, 2), 0);
+    n = 0;
+    history_each(again, HISTORY_HOUR, note, NULL);
+    ck_assert_uint_eq(n, 1);
+    ck_assert(times[0] == 100000);
+    ck_assert_float_eq(firsts[0], 4);
+    history_close(again);
+}
+END_TEST
+
+START_TEST(another_layout_or_half_a_file_is_begun_anew)
+{
+    struct history *h1;
+    char path[300];
+
+    snprintf(path, sizeof(path), "%s/half", directory);
+    FILE *f = fopen(path, "we");
+    ck_assert_ptr_nonnull(f);
+    fputs("wsdhist1 and no more", f);
+    fclose(f);
+    ck_assert_int_eq(open_here("half", &h1, 2), 0);
+    n = 0;
+    history_each(h1, HISTORY_HOUR, note, NULL);
+    ck_assert_uint_eq(n, 0);
+    ck_assert_uint_eq(h1->n_series, 2);
+    history_close(h1);
+}
+END_TEST
+
+START_TEST(what_is_no_file_of_its_own_is_refused)
+{
+    struct history *h1, *h2;
+    char path[300];
+
+    ck_assert_int_eq(open_here("none/there", &h1, 2), -ENOENT);
+    ck_assert_int_eq(history_open(&h1, "/dev/null", 2), -EINVAL);
+    snprintf(path, sizeof(path), "%s/link", directory);
+    ck_assert_int_eq(symlink("/etc/passwd", path), 0);
+    ck_assert_int_eq(history_open(&h1, path, 2), -ELOOP);
+    ck_assert_int_eq(open_here("locked", &h1, 2), 0);
+    ck_assert_int_eq(open_here("locked", &h2, 2), -EWOULDBLOCK);
+    history_close(h1);
+    ck_assert_int_eq(history_open(&h1, NULL, 2), 0);
+    history_close(h1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("web history");
@@ -141,6 +223,10 @@ int main(void)
     tcase_add_test(c, a_minute_is_the_mean_of_its_seconds);
     tcase_add_test(c, what_is_not_known_is_left_out_of_the_mean);
     tcase_add_test(c, a_week_is_kept_and_no_more);
+    tcase_add_unchecked_fixture(c, make_directory, NULL);
+    tcase_add_test(c, a_file_keeps_what_was_seen);
+    tcase_add_test(c, another_layout_or_half_a_file_is_begun_anew);
+    tcase_add_test(c, what_is_no_file_of_its_own_is_refused);
     suite_add_tcase(s, c);
     return run_suite(s);
 }
