@@ -162,8 +162,8 @@ void job_breaker_describe(const struct plugin *p, const struct plugin_function *
         describe(s, ret);
 }
 
-bool job_breaker_of(const struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
-                    struct plugin_function_info *ret)
+bool jobs_breaker(const struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+                  struct plugin_function_info *ret)
 {
     const struct breaker *s = breaker_find(&jobs->breakers, domain_owner(jobs, uid), plugin, function);
 

@@ -19,7 +19,4 @@ void job_breaker_silent(struct job *job, bool alone, const char *why);
 /* The same for a direct call, which `call` identifies. */
 void job_breaker_function(const struct plugin *p, const struct plugin_function *f, const void *call, const char *why);
 void job_breaker_ended(struct job *job, bool went_well); /* it is final and has not crashed */
-/* The same by the names of a job; false: nothing is known of it. */
-bool job_breaker_of(const struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
-                    struct plugin_function_info *ret);
 void job_breaker_describe(const struct plugin *p, const struct plugin_function *f, struct plugin_function_info *ret);

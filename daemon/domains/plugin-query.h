@@ -62,6 +62,10 @@ uint32_t jobs_owner_uid(const struct jobs *jobs, uint64_t owner); /* UINT32_MAX:
  * it is recorded; -ENAMETOOLONG, -ENOMEM. */
 int jobs_plugin_release(struct jobs *jobs, uint32_t uid, bool all, const char *plugin, const char *function,
                         const struct directory *directory);
+/* The crashes of a function, by the names that its jobs have, for this user. False: there are none, and *ret stays as it
+ * was. */
+bool jobs_breaker(const struct jobs *jobs, uint32_t uid, const char *plugin, const char *function,
+                  struct plugin_function_info *ret);
 /* Returns the names of the plugins in the plugin directories, sorted, one after the other, each with its NUL. The
  * caller frees. */
 int jobs_plugin_names(struct jobs *jobs, char **ret_names, size_t *ret_size);

@@ -477,3 +477,14 @@ bool durable_defer(struct job *job, bool running)
     job_leave(job, CODE_BUSY, DEFERRED);
     return true;
 }
+
+void durable_health(const struct jobs *jobs, struct jobs_counters *ret)
+{
+    const struct store_health health =
+        jobs->durable->store ? store_health(jobs->durable->store) : (struct store_health){0};
+
+    ret->store_commits = health.commits;
+    ret->store_commit_usec = health.usec;
+    ret->store_commit_last_usec = health.last_usec;
+    ret->store_commit_most_usec = health.most_usec;
+}

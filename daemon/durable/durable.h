@@ -52,8 +52,10 @@ bool durable_stop(struct job *job, enum job_stop why);
 /* Called before the hand-over of the first job of a queue. STEP_ON: it may go; STEP_AWAITS: it was taken out of the
  * queue and comes back; STEP_WAIT: nothing can go now. */
 enum disk_step durable_before(struct domain *d, struct job *job);
-void durable_retry(struct job *job);   /* DELAYED */
-void durable_closing(struct job *job); /* it got its final state */
+void durable_health(const struct jobs *jobs,
+                    struct jobs_counters *ret); /* adds what the transactions of the store took */
+void durable_retry(struct job *job);            /* DELAYED */
+void durable_closing(struct job *job);          /* it got its final state */
 /* The end is known. True: job_ended() tells it once it is on disk. */
 bool durable_end(struct job *job, const struct job_info *info);
 /* Removes the job from memory, not from disk, and tells its watches. False: not now, or it is not durable. */

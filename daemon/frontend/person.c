@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "proto/codec.h"
-#include "table/job.h"
 
 #define WORDS 512u
 

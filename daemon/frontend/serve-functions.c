@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "domains/job-breaker.h"
 #include "frontend/access.h"
 #include "proto/records.h"
 
@@ -66,7 +65,7 @@ static void send_stats(struct call *c, const struct function_stats *s)
     struct plugin_function_info breaker = {.why = ""};
     size_t size = 0;
 
-    if (s->plugin && job_breaker_of(c->peer->frontend->options.jobs, s->uid, s->plugin, s->function, &breaker)) {
+    if (s->plugin && jobs_breaker(c->peer->frontend->options.jobs, s->uid, s->plugin, s->function, &breaker)) {
         m.function_stats.crashes = breaker.crashes;
         m.function_stats.why = span(breaker.why);
         m.function_stats.quarantine = breaker.on_probe ? 2 : breaker.in_quarantine;

@@ -72,6 +72,11 @@ void serve_stats(struct request *r)
         {span("request_rests"), p->frontend->shares.n_rests},
         {span("request_units_turn_most"), p->frontend->shares.most},
         {span("output_bytes_turn_most"), n.output_most},
+        {span("queue_oldest_usec"), n.oldest_queued_usec},
+        {span("store_commits"), n.store_commits},
+        {span("store_commit_usec"), n.store_commit_usec},
+        {span("store_commit_last_usec"), n.store_commit_last_usec},
+        {span("store_commit_most_usec"), n.store_commit_most_usec},
         {span("far_end_slow_calls"), far_ends ? far_ends_slow_calls(far_ends) : 0},
     };
     struct msg m = {.type = FRAME_COUNTERS, .stats = {.counters = counters, .n_counters = ARRAY_SIZE(counters)}};

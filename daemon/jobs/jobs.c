@@ -40,10 +40,12 @@
 #include "table/gate.h"
 #include "table/output.h"
 #include "table/policy.h"
+#include "table/queue.h"
 #include "table/timers.h"
 
 #define RUN_SLOTS_A_TURN 1024u
-#define DRAINED_A_TURN   128u /* buckets of the table */
+#define OLDEST_FLOWS     4096u /* users and priorities that are looked at for the oldest job */
+#define DRAINED_A_TURN   128u  /* buckets of the table */
 
 /* Of a round of looks, some are left. */
 static bool progress_is_due(const struct jobs *jobs)
@@ -512,9 +514,21 @@ void jobs_load(const struct jobs *jobs, uint64_t *ret_running, uint64_t *ret_wai
     *ret_waiting = jobs->counters.n_open - MIN(running, jobs->counters.n_open);
 }
 
+static uint64_t oldest_queued(const struct jobs *jobs)
+{
+    uint64_t oldest = UINT64_MAX, now = clock_monotonic_usec();
+    uint32_t budget = OLDEST_FLOWS;
+
+    list_for_each_entry (const struct domain, d, &jobs->domains, link)
+        oldest = MIN(oldest, fair_queue_oldest(&d->queue, queue_accepted_usec, &budget));
+    return oldest < now ? now - oldest : 0;
+}
+
 void jobs_counters(struct jobs *jobs, struct jobs_counters *ret)
 {
     *ret = jobs->counters;
     ret->n_traces = query_traces(jobs);
     lanes_count(jobs, ret);
+    ret->oldest_queued_usec = oldest_queued(jobs);
+    durable_health(jobs, ret);
 }

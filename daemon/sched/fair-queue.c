@@ -166,6 +166,21 @@ void fair_queue_each(const struct fair_queue *q, bool (*each)(struct list *item,
         }
 }
 
+uint64_t fair_queue_oldest(const struct fair_queue *q, uint64_t (*since_usec)(const struct list *item),
+                           uint32_t *budget)
+{
+    uint64_t oldest = UINT64_MAX;
+
+    for (uint32_t p = q->first; p < PRIORITIES; p = list_from(q, p + 1))
+        list_for_each_entry (struct flow, flow, &q->lists[p], link) {
+            if (*budget == 0)
+                return oldest;
+            --*budget;
+            oldest = MIN(oldest, since_usec(flow->items.next));
+        }
+    return oldest;
+}
+
 void fair_queue_turn(struct fair_queue *q, int priority)
 {
     if (FAIR_QUEUE_LIST(priority) != q->first)

@@ -69,5 +69,9 @@ struct list *fair_queue_aged(struct fair_queue *q, uint64_t before_usec,
                              uint64_t (*since_usec)(const struct list *item));
 /* Calls `each` with one item after the other, as long as that returns true. The queue stays as it is. */
 void fair_queue_each(const struct fair_queue *q, bool (*each)(struct list *item, void *context), void *context);
+/* When the item that has waited for longest began to; UINT64_MAX: there is none. Each flow has its oldest first; *budget
+ * of them are looked at, at most, and taken from it. */
+uint64_t fair_queue_oldest(const struct fair_queue *q, uint64_t (*since_usec)(const struct list *item),
+                           uint32_t *budget);
 /* The first item of this priority is about to be taken; the next owner then has its turn. */
 void fair_queue_turn(struct fair_queue *q, int priority);

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/trust.h"
 #include "store/database.h"
 #include "store/record.h"
@@ -51,7 +52,9 @@ struct store {
     int lost_error;
     char why[STORE_WHY]; /* [const after store_open] of lost, or of there being no directory */
     char *directory, *path;
-    struct database *db;   /* [thread, while it runs] */
+    struct database *db; /* [thread, while it runs] */
+    /* struct store_health [atomic: relaxed, each by itself; the thread writes, the loop reads] */
+    _Atomic uint64_t commits, commit_usec, commit_last_usec, commit_most_usec;
     atomic_bool has_said;  /* [atomic: release where `says` is written, acquire in store_says()] */
     char says[STORE_SAYS]; /* [lock] */
 };
@@ -221,6 +224,21 @@ static void join_requests(struct store *s, struct list *batch, uint32_t max)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* An fsync for the most part. [thread] */
+static int commit(struct store *s, char why[static STORE_WHY])
+{
+    uint64_t began = clock_monotonic_usec();
+    int r = database_commit(s->db, why);
+    uint64_t usec = clock_monotonic_usec() - began;
+
+    atomic_fetch_add_explicit(&s->commits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->commit_usec, usec, memory_order_relaxed);
+    atomic_store_explicit(&s->commit_last_usec, usec, memory_order_relaxed);
+    if (usec > atomic_load_explicit(&s->commit_most_usec, memory_order_relaxed))
+        atomic_store_explicit(&s->commit_most_usec, usec, memory_order_relaxed);
+    return r;
+}
+
 /* Does at most max requests in one transaction. False: nothing of it is on disk; result and why of the requests say
  * why. */
 static bool do_all(struct store *s, struct list *batch, uint32_t max)
@@ -242,7 +260,7 @@ static bool do_all(struct store *s, struct list *batch, uint32_t max)
             join_requests(s, batch, max - n);
     }
     if (whole) {
-        r = database_commit(s->db, why);
+        r = commit(s, why);
         whole = r == 0;
     }
     if (whole)
@@ -268,7 +286,7 @@ static void take_out(struct store *s, struct list *batch)
         if (q->op == STORE_ADD)
             ok = ok && database_do(s->db, &drop);
     }
-    if (ok && database_commit(s->db, why) == 0)
+    if (ok && commit(s, why) == 0)
         return;
     database_rollback(s->db);
     note_failure(s, "jobs that were refused stay in it", "they may run after wsd's next start");
@@ -654,4 +672,12 @@ void store_finish(struct store *s)
         (void)poll(&p, 1, -1);
         store_answers(s);
     }
+}
+
+struct store_health store_health(const struct store *s)
+{
+    return (struct store_health){.commits = atomic_load_explicit(&s->commits, memory_order_relaxed),
+                                 .usec = atomic_load_explicit(&s->commit_usec, memory_order_relaxed),
+                                 .last_usec = atomic_load_explicit(&s->commit_last_usec, memory_order_relaxed),
+                                 .most_usec = atomic_load_explicit(&s->commit_most_usec, memory_order_relaxed)};
 }

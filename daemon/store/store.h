@@ -135,6 +135,11 @@ int store_schedules(struct store *store, int (*each)(const struct store_row *row
 /* Writes what was posted and ends the thread. Answers nothing: unanswered(), if not NULL, gets each request without an
  * answer. NULL is fine. Returns NULL. [loop] */
 struct store *store_free(struct store *store, void (*unanswered)(struct store_request *r));
+/* Transactions that were committed, or could not be: their number and their time, that of the last and of the longest. */
+struct store_health {
+    uint64_t commits, usec, last_usec, most_usec;
+};
+struct store_health store_health(const struct store *store);
 /* Readable when there are answers. */
 int store_fd(const struct store *store);
 /* store_post() posts a request; store_ring() hands posted ones to the thread. Ring once a turn of the loop, or when

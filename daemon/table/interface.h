@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/code.h"
 #include "base/list.h"
@@ -180,10 +181,25 @@ struct jobs_counters {
     uint64_t n_lanes;          /* open direct lanes */
     uint64_t lanes_taken_back, lanes_refused;
     uint64_t direct_calls, direct_cpu_usec, direct_crashed, direct_interrupted, direct_timed_out;
-    uint64_t direct_running; /* now */
-    uint64_t n_unread;       /* watches of ended jobs that still lack some of the output */
-    uint64_t output_most;    /* bytes of output taken from executors in one turn of the loop, at most */
+    uint64_t direct_running;     /* now */
+    uint64_t n_unread;           /* watches of ended jobs that still lack some of the output */
+    uint64_t oldest_queued_usec; /* since the job that waits for a worker for longest was accepted; 0: none waits */
+    /* transactions of the store: their number, their time, that of the last one and of the longest one */
+    uint64_t store_commits, store_commit_usec, store_commit_last_usec, store_commit_most_usec;
+    uint64_t output_most; /* bytes of output taken from executors in one turn of the loop, at most */
 };
+
+/* An id in the log. */
+#define JOB_ID_FORMAT   "%016llx%016llx"
+#define JOB_ID_ARGS(id) (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
+
+static inline uint64_t job_id_half(const uint8_t *bytes)
+{
+    uint64_t half;
+
+    memcpy(&half, bytes, sizeof(half));
+    return be64toh(half);
+}
 
 /* Description of a job. Its texts live for the time of the call. */
 struct job_info {

@@ -27,18 +27,8 @@ struct batch;
 struct policy;
 
 #define JOB_TEXT           256u
-#define JOB_ID_FORMAT      "%016llx%016llx" /* for the log */
-#define JOB_ID_ARGS(id)    (unsigned long long)job_id_half(id), (unsigned long long)job_id_half((id) + 8)
 #define JOBS_KEPT_PER_USER 10000u
 #define WSD_STATUS_LAST    63 /* WSD_STATUS_MAX of <wsd/plugin.h>: the exit code where wsd itself refuses */
-
-static inline uint64_t job_id_half(const uint8_t *bytes)
-{
-    uint64_t half;
-
-    memcpy(&half, bytes, sizeof(half));
-    return be64toh(half);
-}
 
 /* Fields that only some jobs need. */
 struct job_more {

@@ -147,9 +147,13 @@ def a_crash_has_its_backtrace():
 
 
 def executors_have_their_processes():
+    wsctl('submit', 'fib', '5')  # the last one may have crashed
     show('pool')
-    executors = [json.loads(line) for line in wsctl('--json', 'workers', '--executors').splitlines()]
-    until(lambda: all(str(e['pid']) in text() for e in executors) and 'iB' in text(), 'no processes')
+
+    def are_shown():
+        executors = [json.loads(line) for line in wsctl('--json', 'workers', '--executors').splitlines()]
+        return executors and all(str(e['pid']) in text() for e in executors) and 'iB' in text()
+    until(are_shown, 'no processes')
 
 
 def quarantine_is_told_and_released():
