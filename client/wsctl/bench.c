@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/code.h"
+#include "base/histogram.h"
 #include "connect.h"
 #include "ctl.h"
-#include "histogram.h"
 #include "json-write.h"
 #include "options.h"
 #include "parse.h"
@@ -31,6 +31,7 @@
 #define SIZE_MAX_       (1 << 30)
 #define COUNT_MAX       1000000000000
 #define TICK_MSEC       100
+#define BAR             50u /* columns */
 
 struct bench {
     struct ctl *ctl;
@@ -220,6 +221,38 @@ static int run_bench(struct bench *b)
 
 /* --- what comes out --------------------------------------------------------------------------------------------- */
 
+/* How many values of a histogram are from here to there. */
+static uint64_t count_within(const struct histogram *h, uint64_t low, uint64_t high)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = histogram_next(h, histogram_bucket(low)); i < HISTOGRAM_BUCKETS && histogram_low(i) <= high;
+         i = histogram_next(h, i + 1))
+        n += histogram_at(h, i);
+    return n;
+}
+
+/* A line for each power of two of microseconds, from the first that has jobs to the last. */
+static void draw_latency(const struct histogram *h)
+{
+    const uint64_t first = histogram_low(histogram_next(h, 0));
+    uint64_t low = 1, most = 0;
+    char bar[BAR + 1], from[32];
+
+    while (low * 2 <= first)
+        low *= 2;
+    for (uint64_t at = low; at && at <= h->max; at *= 2)
+        most = MAX(most, count_within(h, at == 1 ? 0 : at, at * 2 - 1));
+    for (uint64_t at = low; at && at <= h->max; at *= 2) {
+        uint64_t n = count_within(h, at == 1 ? 0 : at, at * 2 - 1);
+        size_t width = n ? MAX((size_t)((double)n / (double)most * BAR), (size_t)1) : 0;
+
+        memset(bar, '#', width);
+        bar[width] = 0;
+        print_line("  from %8s  %-*s %" PRIu64, duration_text(at, from, sizeof(from)), (int)BAR, bar, n);
+    }
+}
+
 static int report(const struct bench *b)
 {
     const uint64_t usec = MAX(b->last_usec - b->begin_usec, UINT64_C(1)), p50 = histogram_percentile(&b->latency, 50),
@@ -249,6 +282,8 @@ static int report(const struct bench *b)
     print_line("%" PRIu64 " jobs in %s: %.0f jobs/s", b->n_done, duration_text(usec, text[0], sizeof(text[0])), rate);
     print_line("latency: p50 %s, p99 %s, max %s", duration_text(p50, text[0], sizeof(text[0])),
                duration_text(p99, text[1], sizeof(text[1])), duration_text(b->latency.max, text[2], sizeof(text[2])));
+    if (!b->ctl->quiet)
+        draw_latency(&b->latency);
     return 0;
 }
 
@@ -338,5 +373,6 @@ int verb_bench(struct ctl *ctl, int argc, char **argv)
     free(b.connections);
     free(b.fds);
     free(b.input);
+    histogram_deinit(&b.latency);
     return r;
 }

@@ -101,7 +101,22 @@ static int on_job(const struct wsd_job_info *info, void *userdata)
     return append_item(&look->jobs, &job, sizeof(job)) || count_for_user(look, info) ? 1 : 0;
 }
 
-int look_take(struct look *ret, struct wsd_client *client)
+static int on_function(const struct wsd_function_stats *s, void *userdata)
+{
+    struct look_function f = {.uid = s->uid,
+                              .bad = s->failed + s->cancelled + s->timed_out + s->crashed + s->interrupted,
+                              .refused = s->refused,
+                              .queue_p99 = wsd_histogram_quantile(&s->queue_usec, 0.99),
+                              .run_p50 = wsd_histogram_quantile(&s->run_usec, 0.5),
+                              .run_p99 = wsd_histogram_quantile(&s->run_usec, 0.99),
+                              .in_quarantine = s->in_quarantine};
+
+    f.jobs = s->succeeded + f.bad;
+    snprintf(f.name, sizeof(f.name), *s->plugin ? "%s:%s" : "(others)", s->plugin, s->function);
+    return append_item(&((struct look *)userdata)->functions, &f, sizeof(f));
+}
+
+int look_take(struct look *ret, struct wsd_client *client, bool functions)
 {
     int r;
 
@@ -117,14 +132,16 @@ int look_take(struct look *ret, struct wsd_client *client)
         if (r == -EAGAIN) /* too much is asked of the executors just now: the next look has them */
             r = 0;
     }
+    if (r == 0 && functions)
+        r = wsd_client_functions(client, NULL, on_function, ret);
     ret->usec = clock_monotonic_usec(); /* that of the workers: their shares are of the time between */
     return r > 0 ? -ENOMEM : r;
 }
 
 void look_deinit(struct look *look)
 {
-    struct buffer *const arrays[] = {&look->counters, &look->executors, &look->workers,
-                                     &look->gates,    &look->jobs,      &look->users};
+    struct buffer *const arrays[] = {&look->counters, &look->executors, &look->workers,  &look->gates,
+                                     &look->jobs,     &look->users,     &look->functions};
 
     for (size_t i = 0; i < ARRAY_SIZE(arrays); i++)
         buffer_deinit(arrays[i]);
@@ -179,6 +196,17 @@ double look_busy(const struct look *before, const struct look *now, const struct
     *ret_run = grown(was->run, worker->run);
     share = look_rate(before, now, grown(was->cpu_usec, worker->cpu_usec)) / 1e4;
     return MIN(share, 100.0);
+}
+
+double look_function_rate(const struct look *before, const struct look *now, const struct look_function *f)
+{
+    const struct look_function *was = before ? LOOK_AT(before->functions, struct look_function) : NULL;
+
+    for (size_t i = 0; was && i < LOOK_N(before->functions, struct look_function); i++)
+        if (was[i].uid == f->uid && strcmp(was[i].name, f->name) == 0)
+            return look_rate(before, now, grown(was[i].jobs, f->jobs));
+    return before && before->usec && LOOK_N(before->counters, struct look_counter) ? look_rate(before, now, f->jobs)
+                                                                                   : 0;
 }
 
 struct wsd_job_info look_job_info(const struct look_job *job)
@@ -251,4 +279,33 @@ void look_sort(struct look *look, enum look_sort by)
               by == LOOK_BY_RUN   ? by_run
               : by == LOOK_BY_CPU ? by_cpu
                                   : by_new);
+}
+
+struct ranked {
+    double rate;
+    struct look_function function;
+};
+
+static int by_rate(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    if (x->rate != y->rate)
+        return x->rate > y->rate ? -1 : 1;
+    int r = less_first(y->function.jobs, x->function.jobs);
+    return r ? r : strcmp(x->function.name, y->function.name);
+}
+
+void look_sort_functions(struct look *now, const struct look *before)
+{
+    struct look_function *f = LOOK_AT(now->functions, struct look_function);
+    size_t n = LOOK_N(now->functions, struct look_function);
+    _cleanup_(freep) struct ranked *ranked = n ? calloc(n, sizeof(*ranked)) : NULL;
+
+    for (size_t i = 0; ranked && i < n; i++)
+        ranked[i] = (struct ranked){look_function_rate(before, now, &f[i]), f[i]};
+    if (ranked)
+        qsort(ranked, n, sizeof(*ranked), by_rate);
+    for (size_t i = 0; ranked && i < n; i++)
+        f[i] = ranked[i].function;
 }

@@ -49,19 +49,30 @@ struct look_user {
     uint64_t running, waiting, ended;
 };
 
+#define LOOK_NAME 160u /* of a function: PLUGIN:FUNCTION, cut off */
+
+struct look_function {
+    char name[LOOK_NAME];
+    uint32_t uid;
+    uint64_t jobs, bad, refused; /* bad: not succeeded */
+    uint64_t queue_p99, run_p50, run_p99;
+    bool in_quarantine;
+};
+
 struct look {
-    uint64_t usec;                                                  /* monotonic */
-    uint64_t real_usec;                                             /* since the epoch */
-    bool listed;                                                    /* jobs and users are known */
-    struct buffer counters, executors, workers, gates, jobs, users; /* arrays of the above */
+    uint64_t usec;                                                             /* monotonic */
+    uint64_t real_usec;                                                        /* since the epoch */
+    bool listed;                                                               /* jobs and users are known */
+    struct buffer counters, executors, workers, gates, jobs, users, functions; /* arrays of the above */
 };
 
 /* The members of an array. */
 #define LOOK_N(buffer, type)  (buffer_size(&(buffer)) / sizeof(type))
 #define LOOK_AT(buffer, type) ((type *)(void *)((buffer).data + (buffer).start))
 
-/* Asks wsd. 0; -ENOMEM; else as wsd_client_stats(). ret has to be freed in either case. */
-int look_take(struct look *ret, struct wsd_client *client);
+/* Asks wsd; for functions where they are wanted. 0; -ENOMEM; else as wsd_client_stats(). ret has to be freed in either
+ * case. */
+int look_take(struct look *ret, struct wsd_client *client, bool functions);
 void look_deinit(struct look *look);
 
 uint64_t look_counter(const struct look *look, const char *name);
@@ -75,6 +86,8 @@ double look_rate(const struct look *before, const struct look *now, uint64_t gro
  * worker that was not there before has done all of it since. */
 double look_busy(const struct look *before, const struct look *now, const struct look_worker *worker,
                  uint64_t *ret_run);
+/* Jobs of a function of `now` that ended in a second. 0 where it was not counted before. */
+double look_function_rate(const struct look *before, const struct look *now, const struct look_function *f);
 /* With its texts; as long as the look is. */
 struct wsd_gate_info look_gate_info(const struct look_gate *gate);
 struct wsd_job_info look_job_info(const struct look_job *job);
@@ -83,3 +96,5 @@ enum look_sort { LOOK_BY_RUN, LOOK_BY_CPU, LOOK_BY_NEW, LOOK_SORTS };
 extern const char *const look_sort_names[LOOK_SORTS];
 /* Open jobs first by this, then those that have ended, the newest first; LOOK_BY_NEW: all, the newest first. */
 void look_sort(struct look *look, enum look_sort by);
+/* Functions by their rate, the highest first, then by their jobs. */
+void look_sort_functions(struct look *now, const struct look *before);

@@ -129,10 +129,11 @@ static const struct verb verbs[] = {
      verb_workers},
     {"top", "[OPTION...]", "Shows what wsd does, as it does it",
      "Jobs a second, executors and how busy their workers are, users, what is paused or limited, and jobs.\n"
-     "Keys: q quits, s sorts by something else, space stops and goes on.\n\n"
+     "Keys: q quits, f shows functions or jobs, s sorts by something else, space stops and goes on.\n\n"
      "  -d, --delay TIME      between two looks: 30, 1.5s, 500ms, 2min (2)\n"
      "  -n, --iterations N    end after so many\n"
      "  -b, --batch           plain text, without a terminal\n"
+     "  -f, --functions       functions in place of users and jobs: rates, times, and how they went lately\n"
      "  -s, --sort KEY        jobs by run (time), cpu (time) or new (newest first) (run)\n"
      "  -r, --rows N          with --batch and --json: so many jobs (20)\n"
      "      --json            one object for each look\n",

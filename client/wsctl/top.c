@@ -33,8 +33,10 @@ struct top {
     const struct screen *screen; /* NULL: batch */
     struct look looks[2], *before, *now;
     struct view view;
+    struct sparks sparks;
     uint64_t iterations; /* 0: until it is ended */
     bool batch, quit;
+    bool looks_now; /* functions are wanted, which the last look has not asked for */
     int row;
 };
 
@@ -70,6 +72,7 @@ static int show_screen(struct top *t)
     int r = 0;
 
     look_sort(t->now, t->view.sort);
+    look_sort_functions(t->now, t->before);
     if (t->screen) {
         draw(t);
         return 0;
@@ -99,9 +102,11 @@ static int look_at_wsd(struct top *t)
     int r;
 
     look_deinit(next);
-    r = look_take(next, t->client);
+    r = look_take(next, t->client, t->view.functions);
     if (r < 0)
         return say_lost(t);
+    if (t->now && sparks_note(&t->sparks, t->now, next) < 0)
+        return ctl_error(CODE_IO, "top", "out of memory");
     t->before = t->now;
     t->now = next;
     t->view.before = t->before;
@@ -116,6 +121,8 @@ static void keys(struct top *t)
             t->quit = true;
         else if (key == 's')
             t->view.sort = (t->view.sort + 1) % LOOK_SORTS;
+        else if (key == 'f')
+            t->looks_now = t->view.functions = !t->view.functions;
         else if (key == ' ' || key == 'p')
             t->view.paused = !t->view.paused;
         else if (key != SCREEN_RESIZED)
@@ -131,7 +138,7 @@ static int wait_a_while(struct top *t)
     const uint64_t end = clock_monotonic_usec() + t->view.delay_usec;
     uint64_t now;
 
-    while (!t->quit && ((now = clock_monotonic_usec()) < end || t->view.paused)) {
+    while (!t->quit && !t->looks_now && ((now = clock_monotonic_usec()) < end || t->view.paused)) {
         uint64_t left = now < end ? (end - now + 999) / 1000 : 0;
         struct pollfd p[] = {{.fd = signals_fd(), .events = POLLIN},
                              {.fd = wsd_client_fd(t->client), .events = wsd_client_events(t->client)},
@@ -148,6 +155,7 @@ static int wait_a_while(struct top *t)
         if (t->screen)
             keys(t); /* a resize comes as one, behind a signal */
     }
+    t->looks_now = false;
     return 0;
 }
 
@@ -190,9 +198,13 @@ static int open_screen(struct top *t)
 }
 
 static const struct option long_options[] = {
-    {"delay", required_argument, NULL, 'd'}, {"iterations", required_argument, NULL, 'n'},
-    {"batch", no_argument, NULL, 'b'},       {"sort", required_argument, NULL, 's'},
-    {"rows", required_argument, NULL, 'r'},  {0},
+    {"delay", required_argument, NULL, 'd'},
+    {"iterations", required_argument, NULL, 'n'},
+    {"batch", no_argument, NULL, 'b'},
+    {"sort", required_argument, NULL, 's'},
+    {"rows", required_argument, NULL, 'r'},
+    {"functions", no_argument, NULL, 'f'},
+    {0},
 };
 
 /* Returns 0 or the exit code, said. */
@@ -213,6 +225,9 @@ static int set_option(struct top *t, int c)
     case 'b':
         t->batch = true;
         return 0;
+    case 'f':
+        t->view.functions = true;
+        return 0;
     case 'r':
         if (parse_number(optarg, 0, ROWS_MAX, &number) < 0)
             return ctl_error(CODE_USAGE, optarg, "not a number of rows; write 0 to %d", ROWS_MAX);
@@ -232,7 +247,7 @@ static int parse_options(struct top *t, int argc, char **argv, int *ret_exit)
 {
     int c;
 
-    while ((c = ctl_getopt(t->ctl, argc, argv, "d:n:bs:r:", long_options, ret_exit)) != CTL_END)
+    while ((c = ctl_getopt(t->ctl, argc, argv, "d:n:bs:r:f", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = set_option(t, c)) != 0)
             return CTL_EXIT;
     t->batch |= t->ctl->json;
@@ -254,6 +269,7 @@ int verb_top(struct ctl *ctl, int argc, char **argv)
         return r;
     t.view.daemon = wsd_client_daemon_version(t.client);
     t.view.keys = !t.batch;
+    t.view.sparks = &t.sparks;
     signals_init();
     if (!t.batch)
         r = open_screen(&t);
@@ -265,6 +281,7 @@ int verb_top(struct ctl *ctl, int argc, char **argv)
     }
     for (size_t i = 0; i < ARRAY_SIZE(t.looks); i++)
         look_deinit(&t.looks[i]);
+    sparks_deinit(&t.sparks);
     wsd_client_free(t.client);
     return r;
 }

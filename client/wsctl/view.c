@@ -68,7 +68,8 @@ static void draw_summary(struct page *p)
          look_counter(v->now, "jobs_crashed"), look_counter(v->now, "jobs_interrupted"),
          look_counter(v->now, "connections"));
     if (v->keys)
-        line(p, SCREEN_PLAIN, "q quit  s sort (%s)  space %s", look_sort_names[v->sort], v->paused ? "go on" : "stop");
+        line(p, SCREEN_PLAIN, "q quit  f %s  s sort (%s)  space %s", v->functions ? "jobs" : "functions",
+             look_sort_names[v->sort], v->paused ? "go on" : "stop");
 }
 
 /* How many of n lines have room, when what comes behind them wants some too. */
@@ -196,6 +197,31 @@ static void draw_jobs(struct page *p)
         draw_job(p, &j[i]);
 }
 
+static void draw_function(struct page *p, const struct look_function *f)
+{
+    char spark[SPARK_LOOKS + 1], queue[32], p50[32], p99[32];
+
+    sparks_text(p->view->sparks, f, spark);
+    line(p, SCREEN_PLAIN, "%-32s %-12s %9.1f [%s] %9" PRIu64 " %8" PRIu64 " %10s %10s %10s%s", f->name,
+         user_name(f->uid), look_function_rate(p->view->before, p->view->now, f), spark, f->jobs, f->bad,
+         duration_text(f->queue_p99, queue, sizeof(queue)), duration_text(f->run_p50, p50, sizeof(p50)),
+         duration_text(f->run_p99, p99, sizeof(p99)), f->in_quarantine ? "  in quarantine" : "");
+}
+
+static void draw_functions(struct page *p)
+{
+    const struct view *v = p->view;
+    const struct look_function *f = LOOK_AT(v->now->functions, struct look_function);
+    size_t n = LOOK_N(v->now->functions, struct look_function), room = v->rows == 0         ? v->jobs
+                                                                       : v->rows > p->n + 1 ? v->rows - p->n - 1
+                                                                                            : 0;
+
+    line(p, SCREEN_REVERSE, "%-32s %-12s %9s %-22s %9s %8s %10s %10s %10s", "FUNCTION", "USER", "JOBS/S",
+         "[THE LAST LOOKS]", "JOBS", "BAD", "QUEUE P99", "RUN P50", "RUN P99");
+    for (size_t i = 0; i < MIN(n, room); i++)
+        draw_function(p, &f[i]);
+}
+
 void view_draw(const struct view *view, void (*put)(enum screen_style style, const char *text, void *userdata),
                void *userdata)
 {
@@ -204,6 +230,10 @@ void view_draw(const struct view *view, void (*put)(enum screen_style style, con
     draw_summary(&p);
     draw_executors(&p);
     draw_gates(&p);
+    if (view->functions) {
+        draw_functions(&p);
+        return;
+    }
     draw_users(&p);
     draw_jobs(&p);
 }
@@ -222,6 +252,8 @@ static void json_executors(struct json *json, const struct view *v)
         json_number(json, "executor", e[i].executor);
         if (e[i].uid != UINT32_MAX) /* else all users share it */
             json_number(json, "uid", e[i].uid);
+        json_number(json, "pid", e[i].pid);
+        json_number(json, "memory", e[i].memory);
         json_string(json, "error", e[i].error ? executor_error_text(e[i].error) : "");
         json_open(json, "workers", '[');
         for (size_t k = 0; k < e[i].n; k++) {
@@ -272,6 +304,29 @@ static void json_users(struct json *json, const struct look *now)
     json_close(json, ']');
 }
 
+static void json_functions(struct json *json, const struct view *v)
+{
+    const struct look_function *f = LOOK_AT(v->now->functions, struct look_function);
+
+    json_open(json, "functions", '[');
+    for (size_t i = 0; i < LOOK_N(v->now->functions, struct look_function); i++) {
+        json_open(json, NULL, '{');
+        json_string(json, "name", f[i].name);
+        if (f[i].uid != UINT32_MAX)
+            json_number(json, "uid", f[i].uid);
+        json_real(json, "jobs_per_second", look_function_rate(v->before, v->now, &f[i]));
+        json_number(json, "jobs", f[i].jobs);
+        json_number(json, "bad", f[i].bad);
+        json_number(json, "refused", f[i].refused);
+        json_number(json, "queue_p99_usec", f[i].queue_p99);
+        json_number(json, "run_p50_usec", f[i].run_p50);
+        json_number(json, "run_p99_usec", f[i].run_p99);
+        json_bool(json, "in_quarantine", f[i].in_quarantine);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
 int view_json(const struct view *view)
 {
     const struct look *now = view->now, *before = view->before;
@@ -289,6 +344,8 @@ int view_json(const struct view *view)
     json_close(&json, '}');
     json_executors(&json, view);
     json_gates(&json, now);
+    if (view->functions)
+        json_functions(&json, view);
     json_bool(&json, "listed", now->listed);
     json_users(&json, now);
     json_open(&json, "jobs", '[');

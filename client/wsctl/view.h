@@ -7,6 +7,7 @@
 #include "ctl.h"
 #include "look.h"
 #include "screen.h"
+#include "spark.h"
 
 struct view {
     const struct look *before; /* NULL: there is no earlier one, so that there are no rates */
@@ -14,7 +15,8 @@ struct view {
     const char *daemon; /* its name and version */
     uint64_t delay_usec;
     enum look_sort sort;
-    bool paused;
+    bool paused, functions; /* functions: in place of users and jobs */
+    const struct sparks *sparks;
     bool keys;   /* say which there are */
     size_t rows; /* at most so many lines; 0: any number, with at most `jobs` jobs */
     size_t jobs;

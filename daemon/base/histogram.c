@@ -38,6 +38,21 @@ uint32_t histogram_next(const struct histogram *h, uint32_t bucket)
     return bucket;
 }
 
+uint64_t histogram_percentile(const struct histogram *h, uint32_t percent)
+{
+    uint64_t n = 0, sum = 0;
+
+    for (uint32_t b = 0; (b = histogram_next(h, b)) < HISTOGRAM_BUCKETS; b++)
+        n += histogram_at(h, b);
+    const uint64_t wanted = n / 100 * percent + (n % 100 * percent + 99) / 100;
+    for (uint32_t b = 0; (b = histogram_next(h, b)) < HISTOGRAM_BUCKETS; b++) {
+        sum += histogram_at(h, b);
+        if (sum >= wanted)
+            return b + 1 < HISTOGRAM_BUCKETS && histogram_high(b) < h->max ? histogram_high(b) : h->max;
+    }
+    return 0;
+}
+
 void histogram_merge(struct histogram *h, const struct histogram *other)
 {
     for (uint32_t b = 0; (b = histogram_next(other, b)) < HISTOGRAM_BUCKETS; b++)

@@ -79,6 +79,9 @@ static inline uint64_t histogram_at(const struct histogram *h, uint32_t bucket)
 
 /* The first bucket from this one on that has values; HISTOGRAM_BUCKETS: none has. */
 uint32_t histogram_next(const struct histogram *h, uint32_t bucket);
+/* The least value that no fewer than so many of a hundred are at or below, to within 1/32; 0 where there is none at
+ * all. */
+uint64_t histogram_percentile(const struct histogram *h, uint32_t percent);
 /* Adds what another one has. */
 void histogram_merge(struct histogram *h, const struct histogram *other);
 void histogram_deinit(struct histogram *h); /* it is empty then */

@@ -25,7 +25,8 @@ check "--count: as many jobs as it says, and they add up" counts
 words() {
   wsctl bench --count 10 --size 70000 upper >"$WORK/out" && cat "$WORK/out" &&
     grep -q '^upper: 1 connection, 1 in flight on each, 70000 bytes of input$' "$WORK/out" &&
-    grep -q '^10 jobs in .*: [0-9]* jobs/s$' "$WORK/out" && grep -q '^latency: p50 .*, p99 .*, max ' "$WORK/out"
+    grep -q '^10 jobs in .*: [0-9]* jobs/s$' "$WORK/out" && grep -q '^latency: p50 .*, p99 .*, max ' "$WORK/out" &&
+    [ "$(sed -n 's/^  from  *[0-9.]* [mu]*s .* \([0-9]*\)$/\1/p' "$WORK/out" | paste -sd + | bc)" = 10 ]
 }
 check "in words, with input" words
 

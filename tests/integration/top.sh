@@ -40,7 +40,26 @@ everything_in_lines() {
     wsctl --json top -n 1 -d 10ms -s new -r 1 >"$WORK/out" && grep -q '"jobs":\[{"id":"'"$waiting" "$WORK/out"
 }
 check "jobs, executors, users and gates, in lines; the longest first, or the newest" everything_in_lines
+functions_in_lines() {
+  for _ in 1 2 3 4 5 6 7; do wsctl submit echo:echo x >/dev/null || return 1; done # the one that waited ran before them
+  wsctl top --batch --functions -n 2 -d 10ms >"$WORK/out" || return 1
+  cat "$WORK/out"
+  grep -q '^FUNCTION .*QUEUE P99' "$WORK/out" && grep -qE "^echo:echo +$(id -un) +0\.0 \[ {20}\] +8 +0 " "$WORK/out" && ! grep -q '^JOB ' "$WORK/out" || return 1
+  wsctl --json top -f -n 1 -d 10ms | python3 -c '
+import json, sys
+(f,) = [f for f in json.loads(sys.stdin.readline())["functions"] if f["name"] == "echo:echo"]
+assert f["jobs"] == 8 and f["bad"] == 0 and f["run_p99_usec"] >= f["run_p50_usec"] and not f["in_quarantine"], f'
+}
+rates_in_lines() { # a look has a rate, and the line of it begins
+  background sh -c 'while :; do wsctl submit echo:echo x; done >/dev/null'
+  wsctl top -b -f -n 4 -d 300ms >"$WORK/out"
+  kill "$BACKGROUND_PID"
+  tail -n 3 "$WORK/out"
+  grep -qE '^echo:echo .* [1-9][0-9]*\.[0-9] \[ {16}[-.:=+*#]{3,4}\]' "$WORK/out" || grep -qE '^echo:echo .* [1-9][0-9]*\.[0-9] \[ +[-.:=+*#]+\]' "$WORK/out"
+}
 wsctl resume echo
+check "functions, with their times" functions_in_lines
+check "and with their rates" rates_in_lines
 wsctl cancel "$(wsctl --json list | sed -n 's/^{"id":"\([0-9a-f]*\)".*"state":"running".*/\1/p')"
 
 # Looks while jobs run: each object's rates have to be what its counters say against the object before.
@@ -107,6 +126,10 @@ def draws_and_quits():
         t.until(r'^JOB +STATE +USER +WORKER')
         t.until(r'^[0-9a-f]{32}  running .* sleep:sleep$')
         t.until(r'^ +1  \S+ +\d+ +\d+ +2 +\d+% ')
+        t.send('f')
+        t.until(r'^FUNCTION +USER +JOBS/S')
+        t.send('f')
+        t.until(r'^JOB +STATE +USER +WORKER')
         t.send('q')
         assert t.end() == 0
         assert '\x1b[?1049h' in t.raw and t.raw.count('\x1b[?1049l') == 1 and '\x1b[?25h' in t.raw.split('\x1b[?1049l')[0]

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "../suite.h"
 
 static uint64_t random_number(uint64_t *state)
@@ -192,6 +193,33 @@ START_TEST(only_powers_of_two_that_occur_take_memory)
 }
 END_TEST
 
+START_TEST(percentiles_are_right_to_a_thirty_second)
+{
+    static const uint64_t bounds[] = {1, 63, 64, 65, 127, 128, 129, 1000, 1000000, HISTOGRAM_MAX, UINT64_MAX};
+    struct histogram h = {.blocks = NULL};
+
+    ck_assert_uint_eq(histogram_percentile(&h, 50), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
+        histogram_deinit(&h);
+        histogram_add(&h, bounds[i]);
+        ck_assert_uint_eq(histogram_percentile(&h, 1), bounds[i]); /* never above the greatest */
+    }
+    for (uint64_t n = 1; n <= 100000; n *= 10) {
+        histogram_deinit(&h);
+        for (uint64_t i = 1; i <= n; i++)
+            histogram_add(&h, i);
+        for (uint32_t percent = 1; percent <= 100; percent++) {
+            uint64_t exact = (n * percent + 99) / 100, got = histogram_percentile(&h, percent);
+
+            ck_assert_uint_ge(got, exact);
+            ck_assert_uint_le(got, exact + exact / 32);
+        }
+        ck_assert_uint_eq(h.max, n);
+    }
+    histogram_deinit(&h);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("histogram");
@@ -203,6 +231,7 @@ int main(void)
     tcase_add_test(cases, what_is_too_large_is_in_the_last_bucket_and_keeps_its_sum);
     tcase_add_test(cases, counts_go_beyond_32_bits);
     tcase_add_test(cases, quantiles_are_near_the_exact_ones);
+    tcase_add_test(cases, percentiles_are_right_to_a_thirty_second);
     tcase_add_test(cases, two_together_are_as_one);
     tcase_add_test(cases, only_powers_of_two_that_occur_take_memory);
     suite_add_tcase(suite, cases);

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "client/wsctl/connect.h"
-#include "client/wsctl/histogram.h"
 #include "client/wsctl/json-parse.h"
 #include "client/wsctl/json-write.h"
 #include "client/wsctl/parse.h"
@@ -256,34 +255,6 @@ START_TEST(plugin_of_this_directory_is_hinted_at)
 }
 END_TEST
 
-START_TEST(percentiles_are_right_to_a_thirty_second)
-{
-    static const uint64_t bounds[] = {1, 63, 64, 65, 127, 128, 129, 1000, 1000000, UINT64_MAX / 2, UINT64_MAX};
-    static struct histogram h;
-
-    ck_assert_uint_eq(histogram_percentile(&h, 50), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
-        h = (struct histogram){0};
-        histogram_add(&h, bounds[i]);
-        ck_assert_uint_eq(histogram_percentile(&h, 1), bounds[i]); /* never above the greatest */
-        ck_assert_uint_lt(histogram_bucket(bounds[i]), HISTOGRAM_BUCKETS);
-        ck_assert_uint_le(histogram_bucket(bounds[i] - 1), histogram_bucket(bounds[i]));
-    }
-    for (uint64_t n = 1; n <= 100000; n *= 10) {
-        h = (struct histogram){0};
-        for (uint64_t i = 1; i <= n; i++)
-            histogram_add(&h, i);
-        for (uint32_t percent = 1; percent <= 100; percent++) {
-            uint64_t exact = (n * percent + 99) / 100, got = histogram_percentile(&h, percent);
-
-            ck_assert_uint_ge(got, exact);
-            ck_assert_uint_le(got, exact + exact / 32);
-        }
-        ck_assert_uint_eq(h.max, n);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("wsctl");
@@ -297,7 +268,6 @@ int main(void)
     tcase_add_test(tcase, bytes_become_base64);
     tcase_add_test(tcase, members_and_arrays_have_their_commas);
     tcase_add_test(tcase, objects_are_told_from_nonsense);
-    tcase_add_test(tcase, percentiles_are_right_to_a_thirty_second);
     tcase_add_test(tcase, plugin_of_this_directory_is_hinted_at);
     return run_suite(suite);
 }
