@@ -11,10 +11,10 @@ WEB=$BUILD/daemon/web/wsd-web
   skip "Prometheus" "wsd-web was not built: jansson is not there"
   exit
 }
-command -v prometheus >/dev/null && command -v curl >/dev/null || {
+if ! command -v prometheus >/dev/null || ! command -v curl >/dev/null; then
   skip "Prometheus" "there is no Prometheus here (packaging/install-deps page)"
   exit
-}
+fi
 
 RULES=$SRC/packaging/prometheus
 check "the alert rules are sound" promtool check rules "$RULES/wsd.rules.yml"
