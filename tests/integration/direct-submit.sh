@@ -6,8 +6,9 @@
 . "$(dirname "$0")/../support/lib.sh"
 
 D=$BUILD/tests/support/clients/direct-loop
-KILLS=8
-[ -z "${WSD_THOROUGH:-}" ] || KILLS=200
+# a client opens its lane again after a pause of seconds, so restarts are few
+KILLS=8 RESTARTS=1
+[ -z "${WSD_THOROUGH:-}" ] || KILLS=200 RESTARTS=3
 
 loop() { # WORDS OPTION...
   has_counts "$1" timeout $((60 * TIME_SCALE)) "$D" "${@:2}"
@@ -119,7 +120,7 @@ restarted_under_load() { # wsd dies, again and again
   rm -f "$WORK/enough"
   "$D" -w -r 64 -u "$WORK/enough" direct:direct >"$WORK/load" &
   load=$!
-  for ((i = 0; i < 3; i++)); do
+  for ((i = 0; i < RESTARTS; i++)); do
     wait_until calls_since 0 || return 1
     kill_wsd
     serve || return 1
