@@ -179,6 +179,9 @@ paused() {
 }
 check "a plugin is paused, and goes on" paused
 check "wsd's log has who it was" grep -q "resume fib: asked for by user $UID, who says for the holder of the page's token" "$WSD_LOG"
+n_actions() { get /api/look | json "len([b for b in a['actions'] if b['action'] == 'resume' and b['error'] == '' and b['plugin'] == 'fib'])"; }
+is_noted() { [ "$(n_actions)" = 1 ]; }
+check "and what was done is told" wait_until is_noted
 check "what wsd refuses is said in its words" eval "act '{\"action\":\"resume\",\"plugin\":\"fib\"}' | grep -q 'not paused\|neither paused'"
 check "no action: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d '{"action":"dance"}'
 check "no JSON: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d 'cancel'

@@ -432,7 +432,45 @@ function limits() {
         g.drained ? 'draining' : g.paused ? 'yes' : '', g.limit || '', count(g.running), count(g.waiting)]), 'Nothing is.')];
 }
 
-const views = { '': overview, functions, jobs, pool, dead, schedules, limits };
+// What each user has had, and has now. Ends are counted since wsd has started; what is open is known of the newest jobs.
+function users() {
+  const all = new Map();
+  const of = (user) => {
+    if (!all.has(user)) all.set(user, { good: 0, bad: 0, refused: 0, cpu: 0, open: 0, running: 0, executors: 0, memory: 0, limits: [] });
+    return all.get(user);
+  };
+  for (const f of state.look.functions || []) {
+    const u = of(f.user);
+    u.good += f.succeeded;
+    u.bad += f.failed + f.timed_out + f.crashed + f.interrupted + f.cancelled;
+    u.refused += f.refused;
+    u.cpu += f.cpu_usec.sum;
+  }
+  for (const job of state.look.jobs || []) {
+    of(job.user).open += isOpen(job);
+    of(job.user).running += job.state === 'running';
+  }
+  for (const e of (state.look.pool || { executors: [] }).executors) {
+    of(e.user).executors += 1;
+    of(e.user).memory += e.memory;
+  }
+  for (const l of state.look.limits || []) if (l.user) of(l.user).limits.push(l.key + ' = ' + (l.value || 'none'));
+  return [element('h2', {}, 'Users'),
+    table('Users', [['User'], ['Open', 'n'], ['Running', 'n'], ['Succeeded', 'n'], ['Not', 'n'], ['Refused', 'n'], ['CPU time', 'n'],
+      ['Executors', 'n'], ['Memory', 'n'], ['Limits of its own', 'wrap']],
+    [...all].sort((a, b) => b[1].cpu - a[1].cpu).map(([name, u]) => [name, count(u.open), count(u.running), count(u.good), count(u.bad),
+      count(u.refused), duration(u.cpu), u.executors, bytes(u.memory), u.limits.join(', ')]), 'Nobody has had a job yet.')];
+}
+
+function actionLog() {
+  const rows = [...(state.look.actions || [])].reverse().map((a) => [moment(a.time_usec), a.person, a.action,
+    a.id ? jobLink(a.id) : nameOf(a), a.error ? element('span', { class: 'state bad' }, a.error) : 'done']);
+  return [element('h2', {}, 'What was done from here'),
+    element('p', {}, 'The last hundred actions of this wsd-web. The log of wsd has them, too, with what administrators do from elsewhere.'),
+    table('What was done from here', [['When'], ['For'], ['Action'], ['What'], ['', 'wrap']], rows, 'Nothing yet.')];
+}
+
+const views = { '': overview, functions, jobs, pool, dead, schedules, limits, users, log: actionLog };
 
 // --- drawing ---------------------------------------------------------------------------------------------------------
 

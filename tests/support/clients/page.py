@@ -6,6 +6,7 @@
                                       small
 
 One line a check, as in lib.sh. Jobs are submitted by wsctl, which is in PATH."""
+import getpass
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-VIEWS = ['', 'functions', 'jobs', 'pool', 'dead', 'schedules', 'limits']
+VIEWS = ['', 'functions', 'jobs', 'pool', 'dead', 'schedules', 'limits', 'users', 'log']
 LIMIT = 30 * int(os.environ.get('TIME_SCALE', '1'))
 PHONE, DESK = (390, 844), (1280, 900)
 HOSTILE = '<img src=x onerror=alert(1)>'
@@ -167,6 +168,13 @@ def quarantine_is_told_and_released():
     until(lambda: 'in quarantine' not in text(), 'it was not released')
 
 
+def what_was_done_is_told():
+    show('log')
+    until(lambda: 'release' in text() and 'crash' in text() and 'the holder of the page' in text() and 'done' in text(), 'no release')
+    show('users')
+    until(lambda: 'Succeeded' in text() and getpass.getuser() in text(), 'no users')
+
+
 def what_a_job_waits_for_is_drawn():
     first = wsctl('submit', '--detach', '--delay', '1h', 'fib', '5')
     second = wsctl('submit', '--detach', '--after', first, 'fib', '5')
@@ -287,6 +295,7 @@ check('each view is drawn', each_view_is_drawn)
 check('a crash has its backtrace, and health says so', a_crash_has_its_backtrace)
 check('executors have their processes', executors_have_their_processes)
 check('quarantine is told, and released by a click', quarantine_is_told_and_released)
+check('what was done is told, and what users have', what_was_done_is_told)
 check('what a job waits for is drawn', what_a_job_waits_for_is_drawn)
 check('a job is cancelled by a click', a_job_is_cancelled_by_a_click)
 check('a function is paused by a click, and goes on', a_function_is_paused_by_a_click)
