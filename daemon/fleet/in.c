@@ -25,6 +25,7 @@
 #include "fleet/bus.h"
 #include "fleet/guest.h"
 #include "fleet/letter.h"
+#include "fleet/renew.h"
 #include "fleet/sweep.h"
 
 #define PLUGINS_MAX  256u
@@ -49,8 +50,9 @@ struct pull {
     char consumer[128];
     struct bus_question question; /* to make it */
     struct sweep sweep;
+    struct renew renew;
     bool made, busy;
-    bool is_clean;       /* what a server has left is removed, unless it was left since */
+    bool is_clean;       /* what a server has left is put right, unless it was left since */
     uint64_t had_usec;   /* when a job came; 0: none has */
     uint64_t clean_usec; /* when it is looked at for that; UINT64_MAX: no more, until jobs come */
     uint32_t asked;      /* letters or parcels that have not come */
@@ -372,18 +374,6 @@ static void filter(const struct pull *p, char ret[static LETTER_SUBJECT])
     snprintf(ret, LETTER_SUBJECT, "wsd.job.*.%s.%s%s", letter_classes[p->class], p->plugin, p->parcels ? ".*" : "");
 }
 
-/* A server that was killed may keep jobs that were acknowledged, which nobody is given any more: nats-server 2.9 does.
- * They are removed while the consumer has no other ones, so that nothing which is held can be meant. The floor of what
- * is acknowledged may stay below them. */
-static void purge(struct pull *p, uint64_t last)
-{
-    char request[256], subject[LETTER_SUBJECT];
-
-    filter(p, subject);
-    int n = snprintf(request, sizeof(request), "{\"filter\":\"%s\",\"seq\":%" PRIu64 "}", subject, last + 1);
-    (void)bus_tell(p->in->options.bus, "$JS.API.STREAM.PURGE." STREAM_JOBS, NULL, request, (size_t)n);
-}
-
 static uint64_t number_in(const json_t *j, const char *name)
 {
     return (uint64_t)json_integer_value(json_object_get(j, name));
@@ -393,18 +383,35 @@ static uint64_t number_in(const json_t *j, const char *name)
 static void look(struct pull *p, natsMsg *msg)
 {
     json_error_t error;
+    char subjects[LETTER_SUBJECT];
     json_t *j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, &error);
     const struct sweep_look l = {.floor = number_in(json_object_get(j, "ack_floor"), "stream_seq"),
                                  .delivered = number_in(json_object_get(j, "delivered"), "stream_seq"),
                                  .held = number_in(j, "num_ack_pending"),
                                  .redelivered = number_in(j, "num_redelivered")};
 
-    p->is_clean = l.held == 0 && number_in(j, "num_pending") == 0;
-    p->clean_usec = p->is_clean ? UINT64_MAX : clock_monotonic_usec() + CLEAN_USEC;
-    if (p->is_clean && l.delivered > 0)
-        purge(p, MAX(l.floor, l.delivered));
+    const bool is_idle = l.held == 0 && number_in(j, "num_pending") == 0;
+
+    filter(p, subjects);
+    p->is_clean = is_idle;
+    p->clean_usec = is_idle ? UINT64_MAX : clock_monotonic_usec() + CLEAN_USEC;
+    renew_look(&p->renew, subjects, l.delivered, is_idle);
     sweep_look(&p->sweep, &l);
     json_decref(j);
+}
+
+/* Whether it fits its stream. */
+static void renewed(void *context, enum renewal what)
+{
+    struct pull *p = context;
+
+    if (what == RENEW_GONE) {
+        sweep_reset(&p->sweep);
+        lose(p, clock_monotonic_usec());
+    } else if (what == RENEW_AGAIN) {
+        p->is_clean = false;
+        p->clean_usec = clock_monotonic_usec() + CLEAN_USEC;
+    }
 }
 
 static void made(struct bus_question *q, natsMsg *msg)
@@ -467,6 +474,7 @@ static int add_pulls(struct in *i, const char *plugin)
         snprintf(p->consumer, sizeof(p->consumer), p->parcels ? "%s-parcels_%s" : "%s_%s", letter_classes[p->class],
                  plugin);
         p->sweep = (struct sweep){.bus = i->options.bus, .consumer = p->consumer};
+        p->renew = (struct renew){.bus = i->options.bus, .consumer = p->consumer, .context = p, .told = renewed};
     }
     return 0;
 }
@@ -487,7 +495,8 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     for (uint32_t p = 0; p < i->n_pulls && bus_is_up(i->options.bus); p++) {
         struct pull *one = &i->pulls[p];
 
-        if ((!one->made && now >= one->expires_usec) || (one->made && !one->question.bus && now >= one->clean_usec))
+        if ((!one->made && now >= one->expires_usec) ||
+            (one->made && !one->question.bus && !renew_looks(&one->renew) && now >= one->clean_usec))
             make(one);
         else if (one->made && one->asked && now >= one->expires_usec)
             lose(one, now); /* the server has said nothing of it */
@@ -588,6 +597,7 @@ struct in *in_free(struct in *i)
     for (uint32_t p = 0; p < i->n_pulls; p++) {
         bus_forget(&i->pulls[p].question);
         sweep_reset(&i->pulls[p].sweep);
+        renew_reset(&i->pulls[p].renew);
         if (p % (2 * N_CLASSES) == 0)
             free((char *)(uintptr_t)i->pulls[p].plugin);
     }

@@ -3,7 +3,7 @@
  * sweep.c: jobs that the server takes for held, and that are gone.
  * Owns nothing.
  * Keeps: nothing is acknowledged but a number that the server has no message for. One question is under way at a time.
- * Does not touch jobs that are there (in.c removes those that were acknowledged). */
+ * Does not touch jobs that are there (renew.c has those that its consumer does not hand out). */
 #include "fleet/sweep.h"
 
 #include <inttypes.h>
