@@ -83,6 +83,15 @@ counted_together() { same "$(fleet_counter here out parcels)" "$(fleet_counter t
 check "and are counted" wait_until counted_together
 not_twice() { times 200 0 | here wsctl map @fleet/echo:status; }
 check "those that may not run twice go alone" alone not_twice
+keyed_many() { # at once, of a function that goes in parcels
+  local i pids=()
+  for i in {1..40}; do
+    here wsctl submit --key "many $i" @fleet/echo:echo x >"$WORK/keyed-$i" &
+    pids+=($!)
+  done
+  wait "${pids[@]}" && same 40 "$(cat "$WORK"/keyed-* | wc -l)"
+}
+check "nor do those with a key" alone keyed_many
 lines() { # of all sizes around what a parcel takes
   python3 -c 'for i in range(1, 701): print(str(i).rjust(4094 + i % 5 if i % 7 == 0 else 40000 if i % 50 == 0 else i, "x"))'
 }
