@@ -240,11 +240,10 @@ void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, 
 
 void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject)
 {
-    char api[BUS_SUBJECT], request[BUS_SUBJECT + 32];
-    int n = snprintf(request, sizeof(request), "{\"last_by_subj\":\"%s\"}", subject);
+    char api[2 * BUS_SUBJECT];
 
-    snprintf(api, sizeof(api), "$JS.API.DIRECT.GET.%s", stream);
-    ask(b, q, api, NULL, request, (size_t)n);
+    snprintf(api, sizeof(api), "$JS.API.DIRECT.GET.%s.%s", stream, subject);
+    ask(b, q, api, NULL, NULL, 0);
 }
 
 bool bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size)
@@ -385,11 +384,16 @@ bool bus_says(natsMsg *msg, const char *words)
     return memmem(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), words, strlen(words));
 }
 
-uint32_t bus_header(natsMsg *msg, const char *header)
+const char *bus_text(natsMsg *msg, const char *header)
 {
     const char *text;
 
-    return natsMsgHeader_Get(msg, header, &text) == NATS_OK ? (uint32_t)strtoul(text, NULL, 10) : 0;
+    return natsMsgHeader_Get(msg, header, &text) == NATS_OK ? text : "";
+}
+
+uint32_t bus_header(natsMsg *msg, const char *header)
+{
+    return (uint32_t)strtoul(bus_text(msg, header), NULL, 10);
 }
 
 bool bus_is_stored(natsMsg *msg)

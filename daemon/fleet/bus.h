@@ -63,7 +63,8 @@ void bus_ask_saying(struct bus *b, struct bus_question *q, const char *subject, 
  * answer is one that bus_is_outdated(). */
 void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
                     size_t size);
-/* Asks for the last message of a subject. The status of the answer is 404 where there is none. */
+/* Asks for the last message of a subject. The status of the answer is 404 where there is none. The subject stands in the
+ * one that is asked, so that permissions of the servers go by it. */
 void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
 void bus_forget(struct bus_question *q); /* its answer is not wanted any more. Allowed where there is no question */
 /* Publishes without an answer, or with one to `reply`. False: it is not sent, as there is no connection. */
@@ -72,8 +73,9 @@ bool bus_tell(struct bus *b, const char *subject, const char *reply, const void 
 const char *bus_inbox(const struct bus *b);
 /* The status of a message that the server itself has made, such as 503; 0: it is an ordinary one. */
 int bus_status(natsMsg *msg);
-bool bus_says(natsMsg *msg, const char *words);        /* whether they are in it */
-uint32_t bus_header(natsMsg *msg, const char *header); /* the number in it; 0: there is none */
+bool bus_says(natsMsg *msg, const char *words);         /* whether they are in it */
+uint32_t bus_header(natsMsg *msg, const char *header);  /* the number in it; 0: there is none */
+const char *bus_text(natsMsg *msg, const char *header); /* what is in it; "": there is none. Lives as long as msg */
 /* Whether an answer says that a stream has what was published. NULL does not. */
 bool bus_is_stored(natsMsg *msg);
 uint64_t bus_sequence(natsMsg *msg); /* of an answer that bus_is_stored(): the message's in its stream */

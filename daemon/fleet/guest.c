@@ -37,6 +37,8 @@
 #define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
 #define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
 
+#define LIVE_USEC 250000u /* between two messages about a job that runs */
+
 #define TAG 17u /* with NUL */
 
 enum stage {
@@ -67,16 +69,33 @@ struct guest {
     bool marked;                    /* that it has begun, by this node */
     bool came_before;               /* to this node or another one, as far as is known */
     bool unwanted;                  /* it is cancelled: its output is for no one */
+    bool is_heard;                  /* the node that it comes from hears what it says while it runs */
+    bool has_parts;                 /* its output is in parts that only that node may read */
+    bool moved;                     /* its progress was not told */
+    uint64_t done, total;           /* progress */
+    uint64_t live_usec;             /* when what it says may be told */
     uint32_t n_begun;               /* times that nodes had begun it, of one that its nodes may have died of */
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
     uint64_t due_usec;              /* WAITS: when it goes on, with this */
     void (*again)(struct guest *g);
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], function[CODEC_PLACE_MAX];
-    struct buffer job;       /* the letter, until it has begun */
-    struct letter_seal seal; /* of an input that comes in parts */
-    struct buffer input, output, letter;
-    uint32_t status; /* while it tells */
+    struct buffer job;                         /* the letter, until it has begun */
+    struct letter_seal seal;                   /* of an input that comes in parts */
+    struct buffer input, output, letter, live; /* live: its messages that were not told */
+    uint32_t status;                           /* while it tells */
 };
+
+/* A job that could not be read, until its end is stored. */
+struct refusal {
+    struct list link; /* guests->refusals */
+    struct bus_question question;
+    struct guests *guests;
+    char receipt[BUS_SUBJECT];
+};
+
+/* What becomes of it: the node, and what was wrong. */
+#define UNREAD                                                                                                         \
+    "%s could not read it: %.80s. Is its wsd-fleet older, or the message damaged? Submit it again, or update it there"
 
 struct guests {
     struct guests_options options;
@@ -86,7 +105,7 @@ struct guests {
     struct parcels *parcels;
     struct codec *codec;
     struct hash by_id;
-    struct list all;
+    struct list all, refusals;
     bool leaving;
     char tag[TAG]; /* of this process, in what it marks */
     struct in_counters counters;
@@ -122,6 +141,7 @@ static void guest_free(struct guest *g)
     buffer_deinit(&g->input);
     buffer_deinit(&g->output);
     buffer_deinit(&g->letter);
+    buffer_deinit(&g->live);
     free(g);
     s->counters.held--;
 }
@@ -174,7 +194,10 @@ static void tell_end(struct guest *g)
     letter_end_subject(subject, g->home, g->id);
     snprintf(id, sizeof(id), "end-%s-%u", g->id, g->attempt);
     snprintf(size, sizeof(size), "%u", n);
-    bus_ask_saying(g->guests->options.bus, &g->question, subject, id, PARCEL_HEADER, n > 1 ? size : NULL,
+    bus_ask_saying(g->guests->options.bus, &g->question, subject, id, g->has_parts ? HOME_HEADER : PARCEL_HEADER,
+                   g->has_parts ? g->home
+                   : n > 1      ? size
+                                : NULL,
                    buffer_data(&g->letter), buffer_size(&g->letter));
 }
 
@@ -184,6 +207,22 @@ static void no_memory(struct guest *g)
     give_back(g);
 }
 
+/* What it has said while it runs. Where this is lost, nothing else is. */
+static void tell_live(struct guest *g)
+{
+    char subject[LETTER_SUBJECT];
+
+    if (!g->moved && buffer_size(&g->live) == 0)
+        return;
+    if (g->moved)
+        (void)live_put_progress(&g->live, g->attempt, g->done, g->total);
+    g->moved = false;
+    letter_live_subject(subject, g->home, g->id);
+    (void)bus_tell(g->guests->options.bus, subject, NULL, buffer_data(&g->live), buffer_size(&g->live));
+    buffer_deinit(&g->live);
+    g->live_usec = clock_monotonic_usec() + LIVE_USEC;
+}
+
 /* Its output is stored: the seal goes before the end. */
 static void output_sent(struct parts *p, int error)
 {
@@ -191,6 +230,7 @@ static void output_sent(struct parts *p, int error)
     struct buffer end = g->letter;
 
     g->letter = (struct buffer){0};
+    g->has_parts = g->is_heard;
     if (error == 0)
         error = letter_put_output_seal(&g->letter, &p->seal);
     if (error == 0 && buffer_put(&g->letter, buffer_data(&end), buffer_size(&end)) < 0)
@@ -219,9 +259,14 @@ static int write_end(struct guest *g, const struct msg_run_end *e)
 static void end(struct guest *g, struct msg_run_end e)
 {
     char large[128];
-    const struct parts_name name = {.bus = g->guests->options.bus, .id = g->id, .attempt = g->attempt, .way = "out"};
+    const struct parts_name name = {.bus = g->guests->options.bus,
+                                    .home = g->is_heard ? g->home : NULL,
+                                    .id = g->id,
+                                    .attempt = g->attempt,
+                                    .way = "out"};
 
     buffer_deinit(&g->input);
+    tell_live(g);
     if (g->unwanted)
         buffer_deinit(&g->output);
     if (buffer_size(&g->output) > LETTER_OUTPUT_MAX) {
@@ -276,6 +321,23 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     if (buffer_size(&g->output) <= LETTER_OUTPUT_MAX && buffer_put(&g->output, data, size) < 0)
         wsd_call_cancel(call);
     return 0;
+}
+
+/* A line that there is no room for is lost. */
+static void on_message(struct wsd_call *call, int level, const char *text, void *userdata)
+{
+    struct guest *g = userdata;
+
+    (void)live_put_message(&g->live, g->attempt, (uint32_t)level & 7u, text);
+}
+
+static void on_progress(struct wsd_call *call, uint64_t done, uint64_t total, void *userdata)
+{
+    struct guest *g = userdata;
+
+    g->done = done;
+    g->total = total;
+    g->moved = true;
 }
 
 static void ended_here(struct guest *g, const struct wsd_job_info *info)
@@ -354,6 +416,12 @@ static int submit(struct guest *g, struct letter_job *job)
     s.timeout_usec = from->timeout_usec;
     s.priority = from->priority;
     callbacks.output = on_output;
+    if (g->is_heard) {
+        s.flags |= WSD_SUBMIT_PROGRESS;
+        callbacks.message = on_message;
+        callbacks.progress = on_progress;
+    }
+    g->live_usec = clock_monotonic_usec() + LIVE_USEC;
     callbacks.done = on_done;
     callbacks.userdata = g;
     int r = wsd_client_submit(client_of(g), &s, &callbacks, &g->call);
@@ -627,10 +695,67 @@ static void answered(struct bus_question *q, natsMsg *msg)
 
 /* --- what comes --------------------------------------------------------------------------------------------------- */
 
+/* The node that says that it has sent the message. False: none says so. */
+static bool get_home(natsMsg *msg, char ret[static LETTER_NAME])
+{
+    const char *home = bus_text(msg, HOME_HEADER);
+    bool good = letter_is_name(home, strlen(home), LETTER_NAME);
+
+    if (good)
+        snprintf(ret, LETTER_NAME, "%s", home);
+    return good;
+}
+
+static void refusal_free(struct refusal *f)
+{
+    bus_forget(&f->question);
+    list_remove(&f->link);
+    free(f);
+}
+
+/* Its end is stored, or it comes again. */
+static void refused(struct bus_question *q, natsMsg *msg)
+{
+    struct refusal *f = container_of(q, struct refusal, question);
+
+    if (bus_is_stored(msg))
+        (void)bus_tell(f->guests->options.bus, f->receipt, NULL, "+TERM", 5);
+    refusal_free(f);
+}
+
+/* It ends, where it comes from. False: that is not known. */
+static bool end_unread(struct guests *s, natsMsg *msg, const char *why)
+{
+    char home[LETTER_NAME], id[LETTER_ID], words[WSD_TEXT_MAX], subject[LETTER_SUBJECT], end_id[LETTER_ID + 16];
+    uint32_t attempt;
+    struct buffer letter = {0};
+
+    if (!get_home(msg, home) || !letter_get_sent(bus_text(msg, "Nats-Msg-Id"), id, &attempt))
+        return false;
+    struct refusal *f = calloc(1, sizeof(*f));
+    int n = snprintf(words, sizeof(words), UNREAD, s->options.node, why);
+    const struct msg_run_end e = {.run = attempt, .status = WSD_STATUS_MAX, .error = {words, (size_t)n}};
+    if (!f || letter_put_end(&letter, &e, NULL, 0) < 0) {
+        buffer_deinit(&letter);
+        free(f);
+        return true; /* it comes again */
+    }
+    *f = (struct refusal){.guests = s, .question.answered = refused};
+    list_init(&f->link);
+    list_push_back(&s->refusals, &f->link);
+    snprintf(f->receipt, sizeof(f->receipt), "%s", natsMsg_GetReply(msg));
+    letter_end_subject(subject, home, id);
+    snprintf(end_id, sizeof(end_id), "end-%s-%u", id, attempt);
+    bus_ask(s->options.bus, &f->question, subject, end_id, buffer_data(&letter), buffer_size(&letter));
+    buffer_deinit(&letter);
+    return true;
+}
+
 static void refuse(struct guests *s, natsMsg *msg, const char *why)
 {
     log_warning("wsd-fleet: a message of %s is no job: %s", natsMsg_GetSubject(msg), why);
-    (void)bus_tell(s->options.bus, natsMsg_GetReply(msg), NULL, "+TERM", 5);
+    if (!end_unread(s, msg, why))
+        (void)bus_tell(s->options.bus, natsMsg_GetReply(msg), NULL, "+TERM", 5);
 }
 
 static struct guest *guest_find(struct guests *s, const char *id)
@@ -729,6 +854,7 @@ static void take_letter(struct guests *s, natsMsg *msg, const struct letter_rece
     if (!g)
         return; /* it is here already; or without memory it comes again */
     snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    g->is_heard = *bus_text(msg, HOME_HEADER);
     if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
         s->leaving) /* it was asked for before */
         give_back(g);
@@ -778,7 +904,7 @@ static void item_back(struct parcel_item *item, void *context)
 }
 
 /* The next job of a parcel, whose letter is `whole`. Returns 0, -ENOMEM, or -EBADMSG with words. */
-static int take_item(struct guests *s, struct parcel *p, struct letter_job *job, struct span whole,
+static int take_item(struct guests *s, struct parcel *p, bool is_heard, struct letter_job *job, struct span whole,
                      char why[static 160])
 {
     struct guest *g = job->run.run == parcel_size(p) + 1 ? guest_new(s, job) : NULL;
@@ -793,6 +919,7 @@ static int take_item(struct guests *s, struct parcel *p, struct letter_job *job,
         snprintf(why, 160, "more than %u jobs", PARCEL_JOBS);
         return -EBADMSG;
     }
+    g->is_heard = is_heard;
     if (!(new && g->idempotent && !s->options.run_as) && buffer_put(&g->job, whole.data, whole.size) < 0) {
         give_back(g);
         return 0;
@@ -814,7 +941,8 @@ static void take_parcel(struct guests *s, natsMsg *msg, const struct letter_rece
     struct span rest = {natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)};
     struct parcel *p =
         parcels_have(s->parcels, id, reply) ? NULL : parcel_new(s->parcels, id, reply, receipt->delivered);
-    char why[160];
+    char why[160], home[LETTER_NAME], words[WSD_TEXT_MAX];
+    bool is_heard = get_home(msg, home);
     int r = s->leaving ? -ESHUTDOWN : 0;
 
     if (!p)
@@ -827,11 +955,15 @@ static void take_parcel(struct guests *s, natsMsg *msg, const struct letter_rece
         r = parcel_get_job(s->codec, &rest, &job, why);
         whole.size = (size_t)(rest.data - whole.data);
         r = r < 0 ? r : check_plugin(receipt, &job, why);
-        r = r < 0 ? r : take_item(s, p, &job, whole, why);
+        r = r < 0 ? r : take_item(s, p, is_heard, &job, whole, why);
         buffer_deinit(&job.input);
     }
-    if (r == -EBADMSG)
+    if (r == -EBADMSG) {
         log_warning("wsd-fleet: a message of %s is no parcel: %s", natsMsg_GetSubject(msg), why);
+        snprintf(words, sizeof(words), UNREAD, s->options.node, why);
+        if (is_heard)
+            parcel_end_rest(p, home, words);
+    }
     parcel_filled(p, r);
 }
 
@@ -879,6 +1011,8 @@ void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
         if (is_time && !g->item.parcel)
             (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
         parts_tick(&g->parts, now_usec);
+        if (now_usec >= g->live_usec)
+            tell_live(g);
         if (g->stage == GUEST_WAITS && now_usec >= g->due_usec)
             g->again(g);
     }
@@ -892,7 +1026,7 @@ void guests_leave(struct guests *s)
 
 bool guests_are_here(const struct guests *s)
 {
-    return !list_empty(&s->all) || parcels_are_here(s->parcels);
+    return !list_empty(&s->all) || !list_empty(&s->refusals) || parcels_are_here(s->parcels);
 }
 
 struct in_counters guests_count(const struct guests *s)
@@ -928,6 +1062,7 @@ int guests_new(struct guests **ret_guests, const struct guests_options *options)
         return -ENOMEM;
     s->options = *options;
     list_init(&s->all);
+    list_init(&s->refusals);
     int r = getrandom(&number, sizeof(number), 0) < 0 ? -errno : codec_new(&s->codec);
     snprintf(s->tag, sizeof(s->tag), "%016" PRIx64, r == 0 ? number : 0);
     if (r == 0)
@@ -960,6 +1095,8 @@ struct guests *guests_free(struct guests *s)
         return NULL;
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link)
         guest_free(g);
+    list_for_each_entry_safe (struct refusal, f, after_f, &s->refusals, link)
+        refusal_free(f);
     parcels_free(s->parcels);
     clients_free(s->clients);
     if (s->client)

@@ -210,8 +210,8 @@ static void publish(struct outgoing *p)
 
     p->stage = OUTGOING_SENDS;
     (void)letter_parcel_subject(subject, p->lane->function, p->lane->priority, p->id);
-    bus_ask(p->lane->lanes->options.bus, &p->question, subject, p->id, buffer_data(&p->letter),
-            buffer_size(&p->letter));
+    bus_ask_saying(p->lane->lanes->options.bus, &p->question, subject, p->id, HOME_HEADER, p->lane->lanes->options.node,
+                   buffer_data(&p->letter), buffer_size(&p->letter));
 }
 
 static struct lane_item *only_one(struct outgoing *p)

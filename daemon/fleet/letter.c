@@ -87,13 +87,31 @@ void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const
     snprintf(ret, LETTER_SUBJECT, "wsd.res.%s.%s", node, id);
 }
 
-void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *id, uint32_t attempt, const char *way,
-                          const uint8_t mark[static LETTER_MARK])
+void letter_live_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id)
+{
+    snprintf(ret, LETTER_SUBJECT, "wsd.live.%s.%s", node, id);
+}
+
+bool letter_get_sent(const char *message_id, char ret_id[static LETTER_ID], uint32_t *ret_attempt)
+{
+    char id[LETTER_ID];
+    int n = 0;
+
+    if (sscanf(message_id, "%32[0-9a-f]-%" SCNu32 "%n", id, ret_attempt, &n) != 2 || strlen(id) != LETTER_ID - 1 ||
+        message_id[n])
+        return false;
+    memcpy(ret_id, id, LETTER_ID);
+    return true;
+}
+
+void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *home, const char *id, uint32_t attempt,
+                          const char *way, const uint8_t mark[static LETTER_MARK])
 {
     uint64_t number;
 
     memcpy(&number, mark, sizeof(number));
-    snprintf(ret, LETTER_SUBJECT, "wsd.part.%s-%u.%s.%016" PRIx64, id, attempt, way, number);
+    snprintf(ret, LETTER_SUBJECT, "wsd.part.%s%s%s-%u.%s.%016" PRIx64, home ? home : "", home ? "." : "", id, attempt,
+             way, number);
 }
 
 bool letter_get_receipt(const char *reply, struct letter_receipt *ret)
@@ -238,10 +256,45 @@ static int next(struct codec *codec, struct span *rest, struct frame *frame, str
     return 0;
 }
 
+static int put_live(struct buffer *to, const struct msg *m)
+{
+    size_t before = buffer_size(to);
+    int r = put(to, m, NULL, 0);
+
+    return r < 0 ? undo(to, before, r) : buffer_size(to) > LIVE_MAX ? undo(to, before, -E2BIG) : 0;
+}
+
+int live_put_message(struct buffer *to, uint32_t attempt, uint32_t level, const char *text)
+{
+    const struct msg m = {.type = FRAME_RUN_MESSAGE,
+                          .run_message = {.run = attempt, .level = level, .text = {text, strlen(text)}}};
+
+    return put_live(to, &m);
+}
+
+int live_put_progress(struct buffer *to, uint32_t attempt, uint64_t done, uint64_t total)
+{
+    const struct msg m = {.type = FRAME_RUN_PROGRESS, .run_progress = {.run = attempt, .done = done, .total = total}};
+
+    return put_live(to, &m);
+}
+
 static int wrong(char why[static 160], const char *words)
 {
     snprintf(why, 160, "%s", words);
     return -EBADMSG;
+}
+
+int live_get(struct codec *codec, struct span *rest, struct msg *ret, char ret_why[static 160])
+{
+    struct frame frame;
+    int r = next(codec, rest, &frame, ret, ret_why);
+
+    if (r < 0)
+        return r;
+    if ((ret->type != FRAME_RUN_MESSAGE && ret->type != FRAME_RUN_PROGRESS) || frame.body_size > 0)
+        return wrong(ret_why, "neither a message nor a progress");
+    return 0;
 }
 
 /* The first piece of what has `max` bytes at most stands beyond its end: it is a seal. */

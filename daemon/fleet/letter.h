@@ -34,6 +34,11 @@
 /* The header by which the message of an end says how many jobs of this function the node takes in a parcel. A node that
  * is older says nothing, and knows no parcels. */
 #define PARCEL_HEADER "Wsd-Parcel"
+/* The header that names the node which a job comes from: it can be told of a job that cannot be read, hears of its jobs
+ * while they run, and looks for outputs in parts under its name. The message of an end has it where such an output is
+ * there. A node that is older says nothing. */
+#define HOME_HEADER "Wsd-Home"
+#define LIVE_MAX    4096u /* of a message about a job that runs */
 
 /* In parts, at most. The defaults of max-input and max-result in wsd.conf(5). */
 #define LETTER_INPUT_MAX  (1ull << 30)
@@ -68,11 +73,16 @@ bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int p
 bool letter_parcel_subject(char ret[static LETTER_SUBJECT], const char *name, int priority, const char *id);
 /* The id of the parcel whose subject that is. False: it is another subject. */
 bool letter_get_parcel_id(const char *subject, char ret[static LETTER_ID]);
-/* The subject of parts: `way` is "in" or "out". Of one: with a dot and its number behind it, from 0 on. */
-void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *id, uint32_t attempt, const char *way,
-                          const uint8_t mark[static LETTER_MARK]);
+/* The subject of parts: `way` is "in" or "out". Of one: with a dot and its number behind it, from 0 on. home: the node
+ * that alone may read them; NULL: any may. */
+void letter_parts_subject(char ret[static LETTER_SUBJECT], const char *home, const char *id, uint32_t attempt,
+                          const char *way, const uint8_t mark[static LETTER_MARK]);
 /* The subject of the end of a job that this node has sent. */
 void letter_end_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id);
+/* The same of what is told while it runs. In no stream. */
+void letter_live_subject(char ret[static LETTER_SUBJECT], const char *node, const char *id);
+/* The job and its attempt, of the message id of its letter. False: it is no such id. */
+bool letter_get_sent(const char *message_id, char ret_id[static LETTER_ID], uint32_t *ret_attempt);
 
 /* Appends a job of this node's. `run` is its place in a parcel, 0 or 1 where it is alone. Returns 0, -ENOMEM, or -E2BIG:
  * more than LETTER_MAX. */
@@ -82,6 +92,14 @@ int letter_put_end(struct buffer *to, const struct msg_run_end *end, const void 
 /* The same of a parcel, `run` being the job's place. What does not fit leaves it as it was. */
 int parcel_put_job(struct buffer *to, const char *node, const struct msg_run *run, const void *input, size_t size);
 int parcel_put_end(struct buffer *to, const struct msg_run_end *end, const void *output, size_t size);
+
+/* Appends a line of a job that runs. Returns 0, -ENOMEM, or -E2BIG: more than LIVE_MAX. Then nothing is appended. */
+int live_put_message(struct buffer *to, uint32_t attempt, uint32_t level, const char *text);
+/* Appends how far it is. Likewise. */
+int live_put_progress(struct buffer *to, uint32_t attempt, uint64_t done, uint64_t total);
+/* Takes the first of them off the front of `rest`: a RUN_MESSAGE or RUN_PROGRESS, whose `run` is the attempt. Returns 0, or
+ * -EBADMSG with words. */
+int live_get(struct codec *codec, struct span *rest, struct msg *ret, char ret_why[static 160]);
 
 /* What stands for an input or output that goes in parts. */
 struct letter_seal {

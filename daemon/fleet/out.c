@@ -157,7 +157,7 @@ static void forget_all(struct out *o)
 static void remove_parts(const struct trip *t)
 {
     for (uint32_t attempt = t->attempt; attempt > 0 && t->attempt - attempt <= DIED_MAX; attempt--)
-        parts_purge(t->out->options.bus, t->id, attempt);
+        parts_purge(t->out->options.bus, t->out->options.node, t->id, attempt);
 }
 
 /* state: as in RUN_END; another one than those counts as 0. If its connection is over, on_io() sees that. */
@@ -263,7 +263,12 @@ static bool are_many(const struct trip *t)
 /* Its end is here, but for the output. */
 static void fetch(struct trip *t, const struct letter_seal *seal, natsMsg *msg)
 {
-    const struct parts_name name = {.bus = t->out->options.bus, .id = t->id, .attempt = t->attempt, .way = "out"};
+    bool is_own = strcmp(bus_text(msg, HOME_HEADER), t->out->options.node) == 0; /* else of a node that is older */
+    const struct parts_name name = {.bus = t->out->options.bus,
+                                    .home = is_own ? t->out->options.node : NULL,
+                                    .id = t->id,
+                                    .attempt = t->attempt,
+                                    .way = "out"};
 
     t->has_parts = true;
     bus_forget(&t->question);
@@ -312,6 +317,36 @@ static void on_end(natsMsg *msg, void *context)
         came_back(o, t, msg);
     else if (!id || !lanes_came(o->lanes, id + 1, msg))
         o->counters.second_ends++;
+    natsMsg_Destroy(msg);
+    take_jobs(o);
+}
+
+/* What a node says of a job that runs there. */
+static void take_live(struct trip *t, natsMsg *msg)
+{
+    struct span rest = {natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)};
+    struct msg m;
+    char why[160];
+
+    if (rest.size > LIVE_MAX || t->stage >= TRIP_FETCHES)
+        return;
+    while (rest.size > 0 && live_get(t->out->codec, &rest, &m, why) == 0) {
+        if (m.type == FRAME_RUN_PROGRESS && m.run_progress.run == t->attempt)
+            wsd_job_progress(t->job, m.run_progress.done, m.run_progress.total);
+        else if (m.type == FRAME_RUN_MESSAGE && m.run_message.run == t->attempt)
+            wsd_job_log(t->job, (int)m.run_message.level, "%.*s", (int)m.run_message.text.size,
+                        m.run_message.text.data);
+    }
+}
+
+static void on_live(natsMsg *msg, void *context)
+{
+    struct out *o = context;
+    const char *id = strrchr(natsMsg_GetSubject(msg), '.');
+    struct trip *t = id ? trip_find(o, id + 1) : NULL;
+
+    if (t)
+        take_live(t, msg);
     natsMsg_Destroy(msg);
     take_jobs(o);
 }
@@ -377,7 +412,8 @@ static void trip_send(struct trip *t)
     t->was_up = bus_is_up(t->out->options.bus);
     lanes_sends(&t->item, true);
     snprintf(id, sizeof(id), "%s-%u", t->id, t->attempt);
-    bus_ask(t->out->options.bus, &t->question, t->subject, id, buffer_data(&t->letter), buffer_size(&t->letter));
+    bus_ask_saying(t->out->options.bus, &t->question, t->subject, id, HOME_HEADER, t->out->options.node,
+                   buffer_data(&t->letter), buffer_size(&t->letter));
 }
 
 static void send_later(struct trip *t)
@@ -818,7 +854,7 @@ int out_new(struct out **ret_out, const struct out_options *options)
     const struct wsd_runner_options how = {
         .size = sizeof(how), .socket = options->socket, .credit = WSD_RUNNER_CREDIT_MAX, .flags = WSD_RUNNER_GATHER};
     const struct timeval tick = {.tv_usec = TICK_USEC};
-    char subject[LETTER_SUBJECT];
+    char subject[LETTER_SUBJECT], live[LETTER_SUBJECT];
     struct out *o = calloc(1, sizeof(*o));
 
     if (!o)
@@ -828,6 +864,7 @@ int out_new(struct out **ret_out, const struct out_options *options)
     o->down_usec = clock_monotonic_usec();
     list_init(&o->trips);
     letter_end_subject(subject, options->node, "*");
+    letter_live_subject(live, options->node, "*");
     o->io = event_new(options->base, -1, 0, on_io, o);
     o->tick = event_new(options->base, -1, EV_PERSIST, on_tick, o);
     o->again = evtimer_new(options->base, on_again, o);
@@ -848,6 +885,8 @@ int out_new(struct out **ret_out, const struct out_options *options)
         r = wsd_runner_offer(o->runner, &offer);
     if (r == 0)
         r = bus_subscribe(options->bus, subject, on_end, o);
+    if (r == 0)
+        r = bus_subscribe(options->bus, live, on_live, o);
     if (r < 0) {
         out_free(o);
         return r;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <wsd/plugin.h>
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -301,6 +303,18 @@ uint64_t parcel_delivered(const struct parcel *p)
 uint32_t parcel_size(const struct parcel *p)
 {
     return p->n;
+}
+
+/* How many there are is not known. Of those that are none the sender takes no notice. */
+void parcel_end_rest(struct parcel *p, const char *home, const char *words)
+{
+    struct msg_run_end e = {.status = WSD_STATUS_MAX, .error = {words, strlen(words)}};
+
+    if (p->n == 0)
+        snprintf(p->home, sizeof(p->home), "%s", home);
+    for (e.run = p->n + 1; e.run <= PARCEL_JOBS; e.run++)
+        if (parcel_put_end(&p->letter, &e, NULL, 0) < 0)
+            log_warning("wsd-fleet: no memory for the end of a job that could not be read");
 }
 
 void parcel_filled(struct parcel *p, int error)

@@ -61,6 +61,8 @@ bool parcel_add(struct parcel *p, struct parcel_item *item, const char *home, co
 bool parcel_is_new(const struct parcel *p);        /* as far as the server says, no node had it before */
 uint64_t parcel_delivered(const struct parcel *p); /* how often it has come */
 uint32_t parcel_size(const struct parcel *p);      /* jobs that were added */
+/* Ends all jobs behind those that were added, which could not be read, with these words. */
+void parcel_end_rest(struct parcel *p, const char *home, const char *words);
 /* All that could be read was added. error: 0; -EBADMSG: the rest is no job, and is dropped; others: it comes again. */
 void parcel_filled(struct parcel *p, int error);
 

@@ -177,7 +177,7 @@ static int begin(struct parts *p, const struct parts_name *name, void (*done)(st
     p->done = done;
     p->n = p->n_tries = 0;
     *p->why = 0;
-    letter_parts_subject(p->subject, name->id, name->attempt, name->way, p->seal.mark);
+    letter_parts_subject(p->subject, name->home, name->id, name->attempt, name->way, p->seal.mark);
     p->digest = EVP_MD_CTX_new();
     if (!p->digest || EVP_DigestInit_ex(p->digest, EVP_sha256(), NULL) != 1) {
         parts_forget(p);
@@ -209,10 +209,17 @@ int parts_fetch(struct parts *p, const struct parts_name *name, const struct let
     return begin(p, name, done);
 }
 
-void parts_purge(struct bus *bus, const char *id, uint32_t attempt)
+/* before: the id, in the subjects. */
+static void purge(struct bus *bus, const char *before, const char *dot, const char *id, uint32_t attempt)
 {
-    char request[128];
-    int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.part.%s-%u.>\"}", id, attempt);
+    char request[160];
+    int n = snprintf(request, sizeof(request), "{\"filter\":\"wsd.part.%s%s%s-%u.>\"}", before, dot, id, attempt);
 
     (void)bus_tell(bus, "$JS.API.STREAM.PURGE." STREAM_PARTS, NULL, request, (size_t)n);
+}
+
+void parts_purge(struct bus *bus, const char *home, const char *id, uint32_t attempt)
+{
+    purge(bus, "", "", id, attempt);
+    purge(bus, home, ".", id, attempt);
 }

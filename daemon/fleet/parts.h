@@ -26,7 +26,8 @@ size_t parts_size(uint64_t size, uint32_t n);
 /* Whose parts these are. `id` lives as long as the transfer. */
 struct parts_name {
     struct bus *bus;
-    const char *id; /* of the job */
+    const char *home; /* the node that alone may read them; NULL: any may */
+    const char *id;   /* of the job */
     uint32_t attempt;
     const char *way; /* "in", "out" */
 };
@@ -58,5 +59,5 @@ int parts_fetch(struct parts *p, const struct parts_name *name, const struct let
                 void (*done)(struct parts *p, int error));
 void parts_tick(struct parts *p, uint64_t now_usec); /* to be called often. Fine where there is no transfer */
 void parts_forget(struct parts *p);                  /* ends it without done(). Likewise */
-/* The parts of a try of a job, both ways, are not needed any more. */
-void parts_purge(struct bus *bus, const char *id, uint32_t attempt);
+/* The parts of a try of a job of this node's, both ways, are not needed any more. */
+void parts_purge(struct bus *bus, const char *home, const char *id, uint32_t attempt);

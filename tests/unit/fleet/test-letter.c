@@ -224,7 +224,7 @@ START_TEST(parts_have_subjects_of_their_own)
     const uint8_t mark[LETTER_MARK] = {0};
     char subject[LETTER_SUBJECT];
 
-    letter_parts_subject(subject, "00112233445566778899aabbccddeeff", 7, "in", mark);
+    letter_parts_subject(subject, NULL, "00112233445566778899aabbccddeeff", 7, "in", mark);
     ck_assert_str_eq(subject, "wsd.part.00112233445566778899aabbccddeeff-7.in.0000000000000000");
 }
 END_TEST
