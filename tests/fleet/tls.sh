@@ -88,7 +88,87 @@ check "and no job came" nothing_waits
 check "all of them leave in order" end_fleet
 as there
 start_node_fleet there -N here --no-in || exit 1 # under the name of another node
-check "a node cannot hear another's ends" wait_until denied there 'wsd\.res\.here'
 said_by_server() { grep -q "Subscription Violation.*$1" "$WORK/nats-users.log"; }
+check "a node cannot hear another's ends" wait_until said_by_server 'wsd\.res\.here'
+check "nor what its jobs say" wait_until said_by_server 'wsd\.live\.here'
 check "nor its answers" wait_until said_by_server '_INBOX\.here'
 check "it leaves, too" end_fleet
+
+# --- what a user can read, by messages made by hand ---------------------------------------------------------------------
+
+as here
+start_node_fleet here || exit 1
+as there
+start_node_fleet there --no-out || exit 1
+as desk
+start_node desk --no-in || exit 1
+user() { # NAME COMMAND...: a connection of that user
+  local name=$1
+  shift
+  python3 "$SRC/tests/support/parts.py" "$name:secret@127.0.0.1:${NATS_PORTS[users]}" "$@"
+}
+desk() { on desk "$@"; }
+check "a user that only hands out has its results" expect_output 6765 desk wsctl submit @fleet/fib 20
+large_desk() { desk wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
+check "and large ones" large_desk
+check "and those of a key" expect_output x desk wsctl submit --key k @fleet/echo x
+check "all by what it is permitted" permitted desk
+progress_desk() {
+  local id
+  id=$(desk wsctl submit --detach @fleet/spin) && wait_until has_progress "$id" && desk wsctl cancel "$id"
+}
+has_progress() { desk wsctl --json status "$1" | grep -q '"done":'; } # ID
+check "and the progress of its jobs" progress_desk
+secret_of() { # NODE: its result, whose id is $id
+  id=$(on "$1" wsctl submit --detach @fleet/echo "secret of $1") && on "$1" wsctl await "$id" >/dev/null
+}
+reads_own() { secret_of desk && user desk read "\$JS.API.DIRECT.GET.WSD_RES.wsd.res.desk.$id" _INBOX.desk.x </dev/null | grep -qa 'secret of desk'; }
+check "it can read a stored result of its own" reads_own
+taker_reads() { secret_of desk && user there read "\$JS.API.DIRECT.GET.WSD_RES.wsd.res.desk.$id" _INBOX.there.x </dev/null | grep -qa 'secret of desk'; }
+check "so can a node that takes jobs, to see which have ended" taker_reads
+may_not() { # USER pub|sub SUBJECT...
+  local name=$1 way=$2 subject
+  shift 2
+  for subject in "$@"; do
+    [ "$(user "$name" may "$way" "$subject")" = no ] || {
+      echo "$name may $way $subject"
+      return 1
+    }
+  done
+}
+A='$JS.API'
+may() { same yes "$(user desk may pub wsd.job.00.norm.echo)" && same yes "$(user desk may sub 'wsd.res.desk.*')"; }
+check "what it is permitted is seen as such" may
+others_results() {
+  secret_of here && may_not desk pub "$A.DIRECT.GET.WSD_RES" "$A.DIRECT.GET.WSD_RES.wsd.res.here.$id" "$A.DIRECT.GET.WSD_RES.wsd.res.here.*" \
+    "$A.DIRECT.GET.WSD_RES.wsd.res.*.$id" "$A.DIRECT.GET.WSD_RES.wsd.res.*.*" "$A.DIRECT.GET.WSD_RES.wsd.res.>" "$A.DIRECT.GET.WSD_RES.>" "$A.DIRECT.GET.WSD_RES.wsd.res.begun.$id" \
+    "$A.STREAM.MSG.GET.WSD_RES" "$A.STREAM.INFO.WSD_RES" "$A.STREAM.UPDATE.WSD_RES" "$A.STREAM.SNAPSHOT.WSD_RES" "$A.STREAM.CREATE.MIRROR" \
+    "$A.CONSUMER.CREATE.WSD_RES" "$A.CONSUMER.CREATE.WSD_RES.x" "$A.CONSUMER.CREATE.WSD_RES.x.wsd.res.here.>" "$A.CONSUMER.DURABLE.CREATE.WSD_RES.x" "$A.CONSUMER.MSG.NEXT.WSD_RES.x"
+}
+check "it cannot ask for another user's" others_results
+parts_of_others() {
+  may_not desk pub "$A.DIRECT.GET.WSD_PARTS" "$A.DIRECT.GET.WSD_PARTS.wsd.part.*.out.*.*" "$A.DIRECT.GET.WSD_PARTS.wsd.part.here.*.out.*.*" "$A.DIRECT.GET.WSD_PARTS.wsd.part.>" \
+    "$A.DIRECT.GET.WSD_PARTS.wsd.part.*.*.out.*.0" "$A.STREAM.MSG.GET.WSD_PARTS" "$A.CONSUMER.CREATE.WSD_PARTS" "$A.CONSUMER.DURABLE.CREATE.WSD_PARTS.x" "$A.STREAM.INFO.WSD_PARTS" &&
+    may_not there pub "$A.DIRECT.GET.WSD_PARTS.wsd.part.here.*.out.*.*" "$A.DIRECT.GET.WSD_PARTS.wsd.part.>" && may_not here pub "$A.DIRECT.GET.WSD_PARTS.wsd.part.desk.*.out.*.*"
+}
+check "nor for parts of its outputs, which no other node can" parts_of_others
+large_outputs() { # are in parts of that name
+  local end
+  end=$(desk wsctl submit --detach -i "$WORK/in" @fleet/echo) && desk wsctl await "$end" | cmp - "$WORK/in"
+}
+check "large outputs still come" large_outputs
+listens() {
+  may_not desk sub '>' 'wsd.>' 'wsd.res.>' 'wsd.res.*.*' 'wsd.res.here.*' "wsd.res.here.$id" 'wsd.live.>' 'wsd.live.here.*' 'wsd.part.>' 'wsd.job.>' \
+    '_INBOX.>' '_INBOX.*.>' '_INBOX.here.>' '$JS.>' '$JS.API.>' '$JS.ACK.>' '$SYS.>'
+}
+check "it cannot hear them" listens
+forged() { may_not desk pub "wsd.res.here.$id" "wsd.res.desk.$id" "wsd.res.begun.$id" "wsd.live.here.$id" 'wsd.part.here.x-1.out.0.0' '$JS.ACK.WSD_JOBS.norm_echo.1.1.1.0.0' wsd.dead.echo; }
+check "nor store or tell one" forged
+jobs_of_others() { may_not desk pub "$A.STREAM.MSG.GET.WSD_JOBS" "$A.CONSUMER.MSG.NEXT.WSD_JOBS.norm_echo" "$A.CONSUMER.CREATE.WSD_JOBS" "$A.CONSUMER.DELETE.WSD_JOBS.norm_echo"; }
+check "nor read or take a job" jobs_of_others
+purges() {
+  local n
+  for n in here there desk; do may_not $n pub "$A.STREAM.PURGE.WSD_JOBS" "$A.STREAM.DELETE.WSD_JOBS" "$A.STREAM.UPDATE.WSD_JOBS" || return 1; done
+}
+check "no node can purge jobs" purges
+check "all leave at the end" end_fleet

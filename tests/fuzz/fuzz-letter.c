@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-letter.c: any bytes as a message of the fleet: a job, an end, many of each, the subject of an answer.
+ * fuzz-letter.c: any bytes as a message of the fleet: a job, an end, many of each, what a job says while it runs, the
+ * subject of an answer, the id of a message.
  * Keeps: what is refused has words. What is taken for a job or an end, and written again, is taken again and says the
  * same; a subject that is made of it has no more than its five parts. */
 #include "fuzz.h"
@@ -56,6 +57,30 @@ static void job(const uint8_t *data, size_t size)
     }
     buffer_deinit(&first.input);
     buffer_deinit(&second.input);
+    buffer_deinit(&again);
+}
+
+static void live(const uint8_t *data, size_t size)
+{
+    struct span rest = {(const char *)data, size};
+    struct buffer again = {0};
+    char why[160] = "", text[CODEC_TEXT_MAX];
+    struct msg m;
+    int r = 0;
+
+    while (rest.size > 0 && (r = live_get(codec, &rest, &m, why)) == 0) {
+        buffer_drop(&again, buffer_size(&again));
+        if (m.type == FRAME_RUN_PROGRESS) {
+            r = live_put_progress(&again, (uint32_t)m.run_progress.run, m.run_progress.done, m.run_progress.total);
+        } else {
+            FUZZ_CHECK(m.type == FRAME_RUN_MESSAGE && m.run_message.text.size < sizeof(text));
+            snprintf(text, sizeof(text), "%.*s", (int)m.run_message.text.size, m.run_message.text.data);
+            r = live_put_message(&again, (uint32_t)m.run_message.run, m.run_message.level, text);
+        }
+        FUZZ_CHECK(r == 0 && buffer_size(&again) <= LIVE_MAX);
+        r = 0;
+    }
+    FUZZ_CHECK(r == 0 || (r == -EBADMSG && *why));
     buffer_deinit(&again);
 }
 
@@ -133,16 +158,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct letter_receipt receipt;
     char text[512], id[LETTER_ID];
+    uint32_t attempt;
 
     if (!codec)
         FUZZ_CHECK(codec_new(&codec) == 0);
     job(data, size);
     end(data, size);
+    live(data, size);
     parcel(data, size);
     snprintf(text, sizeof(text), "%.*s", (int)(size < sizeof(text) ? size : sizeof(text) - 1), (const char *)data);
     if (letter_get_receipt(text, &receipt))
         FUZZ_CHECK(strlen(receipt.consumer) < sizeof(receipt.consumer));
     if (letter_get_parcel_id(text, id))
+        FUZZ_CHECK(letter_is_name(id, strlen(id), LETTER_ID));
+    if (letter_get_sent(text, id, &attempt))
         FUZZ_CHECK(letter_is_name(id, strlen(id), LETTER_ID));
     return 0;
 }

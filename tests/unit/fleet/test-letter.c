@@ -226,6 +226,93 @@ START_TEST(parts_have_subjects_of_their_own)
 
     letter_parts_subject(subject, NULL, "00112233445566778899aabbccddeeff", 7, "in", mark);
     ck_assert_str_eq(subject, "wsd.part.00112233445566778899aabbccddeeff-7.in.0000000000000000");
+    letter_parts_subject(subject, "here", "00112233445566778899aabbccddeeff", 7, "out", mark);
+    ck_assert_str_eq(subject, "wsd.part.here.00112233445566778899aabbccddeeff-7.out.0000000000000000");
+}
+END_TEST
+
+static const struct {
+    const char *id;
+    uint32_t attempt; /* 0: it is none */
+} sent[] = {
+    {"00112233445566778899aabbccddeeff-7", 7},     {"00112233445566778899aabbccddeeff-4294967295", 4294967295u},
+    {"00112233445566778899aabbccddeeff", 0},       {"00112233445566778899aabbccddeeff-", 0},
+    {"00112233445566778899aabbccddeeff-7x", 0},    {"00112233445566778899aabbccddeef-7", 0},
+    {"00112233445566778899aabbccddeefff-7", 0},    {"00112233445566778899aabbccddeefF-7", 0},
+    {"end-00112233445566778899aabbccddeeff-7", 0}, {"", 0},
+};
+
+START_TEST(the_message_id_of_a_letter_says_whose_it_is)
+{
+    char id[LETTER_ID] = "";
+    uint32_t attempt = 0;
+
+    ck_assert_int_eq(letter_get_sent(sent[_i].id, id, &attempt), sent[_i].attempt > 0);
+    ck_assert_str_eq(id, sent[_i].attempt ? "00112233445566778899aabbccddeeff" : "");
+    if (sent[_i].attempt)
+        ck_assert_uint_eq(attempt, sent[_i].attempt);
+}
+END_TEST
+
+START_TEST(what_a_job_says_comes_out_as_it_went_in)
+{
+    struct msg m;
+
+    ck_assert_int_eq(live_put_message(&letter, 2, 4, "a line"), 0);
+    ck_assert_int_eq(live_put_progress(&letter, 3, 5, UINT64_MAX), 0);
+    struct span rest = {(const char *)buffer_data(&letter), buffer_size(&letter)};
+    ck_assert_int_eq(live_get(codec, &rest, &m, why), 0);
+    ck_assert_int_eq(m.type, FRAME_RUN_MESSAGE);
+    ck_assert_uint_eq(m.run_message.run, 2);
+    ck_assert_uint_eq(m.run_message.level, 4);
+    ck_assert_str_eq(m.run_message.text.data, "a line");
+    ck_assert_int_eq(live_get(codec, &rest, &m, why), 0);
+    ck_assert_int_eq(m.type, FRAME_RUN_PROGRESS);
+    ck_assert_uint_eq(m.run_progress.run, 3);
+    ck_assert_uint_eq(m.run_progress.done, 5);
+    ck_assert_uint_eq(m.run_progress.total, UINT64_MAX);
+    ck_assert_uint_eq(rest.size, 0);
+    ck_assert_int_eq(live_get(codec, &rest, &m, why), -EBADMSG);
+}
+END_TEST
+
+START_TEST(what_a_job_says_has_a_limit)
+{
+    char text[CODEC_TEXT_MAX] = "";
+
+    memset(text, 'x', sizeof(text) - 1);
+    while (buffer_size(&letter) + 300 < LIVE_MAX)
+        ck_assert_int_eq(live_put_message(&letter, 1, 6, text), 0);
+    size_t before = buffer_size(&letter);
+    text[0] = 0;
+    ck_assert_int_eq(live_put_message(&letter, 1, 6, text), 0); /* how much is there around the text */
+    size_t around = buffer_size(&letter) - before;
+    letter.end -= around;
+    size_t fits = LIVE_MAX - before - around - 3; /* 3: its length, which an empty one has not */
+    ck_assert_uint_lt(fits, sizeof(text));
+    memset(text, 'x', sizeof(text) - 1);
+    text[fits + 1] = 0;
+    ck_assert_int_eq(live_put_message(&letter, 1, 6, text), -E2BIG);
+    ck_assert_uint_eq(buffer_size(&letter), before);
+    text[fits] = 0;
+    ck_assert_int_eq(live_put_message(&letter, 1, 6, text), 0);
+    ck_assert_uint_eq(buffer_size(&letter), LIVE_MAX);
+    ck_assert_int_eq(live_put_progress(&letter, 1, 1, 2), -E2BIG);
+    ck_assert_uint_eq(buffer_size(&letter), LIVE_MAX);
+}
+END_TEST
+
+START_TEST(nothing_else_is_what_a_job_says)
+{
+    const struct msg_run run = job();
+    struct msg m;
+
+    ck_assert_int_eq(_i ? letter_put_job(&letter, "n", &run, "x", 1)
+                        : letter_put_end(&letter, &(struct msg_run_end){.run = 1}, NULL, 0),
+                     0);
+    struct span rest = {(const char *)buffer_data(&letter), buffer_size(&letter)};
+    ck_assert_int_eq(live_get(codec, &rest, &m, why), -EBADMSG);
+    ck_assert_str_eq(why, "neither a message nor a progress");
 }
 END_TEST
 
@@ -541,6 +628,10 @@ int main(void)
     tcase_add_loop_test(c, a_seal_comes_out_as_it_went_in_up_to_the_limit, 0, 2);
     tcase_add_test(c, a_seal_of_nothing_is_refused);
     tcase_add_test(c, parts_have_subjects_of_their_own);
+    tcase_add_loop_test(c, the_message_id_of_a_letter_says_whose_it_is, 0, ARRAY_SIZE(sent));
+    tcase_add_test(c, what_a_job_says_comes_out_as_it_went_in);
+    tcase_add_test(c, what_a_job_says_has_a_limit);
+    tcase_add_loop_test(c, nothing_else_is_what_a_job_says, 0, 2);
     tcase_add_test(c, what_is_cut_is_refused);
     tcase_add_test(c, what_is_in_disorder_is_refused);
     tcase_add_test(c, the_first_job_of_a_parcel_is_a_letter);
