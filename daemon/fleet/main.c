@@ -112,11 +112,11 @@ static void on_counters(evutil_socket_t number, short what, void *userdata)
     struct in_counters i = f->in ? in_count(f->in) : (struct in_counters){0};
 
     log_notice("wsd-fleet: out: held %" PRIu64 " sent %" PRIu64 " again %" PRIu64 " ended %" PRIu64 " second %" PRIu64
-               " cancelled %" PRIu64 " parcels %" PRIu64 "; in: held %" PRIu64 " most %" PRIu64 " taken %" PRIu64
-               " back %" PRIu64 " ended %" PRIu64 " redelivered %" PRIu64 " interrupted %" PRIu64 " dead %" PRIu64
-               " parcels %" PRIu64,
-               o.held, o.sent, o.sent_again, o.ended, o.second_ends, o.cancelled, o.parcels, i.held, i.held_most,
-               i.taken, i.given_back, i.ended, i.redelivered, i.interrupted, i.dead, i.parcels);
+               " cancelled %" PRIu64 " parcels %" PRIu64 " bytes %" PRIu64 " waiting %" PRIu64 "; in: held %" PRIu64
+               " most %" PRIu64 " taken %" PRIu64 " back %" PRIu64 " ended %" PRIu64 " redelivered %" PRIu64
+               " interrupted %" PRIu64 " dead %" PRIu64 " parcels %" PRIu64,
+               o.held, o.sent, o.sent_again, o.ended, o.second_ends, o.cancelled, o.parcels, o.bytes, o.waiting, i.held,
+               i.held_most, i.taken, i.given_back, i.ended, i.redelivered, i.interrupted, i.dead, i.parcels);
 }
 
 static int run(const struct settings *s)

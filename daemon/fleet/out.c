@@ -30,6 +30,7 @@
 #include "fleet/letter.h"
 #include "fleet/names.h"
 #include "fleet/parts.h"
+#include "fleet/room.h"
 
 #define AGAIN_USEC       500000u   /* before a job that was refused, or could not be sent, is sent again */
 #define LOOK_USEC        2000000u  /* before the stored end of a job is looked for, at first */
@@ -46,6 +47,7 @@
 
 enum stage {
     TRIP_NAME,    /* the name of its user is not known yet */
+    TRIP_ROOM,    /* as many bytes are on their way to the servers as may be */
     TRIP_CLAIMS,  /* whether its key is another job's is not known yet, or that one has no end */
     TRIP_PARCEL,  /* it is in a parcel that the server has not said that it has */
     TRIP_PARTS,   /* the server has not said that it has the parts of its input */
@@ -65,6 +67,7 @@ struct trip {
     struct parts parts;                 /* of its input, and then of its output */
     struct letter_seal seal;            /* of its input, where that is stored in parts */
     struct lane_item item;              /* of the jobs that it may go with */
+    struct room_share share;            /* until the server has it */
     struct out *out;
     struct wsd_job *job;
     enum stage stage;
@@ -92,6 +95,8 @@ struct out {
     struct codec *codec;
     struct names *names;
     struct lanes *lanes;
+    struct room room;    /* of inputs on their way */
+    uint64_t taken_usec; /* when a server took something last */
     struct list trips;
     struct hash by_id;
     uint32_t n_writes;  /* trips that write */
@@ -130,6 +135,7 @@ static void trip_free(struct trip *t)
     claim_forget(&t->claim);
     parts_forget(&t->parts);
     lanes_leave(&t->item, false); /* where it was stopped, it has left before */
+    room_leave(&t->out->room, &t->share);
     t->out->n_writes -= t->stage == TRIP_WRITES;
     list_remove(&t->link);
     if (*t->id)
@@ -422,6 +428,12 @@ static void send_later(struct trip *t)
     t->due_usec = clock_monotonic_usec() + AGAIN_USEC;
 }
 
+static void has_been_taken(struct trip *t)
+{
+    t->out->taken_usec = clock_monotonic_usec();
+    room_leave(&t->out->room, &t->share);
+}
+
 static void stored(struct bus_question *q, natsMsg *msg)
 {
     struct trip *t = container_of(q, struct trip, question);
@@ -434,6 +446,8 @@ static void stored(struct bus_question *q, natsMsg *msg)
     if (json_integer_value(sequence) > 0) { /* 0: it was refused */
         t->sequence = (uint64_t)json_integer_value(sequence);
         t->stage = TRIP_AWAY;
+        buffer_deinit(&t->letter);
+        has_been_taken(t);
         t->pause_usec = LOOK_USEC;
         t->due_usec = clock_monotonic_usec() + LOOK_USEC;
         if (json_is_true(json_object_get(j, "duplicate")))
@@ -468,6 +482,7 @@ static void parcel_stored(struct lane_item *item)
     struct trip *t = trip_of(item);
 
     t->pause_usec = PARCEL_LOOK_USEC;
+    has_been_taken(t);
     look_after(t, PARCEL_LOOK_USEC);
 }
 
@@ -539,8 +554,20 @@ static int send_letter(struct trip *t, const struct letter_seal *seal)
 
 static void send_parts(struct trip *t);
 
+/* At most one message of each input is on its way. */
+static bool has_room(struct trip *t)
+{
+    uint64_t size = MIN(t->job->input_size, (uint64_t)LETTER_MAX) + 1;
+
+    return room_take(&t->out->room, &t->share, size);
+}
+
 static void write_and_send(struct trip *t)
 {
+    if (!has_room(t)) {
+        t->stage = TRIP_ROOM;
+        return;
+    }
     int r = send_letter(t, t->seal.size ? &t->seal : NULL);
 
     if (r == -EAGAIN)
@@ -693,8 +720,10 @@ static bool is_given_up(struct trip *t, uint64_t now)
 
     if (t->n_taken != t->parts.n) { /* an input may take its time */
         t->n_taken = t->parts.n;
-        t->since_usec = now;
+        t->since_usec = t->out->taken_usec = now;
     }
+    if (t->stage == TRIP_ROOM) /* it waits for others */
+        t->since_usec = MAX(t->since_usec, t->out->taken_usec);
     bool is_other = t->stage == TRIP_CLAIMS && *t->claim.id; /* which a server has taken */
     if (t->stage == TRIP_SENDS || t->stage > TRIP_WAITS || is_other || (!is_down && now - t->since_usec < wait))
         return false;
@@ -711,6 +740,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     struct out *o = userdata;
     uint64_t now = clock_monotonic_usec();
 
+    bool is_full = false;
     list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link) {
         bool stopped = wsd_job_cancelled(t->job);
 
@@ -726,12 +756,17 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
         if (is_given_up(t, now))
             continue;
         claim_tick(&t->claim, now);
-        if (t->stage == TRIP_NAME)
+        if (t->stage == TRIP_NAME) {
             begin(t);
-        else if (t->stage == TRIP_WAITS && now >= t->due_usec)
+        } else if (t->stage == TRIP_ROOM && !is_full) {
+            is_full = !has_room(t); /* those that wait behind it go on waiting */
+            if (!is_full)
+                write_and_send(t);
+        } else if (t->stage == TRIP_WAITS && now >= t->due_usec) {
             trip_send(t);
-        else if (t->stage == TRIP_AWAY && now >= t->due_usec)
+        } else if (t->stage == TRIP_AWAY && now >= t->due_usec) {
             look_for_end(t);
+        }
     }
     lanes_tick(o->lanes, now);
     take_jobs(o);
@@ -833,6 +868,8 @@ struct out_counters out_count(const struct out *o)
     const struct lanes_counters l = lanes_count(o->lanes);
 
     c.parcels = l.parcels;
+    c.bytes = o->room.used;
+    c.waiting = o->room.n_waiting;
     c.sent += l.jobs;
     c.sent_again += l.again;
     return c;

@@ -27,6 +27,7 @@ struct out_options {
 /* What has been done so far. */
 struct out_counters {
     uint64_t held, sent, sent_again, ended, second_ends, cancelled, parcels;
+    uint64_t bytes, waiting; /* of inputs on their way to the servers now; jobs for which there is no room */
 };
 
 int out_new(struct out **ret_out, const struct out_options *options); /* 0 or a negative errno */

@@ -36,6 +36,29 @@ waits_for_node() {
   id=$(here wsctl submit --detach @fleet/echo late) && wait_until in_stream 1 && sleep 3 && start_node_fleet there --no-out && expect_output late here wsctl await "$id"
 }
 check "a job that a server has waits for a node, however long" waits_for_node
+bounded() { # 64 MiB of inputs are on their way at most: 67 of these, and one byte for each
+  local i ids=()
+  leave here && start_node_fleet here --no-in && head -c 1000000 /dev/urandom >"$WORK/in" && kill_nats one || return 1
+  for i in {1..67}; do ids+=("$(here wsctl submit --detach -i "$WORK/in" @fleet/echo)"); done
+  wait_until holds 67 && same 67000067 "$(fleet_counter here out bytes)" && same 0 "$(fleet_counter here out waiting)" || return 1
+  for i in {68..70}; do ids+=("$(here wsctl submit --detach -i "$WORK/in" @fleet/echo)"); done
+  wait_until holds 70 && wait_until waiting 3 && same 67000067 "$(fleet_counter here out bytes)" && here wsctl cancel "${ids[68]}" && wait_until waiting 2 &&
+    start_nats one && unset 'ids[68]' || return 1
+  for i in "${ids[@]}"; do here wsctl await "$i" | cmp - "$WORK/in" || return 1; done
+  same 0 "$(fleet_counter here out bytes)" && same 0 "$(fleet_counter here out waiting)"
+}
+holds() { [ "$(fleet_counter here out held)" = "$1" ]; }
+waiting() { [ "$(fleet_counter here out waiting)" = "$1" ]; }
+check "inputs that no server takes are bounded by their bytes: others wait, and run then" bounded
+crowded() { # a node whose wsd takes two jobs of its user keeps what it has, and gives none back
+  local i ids=()
+  kill "${NODE_WSD[there]}" && wait_for_exit "${NODE_WSD[there]}" && printf '[limits]\nmax-jobs-per-user = 2\n' >"$WORK/crowded.conf" &&
+    WSD_CONFIG=$WORK/crowded.conf start_node_wsd there && leave there && start_node_fleet there --no-out || return 1
+  for i in {1..40}; do ids+=("$(here wsctl submit --detach @fleet/sleep 500)"); done
+  for i in "${ids[@]}"; do here wsctl await "$i" || return 1; done
+  same 0 "$(fleet_counter there in back)" && kill "${NODE_WSD[there]}" && wait_for_exit "${NODE_WSD[there]}" && start_node_wsd there
+}
+check "a node whose wsd has no room for more of them ends them one after the other" crowded
 check "they leave in order" end_fleet
 kill_nats one
 
