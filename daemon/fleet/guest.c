@@ -37,7 +37,8 @@
 #define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
 #define DELIVERED_MAX 10u        /* a job that so many nodes have not ended is dead */
 
-#define LIVE_USEC 250000u /* between two messages about a job that runs */
+#define REFUSED_USEC 60000000u /* a job that wsd has no room for is kept for so long, before it is given back */
+#define LIVE_USEC    250000u   /* between two messages about a job that runs */
 
 #define TAG 17u /* with NUL */
 
@@ -73,6 +74,7 @@ struct guest {
     bool has_parts;                 /* its output is in parts that only that node may read */
     bool moved;                     /* its progress was not told */
     uint64_t done, total;           /* progress */
+    uint64_t refused_usec;          /* when wsd had no room for it first; 0: it has not been so */
     uint64_t live_usec;             /* when what it says may be told */
     uint32_t n_begun;               /* times that nodes had begun it, of one that its nodes may have died of */
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
@@ -367,6 +369,31 @@ static struct wsd_client *client_of(const struct guest *g)
     return g->use.client ? client_handle(&g->use) : g->guests->client;
 }
 
+/* It is not needed to begin again. */
+static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
+{
+    struct guest *g = userdata;
+
+    buffer_deinit(&g->job);
+}
+
+static void run(struct guest *g);
+
+/* Whether it waits here for room: quota or queue of wsd are full. What is given back counts as handed out, and is dead
+ * after some times. */
+static bool waits_for_room(struct guest *g)
+{
+    uint64_t now = clock_monotonic_usec();
+
+    g->refused_usec = g->refused_usec ? g->refused_usec : now;
+    if (buffer_size(&g->job) == 0 || g->guests->leaving || now - g->refused_usec >= REFUSED_USEC)
+        return false;
+    if (g->seal.size == 0)
+        buffer_deinit(&g->input); /* it is in the letter */
+    wait_for(g, run);
+    return true;
+}
+
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
     struct guest *g = userdata;
@@ -379,7 +406,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         end_badly(g, "refused", text);
     else if (may_have_run && !g->idempotent)
         end_interrupted(g, "wsd has ended while it ran, and it may not run twice");
-    else
+    else if (error != -EAGAIN || !waits_for_room(g))
         give_back(g);
     wsd_call_free(call);
 }
@@ -416,6 +443,8 @@ static int submit(struct guest *g, struct letter_job *job)
     s.timeout_usec = from->timeout_usec;
     s.priority = from->priority;
     callbacks.output = on_output;
+    if (buffer_size(&g->job) > 0)
+        callbacks.accepted = on_accepted;
     if (g->is_heard) {
         s.flags |= WSD_SUBMIT_PROGRESS;
         callbacks.message = on_message;
@@ -461,10 +490,9 @@ static void run_job(struct guest *g, struct letter_job *job)
     }
     g->stage = GUEST_RUNS;
     int r = submit(g, job);
-    buffer_deinit(&g->job);
     if (r == -EINVAL)
         end_badly(g, "refused", wsd_client_error(client_of(g)));
-    else if (r < 0)
+    else if (r < 0 && (r != -EAGAIN || !waits_for_room(g)))
         give_back(g);
 }
 
