@@ -66,6 +66,7 @@ struct bus {
     uint32_t n_slots, free_slot; /* UINT32_MAX: none is free */
     struct list questions;       /* in no order */
     bool up;
+    uint32_t n_connections;
     char why[256]; /* the first attempt to connect has failed; "": it has not */
 };
 
@@ -291,6 +292,7 @@ static void set_state(struct bus *b, bool up)
     if (b->up == up)
         return;
     b->up = up;
+    b->n_connections += up;
     if (!up)
         no_answer(b, UINT64_MAX);
     b->options.state(up, b->options.context);
@@ -370,6 +372,11 @@ const char *bus_inbox(const struct bus *b)
 bool bus_is_up(const struct bus *b)
 {
     return b->up;
+}
+
+uint32_t bus_connection(const struct bus *b)
+{
+    return b->n_connections;
 }
 
 int bus_status(natsMsg *msg)

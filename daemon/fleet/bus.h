@@ -35,6 +35,8 @@ int bus_new(struct bus **ret_bus, const struct bus_options *options, char ret_er
 /* Sends what is buffered, for at most a second. NULL is fine. Returns NULL. */
 struct bus *bus_free(struct bus *b);
 bool bus_is_up(const struct bus *b);
+/* Which connection that is, from 1 on. A server may have been another one at an earlier one. */
+uint32_t bus_connection(const struct bus *b);
 
 /* The messages of a subject, on the loop. The handler owns the message. Lives as long as the bus. Returns 0 or a
  * negative errno. */

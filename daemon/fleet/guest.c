@@ -32,6 +32,7 @@
 #include "fleet/clients.h"
 #include "fleet/parcel.h"
 #include "fleet/parts.h"
+#include "fleet/still.h"
 
 #define AGAIN_USEC    500000u    /* before the server is asked again, which did not answer */
 #define BACK_NSEC     500000000u /* before a job that was given back is handed out again */
@@ -50,9 +51,10 @@ enum stage {
     GUEST_MARKS,   /* that it begins */
     GUEST_OPENS,   /* the client of its user connects */
     GUEST_RUNS,
-    GUEST_SENDS, /* its output, in parts */
-    GUEST_TELLS, /* its end is not stored yet */
-    GUEST_WAITS, /* before it asks the server again */
+    GUEST_SENDS,  /* its output, in parts */
+    GUEST_TELLS,  /* its end is not stored yet */
+    GUEST_CHECKS, /* whether its message is still the one that it is acknowledged by */
+    GUEST_WAITS,  /* before it asks the server again */
 };
 
 /* A job that this node has. */
@@ -77,10 +79,12 @@ struct guest {
     uint64_t refused_usec;          /* when wsd had no room for it first; 0: it has not been so */
     uint64_t live_usec;             /* when what it says may be told */
     uint32_t n_begun;               /* times that nodes had begun it, of one that its nodes may have died of */
+    uint32_t connection;            /* of the bus, by which the receipt came */
     uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
     uint64_t due_usec;              /* WAITS: when it goes on, with this */
     void (*again)(struct guest *g);
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], function[CODEC_PLACE_MAX];
+    char message_id[STILL_ID];
     struct buffer job;                         /* the letter, until it has begun */
     struct letter_seal seal;                   /* of an input that comes in parts */
     struct buffer input, output, letter, live; /* live: its messages that were not told */
@@ -661,13 +665,35 @@ static void may_be_marked(struct guest *g, natsMsg *msg)
     }
 }
 
-/* The end is stored. Where this is lost, the job comes again, and its end is found. */
-static void acknowledge(struct guest *g)
+static void check(struct guest *g)
 {
-    if (!g->item.parcel)
+    g->stage = GUEST_CHECKS;
+    still_ask(g->guests->options.bus, &g->question, g->receipt);
+}
+
+static void over(struct guest *g, enum still still)
+{
+    if (!g->item.parcel && still == STILL_THERE)
         (void)bus_tell(g->guests->options.bus, g->receipt, NULL, "+ACK", 4);
     g->guests->counters.ended++;
     leave(g, false);
+}
+
+/* The end is stored. Where this is lost, the job comes again, and its end is found. */
+static void acknowledge(struct guest *g)
+{
+    if (!g->item.parcel && g->connection != bus_connection(g->guests->options.bus))
+        check(g);
+    else
+        over(g, STILL_THERE);
+}
+
+static void checked(struct guest *g, enum still still)
+{
+    if (still == STILL_UNKNOWN)
+        wait_for(g, check);
+    else
+        over(g, still);
 }
 
 /* No node has ended it. */
@@ -710,6 +736,9 @@ static void answered(struct bus_question *q, natsMsg *msg)
             acknowledge(g);
         else
             wait_for(g, tell_end);
+        return;
+    case GUEST_CHECKS:
+        checked(g, still_answer(msg, g->message_id));
         return;
     case GUEST_QUEUES:
     case GUEST_FETCHES:
@@ -813,6 +842,13 @@ static int check_plugin(const struct letter_receipt *receipt, const struct lette
     return -EBADMSG;
 }
 
+static void keep_receipt(struct guest *g, natsMsg *msg)
+{
+    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    snprintf(g->message_id, sizeof(g->message_id), "%s", bus_text(msg, "Nats-Msg-Id"));
+    g->connection = bus_connection(g->guests->options.bus);
+}
+
 /* The server took this node for dead, which has the job still. */
 static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
 {
@@ -822,7 +858,7 @@ static bool has_it(struct guests *s, natsMsg *msg, const struct letter_job *job)
     struct guest *g = guest_find(s, id);
     bool same = g && g->attempt == job->run.attempt;
     if (same)
-        snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+        keep_receipt(g, msg);
     return same;
 }
 
@@ -881,7 +917,7 @@ static void take_letter(struct guests *s, natsMsg *msg, const struct letter_rece
         refuse(s, msg, why);
     if (!g)
         return; /* it is here already; or without memory it comes again */
-    snprintf(g->receipt, sizeof(g->receipt), "%s", natsMsg_GetReply(msg));
+    keep_receipt(g, msg);
     g->is_heard = *bus_text(msg, HOME_HEADER);
     if (buffer_put(&g->job, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)) < 0 ||
         s->leaving) /* it was asked for before */

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fleet/bus.h"
+#include "fleet/still.h"
 
 #define HURRY_USEC 20000u     /* ends that are there are stored then, though others are not */
 #define AGAIN_USEC 500000u    /* before the server is asked again, which did not answer */
@@ -28,8 +29,9 @@ enum stage {
     PARCEL_FILLS,
     PARCEL_LOOKS, /* which ends are stored: it came before */
     PARCEL_RUNS,
-    PARCEL_TELLS, /* its ends are not stored yet */
-    PARCEL_WAITS, /* before they are sent again */
+    PARCEL_TELLS,  /* its ends are not stored yet */
+    PARCEL_WAITS,  /* before they are sent again */
+    PARCEL_CHECKS, /* all are over: whether its message is still the one that it is acknowledged by */
 };
 
 struct parcel {
@@ -42,6 +44,7 @@ struct parcel {
     bool bad, back; /* it is dropped, or given back, when its jobs are over */
     bool busy;      /* it stays, even if the last job leaves */
     uint32_t n, n_left, n_ends;
+    uint32_t connection; /* of the bus, by which the receipt came */
     uint64_t delivered, due_usec;
     struct list queue, suspects; /* items that wait for the one that runs; and those that a node had begun */
     struct parcel_item *running; /* of those */
@@ -98,6 +101,23 @@ static void tell(struct parcel *p)
                    buffer_size(&p->letter));
 }
 
+static void over(struct parcel *p, enum still still)
+{
+    const struct parcels_options *o = &p->parcels->options;
+
+    if (still == STILL_THERE)
+        answer_server(p);
+    parcel_free(p);
+    o->over(o->context);
+}
+
+static void check(struct parcel *p)
+{
+    p->stage = PARCEL_CHECKS;
+    p->due_usec = UINT64_MAX;
+    still_ask(p->parcels->options.bus, &p->question, p->receipt);
+}
+
 /* Goes on where all of its jobs are over. */
 static void settle(struct parcel *p)
 {
@@ -107,10 +127,10 @@ static void settle(struct parcel *p)
         tell(p);
         return;
     }
-    const struct parcels_options *o = &p->parcels->options;
-    answer_server(p);
-    parcel_free(p);
-    o->over(o->context);
+    if (p->connection != bus_connection(p->parcels->options.bus))
+        check(p);
+    else
+        over(p, STILL_THERE);
 }
 
 bool parcel_end(struct parcel_item *item, const struct msg_run_end *end, const void *output, size_t size)
@@ -221,6 +241,13 @@ static void answered(struct bus_question *q, natsMsg *msg)
 
     if (p->stage == PARCEL_LOOKS) {
         looked(p, msg);
+    } else if (p->stage == PARCEL_CHECKS) {
+        enum still still = still_answer(msg, p->id);
+
+        if (still == STILL_UNKNOWN)
+            p->due_usec = clock_monotonic_usec() + AGAIN_USEC;
+        else
+            over(p, still);
     } else if (bus_is_stored(msg)) {
         buffer_deinit(&p->letter);
         p->stage = PARCEL_RUNS;
@@ -242,6 +269,7 @@ bool parcels_have(struct parcels *ps, const char *id, const char *receipt)
 
         if (strcmp(p->id, id) == 0) {
             snprintf(p->receipt, sizeof(p->receipt), "%s", receipt);
+            p->connection = bus_connection(ps->options.bus);
             return true;
         }
     }
@@ -257,6 +285,7 @@ struct parcel *parcel_new(struct parcels *ps, const char *id, const char *receip
     memset(p, 0, offsetof(struct parcel, items));
     p->parcels = ps;
     p->delivered = delivered;
+    p->connection = bus_connection(ps->options.bus);
     p->collects = delivered <= 1;
     p->busy = true;
     p->question.answered = answered;
@@ -349,6 +378,8 @@ void parcels_tick(struct parcels *ps, uint64_t now_usec, bool is_time)
         bool hurries = p->stage == PARCEL_RUNS && p->collects && buffer_size(&p->letter) > 0;
         if (now_usec >= p->due_usec && (hurries || p->stage == PARCEL_WAITS))
             tell(p);
+        else if (now_usec >= p->due_usec && p->stage == PARCEL_CHECKS)
+            check(p);
     }
 }
 

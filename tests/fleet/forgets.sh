@@ -51,6 +51,17 @@ sender_first() { # its jobs have numbers above those, too, when a node comes
 }
 check "jobs that are sent before a node has looked run, too" sender_first
 check "nothing is left" wait_until in_stream 0
+old_receipt() { # a node ends what it had before: it removes no other job that has its number now
+  local id n i
+  leaves there && start_node_fleet there --no-out --ack-wait 2 --held 1 --plugins ledger && rm -f "$WORK/shut" && id=$(here wsctl submit --detach @fleet/ledger:gate "$WORK/shut") &&
+    wait_until on there jobs_are running 1 && n=$(delivered norm_ledger) && forget here there || return 1
+  : >"$WORK/ids"
+  for ((i = 0; i < n + 5; i++)); do here wsctl submit --detach @fleet/ledger:gate "$WORK/open" >>"$WORK/ids" || return 1; done
+  wait_until in_stream $((n + 5)) && touch "$WORK/shut" "$WORK/open" || return 1
+  for i in "$id" $(cat "$WORK/ids"); do here timeout 60 wsctl await "$i" >>"$WORK/opened" || return 1; done
+  wait_until in_stream 0 && leaves there && start_node_fleet there --no-out --ack-wait 2
+}
+check "what a node had before has its end, and takes no other one away" old_receipt
 ended_before() { # a server that was killed has jobs that were acknowledged
   local id again
   leaves there && id=$(here wsctl submit --detach @fleet/ledger:once "$WORK/ledger" ran) && again=$(here wsctl submit --detach @fleet/ledger:again "$WORK/again" ran) &&

@@ -30,6 +30,7 @@ struct post {
 static struct post posts[POST_MAX];
 static uint32_t n_posts;
 static uint64_t now_usec = 1000000;
+static uint32_t connection = 1; /* of the bus */
 
 static inline struct post *post_keep(const char *subject, const char *id, const char *header, const void *data,
                                      size_t size)
@@ -63,6 +64,7 @@ void __wrap_bus_ask_saying(struct bus *b, struct bus_question *q, const char *su
                            const char *header, const char *value, const void *data, size_t size);
 void __wrap_bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
 bool __wrap_bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size);
+uint32_t __wrap_bus_connection(const struct bus *b);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
 
 void __wrap_bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data,
@@ -86,6 +88,11 @@ bool __wrap_bus_tell(struct bus *b, const char *subject, const char *reply, cons
 {
     (void)post_keep(subject, NULL, NULL, data, size);
     return true;
+}
+
+uint32_t __wrap_bus_connection(const struct bus *b)
+{
+    return connection;
 }
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret)

@@ -243,6 +243,46 @@ START_TEST(what_has_no_job_is_over_at_once)
 }
 END_TEST
 
+/* "Nats-Msg-Id: id\r\n" */
+#define SAME "{\"message\":{\"seq\":7,\"hdrs\":\"TmF0cy1Nc2ctSWQ6IGlkDQoN\"}}"
+#define NONE "{\"error\":{\"code\":404,\"err_code\":10037}}"
+
+START_TEST(by_another_connection_its_number_may_be_another_ones)
+{
+    static const struct {
+        const char *answer;
+        bool acknowledged;
+    } cases[] = {{SAME, true}, {NONE, false}, {"{\"message\":{\"seq\":7}}", false}};
+
+    parcel_filled(come(1, 1), 0);
+    connection++;
+    parcel_leave(&items[0], false);
+    ck_assert_uint_eq(n_posts, 1);
+    ck_assert_str_eq(posts[0].subject, "$JS.API.STREAM.MSG.GET.WSD_JOBS");
+    ck_assert_str_eq(posts[0].text, "{\"seq\":7}");
+    post_answer(&posts[0], NULL);
+    parcels_tick(parcels, now_usec, false);
+    ck_assert_uint_eq(n_posts, 1);
+    now_usec += 500000;
+    parcels_tick(parcels, now_usec, false);
+    ck_assert_uint_eq(n_posts, 2);
+    post_answer(&posts[1], cases[_i].answer);
+    ck_assert_uint_eq(n_posts, cases[_i].acknowledged ? 3 : 2);
+    ck_assert(!parcels_are_here(parcels));
+    ck_assert_uint_eq(n_over, 1);
+}
+END_TEST
+
+START_TEST(a_receipt_of_this_connection_is_right)
+{
+    parcel_filled(come(1, 1), 0);
+    connection++;
+    ck_assert(parcels_have(parcels, "id", RECEIPT));
+    parcel_leave(&items[0], false);
+    ck_assert_str_eq(posts[0].text, "+ACK");
+}
+END_TEST
+
 START_TEST(the_newest_receipt_counts)
 {
     parcel_filled(come(1, 1), 0);
@@ -353,6 +393,8 @@ int main(void)
     tcase_add_test(c, one_whose_later_try_is_to_find_its_end_is_stored_alone);
     tcase_add_loop_test(c, the_server_hears_what_becomes_of_it, 0, ARRAY_SIZE(answers));
     tcase_add_loop_test(c, what_has_no_job_is_over_at_once, 0, 2);
+    tcase_add_loop_test(c, by_another_connection_its_number_may_be_another_ones, 0, 3);
+    tcase_add_test(c, a_receipt_of_this_connection_is_right);
     tcase_add_test(c, the_newest_receipt_counts);
     tcase_add_test(c, of_one_that_comes_again_only_those_run_that_have_no_end);
     tcase_add_test(c, without_an_answer_all_go_back);
