@@ -496,7 +496,7 @@ static void run_job(struct guest *g, struct letter_job *job)
     int r = submit(g, job);
     if (r == -EINVAL)
         end_badly(g, "refused", wsd_client_error(client_of(g)));
-    else if (r < 0 && (r != -EAGAIN || !waits_for_room(g)))
+    else if (r < 0)
         give_back(g);
 }
 
@@ -774,10 +774,12 @@ static void refusal_free(struct refusal *f)
 static void refused(struct bus_question *q, natsMsg *msg)
 {
     struct refusal *f = container_of(q, struct refusal, question);
+    const struct guests_options *o = &f->guests->options;
 
     if (bus_is_stored(msg))
-        (void)bus_tell(f->guests->options.bus, f->receipt, NULL, "+TERM", 5);
+        (void)bus_tell(o->bus, f->receipt, NULL, "+TERM", 5);
     refusal_free(f);
+    o->left(o->context);
 }
 
 /* It ends, where it comes from. False: that is not known. */
