@@ -536,6 +536,50 @@ int wsd_client_trace_stop(struct wsd_client *client,
                          &(struct each_worker){.executor = executor, .events = events, .userdata = userdata});
 }
 
+static int profile_message(struct wsd_client *client, uint32_t action, uint32_t rate, struct msg *ret)
+{
+    *ret = (struct msg){.type = FRAME_TRACE, .trace = {.action = action, .kind = TRACE_OF_STACKS, .rate = rate}};
+    return connection_wants(&client->connection, FEATURE_PROFILE);
+}
+
+int wsd_client_profile_start(struct wsd_client *client, uint32_t rate, bool keep)
+{
+    struct msg msg;
+    int r = profile_message(client, keep ? TRACE_ACTION_KEEP : TRACE_ACTION_START, rate, &msg);
+
+    if (r < 0)
+        return r;
+    if (rate < 1 || rate > CODEC_RATE_MAX)
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, "a rate is 1 to %u samples in a second",
+                           CODEC_RATE_MAX);
+    return ask_executors(client, &msg, &(struct each_worker){.userdata = NULL});
+}
+
+int wsd_client_profile_stop(struct wsd_client *client,
+                            int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                            int (*stacks)(const void *data, size_t size, void *userdata), void *userdata)
+{
+    struct msg msg;
+    int r = profile_message(client, TRACE_ACTION_STOP, 0, &msg);
+
+    return r < 0 ? r
+                 : ask_executors(client, &msg,
+                                 &(struct each_worker){.executor = executor, .events = stacks, .userdata = userdata});
+}
+
+int wsd_client_stack(struct wsd_client *client, const struct wsd_id *id,
+                     int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                     int (*text)(const void *data, size_t size, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_TRACE, .trace = {.action = TRACE_ACTION_STACK, .id = {.has_id = true}}};
+    int r = connection_wants(&client->connection, FEATURE_PROFILE);
+
+    memcpy(msg.trace.id.id, id->bytes, sizeof(msg.trace.id.id));
+    return r < 0 ? r
+                 : ask_executors(client, &msg,
+                                 &(struct each_worker){.executor = executor, .events = text, .userdata = userdata});
+}
+
 int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec)
 {
     struct msg msg = {.type = FRAME_PING};

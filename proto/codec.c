@@ -174,7 +174,9 @@ MESSAGE(executor, executor, NUMBER(executor, executor), NUMBER(executor, uid), N
 MESSAGE(worker, worker, NUMBER(worker, executor), NUMBER(worker, worker),
         RANGE(worker, kind, 1, CODEC_KIND_MAX, "kind"), NUMBER(worker, cpu),
         LIST(worker, counters, CODEC_COUNTERS, counter));
-MESSAGE(trace, trace, RANGE(trace, action, TRACE_ACTION_START, TRACE_ACTION_STOP, "action"));
+MESSAGE(trace, trace, RANGE(trace, action, TRACE_ACTION_START, TRACE_ACTION_STACK, "action"),
+        RANGE(trace, kind, 0, TRACE_OF_STACKS, "kind of a trace"), RANGE(trace, rate, 0, CODEC_RATE_MAX, "rate"),
+        MAYBE_ID(trace, id));
 MESSAGE(dead, dead, RANGE(dead, action, DEAD_LIST, DEAD_DROP, "action"), MAYBE_ID(dead, id));
 MESSAGE(schedule, schedule, RANGE(schedule, action, SCHEDULE_ADD, SCHEDULE_RUN, "action"), NAME(schedule, name),
         ARGS(schedule, job.args), TEXT(schedule, calendar, CODEC_CALENDAR_MAX), NUMBER(schedule, persistent),

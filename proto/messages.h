@@ -55,6 +55,7 @@
 #define CODEC_STATE_MAX      10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
+#define CODEC_RATE_MAX  999u  /* of a profile: samples in a second */
 #define FEATURE_LANE    1u    /* direct lanes */
 #define FEATURE_FORGET  2u    /* FORGET */
 #define FEATURE_PAYLOAD 4u    /* Submit.input_from, ARENA_OPEN */
@@ -75,8 +76,10 @@
 #define FEATURE_USER      32768u   /* Hello.user */
 #define FEATURE_CREDIT    131072u  /* credits above CODEC_CREDIT_PLAIN */
 #define FEATURE_FUNCTIONS 262144u  /* FUNCTIONS */
+#define FEATURE_PROFILE   524288u  /* Trace.kind, rate and id */
 #define FEATURE_PERSON    2097152u /* PERSON */
-#define FEATURES_ALL      (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PERSON) /* that this build knows */
+/* that this build knows */
+#define FEATURES_ALL (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_PERSON)
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -87,7 +90,8 @@ enum histogram_kind { HISTOGRAM_QUEUE = 1, HISTOGRAM_RUN = 2, HISTOGRAM_CPU = 3,
 enum gate_action { GATE_PAUSE = 1, GATE_RESUME = 2, GATE_DRAIN = 3, GATE_LIMIT = 4, GATE_LIST = 5 };
 enum limit_flags { LIMIT_OWN = 1, LIMIT_MOVED = 2 };
 enum gate_flags { GATE_PAUSED = 1, GATE_DRAINED = 2 };
-enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3 };
+enum trace_action { TRACE_ACTION_START = 1, TRACE_ACTION_KEEP = 2, TRACE_ACTION_STOP = 3, TRACE_ACTION_STACK = 4 };
+enum trace_of { TRACE_OF_EVENTS = 0, TRACE_OF_STACKS = 1 }; /* Trace.kind */
 enum dead_action { DEAD_LIST = 1, DEAD_REQUEUE = 2, DEAD_DROP = 3 };
 enum schedule_action { SCHEDULE_ADD = 1, SCHEDULE_LIST = 2, SCHEDULE_REMOVE = 3, SCHEDULE_RUN = 4 };
 enum scheduled_flags { SCHEDULED_PERSISTENT = 1, SCHEDULED_CONFIGURED = 2, SCHEDULED_RUNNING = 4 };
@@ -274,7 +278,8 @@ struct msg_worker {
     size_t n_counters;
 };
 struct msg_trace {
-    uint32_t action;
+    uint32_t action, kind, rate;
+    struct msg_id id;
 };
 struct msg_gate {
     uint32_t action;

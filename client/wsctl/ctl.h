@@ -54,6 +54,7 @@ int verb_limit(struct ctl *ctl, int argc, char **argv);
 int verb_limits(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
 int verb_top(struct ctl *ctl, int argc, char **argv);
+int verb_profile(struct ctl *ctl, int argc, char **argv);
 int verb_trace(struct ctl *ctl, int argc, char **argv);
 int verb_version(struct ctl *ctl, int argc, char **argv);
 int verb_complete(struct ctl *ctl, int argc, char **argv);

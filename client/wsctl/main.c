@@ -55,7 +55,8 @@ static const struct verb verbs[] = {
      "key,\n"
      "else from now on; that of several jobs comes mixed, under headings. Ctrl-C leaves the jobs alone.\n",
      verb_attach},
-    {"status", "ID", "Tells what is known of a job, or of a batch", "", verb_status},
+    {"status", "[--stack] ID", "Tells what is known of a job, or of a batch",
+     "      --stack           where it stands now: the stack of each worker that runs a part of it\n", verb_status},
     {"list", "[OPTION...]", "Lists your jobs (who may see all: everybody's), oldest first",
      FILTER_HELP "  -n, --limit N         only the newest so many\n"
                  "  -w, --watch           again and again, until Ctrl-C; where stdout is no terminal, or with --json: "
@@ -145,6 +146,18 @@ static const struct verb verbs[] = {
      "      --start           begin, and leave it running\n"
      "      --stop            end what --start began, and write it\n",
      verb_trace},
+    {"profile", "[OPTION...] [PLUGIN[:FUNCTION]]", "Shows where functions spend their CPU time, as a flame graph",
+     "Samples the workers of your executor (administrators: of all), for ten seconds or until Ctrl-C, and keeps what "
+     "was "
+     "in\n"
+     "that plugin or function.\n\n"
+     "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (10)\n"
+     "  -r, --rate HZ         samples in a second of CPU time, 1 to 999 (99)\n"
+     "  -o, --output FILE     where it goes (wsd-profile.svg); - is stdout\n"
+     "      --folded          stacks as lines of text, for other programs (to stdout)\n"
+     "      --pprof           for pprof (wsd-profile.pb.gz)\n"
+     "      --json            the functions with most samples; a file only with -o\n",
+     verb_profile},
     {"pause", "[PLUGIN[:FUNCTION] | --tag TAG]", "Keeps jobs from running",
      "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. "
      "Others do "

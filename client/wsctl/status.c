@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * status.c: `wsctl status ID`: what is known of one job. */
+ * status.c: `wsctl status ID`: what is known of one job, and where it stands. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -115,30 +115,112 @@ static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
     return 0;
 }
 
-int verb_status(struct ctl *ctl, int argc, char **argv)
+/* --- stacks --------------------------------------------------------------------------------------------------------- */
+
+/* What an executor says is text for people: printed line by line, escaped. */
+struct stack {
+    struct buffer text;
+    int error; /* the executor's, a positive errno */
+};
+
+static int on_executor(const struct wsd_executor_info *info, void *userdata)
+{
+    ((struct stack *)userdata)->error = info->error;
+    return 0;
+}
+
+static int on_stack(const void *data, size_t size, void *userdata)
+{
+    return buffer_put(&((struct stack *)userdata)->text, data, size) < 0 ? ctl_error(CODE_IO, "status", "out of memory")
+                                                                         : 0;
+}
+
+static int say_stack(const struct ctl *ctl, const char *id, struct stack *s)
+{
+    struct json json = {0};
+
+    if (s->error == ENOENT)
+        return ctl_error(CODE_NOT_FOUND, id, "no worker runs a part of it now: it begins or ends; ask again");
+    if (s->error)
+        return ctl_error(CODE_IO, id, "its executor %s",
+                         s->error == ETIMEDOUT ? "does not answer"
+                         : s->error == ESRCH   ? "ended while it was asked"
+                                               : strerror(s->error));
+    if (buffer_put(&s->text, "", 1) < 0)
+        return ctl_error(CODE_IO, "status", "out of memory");
+    if (ctl->json) {
+        json_string(&json, "id", id);
+        json_string(&json, "stack", (const char *)buffer_data(&s->text));
+        return json_end(&json);
+    }
+    for (const char *line = (const char *)buffer_data(&s->text), *end; *line; line = *end ? end + 1 : end) {
+        end = strchrnul(line, '\n');
+        print_line("%.*s", (int)(end - line), line);
+    }
+    return 0;
+}
+
+static int show_stack(const struct ctl *ctl, struct wsd_client *client, const char *text, const struct wsd_id *id)
+{
+    struct stack s = {.error = 0};
+    int r = wsd_client_stack(client, id, on_executor, on_stack, &s);
+
+    r = r < 0 ? ctl_client_error(client, text, NULL) : r ? r : say_stack(ctl, text, &s);
+    buffer_deinit(&s.text);
+    return r;
+}
+
+/* --- the verb ------------------------------------------------------------------------------------------------------- */
+
+static const struct option long_options[] = {{"stack", no_argument, NULL, 'S'}, {0}};
+
+static int parse_options(struct ctl *ctl, int argc, char **argv, bool *ret_stack, int *ret_exit)
+{
+    int c;
+
+    while ((c = ctl_getopt(ctl, argc, argv, "", long_options, ret_exit)) != CTL_END) {
+        if (c == CTL_EXIT)
+            return c;
+        *ret_stack = true;
+    }
+    if (optind + 1 == argc)
+        return CTL_END;
+    *ret_exit = ctl_error(CODE_USAGE, "status", "%s; usage: wsctl status %s",
+                          optind == argc ? "no job is named" : "too many arguments", ctl->verb->usage);
+    return CTL_EXIT;
+}
+
+static int show_status(const struct ctl *ctl, struct wsd_client *client, const char *text, const struct wsd_id *id)
 {
     struct wsd_batch_info batch = {.size = sizeof(batch)};
     struct wsd_job_info info = {.size = sizeof(info)};
-    struct wsd_client *client = NULL;
     struct json json = {0};
+    int found = wsd_client_job(client, id, &info);
+
+    if (found == -ENOENT && wsd_client_batch(client, id, &batch) == 0)
+        return show_batch(ctl, &batch);
+    if (found < 0)
+        return found == -ENOENT ? ctl_error(CODE_NOT_FOUND, text, "no such job or batch")
+                                : ctl_client_error(client, text, NULL);
+    if (ctl->json) {
+        json_job(&json, &info);
+        return json_end(&json);
+    }
+    show_job(&info);
+    return 0;
+}
+
+int verb_status(struct ctl *ctl, int argc, char **argv)
+{
+    struct wsd_client *client = NULL;
+    bool stack = false;
     struct wsd_id id;
     int r;
 
-    if (ctl_arguments(ctl, argc, argv, 1, 1, &r) == CTL_EXIT || (r = ctl_id(argv[optind], &id)) != 0 ||
+    if (parse_options(ctl, argc, argv, &stack, &r) == CTL_EXIT || (r = ctl_id(argv[optind], &id)) != 0 ||
         (r = ctl_connect(ctl, &client)) != 0)
         return r;
-    int found = wsd_client_job(client, &id, &info);
-    if (found == -ENOENT && wsd_client_batch(client, &id, &batch) == 0) {
-        r = show_batch(ctl, &batch);
-    } else if (found < 0) {
-        r = found == -ENOENT ? ctl_error(CODE_NOT_FOUND, argv[optind], "no such job or batch")
-                             : ctl_client_error(client, argv[optind], NULL);
-    } else if (ctl->json) {
-        json_job(&json, &info);
-        r = json_end(&json);
-    } else {
-        show_job(&info);
-    }
+    r = stack ? show_stack(ctl, client, argv[optind], &id) : show_status(ctl, client, argv[optind], &id);
     wsd_client_free(client);
     return r ? r : print_end();
 }

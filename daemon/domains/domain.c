@@ -160,6 +160,7 @@ struct domain *domain_for_owner(struct jobs *jobs, uint64_t owner, const char *r
     if (d && !d->priv->executor && !d->priv->trace.number) { /* a trace of this user covers all of the user's domains */
         d->priv->trace.number = shared->priv->trace.number;
         d->priv->trace.by = shared->priv->trace.by;
+        d->priv->trace.rate = shared->priv->trace.rate;
     }
     return d;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * query.c: questions to executors: counters, number of workers, traces.
+ * query.c: questions to executors: counters, number of workers, traces, stacks.
  * Owns the parts of each question, one for each executor that was asked. Owns the reports of traces, too. [loop]
  * Keeps: each query ends once, whatever becomes of the executors. An executor's answer is checked word by word. One
  * without a query is invalid.
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +23,7 @@
 #include "domains/owners.h"
 #include "domains/plugin-query.h"
 #include "domains/questions.h"
+#include "table/find.h"
 
 struct part {
     struct list of_question, of_domain;
@@ -34,7 +36,7 @@ struct part {
 };
 
 struct trace_report {
-    struct domain *domain;
+    struct domain *domain; /* of a trace, which must be read before the next one begins; NULL: of a stack */
     uint64_t size;
     int fd;
 };
@@ -67,7 +69,8 @@ struct trace_report *trace_report_free(struct trace_report *r)
 {
     if (!r)
         return NULL;
-    r->domain->priv->trace.n_reports--;
+    if (r->domain)
+        r->domain->priv->trace.n_reports--;
     close_fd(r->fd);
     free(r);
     return NULL;
@@ -79,8 +82,11 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
 
     if (!r)
         return NULL;
-    *r = (struct trace_report){.domain = p->domain, .size = size, .fd = TAKE_FD(p->fd)};
-    p->domain->priv->trace.n_reports++;
+    *r = (struct trace_report){.size = size, .fd = TAKE_FD(p->fd)};
+    if (p->what == ASK_TRACE_STOP) {
+        r->domain = p->domain;
+        r->domain->priv->trace.n_reports++;
+    }
     return r;
 }
 
@@ -107,16 +113,36 @@ static struct part *part_free(struct part *p)
     return NULL;
 }
 
-/* Asks the domain's executor, which is there. */
-static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, struct executor_query *q)
+static uint64_t room_for(enum control_ask what)
 {
-    uint64_t room = what == ASK_WORKERS      ? CONTROL_WORKERS_MAX * sizeof(struct control_worker)
-                    : what == ASK_TRACE_STOP ? CONTROL_TRACE_MAX
-                                             : 0;
+    switch (what) {
+    case ASK_WORKERS:
+        return CONTROL_WORKERS_MAX * sizeof(struct control_worker);
+    case ASK_TRACE_STOP:
+        return CONTROL_TRACE_MAX;
+    case ASK_STACK:
+        return CONTROL_STACK_MAX;
+    default:
+        return 0;
+    }
+}
+
+static bool has_report(enum control_ask what)
+{
+    return what == ASK_TRACE_STOP || what == ASK_STACK;
+}
+
+/* Asks the domain's executor, which is there. id: of a job, or NULL. */
+static int part_ask_of(struct domain *d, enum control_ask what, uint64_t argument, const uint8_t *id,
+                       struct executor_query *q)
+{
+    uint64_t room = room_for(what);
     struct control c = {.kind = CONTROL_ASK, .functions = what, .flags = argument};
 
     if (d->priv->queries.n >= JOBS_ASKS)
         return -EAGAIN; /* it does not answer, or is asked too much */
+    if (id)
+        c.text_size = (uint32_t)snprintf(c.text, sizeof(c.text), JOB_ID_FORMAT, JOB_ID_ARGS(id)) + 1;
     struct part *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
@@ -138,6 +164,11 @@ static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, 
     if (q)
         list_push_back(&q->parts, &p->of_question);
     return 0;
+}
+
+static int part_ask(struct domain *d, enum control_ask what, uint64_t argument, struct executor_query *q)
+{
+    return part_ask_of(d, what, argument, NULL, q);
 }
 
 static void ended(struct executor_query *q)
@@ -213,7 +244,7 @@ static bool is_sane(const struct part *p, const struct control *c)
 {
     if (c->error > 4095 || c->flags > p->room)
         return false;
-    if (p->what == ASK_TRACE_STOP)
+    if (has_report(p->what))
         return true;
     return c->functions <= CONTROL_WORKERS_MAX && c->flags % sizeof(struct control_worker) == 0;
 }
@@ -246,7 +277,7 @@ bool query_answered(struct domain *d, const struct control *c)
         part_free(p);
         return true;
     }
-    if (p->what == ASK_TRACE_STOP) {
+    if (has_report(p->what)) {
         a.lost = c->functions;
         a.report = report_new(p, c->flags);
         if (!a.report)
@@ -286,12 +317,13 @@ int query_init(struct domain *d)
     list_init(&d->priv->queries.parts);
     d->priv->trace.number = d->jobs->executors->trace.number;
     d->priv->trace.by = d->jobs->executors->trace.by;
+    d->priv->trace.rate = d->jobs->executors->trace.rate;
     return 0;
 }
 
 void query_started(struct domain *d)
 {
-    if (d->priv->trace.number && part_ask(d, ASK_TRACE_START, 0, NULL) < 0)
+    if (d->priv->trace.number && part_ask(d, ASK_TRACE_START, d->priv->trace.rate, NULL) < 0)
         log_debug("executor %u cannot be traced", d->priv->executor->number);
 }
 
@@ -339,7 +371,7 @@ static bool trace_is_free(const struct domain *d)
     return !d->priv->trace.number && d->priv->trace.n_reports == 0;
 }
 
-static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_query *q)
+static int trace_start(struct jobs *jobs, uint32_t uid, uint32_t rate, struct executor_query *q)
 {
     uint32_t number = ++jobs->executors->trace.next ? jobs->executors->trace.next : ++jobs->executors->trace.next;
     struct domain *d;
@@ -352,6 +384,7 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_query *q
             return -EBUSY;
         jobs->executors->trace.number = number;
         jobs->executors->trace.by = uid;
+        jobs->executors->trace.rate = rate;
     } else {
         if (jobs_owner_uid(jobs, domain_owner(jobs, uid)) != uid)
             return -EACCES; /* this user may not see the jobs of others */
@@ -367,27 +400,36 @@ static int trace_start(struct jobs *jobs, uint32_t uid, struct executor_query *q
             continue; /* domains in no table do not last, and a report must not outlive its domain */
         d->priv->trace.number = number;
         d->priv->trace.by = uid;
+        d->priv->trace.rate = rate;
         d->priv->trace.n_ended = 0;
-        query_one(d, ASK_TRACE_START, 0, q);
+        query_one(d, ASK_TRACE_START, rate, q);
     }
     q->trace = number;
     return 0;
 }
 
-/* one: only the trace with this number; 0: all that this user may end. */
-static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t uid, uint32_t number)
+/* Which traces are to end. */
+struct meant {
+    uint32_t number; /* only the trace with this number; 0: those of this kind that this user may end */
+    uint32_t uid, rate;
+};
+
+static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t traced_rate, const struct meant *m)
 {
-    return traced && (number ? traced == number : uid == 0 || traced_by == uid);
+    if (!traced || m->number)
+        return traced && traced == m->number;
+    return (m->uid == 0 || traced_by == m->uid) && (m->rate != 0) == (traced_rate != 0);
 }
 
-static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct executor_query *q)
+static int trace_stop(struct jobs *jobs, const struct meant *meant, struct executor_query *q)
 {
-    bool any = is_meant(jobs->executors->trace.number, jobs->executors->trace.by, uid, number);
+    const struct jobs_trace *all = &jobs->executors->trace;
+    bool any = is_meant(all->number, all->by, all->rate, meant);
 
     if (any)
         jobs->executors->trace.number = 0;
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
-        if (!is_meant(d->priv->trace.number, d->priv->trace.by, uid, number))
+        if (!is_meant(d->priv->trace.number, d->priv->trace.by, d->priv->trace.rate, meant))
             continue;
         any = true;
         d->priv->trace.number = 0;
@@ -403,7 +445,7 @@ static int trace_stop(struct jobs *jobs, uint32_t uid, uint32_t number, struct e
 void jobs_trace_drop(struct jobs *jobs, uint32_t number)
 {
     if (number)
-        (void)trace_stop(jobs, 0, number, NULL);
+        (void)trace_stop(jobs, &(struct meant){.number = number}, NULL);
 }
 
 uint64_t query_traces(const struct jobs *jobs)
@@ -448,22 +490,30 @@ static int query_all(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint
         set_workers(jobs, argument, q);
         return 0;
     case JOBS_TRACE_START:
-        return trace_start(jobs, uid, q);
+        return trace_start(jobs, uid, argument, q);
     case JOBS_TRACE_STOP:
-        return trace_stop(jobs, uid, 0, q);
+        return trace_stop(jobs, &(struct meant){.uid = uid, .rate = argument}, q);
     }
     return -EINVAL;
 }
 
-int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t argument, struct executor_query *q)
+/* Before anything is asked. 0 or -ENOMEM. */
+static int query_begin(struct jobs *jobs, struct executor_query *q)
 {
     struct timeval t = {.tv_sec = JOBS_ASK_USEC / 1000000};
 
     list_init(&q->parts);
     q->timer = evtimer_new(jobs->options.base, on_timeout, q);
-    if (!q->timer)
-        return -ENOMEM;
-    int r = evtimer_add(q->timer, &t) == 0 ? query_all(jobs, uid, what, argument, q) : -ENOMEM;
+    if (q->timer && evtimer_add(q->timer, &t) == 0)
+        return 0;
+    if (q->timer)
+        event_free(TAKE(q->timer));
+    return -ENOMEM;
+}
+
+/* r: whether it could be asked, which is returned. */
+static int query_asked(struct executor_query *q, int r)
+{
     if (r < 0) {
         event_free(TAKE(q->timer));
         return r;
@@ -471,6 +521,30 @@ int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t a
     q->asking = true;
     ended(q);
     return 0;
+}
+
+int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t argument, struct executor_query *q)
+{
+    int r = query_begin(jobs, q);
+
+    return r < 0 ? r : query_asked(q, query_all(jobs, uid, what, argument, q));
+}
+
+int jobs_query_stack(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct executor_query *q)
+{
+    struct job *job = job_find_shown(jobs, id, uid);
+
+    if (!job)
+        return -ENOENT;
+    struct domain *d = job->domain;
+    if (job_told_state(job) != JOB_RUNNING || !d)
+        return -ESRCH;
+    if (d->priv->runner)
+        return -EOPNOTSUPP;
+    if (!d->priv->executor || d->priv->distrusted)
+        return -ESRCH;
+    int r = query_begin(jobs, q);
+    return r < 0 ? r : query_asked(q, part_ask_of(d, ASK_STACK, 0, id, q));
 }
 
 void jobs_query_forget(struct executor_query *q)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * query.h: questions to executors: counters, number of workers, traces. [loop]
+ * query.h: questions to executors: counters, number of workers, traces, stacks. [loop]
  */
 #pragma once
 
@@ -24,6 +24,7 @@ struct queries {
 /* A trace of a domain's executors. */
 struct domain_trace {
     uint32_t number, by;         /* 0: none; uid of the user that started it */
+    uint32_t rate;               /* of a profile; 0: events */
     uint32_t n_ended;            /* executors that ended while traced */
     uint32_t ended[TRACE_ENDED]; /* numbers of the first of those */
     uint32_t n_reports;          /* reports that were not read yet */
@@ -31,8 +32,8 @@ struct domain_trace {
 
 /* A trace of all domains, future ones too. */
 struct jobs_trace {
-    uint32_t number, by; /* as above */
-    uint32_t next;       /* number of the next trace, of whichever kind */
+    uint32_t number, by, rate; /* as above */
+    uint32_t next;             /* number of the next trace, of whichever kind */
 };
 
 int query_init(struct domain *d);     /* 0 */

@@ -13,8 +13,11 @@ enum jobs_query {
     JOBS_WORKERS = 1, /* the counters of each worker */
     /* sets the number of workers to `argument`, in new executors too; the caller checks for an administrator */
     JOBS_SET_WORKERS = 2,
-    JOBS_TRACE_START = 3, /* traces the user's executor, present and future; uid 0: all executors. Sets q->trace */
-    JOBS_TRACE_STOP = 4,  /* ends the trace that this user has started, and returns it */
+    /* Traces the user's executor, present and future; uid 0: all executors. `argument` is 0 for events, else the rate of
+     * a profile. Sets q->trace */
+    JOBS_TRACE_START = 3,
+    /* Ends the trace that this user has started, and returns it. `argument` is 0 for events, else any rate. */
+    JOBS_TRACE_STOP = 4,
 };
 
 extern const char *const jobs_counter_names[]; /* names of a worker's counters, in the order of worker_info.counters */
@@ -27,7 +30,7 @@ struct worker_info {
     const uint64_t *counters;
 };
 
-/* The text of a trace as an executor wrote it; not to be trusted. */
+/* The text of a trace, profile or stack as an executor wrote it; not to be trusted. */
 struct trace_report;
 /* Reads at most size bytes from offset. Returns how many; 0 at the end. */
 size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size);
@@ -46,7 +49,7 @@ struct executor_answer {
     /* 0 or a positive errno: ETIMEDOUT, ESRCH (it ended), EBADMSG (invalid answer), or the executor's own */
     int error;
     uint32_t workers;
-    uint64_t lost;                   /* events of a trace that were overwritten */
+    uint64_t lost;                   /* events of a trace that were overwritten; samples that found no room */
     struct executor_process process; /* WORKERS */
     struct trace_report *report;     /* NULL, or owned by the receiver, which frees it */
 };
@@ -66,6 +69,9 @@ struct executor_query {
 /* Returns 0: done will be called; -EACCES; -EBUSY (another trace is under way, or not read yet); -ENOENT (this user has
  * no trace); -EINVAL; -ENOMEM. */
 int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t argument, struct executor_query *q);
+/* Asks the executor of a running job where the job's workers stand: a report of text. Returns 0: done will be called;
+ * -ENOENT (this user has no such job); -ESRCH (it does not run now); -EOPNOTSUPP (a runner has it); -EAGAIN; -ENOMEM. */
+int jobs_query_stack(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct executor_query *q);
 /* Forgets the query: no more calls. */
 void jobs_query_forget(struct executor_query *q);
 /* Ends this trace, if it is still under way, and discards it. */

@@ -76,6 +76,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         errno = error;
         return;
     }
+    if (signal == SIGSEGV || signal == SIGBUS)
+        backtrace_fault();
     size_t stack = stack_overflowed(signal, info, context);
     if (stack)
         leave_note(signal, FAULT_STACK, (void *)stack, context);

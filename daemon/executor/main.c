@@ -26,6 +26,7 @@
 #include "executor/fault.h"
 #include "executor/guard.h"
 #include "executor/process.h"
+#include "executor/profile.h"
 #include "executor/query.h"
 #include "executor/sandbox.h"
 #include "executor/slice.h"
@@ -89,6 +90,7 @@ static void worker_start(struct wsd_worker *self, uint32_t index, void *context)
     snprintf(name, sizeof(name), "wsd-worker-%u", index % 10000);
     pthread_setname_np(pthread_self(), name);
     slice_shorten();
+    profile_thread_begin(index);
     fault_thread_begin(index);
     guard_thread_begin();
 }
@@ -103,6 +105,7 @@ static void worker_lost(struct wsd_worker *self, uint32_t index, bool gone, void
 static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
 {
     host_worker_stop(self, index, context);
+    profile_thread_end();
     fault_thread_end();
 }
 
@@ -292,6 +295,8 @@ static int prepare_process(const struct arguments *a, struct loader **ret_loader
     if (!thread_init())
         return -ENOSYS;
     r = fault_init(&work.shared.back, work_place);
+    if (r == 0)
+        r = profile_init();
     return r < 0 ? r : loader_new(ret_loader, &options);
 }
 

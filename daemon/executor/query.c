@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * query.c: answers wsd's questions about the pool: counters, number of workers, traces.
+ * query.c: answers wsd's questions about the pool: counters, number of workers, traces, profiles, stacks.
  * Owns nothing. [control thread]
  * Keeps: one answer a question, after what it asked for has been done; nothing is written beyond the descriptor's size.
  * Does not check the right to ask: wsd does. */
@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,10 +20,12 @@
 #include "base/cleanup.h"
 #include "executor/fault.h"
 #include "executor/guard.h"
+#include "executor/profile.h"
 #include "pool/trace.h"
 
 #define DESCRIPTORS_MAX     65536u /* that are counted */
 #define DESCRIPTORS_AT_ONCE 512u
+#define STACK_TEXT          16384u /* of one worker */
 
 struct file {
     int fd;
@@ -97,10 +101,71 @@ static uint32_t count_descriptors(void)
     return n;
 }
 
+static int start_trace(struct pool *pool, uint64_t rate)
+{
+    if (rate)
+        return profile_start((uint32_t)MIN(rate, (uint64_t)UINT32_MAX));
+    pool_trace_start(pool);
+    return 0;
+}
+
+static int stop_trace(struct pool *pool, uint32_t executor, struct file *f, struct control *answer)
+{
+    struct pool_trace_output out = {.number = executor, .put = put_text, .userdata = f};
+    uint64_t lost = 0;
+    int r;
+
+    if (profile_is_there()) {
+        profile_stop();
+        r = profile_write(put_text, f, &lost);
+        profile_forget();
+    } else {
+        pool_trace_stop(pool);
+        r = pool_trace_write(pool, &out, &lost);
+        pool_trace_forget(pool);
+    }
+    answer->functions = (uint32_t)MIN(lost, (uint64_t)UINT32_MAX);
+    return r;
+}
+
+/* Whether 32 hexadecimal digits are this id. */
+static bool is_id(const char *text, const uint64_t id[2])
+{
+    uint8_t bytes[16];
+    char own[33];
+
+    memcpy(bytes, id, sizeof(bytes));
+    for (int i = 0; i < 16; i++)
+        snprintf(own + 2 * i, 3, "%02x", bytes[i]);
+    return strcmp(text, own) == 0;
+}
+
+/* Where each worker stands that runs a part of this job. */
+static int tell_stacks(struct pool *pool, const char *id, struct file *f)
+{
+    uint32_t n = pool_workers_seen(pool), told = 0;
+    char text[STACK_TEXT];
+    int r = 0;
+
+    for (uint32_t i = 0; i < n && r == 0; i++) {
+        struct pool_subject subject;
+
+        pool_worker_subject(pool, i, &subject);
+        if (!subject.name || !is_id(id, subject.id))
+            continue;
+        r = profile_stack(i, text, sizeof(text));
+        if (r == -ETIMEDOUT)
+            snprintf(text, sizeof(text), "worker %u does not say: it blocks SIGPROF, or is stuck in the kernel\n", i);
+        else if (r == -ESRCH)
+            snprintf(text, sizeof(text), "worker %u is an outside thread, which is not asked\n", i);
+        r = r == 0 || r == -ETIMEDOUT || r == -ESRCH ? file_put(text, strlen(text), f) : r;
+        told++;
+    }
+    return r == 0 && told == 0 ? -ENOENT : r;
+}
+
 static int do_ask(struct pool *pool, const struct control *ask, struct file *f, struct control *answer)
 {
-    struct pool_trace_output out = {.number = (uint32_t)ask->flags, .put = put_text, .userdata = f};
-    uint64_t lost = 0;
     sigset_t before;
     int r = 0;
 
@@ -115,17 +180,16 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         break;
     case ASK_TRACE_START:
-        pool_trace_start(pool);
+        r = start_trace(pool, ask->flags);
         break;
     case ASK_TRACE_STOP:
-        pool_trace_stop(pool);
-        r = pool_trace_write(pool, &out, &lost);
-        pool_trace_forget(pool);
-        answer->functions = (uint32_t)MIN(lost, (uint64_t)UINT32_MAX);
-        return r;
+        return stop_trace(pool, (uint32_t)ask->flags, f, answer);
     case ASK_TRACE_DROP:
+        profile_forget();
         pool_trace_forget(pool);
         break;
+    case ASK_STACK:
+        return tell_stacks(pool, ask->text, f);
     case ASK_HEALTH:
         pool_look(pool);
         guard_health();

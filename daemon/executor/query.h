@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * query.h: what wsd wants to know of the pool, or to change in it (enum control_ask). [control thread]
+ * query.h: what wsd wants to know of the workers, or to change in the pool (enum control_ask). [control thread]
  */
 #pragma once
 

@@ -96,6 +96,7 @@ struct call_schedule {
 struct call_executors {
     struct executor_query query;
     struct list answers; /* TRACE: of executors, which were not sent yet */
+    const char *what;    /* TRACE: "trace" or "profile" */
     bool starts;         /* TRACE: it begins one */
     bool answered;       /* TRACE: no more answers will come */
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * serve-executors.c: executors: their workers and traces: WORKERS and TRACE.
+ * serve-executors.c: executors: their workers, traces, profiles and stacks: WORKERS and TRACE.
  * Owns the answers of executors that a connection has not had room for. [loop]
  * Keeps: each PIECE comes behind the EXECUTOR that it is from. A connection that does not read holds up itself only.
  * Holds no policy. */
 #include "frontend/serve-executors.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ static void query_ask(struct call *c, enum jobs_query what, uint32_t argument)
     const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
     uint32_t reach = what == JOBS_WORKERS ? access_counts(p) : access_traces(p);
     int r = refusal ? -EACCES : jobs_query(p->frontend->options.jobs, reach, what, argument, &c->executors.query);
+    char words[64];
 
     switch (r) {
     case 0:
@@ -178,10 +180,11 @@ static void query_ask(struct call *c, enum jobs_query what, uint32_t argument)
                     refusal ? refusal : "others' jobs run in this executor too ([access] see in wsd.conf)");
         break;
     case -EBUSY:
-        call_refuse(c, CODE_BUSY, "a trace is under way already, or is still being read");
+        call_refuse(c, CODE_BUSY, "a trace or profile is under way already, or is still being read");
         break;
     case -ENOENT:
-        call_refuse(c, CODE_NOT_FOUND, "no trace is under way that you have started");
+        snprintf(words, sizeof(words), "no %s is under way that you have started", c->executors.what);
+        call_refuse(c, CODE_NOT_FOUND, words);
         break;
     default:
         call_refuse(c, r == -EINVAL ? CODE_USAGE : CODE_BUSY, strerror(-r));
@@ -197,18 +200,60 @@ void serve_workers(struct request *r)
         query_ask(c, set ? JOBS_SET_WORKERS : JOBS_WORKERS, set);
 }
 
-void serve_trace(struct request *r)
+static void deliver(struct call *c)
 {
-    struct call *c = query_begin(r);
-
-    if (!c)
-        return;
-    c->executors.starts = r->msg->trace.action == TRACE_ACTION_START;
-    if (r->msg->trace.action != TRACE_ACTION_STOP) {
-        query_ask(c, JOBS_TRACE_START, 0);
-        return;
-    }
     c->executors.query.answer = on_trace;
     c->executors.query.done = on_traced;
-    query_ask(c, JOBS_TRACE_STOP, 0);
+}
+
+static void ask_stack(struct call *c, const struct msg_id *id)
+{
+    struct jobs *jobs = c->peer->frontend->options.jobs;
+    int r = id->has_id ? jobs_query_stack(jobs, id->id, access_sees(c->peer), &c->executors.query) : -ENOENT;
+
+    if (r == -ENOENT)
+        call_refuse(c, CODE_NOT_FOUND, "no such job");
+    else if (r == -ESRCH)
+        call_refuse(c, CODE_NOT_FOUND, "it does not run now, so it stands nowhere; see its state");
+    else if (r == -EOPNOTSUPP)
+        call_refuse(c, CODE_NOT_FOUND, "a runner has it: look at that process with a debugger of its language");
+    else if (r < 0)
+        call_refuse(c, CODE_BUSY, strerror(-r));
+}
+
+/* What is wrong with the request, beyond the ranges of its numbers; NULL: nothing. */
+static const char *trace_problem(const struct peer *p, const struct msg_trace *m)
+{
+    bool starts = m->action == TRACE_ACTION_START || m->action == TRACE_ACTION_KEEP;
+
+    if ((m->kind || m->rate || m->action == TRACE_ACTION_STACK) && !(p->features & FEATURE_PROFILE))
+        return "a profile, or a stack, without its feature in HELLO";
+    if (m->action == TRACE_ACTION_STACK && (m->kind || m->rate))
+        return "a stack has neither kind nor rate";
+    return (starts && m->kind == TRACE_OF_STACKS) != (m->rate != 0) ? "a rate is of a profile that starts" : NULL;
+}
+
+void serve_trace(struct request *r)
+{
+    const struct msg_trace *m = &r->msg->trace;
+    const char *problem = trace_problem(r->peer, m);
+
+    if (problem) {
+        peer_fail(r->peer, "%s", problem);
+        return;
+    }
+    struct call *c = query_begin(r);
+    if (!c)
+        return;
+    c->executors.starts = m->action == TRACE_ACTION_START;
+    c->executors.what = m->kind == TRACE_OF_STACKS ? "profile" : "trace";
+    if (m->action == TRACE_ACTION_START || m->action == TRACE_ACTION_KEEP) {
+        query_ask(c, JOBS_TRACE_START, m->rate);
+        return;
+    }
+    deliver(c);
+    if (m->action == TRACE_ACTION_STACK)
+        ask_stack(c, &m->id);
+    else
+        query_ask(c, JOBS_TRACE_STOP, m->kind);
 }

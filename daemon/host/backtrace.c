@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backtrace.c: where a thread is, in words, from inside a fault handler.
+ * backtrace.c: where a thread is, in words or addresses, from inside a signal handler.
  * Owns the table of the plugins with mapped code; entries stay for the life of the process, as the code does. Keeps: no
  * lock, no allocation and no file in a handler. The unwinder finds its tables through _dl_find_object(), which was made
  * for that. Function names come from the sealed copy of the plugin's file, each offset checked.
- * Does not read what lies beyond a destroyed stack safely: the note of the fault is written before. */
+ * Does not read what lies beyond a destroyed stack safely: the note of the fault is written before. A walk that goes on
+ * afterwards is backtrace_take(), which comes back from a fault. */
 #include "host/backtrace.h"
 
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unwind.h>
@@ -254,4 +258,107 @@ void backtrace_plugin(const struct host_plugin *p)
         return;
     modules[n] = p;
     atomic_store_explicit(&n_modules, n + 1, memory_order_release);
+}
+
+/* --- addresses ---------------------------------------------------------------------------------------------------- */
+
+/* What a walk has found, also where it ends by a fault. */
+struct taking {
+    uintptr_t *frames;
+    size_t n, max;
+    uintptr_t from; /* where the handler was called */
+    bool found;     /* the frames of the handler are behind us */
+};
+
+static _Thread_local struct {
+    sigjmp_buf out;
+    volatile sig_atomic_t on;
+} walking __attribute__((tls_model("initial-exec")));
+
+static _Unwind_Reason_Code on_taken(struct _Unwind_Context *context, void *userdata)
+{
+    struct taking *t = userdata;
+    int before = 0;
+    uintptr_t pc = _Unwind_GetIPInfo(context, &before);
+
+    if (pc == 0 || t->n == t->max)
+        return _URC_END_OF_STACK;
+    if (!t->found && pc != t->from)
+        return _URC_NO_REASON;
+    /* a call may be a function's last instruction */
+    t->frames[t->n++] = t->found && !before ? pc - 1 : pc;
+    t->found = true;
+    return _URC_NO_REASON;
+}
+
+size_t backtrace_take(uintptr_t *ret, size_t max, const void *context)
+{
+    /* static: its fields are not in registers that a fault would set back */
+    static _Thread_local struct taking t __attribute__((tls_model("initial-exec")));
+
+    t = (struct taking){.frames = ret, .max = max, .from = program_counter(context)};
+    if (sigsetjmp(walking.out, 1) == 0) {
+        walking.on = 1;
+        _Unwind_Backtrace(on_taken, &t);
+    }
+    walking.on = 0;
+    if (t.n == 0 && max > 0)
+        t.frames[t.n++] = t.from;
+    return t.n;
+}
+
+void backtrace_fault(void)
+{
+    if (!walking.on)
+        return;
+    walking.on = 0;
+    siglongjmp(walking.out, 1);
+}
+
+static void clean_name(char *name)
+{
+    for (; *name; name++)
+        if (*name < 0x20 || *name >= 0x7f || *name == ';')
+            *name = '?';
+}
+
+static enum backtrace_where name_in_plugin(const struct host_plugin *p, uintptr_t offset, char *name, size_t size)
+{
+    uintptr_t into;
+    size_t max;
+    const char *found = symbol_in(p, SHT_SYMTAB, offset, &into, &max);
+
+    if (!found)
+        found = symbol_in(p, SHT_DYNSYM, offset, &into, &max);
+    if (found)
+        snprintf(name, size, "%.*s", (int)MIN(max, size - 1), found);
+    else
+        snprintf(name, size, "[%s]", p->name);
+    clean_name(name);
+    return BACKTRACE_PLUGIN;
+}
+
+enum backtrace_where backtrace_name(uintptr_t address, char *name, size_t size)
+{
+    struct dl_find_object o;
+    Dl_info info;
+
+    if (_dl_find_object((void *)address, &o) != 0) {
+        snprintf(name, size, "[no file]");
+        return BACKTRACE_NOWHERE;
+    }
+    const struct host_plugin *p = plugin_at(o.dlfo_link_map->l_addr);
+    if (p)
+        return name_in_plugin(p, address - o.dlfo_link_map->l_addr, name, size);
+    const char *file = o.dlfo_link_map->l_name, *slash = strrchr(file, '/');
+    if (!*file) {
+        snprintf(name, size, "[%s]", program_invocation_short_name);
+        return BACKTRACE_OWN;
+    }
+    if (dladdr((void *)address, &info) != 0 && info.dli_sname)
+        snprintf(name, size, "%s", info.dli_sname);
+    else
+        snprintf(name, size, "[%s]", slash ? slash + 1 : file);
+    clean_name(name);
+    return BACKTRACE_LIBRARY;
 }

@@ -141,6 +141,11 @@ static void read_subject(const struct trace_worker *w, struct pool_subject *ret)
     ret->id[1] = atomic_load_explicit(&w->subject.id[1], memory_order_relaxed);
 }
 
+void pool_worker_subject(const struct pool *pool, uint32_t index, struct pool_subject *ret)
+{
+    read_subject(&pool->all[index]->trace, ret);
+}
+
 void pool_trace_start(struct pool *pool)
 {
     struct trace *t = &pool->trace;

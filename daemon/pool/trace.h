@@ -87,6 +87,9 @@ void trace_record(struct worker *w, uint32_t kind, uint32_t other);
  * where a root begins, and around stolen tasks (task_enter, task_leave). [worker] */
 void pool_subject(struct wsd_worker *self, const struct pool_subject *subject);
 
+/* What this worker is busy with now; name NULL: nothing. It may be over at once. [any] */
+void pool_worker_subject(const struct pool *pool, uint32_t index, struct pool_subject *ret);
+
 /* From now on each worker keeps its last TRACE_EVENTS_MAX events. Drops those of an earlier trace. [any] */
 void pool_trace_start(struct pool *pool);
 /* Stops recording; the recorded events stay for pool_trace_write(). [any] */

@@ -79,19 +79,24 @@ enum control_ask {
     ASK_WORKERS = 1,     /* descriptor: an array of struct control_worker; functions: workers in force; flags: bytes;
                           * slot: open descriptors, 0: not known */
     ASK_SET_WORKERS = 2, /* flags: so many from now on; functions: workers in force */
-    ASK_TRACE_START = 3,
-    /* descriptor: the trace, a JSON object a line; flags: the executor's number, then bytes; functions: lost events.
-     * ENOSPC: the descriptor was too small for the rest */
+    ASK_TRACE_START = 3, /* flags: 0: events; else a profile, with so many samples in a second of CPU time */
+    /* descriptor: the trace, a JSON object a line, or the profile, a folded stack a line (executor/profile.h); flags:
+     * the executor's number, then bytes; functions: lost events or samples. ENOSPC: the descriptor was too small for the
+     * rest */
     ASK_TRACE_STOP = 4,
     ASK_TRACE_DROP = 5, /* stops, and drops the trace */
     ASK_HEALTH = 6,     /* asks for a sign of life */
-    ASK_LAST = ASK_HEALTH,
+    /* text: the id of a job, 32 hexadecimal digits. descriptor: where its workers stand, as text; flags: bytes. ENOENT:
+     * no worker runs it now */
+    ASK_STACK = 7,
+    ASK_LAST = ASK_STACK,
 };
 
 enum control_laned { LANED_OPEN = 0xffff0000u, LANED_CLOSED = 0xffff0001u };
 
 #define CONTROL_WORKERS_MAX 4096u        /* records: workers, retired ones and guests */
 #define CONTROL_TRACE_MAX   (256u << 20) /* bytes of a trace */
+#define CONTROL_STACK_MAX   (256u << 10) /* bytes of the stacks of one job */
 
 /* The counters of one worker, in this order. */
 #define CONTROL_COUNTERS(x)                                                                                            \

@@ -1201,7 +1201,7 @@ struct wsd_executor_info {
     uint32_t uid;      /* of the user that it works for; UINT32_MAX: of all */
     uint32_t workers;  /* in force */
     int error;         /* 0, or a positive errno: ETIMEDOUT no answer, ESRCH it ended, or what it could not do */
-    uint64_t lost;     /* events of its trace that newer ones have overwritten */
+    uint64_t lost;     /* events of its trace that newer ones have overwritten; samples that found no room */
     /* Its process, for wsd_client_workers() only. 0: not known. */
     uint32_t pid;
     uint32_t descriptors; /* that it has open */
@@ -1235,6 +1235,28 @@ WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);
 WSD_EXPORT int wsd_client_trace_stop(struct wsd_client *client,
                                      int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                      int (*events)(const void *data, size_t size, void *userdata), void *userdata);
+
+/* As wsd_client_trace_start(), for a profile: samples of where the workers spend their CPU time, `rate` (1 to 999) in a
+ * second of it. Only one of the two can be under way. Returns 0, -EAGAIN, -EACCES, -EINVAL (the rate) or -EOPNOTSUPP (wsd
+ * is older). Since 0.1. */
+WSD_EXPORT int wsd_client_profile_start(struct wsd_client *client, uint32_t rate, bool keep);
+
+/* Ends the profile that this user began, on any connection, and delivers it. Each executor comes first; its `lost` counts
+ * the samples that found no room. Then come its stacks, in pieces of any size: a line each, PLUGIN:FUNCTION;FRAME;FRAME
+ * COUNT, the outermost frame first, COUNT in periods of the rate. The same stack may come several times. An executor may
+ * write anything there: check it. A callback that returns non-zero ends it with that value. Returns 0, -ENOENT (no
+ * profile is under way) or -EOPNOTSUPP. Since 0.1. */
+WSD_EXPORT int wsd_client_profile_stop(struct wsd_client *client,
+                                       int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                                       int (*stacks)(const void *data, size_t size, void *userdata), void *userdata);
+
+/* Tells where a running job stands: the executor that has it, then for each of its workers a line with the state of the
+ * thread and its backtrace, a frame a line, as text in pieces of any size. An executor may write anything there. A system
+ * call that a signal handler interrupts for good, such as poll(2), returns EINTR in the job. Returns 0, -ENOENT (no such
+ * job, or it does not run now) or -EOPNOTSUPP (wsd is older). Since 0.1. */
+WSD_EXPORT int wsd_client_stack(struct wsd_client *client, const struct wsd_id *id,
+                                int (*executor)(const struct wsd_executor_info *info, void *userdata),
+                                int (*text)(const void *data, size_t size, void *userdata), void *userdata);
 
 /* Sends a message to wsd and waits for its answer. Sets *ret_usec to the time that this took, unless ret_usec is NULL.
  * Since 0.1. */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * flame.h: a flame graph as one SVG file.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "folded.h"
+
+/* Writes it. title is escaped; so are the names of frames. Errors are the stream's. */
+void flame_write(const struct frame *all, const char *title, FILE *to);

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# profile.sh: `wsctl profile`: what is sampled and how it is told, who may, and executors that die or lie meanwhile;
+# `wsctl status --stack`: where a job stands.
+. "$(dirname "$0")/../support/lib.sh"
+
+LIAR=$BUILD/tests/support/shims/liar
+FOLDED=$WORK/stacks
+
+traces() { # N: so many are under way
+  [[ $(wsctl --json stats) == *'"traces":'"$1",* ]]
+}
+
+# The samples of all stacks in which this comes.
+samples() { # PATTERN
+  grep -E "$1" "$FOLDED" | awk '{ n += $NF } END { print n + 0 }'
+}
+
+# Succeeds when the command does, and a line of its stdout has the PATTERN of grep -E.
+prints() { # PATTERN COMMAND...
+  local pattern=$1
+  shift
+  "$@" >"$WORK/printed" || return 1
+  grep -qE -e "$pattern" "$WORK/printed" || {
+    cat "$WORK/printed"
+    return 1
+  }
+}
+
+# As long as it takes to have so many: a machine that is busy has few.
+until_sampled() { # N SUBJECT
+  for _ in $(seq 60); do
+    wsctl profile -q --folded -s 300ms --rate 499 -o "$WORK/more" "$2" || return 1
+    cat "$WORK/more" >>"$FOLDED"
+    [ "$(samples "^$2")" -ge "$1" ] && return 0
+  done
+  return 1
+}
+
+shares() { # PATTERN OF LEAST MOST: so many hundredths
+  local part all
+  part=$(samples "$1") all=$(samples "$2")
+  [ "$all" -gt 0 ] && [ $((100 * part)) -ge $(($3 * all)) ] && [ $((100 * part)) -le $(($4 * all)) ] || {
+    echo "$part of $all samples"
+    return 1
+  }
+}
+
+runs() { # [ARG...]: a job, until the next call of ends
+  background wsctl submit "$@"
+  JOB=$BACKGROUND_PID
+  wait_until sh -c 'wsctl list | grep -q running'
+}
+
+ends() {
+  kill -TERM "$JOB"
+  wait_for_exit "$JOB" >"$WORK/ended" 2>&1
+}
+
+id_of_job() {
+  wsctl list | awk '/running/ { print $1; exit }'
+}
+
+cd "$WORK" || exit 1
+check "no duration: 64" refused 64 "not a duration" wsctl profile --seconds soon
+check "rate 0: 64" refused 64 "write 1 to 999" wsctl profile --rate 0
+check "rate 1000: 64" refused 64 "write 1 to 999" wsctl profile --rate 1000
+check "two functions: 64" refused 64 "takes one PLUGIN" wsctl profile a b
+check "two forms: 64" refused 64 "exclude each other" wsctl profile --folded --pprof
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "no executor: a profile without samples" prints "no executor ran" wsctl profile --seconds 10ms
+check "which is one, under its own name" grep -q "</svg>" wsd-profile.svg
+check "rate 1" wsctl profile -q --rate 1 --seconds 10ms
+check "rate 999" wsctl profile -q --rate 999 --seconds 10ms
+
+runs profiled:work
+check "a job is sampled" until_sampled 400 profiled:work
+check "in its functions, by their names" shares 'profiled:work;work;profiled_pair;profiled_(heavy|light) ' . 90 100
+check "in the one that burns three quarters" shares ';profiled_heavy ' ';profiled_(heavy|light) ' 65 85
+check "a stack is whole" shares 'no unwind table|cut off' . 0 2
+: >"$FOLDED"
+check "another function's samples are left out" wsctl profile -q --folded -s 200ms -o "$FOLDED" profiled:nap
+check "all of them" same 0 "$(samples .)"
+check "--json names the function first" prints '"functions":\[\{"name":"profiled_heavy",' \
+  wsctl profile --json -s 500ms --rate 499 profiled
+ends
+
+check "a trace begins" wsctl trace --start
+check "a profile, too: 75" refused 75 "trace or profile is under way" wsctl profile -s 10ms -o "$WORK/no"
+check "and has left no file" test ! -e "$WORK/no"
+check "the trace ends as one" wsctl trace --stop -q -o "$WORK/trace"
+background wsctl profile --quiet --seconds 1h -o "$WORK/p.svg"
+wait_until traces 1
+check "while a profile is under way, a trace: 75" refused 75 "trace or profile is under way" wsctl trace -s 10ms
+check "and its end is not a trace's: 66" refused 66 "no trace is under way" wsctl trace --stop
+check "SIGTERM, as Ctrl-C," kill -TERM "$BACKGROUND_PID"
+check "ends it, with a file" wait_for_exit "$BACKGROUND_PID"
+check "that is one" grep -q "</svg>" "$WORK/p.svg"
+background wsctl profile --quiet --seconds 1h -o "$WORK/killed.svg"
+wait_until traces 1
+kill -KILL "$BACKGROUND_PID"
+check "who is killed leaves no profile running" wait_until traces 0
+check "a full disk: 74" refused 74 "No space left" wsctl profile -s 10ms -o /dev/full
+
+background wsctl profile --quiet --seconds 1h --rate 999 -o "$WORK/p.svg"
+wait_until traces 1
+check "a job that sleeps is not disturbed" expect_output slept wsctl submit profiled:nap 300
+check "its executor is killed; the next one serves" sh -c "pkill -KILL -P $WSD_PID; wsctl submit echo x >/dev/null"
+kill -TERM "$BACKGROUND_PID"
+check "the profile's end says so: 74" expect_exit 74 wait_for_exit "$BACKGROUND_PID"
+
+# --- where a job stands
+
+runs profiled:work
+check "a job that spins: its functions" prints 'profiled_(heavy|light|pair)\+0x' wsctl status --stack "$(id_of_job)"
+check "and its worker" prints '^worker [01], it (runs|sleeps)' wsctl status --stack "$(id_of_job)"
+check "--json has it, too" prints '"stack":"worker [01]' wsctl --json status --stack "$(id_of_job)"
+check "one that does not exist: 66" refused 66 "no such job" wsctl status --stack 0123456789abcdef0123456789abcdef
+ends
+id=$(wsctl submit --detach profiled:nap 1)
+check "one that has ended" wait_until job_is succeeded "$id"
+check "stands nowhere: 66" refused 66 "does not run now" wsctl status --stack "$id"
+runs profiled:nap 100000
+check "one that sleeps in a system call: there" prints 'profiled_wait\+0x' wsctl status --stack "$(id_of_job)"
+wait_for_exit "$JOB" >"$WORK/ended" 2>&1
+runs profiled:deadlock
+check "one that is deadlocked: there" prints 'profiled_lock\+0x' wsctl status --stack "$(id_of_job)"
+check "and it still is" prints 'profiled_lock\+0x' wsctl status --stack "$(id_of_job)"
+ends
+stop_wsd
+
+# --- an executor that lies
+
+EXECUTOR=$LIAR
+start_wsd || exit 1
+check "an executor that writes nonsense: its job" wsctl submit asked-text
+check "a profile of it: 74" says 74 "were no stacks" wsctl profile -s 10ms -o "$WORK/p.svg"
+check "and the file is a graph" grep -q "</svg>" "$WORK/p.svg"
+stop_wsd
+start_wsd || exit 1
+check "one that ends when it is asked: its job" wsctl submit asked-die
+check "its end is told: 74" expect_exit 74 wsctl profile -s 10ms -o "$WORK/p.svg"
+stop_wsd
