@@ -172,7 +172,9 @@ static int show_stack(const struct ctl *ctl, struct wsd_client *client, const ch
 
 /* --- the verb ------------------------------------------------------------------------------------------------------- */
 
-static const struct option long_options[] = {{"stack", no_argument, NULL, 'S'}, {0}};
+enum { OPT_STACK = 256 };
+
+static const struct option long_options[] = {{"stack", no_argument, NULL, OPT_STACK}, {0}};
 
 static int parse_options(struct ctl *ctl, int argc, char **argv, bool *ret_stack, int *ret_exit)
 {

@@ -47,6 +47,7 @@ sub_verbs() { # VERB
 any_arguments() { # VERB
   local verb=$1 option sub few=()
   [ "$verb" != bench ] || few=(--count 1)
+  [ "$verb" != profile ] || few=(--seconds 0.1)
   both "$verb" "${few[@]}" "$H"
   both "$verb" "--$H"
   both "$verb" "-$H"
@@ -202,6 +203,15 @@ walk_trace() {
   wsctl trace --start && prints wsctl trace --stop -o -
   prints wsctl trace --seconds 0.1 -o "$WORK/$F/trace"
   prints wsctl trace --seconds 0.1 -o "$WORK/none/$F"
+}
+walk_profile() {
+  wsctl submit asked-text
+  prints wsctl profile --seconds 0.1 --folded
+  prints wsctl profile --seconds 0.1 -o -
+  prints wsctl profile --seconds 0.1 "$H"
+  prints wsctl --json profile --seconds 0.1 "$H"
+  prints wsctl profile --seconds 0.1 -o "$WORK/$F/profile"
+  prints wsctl profile --seconds 0.1 --pprof -o "$WORK/none/$F"
 }
 walk_pause() {
   both pause "./$F.so"

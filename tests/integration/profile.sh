@@ -41,10 +41,8 @@ until_sampled() { # N SUBJECT
 shares() { # PATTERN OF LEAST MOST: so many hundredths
   local part all
   part=$(samples "$1") all=$(samples "$2")
-  [ "$all" -gt 0 ] && [ $((100 * part)) -ge $(($3 * all)) ] && [ $((100 * part)) -le $(($4 * all)) ] || {
-    echo "$part of $all samples"
-    return 1
-  }
+  echo "$part of $all samples"
+  [ "$all" -gt 0 ] && [ $((100 * part)) -ge $(($3 * all)) ] && [ $((100 * part)) -le $(($4 * all)) ]
 }
 
 runs() { # [ARG...]: a job, until the next call of ends

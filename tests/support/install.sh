@@ -38,7 +38,7 @@ web=()
 [ ! -x "$BUILD/daemon/web/wsd-web" ] || web=("$prefix/libexec/wsd-web" "$prefix/share/man/man8/wsd-web.8"
   "$prefix/lib/systemd/system/wsd-web."{service,socket} "$prefix/lib/sysusers.d/wsd-web.conf")
 for file in "${fleet[@]}" "${web[@]}" "$prefix/sbin/wsd" "$prefix/libexec/wsd-executor" "$prefix/libexec/wsd-spawn" "$prefix/bin/wsctl" "$libdir/libwsclient.so.0" \
-  "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
+  "$libdir/libwsclient.so" "$libdir/wsd/wsctl-local.so" "$libdir/wsd/wsctl-top.so" "$libdir/wsd/wsctl-pprof.so" "$libdir/wsd/wsd-tls.so" "$libdir/pkgconfig/wsclient.pc" \
   "$libdir/pkgconfig/wsd-plugin.pc" "$prefix/include/wsd/plugin.h" "$prefix/include/wsd/task.h" \
   "$prefix/include/wsd/forms.h" "$prefix/include/wsd/future.h" "$prefix/include/wsd/graph.h" "$prefix/include/wsd/client.h" \
   "$prefix/include/wsd/adapters/epoll.h" "$prefix/include/wsd/adapters/glib.h" "$prefix/include/wsd/adapters/libevent.h" \

@@ -138,8 +138,8 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 2097152
-OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 2097152)
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 2097152
+OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 2097152)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -180,7 +180,7 @@ class Peer:
     def frame(self, number, tag, header=b'', body=b'', magic=0x57, version=1):
         return struct.pack('<BBHIII', magic, version, number, tag, len(header), len(body)) + header + body
 
-    def send(self, kind, tag=None, body=b'', fd=None, **values):
+    def send(self, kind, /, tag=None, body=b'', fd=None, **values):
         """Returns the tag, which is a new one where none is given."""
         if tag is None:
             self.tag += 1
@@ -1997,6 +1997,64 @@ def executors_tell_of_their_process(wsd):
             assert e.descriptors == len(os.listdir(f'/proc/{e.pid}/fd')), e
         except PermissionError:
             assert e.descriptors > 3
+
+
+def told_of(p, tag):
+    """What comes for a TRACE: EXECUTORs, each with its text; and the last frame."""
+    told, end = [], p.next(None, tag)
+    while end.kind in ('EXECUTOR', 'PIECE'):
+        if end.kind == 'EXECUTOR':
+            told.append([end.message, b''])
+        else:
+            told[-1][1] += end.body
+        end = p.next(None, tag)
+    return told, end
+
+
+@case('P105')
+def a_profile_or_a_stack_needs_its_feature(wsd):
+    for fields in ({'action': 1, 'kind': 1, 'rate': 99}, {'action': 4, 'id': bytes(16)}, {'action': 3, 'kind': 1}):
+        with Peer(wsd.socket, features=OLD) as p:
+            p.breaks(p.frame(14, 9, encode('Trace', fields)))
+
+
+@case('P106', config='')
+def a_profile_is_a_trace_of_another_kind(wsd):
+    for fields in ({'action': 1, 'rate': 99}, {'action': 1, 'kind': 1}, {'action': 3, 'kind': 1, 'rate': 99},
+                   {'action': 1, 'kind': 2, 'rate': 99}, {'action': 1, 'kind': 1, 'rate': 1000}, {'action': 4, 'rate': 1}):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(14, 9, encode('Trace', fields)))
+    with Peer(wsd.socket) as p, Peer(wsd.socket) as other:
+        p.run('echo', b'x')
+        for rate in (1, 999):
+            assert told_of(p, p.send('TRACE', action=1, kind=1, rate=rate))[1].kind == 'END'
+            other.is_refused(75, other.send('TRACE', action=1))
+            other.is_refused(75, other.send('TRACE', action=1, kind=1, rate=99))
+            other.is_refused(66, other.send('TRACE', action=3))
+            told, end = told_of(other, other.send('TRACE', action=3, kind=1))
+            assert end.kind == 'END' and len(told) == 1 and told[0][0].error == 0, told
+            assert all(re.fullmatch(rb'[ -~]+ [0-9]+', line) for line in told[0][1].splitlines()), told
+        assert told_of(p, p.send('TRACE', action=1))[1].kind == 'END'
+        p.is_refused(66, p.send('TRACE', action=3, kind=1))
+        assert told_of(p, p.send('TRACE', action=3))[1].kind == 'END'
+
+
+@case('P107', config='')
+def a_running_job_tells_where_it_stands(wsd):
+    with Peer(wsd.socket) as p:
+        p.is_refused(66, p.send('TRACE', action=4, id=bytes(16)))
+        p.is_refused(66, p.send('TRACE', action=4))
+        tag = p.submit('spin')
+        job = p.next('ACCEPTED', tag).message.id
+        p.wait_state(job, RUNNING)
+        told, end = told_of(p, p.send('TRACE', action=4, id=job))
+        assert end.kind == 'END' and len(told) == 1 and told[0][0].error == 0, (told, end)
+        assert re.match(rb'worker [0-9]+, .*:\n#0 ', told[0][1]) and b' in spin' in told[0][1], told
+        p.send('CANCEL', tag)
+        p.end(tag)
+        p.is_refused(66, p.send('TRACE', action=4, id=job))
+
+
 
 
 def run_case(shared, numbers, config, function):

@@ -836,6 +836,36 @@ START_TEST(trace_comes_in_pieces)
 }
 END_TEST
 
+START_TEST(profile_and_stack_come_in_pieces)
+{
+    struct msg executor = {.type = FRAME_EXECUTOR, .executor = {.executor = 3, .lost = 4}};
+    struct msg piece = {.type = FRAME_PIECE};
+    const struct wsd_id id = {{7}};
+    struct seen seen = {0};
+
+    ck_assert_int_eq(wsd_client_profile_start(client, 0, false), -EINVAL);
+    ck_assert_int_eq(wsd_client_profile_start(client, CODEC_RATE_MAX + 1, false), -EINVAL);
+    peer_send_empty(&peer, FRAME_END, 1);
+    ck_assert_int_eq(wsd_client_profile_start(client, CODEC_RATE_MAX, false), 0);
+    peer_expect(&peer, client, FRAME_TRACE);
+    ck_assert(peer.msg.trace.action == TRACE_ACTION_START && peer.msg.trace.kind == TRACE_OF_STACKS);
+    ck_assert_uint_eq(peer.msg.trace.rate, CODEC_RATE_MAX);
+    peer_send(&peer, &executor, 2, NULL, 0);
+    peer_send(&peer, &piece, 2, "a;b 1\n", 6);
+    peer_send_empty(&peer, FRAME_END, 2);
+    ck_assert_int_eq(wsd_client_profile_stop(client, see_executor, see_events, &seen), 0);
+    ck_assert_str_eq(seen.events, "a;b 1\n");
+    ck_assert_uint_eq(seen.lost, 4);
+    peer_expect(&peer, client, FRAME_TRACE);
+    ck_assert(peer.msg.trace.action == TRACE_ACTION_STOP && peer.msg.trace.kind == TRACE_OF_STACKS);
+    peer_send_error(&peer, 3, 66, "no such job");
+    ck_assert_int_eq(wsd_client_stack(client, &id, see_executor, see_events, &seen), -ENOENT);
+    peer_expect(&peer, client, FRAME_TRACE);
+    ck_assert(peer.msg.trace.action == TRACE_ACTION_STACK && peer.msg.trace.id.has_id);
+    ck_assert_uint_eq(peer.msg.trace.id.id[0], 7);
+}
+END_TEST
+
 START_TEST(wrong_answer_ends_the_connection)
 {
     peer_send_empty(&peer, FRAME_PONG, 1);
@@ -958,6 +988,7 @@ int main(void)
     tcase_add_test(live, workers_are_shown);
     tcase_add_test(live, number_of_workers_is_asked_for);
     tcase_add_test(live, trace_comes_in_pieces);
+    tcase_add_test(live, profile_and_stack_come_in_pieces);
     tcase_add_test(live, wrong_answer_ends_the_connection);
     tcase_add_test(live, end_of_the_stream_answers_the_question);
     tcase_add_test(live, name_above_the_limit_is_refused_here);

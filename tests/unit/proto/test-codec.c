@@ -475,6 +475,12 @@ START_TEST(small_messages_survive)
     ck_assert_uint_eq(round_trip(&m, 1, 0).workers.set, 1024);
     m = (struct msg){.type = FRAME_TRACE, .trace = {TRACE_ACTION_STOP}};
     ck_assert_uint_eq(round_trip(&m, 1, 0).trace.action, TRACE_ACTION_STOP);
+    m.trace = (struct msg_trace){.action = TRACE_ACTION_START, .kind = TRACE_OF_STACKS, .rate = CODEC_RATE_MAX};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.trace.kind == TRACE_OF_STACKS && r.trace.rate == CODEC_RATE_MAX && !r.trace.id.has_id);
+    m.trace = (struct msg_trace){.action = TRACE_ACTION_STACK, .id = {.has_id = true, .id = {7}}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.trace.id.has_id && r.trace.id.id[0] == 7);
     m = (struct msg){.type = FRAME_EXECUTOR, .executor = {7, UINT32_MAX, 1024, 4095, UINT64_MAX, 1, 2, 3, 4}};
     r = round_trip(&m, 1, 0);
     ck_assert(r.executor.executor == 7 && r.executor.uid == UINT32_MAX && r.executor.workers == 1024);
@@ -970,7 +976,9 @@ static const struct number_limit {
     {FRAME_ERROR, 1, 255},
     {FRAME_OPENED, 2, 4095},
     {FRAME_WORKERS, 1, CODEC_WORKERS_MAX},
-    {FRAME_TRACE, 1, TRACE_ACTION_STOP},
+    {FRAME_TRACE, 1, TRACE_ACTION_STACK},
+    {FRAME_TRACE, 2, TRACE_OF_STACKS},
+    {FRAME_TRACE, 3, CODEC_RATE_MAX},
     {FRAME_GATE, 1, GATE_LIST},
     {FRAME_LIMIT_STATE, 1, LIMIT_OWN | LIMIT_MOVED},
     {FRAME_EXECUTOR, 4, 4095},
