@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * folded.h: folded stacks (daemon/executor/profile.h) as executors wrote them: read, checked, merged, and seen as a tree
+ * folded.h: folded stacks (daemon/executor/profile-text.h) as executors wrote them: read, checked, merged, and seen as a tree
  * of frames. One thread.
  */
 #pragma once

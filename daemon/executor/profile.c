@@ -24,13 +24,12 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
+#include "base/ticks.h"
 #include "host/backtrace.h"
 #include "host/run.h"
+#include "pool/trace.h"
 
 #define SIGNAL     SIGPROF
-#define HEADER     2u /* words of a sample before its frames: their number and its weight, its subject */
-#define NAME_MAX_  160u
-#define LINE_ROOM  (PROFILE_FRAMES * NAME_MAX_)
 #define STACK_TEXT 8192u
 /* Of a thread's CPU time: what pthread_getcpuclockid() makes of the thread itself. */
 #define THREAD_CLOCK(tid) ((clockid_t)(~(unsigned)(tid) << 3 | 6u))
@@ -158,21 +157,27 @@ int profile_stack(uint32_t worker, char *text, size_t size)
 
 /* --- samples ------------------------------------------------------------------------------------------------------ */
 
-/* A sample is n frames | its weight << 16, its subject, and the frames. */
 static void take_sample(struct samples *s, uint32_t weight, const void *context)
 {
     size_t used = atomic_load_explicit(&s->used, memory_order_relaxed);
+    struct pool_standing standing = {.victim = TRACE_NOBODY};
     const struct host_job *job = host_current();
 
-    if (!s->words || s->room - used < HEADER + PROFILE_FRAMES) {
+    if (!s->words || s->room - used < SAMPLE_FRAMES + PROFILE_FRAMES) {
         atomic_fetch_add_explicit(&s->lost, weight, memory_order_relaxed);
         return;
     }
     uintptr_t *at = s->words + used;
-    size_t n = backtrace_take(at + HEADER, PROFILE_FRAMES, context);
-    at[0] = n | (uintptr_t)weight << 16;
-    at[1] = (uintptr_t)(job ? job->function : NULL);
-    atomic_store_explicit(&s->used, used + HEADER + n, memory_order_release);
+    size_t n = backtrace_take(at + SAMPLE_FRAMES, PROFILE_FRAMES, context);
+    pool_standing(&standing);
+    at[SAMPLE_SIZE] = n | (uintptr_t)weight << 16;
+    at[SAMPLE_SUBJECT] = (uintptr_t)(job ? job->function : NULL);
+    at[SAMPLE_TICKS] = ticks_now();
+    at[SAMPLE_ORIGIN] = standing.origin;
+    at[SAMPLE_VICTIM] = standing.victim;
+    at[SAMPLE_VICTIM_ORIGIN] = standing.victim_origin;
+    at[SAMPLE_SINCE] = standing.since;
+    atomic_store_explicit(&s->used, used + SAMPLE_FRAMES + n, memory_order_release);
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context)
@@ -375,154 +380,36 @@ void profile_forget(void)
     all.there = false;
 }
 
-/* --- writing ------------------------------------------------------------------------------------------------------ */
-
-struct writer {
-    int (*put)(const char *text, size_t size, void *userdata);
-    void *userdata;
-    const uintptr_t **samples;
-    size_t n, room;
-    uint64_t lost;
-    char line[LINE_ROOM + 64];
-    size_t used;
-};
-
-static size_t frames_of(const uintptr_t *sample)
-{
-    return sample[0] & 0xffffu;
-}
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 /* [lock] */
-static int gather(struct writer *w, struct list *threads)
-{
-    list_for_each_entry (struct thread, t, threads, link) {
-        size_t used = atomic_load_explicit(&t->samples.used, memory_order_acquire);
-
-        w->lost += atomic_load_explicit(&t->samples.lost, memory_order_relaxed);
-        for (size_t at = 0; at < used; at += HEADER + frames_of(t->samples.words + at)) {
-            if (w->n == w->room) {
-                size_t room = w->room ? 2 * w->room : 1024;
-                const uintptr_t **samples = realloc(w->samples, room * sizeof(*samples));
-
-                if (!samples)
-                    return -ENOMEM;
-                w->samples = samples;
-                w->room = room;
-            }
-            w->samples[w->n++] = t->samples.words + at;
-        }
-    }
-    return 0;
-}
-
-/* By subject and frames. */
-static int compare(const void *a, const void *b)
-{
-    const uintptr_t *x = *(const uintptr_t *const *)a, *y = *(const uintptr_t *const *)b;
-    size_t n = frames_of(x), m = frames_of(y);
-
-    if (n != m)
-        return n < m ? -1 : 1;
-    for (size_t i = 1; i < HEADER + n; i++)
-        if (x[i] != y[i])
-            return x[i] < y[i] ? -1 : 1;
-    return 0;
-}
-
-static void put_frame(struct writer *w, const char *name)
-{
-    size_t room = sizeof(w->line) - w->used - 64; /* for the count */
-    int n = snprintf(w->line + w->used, room, "%s%s", w->used ? ";" : "", name);
-
-    if (n > 0 && (size_t)n < room)
-        w->used += (size_t)n;
-}
-
-/* Frames of the engine between two of a job's are one [wsd]; those outside the job's outermost are left out. */
-static void put_frames(struct writer *w, const uintptr_t *sample)
-{
-    size_t n = frames_of(sample);
-    bool engine = false, whole = false, any = false;
-    char name[NAME_MAX_];
-
-    for (size_t i = 0; i < n && !whole; i++)
-        whole = backtrace_name(sample[HEADER + i], name, sizeof(name)) == BACKTRACE_OWN;
-    if (n == PROFILE_FRAMES)
-        put_frame(w, "[cut off]");
-    else if (!whole)
-        put_frame(w, "[no unwind table]");
-    any = !whole || n == PROFILE_FRAMES;
-    for (size_t i = n; i-- > 0;) {
-        enum backtrace_where where = backtrace_name(sample[HEADER + i], name, sizeof(name));
-
-        if (where == BACKTRACE_OWN) {
-            engine = any;
-            continue;
-        }
-        if (!any && where != BACKTRACE_PLUGIN)
-            continue; /* the C library's frames that begin a thread */
-        if (engine)
-            put_frame(w, "[wsd]");
-        engine = false;
-        any = true;
-        put_frame(w, name);
-    }
-    if (engine || !any)
-        put_frame(w, "[wsd]");
-}
-
-static int put_stack(struct writer *w, const uintptr_t *sample, uint64_t count)
-{
-    char subject[NAME_MAX_] = "[wsd]";
-
-    w->used = 0;
-    if (sample[1])
-        host_subject_name((const void *)sample[1], subject, sizeof(subject), NULL);
-    for (char *c = subject; *c; c++)
-        if (*c < 0x20 || *c >= 0x7f || *c == ';')
-            *c = '?';
-    put_frame(w, subject);
-    if (sample[1])
-        put_frames(w, sample);
-    w->used += (size_t)snprintf(w->line + w->used, 64, " %llu\n", (unsigned long long)count);
-    return w->put(w->line, w->used, w->userdata);
-}
-
-static int put_all(struct writer *w)
+static int read_all(const struct list *threads, int (*each)(const uintptr_t *sample, uint32_t worker, void *userdata),
+                    void *userdata, uint64_t *lost)
 {
     int r = 0;
 
-    if (w->n > 0)
-        qsort(w->samples, w->n, sizeof(*w->samples), compare);
-    for (size_t i = 0, next; i < w->n && r == 0; i = next) {
-        uint64_t count = 0;
+    for (const struct list *l = threads->next; l != threads && r == 0; l = l->next) {
+        const struct thread *t = container_of(l, struct thread, link);
+        size_t used = atomic_load_explicit(&t->samples.used, memory_order_acquire);
 
-        for (next = i; next < w->n && compare(&w->samples[i], &w->samples[next]) == 0; next++)
-            count += w->samples[next][0] >> 16;
-        r = put_stack(w, w->samples[i], count);
+        *lost += atomic_load_explicit(&t->samples.lost, memory_order_relaxed);
+        for (size_t at = 0; at < used && r == 0; at += SAMPLE_FRAMES + sample_frames(t->samples.words + at))
+            r = each(t->samples.words + at, t->worker, userdata);
     }
     return r;
 }
 
-int profile_write(int (*put)(const char *text, size_t size, void *userdata), void *userdata, uint64_t *ret_lost)
+int profile_read(int (*each)(const uintptr_t *sample, uint32_t worker, void *userdata), void *userdata,
+                 uint64_t *ret_lost)
 {
-    struct writer *w = calloc(1, sizeof(*w));
-    int r;
+    uint64_t lost;
 
-    if (!w)
-        return -ENOMEM;
-    w->put = put;
-    w->userdata = userdata;
     pthread_mutex_lock(&all.lock);
-    w->lost = all.lost;
-    r = gather(w, &all.threads);
+    lost = all.lost;
+    int r = read_all(&all.threads, each, userdata, &lost);
     if (r == 0)
-        r = gather(w, &all.ended);
-    if (r == 0)
-        r = put_all(w);
+        r = read_all(&all.ended, each, userdata, &lost);
     pthread_mutex_unlock(&all.lock);
-    *ret_lost = w->lost;
-    free(w->samples);
-    free(w);
+    *ret_lost = lost;
     return r;
 }

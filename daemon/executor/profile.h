@@ -4,11 +4,6 @@
  *
  * Off, it costs nothing: there is no timer, and no signal comes. On, each worker has a timer of its own CPU time. So a
  * worker that sleeps in a system call is not disturbed, and the samples are of work.
- *
- * A profile is text, one line a stack: SUBJECT;FRAME;FRAME... COUNT, the outermost frame first, as flamegraph.pl takes
- * it. SUBJECT is PLUGIN:FUNCTION, or [wsd] for what no job did. COUNT is in periods of the rate. Frames in brackets are
- * no functions: [wsd] the engine between two functions, [FILE] a library's code without a name, [cut off] a stack that is
- * deeper than PROFILE_FRAMES, [no unwind table] one whose outer part could not be found.
  */
 #pragma once
 
@@ -43,9 +38,33 @@ bool profile_is_there(void);
 /* Gives back the memory of the samples. [control thread] */
 void profile_forget(void);
 
-/* Writes the profile. put returns 0 or a negative errno, which ends the writing. *ret_lost: samples that found no room.
- * 0, -ENOMEM, or what put returned. After profile_stop(). [control thread] */
-int profile_write(int (*put)(const char *text, size_t size, void *userdata), void *userdata, uint64_t *ret_lost);
+/* A sample, in words: what is here, then its frames, the innermost first. A victim is a worker's number, or TRACE_NOBODY
+ * where the innermost thing that ran was no stolen task. Then the next two say what pool_standing() says. */
+enum sample_word {
+    SAMPLE_SIZE,    /* number of frames; from bit 16 on its weight, in periods of the rate */
+    SAMPLE_SUBJECT, /* a struct plugin_function; 0: no job */
+    SAMPLE_TICKS,   /* when */
+    SAMPLE_ORIGIN,
+    SAMPLE_VICTIM,
+    SAMPLE_VICTIM_ORIGIN,
+    SAMPLE_SINCE,
+    SAMPLE_FRAMES,
+};
+
+static inline size_t sample_frames(const uintptr_t *sample)
+{
+    return sample[SAMPLE_SIZE] & 0xffffu;
+}
+
+static inline uint64_t sample_weight(const uintptr_t *sample)
+{
+    return sample[SAMPLE_SIZE] >> 16;
+}
+
+/* Calls `each` for all samples, those of one thread in the order of time. They stay until profile_forget(). Returns 0, or
+ * what `each` returned, which ends it. After profile_stop(). *ret_lost: samples that found no room. [control thread] */
+int profile_read(int (*each)(const uintptr_t *sample, uint32_t worker, void *userdata), void *userdata,
+                 uint64_t *ret_lost);
 
 /* Writes where this worker stands, as a crash's backtrace does, with the state of its thread in the first line. 0,
  * -ETIMEDOUT (it blocks the signal, or is stuck in the kernel), -ESRCH (it has no thread now). [control thread] */

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "executor/fault.h"
 #include "executor/guard.h"
+#include "executor/profile-text.h"
 #include "executor/profile.h"
 #include "pool/trace.h"
 
@@ -117,7 +118,7 @@ static int stop_trace(struct pool *pool, uint32_t executor, struct file *f, stru
 
     if (profile_is_there()) {
         profile_stop();
-        r = profile_write(put_text, f, &lost);
+        r = profile_text(put_text, f, &lost);
         profile_forget();
     } else {
         pool_trace_stop(pool);

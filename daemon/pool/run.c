@@ -46,7 +46,10 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
         o->task_enter(&w->public, context, outer, o->context);
     trace_event(w, TRACE_TASK, s->victim->public.index);
     uint64_t begin = ticks_now();
+    const struct trace_stolen_before before =
+        trace_stolen_begin(&w->trace, s->victim->public.index + 1, s->entry->origin, begin);
     type->run(&w->public, t);
+    trace_stolen_end(&w->trace, &before);
     worker_weigh(w, ticks_now() - begin);
     if (w->public.top != top)
         pool_broken("a task returned without joining its children");

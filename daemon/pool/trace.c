@@ -146,6 +146,23 @@ void pool_worker_subject(const struct pool *pool, uint32_t index, struct pool_su
     read_subject(&pool->all[index]->trace, ret);
 }
 
+bool pool_standing(struct pool_standing *ret)
+{
+    const struct worker *w = worker_current;
+
+    if (!w)
+        return false;
+    const struct trace_stolen *s = &w->trace.stolen;
+    uint32_t victim = atomic_load_explicit(&s->victim, memory_order_relaxed);
+    *ret = (struct pool_standing){
+        .origin = atomic_load_explicit(&w->deque.origin, memory_order_relaxed),
+        .victim = victim ? victim - 1 : TRACE_NOBODY,
+        .victim_origin = atomic_load_explicit(&s->origin, memory_order_relaxed),
+        .since = atomic_load_explicit(&s->since, memory_order_relaxed),
+    };
+    return true;
+}
+
 void pool_trace_start(struct pool *pool)
 {
     struct trace *t = &pool->trace;

@@ -52,8 +52,23 @@ struct trace_subject {
     _Atomic(const void *) name; /* NULL: nothing */
 };
 
+/* The innermost stolen task that a worker runs. [owner, also its signal handlers: all relaxed, victim is stored first and
+ * last] */
+struct trace_stolen {
+    _Atomic uint32_t victim; /* plus 1; 0: it runs none */
+    _Atomic uint64_t origin; /* of the victim when it published the task */
+    _Atomic uint64_t since;  /* ticks */
+};
+
+/* What is stacked while a stolen task runs. */
+struct trace_stolen_before {
+    uint32_t victim;
+    uint64_t origin, since;
+};
+
 /* A worker's part. */
 struct trace_worker {
+    struct trace_stolen stolen;
     struct trace_subject subject;
     /* [atomic: owner's release at its first event; acquire by readers] */
     _Atomic(struct trace_ring *) ring;
@@ -78,6 +93,31 @@ static inline void trace_subject_clear(struct trace_worker *t)
     atomic_store_explicit(&t->subject.name, NULL, memory_order_relaxed);
 }
 
+/* Around a stolen task. [owner of t] */
+static inline struct trace_stolen_before trace_stolen_begin(struct trace_worker *t, uint32_t victim, uint64_t origin,
+                                                            uint64_t since)
+{
+    struct trace_stolen *s = &t->stolen;
+    const struct trace_stolen_before before = {
+        .victim = atomic_load_explicit(&s->victim, memory_order_relaxed),
+        .origin = atomic_load_explicit(&s->origin, memory_order_relaxed),
+        .since = atomic_load_explicit(&s->since, memory_order_relaxed),
+    };
+
+    atomic_store_explicit(&s->victim, 0, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&s->origin, origin, memory_order_relaxed);
+    atomic_store_explicit(&s->since, since, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&s->victim, victim, memory_order_relaxed);
+    return before;
+}
+
+static inline void trace_stolen_end(struct trace_worker *t, const struct trace_stolen_before *before)
+{
+    (void)trace_stolen_begin(t, before->victim, before->origin, before->since);
+}
+
 /* The long way of trace_event(). [owner of w] */
 void trace_record(struct worker *w, uint32_t kind, uint32_t other);
 
@@ -86,6 +126,15 @@ void trace_record(struct worker *w, uint32_t kind, uint32_t other);
 /* Says what this worker is busy with from now on, until its root ends; NULL: nothing. The host of the roots calls it
  * where a root begins, and around stolen tasks (task_enter, task_leave). [worker] */
 void pool_subject(struct wsd_worker *self, const struct pool_subject *subject);
+
+/* What the calling worker runs. */
+struct pool_standing {
+    uint64_t origin; /* of what is on its task stack; numbers are never used again by the same worker */
+    uint32_t victim; /* TRACE_NOBODY: the innermost thing that it runs is no stolen task */
+    uint64_t victim_origin, since;
+};
+/* False: the calling thread is no worker. Async-signal-safe. [any] */
+bool pool_standing(struct pool_standing *ret);
 
 /* What this worker is busy with now; name NULL: nothing. It may be over at once. [any] */
 void pool_worker_subject(const struct pool *pool, uint32_t index, struct pool_subject *ret);

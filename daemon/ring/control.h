@@ -80,7 +80,7 @@ enum control_ask {
                           * slot: open descriptors, 0: not known */
     ASK_SET_WORKERS = 2, /* flags: so many from now on; functions: workers in force */
     ASK_TRACE_START = 3, /* flags: 0: events; else a profile, with so many samples in a second of CPU time */
-    /* descriptor: the trace, a JSON object a line, or the profile, a folded stack a line (executor/profile.h); flags:
+    /* descriptor: the trace, a JSON object a line, or the profile, a folded stack a line (executor/profile-text.h); flags:
      * the executor's number, then bytes; functions: lost events or samples. ENOSPC: the descriptor was too small for the
      * rest */
     ASK_TRACE_STOP = 4,

@@ -85,6 +85,14 @@ check "--json names the function first" prints '"functions":\[\{"name":"profiled
   wsctl profile --json -s 500ms --rate 499 profiled
 ends
 
+: >"$FOLDED"
+runs profiled:tasks
+check "a job with a task that is stolen" until_sampled 400 profiled:tasks
+ends
+check "its task stands below the function that spawned it" \
+  shares ';tasks;profiled_spawner;\[stolen\];(.*;)?profiled_leaf[a-z_]*;profiled_heavy ' ';profiled_heavy ' 90 100
+check "and not below one that was called afterwards" shares ';profiled_light;\[stolen\]' . 0 5
+
 check "a trace begins" wsctl trace --start
 check "a profile, too: 75" refused 75 "trace or profile is under way" wsctl profile -s 10ms -o "$WORK/no"
 check "and has left no file" test ! -e "$WORK/no"
