@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "svg.h"
+
 #define WIDTH  1200.0
 #define ROW    18u
 #define HEAD   44u
@@ -57,30 +59,8 @@ static const char script[] =
     "})();\n"
     "]]></script>\n";
 
-static void put_escaped(FILE *to, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        switch (text[i]) {
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        default:
-            putc(text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?', to);
-        }
-    }
-}
-
 /* The same name has the same colour in each graph; the engine and what has no name are grey. */
-static void put_colour(FILE *to, const struct frame *f)
+static void put_colour(FILE *to, const struct call_frame *f)
 {
     uint32_t hash = 2166136261u;
 
@@ -92,7 +72,7 @@ static void put_colour(FILE *to, const struct frame *f)
         fprintf(to, "hsl(%u,%u%%,%u%%)", 15 + hash % 40, 80 + hash / 64 % 15, 62 + hash / 1024 % 10);
 }
 
-static unsigned depth_of(const struct frame *f, uint64_t total, unsigned depth)
+static unsigned depth_of(const struct call_frame *f, uint64_t total, unsigned depth)
 {
     unsigned deepest = depth;
 
@@ -106,7 +86,7 @@ static unsigned depth_of(const struct frame *f, uint64_t total, unsigned depth)
     return deepest;
 }
 
-static void put_frame(const struct canvas *c, const struct frame *f, double x, unsigned depth)
+static void put_frame(const struct canvas *c, const struct call_frame *f, double x, unsigned depth)
 {
     double width = (double)f->total / (double)c->total * WIDTH;
     unsigned y = HEAD + (c->rows - 1 - depth) * ROW;
@@ -116,9 +96,9 @@ static void put_frame(const struct canvas *c, const struct frame *f, double x, u
         return;
     fprintf(c->to, "<g class=\"f\" tabindex=\"0\" data-x=\"%.4f\" data-w=\"%.4f\" data-d=\"%u\" data-n=\"", x, width,
             depth);
-    put_escaped(c->to, f->name, f->size);
+    svg_escape(c->to, f->name, f->size);
     fputs("\"><title>", c->to);
-    put_escaped(c->to, f->name, f->size);
+    svg_escape(c->to, f->name, f->size);
     fprintf(c->to, ": %" PRIu64 " samples, %.2f %%", f->total, 100.0 * (double)f->total / (double)c->total);
     if (f->self)
         fprintf(c->to, "; itself %" PRIu64, f->self);
@@ -126,15 +106,15 @@ static void put_frame(const struct canvas *c, const struct frame *f, double x, u
             width > 0.5 ? width - 0.5 : width, ROW - 1);
     put_colour(c->to, f);
     fprintf(c->to, "\"/><text x=\"%.2f\" y=\"%u\">", x + 3, y + 13);
-    put_escaped(c->to, f->name, letters == 0 || f->size <= letters ? (letters ? f->size : 0) : letters - 2);
+    svg_escape(c->to, f->name, letters == 0 || f->size <= letters ? (letters ? f->size : 0) : letters - 2);
     fputs(letters && f->size > letters ? "..</text></g>\n" : "</text></g>\n", c->to);
-    for (const struct frame *child = f->child; child; child = child->next) {
+    for (const struct call_frame *child = f->child; child; child = child->next) {
         put_frame(c, child, x, depth + 1);
         x += (double)child->total / (double)c->total * WIDTH;
     }
 }
 
-void flame_write(const struct frame *all, const char *title, FILE *to)
+void flame_write(const struct call_frame *all, const char *title, FILE *to)
 {
     struct canvas c = {.to = to, .total = all->total ? all->total : 1};
 
@@ -144,10 +124,10 @@ void flame_write(const struct frame *all, const char *title, FILE *to)
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1200 %u\" width=\"100%%\" role=\"img\">\n<title>",
             HEAD + c.rows * ROW + FOOT);
-    put_escaped(to, title, strlen(title));
+    svg_escape(to, title, strlen(title));
     fprintf(to, "</title>\n%s<rect class=\"b\" width=\"1200\" height=\"%u\"/>\n<text class=\"t o\" x=\"8\" y=\"18\">",
             style, HEAD + c.rows * ROW + FOOT);
-    put_escaped(to, title, strlen(title));
+    svg_escape(to, title, strlen(title));
     fputs("</text>\n<text class=\"o\" id=\"said\" x=\"8\" y=\"36\">A click zooms, Esc shows all, / finds a "
           "name.</text>\n",
           to);

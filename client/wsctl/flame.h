@@ -9,4 +9,4 @@
 #include "folded.h"
 
 /* Writes it. title is escaped; so are the names of frames. Errors are the stream's. */
-void flame_write(const struct frame *all, const char *title, FILE *to);
+void flame_write(const struct call_frame *all, const char *title, FILE *to);

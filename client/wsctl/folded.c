@@ -163,21 +163,21 @@ void folded_deinit(struct folded *f)
 
 /* --- the tree ----------------------------------------------------------------------------------------------------- */
 
-static struct frame *frame_new(const char *name, size_t size)
+static struct call_frame *call_frame_new(const char *name, size_t size)
 {
-    struct frame *frame = calloc(1, sizeof(*frame));
+    struct call_frame *frame = calloc(1, sizeof(*frame));
 
     if (frame)
-        *frame = (struct frame){.name = name, .size = size};
+        *frame = (struct call_frame){.name = name, .size = size};
     return frame;
 }
 
-struct frame *frame_free(struct frame *frame)
+struct call_frame *call_frame_free(struct call_frame *frame)
 {
     while (frame) {
-        struct frame *next = frame->next;
+        struct call_frame *next = frame->next;
 
-        frame_free(frame->child);
+        call_frame_free(frame->child);
         free(frame);
         frame = next;
     }
@@ -185,13 +185,13 @@ struct frame *frame_free(struct frame *frame)
 }
 
 /* The stacks are sorted, so this name is the last child's or that of a new one, which comes first in the list. */
-static struct frame *frame_enter(struct frame *in, const char *name, size_t size)
+static struct call_frame *call_frame_enter(struct call_frame *in, const char *name, size_t size)
 {
-    struct frame *last = in->child;
+    struct call_frame *last = in->child;
 
     if (last && last->size == size && memcmp(last->name, name, size) == 0)
         return last;
-    struct frame *frame = frame_new(name, size);
+    struct call_frame *frame = call_frame_new(name, size);
     if (frame) {
         frame->next = in->child;
         in->child = frame;
@@ -199,23 +199,23 @@ static struct frame *frame_enter(struct frame *in, const char *name, size_t size
     return frame;
 }
 
-int folded_tree(const struct folded *f, struct frame **ret)
+int folded_tree(const struct folded *f, struct call_frame **ret)
 {
-    struct frame *all = frame_new("all", 3);
+    struct call_frame *all = call_frame_new("all", 3);
 
     for (size_t i = 0; all && i < f->n; i++) {
         const struct folded_stack *s = f->stacks[i];
-        struct frame *at = all;
+        struct call_frame *at = all;
 
         all->total += s->count;
         for (const char *name = s->text, *end; at && *name; name = *end ? end + 1 : end) {
             end = strchrnul(name, FOLDED_END);
-            at = frame_enter(at, name, (size_t)(end - name));
+            at = call_frame_enter(at, name, (size_t)(end - name));
             if (at)
                 at->total += s->count;
         }
         if (!at)
-            all = frame_free(all);
+            all = call_frame_free(all);
         else
             at->self += s->count;
     }

@@ -45,15 +45,15 @@ void folded_end(struct folded *f);
 void folded_deinit(struct folded *f);
 
 /* A frame of the tree, and those that it called. */
-struct frame {
+struct call_frame {
     const char *name; /* not ended by NUL */
     size_t size;
     uint64_t self, total;
-    struct frame *child, *next;
+    struct call_frame *child, *next;
 };
 /* The tree below `ret`, whose name is "all". 0 or -ENOMEM. After folded_end(); it lives as long as f. */
-int folded_tree(const struct folded *f, struct frame **ret);
-struct frame *frame_free(struct frame *frame);
+int folded_tree(const struct folded *f, struct call_frame **ret);
+struct call_frame *call_frame_free(struct call_frame *frame);
 
 /* One function. */
 struct hot {

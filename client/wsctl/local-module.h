@@ -10,6 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Work and span, as daemon/pool/measure.h has them. */
+struct local_measure {
+    uint64_t work_nsec, work_strands, span_nsec, span_strands, burdened_nsec, spawns, hidden;
+};
+
 struct local_request {
     size_t size;          /* sizeof(struct local_request) */
     const char *plugin;   /* as given to `wsctl submit`: a name, or a path with a slash */
@@ -22,6 +27,8 @@ struct local_request {
     size_t n_plugin_dirs;
     uint64_t timeout_usec; /* 0: none */
     size_t stack_size;     /* bytes, of a worker; 0: as wsd */
+    /* Measures work and span; the job believes that it has `workers`, and has one. NULL: does not */
+    struct local_measure *measure;
     /* The three are called on threads of the pool, never two at once, and not after wsctl_local_run() has returned. */
     int (*output)(const void *data, size_t size, void *userdata); /* not 0: no reader is left; the job is cancelled */
     void (*message)(int level, const char *text, void *userdata); /* every level, also WSD_LOG_DEBUG */

@@ -156,37 +156,92 @@ static int report(struct local *local, const struct submit_options *options, con
     return r;
 }
 
-int submit_local(const struct ctl *ctl, const struct submit_options *options)
+/* Where plugins are looked for. */
+struct places {
+    char built[4096];
+    const char *dirs[2];
+};
+
+static void fill_request(const struct submit_options *o, struct places *places, struct local_request *ret)
 {
-    const char *installed = WSD_PLUGIN_DIR;
-    char built[4096], hint[640];
-    const char *dirs[] = {built, installed};
-    bool in_tree = module_in_build_tree("../../daemon/plugins", built, sizeof(built));
-    struct local local = {.ctl = ctl, .label = options->job.plugin};
-    struct local_result result = {.error = ""};
-    struct local_request request = {
-        .size = sizeof(request),
-        .plugin = options->job.plugin,
-        .function = options->job.function,
-        .args = options->job.args,
-        .n_args = options->job.n_args,
-        .workers = options->workers,
-        .plugin_dirs = options->n_plugin_dirs ? options->plugin_dirs
-                       : in_tree              ? dirs
-                                              : dirs + 1,
-        .n_plugin_dirs = options->n_plugin_dirs ? options->n_plugin_dirs
-                         : in_tree              ? 2
-                                                : 1,
-        .timeout_usec = options->job.timeout_usec,
-        .stack_size = options->stack_size,
-        .output = on_output,
+    bool in_tree = module_in_build_tree("../../daemon/plugins", places->built, sizeof(places->built));
+
+    places->dirs[0] = places->built;
+    places->dirs[1] = WSD_PLUGIN_DIR;
+    *ret = (struct local_request){
+        .size = sizeof(*ret),
+        .plugin = o->job.plugin,
+        .function = o->job.function,
+        .args = o->job.args,
+        .n_args = o->job.n_args,
+        .input_fd = -1,
+        .workers = o->workers,
+        .plugin_dirs = o->n_plugin_dirs ? o->plugin_dirs
+                       : in_tree        ? places->dirs
+                                        : places->dirs + 1,
+        .n_plugin_dirs = o->n_plugin_dirs ? o->n_plugin_dirs
+                         : in_tree        ? 2
+                                          : 1,
+        .timeout_usec = o->job.timeout_usec,
+        .stack_size = o->stack_size,
         .message = on_message,
         .progress = on_progress,
         .begins = on_begins,
         .cancelling = on_cancelling,
-        .userdata = &local,
     };
-    __typeof__(&wsctl_local_run) run;
+}
+
+/* Runs it. 0, or the exit code, said. */
+static int run_local(const struct submit_options *o, struct local_request *request, struct local_result *result)
+{
+    __typeof__(&wsctl_local_run) run = load();
+    char hint[640];
+    int r;
+
+    if (!run)
+        return CODE_NOT_FOUND;
+    r = run(request, result);
+    progress_clear();
+    if (r == 0)
+        return 0;
+    return ctl_error(error_exit(r), o->name, "%s%s", result->error[0] ? result->error : strerror(-r),
+                     r == -ENOENT ? plugin_hint(o->job.plugin, hint, sizeof(hint)) : "");
+}
+
+static int drop_output(const void *data, size_t size, void *userdata)
+{
+    return 0;
+}
+
+int local_probe(const struct ctl *ctl, const struct submit_options *options, struct local_measure *measure,
+                uint64_t *ret_usec)
+{
+    struct local local = {.ctl = ctl, .label = options->job.plugin};
+    struct local_result result = {.error = ""};
+    struct local_request request;
+    struct places places;
+    int r = check_arguments(options);
+
+    if (r != 0)
+        return r;
+    fill_request(options, &places, &request);
+    request.output = drop_output;
+    request.measure = measure;
+    request.userdata = &local;
+    r = run_local(options, &request, &result);
+    if (r == 0 && result.state != WSD_JOB_SUCCEEDED)
+        r = ctl_error(result.exit, options->name, "%s", result.error[0] ? result.error : "the job failed");
+    if (r == 0)
+        *ret_usec = result.run_usec;
+    return r;
+}
+
+int submit_local(const struct ctl *ctl, const struct submit_options *options)
+{
+    struct local local = {.ctl = ctl, .label = options->job.plugin};
+    struct local_result result = {.error = ""};
+    struct local_request request;
+    struct places places;
     struct input input;
     int r;
 
@@ -195,16 +250,12 @@ int submit_local(const struct ctl *ctl, const struct submit_options *options)
     if ((r = input_open_fd(&input, options->input)) != 0 ||
         (r = output_open_job(&local.output, options, input.fd)) != 0)
         return r;
+    fill_request(options, &places, &request);
     request.input_fd = input.fd;
-    run = load();
-    r = run ? run(&request, &result) : 0;
-    progress_clear();
-    if (!run)
-        r = CODE_NOT_FOUND;
-    else if (r < 0)
-        r = ctl_error(error_exit(r), options->name, "%s%s", result.error[0] ? result.error : strerror(-r),
-                      r == -ENOENT ? plugin_hint(options->job.plugin, hint, sizeof(hint)) : "");
-    else
+    request.output = on_output;
+    request.userdata = &local;
+    r = run_local(options, &request, &result);
+    if (r == 0)
         r = report(&local, options, &result);
     output_close(&local.output, false); /* where there is nothing to report */
     input_close(&input);

@@ -146,7 +146,8 @@ static const struct verb verbs[] = {
      "      --start           begin, and leave it running\n"
      "      --stop            end what --start began, and write it\n",
      verb_trace},
-    {"profile", "[OPTION...] [PLUGIN[:FUNCTION]]", "Shows where functions spend their CPU time, as a flame graph",
+    {"profile", "[OPTION...] [PLUGIN[:FUNCTION] [ARG...]]",
+     "Shows where functions spend their CPU time, as a flame graph",
      "Samples the workers of your executor (administrators: of all), for ten seconds or until Ctrl-C, and keeps what "
      "was "
      "in\n"
@@ -156,8 +157,11 @@ static const struct verb verbs[] = {
      "  -o, --output FILE     where it goes (wsd-profile.svg); - is stdout\n"
      "      --folded          stacks as lines of text, for other programs (to stdout)\n"
      "      --pprof           for pprof (wsd-profile.pb.gz)\n"
-     "      --json            the functions with most samples; a file only with -o\n",
-     verb_profile},
+     "      --json            the functions with most samples; a file only with -o\n"
+     "      --parallelism     runs one job in wsctl itself, and tells its work and span\n"
+     "      --scale           runs one job in wsctl itself on 1, 2, .. workers, and draws its speed (wsd-scale.svg)\n"
+     "      --workers N       --scale: up to so many; --parallelism: as if on so many (as many as CPUs)\n",
+     verb_profile, true},
     {"pause", "[PLUGIN[:FUNCTION] | --tag TAG]", "Keeps jobs from running",
      "Of a function, a plugin, or everything: jobs are accepted and wait until `wsctl resume`; those that run go on. "
      "Others do "

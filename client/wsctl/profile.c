@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * profile.c: `wsctl profile`: where functions spend their CPU time.
+ * profile.c: `wsctl profile`: where functions spend their CPU time, and how a job gains from workers.
  * Owns the file. One thread.
  * Keeps: a profile ends with wsctl. What was in the file stays until the new one is complete.
  * Does not trust what an executor says (folded.c). */
@@ -25,17 +25,19 @@
 #include "print.h"
 #include "progress.h"
 #include "proto/messages.h"
+#include "scale.h"
 #include "signals.h"
 #include "stream.h"
 
 #define DEFAULT_FILE  "wsd-profile.svg"
 #define DEFAULT_PPROF "wsd-profile.pb.gz"
+#define DEFAULT_SCALE "wsd-scale.svg"
 #define DEFAULT_USEC  10000000u
 #define DEFAULT_RATE  99u /* not 100: no lockstep with what a program does a hundred times a second */
 #define TICK_MSEC     100
 #define TOP           20u /* functions of --json */
 
-enum form { FORM_SVG, FORM_FOLDED, FORM_PPROF };
+enum form { FORM_SVG, FORM_FOLDED, FORM_PPROF, FORM_PARALLELISM, FORM_SCALE };
 
 struct profile {
     struct ctl *ctl;
@@ -50,7 +52,9 @@ struct profile {
     struct folded stacks;
     uint64_t lost;
     size_t n_executors;
-    bool failed; /* something of an executor is missing */
+    bool failed;               /* something of an executor is missing */
+    struct submit_options job; /* --parallelism, --scale: what is run */
+    char *plugin;
 };
 
 static int out_of_memory(void)
@@ -95,7 +99,7 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
 
 static int write_flame(struct profile *p)
 {
-    struct frame *all = NULL;
+    struct call_frame *all = NULL;
     char title[256];
 
     if (folded_tree(&p->stacks, &all) < 0)
@@ -103,7 +107,7 @@ static int write_flame(struct profile *p)
     snprintf(title, sizeof(title), "%.150s: CPU time, %" PRIu64 " samples at %lld Hz",
              p->stacks.only ? p->stacks.only : "wsd", p->stacks.samples, p->rate);
     flame_write(all, title, p->stream);
-    frame_free(all);
+    call_frame_free(all);
     return 0;
 }
 
@@ -217,12 +221,18 @@ static int record(struct profile *p)
 
 /* --- the verb ----------------------------------------------------------------------------------------------------- */
 
-enum { OPT_FOLDED = 256, OPT_PPROF };
+enum { OPT_FOLDED = 256, OPT_PPROF, OPT_PARALLELISM, OPT_SCALE, OPT_WORKERS };
 
 static const struct option long_options[] = {
-    {"seconds", required_argument, NULL, 's'}, {"rate", required_argument, NULL, 'r'},
-    {"output", required_argument, NULL, 'o'},  {"folded", no_argument, NULL, OPT_FOLDED},
-    {"pprof", no_argument, NULL, OPT_PPROF},   {0},
+    {"seconds", required_argument, NULL, 's'},
+    {"rate", required_argument, NULL, 'r'},
+    {"output", required_argument, NULL, 'o'},
+    {"folded", no_argument, NULL, OPT_FOLDED},
+    {"pprof", no_argument, NULL, OPT_PPROF},
+    {"parallelism", no_argument, NULL, OPT_PARALLELISM},
+    {"scale", no_argument, NULL, OPT_SCALE},
+    {"workers", required_argument, NULL, OPT_WORKERS},
+    {0},
 };
 
 static int take_option(struct profile *p, int c)
@@ -234,12 +244,39 @@ static int take_option(struct profile *p, int c)
     p->output |= c == 'o';
     if (c == 'o')
         p->path = optarg;
-    if (c == OPT_FOLDED || c == OPT_PPROF) {
+    if (c == OPT_WORKERS) {
+        long long n;
+
+        if (parse_number(optarg, 1, SCALE_WORKERS, &n) < 0)
+            return ctl_error(CODE_USAGE, optarg, "not a number of workers; write 1 to %u", SCALE_WORKERS);
+        p->job.workers = (unsigned)n;
+    }
+    if (c >= OPT_FOLDED && c <= OPT_SCALE) {
         if (p->form != FORM_SVG)
-            return ctl_error(CODE_USAGE, "profile", "--folded and --pprof exclude each other");
-        p->form = c == OPT_FOLDED ? FORM_FOLDED : FORM_PPROF;
+            return ctl_error(CODE_USAGE, "profile", "--folded, --pprof, --parallelism and --scale exclude each other");
+        p->form = (enum form)(c - OPT_FOLDED + FORM_FOLDED);
     }
     return 0;
+}
+
+static bool runs_job(const struct profile *p)
+{
+    return p->form == FORM_PARALLELISM || p->form == FORM_SCALE;
+}
+
+static int take_job(struct profile *p, int argc, char **argv, int *ret_exit)
+{
+    if (optind == argc)
+        *ret_exit =
+            ctl_error(CODE_USAGE, "profile", "no plugin is named; usage: wsctl profile %s", p->ctl->verb->usage);
+    else
+        *ret_exit = submit_set_plugin(&p->job, argv[optind], &p->plugin);
+    if (*ret_exit != 0)
+        return CTL_EXIT;
+    p->job.job.args = (const char *const *)argv + optind + 1;
+    p->job.job.n_args = (size_t)(argc - optind - 1);
+    p->path = p->path ? p->path : DEFAULT_SCALE;
+    return CTL_END;
 }
 
 static int parse_options(struct profile *p, int argc, char **argv, int *ret_exit)
@@ -250,6 +287,12 @@ static int parse_options(struct profile *p, int argc, char **argv, int *ret_exit
     while ((c = ctl_getopt(p->ctl, argc, argv, "s:r:o:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = take_option(p, c)) != 0)
             return CTL_EXIT;
+    if (runs_job(p))
+        return take_job(p, argc, argv, ret_exit);
+    if (p->job.workers) {
+        *ret_exit = ctl_error(CODE_USAGE, "profile", "--workers is for --parallelism and --scale");
+        return CTL_EXIT;
+    }
     if (optind + 1 < argc) {
         *ret_exit =
             ctl_error(CODE_USAGE, argv[optind + 1], "profile takes one PLUGIN[:FUNCTION]; see wsctl profile --help");
@@ -283,27 +326,61 @@ static int finish_file(struct profile *p, int r)
     return r ? r : ended;
 }
 
+/* Here, without a daemon. */
+static int run_job(struct profile *p)
+{
+    struct scale scale = {.n = 0};
+    int r, ended;
+
+    if (p->form == FORM_PARALLELISM)
+        return scale_parallelism(p->ctl, &p->job);
+    r = open_file(p);
+    if (r == 0)
+        r = scale_run(p->ctl, &p->job, &scale);
+    if (r == 0)
+        scale_write(&scale, p->stream);
+    ended = p->stream ? output_stream_end(&p->file, p->stream) : 0;
+    r = r ? r : ended;
+    ended = output_close(&p->file, r == 0);
+    return r ? r : ended;
+}
+
+/* Of the daemon's executors. */
+static int sample(struct profile *p)
+{
+    int r = ctl_connect(p->ctl, &p->client);
+
+    if (r != 0)
+        return r;
+    signals_init();
+    bool file = !p->ctl->json || p->output;
+    r = file ? open_file(p) : 0; /* before anything is sampled: where it cannot be written, nothing is */
+    if (r == 0)
+        r = record(p);
+    if (file)
+        r = finish_file(p, r);
+    if (r == 0 && p->ctl->json)
+        r = say_json(p);
+    else if (r == 0)
+        say_result(p);
+    folded_deinit(&p->stacks);
+    wsd_client_free(p->client);
+    return r == 0 && p->failed ? CODE_IO : r;
+}
+
 int verb_profile(struct ctl *ctl, int argc, char **argv)
 {
     struct profile p = {.ctl = ctl, .usec = DEFAULT_USEC, .rate = DEFAULT_RATE};
-    int r;
+    int r, end;
 
-    if (parse_options(&p, argc, argv, &r) == CTL_EXIT || (r = ctl_connect(ctl, &p.client)) != 0)
+    if (parse_options(&p, argc, argv, &r) == CTL_EXIT) {
+        free(p.plugin);
         return r;
+    }
     progress_init(!ctl->no_progress && !ctl->quiet);
-    signals_init();
-    bool file = !ctl->json || p.output;
-    r = file ? open_file(&p) : 0; /* before anything is sampled: where it cannot be written, nothing is */
-    if (r == 0)
-        r = record(&p);
-    if (file)
-        r = finish_file(&p, r);
-    if (r == 0 && ctl->json)
-        r = say_json(&p);
-    else if (r == 0)
-        say_result(&p);
-    folded_deinit(&p.stacks);
-    wsd_client_free(p.client);
-    r = r ? r : print_end();
-    return r == 0 && p.failed ? CODE_IO : r;
+    r = runs_job(&p) ? run_job(&p) : sample(&p);
+    submit_options_deinit(&p.job);
+    free(p.plugin);
+    end = print_end();
+    return r ? r : end;
 }

@@ -29,6 +29,7 @@
 #include "host/reaper.h"
 #include "host/run.h"
 #include "host/stack.h"
+#include "pool/measure.h"
 
 #define OUTPUT_FLUSH (64u * 1024u) /* output is handed on when so much has gathered */
 #define OUTPUT_ROOM  (WSD_RESERVE_MAX + OUTPUT_FLUSH)
@@ -43,6 +44,7 @@ struct local {
     struct pool *pool;
     struct files_input input;
     struct commands commands;
+    struct measure measure; /* if the request wants it */
     char *args;
     char *buffer; /* [job's output_lock] OUTPUT_ROOM bytes */
     size_t used;  /* [job's output_lock] */
@@ -329,6 +331,12 @@ static int start_pool(struct local *l)
     };
     sigset_t all, before;
 
+    if (l->request.measure) {
+        l->measure.workers = options.workers;
+        options.workers = 1;
+        options.measure = &l->measure;
+    }
+
     watch_faults();
     sigfillset(&all);
     sigdelset(&all, SIGSEGV);
@@ -409,6 +417,24 @@ static void fill_result(const struct local *l, bool finished, struct local_resul
     }
 }
 
+static int fill_measure(const struct local *l, struct local_result *ret)
+{
+    const struct measure *m = &l->measure;
+
+    if (m->error < 0) {
+        snprintf(ret->error, sizeof(ret->error), "out of memory for its paths");
+        return m->error;
+    }
+    *l->request.measure = (struct local_measure){.work_nsec = m->work.nsec,
+                                                 .work_strands = m->work.strands,
+                                                 .span_nsec = m->span.nsec,
+                                                 .span_strands = m->span.strands,
+                                                 .burdened_nsec = m->burdened_nsec,
+                                                 .spawns = m->spawns,
+                                                 .hidden = m->hidden};
+    return 0;
+}
+
 static int local_load(struct local *l, const struct plugin_function **ret_function, struct local_result *ret)
 {
     const struct loader_options options = {
@@ -474,11 +500,15 @@ __attribute__((visibility("default"))) int wsctl_local_run(const struct local_re
     }
     bool finished = wait_for_end(l, cancel_fd);
     fill_result(l, finished, ret);
+    if (finished && l->request.measure) {
+        pool_close(l->pool); /* its worker has left the root: the numbers are complete */
+        r = fill_measure(l, ret);
+    }
     if (!finished) {
         pthread_mutex_lock(&l->callback_lock);
         l->abandoned = true;
         pthread_mutex_unlock(&l->callback_lock);
         (void)TAKE(l); /* its threads still run; the process is about to end */
     }
-    return 0;
+    return r;
 }

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "pool/guest.h"
 #include "pool/join.h"
+#include "pool/measure.h"
 #include "pool/worker.h"
 
 enum future_state {
@@ -58,6 +59,7 @@ void future_begin(struct wsd_worker *self, struct wsd_future *future)
     struct future *f = future_of(future);
 
     pool_check_fork();
+    measure_hidden(w->pool->options.measure);
     *f = (struct future){.ops = self->ops, .pool = w->pool, .context = self->context};
     list_init(&f->ready.link);
     eventcount_init(&f->event);

@@ -22,6 +22,7 @@
 #include "pool/graph.h"
 #include "pool/group.h"
 #include "pool/join.h"
+#include "pool/measure.h"
 #include "pool/worker.h"
 
 #define HINT_SHIFT 48
@@ -314,6 +315,7 @@ int graph_run(struct wsd_worker *self, struct wsd_group *group, struct wsd_graph
     bool none = false;
 
     pool_check_fork();
+    measure_hidden(w->pool->options.measure);
     /* Acquire: partner is the release of the run before. */
     if (!atomic_compare_exchange_strong_explicit(&g->running, &none, true, memory_order_acquire, memory_order_relaxed))
         return -EBUSY;

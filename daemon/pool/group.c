@@ -81,7 +81,7 @@ int group_end(struct wsd_worker *self, struct wsd_group *group)
 
 uint32_t forms_workers(struct wsd_worker *self)
 {
-    return pool_workers(((struct worker *)(void *)self)->pool);
+    return pool_shown_workers(((struct worker *)(void *)self)->pool);
 }
 
 void partition_init(struct wsd_worker *self, struct partition *p, uint64_t count, uint64_t grain)

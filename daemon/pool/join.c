@@ -18,6 +18,7 @@
 #include "base/ticks.h"
 #include "pool/crew.h"
 #include "pool/find.h"
+#include "pool/measure.h"
 #include "pool/run.h"
 
 /* How long a join looks for other work before it sleeps: about what a wake-up costs. */
@@ -88,7 +89,8 @@ static void level_pop(struct worker *w)
 /* Keeps the result of a child that ran inside its spawn until the sync. */
 static void overflow_push(struct worker *w, struct wsd_task *t, size_t room)
 {
-    if (w->public.level != t)
+    /* While it measures, each child is a level of its own, so that each sync comes here. */
+    if (w->public.level != t || w->pool->options.measure)
         level_push(w, t);
     w->public.done++;
     if (room == 0)
@@ -150,11 +152,31 @@ __attribute__((noinline)) static bool spawn_pushed(struct worker *w, struct wsd_
     return pushed;
 }
 
+/* Runs the child here, as if the stack were full, and says where its strands begin and end. */
+__attribute__((noinline)) static void spawn_measured(struct worker *w, struct wsd_task *t,
+                                                     const struct wsd_task_type *type)
+{
+    struct measure *m = w->pool->options.measure;
+
+    pool_check_fork();
+    wsd_task_top_(&w->public, t);
+    w->public.inside++;
+    const struct measure_path from = measure_spawn_begin(m);
+    type->run(&w->public, t);
+    measure_spawn_end(m, &from);
+    w->public.inside--;
+    overflow_push(w, t, overflow_room(type->result_size));
+}
+
 void task_spawn(struct wsd_worker *self, struct wsd_task *t)
 {
     struct worker *w = worker_of(self);
     const struct wsd_task_type *type = (const void *)__atomic_load_n(&t->word, __ATOMIC_RELAXED);
 
+    if (w->pool->options.measure) {
+        spawn_measured(w, t, type);
+        return;
+    }
     if (!deque_refuses_owner(&w->deque, t) && spawn_pushed(w, t))
         return;
     COUNT(w, overflows);
@@ -378,6 +400,8 @@ struct wsd_task *task_sync(struct wsd_worker *self, struct wsd_task *t, const st
     if (self->level != next)
         return sync_shared(w, t, next);
     wsd_task_top_(self, next);
+    if (w->pool->options.measure)
+        measure_sync(w->pool->options.measure);
     return overflow_pop(w, overflow_room(type->result_size));
 }
 
@@ -462,6 +486,6 @@ void task_for(struct wsd_worker *self, uint64_t begin, uint64_t end, uint64_t gr
     if (end <= begin)
         return;
     if (grain == 0)
-        grain = MAX((end - begin) / (8 * (uint64_t)pool_workers(worker_of(self)->pool)), 1);
+        grain = MAX((end - begin) / (8 * (uint64_t)pool_shown_workers(worker_of(self)->pool)), 1);
     WSD_CALL(for_piece, begin, end, grain, body, arg);
 }

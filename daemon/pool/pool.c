@@ -67,7 +67,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
     *pool = (struct pool){.options = *options,
                           .worker_main = worker_main,
                           .ops = &worker_ops,
-                          .eager = options->eager || !deque_revoke_available()};
+                          .eager = options->eager || options->measure || !deque_revoke_available()};
     pool->options.guests = options->guests ? options->guests : POOL_GUESTS;
     eventcount_init(&pool->own_event);
     injector_init(&pool->injector);

@@ -15,6 +15,7 @@
 
 #include "base/eventcount.h"
 
+struct measure; /* measure.h */
 struct pool;
 struct wsd_worker; /* wsd/task.h */
 
@@ -84,6 +85,8 @@ struct pool_options {
     void (*subject_name)(const void *name, char *ret, size_t size, void *context);
     /* bytes of task stack, 16 to 56 a task; when it is full, a spawn runs the child at once; 0: 96 MiB */
     size_t task_bytes;
+    /* Measures work and span of what roots spawn; workers is 1 then. It outlives the pool. NULL: does not. */
+    struct measure *measure;
     bool eager; /* make each spawned task stealable at once, as without membarrier in the kernel: slower */
 };
 

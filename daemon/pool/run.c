@@ -10,15 +10,22 @@
 #include "base/cleanup.h"
 #include "base/ticks.h"
 #include "pool/find.h"
+#include "pool/measure.h"
 #include "pool/worker.h"
 
 static void run_root(struct worker *w, struct pool_node *node)
 {
+    struct measure *measure = w->pool->options.measure;
+
     COUNT(w, roots);
     w->public.context = NULL;
     worker_new_origin(w);
     trace_event(w, TRACE_ROOT, TRACE_NOBODY);
+    if (measure)
+        measure_root_begin(measure);
     node->run(node, &w->public); /* node is its owner's again from here on, and may be gone */
+    if (measure)
+        measure_root_end(measure);
     trace_event(w, TRACE_ROOT | TRACE_END, TRACE_NOBODY);
     trace_subject_clear(&w->trace);
     w->public.context = NULL;

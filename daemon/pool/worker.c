@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "pool/measure.h"
 
 __thread struct worker *worker_current;
 
@@ -68,6 +69,11 @@ void pool_leave(struct pool *pool)
 uint32_t pool_workers(const struct pool *pool)
 {
     return atomic_load_explicit(&pool->target, memory_order_relaxed);
+}
+
+uint32_t pool_shown_workers(const struct pool *pool)
+{
+    return pool->options.measure ? pool->options.measure->workers : pool_workers(pool);
 }
 
 uint32_t pool_workers_seen(const struct pool *pool)

@@ -150,6 +150,8 @@ static inline void trace_event(struct worker *w, uint32_t kind, uint32_t other)
         trace_record(w, kind, other);
 }
 
+/* How many workers a program is told of. [any] */
+uint32_t pool_shown_workers(const struct pool *pool);
 extern __thread struct worker *worker_current; /* [the thread's own] NULL outside */
 
 static inline struct worker *worker_of(struct wsd_worker *self)

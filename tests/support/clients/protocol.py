@@ -2055,8 +2055,6 @@ def a_running_job_tells_where_it_stands(wsd):
         p.is_refused(66, p.send('TRACE', action=4, id=job))
 
 
-
-
 def run_case(shared, numbers, config, function):
     name = ''.join(f'[{n}]' for n in numbers) + ' ' + function.__name__.replace('_', ' ')
     try:

@@ -845,7 +845,10 @@ START_TEST(profile_and_stack_come_in_pieces)
 
     ck_assert_int_eq(wsd_client_profile_start(client, 99, false), -EOPNOTSUPP);
     ck_assert_int_eq(wsd_client_stack(client, &id, NULL, NULL, NULL), -EOPNOTSUPP);
-    client->connection.features |= FEATURE_PROFILE;
+    teardown();
+    setup();
+    peer.features = FEATURE_PROFILE;
+    ck_assert_int_eq(peer_open(&peer, &client, SECOND * 5), 0);
     ck_assert_int_eq(wsd_client_profile_start(client, 0, false), -EINVAL);
     ck_assert_int_eq(wsd_client_profile_start(client, CODEC_RATE_MAX + 1, false), -EINVAL);
     peer_send_empty(&peer, FRAME_END, 1);
