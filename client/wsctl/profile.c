@@ -273,6 +273,7 @@ static int take_job(struct profile *p, int argc, char **argv, int *ret_exit)
         *ret_exit = submit_set_plugin(&p->job, argv[optind], &p->plugin);
     if (*ret_exit != 0)
         return CTL_EXIT;
+    p->job.name = argv[optind];
     p->job.job.args = (const char *const *)argv + optind + 1;
     p->job.job.n_args = (size_t)(argc - optind - 1);
     p->path = p->path ? p->path : DEFAULT_SCALE;

@@ -27,6 +27,9 @@ int __wrap_ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client);
 int __wrap_wsd_client_open(struct wsd_client **ret_client, const char *socket, uint64_t timeout_usec);
 int __wrap_wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_tls *tls, uint64_t timeout_usec);
 int __wrap_submit_local(const struct ctl *ctl, const struct submit_options *options);
+int __wrap_local_probe(const struct ctl *ctl, const struct submit_options *options, struct local_measure *measure,
+                       uint64_t *ret_usec);
+int __wrap_output_open(struct output *output, const char *path, const struct outfile_reads *reads);
 int __wrap_input_open(struct input *input, const char *path);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
 ssize_t __real_write(int fd, const void *data, size_t size);
@@ -61,6 +64,22 @@ int __wrap_wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_
 {
     *ret_client = NULL;
     return -ENOENT;
+}
+
+/* Nothing is written. */
+int __wrap_output_open(struct output *output, const char *path, const struct outfile_reads *reads)
+{
+    return CODE_IO;
+}
+
+int __wrap_local_probe(const struct ctl *ctl, const struct submit_options *o, struct local_measure *measure,
+                       uint64_t *ret_usec)
+{
+    FUZZ_CHECK(o->job.plugin && *o->job.plugin && o->name && *o->name && o->workers <= 256);
+    for (size_t i = 0; i < o->job.n_args; i++)
+        FUZZ_CHECK(o->job.args[i]);
+    *ret_usec = 1;
+    return 0;
 }
 
 int __wrap_submit_local(const struct ctl *ctl, const struct submit_options *o)

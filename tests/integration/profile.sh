@@ -67,6 +67,60 @@ check "rate 1000: 64" refused 64 "write 1 to 999" wsctl profile --rate 1000
 check "two functions: 64" refused 64 "takes one PLUGIN" wsctl profile a b
 check "two forms: 64" refused 64 "exclude each other" wsctl profile --folded --pprof
 
+check "--parallelism without a job: 64" refused 64 "no plugin is named" wsctl profile --parallelism
+check "--workers 0: 64" refused 64 "write 1 to 256" wsctl profile --scale --workers 0 fib 1
+check "--workers 257: 64" refused 64 "write 1 to 256" wsctl profile --scale --workers 257 fib 1
+check "--workers of a profile: 64" refused 64 "is for --parallelism" wsctl profile --workers 2
+check "--parallelism and --scale: 64" refused 64 "exclude each other" wsctl profile --parallelism --scale fib 1
+check "a job that fails: its code" refused 2 "usage: fib N" wsctl profile --parallelism fib x
+
+# --- work and span: counted in strands, against the trees of the programs
+
+cat >"$WORK/strands.py" <<'EOF'
+"""strands.py fib|nqueens N: those of `wsctl profile --parallelism` are exact; times are in order."""
+import json, subprocess, sys
+
+def join(children):
+    """Work and span of: spawn each child, then sync each; without the last strand."""
+    work, path, ends = 0, 0, []
+    for child_work, child_path in children:
+        path += 1
+        ends.append(path + child_path + 1)
+        work += 1 + child_work + 1
+    for end in reversed(ends):
+        path = max(path + 1, end)
+        work += 1
+    return work, path
+
+def fib(n):
+    if n < 2:
+        return 0, 0
+    if n not in known:
+        (work, path), (beside, beside_path) = fib(n - 1), fib(n - 2)
+        known[n] = work + beside + 3, max(1 + path + 1, 1 + beside_path + 1)
+    return known[n]
+
+def place(n, columns=0, left=0, right=0):
+    free = ~(columns | left | right) & (1 << n) - 1
+    bits = [1 << i for i in range(n) if free >> i & 1]
+    return join([place(n, columns | b, (left | b) << 1, (right | b) >> 1) for b in bits])
+
+known, (name, n) = {}, (sys.argv[1], int(sys.argv[2]))
+work, span = (w + 1 for w in (fib if name == 'fib' else place)(n))
+told = json.loads(subprocess.run(['wsctl', '--json', 'profile', '--parallelism', name, str(n)], check=True, capture_output=True).stdout)
+assert (told['work_strands'], told['span_strands']) == (work, span), (told, work, span)
+assert told['burdened_nsec'] >= told['span_nsec'] and told['work_nsec'] >= told['span_nsec'], told
+print(told, 'known parallelism of strands %.1f' % (work / span))
+EOF
+for n in 0 1 2 3 20; do
+  check "work and span of fib $n" python3 "$WORK/strands.py" fib "$n"
+done
+for n in 1 4 8; do
+  check "work and span of nqueens $n" python3 "$WORK/strands.py" nqueens "$n"
+done
+check "--scale: a row for each number of workers" prints '^ +3 +[0-9.]+ ' wsctl profile --scale --workers 3 fib 20
+check "and a drawing" python3 -c "import xml.etree.ElementTree as t; assert len(t.parse('wsd-scale.svg').findall('.//{*}circle')) == 3"
+
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" || exit 1
 check "no executor: a profile without samples" prints "no executor ran" wsctl profile --seconds 10ms
 check "which is one, under its own name" grep -q "</svg>" wsd-profile.svg
@@ -75,6 +129,14 @@ check "rate 999" wsctl profile -q --rate 999 --seconds 10ms
 
 runs profiled:work
 check "a job is sampled" until_sampled 400 profiled:work
+check "a flame graph is XML, with the function in it" wsctl profile -q -s 300ms --rate 499 -o flame.svg
+check "so it is" python3 -c "import xml.etree.ElementTree as t; assert any(g.get('data-n') == 'profiled_heavy' for g in t.parse('flame.svg').iter())"
+if command -v go >/dev/null; then
+  check "--pprof" wsctl profile -q --pprof -s 500ms --rate 499 -o p.pb.gz profiled
+  check "is what pprof reads" prints 'profiled_heavy$' go tool pprof -top p.pb.gz
+else
+  skip "--pprof" "no go tool pprof here"
+fi
 check "in its functions, by their names" shares 'profiled:work;work;profiled_pair;profiled_(heavy|light) ' . 90 100
 check "in the one that burns three quarters" shares ';profiled_heavy ' ';profiled_(heavy|light) ' 65 85
 check "a stack is whole" shares 'no unwind table|cut off' . 0 2
