@@ -69,7 +69,7 @@ int __wrap_wsd_client_open_tls(struct wsd_client **ret_client, const struct wsd_
 /* Nothing is written. */
 int __wrap_output_open(struct output *output, const char *path, const struct outfile_reads *reads)
 {
-    return CODE_IO;
+    return ctl_error(CODE_IO, "output", "is not written here");
 }
 
 int __wrap_local_probe(const struct ctl *ctl, const struct submit_options *o, struct local_measure *measure,
