@@ -14,7 +14,7 @@
 #include <zlib.h>
 
 #include "base/cleanup.h"
-#include "profile.pb-c.h"
+#include "client/wsctl/profile.pb-c.h"
 
 #define NSEC 1000000000u
 
