@@ -155,6 +155,14 @@ check "its task stands below the function that spawned it" \
   shares ';tasks;profiled_spawner;\[stolen\];(.*;)?profiled_leaf[a-z_]*;profiled_heavy ' ';profiled_heavy ' 90 100
 check "and not below one that was called afterwards" shares ';profiled_light;\[stolen\]' . 0 5
 
+: >"$FOLDED"
+runs profiled:wild
+check "a job whose stack is wild is sampled" until_sampled 200 profiled:wild
+[ "$(uname -m)" != x86_64 ] ||
+  check "to where it breaks, and no further" shares 'profiled:wild;\[no unwind table\];profiled_wild ' . 50 100
+check "and goes on" some_job_is running
+ends
+
 check "a trace begins" wsctl trace --start
 check "a profile, too: 75" refused 75 "trace or profile is under way" wsctl profile -s 10ms -o "$WORK/no"
 check "and has left no file" test ! -e "$WORK/no"

@@ -69,6 +69,37 @@ static int tasks(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_fail(job, 1, "stopped");
 }
 
+/* For a while its frame pointer, by which the unwinder finds its caller, is wild. */
+KEPT unsigned profiled_wild(unsigned n)
+{
+    volatile char *room = __builtin_alloca(n % 64 + 16);
+
+    *room = 1;
+#ifdef __x86_64__
+    uint64_t left = 20000000;
+
+    __asm__ volatile("mov %%rbp, %%rbx\n\t"
+                     "mov $8, %%rbp\n"
+                     "1:\n\t"
+                     "dec %0\n\t"
+                     "jnz 1b\n\t"
+                     "mov %%rbx, %%rbp"
+                     : "+c"(left)
+                     :
+                     : "rbx", "cc");
+#endif
+    return (unsigned)*room + profiled_heavy();
+}
+
+static int wild(struct wsd_job *job, struct wsd_worker *self)
+{
+    unsigned n = 0;
+
+    while (!wsd_job_cancelled(job))
+        n += profiled_wild(n);
+    return wsd_job_fail(job, 1, "stopped after %u", n);
+}
+
 KEPT int profiled_wait(int fd, int msec)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -108,6 +139,7 @@ static const struct wsd_function functions[] = {
     {.name = "work", .help = "burns CPU in two functions until cancelled", .run = work},
     {.name = "tasks", .help = "the same in a stolen task", .run = tasks},
     {.name = "nap", .help = "MILLISECONDS: sleeps in poll()", .run = nap},
+    {.name = "wild", .help = "breaks its stack for the unwinder", .run = wild},
     {.name = "deadlock", .help = "waits for itself", .run = deadlock},
 };
-WSD_PLUGIN(.n_functions = 4, .functions = functions, .name = "profiled", .version = "1", .help = "for profiles");
+WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "profiled", .version = "1", .help = "for profiles");
