@@ -150,7 +150,7 @@ static int fill_places(const struct maker *m, profile_msg *p, struct place *plac
 static int compress_to(const void *data, size_t size, FILE *to)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size};
-    unsigned char piece[65536];
+    unsigned char piece[65536] = {0};
     int r;
 
     if (size > UINT32_MAX ||
