@@ -70,16 +70,18 @@
 #define FEATURE_ENDS                                                                                                   \
     2048u /* Error.accepted and no 75 after ACCEPTED; ACCEPTED before all ENDS; PROGRESS of an item before its end;
            * CANCEL of what has ended is 66 and closes a batch; a detached batch has detached jobs only. */
-#define FEATURE_NOTICE    4096u    /* a third descriptor with LANE */
-#define FEATURE_RUNNER    8192u    /* RUNNER_OPEN and what belongs to it */
-#define FEATURE_PLACED    16384u   /* Run.output_offset, RunEnd.placed */
-#define FEATURE_USER      32768u   /* Hello.user */
-#define FEATURE_CREDIT    131072u  /* credits above CODEC_CREDIT_PLAIN */
-#define FEATURE_FUNCTIONS 262144u  /* FUNCTIONS */
-#define FEATURE_PROFILE   524288u  /* Trace.kind, rate and id */
-#define FEATURE_PERSON    2097152u /* PERSON */
+#define FEATURE_NOTICE    4096u   /* a third descriptor with LANE */
+#define FEATURE_RUNNER    8192u   /* RUNNER_OPEN and what belongs to it */
+#define FEATURE_PLACED    16384u  /* Run.output_offset, RunEnd.placed */
+#define FEATURE_USER      32768u  /* Hello.user */
+#define FEATURE_CREDIT    131072u /* credits above CODEC_CREDIT_PLAIN */
+#define FEATURE_FUNCTIONS 262144u /* FUNCTIONS */
+#define FEATURE_PROFILE   524288u /* Trace.kind, rate and id */
+/* TRACE has wsd's own part, and Trace.job; Submit.traceparent, Run.traceparent */
+#define FEATURE_WAY    1048576u
+#define FEATURE_PERSON 2097152u /* PERSON */
 /* that this build knows */
-#define FEATURES_ALL (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_PERSON)
+#define FEATURES_ALL (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON)
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */

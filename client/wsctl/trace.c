@@ -108,10 +108,12 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
     struct trace *t = userdata;
     char what[32];
 
+    bool own = info->executor == 0 && !info->error; /* wsd's part */
+
     buffer_deinit(&t->rest); /* half a line of the one before */
-    t->n_executors++;
+    t->n_executors += !own;
     t->failed |= info->error != 0;
-    snprintf(what, sizeof(what), info->executor ? "executor %u" : "an executor", info->executor);
+    snprintf(what, sizeof(what), own ? "wsd" : info->executor ? "executor %u" : "an executor", info->executor);
     if (info->error == ESRCH)
         ctl_error(0, what, "it ended while it was traced; its events are gone");
     else if (info->error == ETIMEDOUT)

@@ -20,10 +20,12 @@
 #include "base/log.h"
 #include "domains/domain.h"
 #include "domains/executors.h"
+#include "domains/job-trace-text.h"
 #include "domains/owners.h"
 #include "domains/plugin-query.h"
 #include "domains/questions.h"
 #include "table/find.h"
+#include "table/job-trace.h"
 
 struct part {
     struct list of_question, of_domain;
@@ -36,7 +38,8 @@ struct part {
 };
 
 struct trace_report {
-    struct domain *domain; /* of a trace, which must be read before the next one begins; NULL: of a stack */
+    struct job_trace_text *own; /* wsd's part; NULL: an executor's, which is all below */
+    struct domain *domain;      /* of a trace, which must be read before the next one begins; NULL: of a stack */
     uint64_t size;
     int fd;
 };
@@ -60,6 +63,8 @@ static bool is_own(const struct domain *d, uint32_t uid)
 
 size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size)
 {
+    if (r->own)
+        return job_trace_text_read(r->own, data, size);
     ssize_t n = offset < r->size ? pread(r->fd, data, MIN(size, r->size - offset), (off_t)offset) : 0;
 
     return n > 0 ? (size_t)n : 0;
@@ -69,6 +74,7 @@ struct trace_report *trace_report_free(struct trace_report *r)
 {
     if (!r)
         return NULL;
+    job_trace_text_free(r->own);
     if (r->domain)
         r->domain->priv->trace.n_reports--;
     close_fd(r->fd);
@@ -87,6 +93,20 @@ static struct trace_report *report_new(struct part *p, uint64_t size)
         r->domain = p->domain;
         r->domain->priv->trace.n_reports++;
     }
+    return r;
+}
+
+/* Takes the trace. NULL: no memory. */
+static struct trace_report *own_report_new(struct job_trace *t)
+{
+    struct job_trace_text *text = job_trace_text_new(t);
+    struct trace_report *r = text ? calloc(1, sizeof(*r)) : NULL;
+
+    if (!r) {
+        job_trace_text_free(text);
+        return NULL;
+    }
+    *r = (struct trace_report){.own = text, .fd = -1};
     return r;
 }
 
@@ -404,6 +424,8 @@ static int trace_start(struct jobs *jobs, uint32_t uid, uint32_t rate, struct ex
         d->priv->trace.n_ended = 0;
         query_one(d, ASK_TRACE_START, rate, q);
     }
+    if (!rate && job_trace_start(jobs, number, uid, uid) < 0)
+        log_debug("no memory: the trace has executors only");
     q->trace = number;
     return 0;
 }
@@ -421,6 +443,29 @@ static bool is_meant(uint32_t traced, uint32_t traced_by, uint32_t traced_rate, 
     return (m->uid == 0 || traced_by == m->uid) && (m->rate != 0) == (traced_rate != 0);
 }
 
+static bool is_meant_own(const struct job_trace *t, const void *context)
+{
+    return is_meant(t->number, t->by, 0, context);
+}
+
+/* wsd's part. */
+static void stop_own(struct jobs *jobs, const struct meant *meant, struct executor_query *q)
+{
+    struct job_trace *t;
+
+    while ((t = job_trace_stop(jobs, is_meant_own, meant))) {
+        struct executor_answer a = {.uid = t->uid ? t->uid : UINT32_MAX, .lost = t->lost};
+
+        if (!q) {
+            job_trace_free(t);
+            continue;
+        }
+        a.report = own_report_new(t);
+        if (a.report)
+            q->answer(q, &a);
+    }
+}
+
 static int trace_stop(struct jobs *jobs, const struct meant *meant, struct executor_query *q)
 {
     const struct jobs_trace *all = &jobs->executors->trace;
@@ -428,6 +473,7 @@ static int trace_stop(struct jobs *jobs, const struct meant *meant, struct execu
 
     if (any)
         jobs->executors->trace.number = 0;
+    stop_own(jobs, meant, q);
     list_for_each_entry (struct domain, d, &jobs->domains, link) {
         if (!is_meant(d->priv->trace.number, d->priv->trace.by, d->priv->trace.rate, meant))
             continue;

@@ -30,9 +30,10 @@ struct worker_info {
     const uint64_t *counters;
 };
 
-/* The text of a trace, profile or stack as an executor wrote it; not to be trusted. */
+/* The text of a trace, profile or stack as an executor wrote it; not to be trusted. Or wsd's own part of a trace. */
 struct trace_report;
-/* Reads at most size bytes from offset. Returns how many; 0 at the end. */
+/* Reads at most size bytes from offset, which is the end of what was read before. size is a PIECE's. Returns how many;
+ * 0 at the end. */
 size_t trace_report_read(const struct trace_report *r, uint64_t offset, void *data, size_t size);
 struct trace_report *trace_report_free(struct trace_report *r);
 
@@ -44,7 +45,7 @@ struct executor_process {
 
 /* One executor's answer. It lives for the time of the call, except for report. */
 struct executor_answer {
-    uint32_t executor;
+    uint32_t executor; /* 0 with a report: this is wsd's own part of a trace */
     uint32_t uid; /* of the user that the executor serves; UINT32_MAX: several users */
     /* 0 or a positive errno: ETIMEDOUT, ESRCH (it ended), EBADMSG (invalid answer), or the executor's own */
     int error;

@@ -2,7 +2,7 @@
  *
  * serve-executors.c: executors: their workers, traces, profiles and stacks: WORKERS and TRACE.
  * Owns the answers of executors that a connection has not had room for. [loop]
- * Keeps: each PIECE comes behind the EXECUTOR that it is from. A connection that does not read holds up itself only.
+ * Keeps: each PIECE comes behind the EXECUTOR that it is from; that of wsd's own part has the number 0. A connection that does not read holds up itself only.
  * Holds no policy. */
 #include "frontend/serve-executors.h"
 
@@ -82,7 +82,9 @@ static void send_answers(struct call *c);
 
 static void on_trace(struct executor_query *q, const struct executor_answer *executor)
 {
-    struct answer *a = calloc(1, sizeof(*a));
+    bool is_own = executor->executor == 0 && executor->report; /* an older client takes it for one that ended */
+    bool is_known = !is_own || call_of(q)->peer->features & FEATURE_WAY;
+    struct answer *a = is_known ? calloc(1, sizeof(*a)) : NULL;
 
     if (!a) {
         trace_report_free(executor->report);

@@ -38,6 +38,7 @@
 #include "table/after.h"
 #include "table/batch.h"
 #include "table/gate.h"
+#include "table/job-trace.h"
 #include "table/output.h"
 #include "table/policy.h"
 #include "table/queue.h"
@@ -138,6 +139,7 @@ static struct jobs *whole_new(const struct jobs_options *options)
     list_init(&w->jobs.progress.due);
     list_init(&w->jobs.offers_due);
     list_init(&w->jobs.ends_due);
+    list_init(&w->jobs.traces.all);
     list_init(&w->jobs.settle_due);
     list_init(&w->jobs.gates.of_users);
     list_init(&w->jobs.after_due);
@@ -258,6 +260,7 @@ struct jobs *jobs_free(struct jobs *jobs)
         domain_free(container_of(l, struct domain, link));
     gates_free(jobs);
     function_stats_deinit(jobs);
+    job_traces_deinit(jobs);
     for (size_t i = 0; i < jobs->users.n_buckets; i++)
         for (struct hash_link *l = jobs->users.buckets[i], *next; l; l = next) {
             next = l->next;

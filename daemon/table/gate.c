@@ -20,6 +20,7 @@
 #include "sched/limiter.h"
 #include "table/admission.h"
 #include "table/gates.h"
+#include "table/job-trace.h"
 #include "table/plugin-names.h"
 #include "table/queue.h"
 
@@ -139,6 +140,7 @@ static void wait_at(struct job *job, struct gate *gates[static JOB_GATES], int i
     job->gate = (unsigned)(i + 1) & GATE_AT;
     queue_put(&gates[i]->limiter.queue, job, false);
     job->domain->jobs->gates.due = true;
+    job_trace_event(job, JOB_TRACE_GATE);
 }
 
 static uint32_t user_limit(const struct jobs *jobs, const struct user *user)
@@ -287,6 +289,7 @@ static uint32_t let_go_on(struct gate *g, uint32_t most, uint64_t before_usec)
 
         limiter_let(&g->limiter, item, queue_key(job));
         job->gate = out_of(g, job) & JOB_GATE_BITS;
+        job_trace_state(job);
         list_push_front(&out, &job->link);
     }
     /* from the last to the first, each to the head of its flow: so their order stays */

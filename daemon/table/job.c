@@ -25,6 +25,7 @@
 #include "table/hooks.h"
 #include "table/ids.h"
 #include "table/input.h"
+#include "table/job-trace.h"
 #include "table/output.h"
 #include "table/plugin-names.h"
 #include "table/policy.h"
@@ -281,6 +282,7 @@ void job_enqueue(struct job *job)
 void job_accept(struct job *job)
 {
     batch_accepted(job);
+    job_trace_event(job, JOB_TRACE_ACCEPTED);
     if (!job->more || !durable_unacknowledged(job))
         for (struct watch *w = job->watches; w; w = w->next)
             w->ops->accepted(w, job->id);
@@ -576,6 +578,7 @@ void job_finish(struct job *job, enum job_state state, int exit, const char *err
         return;
     last_progress(job, c, &done, &total);
     job_move(job, state);
+    job_trace_end(job, exit, c);
     count_end(job);
     if (state != JOB_CRASHED && job_function(job) && job_breaker_suspects(job))
         job->domain->jobs->domain_hooks->ended(job, c && (state == JOB_SUCCEEDED || state == JOB_FAILED));
@@ -613,6 +616,8 @@ void job_ended(struct job *job, const struct job_info *info)
         output_pump(job); /* it was held back until now */
     uint32_t left = ENDS_A_TURN;
     struct watch *untold = tell_end(&job->watches, &left, info);
+    if (!untold)
+        job_trace_event(job, JOB_TRACE_TOLD);
     if (!job->watches && !(job->flags & JOB_DETACHED)) {
         job_free(job);
         return;
@@ -659,10 +664,12 @@ void ends_turn(struct jobs *jobs)
         job_describe(job, &info);
         if (untold)
             untold = tell_end(untold->link, &left, &info);
-        if (untold)
+        if (untold) {
             tell_later(job, untold);
-        else
+        } else {
+            job_trace_event(job, JOB_TRACE_TOLD);
             settled(job);
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "table/gate.h"
+#include "table/job-trace.h"
 
 #define M(state) (1u << (state))
 #define ENDS     (M(JOB_CANCELLED) | M(JOB_FAILED) | M(JOB_INTERRUPTED))
@@ -35,4 +36,6 @@ void job_move(struct job *job, enum job_state state)
     job->state = state & 15u;
     if (state == JOB_RUNNING)
         gate_entered(job);
+    if (!job_final(job))
+        job_trace_state(job);
 }

@@ -80,6 +80,13 @@ struct drain_walk {
     bool due;
 };
 
+/* Traces of jobs: see job-trace.h. */
+struct job_traces {
+    struct job_trace_ring *ring; /* NULL: there is no trace */
+    struct list all;             /* those that go on */
+    uint32_t n;                  /* with those that are being read */
+};
+
 struct jobs {
     struct jobs_options options;
     const struct domain_hooks *domain_hooks;
@@ -105,6 +112,7 @@ struct jobs {
     struct breakers breakers;
     struct function_table functions;
     struct due_clock boot, wall; /* dues after a span; dues at a time of day */
+    struct job_traces traces;
     uint32_t n_selections;       /* select.c: selections that walk over by_id */
     struct batches batches;
     uint64_t n_configured; /* number of times that the configuration was read */

@@ -1197,7 +1197,7 @@ struct wsd_worker_info {
 /* One executor. Fields are appended. Since 0.1. */
 struct wsd_executor_info {
     size_t size;
-    uint32_t executor; /* its number; 0: one that ended while it was traced */
+    uint32_t executor; /* its number; 0: one that ended while it was traced, or (error 0) wsd */
     uint32_t uid;      /* of the user that it works for; UINT32_MAX: of all */
     uint32_t workers;  /* in force */
     int error;         /* 0, or a positive errno: ETIMEDOUT no answer, ESRCH it ended, or what it could not do */
@@ -1228,7 +1228,8 @@ WSD_EXPORT int wsd_client_set_workers(struct wsd_client *client, uint32_t n,
  * other users). Since 0.1. */
 WSD_EXPORT int wsd_client_trace_start(struct wsd_client *client, bool keep);
 
-/* Ends the trace that this user began, on any connection, and delivers it. Each executor comes first, then its events:
+/* Ends the trace that this user began, on any connection, and delivers it. Each executor comes first, then its events.
+ * What wsd itself did with the jobs comes likewise, as that of `executor` 0 with `error` 0, where wsd can tell. Events are
  * one JSON object of the Chrome trace format a line, in pieces of any size. An executor may write anything there: check
  * it. A callback that returns non-zero ends it with that value. Returns 0 or -ENOENT (no trace is under way). Since
  * 0.1. */

@@ -20,7 +20,10 @@ for e in events:
     assert e['ph'] in 'XMsfi', e
     if 'tid' in e:
         assert (e['pid'], e['tid']) in workers, e
+    if 'ts' in e:
+        e['ts'] = round(e['ts'] * 1000)  # nanoseconds
     if e['ph'] == 'X':
+        e['dur'] = round(e['dur'] * 1000)
         assert e['dur'] >= 0 and e['ts'] > 0, e
         lanes[e['pid'], e['tid']].append(e)
     if e.get('cat') == 'task':
@@ -34,7 +37,7 @@ for lane in lanes.values():  # what one worker does is one thing within another,
         while open_ends and open_ends[-1] <= e['ts']:
             open_ends.pop()
         end = e['ts'] + e['dur']
-        assert not open_ends or end <= open_ends[-1] + 0.01, e
+        assert not open_ends or end <= open_ends[-1], e
         open_ends.append(end)
 jobs = {e['args']['job'] for e in events if e['ph'] == 'X' and 'job' in e['args']}
 assert all(len(j) == 32 and int(j, 16) for j in jobs), jobs

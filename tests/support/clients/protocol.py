@@ -9,6 +9,7 @@ standard library, and a case for each of PROTOCOL.md's numbered sentences.
 A result is a line: `ok [P1] ...`, `FAIL [P1] ...: why` or `skip [P1] ...: why`."""
 import array
 import fcntl
+import json
 import os
 import pwd
 import re
@@ -138,8 +139,8 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 2097152
-OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 2097152)
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152
+OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -2053,6 +2054,38 @@ def a_running_job_tells_where_it_stands(wsd):
         p.send('CANCEL', tag)
         p.end(tag)
         p.is_refused(66, p.send('TRACE', action=4, id=job))
+
+
+def trace(p):
+    """What a trace of two jobs has: its EXECUTORs, and the events of wsd's own part."""
+    assert p.list('EXECUTOR', p.send('TRACE', action=1))[-1].kind == 'END'
+    for text in (b'x', b'y'):
+        assert p.run('echo', text)[1] == text + b'\n'
+    tag, executors, own = p.send('TRACE', action=3), [], b''
+    while True:
+        f = p.next(None, tag)
+        if f.kind == 'END':
+            return executors, [json.loads(line) for line in own.splitlines()]
+        if f.kind == 'EXECUTOR':
+            executors.append(f.message)
+        elif executors[-1].executor == 0:
+            own += f.body
+
+
+@case('P108', config='')
+def a_trace_has_the_part_of_wsd(wsd):
+    with Peer(wsd.socket) as p:
+        assert p.run('echo', b'warm')[1] == b'warm\n'
+        executors, own = trace(p)
+        assert [e.executor == 0 for e in executors] == [True, False] and not executors[0].error, executors
+        jobs = [e for e in own if e.get('cat') == 'job']
+        assert [e['args']['state'] for e in jobs] == ['succeeded', 'succeeded'] and {e['name'] for e in jobs} == {'echo:echo'}, own
+        for job in jobs:
+            spans = [e for e in own if e.get('cat') == 'wsd' and e['args']['job'] == job['args']['job']]
+            assert [e['name'] for e in spans] == ['arrived', 'queued', 'handed over', 'answer'], spans
+    with Peer(wsd.socket, features=ALL & ~1048576) as p:
+        executors, own = trace(p)
+        assert [e.executor != 0 for e in executors] == [True] and not own, executors
 
 
 def run_case(shared, numbers, config, function):
