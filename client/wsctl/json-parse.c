@@ -309,7 +309,7 @@ int json_parse(const char *data, size_t size, struct json_value **ret, char erro
     return 0;
 }
 
-int json_is_object(const char *text, size_t size)
+int json_read_object(const char *text, size_t size, struct json_value **ret)
 {
     char error[JSON_ERROR];
     struct json_value *value = NULL;
@@ -318,7 +318,10 @@ int json_is_object(const char *text, size_t size)
         if ((unsigned char)text[i] < ' ' ? text[i] != '\t' : (unsigned char)text[i] >= 0x7f)
             return 0;
     int r = json_parse(text, size, &value, error);
-    bool is_object = r == 0 && value->type == JSON_OBJECT;
+    if (r == 0 && value->type == JSON_OBJECT) {
+        *ret = value;
+        return 1;
+    }
     json_free(value);
-    return r == -ENOMEM ? r : is_object;
+    return r == -ENOMEM ? r : 0;
 }

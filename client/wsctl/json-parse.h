@@ -23,5 +23,6 @@ struct json_value {
 /* Reads one value and nothing beside it. 0; -EINVAL with `LINE:COLUMN: what is wrong`; -ENOMEM. */
 int json_parse(const char *data, size_t size, struct json_value **ret, char error[static JSON_ERROR]);
 struct json_value *json_free(struct json_value *value); /* NULL is fine; returns NULL */
-/* Whether the bytes are one object in ASCII, without control characters, and nothing beside it. 1, 0, or -ENOMEM. */
-int json_is_object(const char *text, size_t size);
+/* Whether the bytes are one object in ASCII, without control characters, and nothing beside it. 1, with *ret for the caller
+ * to free; 0; or -ENOMEM. */
+int json_read_object(const char *text, size_t size, struct json_value **ret);

@@ -240,20 +240,23 @@ void json_close(struct json *json, char bracket)
     json->n = 1; /* whatever follows is not the first */
 }
 
-int json_end(struct json *json)
+int json_end_to(struct json *json, FILE *stream)
 {
-    size_t size;
-    int r = 0;
-
     if (buffer_size(&json->out) == 0)
         put_bytes(json, "{", 1);
     put_bytes(json, "}\n", 2);
-    size = buffer_size(&json->out);
-    if (json->failed)
-        r = ctl_error(CODE_IO, "json", "out of memory");
-    else if (fwrite(buffer_data(&json->out), 1, size, stdout) != size)
-        r = ctl_error(CODE_IO, "stdout", "%s", strerror(errno));
+    size_t size = buffer_size(&json->out);
+    int r = json->failed ? -ENOMEM : fwrite(buffer_data(&json->out), 1, size, stream) != size ? -errno : 0;
     buffer_deinit(&json->out);
     *json = (struct json){.n = 0};
     return r;
+}
+
+int json_end(struct json *json)
+{
+    int r = json_end_to(json, stdout);
+
+    return r == -ENOMEM ? ctl_error(CODE_IO, "json", "out of memory")
+           : r < 0      ? ctl_error(CODE_IO, "stdout", "%s", strerror(-r))
+                        : 0;
 }

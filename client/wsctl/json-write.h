@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/buffer.h"
 #include "wsd/client.h"
@@ -32,3 +33,5 @@ void json_open(struct json *json, const char *key, char bracket); /* [ or { insi
 void json_close(struct json *json, char bracket);
 /* Closes the object, writes the line to stdout's buffer, and starts anew. 0 or the exit code, said. */
 int json_end(struct json *json);
+/* The same to this stream, without words. 0 or a negative errno. */
+int json_end_to(struct json *json, FILE *stream);

@@ -139,10 +139,12 @@ static const struct verb verbs[] = {
      "  -r, --rows N          with --batch and --json: so many jobs (20)\n"
      "      --json            one object for each look\n",
      verb_top},
-    {"trace", "[OPTION...]", "Records what the workers do, for chrome://tracing or ui.perfetto.dev",
+    {"trace", "[OPTION...]", "Records what wsd and the workers do, for chrome://tracing or ui.perfetto.dev",
      "Of your executor (administrators: of all), for a second or until Ctrl-C.\n\n"
      "  -s, --seconds TIME    how long: 30, 1.5s, 500ms, 2min (1)\n"
      "  -o, --output FILE     where it goes (wsd-trace.json); - is stdout\n"
+     "      --otlp FILE       spans of the jobs, too, as JSON lines for OpenTelemetry\n"
+     "      --job ID          only this job and its tasks, until it has ended\n"
      "      --start           begin, and leave it running\n"
      "      --stop            end what --start began, and write it\n",
      verb_trace},

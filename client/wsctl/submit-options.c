@@ -235,6 +235,19 @@ static int set_local(struct submit_options *o, const char *text)
     return 0;
 }
 
+/* Not stdout, where the output goes. */
+static int set_trace(struct submit_options *o, const char *text)
+{
+    o->trace = text;
+    return strcmp(text, "-") != 0 ? 0 : ctl_error(CODE_USAGE, "--trace", "name a file: stdout is for the output");
+}
+
+static int set_otlp(struct submit_options *o, const char *text)
+{
+    o->otlp = text;
+    return strcmp(text, "-") != 0 ? 0 : ctl_error(CODE_USAGE, "--otlp", "name a file: stdout is for the output");
+}
+
 static int set_workers(struct submit_options *o, const char *text)
 {
     long long number;
@@ -311,6 +324,9 @@ static const struct submit_option table[] = {
      "held until these jobs or batches have succeeded; cancelled where one has not"},
     {0, "after-any", " ID[,ID...]", S, NOT_LOCAL, set_after_any, "held until these jobs have ended, however"},
     {0, "tag", " TAG", S, NOT_LOCAL, submit_add_tag, "a name for limits and pauses; may be repeated, at most 3"},
+    {0, "trace", " FILE", S, NOT_LOCAL, set_trace,
+     "record the job's way into FILE, for ui.perfetto.dev; see wsctl trace"},
+    {0, "otlp", " FILE", S, NOT_LOCAL, set_otlp, "with --trace: its spans, too, as JSON lines for OpenTelemetry"},
     {0, "local", NULL, S, EITHER, set_local, "run it inside wsctl, without a daemon (for debuggers and authors)"},
     {0, "workers", " N", S, LOCAL_ONLY, set_workers, "with --local: so many workers"},
     {0, "stack", " SIZE", S, LOCAL_ONLY, set_stack, "with --local: of a worker's stack (8M)"},
@@ -457,6 +473,12 @@ int submit_options_check(const struct submit_options *o)
         return ctl_error(CODE_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
     if ((job->retry_usec || job->retry_on) && !job->retries)
         return ctl_error(CODE_USAGE, job->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
+    if (o->otlp && !o->trace)
+        return ctl_error(CODE_USAGE, "--otlp", "only with --trace");
+    if (o->otlp && strcmp(o->otlp, o->trace) == 0)
+        return ctl_error(CODE_USAGE, "--otlp", "the trace goes there, too; name another file");
+    if (o->trace && submit_detaches(o))
+        return ctl_error(CODE_USAGE, "--trace", "not with --detach: later, wsctl trace --job ID");
     if (o->output && submit_detaches(o))
         return ctl_error(CODE_USAGE, "--output", "not with --detach: the output is for wsctl await");
     return 0;

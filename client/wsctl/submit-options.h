@@ -19,6 +19,7 @@ struct submit_options {
     struct wsd_submit job; /* what wsd gets; `size` is for the sender to set */
     const char *name;      /* of the plugin and its function as they were given, for errors */
     const char *input, *output;
+    const char *trace, *otlp;         /* files; NULL: none */
     struct wsd_id *after, *after_any; /* of the job */
     const char *tags[CODEC_TAGS];
     struct room room;

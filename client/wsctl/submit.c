@@ -25,6 +25,20 @@
 #include "proto/codec.h"
 #include "signals.h"
 #include "stream.h"
+#include "trace-file.h"
+
+/* Moments of a submit, for its trace. */
+enum mark {
+    MARK_BEGUN,
+    MARK_CONNECTED,
+    MARK_TRACED, /* the trace has begun */
+    MARK_SENT,   /* as far as the socket takes it */
+    MARK_ACCEPTED,
+    MARK_OUTPUT, /* the first of it has come */
+    MARK_DONE,
+    MARK_WRITTEN,
+    N_MARKS,
+};
 
 struct submit {
     const struct ctl *ctl;
@@ -43,15 +57,26 @@ struct submit {
     uint64_t lost_usec, attached_usec;
     uint64_t written, skip; /* bytes of output; those that come once more */
     int exit;
+    struct trace_file *trace; /* NULL: none */
+    uint64_t marks[N_MARKS];  /* nanoseconds of CLOCK_MONOTONIC; 0: it has not come to that */
 };
 
 #define BACK_MAX_USEC (60u * 1000000u) /* for a wsd that was ended to be there again */
 #define BACK_MSEC     100
 
+static void mark(struct submit *submit, enum mark at)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    submit->marks[at] = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void on_accepted(struct wsd_call *call, const struct wsd_id *id, void *userdata)
 {
     struct submit *submit = userdata;
 
+    mark(submit, MARK_ACCEPTED);
     submit->accepted = true;
     submit->id = *id;
 }
@@ -62,6 +87,8 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
 
     if (submit_detaches(submit->options))
         return 0; /* it ended before this client left: the output stays for `wsctl await` */
+    if (!submit->marks[MARK_OUTPUT])
+        mark(submit, MARK_OUTPUT);
     if (submit->skip) {
         size_t again = (size_t)MIN(submit->skip, (uint64_t)size);
 
@@ -101,6 +128,7 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     char words[128];
 
     submit->done = true;
+    mark(submit, MARK_DONE);
     progress_clear();
     if (error && submit_is_durable(submit->options) && submit->accepted && !submit->interrupted &&
         !submit_detaches(submit->options) && (error == -ECONNRESET || error == -EAGAIN)) {
@@ -243,6 +271,7 @@ static int submit_start(struct submit *submit)
         input_given(&submit->input);
     if (wsd_client_process(submit->client) == 0)
         feed(submit);
+    mark(submit, MARK_SENT);
     return 0;
 }
 
@@ -318,17 +347,77 @@ int output_open_job(struct output *output, const struct submit_options *options,
     return output_open(output, options->output, &reads);
 }
 
+/* --- its trace ---------------------------------------------------------------------------------------------------- */
+
+static int begin_trace(struct submit *submit)
+{
+    const struct submit_options *o = submit->options;
+    int r = o->trace ? trace_file_open(submit->ctl, o->trace, o->otlp, &submit->trace) : 0;
+
+    mark(submit, MARK_CONNECTED);
+    if (r == 0 && submit->trace && wsd_client_trace_start(submit->client, false) < 0)
+        r = ctl_client_error(submit->client, "trace", NULL);
+    mark(submit, MARK_TRACED);
+    return r;
+}
+
+/* What wsctl did from one moment to the next. */
+static struct trace_client client_spans(const struct submit *submit)
+{
+    static const char *const names[N_MARKS] = {
+        [MARK_CONNECTED] = "connect",      [MARK_TRACED] = "begin the trace",  [MARK_SENT] = "submit",
+        [MARK_ACCEPTED] = "wait for wsd",  [MARK_OUTPUT] = "wait for the job", [MARK_DONE] = "result",
+        [MARK_WRITTEN] = "write the rest",
+    };
+    const uint64_t *marks = submit->marks;
+    struct trace_client spans = {.submit = marks[MARK_TRACED], .done = marks[MARK_DONE]};
+    uint64_t from = marks[MARK_BEGUN];
+
+    for (int i = MARK_BEGUN + 1; i < N_MARKS; i++) {
+        bool no_output = i == MARK_DONE && !marks[MARK_OUTPUT];
+
+        if (marks[i] < from) /* it did not come to that, or before the one before */
+            continue;
+        spans.spans[spans.n].name = no_output ? "wait for the job" : names[i];
+        spans.spans[spans.n].from = from;
+        spans.spans[spans.n++].to = marks[i];
+        from = marks[i];
+    }
+    return spans;
+}
+
+/* The job is over, or never was. Returns r or the exit code. */
+static int end_trace(struct submit *submit, int r)
+{
+    int ended = CODE_NOT_FOUND; /* nothing of it is kept then */
+
+    if (!submit->trace)
+        return r;
+    mark(submit, MARK_WRITTEN);
+    if (submit->accepted && submit->done) {
+        struct trace_client spans = client_spans(submit);
+
+        trace_file_only(submit->trace, &submit->id);
+        ended = trace_file_take(submit->trace, submit->client, &spans);
+    }
+    ended = trace_file_close(submit->trace, ended);
+    return r || !submit->accepted ? r : ended;
+}
+
 static int submit_remote(const struct ctl *ctl, const struct submit_options *options)
 {
     struct submit submit = {.ctl = ctl, .options = options, .output = {.fd = -1}, .room = options->room};
     int r, closed;
 
+    mark(&submit, MARK_BEGUN);
     if ((r = input_open(&submit.input, options->input)) != 0 || (r = ctl_connect(ctl, &submit.client)) != 0)
         goto end;
     if ((r = output_open_job(&submit.output, options, submit.input.fd)) != 0)
         goto end;
     signals_init();
-    r = submit_start(&submit);
+    r = begin_trace(&submit);
+    if (r == 0)
+        r = submit_start(&submit);
     while (r == 0 && (!submit.done || submit.lost || submit.refused) && submit.exit == 0 && !may_leave(&submit))
         r = submit.lost                                         ? follow_again(&submit)
             : submit.refused && room_timeout(&submit.room) == 0 ? start_again(&submit)
@@ -341,6 +430,7 @@ static int submit_remote(const struct ctl *ctl, const struct submit_options *opt
     closed = output_close(&submit.output, submit.succeeded);
     if (r == 0)
         r = closed;
+    r = end_trace(&submit, r);
     if (r == 0)
         r = print_end();
 end:

@@ -1,184 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * trace.c: `wsctl trace`: records what the workers do into a file for chrome://tracing and Perfetto.
- * Owns the file. One thread.
- * Keeps: what is in the file is JSON, whatever an executor said, and what was there before until that is complete; a
- * trace that is not left running ends with wsctl.
- * Does not know what the events mean. */
+ * Owns nothing that lasts. One thread.
+ * Keeps: a trace that is not left running ends with wsctl.
+ * Does not know what the events mean (trace-file.c). */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/code.h"
 #include "connect.h"
 #include "ctl.h"
-#include "json-parse.h"
-#include "json-write.h"
 #include "options.h"
 #include "parse.h"
 #include "print.h"
 #include "progress.h"
 #include "signals.h"
-#include "stream.h"
+#include "trace-file.h"
 
 #define DEFAULT_FILE "wsd-trace.json"
 #define DEFAULT_USEC 1000000u
-#define LINE_MAX_    4096u /* the pool writes at most 1,024 */
 #define TICK_MSEC    100
 
 struct trace {
     struct ctl *ctl;
-    const char *path;
+    const char *path, *otlp;
+    const char *job; /* as it was given; NULL: all */
+    struct wsd_id id;
     uint64_t usec;
     bool start, stop, seconds, output;
     struct wsd_client *client;
-    struct output file;
-    FILE *stream;       /* into it */
-    struct buffer rest; /* the beginning of a line */
-    uint64_t n_events, n_bad;
-    size_t n_executors;
-    bool failed; /* something of an executor is missing */
+    struct trace_file *file; /* NULL: none is written */
 };
-
-/* --- the file --------------------------------------------------------------------------------------------------- */
-
-static int open_file(struct trace *t)
-{
-    int r = output_open(&t->file, t->path, NULL);
-
-    if (r == 0)
-        t->stream = output_stream(&t->file);
-    return r ? r : t->stream ? 0 : CODE_IO;
-}
-
-static int begin_file(struct trace *t)
-{
-    return fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", t->stream) < 0
-               ? ctl_error(CODE_IO, t->path, "%s", strerror(errno))
-               : 0;
-}
-
-static int write_failed(struct trace *t)
-{
-    return ctl_error(CODE_IO, t->path, "%s", strerror(errno));
-}
-
-static int put_line(struct trace *t, const char *line, size_t size)
-{
-    int is_event = size <= LINE_MAX_ ? json_is_object(line, size) : 0;
-
-    if (is_event < 0)
-        return ctl_error(CODE_IO, "trace", "out of memory");
-    if (!is_event) {
-        t->n_bad++;
-        return 0;
-    }
-    if (fputs(t->n_events++ ? ",\n" : "", t->stream) < 0 || fwrite(line, 1, size, t->stream) != size)
-        return write_failed(t);
-    return 0;
-}
-
-static int on_events(const void *data, size_t size, void *userdata)
-{
-    struct trace *t = userdata;
-    const char *end;
-    int r = 0;
-
-    if (buffer_put(&t->rest, data, size) < 0)
-        return ctl_error(CODE_IO, "trace", "out of memory");
-    while (r == 0 && (end = memchr(buffer_data(&t->rest), '\n', buffer_size(&t->rest)))) {
-        const char *line = (const char *)buffer_data(&t->rest);
-
-        r = put_line(t, line, (size_t)(end - line));
-        buffer_drop(&t->rest, (size_t)(end - line) + 1);
-    }
-    if (r == 0 && buffer_size(&t->rest) > LINE_MAX_) { /* that is no line */
-        buffer_deinit(&t->rest);
-        t->n_bad++;
-    }
-    return r;
-}
-
-static int on_executor(const struct wsd_executor_info *info, void *userdata)
-{
-    struct trace *t = userdata;
-    char what[32];
-
-    bool own = info->executor == 0 && !info->error; /* wsd's part */
-
-    buffer_deinit(&t->rest); /* half a line of the one before */
-    t->n_executors += !own;
-    t->failed |= info->error != 0;
-    snprintf(what, sizeof(what), own ? "wsd" : info->executor ? "executor %u" : "an executor", info->executor);
-    if (info->error == ESRCH)
-        ctl_error(0, what, "it ended while it was traced; its events are gone");
-    else if (info->error == ETIMEDOUT)
-        ctl_error(0, what, "it does not answer; its events are not in the trace");
-    else if (info->error == ENOSPC)
-        ctl_error(0, what, "its trace is too large; the rest was cut off");
-    else if (info->error)
-        ctl_error(0, what, "%s", strerror(info->error));
-    else if (info->lost && !t->ctl->quiet)
-        ctl_error(0, what, "%" PRIu64 " older events were overwritten; trace for a shorter time", info->lost);
-    return 0;
-}
-
-static int finish_file(struct trace *t, int r)
-{
-    int ended = 0;
-
-    if (t->stream && r == 0 && fputs("\n]}\n", t->stream) < 0)
-        r = write_failed(t);
-    if (t->stream)
-        ended = output_stream_end(&t->file, t->stream);
-    r = r ? r : ended;
-    ended = output_close(&t->file, r == 0);
-    return r ? r : ended;
-}
-
-static int stop_trace(struct trace *t)
-{
-    int r = begin_file(t);
-
-    if (r != 0)
-        return r;
-    r = wsd_client_trace_stop(t->client, on_executor, on_events, t);
-    if (r < 0)
-        return ctl_client_error(t->client, "trace", NULL);
-    if (t->n_bad)
-        ctl_error(0, "trace", "%" PRIu64 " lines of an executor were not JSON, and were left out", t->n_bad);
-    t->failed |= t->n_bad > 0;
-    return r;
-}
-
-static void say_result(const struct trace *t)
-{
-    if (t->ctl->quiet || t->stream == stdout)
-        return;
-    if (t->n_executors == 0)
-        print_line("%s: no executor ran, so there are no events", t->path);
-    else
-        print_line("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing", t->path,
-                   t->n_events);
-}
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
 
-/* Waits until the time is up, the user presses Ctrl-C, or wsd has gone. */
+/* Whether the job of the trace goes on; one that wsd has forgotten has ended. */
+static bool goes_on(struct trace *t)
+{
+    struct wsd_job_info info = {.size = sizeof(info)};
+
+    return !t->job || (wsd_client_job(t->client, &t->id, &info) == 0 && info.state < WSD_JOB_SUCCEEDED);
+}
+
+/* Waits until the time is up, the job has ended, the user presses Ctrl-C, or wsd has gone. */
 static int wait_a_while(struct trace *t)
 {
     uint64_t begin = clock_monotonic_usec(), now = begin;
 
-    while (now - begin < t->usec) {
+    while (now - begin < t->usec && goes_on(t)) {
         uint64_t left = (t->usec - (now - begin) + 999) / 1000;
         struct pollfd p[] = {{.fd = signals_fd(), .events = POLLIN},
                              {.fd = wsd_client_fd(t->client), .events = wsd_client_events(t->client)}};
 
-        progress_draw("trace", (now - begin) / 1000, t->usec / 1000, 0);
+        progress_draw("trace", (now - begin) / 1000, t->usec < UINT64_MAX ? t->usec / 1000 : 0, 0);
         if (poll(p, 2, left < TICK_MSEC ? (int)left : TICK_MSEC) < 0 && errno != EINTR)
             return ctl_error(CODE_IO, "trace", "%s", strerror(errno));
         if (signals_take())
@@ -193,43 +71,84 @@ static int wait_a_while(struct trace *t)
 
 /* --- the verb --------------------------------------------------------------------------------------------------- */
 
-enum { OPT_START = 256, OPT_STOP };
+enum { OPT_START = 256, OPT_STOP, OPT_JOB, OPT_OTLP };
 
 static const struct option long_options[] = {
     {"seconds", required_argument, NULL, 's'},
     {"output", required_argument, NULL, 'o'},
+    {"otlp", required_argument, NULL, OPT_OTLP},
+    {"job", required_argument, NULL, OPT_JOB},
     {"start", no_argument, NULL, OPT_START},
     {"stop", no_argument, NULL, OPT_STOP},
     {0},
 };
 
+/* One option. Returns 0 or the exit code, said. */
+static int take_option(struct trace *t, int c)
+{
+    t->start |= c == OPT_START;
+    t->stop |= c == OPT_STOP;
+    t->seconds |= c == 's';
+    t->output |= c == 'o' || c == OPT_OTLP;
+    switch (c) {
+    case 'o':
+        t->path = optarg;
+        return 0;
+    case OPT_OTLP:
+        t->otlp = optarg;
+        return 0;
+    case OPT_JOB:
+        t->job = optarg;
+        return ctl_id(optarg, &t->id);
+    case 's':
+        return parse_duration(optarg, &t->usec) == 0
+                   ? 0
+                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+    default:
+        return 0;
+    }
+}
+
+/* 0 or the exit code, said. */
+static int check_options(struct trace *t, int argc, char **argv)
+{
+    if (optind < argc)
+        return ctl_error(CODE_USAGE, argv[optind], "trace takes options only; see wsctl trace --help");
+    if (t->start + t->stop + t->seconds > 1 || (t->start && t->output))
+        return ctl_error(CODE_USAGE, "trace",
+                         "--start, --stop and --seconds exclude each other, and --start writes nothing");
+    if (t->job && (t->start || t->stop))
+        return ctl_error(CODE_USAGE, "--job", "it traces until the job has ended: not with --start and --stop");
+    if (t->otlp && strcmp(t->otlp, t->path) == 0)
+        return ctl_error(CODE_USAGE, "--otlp", "the trace goes there, too; name another file, or --output");
+    if (t->job && !t->seconds)
+        t->usec = UINT64_MAX;
+    return 0;
+}
+
 static int parse_options(struct trace *t, int argc, char **argv, int *ret_exit)
 {
     int c;
 
-    while ((c = ctl_getopt(t->ctl, argc, argv, "s:o:", long_options, ret_exit)) != CTL_END) {
-        if (c == CTL_EXIT)
-            return c;
-        t->start |= c == OPT_START;
-        t->stop |= c == OPT_STOP;
-        t->seconds |= c == 's';
-        t->output |= c == 'o';
-        if (c == 'o')
-            t->path = optarg;
-        if (c == 's' && parse_duration(optarg, &t->usec) < 0) {
-            *ret_exit = ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+    *ret_exit = 0;
+    while ((c = ctl_getopt(t->ctl, argc, argv, "s:o:", long_options, ret_exit)) != CTL_END)
+        if (c == CTL_EXIT || (*ret_exit = take_option(t, c)) != 0)
             return CTL_EXIT;
-        }
-    }
-    if (optind < argc || t->start + t->stop + t->seconds > 1 || (t->start && t->output)) {
-        *ret_exit = optind < argc
-                        ? ctl_error(CODE_USAGE, argv[optind], "trace takes options only; see wsctl trace --help")
-                        : ctl_error(CODE_USAGE, "trace",
-                                    "--start, --stop and --seconds exclude each other, "
-                                    "and --start writes nothing");
-        return CTL_EXIT;
-    }
-    return CTL_END;
+    *ret_exit = check_options(t, argc, argv);
+    return *ret_exit ? CTL_EXIT : CTL_END;
+}
+
+/* Whether there is something of the job to trace. 0 or the exit code, said. */
+static int look_at_job(struct trace *t)
+{
+    struct wsd_job_info info = {.size = sizeof(info)};
+
+    if (wsd_client_job(t->client, &t->id, &info) < 0)
+        return ctl_client_error(t->client, t->job, NULL);
+    if (info.state >= WSD_JOB_SUCCEEDED)
+        return ctl_error(CODE_NOT_FOUND, t->job, "it has ended: wsctl status shows its times");
+    trace_file_only(t->file, &t->id);
+    return 0;
 }
 
 static int record(struct trace *t)
@@ -238,11 +157,13 @@ static int record(struct trace *t)
 
     if (!t->stop && wsd_client_trace_start(t->client, t->start) < 0)
         return ctl_client_error(t->client, "trace", NULL);
-    if (t->start)
-        return 0;
+    if (t->job)
+        r = look_at_job(t);
+    if (t->start || r != 0)
+        return r;
     if (!t->stop)
         r = wait_a_while(t);
-    return r ? r : stop_trace(t);
+    return r ? r : trace_file_take(t->file, t->client, NULL);
 }
 
 int verb_trace(struct ctl *ctl, int argc, char **argv)
@@ -254,17 +175,12 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
         return r;
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();
-    /* before anything is recorded: where it cannot be written, nothing is */
     if (!t.start)
-        r = open_file(&t);
+        r = trace_file_open(ctl, t.path, t.otlp, &t.file);
     if (r == 0)
         r = record(&t);
-    if (!t.start)
-        r = finish_file(&t, r);
-    if (r == 0 && !t.start)
-        say_result(&t);
-    buffer_deinit(&t.rest);
+    if (t.file)
+        r = trace_file_close(t.file, r);
     wsd_client_free(t.client);
-    r = r ? r : print_end();
-    return r == 0 && t.failed ? CODE_IO : r;
+    return r ? r : print_end();
 }

@@ -1,57 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# trace.sh: `wsctl trace`: what is in the file, when it begins and ends, who may, and executors that die or lie meanwhile.
+# trace.sh: `wsctl trace` and `wsctl submit --trace`: what is in the file, when it begins and ends, who may, and executors
+# that die or lie meanwhile.
 . "$(dirname "$0")/../support/lib.sh"
 
 LIAR=$BUILD/tests/support/shims/liar
 FILE=$WORK/trace.json
 
-cat >"$WORK/look.py" <<'EOF'
-"""look.py FILE [WANTED...]: an error where the trace is not sane, or lacks `fib` (a job), `steals` or `events`."""
-import collections, json, sys
-trace = json.load(open(sys.argv[1]))
-events = trace['traceEvents']
-kinds = collections.Counter((e['ph'], e.get('cat')) for e in events)
-workers = {(e['pid'], e['tid']) for e in events if e.get('name') == 'thread_name'}
-lanes = collections.defaultdict(list)
-flows = collections.Counter()
-for e in events:
-    assert e['ph'] in 'XMsfi', e
-    if 'tid' in e:
-        assert (e['pid'], e['tid']) in workers, e
-    if 'ts' in e:
-        e['ts'] = round(e['ts'] * 1000)  # nanoseconds
-    if e['ph'] == 'X':
-        e['dur'] = round(e['dur'] * 1000)
-        assert e['dur'] >= 0 and e['ts'] > 0, e
-        lanes[e['pid'], e['tid']].append(e)
-    if e.get('cat') == 'task':
-        assert (e['pid'], e['args']['victim']) in workers and e['args']['victim'] != e['tid'], e
-    if e['ph'] in 'sf':
-        flows[e['id']] += 1 if e['ph'] == 's' else -1
-assert not any(flows.values()), flows
-for lane in lanes.values():  # what one worker does is one thing within another, never across
-    open_ends = []
-    for e in sorted(lane, key=lambda e: (e['ts'], -e['dur'])):
-        while open_ends and open_ends[-1] <= e['ts']:
-            open_ends.pop()
-        end = e['ts'] + e['dur']
-        assert not open_ends or end <= open_ends[-1], e
-        open_ends.append(end)
-jobs = {e['args']['job'] for e in events if e['ph'] == 'X' and 'job' in e['args']}
-assert all(len(j) == 32 and int(j, 16) for j in jobs), jobs
-print(len(events), kinds, len(jobs), 'jobs')
-for wanted in sys.argv[2:]:
-    if wanted == 'fib':
-        assert any(e['ph'] == 'X' and e['name'] == 'fib:fib' for e in events)
-    if wanted == 'steals':
-        assert kinds['X', 'task'] > 0 and kinds['s', 'steal'] > 0
-    if wanted == 'none':
-        assert not jobs
-EOF
+LOOK=$SRC/tests/support/clients/trace.py
+
 look() { # [WANTED...]
-  python3 "$WORK/look.py" "$FILE" "$@"
+  python3 "$LOOK" "$FILE" "$@"
 }
 
 # Which worker does what is chance: until there is a steal.
@@ -63,6 +23,10 @@ until_stolen() {
     look fib steals 2>/dev/null && return 0
   done
   return 1
+}
+
+json() {
+  python3 -m json.tool "$FILE" /dev/null
 }
 
 traces() { # N: so many are under way
@@ -82,6 +46,7 @@ check "no executor: a trace without events" wsctl trace --seconds 10ms
 check "which is one, under its own name" sh -c "mv wsd-trace.json '$FILE'"
 check "and sane" look none
 check "fib 30 on two workers shows jobs and stolen tasks" until_stolen
+check "with arrows from wsd to a worker and back" look fib steals ways
 check "what was before and after it is not in it" sh -c 'wsctl trace --start && wsctl trace --stop -q -o "'"$FILE"'"'
 check "no job" look none
 check "--start" wsctl trace --start
@@ -93,6 +58,65 @@ check "an output that cannot be written: 74" refused 74 "No such file" wsctl tra
 check "does not end it" sh -c 'wsctl trace --stop -o - >"'"$FILE"'"'
 check "and stdout is the trace" look fib
 check "a full disk: 74" refused 74 "No space left" sh -c 'wsctl trace --start && wsctl trace --stop -o /dev/full'
+
+OTLP=$WORK/spans.jsonl
+spans() { # [TRACEPARENT]
+  python3 "$LOOK" --otlp "$OTLP" "$@"
+}
+until_stolen_alone() {
+  for _ in $(seq 100); do
+    wsctl submit --trace "$FILE" --otlp "$OTLP" fib 30 >/dev/null && look one client ways || return 1
+    look steals 2>/dev/null && return 0
+  done
+  return 1
+}
+check "--otlp without --trace: 64" refused 64 "only with --trace" wsctl submit --otlp x fib 1
+check "--trace with --detach: 64" refused 64 "wsctl trace --job" wsctl submit -d --trace x fib 1
+check "--trace to stdout: 64" refused 64 "stdout is for the output" wsctl submit --trace - fib 1
+check "both into one file: 64" refused 64 "name another file" wsctl submit --trace x --otlp x fib 1
+check "a trace of one job, with its tasks and what wsctl did" until_stolen_alone
+check "its spans are OTLP" spans
+background wsctl submit spin 100000
+check "while another job runs" wait_until sh -c 'wsctl list | grep -q running'
+check "it has its own alone" expect_output 6765 wsctl submit --trace "$FILE" fib 20
+check "so it has" look fib one client ways
+kill -TERM "$BACKGROUND_PID"
+wait_for_exit "$BACKGROUND_PID" >"$WORK/spin" 2>&1
+check "a job that fails: its exit code" expect_exit 2 wsctl submit --trace "$FILE" fib no
+check "and its trace" look one client ways
+cp "$FILE" "$WORK/before"
+check "one that is refused: as without" refused 66 "not found" wsctl submit --trace "$FILE" no-such-plugin
+check "and the file is as it was" cmp "$WORK/before" "$FILE"
+check "a file that cannot be written: 74, and no job" refused 74 "No such file" wsctl submit --trace "$WORK/no/such" fib 1
+check "while another trace is under way" wsctl trace --start
+check "75, and no job" refused 75 "under way already" wsctl submit --trace "$FILE" fib 1
+check "it goes on" wsctl trace --stop -q -o "$WORK/other.json"
+
+job=$(wsctl submit -d sleep 3600000)
+until_running() {
+  wait_until sh -c "wsctl status '$1' | grep -q running"
+}
+background wsctl submit spin 100000
+spin=$BACKGROUND_PID
+check "--job of one that runs" until_running "$job"
+background_trace() {
+  background wsctl trace -q --job "$job" -o "$FILE" --otlp "$OTLP"
+  wait_until traces 1
+}
+check "is traced" background_trace
+trace=$BACKGROUND_PID
+check "until it has ended" wsctl cancel "$job"
+check "and then ends" wait_for_exit "$trace"
+check "with that job alone" look one
+check "and its end" grep -q '"state":"cancelled"' "$FILE"
+check "and OTLP" spans
+check "one that has ended: 66" refused 66 "it has ended" wsctl trace --job "$job" -o "$FILE"
+check "one that never was: 66" refused 66 "no such job" wsctl trace --job "$(printf 0%.0s $(seq 32))" -o "$FILE"
+check "no id: 64" refused 64 "not the id of a job" wsctl trace --job some -o "$FILE"
+check "--job with --start: 64" refused 64 "until the job has ended" wsctl trace --job "$job" --start
+check "none of these leaves a trace" traces 0
+kill -TERM "$spin"
+wait_for_exit "$spin" >"$WORK/spin" 2>&1
 
 background wsctl submit spin 100000
 check "a job that runs all the time" wait_until sh -c 'wsctl list | grep -q running'
@@ -139,10 +163,10 @@ start_wsd || exit 1
 check "an executor that writes nonsense: its job" wsctl submit asked-text
 check "a trace of it: 74" expect_exit 74 sh -c 'wsctl trace --start && wsctl trace --stop -o "'"$FILE"'" 2>"'"$WORK"'/said"'
 check "it is told" grep -q "were not JSON" "$WORK/said"
-check "and the file is JSON" look
+check "and the file is JSON" json
 stop_wsd
 start_wsd || exit 1
 check "one that ends when it is asked: its job" wsctl submit asked-die
 check "a trace begins, or not" expect_exit 74 sh -c 'wsctl trace --start; wsctl trace --stop -o "'"$FILE"'"'
-check "its end is JSON" look
+check "its end is JSON" json
 stop_wsd
