@@ -46,7 +46,6 @@ static const struct {
     {FEATURE_FUNCTIONS, "does not count by function"},
     {FEATURE_PERSON, "notes no persons in its log"},
     {FEATURE_PROFILE, "has neither profiles nor stacks of running jobs"},
-    {FEATURE_WAY, "traces no single job, and takes no traceparent along"},
     {FEATURE_LIMITS, "has no limits that can be shown or moved"},
     {FEATURE_LANE, "has no direct lanes: it is on another machine, or its kernel is older than Linux 5.16"},
 };

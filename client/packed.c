@@ -49,6 +49,7 @@ static void pack(struct packing *p, const struct wsd_submit *from, struct wsd_su
     to->plugin = put_text(p, from->plugin);
     to->function = put_text(p, from->function);
     to->key = put_text(p, from->key);
+    to->traceparent = put_text(p, from->traceparent);
     to->args = put_texts(p, from->args, from->n_args);
     to->tags = put_texts(p, from->tags, from->n_tags);
     to->after = put(p, from->after, from->n_after * sizeof(*from->after));

@@ -26,7 +26,8 @@ bool plain_fits(const struct wsd_submit *s)
 {
     bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
 
-    return s->plugin && s->plugin[0] && !placed && !submit_features(s) && !s->retry_on && !s->retry_usec;
+    return s->plugin && s->plugin[0] && !placed && !submit_features(s) && !s->retry_on && !s->retry_usec &&
+           !s->traceparent;
 }
 
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)

@@ -85,6 +85,7 @@ struct msg_submit submit_fields(const struct wsd_submit *submit)
         .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
         .after_any = {.data = (const char *)submit->after_any,
                       .size = submit->n_after_any * sizeof(*submit->after_any)},
+        .traceparent = {.data = submit->traceparent, .size = submit->traceparent ? strlen(submit->traceparent) : 0},
     };
 }
 
@@ -116,6 +117,8 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
                            CODEC_TAG_MAX - 1);
     if (!submit->plugin || !submit->plugin[0])
         return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "no plugin is named");
+    if (submit->traceparent && !codec_is_traceparent(submit->traceparent, strlen(submit->traceparent)))
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, TRACEPARENT_WORDS);
     if (submit->flags & ~flags)
         return failure_set(&call->client->failure, -EINVAL, CODE_USAGE, "unknown flags");
     if (call->leaves && (!call->detached || call->stream))

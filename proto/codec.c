@@ -95,8 +95,8 @@ MESSAGE(submit, submit, PATH(submit, plugin), NAME(submit, function), ARGS(submi
         NUMBER(submit, arena), NUMBER(submit, output_offset), NUMBER(submit, output_size),
         RANGE(submit, delay_usec, 0, CODEC_SPAN_MAX, "delay"), RANGE(submit, at_usec, 0, CODEC_AT_MAX, "time"),
         RANGE(submit, queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), IDS(submit, after, IDS_MAX, "after"),
-        IDS(submit, after_any, IDS_MAX, "after"), TAGS(submit, tags, CODEC_TAGS), NUMBER(submit, batch),
-        NUMBER(submit, items));
+        IDS(submit, after_any, IDS_MAX, "after"), TAGS(submit, tags, CODEC_TAGS),
+        TEXT(submit, traceparent, CODEC_TRACEPARENT_MAX), NUMBER(submit, batch), NUMBER(submit, items));
 MESSAGE(batch, batch, RANGE(batch, action, BATCH_OPEN, BATCH_CANCEL, "action"), MAYBE_ID(batch, id),
         NUMBER(batch, flags));
 MESSAGE(batch_state, batch_state, ID(batch_state), NUMBER(batch_state, uid), NUMBER(batch_state, flags),
@@ -186,7 +186,8 @@ MESSAGE(schedule, schedule, RANGE(schedule, action, SCHEDULE_ADD, SCHEDULE_RUN, 
         RANGE(schedule, job.retries, 0, CODEC_RETRIES_MAX, "retries"),
         RANGE(schedule, job.retry_usec, 0, CODEC_RETRY_MAX, "retries"), FLAGS(schedule, job.retry_on, CODEC_RETRY_ON),
         RANGE(schedule, job.queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), ABSENT(schedule, job.key),
-        ABSENT(schedule, job.after), ABSENT(schedule, job.after_any), ABSENT(schedule, job.tags));
+        ABSENT(schedule, job.after), ABSENT(schedule, job.after_any), ABSENT(schedule, job.tags),
+        ABSENT(schedule, job.traceparent));
 MESSAGE(scheduled, scheduled, NAME(scheduled, name), TEXT(scheduled, calendar, CODEC_CALENDAR_MAX),
         PATH(scheduled, plugin), NAME(scheduled, function), NUMBER(scheduled, uid), NUMBER(scheduled, flags),
         NUMBER(scheduled, next_usec), NUMBER(scheduled, ran_usec), NUMBER(scheduled, runs), NUMBER(scheduled, skipped),
@@ -203,7 +204,7 @@ MESSAGE(run, run, NUMBER(run, run), ID(run), TEXT(run, job.function, CODEC_PLACE
         FLAGS(run, job.flags, RUN_ASKS | RUN_MORE), NUMBER(run, uid), NUMBER(run, attempt), PATH(run, directory),
         RANGE(run, job.input_from, 0, RUN_INPUT_PIPE, "input"), NUMBER(run, job.input_offset),
         NUMBER(run, job.input_size), NUMBER(run, job.output_offset), NUMBER(run, job.output_size), WORD(run, user),
-        TEXT(run, job.key, CODEC_KEY_MAX));
+        TEXT(run, job.key, CODEC_KEY_MAX), TEXT(run, job.traceparent, CODEC_TRACEPARENT_MAX));
 MESSAGE(run_chunk, run_chunk, NUMBER(run_chunk, run), RANGE(run_chunk, offset, 0, OFFSET_MAX, "offset"),
         NUMBER(run_chunk, last));
 MESSAGE(run_ref, run_ref, NUMBER(run_ref, run), NUMBER(run_ref, why));

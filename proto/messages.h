@@ -9,50 +9,51 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CODEC_ARENA          (128u * 1024u)
-#define CODEC_ARGS_MAX       4096u         /* arguments of one job */
-#define CODEC_ARGS_SIZE      (48u * 1024u) /* all of them together, with one NUL each */
-#define CODEC_PATH_MAX       4096u         /* plugin, directory, file: bytes, with NUL */
-#define CODEC_NAME_MAX       64u           /* function, plugin name: bytes, with NUL */
-#define CODEC_PLACE_MAX      128u          /* both, as PLUGIN:FUNCTION, likewise */
-#define CODEC_TEXT_MAX       256u          /* error, status, message: bytes, with NUL */
-#define CODEC_TRACE_MAX      2048u         /* backtrace: bytes, with NUL */
-#define CODEC_RUNNERS        256u          /* runners of one name that are shown */
-#define CODEC_FUNCTIONS      64u           /* functions of one plugin */
-#define CODEC_COUNTERS       256u
-#define CODEC_WORKERS_MAX    1024u /* that can be asked for */
-#define CODEC_QUARANTINE     2u    /* of a function */
-#define CODEC_APART          2u    /* of a plugin */
-#define CODEC_BUILD_MAX      65u   /* of a build id, with NUL */
-#define CODEC_RELOADED       4u    /* outcomes of a reload: 1 to this */
-#define CODEC_KIND_MAX       3u    /* of a worker */
-#define CODEC_PRIORITY_MAX   100
-#define CODEC_KEY_MAX        256u /* of a job: bytes, with NUL */
-#define CODEC_CALENDAR_MAX   256u /* when a schedule runs: bytes, with NUL */
-#define CODEC_RETRIES_MAX    1000u
-#define CODEC_RETRY_MAX      86400000000u        /* microseconds of a first pause */
-#define CODEC_SPAN_MAX       315576000000000u    /* microseconds of a delay, or in the queue: ten years */
-#define CODEC_AT_MAX         253402300799999999u /* the last microsecond of the year 9999 */
-#define CODEC_RETRY_ON       (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
-#define CODEC_AFTER_MAX      1024u                                    /* jobs that one may wait for */
-#define CODEC_TAG_MAX        64u                                      /* of a tag: bytes, with NUL */
-#define CODEC_TAGS           3u                                       /* of a job */
-#define CODEC_TAGS_MAX       (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
-#define CODEC_ITEMS_MAX      4096u                        /* of one ARRAY */
-#define CODEC_ITEM_SIZE      8u                           /* bytes before the arguments of an item */
-#define CODEC_END_SIZE       48u                          /* bytes before the texts of a record of ENDS */
-#define CODEC_ONE_SIZE       16u   /* bytes before the output of each item in one that is for several */
-#define CODEC_CREDIT_MAX     1024u /* jobs that a runner may have at once */
-#define CODEC_CREDIT_PLAIN   256u  /* the same without FEATURE_CREDIT */
-#define CODEC_RUN_STATUS     63u   /* of a run that has failed, at most */
-#define CODEC_RUN_STATE      10u   /* of a run, at most */
-#define CODEC_HISTOGRAM_KIND 4u    /* of one, at most */
-#define CODEC_BUCKETS        1152u /* of a histogram, at most */
-#define CODEC_PERSON_MAX     256u  /* name of a person, with NUL */
-#define CODEC_NEAR           16u   /* jobs that one waits for, and that wait for it, as far as STATUS tells them */
-#define CODEC_BUCKET_SIZE    10u   /* bytes of one in the body of FUNCTION_STATS */
-#define CODEC_STATE_FINAL    5u    /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
-#define CODEC_STATE_MAX      10u
+#define CODEC_ARENA           (128u * 1024u)
+#define CODEC_ARGS_MAX        4096u         /* arguments of one job */
+#define CODEC_ARGS_SIZE       (48u * 1024u) /* all of them together, with one NUL each */
+#define CODEC_PATH_MAX        4096u         /* plugin, directory, file: bytes, with NUL */
+#define CODEC_NAME_MAX        64u           /* function, plugin name: bytes, with NUL */
+#define CODEC_PLACE_MAX       128u          /* both, as PLUGIN:FUNCTION, likewise */
+#define CODEC_TEXT_MAX        256u          /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX       2048u         /* backtrace: bytes, with NUL */
+#define CODEC_RUNNERS         256u          /* runners of one name that are shown */
+#define CODEC_FUNCTIONS       64u           /* functions of one plugin */
+#define CODEC_COUNTERS        256u
+#define CODEC_WORKERS_MAX     1024u /* that can be asked for */
+#define CODEC_QUARANTINE      2u    /* of a function */
+#define CODEC_APART           2u    /* of a plugin */
+#define CODEC_BUILD_MAX       65u   /* of a build id, with NUL */
+#define CODEC_RELOADED        4u    /* outcomes of a reload: 1 to this */
+#define CODEC_KIND_MAX        3u    /* of a worker */
+#define CODEC_PRIORITY_MAX    100
+#define CODEC_KEY_MAX         256u /* of a job: bytes, with NUL */
+#define CODEC_TRACEPARENT_MAX 56u  /* bytes of a traceparent, with its NUL */
+#define CODEC_CALENDAR_MAX    256u /* when a schedule runs: bytes, with NUL */
+#define CODEC_RETRIES_MAX     1000u
+#define CODEC_RETRY_MAX       86400000000u        /* microseconds of a first pause */
+#define CODEC_SPAN_MAX        315576000000000u    /* microseconds of a delay, or in the queue: ten years */
+#define CODEC_AT_MAX          253402300799999999u /* the last microsecond of the year 9999 */
+#define CODEC_RETRY_ON        (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
+#define CODEC_AFTER_MAX       1024u                                    /* jobs that one may wait for */
+#define CODEC_TAG_MAX         64u                                      /* of a tag: bytes, with NUL */
+#define CODEC_TAGS            3u                                       /* of a job */
+#define CODEC_TAGS_MAX        (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
+#define CODEC_ITEMS_MAX       4096u                        /* of one ARRAY */
+#define CODEC_ITEM_SIZE       8u                           /* bytes before the arguments of an item */
+#define CODEC_END_SIZE        48u                          /* bytes before the texts of a record of ENDS */
+#define CODEC_ONE_SIZE        16u   /* bytes before the output of each item in one that is for several */
+#define CODEC_CREDIT_MAX      1024u /* jobs that a runner may have at once */
+#define CODEC_CREDIT_PLAIN    256u  /* the same without FEATURE_CREDIT */
+#define CODEC_RUN_STATUS      63u   /* of a run that has failed, at most */
+#define CODEC_RUN_STATE       10u   /* of a run, at most */
+#define CODEC_HISTOGRAM_KIND  4u    /* of one, at most */
+#define CODEC_BUCKETS         1152u /* of a histogram, at most */
+#define CODEC_PERSON_MAX      256u  /* name of a person, with NUL */
+#define CODEC_NEAR            16u   /* jobs that one waits for, and that wait for it, as far as STATUS tells them */
+#define CODEC_BUCKET_SIZE     10u   /* bytes of one in the body of FUNCTION_STATS */
+#define CODEC_STATE_FINAL     5u    /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_STATE_MAX       10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
 #define CODEC_RATE_MAX  999u  /* of a profile: samples in a second */
@@ -77,7 +78,7 @@
 #define FEATURE_CREDIT    131072u /* credits above CODEC_CREDIT_PLAIN */
 #define FEATURE_FUNCTIONS 262144u /* FUNCTIONS */
 #define FEATURE_PROFILE   524288u /* Trace.kind, rate and id */
-/* TRACE has wsd's own part, and Trace.job; Submit.traceparent, Run.traceparent */
+/* TRACE has wsd's own part */
 #define FEATURE_WAY    1048576u
 #define FEATURE_PERSON 2097152u /* PERSON */
 /* that this build knows */
@@ -143,6 +144,7 @@ struct msg_submit {
     uint64_t delay_usec, at_usec, queue_usec;
     struct span after, after_any;        /* ids, 16 bytes each */
     struct span tags;                    /* names with commas between */
+    struct span traceparent;             /* empty: none */
     uint32_t input_from;                 /* enum input_from */
     uint64_t input_offset, input_size;   /* there; together at most INT64_MAX */
     uint32_t arena;                      /* 0: none */
@@ -366,7 +368,7 @@ struct msg_run {
     uint8_t id[16];
     uint32_t uid, attempt;
     struct span directory, user; /* user: only between machines */
-    /* function, args, key, timeout_usec, priority, flags (enum run_flags), places of the input and output */
+    /* function, args, key, traceparent, timeout_usec, priority, flags (enum run_flags), places of the input and output */
     struct msg_submit job;
 };
 struct msg_run_chunk {
@@ -478,6 +480,28 @@ static inline bool codec_is_tag(const char *text, size_t size)
             return false;
     return size > 0 && size < CODEC_TAG_MAX;
 }
+
+/* Whether it is a traceparent of W3C Trace Context in version 00, in which neither id is all zero. Here for wsctl, too.
+ * [any] */
+static inline bool codec_is_traceparent(const char *text, size_t size)
+{
+    static const char form[] = "00-TTTTTTTTTTTTTTTTTTTTTTTTTTTTTTTT-PPPPPPPPPPPPPPPP-FF";
+    bool trace = false, parent = false;
+
+    if (size != sizeof(form) - 1)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        bool is_hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+
+        if (form[i] == 'T' || form[i] == 'P' || form[i] == 'F' ? !is_hex : text[i] != form[i])
+            return false;
+        trace |= form[i] == 'T' && text[i] != '0';
+        parent |= form[i] == 'P' && text[i] != '0';
+    }
+    return trace && parent;
+}
+#define TRACEPARENT_WORDS                                                                                              \
+    "not a traceparent: 00-, 32 hexadecimal digits, -, 16 of them, -, 2 of them; no id is all zero"
 
 /* Without a NUL inside, and with room for one behind it in so many bytes, as the limits above are. [any] */
 static inline bool codec_is_text(struct span s, size_t room)

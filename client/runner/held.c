@@ -557,6 +557,13 @@ static int service_command(struct wsd_job *job, const struct wsd_command *comman
     return -ENOSYS;
 }
 
+static const char *service_traceparent(struct wsd_job *job)
+{
+    const struct held *h = container_of(job, struct held, job);
+
+    return *h->traceparent ? h->traceparent : NULL;
+}
+
 static const struct wsd_job_ops services = {
     .size = sizeof(struct wsd_job_ops),
     .reserve = service_reserve,
@@ -573,8 +580,9 @@ static const struct wsd_job_ops services = {
     .vstatus = service_vstatus,
     .vprint = service_vprint,
     .command = service_command,
+    .traceparent = service_traceparent,
 };
-_Static_assert(offsetof(struct wsd_job_ops, command) + sizeof(services.command) == sizeof(services),
+_Static_assert(offsetof(struct wsd_job_ops, traceparent) + sizeof(services.traceparent) == sizeof(services),
                "each service is here");
 
 /* --- beginning and end -------------------------------------------------------------------------------------------- */
@@ -592,7 +600,8 @@ static struct offered *find_offered(struct wsd_runner *r, struct span name)
     return NULL;
 }
 
-/* argv points to what lies behind it: the arguments, the directory, the function's name, the key, the input. */
+/* argv points to what lies behind it: the arguments, the directory, the function's name, the key, the traceparent, the
+ * input. */
 static void lay_out(struct held *h, const struct msg_run *run, const struct frame *frame)
 {
     const struct msg_submit *s = &run->job;
@@ -618,6 +627,10 @@ static void lay_out(struct held *h, const struct msg_run *run, const struct fram
     at[s->key.size] = 0;
     h->key = at;
     at += s->key.size + 1;
+    memcpy(at, s->traceparent.data, s->traceparent.size);
+    at[s->traceparent.size] = 0;
+    h->traceparent = at;
+    at += s->traceparent.size + 1;
     if (frame->body_size > 0)
         memcpy(at, frame->body, frame->body_size);
     h->job.argc = s->argc + 1;
@@ -631,7 +644,7 @@ struct held *held_new(struct wsd_runner *r, const struct msg_run *run, const str
     const struct msg_submit *s = &run->job;
     struct offered *o = find_offered(r, s->function);
     struct held *h = o ? malloc(sizeof(*h) + (s->argc + 2) * sizeof(char *) + s->args.size + run->directory.size + 1 +
-                                s->function.size + 1 + s->key.size + 1 + frame->body_size)
+                                s->function.size + 1 + s->key.size + 1 + s->traceparent.size + 1 + frame->body_size)
                        : NULL;
 
     if (!h) {

@@ -53,6 +53,7 @@ struct held {
     struct list files;                   /* struct asked_file [lock of the runner] */
     char error[WSD_TEXT_MAX], status[WSD_TEXT_MAX]; /* [lock of the runner] */
     const char *key;                                /* "": none */
+    const char *traceparent;                        /* likewise */
     char texts[];                                   /* directory, arguments, argv, key, the input that came with it */
 };
 

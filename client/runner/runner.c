@@ -520,7 +520,8 @@ size_t wsd_runner_room(const struct wsd_job *job)
 int wsd_runner_info(const struct wsd_job *job, struct wsd_run_info *ret_info)
 {
     const struct held *h = container_of(job, struct held, job);
-    struct wsd_run_info info = {.uid = h->uid, .attempt = h->attempt, .priority = h->priority, .key = h->key};
+    struct wsd_run_info info = {
+        .uid = h->uid, .attempt = h->attempt, .priority = h->priority, .key = h->key, .traceparent = h->traceparent};
 
     if (ret_info->size < sizeof(info.size))
         return -EINVAL;

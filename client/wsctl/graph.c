@@ -212,6 +212,8 @@ static int set_node(const struct reading *r, struct graph_node *node, const stru
         error = set_member(r, node, v);
     if (error == 0 && !node->plugin)
         error = refuse_value(r->path, object, "a node needs a plugin");
+    if (error == 0)
+        error = submit_take_environment(&node->options);
     node->options.name = node->name;
     return error;
 }

@@ -449,7 +449,9 @@ static int parse_options(struct map *map, int argc, char **argv, int *ret_exit)
                       "--detach gives the id of a batch, and durable jobs have none: wsctl submit --durable --detach");
         return CTL_EXIT;
     }
-    *ret_exit = submit_set_plugin(&map->options, map->name, &map->plugin);
+    *ret_exit = submit_take_environment(&map->options);
+    if (*ret_exit == 0)
+        *ret_exit = submit_set_plugin(&map->options, map->name, &map->plugin);
     if (*ret_exit != 0)
         return CTL_EXIT;
     map->args = argv + optind;

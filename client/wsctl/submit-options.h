@@ -55,6 +55,8 @@ const char *submit_options_help(unsigned verb);
 
 /* One of the table, with its value in optarg. Returns 0 or the exit code, said. */
 int submit_option(struct submit_options *options, int c);
+/* Takes what the environment says and no option has said: TRACEPARENT. Returns 0 or the exit code, said. */
+int submit_take_environment(struct submit_options *options);
 int submit_add_tag(struct submit_options *options, const char *text);
 /* Whether there is an option of that name that a node of a graph may have, and whether it is one without a value. */
 bool submit_member(const char *name, bool *ret_flag);

@@ -474,6 +474,8 @@ static int parse_options(struct ctl *ctl, int argc, char **argv, struct submit_o
     o->job.args = (const char *const *)argv + optind;
     o->job.n_args = (size_t)(argc - optind);
     *ret_exit = submit_options_check(o);
+    if (*ret_exit == 0)
+        *ret_exit = submit_take_environment(o);
     if (*ret_exit != 0)
         return CTL_EXIT;
     *ret_exit = submit_set_plugin(o, o->name, ret_plugin);

@@ -75,6 +75,7 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     f->input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job);
     f->input_at = job->more->input_at;
     f->timeout_usec = job->more->timeout_usec;
+    f->traceparent = job->more->traceparent;
     return d->priv->runner ? 0 : arena_describe(d, job, f);
 }
 

@@ -100,11 +100,12 @@ static void put_job(struct job_trace_text *text, const struct way *w, uint64_t t
 
     id_text(w->id, id);
     title(e, name);
-    put_line(text,
-             "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME ",\"dur\":" TIME
-             ",\"cat\":\"job\",\"name\":\"%s\",\"args\":{\"job\":\"%s\",\"uid\":%u,\"state\":\"%s\",\"exit\":%u}}\n",
-             JOB_TRACE_PROCESS, w->lane, USEC(w->from), USEC(to - w->from), name, id, e->uid, state_name(e->state),
-             e->exit);
+    put_line(
+        text,
+        "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":" TIME ",\"dur\":" TIME
+        ",\"cat\":\"job\",\"name\":\"%s\",\"args\":{\"job\":\"%s\",\"uid\":%u,\"state\":\"%s\",\"exit\":%u%s%s%s}}\n",
+        JOB_TRACE_PROCESS, w->lane, USEC(w->from), USEC(to - w->from), name, id, e->uid, state_name(e->state), e->exit,
+        *e->traceparent ? ",\"traceparent\":\"" : "", e->traceparent, *e->traceparent ? "\"" : "");
 }
 
 static void put_head(struct job_trace_text *text)

@@ -60,6 +60,7 @@ static void give(struct runner *r, struct run *run, const struct back_request *q
         .attempt = job->attempts + (job->more && job->more->policy ? job->more->policy->attempts_before : 0),
         .directory = q->directory,
         .key = job->more && job->more->policy ? job->more->policy->key : NULL,
+        .traceparent = q->traceparent,
         .asks = !(q->flags & DOWN_SAME_USER),
         .input = q->input,
         .input_size = q->input_size,

@@ -48,10 +48,11 @@ struct runner_run {
     uint64_t timeout_usec;
     int priority;
     uint32_t uid, attempt;
-    const char *directory; /* NULL: not known */
-    const char *key;       /* NULL: none */
-    bool asks;             /* the submitter's files have to be asked for */
-    const void *input;     /* of RUNNER_BODY */
+    const char *directory;   /* NULL: not known */
+    const char *key;         /* NULL: none */
+    const char *traceparent; /* likewise */
+    bool asks;               /* the submitter's files have to be asked for */
+    const void *input;       /* of RUNNER_BODY */
     uint64_t input_size, input_at;
     enum runner_input { RUNNER_BODY, RUNNER_FILE, RUNNER_PIPE } input_from;
     uint64_t output_at, output_size; /* where the output goes in an arena; size 0: by runner_output() */

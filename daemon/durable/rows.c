@@ -30,6 +30,7 @@ struct job_request row_request(const struct store_row *row)
                                 .delay_usec = row->delay_usec,
                                 .queue_usec = row->wait_usec,
                                 .tags = row->tags,
+                                .traceparent = row->traceparent,
                                 .waits = row->function_flags & ROW_WAITS,
                                 .durable = row->durable};
 }
@@ -74,5 +75,6 @@ void row_set_job(struct store_row *row, const struct job *job)
     row->retry_usec = p->retry_usec;
     row->wait_usec = !t || t->by_configuration ? 0 : t->wait_usec;
     row->tags = job->more->tags;
+    row->traceparent = job->more->traceparent;
     row->submitted_usec = job_submitted_usec(job);
 }

@@ -224,6 +224,7 @@ static void run_request(struct slot *s, struct wsd_worker *self, const char *why
         .function = why ? NULL : function,
         .args = q->args,
         .args_size = q->args_size,
+        .traceparent = q->traceparent,
         .argc = q->argc,
         .input = q->input,
         .input_size = q->input_size,

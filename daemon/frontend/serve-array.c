@@ -543,8 +543,9 @@ static const struct array_watch_ops array_ops = {.next = on_next,
 /* NULL, or why not; text: room for the words. */
 static const char *array_problem(const struct msg_submit *m, char text[static ARRAY_PROBLEM])
 {
-    if (!m->plugin.size)
-        return "no plugin named";
+    const char *problem = submit_problem(m);
+    if (problem)
+        return problem;
     if (m->flags & SUBMIT_DURABLE || m->key.size)
         return "a durable job, or one with a key, is submitted by itself";
     if (m->items * (m->after.size + m->after_any.size) / 16 > ARRAY_AFTER_MAX) {

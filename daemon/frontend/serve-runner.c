@@ -53,6 +53,7 @@ static void on_run(void *context, const struct runner_run *run)
                             .directory = span(run->directory ? run->directory : ""),
                             .job = {.function = span(run->function),
                                     .key = span(run->key ? run->key : ""),
+                                    .traceparent = span(run->traceparent ? run->traceparent : ""),
                                     .args = {run->args, run->args_size},
                                     .argc = run->argc,
                                     .timeout_usec = run->timeout_usec,

@@ -18,13 +18,22 @@
 #define COST_LATER 3000u /* a job that is not due yet */
 #define COST_KEY   2000u
 
+const char *submit_problem(const struct msg_submit *m)
+{
+    if (!m->plugin.size)
+        return "no plugin named";
+    return m->traceparent.size && !codec_is_traceparent(m->traceparent.data, m->traceparent.size) ? TRACEPARENT_WORDS
+                                                                                                  : NULL;
+}
+
 /* What in a SUBMIT is contradictory. NULL: nothing. */
 static const char *contradiction(const struct msg_submit *m, size_t body_size)
 {
     const uint32_t with_left = m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET);
 
-    if (!m->plugin.size)
-        return "no plugin named";
+    const char *problem = submit_problem(m);
+    if (problem)
+        return problem;
     /* the client can send no more, and no client is left that could cancel the job */
     if (m->flags & SUBMIT_LEFT && with_left != SUBMIT_DETACH)
         return "flag 32 goes with 1, and not with 4 and 16";
@@ -63,6 +72,7 @@ struct job_request submit_job(const struct msg_submit *m, const struct peer *p)
         .after_any = (const uint8_t *)m->after_any.data,
         .n_after_any = (uint32_t)(m->after_any.size / 16),
         .tags = m->tags.data,
+        .traceparent = m->traceparent.data,
         .directory = p->directory,
         .uid = p->uid,
     };

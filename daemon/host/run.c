@@ -374,6 +374,13 @@ static const char *service_directory(struct wsd_job *public)
     return c.job ? c.job->transport->directory(c.job) : NULL;
 }
 
+static const char *service_traceparent(struct wsd_job *public)
+{
+    CALL(c, public);
+
+    return c.job ? c.job->traceparent : NULL;
+}
+
 static int service_command(struct wsd_job *public, const struct wsd_command *command)
 {
     CALL(c, public);
@@ -429,8 +436,9 @@ static const struct wsd_job_ops services = {
     .vstatus = service_vstatus,
     .vprint = service_vprint,
     .command = service_command,
+    .traceparent = service_traceparent,
 };
-_Static_assert(offsetof(struct wsd_job_ops, command) + sizeof(services.command) == sizeof(services),
+_Static_assert(offsetof(struct wsd_job_ops, traceparent) + sizeof(services.traceparent) == sizeof(services),
                "each service is here");
 
 /* --- one job ------------------------------------------------------------------------------------------------------ */
@@ -504,6 +512,7 @@ int host_job_begin(struct host_job *job, const struct host_request *q)
     job->exit = 0;
     job->argv = NULL;
     job->deadline_usec = q->deadline_usec;
+    job->traceparent = q->traceparent;
     if (q->id)
         memcpy(job->id, q->id, sizeof(job->id));
     else

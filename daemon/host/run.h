@@ -47,7 +47,8 @@ struct host_transport {
 struct host_job {
     struct handle *handle; /* what the function sees; NULL: none yet. [const while it runs] */
     uint8_t id[16];
-    uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0: none. [const while it runs] */
+    uint64_t deadline_usec;  /* CLOCK_MONOTONIC; 0: none. [const while it runs] */
+    const char *traceparent; /* NULL: none. [const while it runs] */
     struct pool_node node;
     const struct host_transport *transport;
     const struct plugin_function *function;
@@ -76,6 +77,7 @@ struct host_request {
     const struct plugin_function *function;
     const char *args; /* argc arguments, each with its NUL, together args_size bytes */
     size_t args_size;
+    const char *traceparent; /* NULL: none */
     uint32_t argc;
     const void *input; /* the whole input, if it is in memory */
     uint64_t input_size;

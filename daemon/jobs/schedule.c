@@ -102,7 +102,7 @@ static int fill(struct schedule *s, const struct schedule_request *r)
     s->job.plugin = s->plugin;
     s->job.function = s->function;
     s->job.args = s->args;
-    s->job.key = s->job.tags = NULL;
+    s->job.key = s->job.tags = s->job.traceparent = NULL;
     s->job.after = s->job.after_any = NULL;
     s->job.input = NULL;
     s->job.detached = true;

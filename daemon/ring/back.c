@@ -198,18 +198,20 @@ int back_read(struct back *b, uint32_t slot, uint32_t generation, struct back_re
     memcpy(q.id, d->id, sizeof(q.id));
     *ret = (struct back_request){.cancel = q.cancel};
     memcpy(ret->id, q.id, sizeof(q.id));
-    uint64_t head = ring_aligned((uint64_t)directory_size + args_size);
+    uint64_t texts = (uint64_t)directory_size + args_size, more = q.flags & DOWN_TRACEPARENT ? RING_TRACEPARENT : 0;
+    uint64_t head = ring_aligned(texts + more);
     bool by_fd = q.flags & (DOWN_INPUT_FD | DOWN_INPUT_PIPE | DOWN_INPUT_PART), tiny = blob == ring_tiny(slot);
     uint64_t end = tiny ? blob + RING_TINY : b->down_size;
     if (d->generation != generation || (blob < b->down_arena && !tiny) || blob > end || head > end - blob ||
         (!by_fd && input_size > end - blob - head))
         return -EBADMSG;
-    if ((directory_size && base[blob + directory_size - 1] != 0) ||
-        (args_size && base[blob + directory_size + args_size - 1] != 0))
+    if ((directory_size && base[blob + directory_size - 1] != 0) || (args_size && base[blob + texts - 1] != 0) ||
+        (more && base[blob + texts + more - 1] != 0))
         return -EBADMSG;
     q.directory = directory_size ? base + blob : NULL;
     q.args = base + blob + directory_size;
     q.args_size = args_size;
+    q.traceparent = more ? base + blob + texts : NULL;
     q.input = by_fd || input_size == 0 ? NULL : base + blob + head;
     q.input_size = input_size;
     q.n_items = d->n_items;

@@ -36,7 +36,8 @@ struct back_request {
     const char *directory; /* NULL: none */
     const char *args;      /* ends in NUL where args_size > 0 */
     size_t args_size;
-    const void *input; /* NULL: none, or it lies elsewhere */
+    const char *traceparent; /* NULL: none */
+    const void *input;       /* NULL: none, or it lies elsewhere */
     uint64_t input_size, input_at, output_at, output_size;
     uint32_t arena;
     uint64_t timeout_usec;

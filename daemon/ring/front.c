@@ -104,7 +104,8 @@ static void chunks_give(struct front *f, uint32_t slot)
 int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_slot, uint32_t *ret_generation)
 {
     size_t directory_size = job->directory ? strlen(job->directory) + 1 : 0;
-    uint64_t head_size = ring_aligned(directory_size + job->args_size);
+    size_t traceparent_size = job->traceparent ? RING_TRACEPARENT : 0;
+    uint64_t head_size = ring_aligned(directory_size + job->args_size + traceparent_size);
     uint64_t size = head_size + (job->input ? job->input_size : 0);
 
     if (size > (uint64_t)RING_RUN_MAX * RING_CHUNK)
@@ -135,7 +136,7 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
     d->plugin = job->plugin;
     d->function = (uint16_t)job->function;
     d->argc = (uint16_t)job->argc;
-    d->flags = (uint16_t)job->flags;
+    d->flags = (uint16_t)(job->flags | (job->traceparent ? DOWN_TRACEPARENT : 0u));
     d->n_items = (uint16_t)job->n_items;
     d->directory_size = (uint32_t)directory_size;
     d->args_size = (uint32_t)job->args_size;
@@ -153,6 +154,8 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
         memcpy(p, job->directory, directory_size);
     if (job->args_size)
         memcpy(p + directory_size, job->args, job->args_size);
+    if (job->traceparent)
+        memcpy(p + directory_size + job->args_size, job->traceparent, RING_TRACEPARENT);
     if (job->input)
         ring_put(p + head_size, job->input, job->input_size);
     *ret_slot = slot;

@@ -38,6 +38,7 @@ struct front_job {
     const char *directory; /* NULL: none */
     const char *args;
     size_t args_size;
+    const char *traceparent;         /* RING_TRACEPARENT - 1 bytes; NULL: none */
     const void *input;               /* NULL: it lies elsewhere */
     uint64_t input_size;             /* also if it lies elsewhere; 0 for a pipe */
     uint64_t input_at;               /* in a file, or an arena */

@@ -45,7 +45,7 @@
 #include "base/histogram.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 14u
+#define RING_VERSION 15u
 
 #define RING_SLOTS       1024u         /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u          /* bytes in each slot itself: enough for most jobs */
@@ -56,6 +56,7 @@
 #define RING_RUN_MAX     16u           /* chunks in one piece: 1 MiB */
 #define RING_COMPLETIONS 4096u         /* >= slots + chunks, so the ring is never full */
 #define RING_TEXT        256u          /* error, status */
+#define RING_TRACEPARENT 56u           /* a traceparent with its NUL */
 /* Chunks that one job may hold. So a reader that stalls delays no other job. */
 #define RING_JOB_CHUNKS 64u
 #define RING_BUNDLE     128u /* jobs in one slot */
@@ -109,6 +110,7 @@ enum down_flags {
     DOWN_INPUT_COPY = 1u << 4,  /* with FILE or PART: a function that gets the input whole gets a copy */
     DOWN_INPUT_PART = 1u << 5,  /* the input is a part of an arena */
     DOWN_OUTPUT_PART = 1u << 6, /* the output goes to a part of it */
+    DOWN_TRACEPARENT = 1u << 7, /* RING_TRACEPARENT bytes of a traceparent follow the arguments */
     DOWN_ARENA = DOWN_INPUT_PART | DOWN_OUTPUT_PART,
     DOWN_ELSEWHERE = DOWN_INPUT_FILE | DOWN_ARENA, /* input or output lies outside the slot */
 };
@@ -125,7 +127,7 @@ struct down_slot {
     /* 0: one job; else a bundle of this many jobs, each with a struct down_item in the input's place */
     uint16_t n_items;
     uint32_t directory_size; /* blob: directory, NUL included (0: none) .. */
-    uint32_t args_size;      /* .. then arguments, each with its NUL .. */
+    uint32_t args_size;      /* .. then arguments, each with its NUL .. (DOWN_TRACEPARENT) */
     uint64_t input_size;     /* .. then, 16-aligned, the input unless it has a descriptor */
     uint64_t timeout_usec;   /* of its run time: the executor adds the time at which it starts; 0: none */
     uint32_t blob;           /* offset in `down` */

@@ -55,6 +55,7 @@ static const struct field given[] = {
     FIELD_BYTES(args),
     FIELD_BYTES(input),
     FIELD(TEXT, title),
+    FIELD(TEXT, traceparent),
 };
 
 static const struct field known[] = {

@@ -56,7 +56,8 @@ struct store_row {
     uint64_t wait_usec;                            /* the longest time in the queue; 0: any */
     uint64_t queued_usec, run_usec, cpu_usec, done, total;
     const char *error, *status, *worker, *backtrace;
-    const char *tags;  /* separated by commas */
+    const char *tags; /* separated by commas */
+    const char *traceparent;
     const void *after; /* the jobs that it runs after: struct after_name of table/after.h */
     size_t after_size;
     uint64_t requeued; /* the newest number when this dead job was queued again; 0: never */

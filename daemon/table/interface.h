@@ -310,6 +310,7 @@ struct job_request {
     const uint8_t *after, *after_any; /* ids of jobs to run after, 16 bytes each: on success; on any end */
     uint32_t n_after, n_after_any;
     const char *tags;              /* separated by commas; NULL or "": none */
+    const char *traceparent;       /* NULL or "": none */
     const struct job_file *file;   /* the input; NULL: `input` has it */
     const struct job_parts *parts; /* NULL: none */
     struct batch_watch *batch;     /* its batch, by the watch of the batch's owner; NULL: none */

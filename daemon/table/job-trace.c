@@ -58,6 +58,8 @@ static struct job_trace_event *event_of(const struct job *job, enum job_trace_ki
     memcpy(e->id, job->id, sizeof(e->id));
     snprintf(e->plugin, sizeof(e->plugin), "%s", plugin_title(job->plugin));
     snprintf(e->function, sizeof(e->function), "%s", job_function(job) ? job_function(job)->name : "");
+    if (job->more && job->more->traceparent)
+        snprintf(e->traceparent, sizeof(e->traceparent), "%s", job->more->traceparent);
     return e;
 }
 

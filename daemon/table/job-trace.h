@@ -9,7 +9,7 @@
 
 #include "table/job.h"
 
-#define JOB_TRACE_EVENTS 65536u /* of all jobs together: 11 MiB, as far as they are used; a power of two */
+#define JOB_TRACE_EVENTS 65536u /* of all jobs together: 15 MiB, as far as they are used; a power of two */
 #define JOB_TRACE_NAME   64u    /* with its NUL */
 
 enum job_trace_kind {
@@ -28,6 +28,7 @@ struct job_trace_event {
     uint8_t state; /* enum job_state */
     uint8_t exit;  /* of a final state */
     char plugin[JOB_TRACE_NAME], function[JOB_TRACE_NAME];
+    char traceparent[JOB_TRACEPARENT]; /* "": none */
 };
 
 struct job_trace_ring;

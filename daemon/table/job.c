@@ -94,6 +94,7 @@ static void more_free(struct job *job)
     free(m->backtrace);
     free(m->limit);
     free(m->tags);
+    free(m->traceparent);
     free(m);
     job->more = NULL;
 }

@@ -27,6 +27,7 @@ struct batch;
 struct policy;
 
 #define JOB_TEXT           256u
+#define JOB_TRACEPARENT    56u /* with its NUL: RING_TRACEPARENT */
 #define JOBS_KEPT_PER_USER 10000u
 #define WSD_STATUS_LAST    63 /* WSD_STATUS_MAX of <wsd/plugin.h>: the exit code where wsd itself refuses */
 
@@ -57,6 +58,7 @@ struct job_more {
     struct awaiting *awaiting; /* what the job runs after (after.h); NULL: nothing */
     struct awaited *awaited;   /* the jobs that run after it; NULL: none */
     char *tags;                /* separated by commas; NULL: none */
+    char *traceparent;         /* JOB_TRACEPARENT - 1 bytes; NULL: none */
     struct arena_use *arena;   /* its use of an arena for input or output; NULL: none */
     struct policy *policy;     /* for a job that is durable, or has a key or retries (policy.h); NULL */
     struct job_time *time;     /* for a job with a delay, or with a limit of its time in the queue; NULL */

@@ -20,18 +20,25 @@ bool request_wants_more(const struct job_request *r)
 {
     bool timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
 
-    return request_has_policy(r) || timed || r->more_input || (r->tags && *r->tags);
+    return request_has_policy(r) || timed || r->more_input || (r->tags && *r->tags) ||
+           (r->traceparent && *r->traceparent);
+}
+
+/* The text into *ret of the job's struct job_more. NULL and "" are none. 0 or -ENOMEM. */
+static int keep_text(const char *text, char **ret)
+{
+    *ret = text && *text ? strdup(text) : NULL;
+    return text && *text && !*ret ? -ENOMEM : 0;
 }
 
 int request_apply(const struct job_request *r, struct job *job)
 {
     if (time_wanted(job, r) < 0)
         return -ENOMEM;
-    if (r->tags && *r->tags && (!job_more(job) || !(job->more->tags = strdup(r->tags))))
-        return -ENOMEM;
-    if (!r->timeout_usec)
+    if (!request_wants_more(r))
         return 0;
-    if (!job_more(job))
+    if (!job_more(job) || keep_text(r->tags, &job->more->tags) < 0 ||
+        keep_text(r->traceparent, &job->more->traceparent) < 0)
         return -ENOMEM;
     job->more->timeout_usec = r->timeout_usec;
     return 0;

@@ -508,6 +508,10 @@ struct wsd_submit {
      * wsd_client_process() and the like do this after they have read what has come. Call them by the time that
      * wsd_client_timeout_usec() returns. Jobs of batches have no such deadline. Since 0.1. */
     uint64_t deadline_usec;
+    /* NULL: none. A traceparent of W3C Trace Context, version 00, in lower case: it says which trace the job belongs to.
+     * The job's function gets it by wsd_job_traceparent(), and spans of the job have it as their parent. Anything else is
+     * refused (-EINVAL). An older wsd ignores it. Such a job does not go by a lane. Since 0.1. */
+    const char *traceparent;
 };
 
 /* What happens to a call. The callbacks run on the thread that made a call which processes the connection:

@@ -130,6 +130,7 @@ struct wsd_job_ops {
     void (*vstatus)(struct wsd_job *job, const char *format, va_list args);
     int (*vprint)(struct wsd_job *job, const char *format, va_list args);
     int (*command)(struct wsd_job *job, const struct wsd_command *command);
+    const char *(*traceparent)(struct wsd_job *job);
 };
 
 /* What a function is given. Read only for the plugin; valid until its function returns. Fields are appended, never
@@ -228,6 +229,16 @@ static inline int wsd_job_command(struct wsd_job *job, const struct wsd_command 
     if (job->ops->size < offsetof(struct wsd_job_ops, command) + sizeof(job->ops->command))
         return -ENOSYS;
     return job->ops->command(job, command);
+}
+
+/* Returns the traceparent that the job was submitted with, as W3C Trace Context writes it in version 00, for spans of the
+ * function's own and for what it calls. Owned by the host. Returns NULL if there is none, or if the host is older. Since
+ * 1. */
+static inline const char *wsd_job_traceparent(struct wsd_job *job)
+{
+    if (job->ops->size < offsetof(struct wsd_job_ops, traceparent) + sizeof(job->ops->traceparent))
+        return NULL;
+    return job->ops->traceparent(job);
 }
 
 /* Returns true once the job was cancelled, its time is up, or its submitter has gone. The job then ends as cancelled or

@@ -143,7 +143,8 @@ struct wsd_run_info {
     uint32_t uid;     /* of the user whose job it is */
     uint32_t attempt; /* 1: the first one */
     int32_t priority;
-    const char *key; /* "": none, or wsd is older. Valid as long as the job */
+    const char *key;         /* "": none, or wsd is older. Valid as long as the job */
+    const char *traceparent; /* likewise; as wsd_job_traceparent() says */
 };
 
 /* Fills in what is known of a job of this runner. Of a larger structure than this library knows the rest stays, and

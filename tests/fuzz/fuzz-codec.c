@@ -23,6 +23,7 @@ static void check_texts(const struct msg *msg)
         check_span(msg->submit.plugin, CODEC_PATH_MAX);
         check_span(msg->submit.function, CODEC_NAME_MAX);
         check_span(msg->submit.key, CODEC_KEY_MAX);
+        check_span(msg->submit.traceparent, CODEC_TRACEPARENT_MAX);
         FUZZ_CHECK(msg->submit.args.data && msg->submit.args.size <= CODEC_ARGS_SIZE);
         break;
     case FRAME_JOB:

@@ -36,6 +36,7 @@ goes_far() { # NAME
 opens() { # NAME
   (cd "$WORK" && echo words >some.file && expect_output words wsctl submit "$1:cat" some.file && says 1 'No such file' wsctl submit "$1:cat" no.file)
 }
+TRACE=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 services() { # HOW NAME
   local size
   check "$1: arguments" expect_output 'a|b c|' wsctl submit "$2:args" a 'b c' ''
@@ -45,6 +46,8 @@ services() { # HOW NAME
     check "$1: input and output of $size bytes" echoes "$2" "$size"
   done
   check "$1: a function that streams" counts "$2"
+  check "$1: a traceparent" expect_output "$TRACE" wsctl submit --traceparent "$TRACE" "$2:trace"
+  check "$1: or none" expect_output none wsctl submit "$2:trace"
   check "$1: files named in arguments" opens "$2"
   check "$1: 12 MB of output" bash -c '[ "$(wsctl submit '"$2"':stream 12000000 | wc -c)" = 12000000 ]'
   check "$1: the end of its time" says 124 'its time was up' wsctl submit --timeout 100ms "$2:sleep" 60

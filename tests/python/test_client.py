@@ -295,6 +295,7 @@ def test_options(client):
 
 @pytest.mark.parametrize('options', [
     {'priority': 101}, {'priority': 'high'}, {'timeout': 0}, {'timeout': -1}, {'key': ''}, {'key': 'x' * 256}, {'retries': 1001}, {'tag': 'a b'},
+    {'traceparent': ''}, {'traceparent': '00-' + 32 * '0' + '-b7ad6b7169203331-01'}, {'traceparent': '01-' + 32 * 'a' + '-b7ad6b7169203331-01'},
     {'tag': ['a'] * 4}, {'delay': 1, 'at': time.time() + 9}, {'retry_on': 'succeeded'}, {'after': 'nonsense'}, {'delay': 4e8},
     {'after': ['0' * 32] * 1025}, {'key': 'a\0b'}, {'at': 1e12}])
 def test_options_that_are_wrong(client, options):

@@ -32,7 +32,7 @@ def mapped(job):
 
 @wsd.task
 def about(job):
-    return repr((job.function, job.args, job.attempt, job.user, job.priority, job.deadline is not None, job.directory, job.id))
+    return repr((job.function, job.args, job.attempt, job.user, job.priority, job.deadline is not None, job.directory, job.traceparent, job.id))
 
 @wsd.task
 def pieces(job):
@@ -282,9 +282,11 @@ def test_numpy_works_in_memory(jobs, client):
 
 
 def test_what_it_knows_of_its_job(jobs, client):
-    job = client.submit('jobs:about', 'a', 'b c', '', 'ü', timeout=50, priority=-5)
+    trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    job = client.submit('jobs:about', 'a', 'b c', '', 'ü', timeout=50, priority=-5, traceparent=trace)
     found = eval(job.result())  # of this test's own task  pylint: disable=eval-used
-    assert found == ('about', ['a', 'b c', '', 'ü'], 1, os.getuid(), -5, True, os.getcwd(), job.id)
+    assert found == ('about', ['a', 'b c', '', 'ü'], 1, os.getuid(), -5, True, os.getcwd(), trace, job.id)
+    assert eval(client.call('jobs:about'))[-2] == ''  # likewise  pylint: disable=eval-used
 
 
 def test_a_generator_gives_pieces(jobs, client):

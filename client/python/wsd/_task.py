@@ -206,6 +206,11 @@ class TaskJob:
         return found
 
     @property
+    def traceparent(self) -> str:
+        """The trace that it belongs to, as W3C Trace Context writes it, or the empty string. Since 0.1."""
+        return shown(self._m['traceparent'])
+
+    @property
     def deadline(self) -> Optional[float]:
         """When its time is over, in seconds of time.monotonic(). None: it has no limit. Since 0.1."""
         return self._deadline

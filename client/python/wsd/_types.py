@@ -279,6 +279,7 @@ class Options(TypedDict, total=False):
     after: Union[JobId, Iterable[JobId], None]  #: held until these have succeeded
     after_any: Union[JobId, Iterable[JobId], None]  #: held until these have ended, however
     tag: Union[str, Iterable[str], None]  #: at most three names for limits and pauses
+    traceparent: Optional[str]  #: the trace that it belongs to, as W3C Trace Context writes it
     progress: bool  #: wsd tells the job's progress while it runs
 
 
@@ -360,6 +361,13 @@ def split_name(name: Union[str, 'os.PathLike[str]']) -> Tuple[bytes, bytes]:
 DETACH, PROGRESS, MORE, DURABLE, NO_ACCEPTED, WAIT_RUNNER = 1, 2, 4, 8, 16, 64  # flags of a SUBMIT
 
 
+def _traceparent(value: str) -> bytes:
+    """Checked as wsd does."""
+    if not re.fullmatch('00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}', value):
+        raise ValueError(f'traceparent: not one of W3C Trace Context, version 00: {value!r}')
+    return value.encode()
+
+
 def submit_fields(name: Union[str, 'os.PathLike[str]'], options: Mapping[str, Any]) -> Dict[str, Any]:
     """The fields of a Submit without args. ValueError or TypeError says which option is wrong."""
     fields: Dict[str, Any] = {}
@@ -402,6 +410,8 @@ def submit_fields(name: Union[str, 'os.PathLike[str]'], options: Mapping[str, An
             fields['retry_usec'] = usec(value, option, 86_400_000_000)
         elif option == 'retry_on':
             fields['retry_on'] = _retry_on(value)
+        elif option == 'traceparent':
+            fields['traceparent'] = _traceparent(value)
         elif option == 'tag':
             fields['tags'] = _tags(value)
         else:

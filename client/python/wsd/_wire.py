@@ -47,7 +47,7 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Submit': 'plugin:1:b function:2:b args:3:b* timeout_usec:4:u priority:5:s flags:6:u key:30:b retries:31:u '
               'retry_usec:32:u retry_on:33:u input_from:34:u input_offset:35:u input_size:36:u arena:37:u '
               'output_offset:38:u output_size:39:u delay_usec:40:u at_usec:41:u queue_usec:42:u after:45:b '
-              'after_any:46:b tags:47:b batch:50:u items:51:u',
+              'after_any:46:b tags:47:b traceparent:48:b batch:50:u items:51:u',
     'Ends': 'id:1:b plugin:2:b function:3:b uid:4:u submitted_usec:5:u records:6:u last:7:t',
     'Accepted': 'id:1:b items:50:u',
     'Chunk': 'offset:1:u last:2:t',
@@ -82,7 +82,7 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Offer': 'name:1:b version:2:b help:3:b functions:4:Function* credit:5:u',
     'Run': 'run:1:u id:2:b function:3:b args:4:b* timeout_usec:5:u priority:6:s flags:7:u uid:8:u attempt:9:u directory:10:b '
            'input_from:11:u input_offset:12:u input_size:13:u output_offset:14:u output_size:15:u user:16:b '
-           'key:17:b',
+           'key:17:b traceparent:18:b',
     'RunChunk': 'run:1:u offset:2:u last:3:t',
     'RunRef': 'run:1:u why:2:u',
     'RunCredit': 'run:1:u bytes:2:u',

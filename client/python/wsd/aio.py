@@ -403,7 +403,8 @@ class Client:
                      max_wait: Optional[Duration] = None, durable: bool = False, key: Union[str, bytes, None] = None, retries: int = 0,
                      retry_delay: Optional[Duration] = None, retry_on: Union[str, State, Iterable[Union[str, State]], None] = None,
                      after: Union[JobId, Iterable[JobId], None] = None, after_any: Union[JobId, Iterable[JobId], None] = None,
-                     tag: Union[str, Iterable[str], None] = None, progress: bool = False, wait_runner: bool = False) -> Job:
+                     tag: Union[str, Iterable[str], None] = None, progress: bool = False, wait_runner: bool = False,
+                     traceparent: Optional[str] = None) -> Job:
         """Hands a job to wsd. `function` is PLUGIN or PLUGIN:FUNCTION. Options are as of wsd.Client.submit().
 
         `input` may also be an asynchronous iterable of bytes. An iterable is read here; submit() then returns when all of
@@ -416,11 +417,12 @@ class Client:
         """
         if (detach or timeout is not None or priority or delay is not None or at is not None or max_wait is not None or durable
                 or key is not None or retries or retry_delay is not None or retry_on is not None or after is not None
-                or after_any is not None or tag is not None or progress or wait_runner):
+                or after_any is not None or tag is not None or progress or wait_runner or traceparent is not None):
             prefix, flags = self._prefix(function, {
                 'detach': detach, 'timeout': timeout, 'priority': priority, 'delay': delay, 'at': at, 'max_wait': max_wait,
                 'durable': durable, 'key': key, 'retries': retries, 'retry_delay': retry_delay, 'retry_on': retry_on, 'after': after,
-                'after_any': after_any, 'tag': tag, 'progress': progress, 'wait_runner': wait_runner})
+                'after_any': after_any, 'tag': tag, 'progress': progress, 'wait_runner': wait_runner,
+                'traceparent': traceparent})
         else:
             prefix, flags = self._prefixes.get(function) or self._prefix(function, {})
         field = args_field(args) if args else b''

@@ -2088,6 +2088,37 @@ def a_trace_has_the_part_of_wsd(wsd):
         assert [e.executor != 0 for e in executors] == [True] and not own, executors
 
 
+TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+NO_TRACEPARENT = (TRACEPARENT[:-1], '01' + TRACEPARENT[2:], TRACEPARENT.upper(), TRACEPARENT.replace('-', '_'),
+                  '00-' + 32 * '0' + TRACEPARENT[35:], TRACEPARENT[:36] + 16 * '0' + '-01')
+
+
+@case('P109')
+def a_traceparent_is_strict(wsd):
+    with Peer(wsd.socket) as p:
+        for wrong in NO_TRACEPARENT:
+            p.is_refused(64, p.submit('echo', b'x', traceparent=wrong))
+            p.is_refused(64, p.send('ARRAY', plugin='echo', items=1, traceparent=wrong, body=item(['x'])))
+        tag = p.submit('echo', b'x', traceparent=TRACEPARENT)
+        assert p.end(tag)[1] == b'x\n'
+    with Peer(wsd.socket, features=ALL & ~1048576) as p:
+        tag = p.submit('echo', b'x', traceparent=TRACEPARENT)
+        assert p.end(tag)[1] == b'x\n'
+
+
+@case('P110')
+def a_runner_is_told_the_traceparent(wsd):
+    with Peer(wsd.socket) as r, Peer(wsd.socket) as p:
+        runner = r.send('RUNNER_OPEN', name='traced', credit=4, functions=[{'name': 'f'}])
+        r.next('RUNNER', runner)
+        for given in (TRACEPARENT, ''):
+            tag = p.submit('traced:f', b'x', **({'traceparent': given} if given else {}))
+            run = r.next('RUN', runner).message
+            assert run.traceparent == given.encode(), run
+            r.send('RUN_END', runner, run=run.run)
+            p.end(tag)
+
+
 def run_case(shared, numbers, config, function):
     name = ''.join(f'[{n}]' for n in numbers) + ' ' + function.__name__.replace('_', ' ')
     try:

@@ -98,6 +98,14 @@ static int far(struct wsd_job *job, struct wsd_worker *self)
     return 0;
 }
 
+/* The trace that it belongs to. */
+static int trace(struct wsd_job *job, struct wsd_worker *self)
+{
+    const char *traceparent = wsd_job_traceparent(job);
+
+    return wsd_job_print(job, "%s\n", traceparent ? traceparent : "none") < 0;
+}
+
 /* Until it is cancelled. */
 static int sleep_for(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -159,6 +167,7 @@ static const struct wsd_function functions[] = {
     {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT, .run = echo},
     {.name = "args", .help = "its arguments", .flags = WSD_FN_IDEMPOTENT, .run = args},
     {.name = "line", .help = "its argument as a line", .flags = WSD_FN_IDEMPOTENT, .run = line},
+    {.name = "trace", .help = "the trace that it belongs to", .flags = WSD_FN_IDEMPOTENT, .run = trace},
     {.name = "slow", .help = "its last argument as a line, later", .flags = WSD_FN_IDEMPOTENT, .run = slow},
     {.name = "once", .help = "likewise", .run = slow},
     {.name = "fail", .help = "fails with that status", .run = fail},

@@ -118,11 +118,13 @@ START_TEST(all_of_it_is_copied)
 {
     struct wsd_id *ids = calloc(3, sizeof(*ids));
     char key[] = "the key", function[] = "f", tag[] = "night";
+    char trace[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const char *tags[] = {tag, "day"};
     const struct wsd_submit submit = {.size = sizeof(submit),
                                       .plugin = "p",
                                       .function = function,
                                       .key = key,
+                                      .traceparent = trace,
                                       .after = ids,
                                       .n_after = 1,
                                       .after_any = ids + 1,
@@ -140,12 +142,14 @@ START_TEST(all_of_it_is_copied)
     ids[0].bytes[0] = ids[2].bytes[15] = 9;
     ck_assert_int_eq(wsd_client_post(client, &submit, NULL), 0);
     memset(key, 'x', sizeof(key) - 1);
+    memset(trace, 'x', sizeof(trace) - 1);
     function[0] = tag[0] = 'x';
     tags[0] = tags[1] = NULL;
     free(ids);
     peer_expect(&peer, client, FRAME_SUBMIT);
     ck_assert_str_eq(peer.msg.submit.function.data, "f");
     ck_assert_str_eq(peer.msg.submit.key.data, "the key");
+    ck_assert_str_eq(peer.msg.submit.traceparent.data, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     ck_assert_str_eq(peer.msg.submit.tags.data, "night,day");
     ck_assert_int_eq(peer.msg.submit.priority, 7);
     ck_assert_uint_eq(peer.msg.submit.after.size, 16);

@@ -192,7 +192,8 @@ AT(wsd_job_ops, verror, 88);
 AT(wsd_job_ops, vstatus, 96);
 AT(wsd_job_ops, vprint, 104);
 AT(wsd_job_ops, command, 112);
-AT_LEAST(wsd_job_ops, 120);
+AT(wsd_job_ops, traceparent, 120);
+AT_LEAST(wsd_job_ops, 128);
 
 /* wsd/plugin.h. Read from the file by hosts, before it is loaded. */
 AT(wsd_abi_note_, name_size, 0);

@@ -143,6 +143,8 @@ static struct msg round_trip(const struct msg *msg, uint32_t tag, size_t body_si
     return ret;
 }
 
+#define TRACEPARENT "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 START_TEST(every_table_goes_with_its_descriptor)
 {
     for (uint16_t type = 0; type < 256; type++)
@@ -222,6 +224,7 @@ START_TEST(promises_survive)
                     .submit = {.plugin = span("p"),
                                .flags = SUBMIT_DURABLE,
                                .key = span("k\xff"),
+                               .traceparent = span(TRACEPARENT),
                                .retries = CODEC_RETRIES_MAX,
                                .retry_on = CODEC_RETRY_ON,
                                .retry_usec = CODEC_RETRY_MAX}};
@@ -229,6 +232,7 @@ START_TEST(promises_survive)
 
     ck_assert_uint_eq(r.submit.flags, SUBMIT_DURABLE);
     assert_span(r.submit.key, "k\xff");
+    assert_span(r.submit.traceparent, TRACEPARENT);
     ck_assert_uint_eq(r.submit.retries, CODEC_RETRIES_MAX);
     ck_assert_uint_eq(r.submit.retry_on, CODEC_RETRY_ON);
     ck_assert_uint_eq(r.submit.retry_usec, CODEC_RETRY_MAX);
@@ -731,6 +735,8 @@ static const struct text_limit {
     {FRAME_WELCOME, 3, CODEC_TEXT_MAX},
     {FRAME_SUBMIT, 1, CODEC_PATH_MAX},
     {FRAME_SUBMIT, 2, CODEC_NAME_MAX},
+    {FRAME_SUBMIT, 48, CODEC_TRACEPARENT_MAX},
+    {FRAME_RUN, 18, CODEC_TRACEPARENT_MAX},
     {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
     {FRAME_JOB, 2, CODEC_PATH_MAX},
     {FRAME_JOB, 3, CODEC_NAME_MAX},
@@ -871,6 +877,28 @@ START_TEST(text_with_nul_is_refused)
         put_bytes(l->field, text, 3);
         ck_assert_int_eq(answer(l->type), CODEC_E_LIMIT);
     }
+}
+END_TEST
+
+START_TEST(a_traceparent_is_of_version_00_and_strict)
+{
+    static const char *const wrong[] = {
+        "",
+        "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-011",
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0g",
+        "00_0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "00-0af7651916cd43dd8448eb211c80319cb-7ad6b7169203331-01",
+    };
+
+    ck_assert(codec_is_traceparent(TRACEPARENT, strlen(TRACEPARENT)));
+    ck_assert(codec_is_traceparent("00-00000000000000000000000000000001-0000000000000001-00", 55));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        ck_assert_msg(!codec_is_traceparent(wrong[i], strlen(wrong[i])), "%s", wrong[i]);
 }
 END_TEST
 
@@ -1233,6 +1261,7 @@ int main(void)
     tcase_add_test(tcase, input_elsewhere_survives);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
+    tcase_add_test(tcase, a_traceparent_is_of_version_00_and_strict);
     tcase_add_test(tcase, ids_survive);
     tcase_add_test(tcase, small_messages_survive);
     tcase_add_test(tcase, empty_messages_survive);

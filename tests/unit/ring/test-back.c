@@ -323,6 +323,37 @@ START_TEST(request_is_read_with_all_its_parts)
 }
 END_TEST
 
+START_TEST(a_traceparent_stands_behind_the_arguments)
+{
+    struct back_request q;
+    uint32_t slot = 4;
+
+    submit(slot, 3);
+    struct down_slot *d = &down->slots[slot];
+    d->blob = (uint32_t)ring_tiny(slot);
+    memset(d->tiny, 't', RING_TINY);
+    memcpy(d->tiny, "one", 4);
+    d->args_size = 4;
+    d->argc = 1;
+    d->flags = DOWN_TRACEPARENT;
+    d->tiny[4 + RING_TRACEPARENT - 1] = 0;
+    d->input_size = RING_TINY - 64;
+    ck_assert_int_eq(back_read(back, slot, 3, &q), 0);
+    ck_assert_ptr_eq(q.traceparent, q.args + 4);
+    ck_assert_uint_eq(strlen(q.traceparent), RING_TRACEPARENT - 1);
+    ck_assert_ptr_eq(q.input, q.args + 64);
+    d->tiny[4 + RING_TRACEPARENT - 1] = 't'; /* not ended */
+    ck_assert_int_eq(back_read(back, slot, 3, &q), -EBADMSG);
+    d->tiny[4 + RING_TRACEPARENT - 1] = 0;
+    d->input_size++; /* beyond the slot */
+    ck_assert_int_eq(back_read(back, slot, 3, &q), -EBADMSG);
+    d->input_size = 0;
+    d->flags = 0;
+    ck_assert_int_eq(back_read(back, slot, 3, &q), 0);
+    ck_assert_ptr_null(q.traceparent);
+}
+END_TEST
+
 START_TEST(what_the_slot_has_itself_ends_with_the_slot)
 {
     struct back_request q;
@@ -623,6 +654,7 @@ int main(void)
     tcase_add_test(t, queued_slot_is_claimed_with_its_time);
     tcase_add_test(t, recalled_slot_is_completed_as_such);
     tcase_add_test(t, request_is_read_with_all_its_parts);
+    tcase_add_test(t, a_traceparent_stands_behind_the_arguments);
     tcase_add_test(t, what_the_slot_has_itself_ends_with_the_slot);
     tcase_add_test(t, bell_rings_only_for_a_sleeper);
     tcase_add_test(t, every_chunk_is_given_out_once);

@@ -54,6 +54,7 @@ static struct store_row full(void)
                               .uid = 18,
                               .state = 19,
                               .key = "key",
+                              .traceparent = "00-1-2-01",
                               .args = "ar\0gs",
                               .args_size = 6,
                               .input = "input",
@@ -104,6 +105,7 @@ START_TEST(what_was_given_comes_back)
     ck_assert_uint_eq(got.uid, row.uid);
     ck_assert_uint_eq(got.state, row.state);
     check_text(got.key, row.key);
+    check_text(got.traceparent, row.traceparent);
     ck_assert_uint_eq(got.args_size, 6);
     ck_assert_mem_eq(got.args, row.args, 6);
     ck_assert_uint_eq(got.input_size, 5);

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# traceparent.sh: the trace that a job belongs to, from the submitter to the job's function, over queues, disk and tries.
+. "$(dirname "$0")/../support/lib.sh"
+
+TRACE=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+OTHER=00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-00
+LOOK=$SRC/tests/support/clients/trace.py
+
+cd "$WORK" || exit 1
+
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" --state-dir "$WORK/state" || exit 1
+check "a job without one has none" expect_output none wsctl submit runnable:trace
+check "--traceparent comes to the function" expect_output "$TRACE" wsctl submit --traceparent "$TRACE" runnable:trace
+check "as does TRACEPARENT" expect_output "$TRACE" env TRACEPARENT="$TRACE" wsctl submit runnable:trace
+check "the option comes first" expect_output "$OTHER" env TRACEPARENT="$TRACE" wsctl submit --traceparent "$OTHER" runnable:trace
+check "an empty TRACEPARENT is none" expect_output none env TRACEPARENT= wsctl submit runnable:trace
+for wrong in '' "${TRACE%1}" "${TRACE}0" "01${TRACE#00}" "${TRACE/0af/0AF}" "${TRACE%01}0g" \
+  00-00000000000000000000000000000000-b7ad6b7169203331-01 00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01; do
+  check "'$wrong' is none: 64" refused 64 "not a traceparent" wsctl submit --traceparent "$wrong" runnable:trace
+done
+check "likewise in the environment, with what to do" refused 64 "unset it" env TRACEPARENT=nonsense wsctl submit runnable:trace
+check "and for a map" refused 64 "unset it" env TRACEPARENT=nonsense wsctl map runnable:trace ::: a
+
+each() {
+  wsctl map "$@" runnable:trace {} ::: a b c >"$WORK/out" && [ "$(sort -u "$WORK/out")" = "$TRACE" ] && [ "$(wc -l <"$WORK/out")" = 3 ]
+}
+check "each job of a map" each --traceparent "$TRACE"
+check "also as jobs by themselves" each --traceparent "$TRACE" --durable
+cat >"$WORK/graph.json" <<EOF
+{"nodes": [{"name": "a", "plugin": "runnable:trace"},
+  {"name": "b", "plugin": "runnable:trace", "after": ["a"], "traceparent": "$OTHER"}]}
+EOF
+graph() {
+  TRACEPARENT=$TRACE wsctl run "$WORK/graph.json" >"$WORK/out" && grep -q "$TRACE" "$WORK/out" && grep -q "$OTHER" "$WORK/out"
+}
+check "the nodes of a graph" graph
+after() {
+  local first
+  first=$(wsctl submit -d sleep 50) && expect_output "$TRACE" wsctl submit --traceparent "$TRACE" --after "$first" runnable:trace
+}
+check "a job after another" after
+check "one that waits for its time" expect_output "$TRACE" wsctl submit --traceparent "$TRACE" --delay 20ms runnable:trace
+with_input() {
+  echo x | wsctl submit --traceparent "$TRACE" -i - runnable:trace | grep -qx "$TRACE"
+}
+check "with input that comes later" with_input
+long_arguments() { # BYTES
+  expect_output "$TRACE" wsctl submit --traceparent "$TRACE" runnable:trace "$(head -c "$1" /dev/zero | tr '\0' x)"
+}
+for size in 60 130 3000 40000; do
+  check "with $size bytes of arguments" long_arguments "$size"
+done
+check "a durable job" expect_output "$TRACE" wsctl submit --traceparent "$TRACE" --durable runnable:trace
+job=$(wsctl submit -d --durable --delay 1s --traceparent "$TRACE" runnable:trace)
+stop_wsd
+start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" --state-dir "$WORK/state" || exit 1
+check "one that the next wsd runs" expect_output "$TRACE" wsctl await "$job"
+
+check "spans belong to it" wsctl submit --traceparent "$TRACE" --trace "$WORK/t.json" --otlp "$WORK/t.otlp" fib 20
+check "as OTLP says" python3 "$LOOK" --otlp "$WORK/t.otlp" "$TRACE"
+check "and the trace" grep -q "\"traceparent\":\"$TRACE\"" "$WORK/t.json"
+stop_wsd
