@@ -55,6 +55,12 @@ stranger_by_wsctl() {
   refused 66 "no such job" bob status "$id" && refused 66 "no such job" bob cancel "$id" && refused 66 "no such job" bob await "$id" &&
     [ -z "$(bob --json list)" ] && [ -z "$(bob --json workers)" ]
 }
+traced_users() { # WANTED COMMAND...: whose jobs a trace of that user has
+  local wanted=$1
+  shift
+  "$@" trace --start && as $ALICE "$CTL" submit echo x && bob submit echo y && "$@" trace --stop -q -o - >"$WORK/trace.json" &&
+    expect_output "$wanted" sh -c "grep '\"cat\":\"job\"' '$WORK/trace.json' | grep -o '\"uid\":[0-9]*' | sort -u | tr '\n' ' '"
+}
 nothing_to_administer() {
   local key='\[access\] administer in wsd.conf'
   refused 77 "$key" bob pause && refused 77 "$key" bob resume && refused 77 "$key" bob drain && refused 77 "$key" bob pause spin &&
@@ -63,6 +69,8 @@ nothing_to_administer() {
 }
 check "a stranger sees, cancels and awaits nothing of alice's" stranger_by_wsctl
 check "and administers nothing; each refusal names the key" nothing_to_administer
+check "a trace has the own jobs only" traced_users "\"uid\":$BOB " bob
+check "and those of all for an administrator" traced_users "$(printf '"uid":%s\n' $ALICE $BOB | sort | tr '\n' ' ')" "$WSCTL"
 check "the same by hand-written frames" by_hand status=66 await=66 cancel=66 requeue=66 drop=66 list=66 dead=66 \
   pause=77 resume=77 drain=77 limit=77 pause-tag=77 limit-tag=77 set-limit=77 set-own-limit=77 set-workers=77 \
   list-all=66 cancel-all=66 after=66 after-any=66 array-after=66 submit=0 array=0 arena=0 input-file=0 limits=0 functions=0 stats=0 ping=0
