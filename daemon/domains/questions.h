@@ -46,7 +46,7 @@ struct executor_process {
 /* One executor's answer. It lives for the time of the call, except for report. */
 struct executor_answer {
     uint32_t executor; /* 0 with a report: this is wsd's own part of a trace */
-    uint32_t uid; /* of the user that the executor serves; UINT32_MAX: several users */
+    uint32_t uid;      /* of the user that the executor serves; UINT32_MAX: several users */
     /* 0 or a positive errno: ETIMEDOUT, ESRCH (it ended), EBADMSG (invalid answer), or the executor's own */
     int error;
     uint32_t workers;

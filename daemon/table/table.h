@@ -113,7 +113,7 @@ struct jobs {
     struct function_table functions;
     struct due_clock boot, wall; /* dues after a span; dues at a time of day */
     struct job_traces traces;
-    uint32_t n_selections;       /* select.c: selections that walk over by_id */
+    uint32_t n_selections; /* select.c: selections that walk over by_id */
     struct batches batches;
     uint64_t n_configured; /* number of times that the configuration was read */
     struct id_maker ids;
