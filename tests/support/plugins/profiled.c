@@ -10,7 +10,11 @@
 #include <wsd/plugin.h>
 #include <wsd/task.h>
 
+#ifdef __clang__ /* which makes no clones with names of their own */
+#define KEPT static __attribute__((noinline, used))
+#else
 #define KEPT static __attribute__((noinline, noclone, used))
+#endif
 
 static void burn(unsigned n)
 {
