@@ -132,6 +132,7 @@ int look_take(struct look *ret, struct wsd_client *client, bool functions)
         if (r == -EAGAIN) /* too much is asked of the executors just now: the next look has them */
             r = 0;
     }
+    ret->has_functions = functions;
     if (r == 0 && functions)
         r = wsd_client_functions(client, NULL, on_function, ret);
     ret->usec = clock_monotonic_usec(); /* that of the workers: their shares are of the time between */
@@ -205,8 +206,7 @@ double look_function_rate(const struct look *before, const struct look *now, con
     for (size_t i = 0; was && i < LOOK_N(before->functions, struct look_function); i++)
         if (was[i].uid == f->uid && strcmp(was[i].name, f->name) == 0)
             return look_rate(before, now, grown(was[i].jobs, f->jobs));
-    return before && before->usec && LOOK_N(before->counters, struct look_counter) ? look_rate(before, now, f->jobs)
-                                                                                   : 0;
+    return before && before->has_functions ? look_rate(before, now, f->jobs) : 0;
 }
 
 struct wsd_job_info look_job_info(const struct look_job *job)

@@ -62,6 +62,7 @@ struct look_function {
 struct look {
     uint64_t usec;                                                             /* monotonic */
     uint64_t real_usec;                                                        /* since the epoch */
+    bool has_functions;                                                        /* they were asked for */
     bool listed;                                                               /* jobs and users are known */
     struct buffer counters, executors, workers, gates, jobs, users, functions; /* arrays of the above */
 };

@@ -78,6 +78,7 @@ static const struct {
     [LOG_KIND_CONFIGURATION] = {"configuration", "394344e63eea457eb278af3225e993df"},
     [LOG_KIND_PLUGIN_REFUSED] = {"plugin-refused", "3189819c58a24021a334eb6b2c1d2b1c"},
     [LOG_KIND_ADMINISTRATOR] = {"administrator", "03a8d712fa754f80b1f2442d6f1a56aa", .unlimited = true},
+    [LOG_KIND_PERSON] = {"person", "7a5daf41dcb4441099819d8c1b4dc1d9"},
     [LOG_KIND_LIMIT] = {"limit", "9a8a4606944040ebb76a25587a4e405b"},
     [LOG_KIND_UNCONFINED] = {"unconfined", "ca02e5e3701e4ff7818fd6d09d74ce1c"},
     [LOG_KIND_STORE] = {"store", "e3c2eadebbff4397a7117b3df6c0bfb8"},

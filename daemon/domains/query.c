@@ -589,6 +589,11 @@ int jobs_query_stack(struct jobs *jobs, const uint8_t id[16], uint32_t uid, stru
         return -EOPNOTSUPP;
     if (!d->priv->executor || d->priv->distrusted)
         return -ESRCH;
+    if (!is_own(d, uid))
+        return -EACCES; /* what a worker helps may be another user's */
+    list_for_each_entry (const struct part, p, &d->priv->queries.parts, of_domain)
+        if (p->what == ASK_STACK)
+            return -EAGAIN; /* each may take a second of a thread that answers other questions, too */
     int r = query_begin(jobs, q);
     return r < 0 ? r : query_asked(q, part_ask_of(d, ASK_STACK, 0, id, q));
 }

@@ -14,6 +14,12 @@
 #include "table/policy.h"
 #include "table/timing.h"
 
+/* A file may have been damaged, and it goes to the executor by its length. */
+static bool is_traceparent(const char *text)
+{
+    return text && strlen(text) == JOB_TRACEPARENT - 1 && strspn(text, "0123456789abcdef-") == JOB_TRACEPARENT - 1;
+}
+
 struct job_request row_request(const struct store_row *row)
 {
     return (struct job_request){.uid = row->uid,
@@ -30,7 +36,7 @@ struct job_request row_request(const struct store_row *row)
                                 .delay_usec = row->delay_usec,
                                 .queue_usec = row->wait_usec,
                                 .tags = row->tags,
-                                .traceparent = row->traceparent,
+                                .traceparent = is_traceparent(row->traceparent) ? row->traceparent : NULL,
                                 .waits = row->function_flags & ROW_WAITS,
                                 .durable = row->durable};
 }

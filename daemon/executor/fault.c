@@ -140,6 +140,7 @@ static struct sigaction handler(void)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
         sigaddset(&action.sa_mask, signals[i]);
+    sigaddset(&action.sa_mask, SIGPROF); /* a sample would walk a stack that is broken */
     return action;
 }
 

@@ -81,7 +81,7 @@ static void tell_stack(const void *context)
     if (!atomic_compare_exchange_strong_explicit(&ask.state, &asked, WRITING, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return;
-    backtrace_write(ask.text, sizeof(ask.text), context);
+    backtrace_stack(ask.text, sizeof(ask.text), context);
     sem_post(&ask.written);
 }
 
@@ -125,6 +125,16 @@ static const char *state_words(pid_t tid)
     return state == 'R' ? "it runs" : state == 'S' ? "it sleeps" : state == 'D' ? "it waits in the kernel" : "";
 }
 
+static void on_signal(int number, siginfo_t *info, void *context);
+
+static int install(void)
+{
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    return sigaction(SIGNAL, &action, NULL) < 0 ? -errno : 0;
+}
+
 int profile_stack(uint32_t worker, char *text, size_t size)
 {
     pid_t tid = tid_of(worker);
@@ -134,6 +144,9 @@ int profile_stack(uint32_t worker, char *text, size_t size)
 
     if (tid == 0)
         return -ESRCH;
+    int r = install(); /* a job may have put its own there, or the default, which ends the process */
+    if (r < 0)
+        return r;
     state = state_words(tid);
     info.si_pid = getpid();
     info.si_uid = getuid();
@@ -189,14 +202,6 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     else if (info->si_code == SI_QUEUE && mine && info->si_pid == getpid() && info->si_value.sival_ptr == &ask)
         tell_stack(context);
     errno = error;
-}
-
-static int install(void)
-{
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
-
-    sigemptyset(&action.sa_mask);
-    return sigaction(SIGNAL, &action, NULL) < 0 ? -errno : 0;
 }
 
 /* --- timers ------------------------------------------------------------------------------------------------------- */

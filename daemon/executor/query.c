@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "executor/fault.h"
 #include "executor/guard.h"
 #include "executor/profile-text.h"
@@ -26,7 +27,8 @@
 
 #define DESCRIPTORS_MAX     65536u /* that are counted */
 #define DESCRIPTORS_AT_ONCE 512u
-#define STACK_TEXT          16384u /* of one worker */
+#define STACK_TEXT          16384u   /* of one worker */
+#define STACKS_USEC         1000000u /* for all workers of a job: wsd waits for other answers of this thread, too */
 
 struct file {
     int fd;
@@ -104,8 +106,12 @@ static uint32_t count_descriptors(void)
 
 static int start_trace(struct pool *pool, uint64_t rate)
 {
-    if (rate)
+    /* one of the other kind may be left whose end was not asked for */
+    if (rate) {
+        pool_trace_forget(pool);
         return profile_start((uint32_t)MIN(rate, (uint64_t)UINT32_MAX));
+    }
+    profile_forget();
     pool_trace_start(pool);
     return 0;
 }
@@ -144,6 +150,7 @@ static bool is_id(const char *text, const uint64_t id[2])
 /* Where each worker stands that runs a part of this job. */
 static int tell_stacks(struct pool *pool, const char *id, struct file *f)
 {
+    const uint64_t until = clock_monotonic_usec() + STACKS_USEC;
     uint32_t n = pool_workers_seen(pool), told = 0;
     char text[STACK_TEXT];
     int r = 0;
@@ -154,12 +161,14 @@ static int tell_stacks(struct pool *pool, const char *id, struct file *f)
         pool_worker_subject(pool, i, &subject);
         if (!subject.name || !is_id(id, subject.id))
             continue;
-        r = profile_stack(i, text, sizeof(text));
-        if (r == -ETIMEDOUT)
+        r = clock_monotonic_usec() < until ? profile_stack(i, text, sizeof(text)) : -EAGAIN;
+        if (r == -EAGAIN)
+            snprintf(text, sizeof(text), "worker %u was not asked: those before it did not answer in time\n", i);
+        else if (r == -ETIMEDOUT)
             snprintf(text, sizeof(text), "worker %u does not say: it blocks SIGPROF, or is stuck in the kernel\n", i);
         else if (r == -ESRCH)
             snprintf(text, sizeof(text), "worker %u is an outside thread, which is not asked\n", i);
-        r = r == 0 || r == -ETIMEDOUT || r == -ESRCH ? file_put(text, strlen(text), f) : r;
+        r = r == 0 || r == -EAGAIN || r == -ETIMEDOUT || r == -ESRCH ? file_put(text, strlen(text), f) : r;
         told++;
     }
     return r == 0 && told == 0 ? -ENOENT : r;
@@ -173,7 +182,8 @@ static int do_ask(struct pool *pool, const struct control *ask, struct file *f, 
     switch (ask->functions) {
     case ASK_WORKERS:
         r = tell_workers(pool, f);
-        answer->slot = count_descriptors() - 1; /* without that of the question */
+        answer->slot = count_descriptors();
+        answer->slot -= answer->slot > 0; /* without that of the question */
         break;
     case ASK_SET_WORKERS:
         fault_block_signals(&before);

@@ -171,7 +171,8 @@ static void give_back(struct guest *g)
         (void)bus_tell(g->guests->options.bus, subject, NULL, "0", 1);
     }
     int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
-    if (!g->item.parcel)
+    if (!g->item.parcel &&
+        g->connection == bus_connection(g->guests->options.bus)) /* else its number may be another's */
         (void)bus_tell(g->guests->options.bus, g->receipt, NULL, words, (size_t)n);
     g->guests->counters.given_back++;
     leave(g, true);

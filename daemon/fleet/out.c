@@ -76,8 +76,9 @@ struct trip {
     uint32_t n_taken;    /* parts that the server had when it was looked at last */
     uint64_t since_usec; /* the server has taken nothing of it since then */
     uint32_t n_bad_ends;
-    uint64_t sequence; /* in the stream */
-    uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
+    uint64_t sequence;   /* in the stream */
+    uint32_t connection; /* in which that was said: a server may number anew after a crash */
+    uint64_t due_usec;   /* WAITS: when it is sent again; AWAY: when its end is looked for */
     uint64_t pause_usec;
     uint32_t attempt, uid;
     uint32_t status, state; /* WRITES: of its end */
@@ -208,9 +209,17 @@ static void write_all(struct out *o)
     }
 }
 
+/* A server has it. */
+static void has_been_taken(struct trip *t)
+{
+    t->out->taken_usec = clock_monotonic_usec();
+    room_leave(&t->out->room, &t->share);
+}
+
 /* Its output is in t->output. */
 static void finish(struct trip *t, const struct msg_run_end *end)
 {
+    has_been_taken(t); /* the answer to its letter may have been lost, or come later */
     bus_forget(&t->question);
     bus_forget(&t->look);
     if (end->text.size)
@@ -277,6 +286,7 @@ static void fetch(struct trip *t, const struct letter_seal *seal, natsMsg *msg)
                                     .way = "out"};
 
     t->has_parts = true;
+    has_been_taken(t);
     bus_forget(&t->question);
     parts_forget(&t->parts);
     buffer_drop(&t->letter, buffer_size(&t->letter));
@@ -428,12 +438,6 @@ static void send_later(struct trip *t)
     t->due_usec = clock_monotonic_usec() + AGAIN_USEC;
 }
 
-static void has_been_taken(struct trip *t)
-{
-    t->out->taken_usec = clock_monotonic_usec();
-    room_leave(&t->out->room, &t->share);
-}
-
 static void stored(struct bus_question *q, natsMsg *msg)
 {
     struct trip *t = container_of(q, struct trip, question);
@@ -445,6 +449,7 @@ static void stored(struct bus_question *q, natsMsg *msg)
 
     if (json_integer_value(sequence) > 0) { /* 0: it was refused */
         t->sequence = (uint64_t)json_integer_value(sequence);
+        t->connection = bus_connection(t->out->options.bus);
         t->stage = TRIP_AWAY;
         buffer_deinit(&t->letter);
         has_been_taken(t);
@@ -481,8 +486,10 @@ static void parcel_stored(struct lane_item *item)
 {
     struct trip *t = trip_of(item);
 
-    t->pause_usec = PARCEL_LOOK_USEC;
     has_been_taken(t);
+    if (t->stage >= TRIP_FETCHES) /* its end came before this answer */
+        return;
+    t->pause_usec = PARCEL_LOOK_USEC;
     look_after(t, PARCEL_LOOK_USEC);
 }
 
@@ -699,7 +706,7 @@ static void stop(struct trip *t)
     char subject[LETTER_SUBJECT], request[64];
     struct bus *bus = t->out->options.bus;
 
-    if (t->sequence) {
+    if (t->sequence && t->connection == bus_connection(bus)) {
         int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 ",\"no_erase\":true}", t->sequence);
         (void)bus_tell(bus, "$JS.API.STREAM.MSG.DELETE." STREAM_JOBS, NULL, request, (size_t)n);
     }

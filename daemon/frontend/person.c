@@ -87,6 +87,6 @@ void person_note(const struct peer *p, const struct msg *m)
     if (!verb)
         return;
     object_of(m, object);
-    log_event(LOG_KIND_ADMINISTRATOR, LOG_NOTICE, &(struct log_about){.uid = &p->uid},
+    log_event(LOG_KIND_PERSON, LOG_NOTICE, &(struct log_about){.uid = &p->uid},
               "%s%s%s: asked for by user %u, who says for %s", verb, *object ? " " : "", object, p->uid, p->person);
 }

@@ -217,6 +217,10 @@ static void ask_stack(struct call *c, const struct msg_id *id)
         call_refuse(c, CODE_NOT_FOUND, "no such job");
     else if (r == -ESRCH)
         call_refuse(c, CODE_NOT_FOUND, "it does not run now, so it stands nowhere; see its state");
+    else if (r == -EACCES)
+        call_refuse(c, CODE_DENIED, "others' jobs run in this executor too ([access] see in wsd.conf)");
+    else if (r == -EAGAIN)
+        call_refuse(c, CODE_BUSY, "its executor is being asked for another stack: try again");
     else if (r == -EOPNOTSUPP)
         call_refuse(c, CODE_NOT_FOUND, "a runner has it: look at that process with a debugger of its language");
     else if (r < 0)

@@ -307,6 +307,22 @@ size_t backtrace_take(uintptr_t *ret, size_t max, const void *context)
     return t.n;
 }
 
+void backtrace_stack(char *text, size_t room, const void *context)
+{
+    static _Thread_local struct walk w __attribute__((tls_model("initial-exec")));
+
+    w = (struct walk){.text = {.at = text, .end = text + room - 1}, .fault = program_counter(context)};
+    *text = 0;
+    if (sigsetjmp(walking.out, 1) == 0) {
+        walking.on = 1;
+        _Unwind_Backtrace(on_frame, &w);
+    }
+    walking.on = 0;
+    *w.text.at = 0;
+    if (!w.found)
+        put_frame(&w, w.fault, false);
+}
+
 void backtrace_fault(void)
 {
     if (!walking.on)

@@ -20,6 +20,9 @@ void backtrace_plugin(const struct host_plugin *p);
  * SA_SIGINFO, to leave out the handler's own frames; NULL: none. Async-signal-safe. A destroyed stack may make it
  * fault: the text then ends there. If the plugin's code died, a last line gives its build-id. */
 void backtrace_write(char *text, size_t room, const void *context);
+/* Where a thread stands that a signal has interrupted, in the same lines. A fault on the way, as in a stack that is wild,
+ * ends the walk: see backtrace_fault(). [in a signal handler] */
+void backtrace_stack(char *text, size_t room, const void *context);
 
 /* Fills `ret` with the addresses of the calling thread's frames, the innermost first: each lies inside its function. At
  * most max; returns how many. context: that of the handler with SA_SIGINFO. Async-signal-safe. A stack that cannot be

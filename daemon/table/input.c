@@ -145,7 +145,7 @@ static int memfd_put(struct job_more *m, const void *data, size_t size)
 static size_t gather_room(const struct job *job)
 {
     return RING_RUN_MAX * RING_CHUNK - job->args_size - (job->directory ? strlen(job->directory->path) + 1 : 0) -
-           RING_ALIGN;
+           (job->more && job->more->traceparent ? JOB_TRACEPARENT : 0) - RING_ALIGN;
 }
 
 /* Behind what is there. */

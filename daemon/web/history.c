@@ -98,7 +98,14 @@ static int open_file(const char *path)
     return r ? -r : TAKE_FD(fd);
 }
 
-int history_open(struct history **ret, const char *path, uint32_t n_series)
+static void drop_future(struct sample *ring, uint32_t n, uint64_t now)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ring[i].time > now)
+            ring[i] = (struct sample){0};
+}
+
+int history_open(struct history **ret, const char *path, uint32_t n_series, uint64_t now_seconds)
 {
     int fd = path ? open_file(path) : -1;
 
@@ -117,6 +124,8 @@ int history_open(struct history **ret, const char *path, uint32_t n_series)
         h->n_series = n_series;
         memcpy(h->magic, HISTORY_MAGIC, sizeof(h->magic));
     }
+    drop_future(h->seconds, HISTORY_SECONDS, now_seconds);
+    drop_future(h->minutes, HISTORY_MINUTES, now_seconds / 60);
     *ret = h;
     return 0;
 }

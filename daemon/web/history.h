@@ -32,9 +32,9 @@ struct history {
 #define HISTORY_MAGIC "wsdhist1" /* of this layout, and of these series */
 
 /* Makes one in memory (path NULL), or opens that of a file, which is made if need be. A file that has another layout is
- * begun anew. Samples are in the file when they are noted, whatever becomes of the process. Returns 0; -EWOULDBLOCK:
+ * begun anew. Samples of a time after now are left out: the clock was wrong. Samples are in the file when they are noted, whatever becomes of the process. Returns 0; -EWOULDBLOCK:
  * another process has the file; -EINVAL: it is no regular file; or another negative errno. */
-int history_open(struct history **ret, const char *path, uint32_t n_series);
+int history_open(struct history **ret, const char *path, uint32_t n_series, uint64_t now_seconds);
 /* NULL is fine. Returns NULL. */
 struct history *history_close(struct history *h);
 /* Notes the values at a time, in seconds since the epoch. A second value for the same second replaces the first. A minute

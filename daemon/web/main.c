@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/code.h"
 #include "base/log.h"
 #include "base/complain.h"
@@ -87,7 +88,7 @@ static int listen_everywhere(const struct settings *s, struct server *server)
 /* 0 or an exit status. */
 static int open_history(const struct settings *s, struct history **ret)
 {
-    int r = history_open(ret, s->history, SERVER_SERIES);
+    int r = history_open(ret, s->history, SERVER_SERIES, clock_realtime_usec() / 1000000);
 
     if (r == 0)
         return 0;

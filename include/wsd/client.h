@@ -1268,8 +1268,8 @@ WSD_EXPORT int wsd_client_stack(struct wsd_client *client, const struct wsd_id *
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 
 /* Names the person for whom the next requests of this connection are: a service that acts for others, such as wsd-web,
- * says it before each. wsd writes it into its log beside what they change. It gives no right, and is not checked. NULL
- * and "": nobody. At most 255 bytes. Does not block. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for it; -ENOMEM.
+ * says it before each. wsd writes it into its log beside what they want changed. It gives no right, and is not checked.
+ * NULL and "": nobody. At most 255 bytes. Does not block. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for it; -ENOMEM.
  * Since 0.1. */
 WSD_EXPORT int wsd_client_person(struct wsd_client *client, const char *name);
 

@@ -61,4 +61,14 @@ check "one that the next wsd runs" expect_output "$TRACE" wsctl await "$job"
 check "spans belong to it" wsctl submit --traceparent "$TRACE" --trace "$WORK/t.json" --otlp "$WORK/t.otlp" fib 20
 check "as OTLP says" python3 "$LOOK" --otlp "$WORK/t.otlp" "$TRACE"
 check "and the trace" grep -q "\"traceparent\":\"$TRACE\"" "$WORK/t.json"
+each_size() { # what has no room beside it in the ring goes by memory of its own
+  local size
+  for ((size = 1048576 - 140; size <= 1048576; size += 4)); do
+    [ "$(head -c "$size" /dev/zero | tr '\0' x | timeout $((20 * TIME_SCALE)) wsctl submit --traceparent "$TRACE" --input - upper | wc -c)" = "$size" ] || {
+      echo "with $size bytes of input"
+      return 1
+    }
+  done
+}
+check "it goes with each size of input" each_size
 stop_wsd

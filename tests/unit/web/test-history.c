@@ -14,6 +14,7 @@
 #include "tests/unit/suite.h"
 #include "web/history.h"
 
+static uint64_t now = 200000;
 static char directory[] = "/tmp/wsd-history-XXXXXX"; /* is left to the system */
 
 static void make_directory(void)
@@ -146,7 +147,7 @@ static int open_here(const char *name, struct history **ret, uint32_t n_series)
     char path[300];
 
     snprintf(path, sizeof(path), "%s/%s", directory, name);
-    return history_open(ret, path, n_series);
+    return history_open(ret, path, n_series, now);
 }
 
 START_TEST(a_file_keeps_what_was_seen)
@@ -168,6 +169,30 @@ START_TEST(a_file_keeps_what_was_seen)
     ck_assert_uint_eq(n, 1);
     ck_assert(times[0] == 100000);
     ck_assert_float_eq(firsts[0], 4);
+    history_close(again);
+}
+END_TEST
+
+START_TEST(samples_of_a_clock_that_was_ahead_go)
+{
+    const float values[HISTORY_SERIES] = {4, 5};
+    struct history *first, *again;
+    int status;
+
+    pid_t child = fork(); /* with which the lock goes */
+    if (child == 0) {
+        if (open_here("ahead", &first, 2) == 0) {
+            history_add(first, now - 1, values);
+            history_add(first, now + 1, values);
+        }
+        _exit(0);
+    }
+    ck_assert(child > 0 && waitpid(child, &status, 0) == child);
+    n = 0;
+    ck_assert_int_eq(open_here("ahead", &again, 2), 0);
+    history_each(again, HISTORY_HOUR, note, NULL);
+    ck_assert_uint_eq(n, 1);
+    ck_assert(times[0] == now - 1);
     history_close(again);
 }
 END_TEST
@@ -197,14 +222,14 @@ START_TEST(what_is_no_file_of_its_own_is_refused)
     char path[300];
 
     ck_assert_int_eq(open_here("none/there", &h1, 2), -ENOENT);
-    ck_assert_int_eq(history_open(&h1, "/dev/null", 2), -EINVAL);
+    ck_assert_int_eq(history_open(&h1, "/dev/null", 2, now), -EINVAL);
     snprintf(path, sizeof(path), "%s/link", directory);
     ck_assert_int_eq(symlink("/etc/passwd", path), 0);
-    ck_assert_int_eq(history_open(&h1, path, 2), -ELOOP);
+    ck_assert_int_eq(history_open(&h1, path, 2, now), -ELOOP);
     ck_assert_int_eq(open_here("locked", &h1, 2), 0);
     ck_assert_int_eq(open_here("locked", &h2, 2), -EWOULDBLOCK);
     history_close(h1);
-    ck_assert_int_eq(history_open(&h1, NULL, 2), 0);
+    ck_assert_int_eq(history_open(&h1, NULL, 2, now), 0);
     history_close(h1);
 }
 END_TEST
@@ -225,6 +250,7 @@ int main(void)
     tcase_add_test(c, a_week_is_kept_and_no_more);
     tcase_add_unchecked_fixture(c, make_directory, NULL);
     tcase_add_test(c, a_file_keeps_what_was_seen);
+    tcase_add_test(c, samples_of_a_clock_that_was_ahead_go);
     tcase_add_test(c, another_layout_or_half_a_file_is_begun_anew);
     tcase_add_test(c, what_is_no_file_of_its_own_is_refused);
     suite_add_tcase(s, c);
