@@ -98,7 +98,7 @@ static int add_line(struct folded *f, const char *line, size_t size)
     uint64_t count;
     size_t text;
 
-    if (!parse_line(line, size, &text, &count) || f->n == FOLDED_STACKS) {
+    if (!parse_line(line, size, &text, &count) || f->n == FOLDED_STACKS || count > FOLDED_COUNT - f->samples) {
         f->n_bad++;
         return 0;
     }

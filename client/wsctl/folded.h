@@ -12,10 +12,10 @@
 
 #include "base/buffer.h"
 
-#define FOLDED_LINE   65536u   /* bytes of a line: an executor writes at most a third */
-#define FOLDED_FRAMES 512u     /* of a stack, with its subject and with what it was joined to */
-#define FOLDED_STACKS 1000000u /* different ones */
-#define FOLDED_COUNT  ((uint64_t)1 << 40)
+#define FOLDED_LINE   65536u              /* bytes of a line: an executor writes at most a third */
+#define FOLDED_FRAMES 512u                /* of a stack, with its subject and with what it was joined to */
+#define FOLDED_STACKS 1000000u            /* different ones */
+#define FOLDED_COUNT  ((uint64_t)1 << 33) /* samples in all; times 10^9 they fit 63 bits */
 
 /* Ends a frame in folded_stack.text, which sorts below any character of a name: so stacks with the same outer frames stand
  * together. */

@@ -14,6 +14,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
+/* Codes of the servers' errors. */
+#define NO_MESSAGE  "10037"
+#define NO_CONSUMER "10014"
+
 static void tell(struct renew *r, enum renewal what)
 {
     if (what != RENEW_AGAIN)
@@ -25,7 +29,9 @@ static void removed(struct bus_question *q, natsMsg *msg)
 {
     struct renew *r = container_of(q, struct renew, question);
 
-    tell(r, msg && !bus_status(msg) ? RENEW_GONE : RENEW_AGAIN); /* another node may have removed it */
+    tell(r, msg && !bus_status(msg) && (!bus_says(msg, "\"error\":") || bus_says(msg, NO_CONSUMER))
+                ? RENEW_GONE
+                : RENEW_AGAIN); /* another node may have removed it */
 }
 
 static void take_away(struct renew *r, const char *why)
@@ -55,7 +61,7 @@ static void on_job(struct bus_question *q, natsMsg *msg)
     struct renew *r = container_of(q, struct renew, question);
     uint64_t before = r->left;
 
-    if (!msg || bus_status(msg)) {
+    if (!msg || bus_status(msg) || (bus_says(msg, "\"error\":") && !bus_says(msg, NO_MESSAGE))) {
         tell(r, RENEW_AGAIN);
         return;
     }

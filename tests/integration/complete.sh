@@ -30,7 +30,7 @@ asks_for() { # files|directories WORD...
 
 export WSD_SOCKET=$WORK/nobody.sock
 check "verbs" offers "schedule stats status submit" s
-check "help is followed by verbs" offers "plugin ping pause" help p
+check "help is followed by verbs" offers "plugin ping pause profile" help p
 every_verb() {
   local verbs
   verbs=$(wsctl --help | sed -n 's/^  \([a-z]\{2,\}\)  .*/\1/p' | tr '\n' ' ')

@@ -97,10 +97,8 @@ START_TEST(limits_hold)
     ck_assert(folded.n == 4 && folded.n_bad == 1);
     add_long(4 * FOLDED_FRAMES, FOLDED_FRAMES + 1);
     ck_assert(folded.n == 4 && folded.n_bad == 2);
-    add("a 1099511627775\nb 1099511627776\n");
-    ck_assert(folded.n == 6 && folded.n_bad == 2);
-    add("c 1099511627777\n");
-    ck_assert(folded.n == 6 && folded.n_bad == 3);
+    add("c 8589934593\n");
+    ck_assert(folded.n == 4 && folded.n_bad == 3);
     for (size_t i = 0; i <= FOLDED_LINE; i += 64)
         add("................................................................");
     ck_assert_uint_eq(folded.n_bad, 4); /* that is no line any more */
@@ -204,6 +202,19 @@ START_TEST(nothing_is_drawn_of_nothing)
 }
 END_TEST
 
+START_TEST(counts_are_bounded_together)
+{
+    add("a 8589934591\n");
+    ck_assert(folded.n == 1 && folded.n_bad == 0);
+    add("b 2\n");
+    ck_assert(folded.n == 1 && folded.n_bad == 1);
+    add("b 1\n");
+    ck_assert(folded.n == 2 && folded.n_bad == 1 && folded.samples == FOLDED_COUNT);
+    add("a 1\n");
+    ck_assert(folded.n == 2 && folded.n_bad == 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("folded");
@@ -215,6 +226,7 @@ int main(void)
     tcase_add_test(cases, what_is_no_stack_is_left_out);
     tcase_add_test(cases, half_a_line_of_the_executor_before_is_dropped);
     tcase_add_test(cases, limits_hold);
+    tcase_add_test(cases, counts_are_bounded_together);
     tcase_add_test(cases, other_subjects_are_left_out);
     tcase_add_test(cases, tree_has_each_frame_once);
     tcase_add_test(cases, recursion_counts_once_in_a_total);
