@@ -49,7 +49,6 @@ struct outgoing {
     bool has_other; /* it has a job that was not cancelled */
     uint32_t n, n_left;
     uint64_t sequence, due_usec, pause_usec;
-    uint32_t connection; /* in which the sequence was said */
     char id[LETTER_ID];
     struct buffer letter;
     struct lane_item *items[PARCEL_JOBS]; /* NULL: it is over */
@@ -198,7 +197,7 @@ static void parcel_over(struct outgoing *p)
 {
     char request[64];
 
-    if (p->sequence && !p->has_other && p->connection == bus_connection(p->lane->lanes->options.bus)) {
+    if (p->sequence && !p->has_other) {
         int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 ",\"no_erase\":true}", p->sequence);
         (void)bus_tell(p->lane->lanes->options.bus, "$JS.API.STREAM.MSG.DELETE." STREAM_JOBS, NULL, request, (size_t)n);
     }
@@ -281,7 +280,6 @@ static void on_stored(struct bus_question *q, natsMsg *msg)
         return;
     }
     p->stage = OUTGOING_AWAY;
-    p->connection = bus_connection(lane->lanes->options.bus);
     buffer_deinit(&p->letter);
     look_after(p, LOOK_USEC);
     lane->n_sending--;

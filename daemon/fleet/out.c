@@ -76,9 +76,8 @@ struct trip {
     uint32_t n_taken;    /* parts that the server had when it was looked at last */
     uint64_t since_usec; /* the server has taken nothing of it since then */
     uint32_t n_bad_ends;
-    uint64_t sequence;   /* in the stream */
-    uint32_t connection; /* in which that was said: a server may number anew after a crash */
-    uint64_t due_usec;   /* WAITS: when it is sent again; AWAY: when its end is looked for */
+    uint64_t sequence; /* in the stream */
+    uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
     uint64_t pause_usec;
     uint32_t attempt, uid;
     uint32_t status, state; /* WRITES: of its end */
@@ -449,7 +448,6 @@ static void stored(struct bus_question *q, natsMsg *msg)
 
     if (json_integer_value(sequence) > 0) { /* 0: it was refused */
         t->sequence = (uint64_t)json_integer_value(sequence);
-        t->connection = bus_connection(t->out->options.bus);
         t->stage = TRIP_AWAY;
         buffer_deinit(&t->letter);
         has_been_taken(t);
@@ -706,7 +704,7 @@ static void stop(struct trip *t)
     char subject[LETTER_SUBJECT], request[64];
     struct bus *bus = t->out->options.bus;
 
-    if (t->sequence && t->connection == bus_connection(bus)) {
+    if (t->sequence) {
         int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 ",\"no_erase\":true}", t->sequence);
         (void)bus_tell(bus, "$JS.API.STREAM.MSG.DELETE." STREAM_JOBS, NULL, request, (size_t)n);
     }

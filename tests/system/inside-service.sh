@@ -269,7 +269,7 @@ explained() {
   journalctl --update-catalog || return 1
   journalctl -u wsd.service -x --no-pager MESSAGE_ID=25d4237c7dfe437fb80a303a58e44770 | tee /dev/stderr |
     grep -q 'It is a defect of the plugin: .wsctl status [0-9a-f]\{32\}. has the backtrace too' &&
-    [ "$(journalctl --dump-catalog 2>/dev/null | grep -c '^Defined-By: wsd$')" = 17 ]
+    [ "$(journalctl --dump-catalog 2>/dev/null | grep -c '^Defined-By: wsd$')" = 18 ]
 }
 check "journalctl -x explains it" explained
 refused_configuration() { # by a signal, which comes without systemctl's look before
