@@ -144,16 +144,18 @@ check "without a server, jobs of this machine run, and others wait" away
 # What a killed server can forget: that jobs are acknowledged, which it has removed. It is given the older state of its
 # consumer.
 in_stream() { "$FLEET" -n "$NATS_URL" --status | grep -qE "^jobs +$1 "; }             # N
-is_connected() { tail -1 "$WORK/node-$1/fleet.log" | grep -q ': connected to NATS'; } # NAME
+n_connected() { grep -c ': connected to NATS' "$WORK/node-$1/fleet.log"; }            # NAME
+has_connected() { [ "$(n_connected "$1")" -gt "$2" ]; }                                # NAME N: again, after so many times
 gone_jobs() {
-  local n id state="$WORK/nats-one/jetstream/\$G/streams/WSD_JOBS/obs/norm_echo/o.dat"
+  local n id before state="$WORK/nats-one/jetstream/\$G/streams/WSD_JOBS/obs/norm_echo/o.dat"
   for n in b c; do kill "${NODE_FLEET[$n]}" && wait_for_exit "${NODE_FLEET[$n]}" || return 1; done
   id=$(here wsctl submit --detach @fleet/no-such-plugin) || return 1 # the oldest one in the stream, so that they are behind it
   # too large for a parcel, so that each has a message of its own
   (seq -f '%05000g' 300 | here wsctl map --jobs 250 @fleet/echo:echo >"$WORK/map.out" 2>&1) &
   wait_until in_stream 251 && python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" take norm_echo 250 >"$WORK/taken" || return 1
+  before=$(n_connected here) # the end of a server is not known at once
   kill "${NATS_PIDS[one]}" && wait "${NATS_PIDS[one]}"
-  cp "$state" "$WORK/o.dat" && start_nats one && wait_until is_connected here && here wsctl cancel --plugin @fleet/echo && wait_until in_stream 1 && kill_nats one &&
+  cp "$state" "$WORK/o.dat" && start_nats one && wait_until has_connected here "$before" && here wsctl cancel --plugin @fleet/echo && wait_until in_stream 1 && kill_nats one &&
     cp "$WORK/o.dat" "$state" && start_nats one && for n in b c; do start_node_fleet $n --no-out --ack-wait 2 || return 1; done
   wait_until -t 60 none_held && expect_output waited here wsctl submit @fleet/echo waited && here wsctl cancel "$id"
 }
