@@ -80,6 +80,14 @@ static size_t some(const struct page *p, size_t n)
     return p->view->rows == 0 ? n : MIN(n, MAX(left / 3, (size_t)PART_MIN));
 }
 
+/* Lines of what comes last, without that of its heading. */
+static size_t rest(const struct page *p)
+{
+    const struct view *v = p->view;
+
+    return v->rows == 0 ? v->jobs : v->rows > p->n + 1 ? v->rows - p->n - 1 : 0;
+}
+
 static void draw_rest(struct page *p, size_t left_out)
 {
     if (left_out > 0)
@@ -182,9 +190,7 @@ static void draw_jobs(struct page *p)
 {
     const struct view *v = p->view;
     const struct look_job *j = LOOK_AT(v->now->jobs, struct look_job);
-    size_t n = LOOK_N(v->now->jobs, struct look_job), room = v->rows == 0         ? v->jobs
-                                                             : v->rows > p->n + 1 ? v->rows - p->n - 1
-                                                                                  : 0;
+    size_t n = LOOK_N(v->now->jobs, struct look_job), room = rest(p);
 
     if (!v->now->listed) {
         line(p, SCREEN_PLAIN, "more than %u jobs: they are not listed, nor counted by user", LOOK_JOBS_MAX);
@@ -212,9 +218,7 @@ static void draw_functions(struct page *p)
 {
     const struct view *v = p->view;
     const struct look_function *f = LOOK_AT(v->now->functions, struct look_function);
-    size_t n = LOOK_N(v->now->functions, struct look_function), room = v->rows == 0         ? v->jobs
-                                                                       : v->rows > p->n + 1 ? v->rows - p->n - 1
-                                                                                            : 0;
+    size_t n = LOOK_N(v->now->functions, struct look_function), room = rest(p);
 
     line(p, SCREEN_REVERSE, "%-32s %-12s %9s %-22s %9s %8s %10s %10s %10s", "FUNCTION", "USER", "JOBS/S",
          "[THE LAST LOOKS]", "JOBS", "BAD", "QUEUE P99", "RUN P50", "RUN P99");

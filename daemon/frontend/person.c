@@ -6,7 +6,6 @@
  * Does not know whether a request is granted. */
 #include "frontend/person.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

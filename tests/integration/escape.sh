@@ -7,6 +7,7 @@
 # shellcheck disable=SC2119 # words of their own
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/runners.sh"
+cd "$WORK" || exit 1 # an option that names a file makes it here
 
 # A title of the window, a line that looks like another one, C1 as UTF-8 and as bytes, what turns text around, half a character.
 H=$'h\e]0;x\a\nstate     succeeded\r\b\x7f\xc2\x9b31m\x9b2J\xe2\x80\xae\xe2\x80\xa8\xf3\xa0\x81\xa1\xe2\x82'
