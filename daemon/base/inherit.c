@@ -68,15 +68,16 @@ static void settle_signals(enum inherit_kind kind)
 static const struct limit {
     int resource;
     int error;                     /* the errno of what this limit refuses */
+    int by_thread;                 /* and that of pthread_create(), for whose stack there is no memory */
     const char *name, *unit, *set; /* set: with what it is set */
 } limits[] = {
-    {RLIMIT_STACK, 0, "RLIMIT_STACK", "bytes", "ulimit -s, LimitSTACK="},
-    {RLIMIT_NOFILE, EMFILE, "RLIMIT_NOFILE", "descriptors", "ulimit -n, LimitNOFILE="},
-    {RLIMIT_FSIZE, EFBIG, "RLIMIT_FSIZE", "bytes", "ulimit -f, LimitFSIZE="},
-    {RLIMIT_AS, ENOMEM, "RLIMIT_AS", "bytes", "ulimit -v, LimitAS="},
-    {RLIMIT_DATA, ENOMEM, "RLIMIT_DATA", "bytes", "ulimit -d, LimitDATA="},
-    {RLIMIT_NPROC, EAGAIN, "RLIMIT_NPROC", "threads of this user", "ulimit -u, LimitNPROC="},
-    {RLIMIT_CPU, 0, "RLIMIT_CPU", "seconds", "ulimit -t, LimitCPU="},
+    {RLIMIT_STACK, 0, 0, "RLIMIT_STACK", "bytes", "ulimit -s, LimitSTACK="},
+    {RLIMIT_NOFILE, EMFILE, 0, "RLIMIT_NOFILE", "descriptors", "ulimit -n, LimitNOFILE="},
+    {RLIMIT_FSIZE, EFBIG, 0, "RLIMIT_FSIZE", "bytes", "ulimit -f, LimitFSIZE="},
+    {RLIMIT_AS, ENOMEM, EAGAIN, "RLIMIT_AS", "bytes", "ulimit -v, LimitAS="},
+    {RLIMIT_DATA, ENOMEM, EAGAIN, "RLIMIT_DATA", "bytes", "ulimit -d, LimitDATA="},
+    {RLIMIT_NPROC, EAGAIN, 0, "RLIMIT_NPROC", "threads of this user", "ulimit -u, LimitNPROC="},
+    {RLIMIT_CPU, 0, 0, "RLIMIT_CPU", "seconds", "ulimit -t, LimitCPU="},
 };
 
 #define N_LIMITS (sizeof(limits) / sizeof(*limits))
@@ -158,13 +159,13 @@ int inherit_check(const struct inherit_need *needs, size_t n, char error[static 
 
 const char *inherit_blame(int error, char words[static INHERIT_ERROR])
 {
-    int size = 0;
+    int size = 0, number = error < 0 ? -error : error;
 
     *words = 0;
     for (size_t i = 0; i < N_LIMITS; i++) {
         rlim_t now = soft_limit(limits[i].resource);
 
-        if (!error || limits[i].error != (error < 0 ? -error : error) || now == RLIM_INFINITY)
+        if (!number || (limits[i].error != number && limits[i].by_thread != number) || now == RLIM_INFINITY)
             continue;
         size += snprintf(words + size, INHERIT_ERROR - (size_t)size, "; %s is %llu %s (%s)", limits[i].name,
                          (unsigned long long)now, limits[i].unit, limits[i].set);

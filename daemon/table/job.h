@@ -73,7 +73,7 @@ struct job_more {
     bool unkept;    /* allocated after the end, so it has no details of the end */
     bool no_retry;  /* cancelled when its answer was already sealed: that answer is the end */
     uint8_t sealed; /* enum job_stop: a stop came when the answer was sealed; the answer has the grace time to arrive */
-    /* JOB_TRUNCATED, why: -ENOMEM; -EDQUOT: the limit of all users together; else the limits of the job and its user */
+    /* JOB_TRUNCATED, why: 0, -ENOMEM; -EDQUOT: the limit of all users; else the limits of the job and its user */
     int lost;
     bool by_file;           /* input_fd is a file of the submitter's, which others may change */
     uint64_t enqueued_usec; /* CLOCK_MONOTONIC: when it came into the queue for runners; 0: when it was accepted */

@@ -105,7 +105,8 @@ void output_add(struct job *job, const void *data, size_t size)
 
 const char *output_lost(const struct job *job)
 {
-    switch (job->more ? job->more->lost : -ENOMEM) {
+    switch (job->more ? job->more->lost : 0) {
+    case 0: /* nor for job_more, which says why */
     case -ENOMEM:
         return "wsd had no memory to keep the output";
     case -EDQUOT:

@@ -212,6 +212,18 @@ START_TEST(a_limit_is_blamed_for_its_own_error_only)
 }
 END_TEST
 
+START_TEST(a_thread_without_a_stack_is_blamed_on_memory_too)
+{
+    char words[INHERIT_ERROR];
+
+    limit(RLIMIT_NPROC, 700, 700);
+    limit(RLIMIT_DATA, 1ul << 45, 1ul << 45);
+    ck_assert_ptr_nonnull(strstr(inherit_blame(EAGAIN, words), "; RLIMIT_DATA is 35184372088832 bytes"));
+    ck_assert_ptr_nonnull(strstr(words, "; RLIMIT_NPROC is 700 threads of this user"));
+    ck_assert_ptr_null(strstr(inherit_blame(ENOMEM, words), "RLIMIT_NPROC"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("inherit");
@@ -227,6 +239,7 @@ int main(void)
     tcase_add_test(c, the_table_of_descriptors_has_room_for_all);
     tcase_add_test(c, what_does_not_suffice_is_named);
     tcase_add_test(c, a_limit_is_blamed_for_its_own_error_only);
+    tcase_add_test(c, a_thread_without_a_stack_is_blamed_on_memory_too);
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }

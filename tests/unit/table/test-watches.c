@@ -406,6 +406,17 @@ START_TEST(results_that_are_read_do_not_keep_others_from_giving_way)
 }
 END_TEST
 
+START_TEST(output_is_lost_without_memory_to_say_why)
+{
+    run_with(1);
+    job->flags |= JOB_TRUNCATED;
+    ck_assert_str_eq(output_lost(job), "wsd had no memory to keep the output");
+    ck_assert_ptr_nonnull(job_more(job)); /* for the grace time */
+    ck_assert_str_eq(output_lost(job), "wsd had no memory to keep the output");
+    end();
+}
+END_TEST
+
 /* --- batches ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t n_told, n_ended;
@@ -496,6 +507,7 @@ int main(void)
     tcase_add_test(output_case, a_job_that_runs_again_begins_a_new_round);
     tcase_add_test(output_case, large_output_takes_more_turns);
     tcase_add_test(output_case, results_that_are_read_do_not_keep_others_from_giving_way);
+    tcase_add_test(output_case, output_is_lost_without_memory_to_say_why);
     tcase_add_checked_fixture(batches, set_up, tear_down);
     tcase_add_test(batches, the_end_of_a_batch_is_told_in_turns);
     tcase_add_test(batches, the_progress_of_a_batch_is_told_in_turns);
