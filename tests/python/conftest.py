@@ -14,6 +14,7 @@ import sys
 import textwrap
 import threading
 import time
+import traceback
 
 import pytest
 
@@ -182,6 +183,8 @@ def same(got, wanted):
 def limit():
     """A test that hangs fails, and the others go on."""
     def late(*_):
+        for ident, frame in sys._current_frames().items():
+            print(f'thread {ident}:', *traceback.format_stack(frame)[-6:], file=sys.stderr)
         pytest.fail('it takes too long')
     old = signal.signal(signal.SIGALRM, late)
     signal.alarm(2 * LIMIT)
@@ -256,8 +259,9 @@ def pytest_runtest_logreport(report):
         print(f'skip {name}: {report.longrepr[2]}', flush=True)
     else:
         lines = report.longreprtext.splitlines()
+        said = [line for title, text in report.sections for line in (title + ':', *text.splitlines()[-20:])]
         why = next((line[1:].strip() for line in lines if line.startswith('E ')), report.when)
         print(f'FAIL {name}: {why[:300]}')
-        for line in lines[-40:]:
+        for line in lines[-40:] + said:
             print(f'    | {line[:200]}')
         sys.stdout.flush()
