@@ -169,8 +169,9 @@ static struct call *query_begin(const struct request *r)
 static void query_ask(struct call *c, enum jobs_query what, uint32_t argument)
 {
     struct peer *p = c->peer;
-    const char *refusal = what == JOBS_SET_WORKERS ? access_administer(p) : NULL;
-    uint32_t reach = what == JOBS_WORKERS ? access_counts(p) : access_traces(p);
+    bool sets = what == JOBS_SET_WORKERS;
+    const char *refusal = sets ? access_administer(p) : NULL;
+    uint32_t reach = sets ? p->uid : what == JOBS_WORKERS ? access_counts(p) : access_traces(p);
     int r = refusal ? -EACCES : jobs_query(p->frontend->options.jobs, reach, what, argument, &c->executors.query);
     char words[64];
 

@@ -122,6 +122,10 @@ check "and so with a batch: nothing gets into it, or cancels it" seer_of_batch
 check "and the job runs on" still_runs
 reload_rules "[access]\nadminister = @$FRIENDS\n"
 check "administer: not without the group" by_hand pause=77 status=66
+sets_workers() { # it is the log's affair who it was
+  as $BOB "$CTL" workers set 2 >/dev/null && wait_until grep -q "executors have 2 workers: set by user $BOB\$" "$WSD_LOG"
+}
+check "and the log says who has set the workers" with_groups $FRIENDS sets_workers
 check "with it: pause and resume, others' jobs stay hidden" with_groups $FRIENDS by_hand pause=0 resume=0 status=66 cancel=66
 check "a group of which bob's process was no more when it connected" with_groups 101 by_hand pause=77
 check "his primary group counts, too" eval 'reload_rules "[access]\nadminister = @$BOB\n" && by_hand pause=0 resume=0'
