@@ -24,10 +24,27 @@ NEIGHBOUR=$BUILD/tests/support/clients/neighbour
 neighbours_executor() { # is the first one, still. One of the attacker's may have no time to answer
   grep -q '"executor":1,' <<<"$(wsctl --json workers 2>/dev/null)"
 }
+fewer_are_open() { # than LEFT
+  [ "$(counter jobs_open)" -lt "$LEFT" ]
+}
+all_is_cleared() { # by slices: however many there are, some of them go in each wait
+  LEFT=$(counter jobs_open)
+  while [ "$LEFT" -gt 0 ]; do
+    wait_until fewer_are_open || return 1
+    LEFT=$(counter jobs_open)
+  done
+  wait_until counters_are_zero jobs_open connections_closing
+}
 calls_beside() { # ATTACK CALLS
   "$NEIGHBOUR" "$1" 0 "$2" || return 1
-  ! gone "$WSD_PID" && neighbours_executor || return 1
-  wait_until counter_is connections 1 && wait_until counters_are_zero jobs_open connections_closing
+  if gone "$WSD_PID" || ! neighbours_executor; then
+    echo "wsd is gone, or its executor is another one: $(wsctl --json workers 2>&1)"
+    return 1
+  fi
+  if ! wait_until counter_is connections 1 || ! all_is_cleared; then
+    echo "left: $(counter connections) connections, $(counter connections_closing) that close, $(counter jobs_open) jobs"
+    return 1
+  fi
 }
 
 # The loop's first call on a far end that takes long is its last one for that user: a thread makes the others.

@@ -4,6 +4,7 @@
 tests/integration/python.sh runs them, and gives WSD, EXECUTOR, SPAWNER, WSCTL, PLUGINS, TEST_PLUGINS, SRC, WORK.
 """
 import asyncio
+import gc
 import glob
 import os
 import re
@@ -245,6 +246,12 @@ def run(shared):
 
 def pytest_addoption(parser):
     parser.addoption('--verbose', action='store', type=int, default=0)  # pytest's own is one of the terminal, which is off
+
+
+def pytest_collection_finish():
+    """CPython's cases collect garbage hundreds of times: what was imported until now is none."""
+    gc.collect()
+    gc.freeze()
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
