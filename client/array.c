@@ -122,7 +122,7 @@ static void body_give(struct array *a)
 {
     struct buffer *spare = &a->client->spare_body;
 
-    if (a->body.room > SPARE_BODY || spare->room || FREELIST_MAX == 0) {
+    if (a->body.room > SPARE_BODY || spare->room || SLAB_MOST == 0) {
         buffer_deinit(&a->body);
         return;
     }
@@ -150,7 +150,7 @@ static void array_free(struct array *a)
     list_remove(&a->unsent);
     request_close(&client->connection, &a->request);
     body_give(a);
-    if (client->spare_array || FREELIST_MAX == 0)
+    if (client->spare_array || SLAB_MOST == 0)
         array_destroy(a);
     else
         client->spare_array = a;

@@ -147,7 +147,7 @@ struct call_result *call_result(struct wsd_call *call)
 
 int call_spare_result(struct wsd_call *call)
 {
-    call->result = freelist_take(&call->client->calls.free_results, sizeof(*call->result));
+    call->result = slab_take(&call->client->calls.result_cells, sizeof(*call->result));
     call->spared = call->result;
     return call->result ? 0 : -ENOMEM;
 }
@@ -163,7 +163,7 @@ static void result_destroy(struct wsd_call *call)
         room_give(call, &result->telling);
         free(result->info_texts);
     }
-    freelist_give(&call->client->calls.free_results, result);
+    slab_give(result);
 }
 
 void call_destroy(struct wsd_call *call)
@@ -183,7 +183,7 @@ void call_destroy(struct wsd_call *call)
     if (call->args != call->args_room)
         free((char *)(uintptr_t)call->args);
     free(call->text);
-    freelist_give(&call->client->calls.free, call);
+    slab_give(call);
 }
 
 void calls_reap(struct wsd_client *client)
@@ -725,7 +725,7 @@ int call_new(struct wsd_client *client, const struct wsd_callbacks *callbacks, s
 
     if (callbacks && !(callbacks = GIVEN(&client->failure, wsd_callbacks, callbacks, &room, &r)))
         return r;
-    *ret_call = call = freelist_take(&client->calls.free, sizeof(*call));
+    *ret_call = call = slab_take(&client->calls.cells, sizeof(*call));
     if (!call)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");
     memset(call, 0, offsetof(struct wsd_call, args_room));
@@ -1036,6 +1036,6 @@ void calls_mute(struct wsd_client *client)
 void calls_deinit(struct wsd_client *client)
 {
     calls_drop_spare(client);
-    freelist_deinit(&client->calls.free);
-    freelist_deinit(&client->calls.free_results);
+    slab_trim(&client->calls.cells);
+    slab_trim(&client->calls.result_cells);
 }

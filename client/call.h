@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "base/freelist.h"
+#include "base/slab.h"
 #include "base/heap.h"
 #include "base/list.h"
 #include "connection.h"
@@ -131,7 +131,7 @@ struct call_set {
     size_t parked_bytes;   /* of their copies */
     bool parked_ends;      /* some of them were cancelled, which is to be told */
     struct heap deadlines; /* struct call_deadline */
-    struct freelist free, free_results;
+    struct slab cells, result_cells;
     struct buffer spare; /* room of a large output, without bytes, until a call ends that had no use for it */
 };
 

@@ -39,7 +39,7 @@ _Static_assert(DURABLE_INPUT_MAX == STORE_INPUT_MAX, "what is accepted fits on t
 
 struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, void (*answer)(struct store_request *r))
 {
-    struct disk_request *q = freelist_take(&jobs->durable->free_requests, sizeof(*q));
+    struct disk_request *q = slab_take(&jobs->durable->request_cells, sizeof(*q));
 
     if (!q)
         return NULL;
@@ -54,7 +54,7 @@ struct disk_request *disk_request_alloc(struct jobs *jobs, enum store_op op, voi
 
 void disk_request_free(struct disk_request *q)
 {
-    freelist_give(&q->jobs->durable->free_requests, q);
+    slab_give(q);
 }
 
 struct disk_request *disk_request_new(struct job *job, enum store_op op, void (*answer)(struct store_request *r))

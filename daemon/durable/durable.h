@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "base/freelist.h"
+#include "base/slab.h"
 #include "base/hash.h"
 #include "durable/dead.h"
 #include "durable/results.h"
@@ -21,8 +21,8 @@
 struct durable {
     struct store *store; /* NULL: not open yet */
     struct event *store_event;
-    struct freelist free_requests; /* requests to the store */
-    struct hash keys;              /* struct policy by_key */
+    struct slab request_cells; /* requests to the store */
+    struct hash keys;          /* struct policy by_key */
     struct results results;
     uint64_t last_number; /* the last number given to a job on disk */
     bool has_deferred;    /* some job is only on disk, for the next wsd */

@@ -125,8 +125,7 @@ static struct job *make(struct jobs *jobs, const struct store_row *row, bool fin
     job->waits = r.waits;
     job->accepted_usec = clock_monotonic_usec();
     if (job_name(jobs, job) < 0) {
-        job_drop_given(job);
-        free(job);
+        job_discard(job);
         return NULL;
     }
     p->n_jobs++;

@@ -46,11 +46,11 @@ struct call *call_open(struct peer *p, uint32_t tag, const struct call_ops *ops)
         peer_error(p, tag, CODE_BUSY, refusal);
         return NULL;
     }
-    c = freelist_take(&p->frontend->free_calls, sizeof(*c));
+    c = slab_take(&p->frontend->call_cells, sizeof(*c));
     if (c)
         memset(c, 0, sizeof(*c));
     if (!c || hash_insert(&p->frontend->calls, &c->by_tag, tag_key(p, tag)) < 0) {
-        freelist_give(&p->frontend->free_calls, c);
+        slab_give(c);
         quota_request_ended(p);
         peer_error(p, tag, CODE_BUSY, "out of memory");
         return NULL;
@@ -80,7 +80,7 @@ void call_free(struct call *c)
     if (c->ops->forget)
         c->ops->forget(c);
     list_remove(&c->stalled); /* last: a bundle that comes apart in forget() tells ends that find no room */
-    freelist_give(&c->peer->frontend->free_calls, c);
+    slab_give(c);
 }
 
 void call_stall(struct call *c)

@@ -7,7 +7,7 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/freelist.h"
+#include "base/slab.h"
 #include "far-end/far-end.h"
 
 #include "frontend/acting.h"
@@ -56,7 +56,7 @@ struct frontend {
     uint64_t n_unread;    /* bytes in the outputs of counted peers */
     uint64_t next_peer;
     struct hash calls; /* by peer and tag */
-    struct freelist free_calls;
+    struct slab call_cells;
     struct refusals refusals;
     struct event *accept_timer;   /* no descriptors left: a pause before accepting again */
     struct buffer spare;          /* for the next connection that writes; an idle one has no buffer */

@@ -278,9 +278,9 @@ struct jobs *jobs_free(struct jobs *jobs)
     due_deinit(&jobs->boot);
     due_deinit(&jobs->wall);
     event_free(jobs->progress.timer);
-    freelist_deinit(&jobs->durable->free_requests);
-    for (size_t i = 0; i < JOBS_FREELISTS; i++)
-        freelist_deinit(&jobs->free_jobs[i]);
+    slab_trim(&jobs->durable->request_cells);
+    for (size_t i = 0; i < JOBS_SLABS; i++)
+        slab_trim(&jobs->slabs[i]);
     hash_deinit(&jobs->executors->runners);
     executors_free(jobs);
     whole_free(jobs);
@@ -433,9 +433,9 @@ bool jobs_shrink(struct jobs *jobs)
 {
     if (jobs->n_selections || jobs->drain.due) /* something walks over the table: next time */
         return false;
-    for (size_t i = 0; i < JOBS_FREELISTS; i++)
-        freelist_deinit(&jobs->free_jobs[i]);
-    freelist_deinit(&jobs->durable->free_requests);
+    for (size_t i = 0; i < JOBS_SLABS; i++)
+        slab_trim(&jobs->slabs[i]);
+    slab_trim(&jobs->durable->request_cells);
     return hash_shrink(&jobs->by_id, SHRINK_BUCKETS) || hash_shrink(&jobs->bundles.by_first, SHRINK_BUCKETS) ||
            hash_shrink(&jobs->durable->keys, SHRINK_BUCKETS) || hash_shrink(&jobs->flows, SHRINK_BUCKETS);
 }

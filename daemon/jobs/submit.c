@@ -122,8 +122,7 @@ static struct job *job_new(struct jobs *jobs, const struct job_request *r, struc
     else
         id_make(jobs, jobs_realtime(jobs, job->accepted_usec), job->id);
     if (job_name(jobs, job) < 0) {
-        job_drop_given(job);
-        free(job);
+        job_discard(job);
         return NULL;
     }
     if (job->args_size)

@@ -7,7 +7,6 @@
 #include "table/job.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,31 +98,11 @@ static void more_free(struct job *job)
     job->more = NULL;
 }
 
-/* Blocks as malloc() cuts them: a multiple of 16 bytes, of which 8 are its own. */
-static struct freelist *freelist_of(struct jobs *jobs, size_t *size)
+static struct job *cell_new(struct jobs *jobs, size_t size)
 {
-    size_t class = (*size + 8 + 15) / 16;
+    size_t class = (size + 7) / 8;
 
-    *size = class * 16 - 8;
-    return class < JOBS_FREELISTS ? &jobs->free_jobs[class] : NULL;
-}
-
-static struct job *block_new(struct jobs *jobs, size_t size)
-{
-    struct freelist *list = freelist_of(jobs, &size);
-
-    return list ? freelist_take(list, size) : malloc(size);
-}
-
-static void block_free(struct jobs *jobs, struct job *job)
-{
-    size_t size = malloc_usable_size(job);
-    struct freelist *list = freelist_of(jobs, &size);
-
-    if (list)
-        freelist_give(list, job);
-    else
-        free(job);
+    return slab_take(class < JOBS_SLABS ? &jobs->slabs[class] : NULL, class * 8);
 }
 
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched)
@@ -131,7 +110,7 @@ struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bo
     size_t given = args_size + input_size, item = batched ? sizeof(struct batch_item) : 0;
     char *block = given > JOB_INLINE ? malloc(given) : NULL;
     struct job *job =
-        block || given <= JOB_INLINE ? block_new(jobs, sizeof(*job) + item + (block ? sizeof(block) : given)) : NULL;
+        block || given <= JOB_INLINE ? cell_new(jobs, sizeof(*job) + item + (block ? sizeof(block) : given)) : NULL;
 
     if (!job) {
         free(block);
@@ -155,6 +134,12 @@ void job_drop_given(struct job *job)
     if (given != job_room(job))
         free(given);
     job->args_size = job->input_size = 0;
+}
+
+void job_discard(struct job *job)
+{
+    job_drop_given(job);
+    slab_give(job);
 }
 
 /* Refunds what the job was submitted with, and what was charged beyond that and `rest` bytes. */
@@ -194,8 +179,7 @@ void job_unmake(struct job *job)
     hash_remove(job->bundled ? &jobs->bundles.by_first : &jobs->by_id, &job->by_id);
     job->plugin->n_jobs--;
     directory_unref(job->directory);
-    job_drop_given(job);
-    block_free(jobs, job);
+    job_discard(job);
 }
 
 void job_free(struct job *job)

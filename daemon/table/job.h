@@ -261,6 +261,7 @@ struct job_place {
 /* Returns a zeroed job in no list, with room for what it is given and, if batched, for a struct batch_item. NULL: no
  * memory. */
 struct job *job_alloc(struct jobs *jobs, size_t args_size, size_t input_size, bool batched);
+void job_discard(struct job *job);    /* frees one that nothing knows of yet */
 void job_drop_given(struct job *job); /* frees the arguments and input; the caller refunds the charges */
 
 static inline bool job_breaker_suspects(const struct job *job) /* the same for a job that has its function */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/freelist.h"
+#include "base/slab.h"
 #include "base/hash.h"
 #include "base/list.h"
 #include "ring/front.h"
@@ -48,7 +48,7 @@ struct domain {
     struct domain_private *priv; /* what only domains/ knows of it (domains/domain.h) */
 };
 
-#define JOBS_FREELISTS 25u
+#define JOBS_SLABS 50u
 
 /* Makes ids of jobs and batches: a time, and a part that cannot be guessed. */
 struct id_maker {
@@ -98,7 +98,7 @@ struct jobs {
     struct hash flows; /* struct flow: of all queues */
     struct gates gates;
     struct bundles bundles;
-    struct freelist free_jobs[JOBS_FREELISTS];         /* jobs, by size in malloc()'s steps of 16 bytes */
+    struct slab slabs[JOBS_SLABS];                     /* jobs, by size in steps of 8 bytes */
     uint64_t rate_nsec;                                /* for all users: see rate_wait() */
     struct retry_after retry_after, bytes_retry_after; /* for limits.jobs; for limits.bytes */
     struct list domains;                               /* in the order of polling */

@@ -56,7 +56,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    free(job);
+    job_discard(job);
     executor.control = far_end_close(executor.control, true);
     d->priv->executor = NULL;
     domain_free(d);

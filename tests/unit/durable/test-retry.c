@@ -48,8 +48,8 @@ static void tear_down(void)
     ck_assert_uint_eq(jobs.by_id.n, 0);
     hash_deinit(&durable.keys);
     hash_deinit(&jobs.by_id);
-    for (size_t i = 0; i < JOBS_FREELISTS; i++)
-        freelist_deinit(&jobs.free_jobs[i]);
+    for (size_t i = 0; i < JOBS_SLABS; i++)
+        slab_trim(&jobs.slabs[i]);
     due_deinit(&jobs.boot);
     event_base_free(jobs.options.base);
 }

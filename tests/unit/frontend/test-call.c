@@ -32,7 +32,7 @@ static void teardown(void)
     quota_give_back(&peer);
     hash_deinit(&frontend.users);
     hash_deinit(&frontend.calls);
-    freelist_deinit(&frontend.free_calls);
+    slab_trim(&frontend.call_cells);
 }
 
 /* As an array does whose bundle comes apart: its ends find the output full. */

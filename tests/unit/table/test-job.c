@@ -186,8 +186,8 @@ static void tear_down(void)
     ck_assert_uint_eq(user.n_jobs, 0);
     hash_deinit(&jobs.by_id);
     hash_deinit(&jobs.flows);
-    for (size_t i = 0; i < JOBS_FREELISTS; i++)
-        freelist_deinit(&jobs.free_jobs[i]);
+    for (size_t i = 0; i < JOBS_SLABS; i++)
+        slab_trim(&jobs.slabs[i]);
     event_base_free(jobs.options.base);
 }
 

@@ -120,8 +120,8 @@ static void tear_down(void)
     hash_remove(&jobs.users, &user->by_uid);
     free(user);
     hash_deinit(&jobs.users);
-    for (size_t i = 0; i < JOBS_FREELISTS; i++)
-        freelist_deinit(&jobs.free_jobs[i]);
+    for (size_t i = 0; i < JOBS_SLABS; i++)
+        slab_trim(&jobs.slabs[i]);
     event_free(jobs.progress.timer);
     event_base_free(jobs.options.base);
 }
