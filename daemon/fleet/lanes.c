@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "fleet/bus.h"
+#include "fleet/withdraw.h"
 
 #define LANES_MAX     256u      /* that are kept without a job */
 #define TRUST_USEC    10000000u /* so long a node's word holds that it takes parcels */
@@ -49,6 +50,7 @@ struct outgoing {
     bool has_other; /* it has a job that was not cancelled */
     uint32_t n, n_left;
     uint64_t sequence, due_usec, pause_usec;
+    uint32_t connection; /* on which it got the number */
     char id[LETTER_ID];
     struct buffer letter;
     struct lane_item *items[PARCEL_JOBS]; /* NULL: it is over */
@@ -195,12 +197,10 @@ static void parcel_free(struct outgoing *p)
 /* All its jobs are over. */
 static void parcel_over(struct outgoing *p)
 {
-    char request[64];
+    const struct withdrawn what = {.sequence = p->sequence, .connection = p->connection, .message_id = p->id};
 
-    if (p->sequence && !p->has_other) {
-        int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 ",\"no_erase\":true}", p->sequence);
-        (void)bus_tell(p->lane->lanes->options.bus, "$JS.API.STREAM.MSG.DELETE." STREAM_JOBS, NULL, request, (size_t)n);
-    }
+    if (!p->has_other)
+        withdraw(p->lane->lanes->options.withdrawals, &what);
     parcel_free(p);
 }
 
@@ -279,6 +279,7 @@ static void on_stored(struct bus_question *q, natsMsg *msg)
         p->due_usec = clock_monotonic_usec() + AGAIN_USEC;
         return;
     }
+    p->connection = bus_connection(lane->lanes->options.bus);
     p->stage = OUTGOING_AWAY;
     buffer_deinit(&p->letter);
     look_after(p, LOOK_USEC);

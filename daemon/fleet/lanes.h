@@ -32,6 +32,7 @@ struct lanes_options {
     struct bus *bus;
     const char *node;
     struct codec *codec;
+    struct withdrawals *withdrawals; /* for parcels of which nothing is wanted any more */
     /* The only one of its parcel: that is its letter, which the callee may take. */
     void (*alone)(struct lane_item *item, struct buffer *letter);
     void (*stored)(struct lane_item *item); /* the server has its parcel */

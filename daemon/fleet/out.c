@@ -31,6 +31,7 @@
 #include "fleet/names.h"
 #include "fleet/parts.h"
 #include "fleet/room.h"
+#include "fleet/withdraw.h"
 
 #define AGAIN_USEC       500000u   /* before a job that was refused, or could not be sent, is sent again */
 #define LOOK_USEC        2000000u  /* before the stored end of a job is looked for, at first */
@@ -58,6 +59,8 @@ enum stage {
     TRIP_WRITES,  /* its output is here, and its submitter does not read as fast */
 };
 
+#define SENT_ID (LETTER_ID + 11u) /* of a message id: the job's and its attempt */
+
 /* A job that is elsewhere, or on its way. */
 struct trip {
     struct list link; /* out->trips */
@@ -76,8 +79,9 @@ struct trip {
     uint32_t n_taken;    /* parts that the server had when it was looked at last */
     uint64_t since_usec; /* the server has taken nothing of it since then */
     uint32_t n_bad_ends;
-    uint64_t sequence; /* in the stream */
-    uint64_t due_usec; /* WAITS: when it is sent again; AWAY: when its end is looked for */
+    uint64_t sequence;   /* in the stream */
+    uint32_t connection; /* on which it got that */
+    uint64_t due_usec;   /* WAITS: when it is sent again; AWAY: when its end is looked for */
     uint64_t pause_usec;
     uint32_t attempt, uid;
     uint32_t status, state; /* WRITES: of its end */
@@ -95,6 +99,7 @@ struct out {
     struct codec *codec;
     struct names *names;
     struct lanes *lanes;
+    struct withdrawals *withdrawals;
     struct room room;    /* of inputs on their way */
     uint64_t taken_usec; /* when a server took something last */
     struct list trips;
@@ -416,9 +421,15 @@ static void look_for_end(struct trip *t)
 
 /* --- its way ------------------------------------------------------------------------------------------------------ */
 
+/* The message id of its letter. */
+static void sent_id(const struct trip *t, char ret[static SENT_ID])
+{
+    snprintf(ret, SENT_ID, "%s-%u", t->id, t->attempt);
+}
+
 static void trip_send(struct trip *t)
 {
-    char id[LETTER_ID + 12];
+    char id[SENT_ID];
 
     t->stage = TRIP_SENDS;
     t->out->counters.sent += !t->was_sent;
@@ -426,7 +437,7 @@ static void trip_send(struct trip *t)
     t->was_sent = true;
     t->was_up = bus_is_up(t->out->options.bus);
     lanes_sends(&t->item, true);
-    snprintf(id, sizeof(id), "%s-%u", t->id, t->attempt);
+    sent_id(t, id);
     bus_ask_saying(t->out->options.bus, &t->question, t->subject, id, HOME_HEADER, t->out->options.node,
                    buffer_data(&t->letter), buffer_size(&t->letter));
 }
@@ -448,6 +459,7 @@ static void stored(struct bus_question *q, natsMsg *msg)
 
     if (json_integer_value(sequence) > 0) { /* 0: it was refused */
         t->sequence = (uint64_t)json_integer_value(sequence);
+        t->connection = bus_connection(t->out->options.bus);
         t->stage = TRIP_AWAY;
         buffer_deinit(&t->letter);
         has_been_taken(t);
@@ -701,15 +713,12 @@ static void on_names(void *context)
 /* It is cancelled, or its time is over. */
 static void stop(struct trip *t)
 {
-    char subject[LETTER_SUBJECT], request[64];
-    struct bus *bus = t->out->options.bus;
+    char id[SENT_ID];
+    const struct withdrawn what = {
+        .sequence = t->sequence, .connection = t->connection, .message_id = id, .job = t->id};
 
-    if (t->sequence) {
-        int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 ",\"no_erase\":true}", t->sequence);
-        (void)bus_tell(bus, "$JS.API.STREAM.MSG.DELETE." STREAM_JOBS, NULL, request, (size_t)n);
-    }
-    snprintf(subject, sizeof(subject), "wsd.cancel.%s", t->id);
-    (void)bus_tell(bus, subject, NULL, "", 0); /* the node that has it */
+    sent_id(t, id);
+    withdraw(t->out->withdrawals, &what);
     t->out->counters.cancelled++;
     claim_release(&t->claim);
     lanes_leave(&t->item, true);
@@ -787,6 +796,7 @@ void out_state(struct out *o, bool up)
         t->due_usec = clock_monotonic_usec() + (t->item.parcel ? LOOK_USEC : 0); /* what came meanwhile was lost */
     }
     lanes_look(o->lanes);
+    withdrawals_up(o->withdrawals);
 }
 
 /* --- the runner --------------------------------------------------------------------------------------------------- */
@@ -911,9 +921,12 @@ int out_new(struct out **ret_out, const struct out_options *options)
     o->tick = event_new(options->base, -1, EV_PERSIST, on_tick, o);
     o->again = evtimer_new(options->base, on_again, o);
     int r = !o->io || !o->tick || !o->again ? -ENOMEM : codec_new(&o->codec);
+    if (r == 0)
+        r = withdrawals_new(&o->withdrawals, options->bus);
     const struct lanes_options lanes = {.bus = options->bus,
                                         .node = options->node,
                                         .codec = o->codec,
+                                        .withdrawals = o->withdrawals,
                                         .alone = goes_alone,
                                         .stored = parcel_stored,
                                         .ended = parcel_ended};
@@ -950,6 +963,7 @@ struct out *out_free(struct out *o)
         event_free(*e);
     hash_deinit(&o->by_id);
     lanes_free(o->lanes);
+    withdrawals_free(o->withdrawals);
     codec_free(o->codec);
     names_free(o->names);
     free(o);

@@ -17,14 +17,20 @@
 
 #define HEADERS_MAX 1024u /* of a message of ours; larger ones are none */
 
+void still_ask_number(struct bus *bus, struct bus_question *q, uint64_t sequence)
+{
+    char request[32];
+    int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 "}", sequence);
+
+    bus_ask(bus, q, "$JS.API.STREAM.MSG.GET." STREAM_JOBS, NULL, request, (size_t)n);
+}
+
 void still_ask(struct bus *bus, struct bus_question *q, const char *receipt)
 {
     struct letter_receipt r = {0};
-    char request[32];
 
     (void)letter_get_receipt(receipt, &r);
-    int n = snprintf(request, sizeof(request), "{\"seq\":%" PRIu64 "}", r.sequence);
-    bus_ask(bus, q, "$JS.API.STREAM.MSG.GET." STREAM_JOBS, NULL, request, (size_t)n);
+    still_ask_number(bus, q, r.sequence);
 }
 
 /* The message id in headers that are base64; "": there is none. */

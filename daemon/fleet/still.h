@@ -19,7 +19,8 @@ enum still {
     STILL_UNKNOWN, /* no answer */
 };
 
-/* receipt: the subject of its answers. The question is to have `answered` set. */
+/* The question is to have `answered` set. receipt: the subject of its answers. */
+void still_ask_number(struct bus *bus, struct bus_question *q, uint64_t sequence);
 void still_ask(struct bus *bus, struct bus_question *q, const char *receipt);
 /* What the answer says. message_id: that of the message; "": it had none. */
 enum still still_answer(natsMsg *answer, const char *message_id);

@@ -70,4 +70,17 @@ ended_before() { # a server that was killed has jobs that were acknowledged
     in_stream 2 && start_node_fleet there --no-out --ack-wait 2 && wait_until -t 60 in_stream 0 && same ran "$(cat "$WORK/ledger")"
 }
 check "jobs that had ended go, and what may not run twice does not" ended_before
+cancelled() { # its number is another one's now
+  local id other
+  leaves there && forget here && id=$(here wsctl submit --detach @fleet/echo:echo gone) && wait_until in_stream 1 && forget here &&
+    other=$(here wsctl submit --detach @fleet/echo:echo stays) && wait_until in_stream 1 && here wsctl cancel "$id" && expect_exit 130 here wsctl await "$id" &&
+    start_node_fleet there --no-out --ack-wait 2 && same stays "$(here timeout 60 wsctl await "$other")"
+}
+check "a cancel takes no other job away" cancelled
+cancelled_later() { # the server was away meanwhile, and has it still
+  local id
+  leaves there && id=$(here wsctl submit --detach @fleet/ledger:again "$WORK/not" ran) && wait_until in_stream 1 && stop_nats && here wsctl cancel "$id" &&
+    expect_exit 130 here wsctl await "$id" && start_nats one && wait_until -t 60 in_stream 0 && [ ! -e "$WORK/not" ] && start_node_fleet there --no-out --ack-wait 2
+}
+check "one that is cancelled without a connection goes when there is one" cancelled_later
 check "all leave in order" end_fleet

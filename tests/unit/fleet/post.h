@@ -17,7 +17,7 @@
 #include "fleet/bus.h"
 #include "tests/unit/suite.h"
 
-#define POST_MAX 1024u
+#define POST_MAX 11000u
 
 /* One message that was sent. */
 struct post {
@@ -31,6 +31,7 @@ static struct post posts[POST_MAX];
 static uint32_t n_posts;
 static uint64_t now_usec = 1000000;
 static uint32_t connection = 1; /* of the bus */
+static bool up = true;
 
 static inline struct post *post_keep(const char *subject, const char *id, const char *header, const void *data,
                                      size_t size)
@@ -65,6 +66,7 @@ void __wrap_bus_ask_saying(struct bus *b, struct bus_question *q, const char *su
 void __wrap_bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
 bool __wrap_bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size);
 uint32_t __wrap_bus_connection(const struct bus *b);
+bool __wrap_bus_is_up(const struct bus *b);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
 
 void __wrap_bus_ask(struct bus *b, struct bus_question *q, const char *subject, const char *id, const void *data,
@@ -86,8 +88,14 @@ void __wrap_bus_ask_last(struct bus *b, struct bus_question *q, const char *stre
 
 bool __wrap_bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size)
 {
-    (void)post_keep(subject, NULL, NULL, data, size);
-    return true;
+    if (up)
+        (void)post_keep(subject, NULL, NULL, data, size);
+    return up;
+}
+
+bool __wrap_bus_is_up(const struct bus *b)
+{
+    return up;
 }
 
 uint32_t __wrap_bus_connection(const struct bus *b)

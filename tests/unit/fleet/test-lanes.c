@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fleet/withdraw.h"
 #include "tests/unit/suite.h"
 #include "tests/unit/fleet/post.h"
 
@@ -14,6 +15,7 @@
 
 static struct lanes *lanes;
 static struct codec *codec;
+static struct withdrawals *withdrawals;
 static struct lane_item items[ITEMS];
 static uint32_t n_alone, n_stored, n_ended;
 static uint32_t ended[ITEMS];              /* statuses + 1 */
@@ -41,9 +43,11 @@ static void setup(void)
 {
     post_open();
     ck_assert_int_eq(codec_new(&codec), 0);
+    ck_assert_int_eq(withdrawals_new(&withdrawals, (struct bus *)a_bus), 0);
     const struct lanes_options options = {.bus = (struct bus *)a_bus,
                                           .node = "here",
                                           .codec = codec,
+                                          .withdrawals = withdrawals,
                                           .alone = alone,
                                           .stored = stored,
                                           .ended = on_ended};
@@ -55,6 +59,7 @@ static void teardown(void)
     for (uint32_t i = 0; i < ITEMS; i++)
         lanes_leave(&items[i], false);
     lanes_free(lanes);
+    withdrawals_free(withdrawals);
     codec_free(codec);
     post_clear();
 }
