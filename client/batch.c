@@ -204,11 +204,16 @@ static void call_done(struct wsd_call *call, int error)
     item_done(&b->unit);
 }
 
+/* What the description of a job has of the options that all have alike. */
+#define ALIKE(name, place, told) ALIKE_##told(name)
+#define ALIKE_YES(name)          ret->name = b->gathering.submit.submit.name;
+#define ALIKE_NO(name)
+
 static void describe(const struct call_unit *unit, struct msg_job *ret)
 {
     const struct wsd_batch *b = batch_of(unit);
 
-    ret->tags = (struct span){b->tags, strlen(b->tags)};
+    KEPT_OPTIONS(ALIKE)
     ret->batch = (struct span){(const char *)b->info.id.bytes, sizeof(b->info.id)};
 }
 

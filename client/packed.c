@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "proto/submit-options.h"
 
 /* Where the copies go. base NULL: they are only measured. */
 struct packing {
@@ -42,18 +43,18 @@ static const char *const *put_texts(struct packing *p, const char *const *texts,
     return copies;
 }
 
+/* Rows of submit-options.h. */
+#define PUT_TEXT(kind, name, ...) to->name = put_text(p, from->name);
+#define PUT_LIST(kind, name, ...) PUT_##kind(name)
+#define PUT_ARGS(name)            to->name = put_texts(p, from->name, from->n_##name);
+#define PUT_TAGS(name)            to->name = put_texts(p, from->name, from->n_##name);
+#define PUT_IDS(name)             to->name = put(p, from->name, from->n_##name * sizeof(*from->name));
+
 static void pack(struct packing *p, const struct wsd_submit *from, struct wsd_submit *to)
 {
     *to = *from;
     to->size = sizeof(*to);
-    to->plugin = put_text(p, from->plugin);
-    to->function = put_text(p, from->function);
-    to->key = put_text(p, from->key);
-    to->traceparent = put_text(p, from->traceparent);
-    to->args = put_texts(p, from->args, from->n_args);
-    to->tags = put_texts(p, from->tags, from->n_tags);
-    to->after = put(p, from->after, from->n_after * sizeof(*from->after));
-    to->after_any = put(p, from->after_any, from->n_after_any * sizeof(*from->after_any));
+    SUBMIT_FIELDS(PUT_TEXT, SUBMIT_NOTHING, PUT_LIST, SUBMIT_NOTHING)
 }
 
 size_t packed_size(const struct wsd_submit *from)

@@ -22,12 +22,16 @@ static bool same_text(const char *text, struct span span)
     return !span.size ? !text || !*text : text && strncmp(text, span.data, span.size) == 0 && !text[span.size];
 }
 
+/* What jobs of one description may have: each its own arguments, and the rest alike, as describe_plain() sees to. */
+#define PLAIN                                                                                                          \
+    (SUBMIT_BIT(plugin) | SUBMIT_BIT(function) | SUBMIT_BIT(args) | SUBMIT_BIT(timeout_usec) | SUBMIT_BIT(priority))
+
 bool plain_fits(const struct wsd_submit *s)
 {
     bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
 
-    return s->plugin && s->plugin[0] && !placed && !submit_features(s) && !s->retry_on && !s->retry_usec &&
-           !s->traceparent;
+    /* an empty traceparent is refused by submit_message() */
+    return s->plugin && s->plugin[0] && !placed && !(submit_given(s) & ~PLAIN) && !s->traceparent;
 }
 
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)

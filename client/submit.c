@@ -68,35 +68,33 @@ static int pack_tags(const struct wsd_submit *submit, char ret[static CODEC_TAGS
 
 struct msg_submit submit_fields(const struct wsd_submit *submit)
 {
-    return (struct msg_submit){
-        .plugin = {.data = submit->plugin, .size = strlen(submit->plugin)},
-        .function = {.data = submit->function, .size = submit->function ? strlen(submit->function) : 0},
-        .timeout_usec = submit->timeout_usec,
-        .priority = submit->priority,
-        .flags = (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
-                 (submit->flags & WSD_SUBMIT_WAIT_RUNNER ? SUBMIT_WAIT_RUNNER : 0u),
-        .key = {.data = submit->key, .size = submit->key ? strlen(submit->key) : 0},
-        .retries = submit->retries,
-        .retry_on = submit->retry_on,
-        .retry_usec = submit->retry_usec,
-        .delay_usec = submit->delay_usec,
-        .at_usec = submit->at_usec,
-        .queue_usec = submit->queue_usec,
-        .after = {.data = (const char *)submit->after, .size = submit->n_after * sizeof(*submit->after)},
-        .after_any = {.data = (const char *)submit->after_any,
-                      .size = submit->n_after_any * sizeof(*submit->after_any)},
-        .traceparent = {.data = submit->traceparent, .size = submit->traceparent ? strlen(submit->traceparent) : 0},
-    };
+#define SENT_TEXT(kind, name, ...)   .name = {submit->name, submit->name ? strlen(submit->name) : 0},
+#define SENT_NUMBER(kind, name, ...) .name = submit->name,
+#define SENT_LIST(kind, name, ...)   SENT_##kind(name)
+#define SENT_IDS(name)               .name = {(const char *)submit->name, submit->n_##name * sizeof(*submit->name)},
+#define SENT_TAGS(name)              /* by submit_message() */
+#define SENT_ARGS(name)              /* likewise */
+    return (struct msg_submit){.flags = (submit->flags & WSD_SUBMIT_DURABLE ? SUBMIT_DURABLE : 0u) |
+                                        (submit->flags & WSD_SUBMIT_WAIT_RUNNER ? SUBMIT_WAIT_RUNNER : 0u),
+                               SUBMIT_FIELDS(SENT_TEXT, SENT_NUMBER, SENT_LIST, SUBMIT_NOTHING)};
 }
 
-uint64_t submit_features(const struct wsd_submit *s)
+uint32_t submit_given(const struct wsd_submit *submit)
 {
-    bool promised = s->flags & WSD_SUBMIT_DURABLE || s->retries || (s->key && s->key[0]);
-    bool timed = s->delay_usec || s->at_usec || s->queue_usec;
-    bool ordered = s->n_after || s->n_after_any || s->n_tags;
+#define GIVEN_TEXT(kind, name, ...)   | (submit->name && submit->name[0] ? SUBMIT_BIT(name) : 0u)
+#define GIVEN_NUMBER(kind, name, ...) | (submit->name != 0 ? SUBMIT_BIT(name) : 0u)
+#define GIVEN_LIST(kind, name, ...)   | (submit->n_##name > 0 ? SUBMIT_BIT(name) : 0u)
+    return 0u SUBMIT_FIELDS(GIVEN_TEXT, GIVEN_NUMBER, GIVEN_LIST, SUBMIT_NOTHING);
+}
 
-    return (promised ? FEATURE_STORE : 0u) | (timed ? FEATURE_TIME : 0u) | (ordered ? FEATURE_ORDER : 0u) |
-           (s->flags & WSD_SUBMIT_WAIT_RUNNER ? FEATURE_RUNNER : 0u);
+uint64_t submit_features(const struct wsd_submit *submit)
+{
+#define NEEDS(kind, name, most, problem, needs, ...) | (given & SUBMIT_BIT(name) ? (needs) : 0u)
+    uint32_t given = submit_given(submit);
+
+    return (submit->flags & WSD_SUBMIT_DURABLE ? FEATURE_STORE : 0u) |
+           (submit->flags & WSD_SUBMIT_WAIT_RUNNER ? FEATURE_RUNNER : 0u)
+               SUBMIT_FIELDS(NEEDS, NEEDS, NEEDS, SUBMIT_NOTHING);
 }
 
 /* Says which limit is exceeded. */

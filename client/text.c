@@ -81,34 +81,11 @@ static const struct wsd_id *ids_of(struct span ids, size_t *ret_n)
 
 void job_info_view(const struct msg_job *job, struct wsd_job_info *ret_info)
 {
-    *ret_info = (struct wsd_job_info){
-        .size = sizeof(*ret_info),
-        .plugin = text_of(job->plugin),
-        .function = text_of(job->function),
-        .state = (enum wsd_job_state)job->state,
-        .exit = (int)job->exit,
-        .error = text_of(job->error),
-        .status = text_of(job->status),
-        .worker = text_of(job->worker),
-        .attempts = job->attempts,
-        .uid = job->uid,
-        .queued_usec = job->queued_usec,
-        .run_usec = job->run_usec,
-        .cpu_usec = job->cpu_usec,
-        .submitted_usec = job->submitted_usec,
-        .done = job->done,
-        .total = job->total,
-        .backtrace = text_of(job->backtrace),
-        .key = text_of(job->key),
-        .durable = job->durable,
-        .dead = job->dead,
-        .retries = job->retries,
-        .due_usec = job->due_usec,
-        .waits_for = job->waits_for,
-        .tags = text_of(job->tags),
-        .in_batch = job->batch.size == sizeof(ret_info->batch),
-        .placed = job->placed,
-    };
+#define SEEN_TEXT(kind, name, ...)   .name = text_of(job->name),
+#define SEEN_NUMBER(kind, name, ...) .name = (__typeof__(ret_info->name))job->name,
+    *ret_info = (struct wsd_job_info){.size = sizeof(*ret_info),
+                                      .in_batch = job->batch.size == sizeof(ret_info->batch),
+                                      JOB_FIELDS(SEEN_TEXT, SEEN_NUMBER, SUBMIT_NOTHING)};
     memcpy(ret_info->id.bytes, job->id, sizeof(job->id));
     if (ret_info->in_batch)
         memcpy(ret_info->batch.bytes, job->batch.data, sizeof(ret_info->batch));
@@ -143,9 +120,9 @@ static char *ids_copy(const struct wsd_id **ret, char *to, struct span ids)
 int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char *room, size_t room_size,
                   char **ret_texts)
 {
-    size_t size = text_size(job->plugin) + text_size(job->function) + text_size(job->error) + text_size(job->status) +
-                  text_size(job->worker) + text_size(job->backtrace) + text_size(job->key) + text_size(job->tags) +
-                  job->waits_on.size + job->awaited_by.size;
+#define PLUS_SIZE(kind, name, ...) +text_size(job->name)
+#define COPY_TEXT(kind, name, ...) p = text_copy(&ret_info->name, p, job->name);
+    size_t size = job->waits_on.size + job->awaited_by.size JOB_FIELDS(PLUS_SIZE, SUBMIT_NOTHING, SUBMIT_NOTHING);
     char *p = room;
 
     *ret_texts = size > room_size ? malloc(size) : NULL;
@@ -155,14 +132,7 @@ int job_info_copy(const struct msg_job *job, struct wsd_job_info *ret_info, char
             return -ENOMEM;
     }
     job_info_view(job, ret_info);
-    p = text_copy(&ret_info->plugin, p, job->plugin);
-    p = text_copy(&ret_info->function, p, job->function);
-    p = text_copy(&ret_info->error, p, job->error);
-    p = text_copy(&ret_info->status, p, job->status);
-    p = text_copy(&ret_info->worker, p, job->worker);
-    p = text_copy(&ret_info->backtrace, p, job->backtrace);
-    p = text_copy(&ret_info->key, p, job->key);
-    p = text_copy(&ret_info->tags, p, job->tags);
+    JOB_FIELDS(COPY_TEXT, SUBMIT_NOTHING, SUBMIT_NOTHING)
     p = ids_copy(&ret_info->waits_on, p, job->waits_on);
     ids_copy(&ret_info->awaited_by, p, job->awaited_by);
     return 0;

@@ -22,7 +22,7 @@
 #define EXIT_MAX   255u
 #define ERRNO_MAX  4095u
 #define LEVEL_MAX  7u
-#define IDS_MAX    (CODEC_AFTER_MAX * 16u)
+#define IDS_MAX    (CODEC_AFTER_MAX * 16u) /* of after and after_any together */
 
 /* What a frame holds finds room: its bytes with NULs; arguments, or lists. */
 static_assert(CODEC_ARENA >= FRAME_MAX + CODEC_FUNCTIONS * sizeof(struct msg_function) +
@@ -83,20 +83,40 @@ struct codec {
 #define PATH(t, m) TEXT(t, m, CODEC_PATH_MAX)
 #define WORD(t, m) TEXT(t, m, CODEC_TEXT_MAX)
 
+/* A row of submit-options.h as a field. `problem` is that of numbers and ids; others have their own above. */
+#define OF_TEXT(t, m, most, problem)  TEXT(t, m, most),
+#define OF_LINE(t, m, most, problem)  TEXT(t, m, most),
+#define OF_TAGS(t, m, most, problem)  TAGS(t, m, most),
+#define OF_IDS(t, m, most, problem)   IDS(t, m, most, problem),
+#define OF_ID(t, m, most, problem)    ID(t),
+#define OF_ARGS(t, m, most, problem)  ARGS(t, m),
+#define OF_U32(t, m, most, problem)   RANGE(t, m, 0, most, problem),
+#define OF_U64(t, m, most, problem)   RANGE(t, m, 0, most, problem),
+#define OF_BOOL(t, m, most, problem)  RANGE(t, m, 0, most, problem),
+#define OF_STATE(t, m, most, problem) RANGE(t, m, 1, most, problem),
+#define OF_INT(t, m, most, problem)   SIGNED(t, m, most),
+#define OF_BITS(t, m, most, problem)  FLAGS(t, m, most),
+
+#define OF_SUBMIT(kind, name, most, problem, ...) OF_##kind(submit, name, most, problem)
+#define OF_JOB(kind, name, most, problem, ...)    OF_##kind(job, name, most, problem)
+
+/* Those that a schedule has; and the spans of the others. */
+#define OF_SCHEDULE(kind, name, most, problem, needs, schedules) OF_SCHEDULE_##schedules(kind, job.name, most, problem)
+#define OF_SCHEDULE_YES(kind, m, most, problem)                  OF_##kind(schedule, m, most, problem)
+#define OF_SCHEDULE_NO(kind, m, most, problem)
+#define ABSENT_SPAN(kind, name, most, problem, needs, schedules) ABSENT_##schedules(kind, job.name)
+#define ABSENT_YES(kind, m)
+#define ABSENT_NO(kind, m) ABSENT_##kind(m)
+#define ABSENT_TEXT(m)     ABSENT(schedule, m),
+#define ABSENT_TAGS(m)     ABSENT(schedule, m),
+#define ABSENT_IDS(m)      ABSENT(schedule, m),
+#define ABSENT_ARGS(m)
+
 MESSAGE(hello, hello, NUMBER(hello, version_min), NUMBER(hello, version_max), NUMBER(hello, features),
         PATH(hello, directory), WORD(hello, program), NUMBER(hello, window), WORD(hello, user));
 MESSAGE(welcome, welcome, NUMBER(welcome, version), NUMBER(welcome, features), WORD(welcome, program),
         NUMBER(welcome, window));
-MESSAGE(submit, submit, PATH(submit, plugin), NAME(submit, function), ARGS(submit, args), NUMBER(submit, timeout_usec),
-        SIGNED(submit, priority, CODEC_PRIORITY_MAX), FLAGS(submit, flags, SUBMIT_FLAGS_ALL),
-        TEXT(submit, key, CODEC_KEY_MAX), RANGE(submit, retries, 0, CODEC_RETRIES_MAX, "retries"),
-        RANGE(submit, retry_usec, 0, CODEC_RETRY_MAX, "retries"), FLAGS(submit, retry_on, CODEC_RETRY_ON),
-        RANGE(submit, input_from, 0, INPUT_ARENA, "input"), NUMBER(submit, input_offset), NUMBER(submit, input_size),
-        NUMBER(submit, arena), NUMBER(submit, output_offset), NUMBER(submit, output_size),
-        RANGE(submit, delay_usec, 0, CODEC_SPAN_MAX, "delay"), RANGE(submit, at_usec, 0, CODEC_AT_MAX, "time"),
-        RANGE(submit, queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), IDS(submit, after, IDS_MAX, "after"),
-        IDS(submit, after_any, IDS_MAX, "after"), TAGS(submit, tags, CODEC_TAGS),
-        TEXT(submit, traceparent, CODEC_TRACEPARENT_MAX), NUMBER(submit, batch), NUMBER(submit, items));
+MESSAGE(submit, submit, SUBMIT_FIELDS(OF_SUBMIT, OF_SUBMIT, OF_SUBMIT, OF_SUBMIT));
 MESSAGE(batch, batch, RANGE(batch, action, BATCH_OPEN, BATCH_CANCEL, "action"), MAYBE_ID(batch, id),
         NUMBER(batch, flags));
 MESSAGE(batch_state, batch_state, ID(batch_state), NUMBER(batch_state, uid), NUMBER(batch_state, flags),
@@ -110,14 +130,7 @@ MESSAGE(chunk, chunk, NUMBER(chunk, offset), NUMBER(chunk, last));
 MESSAGE(credit, credit, RANGE(credit, bytes, 0, UINT32_MAX, "bytes"), NUMBER(credit, item));
 MESSAGE(progress, progress, NUMBER(progress, done), NUMBER(progress, total), NUMBER(progress, item));
 MESSAGE(message, message, RANGE(message, level, 0, LEVEL_MAX, "level"), WORD(message, text), NUMBER(message, item));
-MESSAGE(job, job, ID(job), PATH(job, plugin), NAME(job, function), RANGE(job, state, 1, CODEC_STATE_MAX, "state"),
-        RANGE(job, exit, 0, EXIT_MAX, "exit"), WORD(job, error), WORD(job, status), NAME(job, worker),
-        NUMBER(job, attempts), NUMBER(job, uid), NUMBER(job, queued_usec), NUMBER(job, run_usec), NUMBER(job, cpu_usec),
-        NUMBER(job, submitted_usec), NUMBER(job, done), NUMBER(job, total), TEXT(job, backtrace, CODEC_TRACE_MAX),
-        NUMBER(job, durable), NUMBER(job, dead), TEXT(job, key, CODEC_KEY_MAX), NUMBER(job, retries),
-        NUMBER(job, due_usec), NUMBER(job, placed), NUMBER(job, waits_for), TAGS(job, tags, CODEC_TAGS),
-        IDS(job, batch, 16, "batch"), IDS(job, waits_on, CODEC_NEAR * 16, "waits_on"),
-        IDS(job, awaited_by, CODEC_NEAR * 16, "awaited_by"));
+MESSAGE(job, job, JOB_FIELDS(OF_JOB, OF_JOB, OF_JOB));
 MESSAGE(finished, finished, ID(finished), PATH(finished, plugin), NAME(finished, function), NAME(finished, worker),
         NUMBER(finished, attempts), NUMBER(finished, uid), NUMBER(finished, queued_usec), NUMBER(finished, run_usec),
         NUMBER(finished, cpu_usec), NUMBER(finished, submitted_usec), NUMBER(finished, placed));
@@ -180,14 +193,8 @@ MESSAGE(trace, trace, RANGE(trace, action, TRACE_ACTION_START, TRACE_ACTION_STAC
 MESSAGE(dead, dead, RANGE(dead, action, DEAD_LIST, DEAD_DROP, "action"), MAYBE_ID(dead, id));
 MESSAGE(schedule, schedule, RANGE(schedule, action, SCHEDULE_ADD, SCHEDULE_RUN, "action"), NAME(schedule, name),
         ARGS(schedule, job.args), TEXT(schedule, calendar, CODEC_CALENDAR_MAX), NUMBER(schedule, persistent),
-        PATH(schedule, job.plugin), NAME(schedule, job.function), NUMBER(schedule, job.timeout_usec),
-        SIGNED(schedule, job.priority, CODEC_PRIORITY_MAX),
-        FLAGS(schedule, job.flags, SUBMIT_DURABLE | SUBMIT_WAIT_RUNNER),
-        RANGE(schedule, job.retries, 0, CODEC_RETRIES_MAX, "retries"),
-        RANGE(schedule, job.retry_usec, 0, CODEC_RETRY_MAX, "retries"), FLAGS(schedule, job.retry_on, CODEC_RETRY_ON),
-        RANGE(schedule, job.queue_usec, 0, CODEC_SPAN_MAX, "time in the queue"), ABSENT(schedule, job.key),
-        ABSENT(schedule, job.after), ABSENT(schedule, job.after_any), ABSENT(schedule, job.tags),
-        ABSENT(schedule, job.traceparent));
+        SUBMIT_FIELDS(OF_SCHEDULE, OF_SCHEDULE, OF_SCHEDULE, OF_SCHEDULE)
+            SUBMIT_FIELDS(ABSENT_SPAN, SUBMIT_NOTHING, ABSENT_SPAN, SUBMIT_NOTHING));
 MESSAGE(scheduled, scheduled, NAME(scheduled, name), TEXT(scheduled, calendar, CODEC_CALENDAR_MAX),
         PATH(scheduled, plugin), NAME(scheduled, function), NUMBER(scheduled, uid), NUMBER(scheduled, flags),
         NUMBER(scheduled, next_usec), NUMBER(scheduled, ran_usec), NUMBER(scheduled, runs), NUMBER(scheduled, skipped),
@@ -373,6 +380,8 @@ static const char *check_function_stats(const struct msg *msg, size_t body)
 
 static const char *check_schedule(const struct msg *msg, size_t body)
 {
+    if (msg->schedule.job.flags & ~(uint32_t)(SUBMIT_DURABLE | SUBMIT_WAIT_RUNNER))
+        return "job.flags";
     return !msg->schedule.name.size != (msg->schedule.action == SCHEDULE_LIST) ? "name" : NULL;
 }
 

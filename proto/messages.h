@@ -9,51 +9,41 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CODEC_ARENA           (128u * 1024u)
-#define CODEC_ARGS_MAX        4096u         /* arguments of one job */
-#define CODEC_ARGS_SIZE       (48u * 1024u) /* all of them together, with one NUL each */
-#define CODEC_PATH_MAX        4096u         /* plugin, directory, file: bytes, with NUL */
-#define CODEC_NAME_MAX        64u           /* function, plugin name: bytes, with NUL */
-#define CODEC_PLACE_MAX       128u          /* both, as PLUGIN:FUNCTION, likewise */
-#define CODEC_TEXT_MAX        256u          /* error, status, message: bytes, with NUL */
-#define CODEC_TRACE_MAX       2048u         /* backtrace: bytes, with NUL */
-#define CODEC_RUNNERS         256u          /* runners of one name that are shown */
-#define CODEC_FUNCTIONS       64u           /* functions of one plugin */
-#define CODEC_COUNTERS        256u
-#define CODEC_WORKERS_MAX     1024u /* that can be asked for */
-#define CODEC_QUARANTINE      2u    /* of a function */
-#define CODEC_APART           2u    /* of a plugin */
-#define CODEC_BUILD_MAX       65u   /* of a build id, with NUL */
-#define CODEC_RELOADED        4u    /* outcomes of a reload: 1 to this */
-#define CODEC_KIND_MAX        3u    /* of a worker */
-#define CODEC_PRIORITY_MAX    100
-#define CODEC_KEY_MAX         256u /* of a job: bytes, with NUL */
-#define CODEC_TRACEPARENT_MAX 56u  /* bytes of a traceparent, with its NUL */
-#define CODEC_CALENDAR_MAX    256u /* when a schedule runs: bytes, with NUL */
-#define CODEC_RETRIES_MAX     1000u
-#define CODEC_RETRY_MAX       86400000000u        /* microseconds of a first pause */
-#define CODEC_SPAN_MAX        315576000000000u    /* microseconds of a delay, or in the queue: ten years */
-#define CODEC_AT_MAX          253402300799999999u /* the last microsecond of the year 9999 */
-#define CODEC_RETRY_ON        (1u << 6 | 1u << 8 | 1u << 9 | 1u << 10) /* failed, timed-out, crashed, interrupted */
-#define CODEC_AFTER_MAX       1024u                                    /* jobs that one may wait for */
-#define CODEC_TAG_MAX         64u                                      /* of a tag: bytes, with NUL */
-#define CODEC_TAGS            3u                                       /* of a job */
-#define CODEC_TAGS_MAX        (CODEC_TAGS * CODEC_TAG_MAX) /* all of them with commas between: bytes, with NUL */
-#define CODEC_ITEMS_MAX       4096u                        /* of one ARRAY */
-#define CODEC_ITEM_SIZE       8u                           /* bytes before the arguments of an item */
-#define CODEC_END_SIZE        48u                          /* bytes before the texts of a record of ENDS */
-#define CODEC_ONE_SIZE        16u   /* bytes before the output of each item in one that is for several */
-#define CODEC_CREDIT_MAX      1024u /* jobs that a runner may have at once */
-#define CODEC_CREDIT_PLAIN    256u  /* the same without FEATURE_CREDIT */
-#define CODEC_RUN_STATUS      63u   /* of a run that has failed, at most */
-#define CODEC_RUN_STATE       10u   /* of a run, at most */
-#define CODEC_HISTOGRAM_KIND  4u    /* of one, at most */
-#define CODEC_BUCKETS         1152u /* of a histogram, at most */
-#define CODEC_PERSON_MAX      256u  /* name of a person, with NUL */
-#define CODEC_NEAR            16u   /* jobs that one waits for, and that wait for it, as far as STATUS tells them */
-#define CODEC_BUCKET_SIZE     10u   /* bytes of one in the body of FUNCTION_STATS */
-#define CODEC_STATE_FINAL     5u    /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
-#define CODEC_STATE_MAX       10u
+#include "proto/submit-options.h"
+
+#define CODEC_ARENA          (128u * 1024u)
+#define CODEC_ARGS_MAX       4096u         /* arguments of one job */
+#define CODEC_ARGS_SIZE      (48u * 1024u) /* all of them together, with one NUL each */
+#define CODEC_PATH_MAX       4096u         /* plugin, directory, file: bytes, with NUL */
+#define CODEC_NAME_MAX       64u           /* function, plugin name: bytes, with NUL */
+#define CODEC_PLACE_MAX      128u          /* both, as PLUGIN:FUNCTION, likewise */
+#define CODEC_TEXT_MAX       256u          /* error, status, message: bytes, with NUL */
+#define CODEC_TRACE_MAX      2048u         /* backtrace: bytes, with NUL */
+#define CODEC_RUNNERS        256u          /* runners of one name that are shown */
+#define CODEC_FUNCTIONS      64u           /* functions of one plugin */
+#define CODEC_COUNTERS       256u
+#define CODEC_WORKERS_MAX    1024u /* that can be asked for */
+#define CODEC_QUARANTINE     2u    /* of a function */
+#define CODEC_APART          2u    /* of a plugin */
+#define CODEC_BUILD_MAX      65u   /* of a build id, with NUL */
+#define CODEC_RELOADED       4u    /* outcomes of a reload: 1 to this */
+#define CODEC_KIND_MAX       3u    /* of a worker */
+#define CODEC_CALENDAR_MAX   256u  /* when a schedule runs: bytes, with NUL */
+#define CODEC_ITEMS_MAX      4096u /* of one ARRAY */
+#define CODEC_ITEM_SIZE      8u    /* bytes before the arguments of an item */
+#define CODEC_END_SIZE       48u   /* bytes before the texts of a record of ENDS */
+#define CODEC_ONE_SIZE       16u   /* bytes before the output of each item in one that is for several */
+#define CODEC_CREDIT_MAX     1024u /* jobs that a runner may have at once */
+#define CODEC_CREDIT_PLAIN   256u  /* the same without FEATURE_CREDIT */
+#define CODEC_RUN_STATUS     63u   /* of a run that has failed, at most */
+#define CODEC_RUN_STATE      10u   /* of a run, at most */
+#define CODEC_HISTOGRAM_KIND 4u    /* of one, at most */
+#define CODEC_BUCKETS        1152u /* of a histogram, at most */
+#define CODEC_PERSON_MAX     256u  /* name of a person, with NUL */
+#define CODEC_NEAR           16u   /* jobs that one waits for, and that wait for it, as far as STATUS tells them */
+#define CODEC_BUCKET_SIZE    10u   /* bytes of one in the body of FUNCTION_STATS */
+#define CODEC_STATE_FINAL    5u    /* of a job: from here on it has ended (enum wsd_job_state of client.h) */
+#define CODEC_STATE_MAX      10u
 
 /* Features, in HELLO and WELCOME: what both have set may be used. */
 #define CODEC_RATE_MAX  999u  /* of a profile: samples in a second */
@@ -131,25 +121,23 @@ struct msg_welcome {
     struct span program;
     uint32_t window;
 };
-struct msg_submit {
-    struct span plugin, function;
-    struct span args; /* the arguments one behind the other, each ending in NUL; size counts the NULs */
+/* The rows of submit-options.h as members. */
+#define MSG_TEXT(kind, name, ...)   struct span name;
+#define MSG_NUMBER(kind, name, ...) SUBMIT_TYPE_##kind name;
+#define MSG_LIST(kind, name, ...)   MSG_LIST_##kind(name)
+#define MSG_LIST_IDS(name)          struct span name; /* 16 bytes each */
+#define MSG_LIST_TAGS(name)         struct span name; /* names with commas between */
+/* the arguments one behind the other, each ending in NUL; size counts the NULs */
+#define MSG_LIST_ARGS(name)                                                                                            \
+    struct span name;                                                                                                  \
     uint32_t argc;
-    uint64_t timeout_usec;
-    int32_t priority;
-    uint32_t flags;
-    struct span key;
-    uint32_t retries, retry_on;
-    uint64_t retry_usec;
-    uint64_t delay_usec, at_usec, queue_usec;
-    struct span after, after_any;        /* ids, 16 bytes each */
-    struct span tags;                    /* names with commas between */
-    struct span traceparent;             /* empty: none */
-    uint32_t input_from;                 /* enum input_from */
-    uint64_t input_offset, input_size;   /* there; together at most INT64_MAX */
-    uint32_t arena;                      /* 0: none */
-    uint64_t output_offset, output_size; /* in the arena; together at most INT64_MAX */
-    uint32_t batch, items;
+#define MSG_ID(kind, name, ...) MSG_ID_##kind(name)
+#define MSG_ID_ID(name)         uint8_t name[16];
+#define MSG_ID_IDS(name)        struct span name;
+
+/* input_offset and input_size are together at most INT64_MAX, and so are output_offset and output_size. */
+struct msg_submit {
+    SUBMIT_FIELDS(MSG_TEXT, MSG_NUMBER, MSG_LIST, MSG_NUMBER)
 };
 struct msg_id {
     bool has_id;
@@ -174,18 +162,7 @@ struct msg_message {
     uint32_t item;
 };
 struct msg_job {
-    uint8_t id[16];
-    struct span plugin, function, error, status, worker;
-    uint32_t state, exit, attempts, uid;
-    uint64_t queued_usec, run_usec, cpu_usec, submitted_usec, done, total;
-    struct span backtrace, key;
-    bool durable, dead;
-    uint32_t retries;
-    uint64_t placed;
-    uint64_t due_usec;
-    uint32_t waits_for;
-    struct span tags, batch;          /* batch: an id, or empty */
-    struct span waits_on, awaited_by; /* ids */
+    JOB_FIELDS(MSG_TEXT, MSG_NUMBER, MSG_ID)
 };
 struct msg_finished {
     uint8_t id[16];

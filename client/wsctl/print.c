@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/code.h"
 #include "base/escape.h"
+#include "proto/submit-options.h"
 #include "progress.h"
 
 #define LINE_ROOM    4096u /* bytes of a line on stderr, before they are escaped */
@@ -164,8 +165,8 @@ const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t siz
 
 void job_clear_texts(struct wsd_job_info *info)
 {
-    info->plugin = info->function = info->error = info->status = info->worker = "";
-    info->backtrace = info->key = info->tags = "";
+#define CLEAR(kind, name, ...) info->name = "";
+    JOB_FIELDS(CLEAR, SUBMIT_NOTHING, SUBMIT_NOTHING)
     info->n_waits_on = info->n_awaited_by = 0;
 }
 

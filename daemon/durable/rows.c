@@ -14,6 +14,9 @@
 #include "table/policy.h"
 #include "table/timing.h"
 
+#define FROM_ROW(name, ...) .name = row->name,
+#define TO_ROW(name, ...)   row->name = job->more->name;
+
 /* A file may have been damaged, and it goes to the executor by its length. */
 static bool is_traceparent(const char *text)
 {
@@ -22,23 +25,26 @@ static bool is_traceparent(const char *text)
 
 struct job_request row_request(const struct store_row *row)
 {
-    return (struct job_request){.uid = row->uid,
-                                .plugin = row->plugin,
-                                .function = row->function,
-                                .args = row->args,
-                                .args_size = row->args_size,
-                                .argc = row->argc,
-                                .priority = row->priority,
-                                .timeout_usec = row->timeout_usec,
-                                .retries = row->retries,
-                                .retry_on = row->retry_on,
-                                .retry_usec = row->retry_usec,
-                                .delay_usec = row->delay_usec,
-                                .queue_usec = row->wait_usec,
-                                .tags = row->tags,
-                                .traceparent = is_traceparent(row->traceparent) ? row->traceparent : NULL,
-                                .waits = row->function_flags & ROW_WAITS,
-                                .durable = row->durable};
+    struct job_request r = {.uid = row->uid,
+                            .plugin = row->plugin,
+                            .function = row->function,
+                            .args = row->args,
+                            .args_size = row->args_size,
+                            .argc = row->argc,
+                            .priority = row->priority,
+                            .timeout_usec = row->timeout_usec,
+                            .retries = row->retries,
+                            .retry_on = row->retry_on,
+                            .retry_usec = row->retry_usec,
+                            .delay_usec = row->delay_usec,
+                            .queue_usec = row->wait_usec,
+                            .waits = row->function_flags & ROW_WAITS,
+                            .durable = row->durable,
+                            KEPT_OPTIONS(FROM_ROW)};
+
+    if (!is_traceparent(r.traceparent))
+        r.traceparent = NULL;
+    return r;
 }
 
 void row_set_request(struct store_row *row, const struct job_request *r)
@@ -80,7 +86,6 @@ void row_set_job(struct store_row *row, const struct job *job)
     row->retry_on = p->retry_on;
     row->retry_usec = p->retry_usec;
     row->wait_usec = !t || t->by_configuration ? 0 : t->wait_usec;
-    row->tags = job->more->tags;
-    row->traceparent = job->more->traceparent;
+    KEPT_OPTIONS(TO_ROW)
     row->submitted_usec = job_submitted_usec(job);
 }

@@ -149,32 +149,14 @@ static int on_open(struct watch *w, uint32_t serial, const char *path)
 
 static void job_msg(struct msg *m, uint16_t type, const struct job_info *info)
 {
+#define TOLD(kind, name, ...)        .name = TOLD_##kind(info->name),
+#define TOLD_TEXT                    span
+#define TOLD_TAGS                    span
+#define TOLD_LINE                    line
+#define TOLD_NUMBER(kind, name, ...) .name = (SUBMIT_TYPE_##kind)info->name,
     *m = (struct msg){.type = type,
-                      .job = {.plugin = span(info->plugin),
-                              .function = span(info->function),
-                              .error = line(info->error),
-                              .status = line(info->status),
-                              .worker = span(info->worker),
-                              .backtrace = span(info->backtrace),
-                              .state = (uint32_t)info->state,
-                              .exit = (uint32_t)info->exit,
-                              .attempts = info->attempts,
-                              .uid = info->uid,
-                              .queued_usec = info->queued_usec,
-                              .run_usec = info->run_usec,
-                              .cpu_usec = info->cpu_usec,
-                              .submitted_usec = info->submitted_usec,
-                              .done = info->done,
-                              .total = info->total,
-                              .key = span(info->key),
-                              .durable = info->durable,
-                              .dead = info->dead,
-                              .retries = info->retries,
-                              .due_usec = info->due_usec,
-                              .waits_for = info->waits_for,
-                              .placed = info->placed,
-                              .tags = span(info->tags),
-                              .batch = {(const char *)info->batch, info->batch ? sizeof(info->id) : 0}}};
+                      .job = {.batch = {(const char *)info->batch, info->batch ? sizeof(info->id) : 0},
+                              JOB_FIELDS(TOLD, TOLD_NUMBER, SUBMIT_NOTHING)}};
     memcpy(m->job.id, info->id, sizeof(m->job.id));
     if (info->near) {
         m->job.waits_on = (struct span){(const char *)info->near->before, info->near->n_before * sizeof(info->id)};
@@ -186,9 +168,13 @@ _Static_assert(JOB_NEAR == CODEC_NEAR, "all are told");
 /* Whether FINISHED says all of it. */
 static bool is_finished(const struct job_info *info)
 {
-    return info->state == JOB_SUCCEEDED && !info->exit && !*info->error && !*info->status && !*info->backtrace &&
-           !*info->key && !*info->tags && !info->batch && !info->durable && !info->retries && !info->done &&
-           !info->total;
+#define NO_TEXT(kind, name, most, problem, finished) NO_TEXT_##finished(name)
+#define NO_TEXT_YES(name)
+#define NO_TEXT_NO(name)                               &&!*info->name
+#define NO_NUMBER(kind, name, most, problem, finished) NO_NUMBER_##finished(name)
+#define NO_NUMBER_YES(name)
+#define NO_NUMBER_NO(name) &&!info->name
+    return info->state == JOB_SUCCEEDED && !info->batch JOB_FIELDS(NO_TEXT, NO_NUMBER, SUBMIT_NOTHING);
 }
 
 static void finished_msg(struct msg *m, const struct job_info *info)
@@ -251,7 +237,11 @@ static const struct watch_ops watch_ops = {
 /* Takes out what the job's user or the job itself has written. */
 static void hide_texts(struct msg_job *m)
 {
-    m->error = m->status = m->backtrace = m->key = m->tags = m->batch = (struct span){"", 0};
+#define HIDE(kind, name, most, problem, finished) HIDE_##finished(name)
+#define HIDE_YES(name)
+#define HIDE_NO(name) m->name = (struct span){"", 0};
+    JOB_FIELDS(HIDE, SUBMIT_NOTHING, SUBMIT_NOTHING)
+    m->batch = (struct span){"", 0};
 }
 
 void send_job(const struct job_info *info, void *userdata)

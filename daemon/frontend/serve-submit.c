@@ -47,35 +47,20 @@ static const char *contradiction(const struct msg_submit *m, size_t body_size)
 
 struct job_request submit_job(const struct msg_submit *m, const struct peer *p)
 {
-    return (struct job_request){
-        .plugin = m->plugin.data,
-        .function = m->function.data,
-        .args = m->args.data,
-        .args_size = m->args.size,
-        .argc = m->argc,
-        .timeout_usec = m->timeout_usec,
-        .priority = m->priority,
-        .detached = m->flags & SUBMIT_DETACH,
-        .progress = m->flags & SUBMIT_PROGRESS,
-        .more_input = m->flags & SUBMIT_MORE,
-        .durable = m->flags & SUBMIT_DURABLE,
-        .waits = m->flags & SUBMIT_WAIT_RUNNER,
-        .key = m->key.data,
-        .retries = m->retries,
-        .retry_on = m->retry_on,
-        .retry_usec = m->retry_usec,
-        .delay_usec = m->delay_usec,
-        .at_usec = m->at_usec,
-        .queue_usec = m->queue_usec,
-        .after = (const uint8_t *)m->after.data,
-        .n_after = (uint32_t)(m->after.size / 16),
-        .after_any = (const uint8_t *)m->after_any.data,
-        .n_after_any = (uint32_t)(m->after_any.size / 16),
-        .tags = m->tags.data,
-        .traceparent = m->traceparent.data,
-        .directory = p->directory,
-        .uid = p->uid,
-    };
+#define TAKEN_TEXT(kind, name, ...)   .name = m->name.data,
+#define TAKEN_NUMBER(kind, name, ...) .name = m->name,
+#define TAKEN_LIST(kind, name, ...)   TAKEN_##kind(name)
+#define TAKEN_TAGS(name)              .name = m->name.data,
+#define TAKEN_ARGS(name)              .name = m->name.data, .name##_size = m->name.size, .argc = m->argc,
+#define TAKEN_IDS(name)               .name = (const uint8_t *)m->name.data, .n_##name = (uint32_t)(m->name.size / 16),
+    return (struct job_request){.detached = m->flags & SUBMIT_DETACH,
+                                .progress = m->flags & SUBMIT_PROGRESS,
+                                .more_input = m->flags & SUBMIT_MORE,
+                                .durable = m->flags & SUBMIT_DURABLE,
+                                .waits = m->flags & SUBMIT_WAIT_RUNNER,
+                                .directory = p->directory,
+                                .uid = p->uid,
+                                SUBMIT_FIELDS(TAKEN_TEXT, TAKEN_NUMBER, TAKEN_LIST, SUBMIT_NOTHING)};
 }
 
 uint32_t submit_cost(const struct job_request *r)

@@ -86,6 +86,15 @@ static void ask(struct schedule *s, struct schedule_query *q)
     q->schedule = s;
 }
 
+/* Rows of submit-options.h: what a schedule has not. The texts that it has are fill()'s. */
+#define LACK(kind, name, most, problem, needs, schedules) LACK_##schedules(kind, name)
+#define LACK_YES(kind, name)
+#define LACK_NO(kind, name) LACK_##kind(name)
+#define LACK_TEXT(name)     s->job.name = NULL;
+#define LACK_TAGS(name)     s->job.name = NULL;
+#define LACK_IDS(name)      s->job.name = NULL;
+#define LACK_ARGS(name)
+
 static int fill(struct schedule *s, const struct schedule_request *r)
 {
     s->job = r->job;
@@ -102,8 +111,7 @@ static int fill(struct schedule *s, const struct schedule_request *r)
     s->job.plugin = s->plugin;
     s->job.function = s->function;
     s->job.args = s->args;
-    s->job.key = s->job.tags = s->job.traceparent = NULL;
-    s->job.after = s->job.after_any = NULL;
+    SUBMIT_FIELDS(LACK, SUBMIT_NOTHING, LACK, SUBMIT_NOTHING)
     s->job.input = NULL;
     s->job.detached = true;
     s->job.directory = s->directory = directory_ref(r->job.directory);

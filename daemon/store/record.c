@@ -28,35 +28,37 @@ struct field {
         BYTES, offsetof(struct store_row, name), offsetof(struct store_row, name##_size)                               \
     }
 
-static const struct field given[] = {
-    FIELD(TEXT, plugin),
-    FIELD(TEXT, function),
-    FIELD(TEXT, directory),
-    FIELD(SIGNED, priority),
-    FIELD(NUMBER, function_flags),
-    FIELD(NUMBER, timeout_usec),
-    FIELD(NUMBER, retry_usec),
-    FIELD(SMALL, retries),
-    FIELD(SMALL, retry_on),
-    FIELD(NUMBER, submitted_usec),
-    FIELD(NUMBER, due_usec),
-    FIELD(SMALL, due_at),
-    FIELD(NUMBER, delay_usec),
-    FIELD(NUMBER, wait_usec),
-    FIELD(SMALL, argc),
-    FIELD(TEXT, tags),
-    FIELD_BYTES(after),
-    FIELD(ID, id),
-    FIELD(SMALL, uid),
-    FIELD(SMALL, state),
-    FIELD(TEXT, key),
-    FIELD(NUMBER, args_size),
-    FIELD(NUMBER, input_size),
-    FIELD_BYTES(args),
-    FIELD_BYTES(input),
-    FIELD(TEXT, title),
-    FIELD(TEXT, traceparent),
-};
+#define KEPT(name, place, ...) [place] = FIELD(TEXT, name),
+
+/* By their places, which never change. KEPT_OPTIONS has those that are not here. */
+static const struct field given[] = {[0] = FIELD(TEXT, plugin),
+                                     [1] = FIELD(TEXT, function),
+                                     [2] = FIELD(TEXT, directory),
+                                     [3] = FIELD(SIGNED, priority),
+                                     [4] = FIELD(NUMBER, function_flags),
+                                     [5] = FIELD(NUMBER, timeout_usec),
+                                     [6] = FIELD(NUMBER, retry_usec),
+                                     [7] = FIELD(SMALL, retries),
+                                     [8] = FIELD(SMALL, retry_on),
+                                     [9] = FIELD(NUMBER, submitted_usec),
+                                     [10] = FIELD(NUMBER, due_usec),
+                                     [11] = FIELD(SMALL, due_at),
+                                     [12] = FIELD(NUMBER, delay_usec),
+                                     [13] = FIELD(NUMBER, wait_usec),
+                                     [14] = FIELD(SMALL, argc),
+                                     [16] = FIELD_BYTES(after),
+                                     [17] = FIELD(ID, id),
+                                     [18] = FIELD(SMALL, uid),
+                                     [19] = FIELD(SMALL, state),
+                                     [20] = FIELD(TEXT, key),
+                                     [21] = FIELD(NUMBER, args_size),
+                                     [22] = FIELD(NUMBER, input_size),
+                                     [23] = FIELD_BYTES(args),
+                                     [24] = FIELD_BYTES(input),
+                                     [25] = FIELD(TEXT, title),
+                                     KEPT_OPTIONS(KEPT)};
+#define ONE(...) +1
+_Static_assert(ARRAY_SIZE(given) == 25 KEPT_OPTIONS(ONE), "no place is left out");
 
 static const struct field known[] = {
     FIELD(SMALL, exit),      FIELD(SMALL, retried),     FIELD(SMALL, attempts),     FIELD(NUMBER, due_usec),

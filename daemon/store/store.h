@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "proto/submit-options.h"
 
 #define STORE_FILE   "jobs.db"
 #define STORE_INLINE (64u * 1024u) /* larger inputs are read when the job begins, not at the start */
@@ -26,6 +27,8 @@
 #define STORE_WHY        256u
 #define STORE_SAYS       512u
 #define STORE_ROOM       256u /* most records are smaller */
+
+#define STORE_KEPT(name, ...) const char *name;
 
 /* A job as it is on disk. Its texts and bytes are not owned; NULL is an empty one. What the thread reads of it comes
  * first. store_post() makes a record (record.h) of the rest. */
@@ -56,8 +59,7 @@ struct store_row {
     uint64_t wait_usec;                            /* the longest time in the queue; 0: any */
     uint64_t queued_usec, run_usec, cpu_usec, done, total;
     const char *error, *status, *worker, *backtrace;
-    const char *tags; /* separated by commas */
-    const char *traceparent;
+    KEPT_OPTIONS(STORE_KEPT)
     const void *after; /* the jobs that it runs after: struct after_name of table/after.h */
     size_t after_size;
     uint64_t requeued; /* the newest number when this dead job was queued again; 0: never */

@@ -13,6 +13,7 @@
 
 #include "base/code.h"
 #include "base/list.h"
+#include "proto/submit-options.h"
 
 struct jobs;
 struct job;
@@ -201,10 +202,15 @@ static inline uint64_t job_id_half(const uint8_t *bytes)
     return be64toh(half);
 }
 
+#define INFO_KEPT(name, place, told) INFO_KEPT_##told(name)
+#define INFO_KEPT_YES(name)          const char *name;
+#define INFO_KEPT_NO(name)
+
 /* Description of a job. Its texts live for the time of the call. */
 struct job_info {
     uint8_t id[16];
     const char *plugin, *function, *error, *status, *worker, *backtrace, *key;
+    KEPT_OPTIONS(INFO_KEPT) /* "": none */
     enum job_state state;
     int exit;
     uint32_t attempts, uid;
@@ -213,7 +219,6 @@ struct job_info {
     uint32_t retries;
     uint64_t due_usec;    /* DELAYED: time left */
     uint32_t waits_for;   /* HELD: number of awaited jobs that have not ended */
-    const char *tags;     /* separated by commas */
     const uint8_t *batch; /* id of its batch; NULL: none */
     uint64_t placed;      /* bytes of its output in its part of an arena */
     /* Where one job was asked for: ids of those that it waits for, and that wait for it; NULL: not asked. */
@@ -289,28 +294,26 @@ struct job_parts {
     struct job_part input, output;
 };
 
-struct job_request {
-    const char *plugin, *function; /* function "": the plugin's main function */
-    const char *args;              /* each with its NUL */
-    size_t args_size;
+/* The rows of submit-options.h as members. */
+#define REQUEST_TEXT(kind, name, ...)   const char *name; /* NULL or "": none */
+#define REQUEST_NUMBER(kind, name, ...) SUBMIT_TYPE_##kind name;
+#define REQUEST_LIST(kind, name, ...)   REQUEST_##kind(name)
+#define REQUEST_TAGS(name)              const char *name; /* separated by commas; NULL or "": none */
+#define REQUEST_IDS(name)                                                                                              \
+    const uint8_t *name; /* 16 bytes each */                                                                           \
+    uint32_t n_##name;
+#define REQUEST_ARGS(name)                                                                                             \
+    const char *name; /* each with its NUL */                                                                          \
+    size_t name##_size;                                                                                                \
     uint32_t argc;
+
+struct job_request {
+    SUBMIT_FIELDS(REQUEST_TEXT, REQUEST_NUMBER, REQUEST_LIST, SUBMIT_NOTHING)
     const void *input;
     size_t input_size;
-    uint64_t timeout_usec;
-    int priority;
     bool detached, progress, more_input;
     bool waits; /* for its runner, as long as it takes */
     bool durable;
-    const char *key;                  /* NULL or "": none */
-    uint32_t retries, retry_on;       /* retry_on: 1 << state, 0: the default */
-    uint64_t retry_usec;              /* first pause; 0: the default */
-    uint64_t delay_usec;              /* start after this delay; 0: at once */
-    uint64_t at_usec;                 /* start at this time (CLOCK_REALTIME); 0: at once */
-    uint64_t queue_usec;              /* longest time in the queue; 0: any */
-    const uint8_t *after, *after_any; /* ids of jobs to run after, 16 bytes each: on success; on any end */
-    uint32_t n_after, n_after_any;
-    const char *tags;              /* separated by commas; NULL or "": none */
-    const char *traceparent;       /* NULL or "": none */
     const struct job_file *file;   /* the input; NULL: `input` has it */
     const struct job_parts *parts; /* NULL: none */
     struct batch_watch *batch;     /* its batch, by the watch of the batch's owner; NULL: none */

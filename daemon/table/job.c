@@ -72,6 +72,8 @@ void job_timer(struct job *job, uint64_t usec)
     jobs_timer(job->domain->jobs, m ? m->timer : NULL, usec);
 }
 
+#define FREE_KEPT(name, ...) free(m->name);
+
 static void more_free(struct job *job)
 {
     struct job_more *m = job->more;
@@ -92,8 +94,7 @@ static void more_free(struct job *job)
     job_words_free(m->status);
     free(m->backtrace);
     free(m->limit);
-    free(m->tags);
-    free(m->traceparent);
+    KEPT_OPTIONS(FREE_KEPT)
     free(m);
     job->more = NULL;
 }
@@ -318,7 +319,6 @@ static void describe_more(const struct job *job, const struct job_more *m, struc
     ret->status = m->status ? m->status : "";
     ret->worker = m->worker;
     ret->backtrace = m->backtrace ? m->backtrace : "";
-    ret->tags = m->tags ? m->tags : "";
     ret->exit = m->exit;
     ret->waits_for = after_left(job);
     ret->placed = arena_output(job);
@@ -345,23 +345,25 @@ static void describe_now(const struct job *job, struct job_info *ret)
     front_progress(job->domain->front, job->slot, &ret->done, &ret->total);
 }
 
+#define TELL_KEPT(name, place, told) TELL_KEPT_##told(name)
+#define TELL_KEPT_YES(name)          ret->name = job->more && job->more->name ? job->more->name : "";
+#define TELL_KEPT_NO(name)
+
 void job_describe(const struct job *job, struct job_info *ret)
 {
-    *ret = (struct job_info){
-        .plugin = plugin_title(job->plugin),
-        .function = job_function(job) ? job_function(job)->name : "",
-        .error = "",
-        .status = "",
-        .worker = "",
-        .backtrace = "",
-        .key = "",
-        .tags = "",
-        .state = job_told_state(job),
-        .attempts = job->attempts,
-        .uid = job->user->uid,
-        .submitted_usec = job_submitted_usec(job),
-        .batch = batch_id(job),
-    };
+    *ret = (struct job_info){.plugin = plugin_title(job->plugin),
+                             .function = job_function(job) ? job_function(job)->name : "",
+                             .error = "",
+                             .status = "",
+                             .worker = "",
+                             .backtrace = "",
+                             .key = "",
+                             .state = job_told_state(job),
+                             .attempts = job->attempts,
+                             .uid = job->user->uid,
+                             .submitted_usec = job_submitted_usec(job),
+                             .batch = batch_id(job)};
+    KEPT_OPTIONS(TELL_KEPT)
     memcpy(ret->id, job->id, sizeof(ret->id));
     if (job->more)
         describe_more(job, job->more, ret);

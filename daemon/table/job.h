@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "proto/submit-options.h"
 #include "sched/due.h"
 #include "table/interface.h"
 #include "table/plugin.h"
@@ -30,6 +31,8 @@ struct policy;
 #define JOB_TRACEPARENT    56u /* with its NUL: RING_TRACEPARENT */
 #define JOBS_KEPT_PER_USER 10000u
 #define WSD_STATUS_LAST    63 /* WSD_STATUS_MAX of <wsd/plugin.h>: the exit code where wsd itself refuses */
+
+#define JOB_KEEPS(name, ...) char *name;
 
 /* Fields that only some jobs need. */
 struct job_more {
@@ -57,12 +60,12 @@ struct job_more {
     char *error, *status, *backtrace;
     struct awaiting *awaiting; /* what the job runs after (after.h); NULL: nothing */
     struct awaited *awaited;   /* the jobs that run after it; NULL: none */
-    char *tags;                /* separated by commas; NULL: none */
-    char *traceparent;         /* JOB_TRACEPARENT - 1 bytes; NULL: none */
-    struct arena_use *arena;   /* its use of an arena for input or output; NULL: none */
-    struct policy *policy;     /* for a job that is durable, or has a key or retries (policy.h); NULL */
-    struct job_time *time;     /* for a job with a delay, or with a limit of its time in the queue; NULL */
-    char *limit;               /* words for its timeout, where the configuration set that; NULL: the submitter did */
+    /* As they were submitted; NULL: none. tags: separated by commas; traceparent: JOB_TRACEPARENT - 1 bytes. */
+    KEPT_OPTIONS(JOB_KEEPS)
+    struct arena_use *arena; /* its use of an arena for input or output; NULL: none */
+    struct policy *policy;   /* for a job that is durable, or has a key or retries (policy.h); NULL */
+    struct job_time *time;   /* for a job with a delay, or with a limit of its time in the queue; NULL */
+    char *limit;             /* words for its timeout, where the configuration set that; NULL: the submitter did */
     uint64_t timeout_usec, queued_usec, run_usec, cpu_usec;
     uint64_t done, total;
     char worker[24];

@@ -16,12 +16,14 @@ bool request_has_policy(const struct job_request *r)
     return r->durable || r->retries || (r->key && *r->key);
 }
 
+#define OR_GIVEN(name, ...)   || (r->name && *r->name)
+#define OR_NO_ROOM(name, ...) || keep_text(r->name, &job->more->name) < 0
+
 bool request_wants_more(const struct job_request *r)
 {
     bool timed = r->delay_usec || r->at_usec || r->queue_usec || r->timeout_usec;
 
-    return request_has_policy(r) || timed || r->more_input || (r->tags && *r->tags) ||
-           (r->traceparent && *r->traceparent);
+    return request_has_policy(r) || timed || r->more_input KEPT_OPTIONS(OR_GIVEN);
 }
 
 /* The text into *ret of the job's struct job_more. NULL and "" are none. 0 or -ENOMEM. */
@@ -37,8 +39,7 @@ int request_apply(const struct job_request *r, struct job *job)
         return -ENOMEM;
     if (!request_wants_more(r))
         return 0;
-    if (!job_more(job) || keep_text(r->tags, &job->more->tags) < 0 ||
-        keep_text(r->traceparent, &job->more->traceparent) < 0)
+    if (!job_more(job) KEPT_OPTIONS(OR_NO_ROOM))
         return -ENOMEM;
     job->more->timeout_usec = r->timeout_usec;
     return 0;

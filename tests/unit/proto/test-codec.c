@@ -516,23 +516,23 @@ START_TEST(job_survives)
 
     for (size_t i = 0; i < 2; i++) {
         struct msg m = {.type = jobs[i],
-                        .job = {{9, 8, 7},
-                                span("p"),
-                                span("f"),
-                                span("e"),
-                                span("s"),
-                                span("1.2"),
-                                10,
-                                255,
-                                3,
-                                1000,
-                                1,
-                                2,
-                                3,
-                                4,
-                                5,
-                                6,
-                                span("#0 a\n#1 b\n")}};
+                        .job = {.id = {9, 8, 7},
+                                .plugin = span("p"),
+                                .function = span("f"),
+                                .error = span("e"),
+                                .status = span("s"),
+                                .worker = span("1.2"),
+                                .state = 10,
+                                .exit = 255,
+                                .attempts = 3,
+                                .uid = 1000,
+                                .queued_usec = 1,
+                                .run_usec = 2,
+                                .cpu_usec = 3,
+                                .submitted_usec = 4,
+                                .done = 5,
+                                .total = 6,
+                                .backtrace = span("#0 a\n#1 b\n")}};
         struct msg r = round_trip(&m, 1, 0);
 
         ck_assert_mem_eq(r.job.id, m.job.id, 16);
