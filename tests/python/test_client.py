@@ -304,6 +304,12 @@ def test_options_that_are_wrong(client, options):
     client.ping()  # the connection stands
 
 
+def test_an_option_that_there_is_not(client):
+    with pytest.raises(TypeError, match='nonsense'):
+        client.submit('echo', nonsense=1)
+    client.ping()
+
+
 @pytest.mark.parametrize('name', ['', 'echo:', 'a\0b', 'x' * 5000, 'echo:' + 'x' * 64],
                          ids=['empty', 'no-function', 'nul', 'long', 'long-function'])
 def test_names_that_are_wrong(client, name):

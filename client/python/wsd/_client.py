@@ -17,7 +17,7 @@ import select
 import socket
 import threading
 import time
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Union, overload
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Union, Unpack, overload
 
 from . import _html, _wire
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
@@ -26,7 +26,7 @@ from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_functions
 from ._socket import RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
-from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State,
+from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
                      args_field, file_bytes, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
 from ._version import PROGRAM
 
@@ -627,17 +627,11 @@ class Client:
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     def submit(self, function: str, *args: Argument, input: Input = b'', wait_for_room: Union[bool, Duration] = False,
-               detach: bool = False, timeout: Optional[Duration] = None, priority: int = 0, delay: Optional[Duration] = None,
-               at: Union[datetime.datetime, float, None] = None, max_wait: Optional[Duration] = None, durable: bool = False,
-               key: Union[str, bytes, None] = None, retries: int = 0, retry_delay: Optional[Duration] = None,
-               retry_on: Union[str, State, Iterable[Union[str, State]], None] = None,
-               after: Union[JobId, Iterable[JobId], None] = None, after_any: Union[JobId, Iterable[JobId], None] = None,
-               tag: Union[str, Iterable[str], None] = None, progress: bool = False, wait_runner: bool = False,
-               traceparent: Optional[str] = None) -> Job:
+               **options: Unpack[Options]) -> Job:
         """Hands a job to wsd. `function` is PLUGIN or PLUGIN:FUNCTION.
 
-        Options are those of `wsctl submit`, see wsctl(1). Durations are seconds, or a timedelta. `at` is a datetime, or
-        seconds since the epoch. `progress`: Job.progress moves while the job runs.
+        Options are those of `wsctl submit`, see wsd.Options and wsctl(1). Durations are seconds, or a timedelta. `at` is
+        a datetime, or seconds since the epoch. `progress`: Job.progress moves while the job runs.
 
         `input` is bytes or anything else with the buffer protocol, which is sent from where it lies: leave it as it is
         until the job has ended. A path or a regular file goes to wsd as a descriptor, in place. A pipe, or an iterable of
@@ -650,14 +644,8 @@ class Client:
         Raises ValueError or TypeError for an option that is wrong, OSError for a file, Refused and its kin,
         ConnectionLost. Since 0.1.
         """
-        if (detach or timeout is not None or priority or delay is not None or at is not None or max_wait is not None or durable
-                or key is not None or retries or retry_delay is not None or retry_on is not None or after is not None
-                or after_any is not None or tag is not None or progress or wait_runner or traceparent is not None):
-            prefix, flags = self._prefix(function, {
-                'detach': detach, 'timeout': timeout, 'priority': priority, 'delay': delay, 'at': at, 'max_wait': max_wait,
-                'durable': durable, 'key': key, 'retries': retries, 'retry_delay': retry_delay, 'retry_on': retry_on, 'after': after,
-                'after_any': after_any, 'tag': tag, 'progress': progress, 'wait_runner': wait_runner,
-                'traceparent': traceparent})
+        if options:
+            prefix, flags = self._prefix(function, options)
         else:
             prefix, flags = self._prefixes.get(function) or self._prefix(function, {})
         field = args_field(args) if args else b''
@@ -666,7 +654,7 @@ class Client:
         if wait_for_room is False:
             job = Job(self, function)
             self._submit(job, prefix, flags, field, input)
-            if flags & (DETACH | DURABLE) or key is not None:
+            if flags & (DETACH | DURABLE) or options.get('key') is not None:
                 self._until_accepted(job)
             return job
         if not repeatable(input):

@@ -10,12 +10,11 @@ A client belongs to the loop that connected it. What is submitted in one turn of
 from __future__ import annotations
 
 import asyncio
-import datetime
 import os
 import socket
 import time
 from typing import Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator, Iterable, List, Literal, Mapping, Optional, Sequence, \
-    Tuple, Union, overload
+    Tuple, Union, Unpack, overload
 
 from . import _html, _wire
 from ._client import job_html, pause_after, seconds
@@ -24,7 +23,7 @@ from ._input import FilePart, Input, repeatable, resolve, view
 from ._map import Mapping as MapPlan
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_functions
 from ._socket import NOW, RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
-from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Plugin, Progress, State,
+from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
                      args_field, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields)
 from ._version import PROGRAM
 
@@ -398,13 +397,7 @@ class Client:
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     async def submit(self, function: str, *args: Argument, input: Union[Input, AsyncIterable[Any]] = b'',
-                     wait_for_room: Union[bool, Duration] = False, detach: bool = False, timeout: Optional[Duration] = None,
-                     priority: int = 0, delay: Optional[Duration] = None, at: Union[datetime.datetime, float, None] = None,
-                     max_wait: Optional[Duration] = None, durable: bool = False, key: Union[str, bytes, None] = None, retries: int = 0,
-                     retry_delay: Optional[Duration] = None, retry_on: Union[str, State, Iterable[Union[str, State]], None] = None,
-                     after: Union[JobId, Iterable[JobId], None] = None, after_any: Union[JobId, Iterable[JobId], None] = None,
-                     tag: Union[str, Iterable[str], None] = None, progress: bool = False, wait_runner: bool = False,
-                     traceparent: Optional[str] = None) -> Job:
+                     wait_for_room: Union[bool, Duration] = False, **options: Unpack[Options]) -> Job:
         """Hands a job to wsd. `function` is PLUGIN or PLUGIN:FUNCTION. Options are as of wsd.Client.submit().
 
         `input` may also be an asynchronous iterable of bytes. An iterable is read here; submit() then returns when all of
@@ -415,14 +408,8 @@ class Client:
         Raises ValueError or TypeError for an option that is wrong, OSError for a file, Refused and its kin,
         ConnectionLost. Since 0.1.
         """
-        if (detach or timeout is not None or priority or delay is not None or at is not None or max_wait is not None or durable
-                or key is not None or retries or retry_delay is not None or retry_on is not None or after is not None
-                or after_any is not None or tag is not None or progress or wait_runner or traceparent is not None):
-            prefix, flags = self._prefix(function, {
-                'detach': detach, 'timeout': timeout, 'priority': priority, 'delay': delay, 'at': at, 'max_wait': max_wait,
-                'durable': durable, 'key': key, 'retries': retries, 'retry_delay': retry_delay, 'retry_on': retry_on, 'after': after,
-                'after_any': after_any, 'tag': tag, 'progress': progress, 'wait_runner': wait_runner,
-                'traceparent': traceparent})
+        if options:
+            prefix, flags = self._prefix(function, options)
         else:
             prefix, flags = self._prefixes.get(function) or self._prefix(function, {})
         field = args_field(args) if args else b''
@@ -438,7 +425,7 @@ class Client:
                 await self._stream(job, prefix, flags, field, input)
             if self._writes:
                 await self._make_room()
-            if wait_for_room is False and not flags & (DETACH | DURABLE) and key is None:
+            if wait_for_room is False and not flags & (DETACH | DURABLE) and options.get('key') is None:
                 return job
             try:
                 await self._wait(job, ACCEPTED | OTHER, lambda: job._accepted and job._input is None)
