@@ -809,6 +809,11 @@ static const struct text_limit {
     {FRAME_PLUGIN, 11, CODEC_BUILD_MAX},
     {FRAME_PERSON, 1, CODEC_PERSON_MAX},
     {FRAME_FUNCTION_STATS, 14, CODEC_TEXT_MAX},
+    {FRAME_LANE_BIND, 2, CODEC_PATH_MAX},
+    {FRAME_LANE_BIND, 3, CODEC_NAME_MAX},
+    {FRAME_RUNNER_OPEN, 1, CODEC_NAME_MAX},
+    {FRAME_ENDS, 2, CODEC_PATH_MAX},
+    {FRAME_ENDS, 3, CODEC_NAME_MAX},
 };
 
 static void put_needed(uint16_t type)
@@ -817,7 +822,7 @@ static void put_needed(uint16_t type)
         put_id(1);
         put_number(4, 5);
     }
-    if (type == FRAME_FINISHED)
+    if (type == FRAME_FINISHED || type == FRAME_ENDS)
         put_id(1);
     if (type == FRAME_RUN)
         put_id(2);
@@ -847,6 +852,8 @@ static void put_needed(uint16_t type)
         put_bytes(1, "p", 1);
     if (type == FRAME_RELEASE || type == FRAME_RELOAD)
         put_bytes(1, "p", 1);
+    if (type == FRAME_LANE_BIND)
+        put_bytes(2, "p", 1);
     if (type == FRAME_RELOADED)
         put_number(1, 1);
     if (type == FRAME_WORKER)
@@ -876,6 +883,28 @@ START_TEST(text_with_nul_is_refused)
         put_needed(l->type);
         put_bytes(l->field, text, 3);
         ck_assert_int_eq(answer(l->type), CODEC_E_LIMIT);
+    }
+}
+END_TEST
+
+static bool limit_is_tested(const struct message *m, uint32_t field)
+{
+    for (size_t i = 0; i < sizeof(text_limits) / sizeof(*text_limits); i++)
+        if (codec_message(text_limits[i].type) == m && text_limits[i].field == field)
+            return true;
+    return false;
+}
+
+/* A text that is new in a table of codec.c or in submit-options.h. */
+START_TEST(each_text_has_its_limit_tested)
+{
+    for (uint16_t type = 0; type <= UINT8_MAX; type++) {
+        const struct message *m = codec_message(type);
+
+        for (uint32_t i = 0; m && i < m->descriptor->n_fields; i++)
+            if (m->fields[i].kind == FIELD_TEXT)
+                ck_assert_msg(limit_is_tested(m, m->descriptor->fields[i].id), "%s.%s: add it to text_limits",
+                              codec_type_name(type), m->fields[i].name);
     }
 }
 END_TEST
@@ -1261,6 +1290,7 @@ int main(void)
     tcase_add_test(tcase, input_elsewhere_survives);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
+    tcase_add_test(tcase, each_text_has_its_limit_tested);
     tcase_add_test(tcase, a_traceparent_is_of_version_00_and_strict);
     tcase_add_test(tcase, ids_survive);
     tcase_add_test(tcase, small_messages_survive);
