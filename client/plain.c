@@ -23,15 +23,25 @@ static bool same_text(const char *text, struct span span)
 }
 
 /* What jobs of one description may have: each its own arguments, and the rest alike, as describe_plain() sees to. */
-#define PLAIN                                                                                                          \
-    (SUBMIT_BIT(plugin) | SUBMIT_BIT(function) | SUBMIT_BIT(args) | SUBMIT_BIT(timeout_usec) | SUBMIT_BIT(priority))
+#define BIT(kind, name, ...) BIT_##name,
+enum { SUBMIT_FIELDS(BIT, BIT, BIT, SUBMIT_NOTHING) };
+#define PLAIN    (1u << BIT_plugin | 1u << BIT_function | 1u << BIT_args | 1u << BIT_timeout_usec | 1u << BIT_priority)
+#define IS(name) (PLAIN >> BIT_##name & 1)
+
+static bool has_more(const struct wsd_submit *s)
+{
+#define OR_TEXT(kind, name, ...)   || (!IS(name) && SUBMIT_HAS_TEXT(s, name))
+#define OR_NUMBER(kind, name, ...) || (!IS(name) && SUBMIT_HAS_NUMBER(s, name))
+#define OR_LIST(kind, name, ...)   || (!IS(name) && SUBMIT_HAS_LIST(s, name))
+    return false SUBMIT_FIELDS(OR_TEXT, OR_NUMBER, OR_LIST, SUBMIT_NOTHING);
+}
 
 bool plain_fits(const struct wsd_submit *s)
 {
     bool placed = s->arena || s->output_size || s->flags & ~(uint32_t)(WSD_SUBMIT_DETACH | WSD_SUBMIT_LEAVE);
 
     /* an empty traceparent is refused by submit_message() */
-    return s->plugin && s->plugin[0] && !placed && !(submit_given(s) & ~PLAIN) && !s->traceparent;
+    return s->plugin && s->plugin[0] && !placed && !has_more(s) && !s->traceparent;
 }
 
 static int describe_plain(struct wsd_client *client, const struct wsd_submit *submit)

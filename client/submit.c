@@ -79,22 +79,14 @@ struct msg_submit submit_fields(const struct wsd_submit *submit)
                                SUBMIT_FIELDS(SENT_TEXT, SENT_NUMBER, SENT_LIST, SUBMIT_NOTHING)};
 }
 
-uint32_t submit_given(const struct wsd_submit *submit)
-{
-#define GIVEN_TEXT(kind, name, ...)   | (submit->name && submit->name[0] ? SUBMIT_BIT(name) : 0u)
-#define GIVEN_NUMBER(kind, name, ...) | (submit->name != 0 ? SUBMIT_BIT(name) : 0u)
-#define GIVEN_LIST(kind, name, ...)   | (submit->n_##name > 0 ? SUBMIT_BIT(name) : 0u)
-    return 0u SUBMIT_FIELDS(GIVEN_TEXT, GIVEN_NUMBER, GIVEN_LIST, SUBMIT_NOTHING);
-}
-
 uint64_t submit_features(const struct wsd_submit *submit)
 {
-#define NEEDS(kind, name, most, problem, needs, ...) | (given & SUBMIT_BIT(name) ? (needs) : 0u)
-    uint32_t given = submit_given(submit);
-
+#define NEEDS_TEXT(kind, name, most, problem, needs, ...)   | (SUBMIT_HAS_TEXT(submit, name) ? (needs) : 0u)
+#define NEEDS_NUMBER(kind, name, most, problem, needs, ...) | (SUBMIT_HAS_NUMBER(submit, name) ? (needs) : 0u)
+#define NEEDS_LIST(kind, name, most, problem, needs, ...)   | (SUBMIT_HAS_LIST(submit, name) ? (needs) : 0u)
     return (submit->flags & WSD_SUBMIT_DURABLE ? FEATURE_STORE : 0u) |
            (submit->flags & WSD_SUBMIT_WAIT_RUNNER ? FEATURE_RUNNER : 0u)
-               SUBMIT_FIELDS(NEEDS, NEEDS, NEEDS, SUBMIT_NOTHING);
+               SUBMIT_FIELDS(NEEDS_TEXT, NEEDS_NUMBER, NEEDS_LIST, SUBMIT_NOTHING);
 }
 
 /* Says which limit is exceeded. */

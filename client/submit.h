@@ -15,11 +15,10 @@ int submit_prepare(struct wsd_client *client, const struct wsd_submit *submit, c
 /* What the program says of a job, for SUBMIT and SCHEDULE: all but arguments, tags, input, output and flags. Of the
  * flags it has DURABLE. */
 struct msg_submit submit_fields(const struct wsd_submit *submit);
-/* What is not 0 or empty in it, as bits. */
-#define SUBMIT_PLACE(kind, name, ...) SUBMIT_PLACE_##name,
-enum { SUBMIT_FIELDS(SUBMIT_PLACE, SUBMIT_PLACE, SUBMIT_PLACE, SUBMIT_NOTHING) };
-#define SUBMIT_BIT(name) (1u << SUBMIT_PLACE_##name)
-uint32_t submit_given(const struct wsd_submit *submit);
+/* Whether an option is given, by the letter of its row in submit-options.h. */
+#define SUBMIT_HAS_TEXT(submit, name)   ((submit)->name && (submit)->name[0])
+#define SUBMIT_HAS_NUMBER(submit, name) ((submit)->name != 0)
+#define SUBMIT_HAS_LIST(submit, name)   ((submit)->n_##name > 0)
 /* What wsd has to know for it, as bits FEATURE_...; 0: any wsd knows such a job. */
 uint64_t submit_features(const struct wsd_submit *submit);
 /* SUBMIT without input; lives as long as submit, call and tags. 0 or an error, said. */
