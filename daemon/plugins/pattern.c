@@ -225,7 +225,20 @@ static void parse_one(struct parser *parser)
     parser->swallowed = start && c == '{';
 }
 
-int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold)
+/* Each byte as it is. */
+static void parse_fixed(struct parser *parser)
+{
+    while (parser->p < parser->end)
+        put_byte(parser, *parser->p++);
+}
+
+static void parse(struct parser *parser)
+{
+    while (parser->p < parser->end)
+        parse_one(parser);
+}
+
+static int init(struct pattern *pattern, const char *text, size_t size, bool fold, void (*parse_all)(struct parser *))
 {
     _cleanup_(freep) char *out = malloc(2 * size + 1), *run = malloc(size + 1), *must = malloc(size + 1);
     struct parser parser = {
@@ -233,8 +246,7 @@ int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fo
 
     if (!out || !run || !must)
         return -ENOMEM;
-    while (parser.p < parser.end)
-        parse_one(&parser);
+    parse_all(&parser);
     if (parser.colons)
         return PATTERN_E_CLASS;
     end_run(&parser);
@@ -245,6 +257,16 @@ int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fo
     *pattern = (struct pattern){
         .source = TAKE(out), .literal = parser.plain && !fold, .must = TAKE(must), .must_size = parser.n_must};
     return 0;
+}
+
+int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold)
+{
+    return init(pattern, text, size, fold, parse);
+}
+
+int pattern_init_fixed(struct pattern *pattern, const char *text, size_t size, bool fold)
+{
+    return init(pattern, text, size, fold, parse_fixed);
 }
 
 void pattern_deinit(struct pattern *pattern)

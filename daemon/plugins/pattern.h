@@ -24,4 +24,6 @@ enum {
 /* 0, PATTERN_E_CLASS or -ENOMEM; nothing to deinit unless 0. fold: letters match in both cases, so that no bytes are
  * known. */
 int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold);
+/* The bytes themselves, as with grep -F. 0 or -ENOMEM. */
+int pattern_init_fixed(struct pattern *pattern, const char *text, size_t size, bool fold);
 void pattern_deinit(struct pattern *pattern);

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * search.c: the plugin `search`, equal to LC_ALL=C grep -E -n.
- * Owns the compiled patterns (one set for each task that runs at once, since regexec() locks its pattern) and one
- * window of a file. Small files are searched many at a time, a big one window by window, each in pieces that end at
+ * Owns one window of a file. Small files are searched many at a time, a big one window by window, each in pieces that end at
  * lines. Matches leave in the order of the arguments.
  * Keeps: a line is in one piece, and its number is the sum of the pieces before it. As in grep 3.8, bytes are read 96
  * KiB at a time. From the read with the first NUL on, the file is binary: NULs end lines, no line is printed, and a
  * match is one message. */
 #include <errno.h>
-#include <limits.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "plugins/common.h"
-#include "plugins/pattern.h"
+#include "plugins/matcher.h"
 #include "wsd/task.h"
 
 #define READ        (96u * 1024)  /* grep's: decides what is printed of a file that turns out to be binary */
@@ -26,15 +22,6 @@
 #define PIECE       (128u * 1024) /* for one task */
 #define SMALL       (256u * 1024) /* a file searched by one task */
 #define SMALL_FILES 64u           /* in memory at once */
-#define POLL_LINES  1024u         /* between two looks at the cancel flag */
-#define CHECK_BYTES (16u * 1024)  /* between two looks at what matching costs */
-#define LONG_LINE   (64u << 20)
-
-/* regexec() keeps each state of its automaton, of 2 KiB and more, as long as the pattern. It makes at most one for each
- * byte, in microseconds, so that CPU time is what tells how many there are: nothing else does. */
-#define SLOW_BYTE_NSEC 50u
-#define SLOW_NSEC      UINT64_C(1000000000)
-
 struct match {
     uint64_t line; /* from 0, in its piece */
     size_t begin, end;
@@ -53,11 +40,9 @@ struct piece {
 
 struct run {
     struct wsd_job *job;
-    struct pattern *patterns;
-    size_t n_patterns;
-    bool fold, invert, prefix;
+    struct matcher matcher;
+    bool invert, prefix;
     bool nothing; /* each line matches, and lines that do not are wanted: like grep, no file is opened */
-    struct cache compiled;
     struct output output;
     bool matched, failed;
     uint64_t bytes_done;
@@ -82,168 +67,7 @@ struct small {
     struct piece piece;
 };
 
-/* ---- patterns ---- */
-
-static int compile(const struct run *run, regex_t *set, size_t *ret_n)
-{
-    size_t n;
-    int r = 0;
-
-    for (n = 0; n < run->n_patterns; n++) {
-        r = regcomp(&set[n], run->patterns[n].source, REG_EXTENDED | REG_NOSUB | (run->fold ? REG_ICASE : 0));
-        if (r)
-            break;
-    }
-    *ret_n = n;
-    return r;
-}
-
-/* A set ends with the number of patterns, so that it can be freed without the run. */
-struct set {
-    size_t n;
-    uint64_t compiled_nsec; /* what it took to compile */
-    uint64_t slow_nsec;     /* what matching took where it was slow, since then */
-    regex_t patterns[];
-};
-
-static void set_free(void *object)
-{
-    struct set *set = object;
-
-    if (!set)
-        return;
-    for (size_t i = 0; i < set->n; i++)
-        regfree(&set->patterns[i]);
-    free(set);
-}
-
-/* The CPU time of this thread. */
-static uint64_t thread_nsec(void)
-{
-    struct timespec t = {.tv_sec = 0};
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* NULL and regcomp()'s error. */
-static struct set *set_compile(const struct run *run, int *ret_error)
-{
-    uint64_t begin = thread_nsec();
-    struct set *set = calloc(1, sizeof(*set) + run->n_patterns * sizeof(regex_t));
-
-    *ret_error = set ? compile(run, set->patterns, &set->n) : REG_ESPACE;
-    if (*ret_error) {
-        set_free(set);
-        return NULL;
-    }
-    set->compiled_nsec = thread_nsec() - begin;
-    return set;
-}
-
-static void *set_new(void *context)
-{
-    int error;
-
-    return set_compile(context, &error);
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED                                                                                                      \
-    (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer))
-#else
-#define SANITIZED 0
-#endif
-
-/* 1 yes, 0 no, or -ENOMEM. The line ends after size bytes, wherever a NUL may be. */
-static int regex_searches(regex_t *pattern, const char *line, size_t size)
-{
-    regoff_t at = re_search(pattern, line, (regoff_t)size, 0, (regoff_t)size, NULL);
-
-    return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
-}
-
-/* 1 yes, 0 no, or -ENOMEM. regexec() says REG_NOMATCH for its own failures too; re_search() tells them apart.
- * re_search() is slower, since it also finds the match's end. So it is called only if regexec() may have failed: a
- * failed allocation sets errno, and glibc's limit on its buffers is beyond LONG_LINE. The regexec() of the sanitizers
- * does not know REG_STARTEND and would read on. */
-static int regex_matches(regex_t *pattern, const char *line, size_t size)
-{
-    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
-
-    if (SANITIZED || size > LONG_LINE)
-        return regex_searches(pattern, line, size);
-    errno = 0;
-    if (regexec(pattern, line, 1, &range, REG_STARTEND) == 0)
-        return 1;
-    return errno ? regex_searches(pattern, line, size) : 0;
-}
-
-/* 1 yes, 0 no, or a negative errno. */
-static int set_matches(const struct run *run, struct set *set, const char *line, size_t size)
-{
-    for (size_t i = 0; i < set->n; i++) {
-        const struct pattern *pattern = &run->patterns[i];
-
-        if (pattern->must_size && !memmem(line, size, pattern->must, pattern->must_size))
-            continue;
-        if (pattern->literal)
-            return 1;
-
-        int r = regex_matches(&set->patterns[i], line, size);
-
-        if (r)
-            return r;
-    }
-    return 0;
-}
-
-/* Compiles anew: the automaton that regexec() has built so far, and never shrinks, is given back first. */
-static int renew(const struct run *run, struct set **set)
-{
-    set_free(*set);
-    *set = set_new((void *)(uintptr_t)run);
-    return *set ? 0 : -ENOMEM;
-}
-
-/* As set_matches(). If memory is short, gives back what the automaton has taken, and matches the line again. */
-static int line_matches(const struct run *run, struct set **set, const char *line, size_t size)
-{
-    int r;
-
-    if (size >= INT_MAX)
-        return -ENOMEM; /* what regexec() can address; grep ends in the same way */
-    r = set_matches(run, *set, line, size);
-    if (r != -ENOMEM)
-        return r;
-    r = renew(run, set);
-    return r ? r : set_matches(run, *set, line, size);
-}
-
-/* After so many bytes that took so long: an automaton that has grown for SLOW_NSEC is given back. Where bytes are
- * matched by an automaton that is there, they take a few nanoseconds each. */
-static int limit_memory(const struct run *run, struct set **set, size_t bytes, uint64_t nsec)
-{
-    if (nsec < bytes * SLOW_BYTE_NSEC)
-        return 0;
-    (*set)->slow_nsec += nsec;
-    if ((*set)->slow_nsec < MAX(SLOW_NSEC, 8 * (*set)->compiled_nsec))
-        return 0;
-    return renew(run, set);
-}
-
 /* ---- one piece ---- */
-
-static uint64_t count_newlines(const char *data, size_t size)
-{
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < size; i++)
-        n += data[i] == '\n';
-    return n;
-}
 
 static int piece_add(struct piece *piece, size_t begin, size_t end)
 {
@@ -260,84 +84,57 @@ static int piece_add(struct piece *piece, size_t begin, size_t end)
     return 0;
 }
 
-/* Where the first pattern says that no line before it can match: the line around the next place of its bytes. */
-static size_t skip_lines(const struct pattern *pattern, const char *data, size_t size, size_t at)
+static int add_lines(struct piece *piece, size_t at, size_t to)
 {
-    const char *found = memmem(data + at, size - at, pattern->must, pattern->must_size);
-    const char *line;
+    int r = 0;
 
-    if (!found)
-        return size;
-    line = memrchr(data + at, '\n', (size_t)(found - data) - at);
-    return line ? (size_t)(line - data) + 1 : at;
+    while (at < to && !r) {
+        const char *newline = memchr(piece->data + at, '\n', to - at);
+        size_t end = newline ? (size_t)(newline - piece->data) : to;
+
+        r = piece_add(piece, at, end);
+        piece->lines++;
+        at = end + 1;
+    }
+    return r;
 }
 
-/* Of one piece: what was matched since the last look at its cost. */
-struct meter {
-    size_t bytes;
-    uint64_t since_nsec;
+struct finding {
+    const struct run *run;
+    struct piece *piece;
+    size_t at; /* lines before it are counted */
 };
 
-/* Looks at the cancel flag, and at what matching costs, where it is time for that. */
-static int check_run(const struct run *run, struct set **set, struct meter *meter, bool now)
+/* Lines between two that match are counted, or are what is wanted. */
+static int skip_to(struct finding *finding, size_t to)
 {
-    if (meter->bytes < CHECK_BYTES && !now)
-        return 0;
+    struct piece *piece = finding->piece;
 
-    uint64_t at_nsec = thread_nsec();
-    int r = limit_memory(run, set, meter->bytes, at_nsec - meter->since_nsec);
-
-    *meter = (struct meter){.since_nsec = at_nsec};
-    return r ? r : wsd_job_cancelled(run->job) ? -ECANCELED : 0;
+    if (finding->run->invert)
+        return add_lines(piece, finding->at, to);
+    piece->lines += count_newlines(piece->data + finding->at, to - finding->at);
+    return 0;
 }
 
-static int search_lines(const struct run *run, struct set **set, struct piece *piece)
+static int found(void *arg, size_t begin, size_t end)
 {
-    const struct pattern *skip =
-        run->n_patterns == 1 && !run->invert && run->patterns[0].must_size ? run->patterns : NULL;
-    struct meter meter = {.since_nsec = thread_nsec()};
-    unsigned polls = 0;
+    struct finding *finding = arg;
+    struct piece *piece = finding->piece;
+    int r = skip_to(finding, begin);
 
-    for (size_t at = 0; at < piece->size;) {
-        if (++polls % POLL_LINES == 0 && wsd_job_cancelled(run->job))
-            return -ECANCELED;
-        if (skip) {
-            size_t next = skip_lines(skip, piece->data, piece->size, at);
-
-            piece->lines += count_newlines(piece->data + at, next - at);
-            at = next;
-            if (at == piece->size)
-                break;
-        }
-
-        const char *newline = memchr(piece->data + at, '\n', piece->size - at);
-        size_t end = newline ? (size_t)(newline - piece->data) : piece->size;
-        int r = skip && skip->literal ? 1 : line_matches(run, set, piece->data + at, end - at);
-
-        if (r < 0)
-            return r;
-        if (r != run->invert) {
-            r = piece_add(piece, at, end);
-            if (r || piece->any)
-                return r;
-        }
-        meter.bytes += end - at;
-        r = check_run(run, set, &meter, false);
-        if (r)
-            return r;
-        piece->lines++;
-        at = newline ? end + 1 : end;
-    }
-    return check_run(run, set, &meter, true);
+    if (!r && !finding->run->invert)
+        r = piece_add(piece, begin, end);
+    piece->lines++;
+    finding->at = MIN(end + 1, piece->size);
+    return r ? r : piece->any && piece->n_matches;
 }
 
 static void search_piece(struct run *run, struct piece *piece)
 {
-    struct set *set = cache_take(&run->compiled);
+    struct finding finding = {.run = run, .piece = piece};
+    int r = matcher_search(&run->matcher, piece->data, piece->size, found, &finding);
 
-    piece->error = set ? search_lines(run, &set, piece) : -ENOMEM;
-    if (set)
-        cache_give(&run->compiled, set);
+    piece->error = r < 0 ? r : r ? 0 : skip_to(&finding, piece->size);
 }
 
 static void print_piece(struct run *run, struct state *state, const struct piece *piece)
@@ -615,48 +412,13 @@ static bool parse_option(struct run *run, const char *arg)
 {
     while (*++arg) {
         if (*arg == 'i')
-            run->fold = true;
+            run->matcher.fold = true;
         else if (*arg == 'v')
             run->invert = true;
         else if (!strchr("En", *arg))
             return false;
     }
     return true;
-}
-
-/* Each line of the argument is a pattern. */
-static int take_patterns(struct run *run, const char *text)
-{
-    size_t n = 1 + count_newlines(text, strlen(text));
-
-    run->patterns = calloc(n, sizeof(*run->patterns));
-    if (!run->patterns)
-        return wsd_job_fail(run->job, 2, "out of memory");
-    for (size_t i = 0; i < n; i++) {
-        const char *end = strchrnul(text, '\n');
-
-        int r = pattern_init(&run->patterns[i], text, (size_t)(end - text), run->fold);
-
-        if (r == PATTERN_E_CLASS)
-            return wsd_job_fail(run->job, 2, "character class syntax is [[:space:]], not [:space:]");
-        if (r)
-            return wsd_job_fail(run->job, 2, "out of memory");
-        run->n_patterns++;
-        text = end + 1;
-    }
-
-    /* Compiled once here for the message; the tasks take this one first. */
-    int error;
-    struct set *set = set_compile(run, &error);
-
-    if (!set) {
-        char why[128];
-
-        regerror(error, NULL, why, sizeof(why));
-        return wsd_job_fail(run->job, 2, "%s", why);
-    }
-    cache_give(&run->compiled, set);
-    return 0;
 }
 
 /* names: the operands, room for argc. */
@@ -688,7 +450,7 @@ static int take_arguments(struct run *run, const char **names, size_t *ret_n)
     run->prefix = n > 1;
     run->nothing = run->invert && strspn(pattern, "\n") == strlen(pattern);
     *ret_n = n;
-    return take_patterns(run, pattern);
+    return matcher_init(&run->matcher, pattern);
 }
 
 static void search_all(struct run *run, struct wsd_worker *self, const char *const *names, size_t n)
@@ -714,13 +476,11 @@ static void search_all(struct run *run, struct wsd_worker *self, const char *con
 static int search(struct wsd_job *job, struct wsd_worker *self)
 {
     _cleanup_(freep) const char **names = calloc(job->argc + 1, sizeof(*names));
-    struct run run = {.job = job, .output = {.job = job}};
+    struct run run = {.job = job, .matcher = {.job = job}, .output = {.job = job}};
     size_t n = 0;
 
     if (!names)
         return wsd_job_fail(job, 2, "out of memory");
-    cache_init(&run.compiled, set_new, set_free, &run);
-
     int status = take_arguments(&run, names, &n);
 
     if (!status) {
@@ -736,10 +496,7 @@ static int search(struct wsd_job *job, struct wsd_worker *self)
         else
             status = r ? 2 : !run.matched;
     }
-    cache_deinit(&run.compiled);
-    for (size_t i = 0; i < run.n_patterns; i++)
-        pattern_deinit(&run.patterns[i]);
-    free(run.patterns);
+    matcher_deinit(&run.matcher);
     return status;
 }
 
