@@ -32,8 +32,9 @@ struct run {
     struct wsd_job *job;
     struct matcher matcher;
     struct printer printer;
-    bool recurse; /* -r */
-    bool skip;    /* -I: binary files have no match */
+    size_t lines_after, lines_before, lines_around; /* of -A, -B and -C, or NOWHERE */
+    bool recurse;                                   /* -r */
+    bool skip;                                      /* -I: binary files have no match */
     bool nothing; /* each line matches, and lines that do not are wanted: like grep, no file is opened */
     bool matched, failed;
     uint64_t bytes_done;
@@ -94,6 +95,8 @@ static int search_here(struct run *run, struct state *state, const char *data, s
     if (begin == end || state->done)
         return 0;
     search_piece(run, &piece);
+    if (binary)
+        piece.lines = 0; /* nothing behind it has a number */
     if (!piece.error)
         findings_print(&run->printer, state, &piece);
     state->done |= piece.any && state->matched;
@@ -381,6 +384,7 @@ static void end_file(struct run *run, struct state *state, int error)
     }
     if (state->binary_matched && !manner->count && !manner->list)
         wsd_job_log(run->job, WSD_LOG_INFO, "%s: %s: binary file matches", run->job->argv[0], name);
+    run->printer.separate |= state->binary_matched && manner->context; /* as if it had been printed */
     if (state->skipped)
         state->matched = 0;
     if (!error || error == -EISDIR)
@@ -534,10 +538,7 @@ static int set_context(struct run *run, char letter, const char *text)
     if (n > CONTEXT_MAX)
         return wsd_job_fail(run->job, 2, "-%c needs a number of lines from 0 to %u; %s", letter, CONTEXT_MAX, usage);
     manner->context = true;
-    if (letter != 'B')
-        manner->after = n;
-    if (letter != 'A')
-        manner->before = n;
+    *(letter == 'A' ? &run->lines_after : letter == 'B' ? &run->lines_before : &run->lines_around) = n;
     return 0;
 }
 
@@ -556,7 +557,14 @@ static int parse_option(struct run *run, uint32_t *i)
     return 0;
 }
 
-/* -c and -l print no lines, as in grep. */
+static size_t context_lines(const struct run *run, size_t own)
+{
+    size_t n = own != NOWHERE ? own : run->lines_around;
+
+    return n == NOWHERE || !run->printer.manner.context ? 0 : n;
+}
+
+/* -c and -l print no lines, as in grep. -C is for what -A and -B leave open. */
 static int settle(struct run *run)
 {
     struct manner *manner = &run->printer.manner;
@@ -565,7 +573,8 @@ static int settle(struct run *run)
         return wsd_job_fail(run->job, 2, "-o prints no context: leave it out, or -A, -B and -C");
     if (manner->count || manner->list)
         manner->context = manner->only = false;
-    manner->before = manner->context ? manner->before : 0;
+    manner->after = context_lines(run, run->lines_after);
+    manner->before = context_lines(run, run->lines_before);
     run->matcher.places = manner->only && !manner->invert;
     return 0;
 }
@@ -651,7 +660,12 @@ static int conclude(struct run *run)
 static int search(struct wsd_job *job, struct wsd_worker *self)
 {
     _cleanup_(freep) const char **operands = calloc(job->argc + 1, sizeof(*operands));
-    struct run run = {.job = job, .matcher = {.job = job}, .printer = {.output = {.job = job}}};
+    struct run run = {.job = job,
+                      .matcher = {.job = job},
+                      .printer = {.output = {.job = job}},
+                      .lines_after = NOWHERE,
+                      .lines_before = NOWHERE,
+                      .lines_around = NOWHERE};
     struct names names = {.names = NULL};
     const char *pattern = NULL;
     size_t n = 0;
