@@ -77,6 +77,15 @@ struct output {
 };
 
 void output_write(struct output *output, const void *data, size_t size);
+/* Where size bytes may be put, to be called output_put() of; NULL: only output_write() takes them. */
+static inline char *output_room(struct output *output, size_t size)
+{
+    return output->size - output->used >= size ? output->data + output->used : NULL;
+}
+static inline void output_put(struct output *output, size_t size)
+{
+    output->used += size;
+}
 void output_text(struct output *output, const char *text);
 void output_number(struct output *output, uint64_t number);
 /* What is left, and the first error. */

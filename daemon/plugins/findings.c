@@ -137,18 +137,39 @@ static void print_name(struct printer *printer, const struct state *state)
     output_text(&printer->output, state->name ? state->name : "(standard input)");
 }
 
+#define NUMBER_MAX 20u /* digits of a uint64_t */
+
+/* Digits in front of `end`; returns where they begin. */
+static char *put_number(char *end, uint64_t number)
+{
+    do
+        *--end = (char)('0' + number % 10);
+    while (number /= 10);
+    return end;
+}
+
 /* sep: ':' for what matches, '-' for context. */
 static void print_line(struct printer *printer, const struct state *state, char sep, uint64_t number, const char *line,
                        size_t size)
 {
     struct output *output = &printer->output;
+    char head[NUMBER_MAX + 1], *end = head + sizeof(head), *begin = put_number(end - 1, number), *room;
+    size_t n = (size_t)(end - begin);
 
+    end[-1] = sep;
     if (printer->manner.prefix) {
         print_name(printer, state);
         output_write(output, &sep, 1);
     }
-    output_number(output, number);
-    output_write(output, &sep, 1);
+    room = output_room(output, n + size + 1);
+    if (room) {
+        memcpy(room, begin, n);
+        memcpy(room + n, line, size);
+        room[n + size] = '\n';
+        output_put(output, n + size + 1);
+        return;
+    }
+    output_write(output, begin, n);
     output_write(output, line, size);
     output_write(output, "\n", 1);
 }
