@@ -594,7 +594,13 @@ int matcher_init(struct matcher *matcher, const char *text)
         return wsd_job_fail(matcher->job, 2, "character class syntax is [[:space:]], not [:space:]");
     if (r)
         return wsd_job_fail(matcher->job, 2, "out of memory");
-    return take_scanner(matcher) ? take_set(matcher) : 0;
+    r = take_scanner(matcher);
+    if (r == TRANSLATION_E_LARGE)
+        return wsd_job_fail(matcher->job, 2,
+                            "pattern too large: it has more than %u bytes and sets with its repeats written out; make "
+                            "its repeats smaller",
+                            TRANSLATION_POSITIONS_MAX);
+    return r ? take_set(matcher) : 0;
 }
 
 void matcher_deinit(struct matcher *matcher)

@@ -16,6 +16,10 @@ struct scratch;
 /* The most bytes that one scan takes. */
 #define SCANNER_SIZE_MAX 0x7fffffffu
 
+/* Texts that are more than bytes, of all translations together: hyperscan compiles so many in half a second, and twice as
+ * many in four times that. */
+#define SCANNER_RICH_MAX 500u
+
 /* What the scanner does not take. */
 enum { SCANNER_E_REFUSED = 1 };
 

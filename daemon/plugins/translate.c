@@ -26,6 +26,7 @@ enum { WORD = 1, OTHER = 2 };
 struct facts {
     bool empty;  /* it may match no byte */
     bool always; /* ... wherever it stands */
+    bool plain;  /* bytes only */
     unsigned first, last;
     uint64_t positions;
 };
@@ -39,7 +40,7 @@ struct translator {
     bool fold;
     char *out;
     size_t n, allocated;
-    size_t n_texts;
+    size_t n_texts, n_rich;
     bool exact;
     unsigned opened, depth;
     uint32_t closed; /* groups that a back reference may name */
@@ -262,7 +263,7 @@ static int put_literal(struct translator *t, char c, struct facts *ret_facts)
 {
     unsigned kind = is_word((unsigned char)c) ? WORD : OTHER;
 
-    *ret_facts = (struct facts){.first = kind, .last = kind, .positions = 1};
+    *ret_facts = (struct facts){.plain = true, .first = kind, .last = kind, .positions = 1};
     return put_byte(t, (unsigned char)c);
 }
 
@@ -329,6 +330,7 @@ static int parse_group(struct translator *t, struct facts *ret_facts)
     t->depth--;
     if (number < 10)
         t->closed |= 1u << number;
+    ret_facts->plain = false;
     return put(t, ")");
 }
 
@@ -428,6 +430,7 @@ static int parse_piece(struct translator *t, struct facts *ret_facts)
             r = enclose(t, at);
         if (r)
             return r;
+        ret_facts->plain = false;
         if (!max) {
             t->n = at;
             *ret_facts = (struct facts){.empty = true, .always = true};
@@ -450,6 +453,7 @@ static void append(struct facts *facts, const struct facts *more)
     facts->last = more->last | (more->empty ? facts->last : 0);
     facts->empty &= more->empty;
     facts->always &= more->always;
+    facts->plain &= more->plain;
     facts->positions = MIN(facts->positions + more->positions, UINT32_MAX);
 }
 
@@ -460,7 +464,7 @@ static int parse_branch(struct translator *t, struct facts *ret_facts)
     bool pending = false; /* a \< waits for what follows */
     int r = 0;
 
-    *ret_facts = (struct facts){.empty = true, .always = true};
+    *ret_facts = (struct facts){.empty = true, .always = true, .plain = true};
     while (!r && *t->p && *t->p != '|' && (*t->p != ')' || !t->depth)) {
         bool begins = strncmp(t->p, "\\<", 2) == 0, ends = strncmp(t->p, "\\>", 2) == 0;
         struct facts piece = {.empty = false};
@@ -544,8 +548,9 @@ static int parse_all(struct translator *t, bool words, struct facts *ret_facts)
         if (r)
             return r;
         t->n_texts++;
+        t->n_rich += words || !branch.plain;
         ret_facts->always |= branch.always && !words;
-        ret_facts->positions = MIN(ret_facts->positions + branch.positions, UINT32_MAX);
+        ret_facts->positions = MAX(ret_facts->positions, branch.positions);
         if (*t->p != '|')
             return *t->p ? TRANSLATION_E_SYNTAX : 0;
     }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one pattern may grow to when its repeats are written out: hyperscan compiles that in about a second. */
+/* Bytes and sets of one text when its repeats are written out. More would cost gigabytes, here and in the C library. */
 #define TRANSLATION_POSITIONS_MAX 40000u
 /* Groups in groups. */
 #define TRANSLATION_DEPTH_MAX 200u
@@ -17,15 +17,16 @@
 struct translation {
     char **texts; /* the alternatives outside of groups, each an expression of its own */
     size_t n_texts;
+    size_t n_rich;      /* texts that are more than bytes */
     bool exact;         /* false: each line that matches has a match of the texts, but others may have one too */
     bool always;        /* every line matches */
-    uint64_t positions; /* bytes and sets with the repeats written out; UINT32_MAX and more are UINT32_MAX */
+    uint64_t positions; /* of the largest text */
 };
 
-/* What is left to regcomp(). */
+/* What is not translated. */
 enum {
-    TRANSLATION_E_SYNTAX = 1, /* wrong, or beyond what the translation knows */
-    TRANSLATION_E_LARGE,      /* beyond TRANSLATION_POSITIONS_MAX */
+    TRANSLATION_E_SYNTAX = 1, /* left to regcomp(): wrong, or beyond what the translation knows */
+    TRANSLATION_E_LARGE,      /* beyond TRANSLATION_POSITIONS_MAX: nothing is to take it */
 };
 
 /* fold: letters match in both cases. words: a match has no word character at either side, as with grep -w.
