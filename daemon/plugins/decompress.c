@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * decompress.c: the plugin `decompress`: any zstd stream.
- * Owns a window of the input while its job runs. Frames that are whole in the window and say that they are small, such
- * as those of `compress`, are decompressed in parallel. Others are decompressed as a stream, so neither input nor
- * output need fit into memory.
+ * Owns a window of the input while its job runs. Frames that are whole in the window and not large, such as those of
+ * `compress`, pzstd and the seekable format, are decompressed in parallel, a batch at a time. One is
+ * written while the next is made. Other frames are decompressed as a stream, so neither input nor output need fit into
+ * memory.
  * Keeps: what was written is right as far as it goes; what is broken or cut off ends with an error, after it.
  * Does not pass through what is not zstd (zstd -f), nor read the formats before 1.0. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -17,17 +19,31 @@
 #include "wsd/task.h"
 
 #define WINDOW     (32u * 1024 * 1024)
-#define FRAMES     16u                /* in parallel */
-#define FRAME_SIZE (8u * 1024 * 1024) /* decompressed; larger ones are streamed */
-#define OUT_SIZE   (256u * 1024)
+#define FRAMES     256u                /* in a batch */
+#define FRAME_SIZE (8u * 1024 * 1024)  /* decompressed; larger ones are streamed */
+#define CPU_SIZE   (16u * 1024 * 1024) /* decompressed, in a batch, for each CPU */
+#define CPUS_MIN   2u
+#define CPUS_MAX   16u
+#define OUT_SIZE   (256u * 1024) /* of a stream, at a time */
 
 struct frame {
     const uint8_t *in;
     size_t in_size;
-    void *out;
+    uint8_t *out;
     size_t out_size;
+    bool unknown;  /* it does not say its size, so that it has room for FRAME_SIZE */
+    bool large;    /* that was not enough */
     size_t result; /* of zstd */
     int error;
+};
+
+/* What is decompressed while the batch before it is written. */
+struct batch {
+    struct run *run;
+    uint8_t *out; /* batch_size; its pages are there from their first use on */
+    size_t used;
+    struct frame frames[FRAMES];
+    size_t n_frames;
 };
 
 struct run {
@@ -38,9 +54,10 @@ struct run {
     size_t begin, end;
     bool eof;
     uint64_t bytes_done;
-    struct frame frames[FRAMES];
-    size_t n_frames;
-    const char *why; /* what is wrong with the input */
+    size_t batch_size;
+    struct batch *now, *before; /* being decompressed, being written */
+    bool stopped;               /* output has ended early */
+    const char *why;            /* what is wrong with the input */
 };
 
 static void *context_new(void *unused)
@@ -79,18 +96,32 @@ static int broken(struct run *run, const char *why)
 
 /* ---- whole frames ---- */
 
-static void find_frames(struct run *run)
+/* False: the frame is not for this batch. */
+static bool add_frame(struct batch *batch, const uint8_t *in, size_t size)
+{
+    unsigned long long content = ZSTD_getFrameContentSize(in, size);
+    bool unknown = content == ZSTD_CONTENTSIZE_UNKNOWN;
+    size_t room = unknown ? FRAME_SIZE : (size_t)MIN(content, FRAME_SIZE + 1);
+
+    if (room > FRAME_SIZE || batch->used + room > batch->run->batch_size)
+        return false;
+    batch->frames[batch->n_frames++] = (struct frame){
+        .in = in, .in_size = size, .unknown = unknown, .out = batch->out + batch->used, .out_size = room};
+    batch->used += room;
+    return true;
+}
+
+/* Those at the front of the window. */
+static void find_frames(struct run *run, struct batch *batch)
 {
     size_t at = run->begin;
 
-    for (run->n_frames = 0; run->n_frames < FRAMES && at < run->end; run->n_frames++) {
-        const uint8_t *in = run->data + at;
-        size_t size = ZSTD_findFrameCompressedSize(in, run->end - at);
-        unsigned long long content = ZSTD_isError(size) ? ZSTD_CONTENTSIZE_UNKNOWN : ZSTD_getFrameContentSize(in, size);
+    batch->n_frames = batch->used = 0;
+    while (batch->n_frames < FRAMES && at < run->end) {
+        size_t size = ZSTD_findFrameCompressedSize(run->data + at, run->end - at);
 
-        if (content > FRAME_SIZE)
+        if (ZSTD_isError(size) || !add_frame(batch, run->data + at, size))
             return;
-        run->frames[run->n_frames] = (struct frame){.in = in, .in_size = size, .out_size = (size_t)content};
         at += size;
     }
 }
@@ -104,40 +135,73 @@ static void decompress_frame(struct run *run, struct frame *frame)
         return;
     }
     context = cache_take(&run->contexts);
-    frame->out = malloc(frame->out_size + 1);
-    frame->error = context && frame->out ? 0 : -ENOMEM;
-    if (!frame->error)
-        frame->result = ZSTD_decompressDCtx(context, frame->out, frame->out_size, frame->in, frame->in_size);
-    if (context)
-        cache_give(&run->contexts, context);
+    frame->error = context ? 0 : -ENOMEM;
+    if (!context)
+        return;
+    frame->result = ZSTD_decompressDCtx(context, frame->out, frame->out_size, frame->in, frame->in_size);
+    frame->large = frame->unknown && ZSTD_getErrorCode(frame->result) == ZSTD_error_dstSize_tooSmall;
+    cache_give(&run->contexts, context);
 }
 
 static void decompress_frames(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg)
 {
-    struct run *run = arg;
+    struct batch *batch = arg;
 
     for (uint64_t i = begin; i < end; i++)
-        decompress_frame(run, &run->frames[i]);
+        decompress_frame(batch->run, &batch->frames[i]);
 }
 
-static int take_frames(struct run *run, struct wsd_worker *self)
+WSD_VOID_TASK_1(decompress_batch, struct batch *, batch)
+{
+    wsd_for(self, 0, batch->n_frames, 1, decompress_frames, batch);
+}
+
+static int write_frame(struct run *run, const struct frame *frame)
+{
+    if (frame->error)
+        return frame->error;
+    if (ZSTD_isError(frame->result))
+        return broken(run, ZSTD_getErrorName(frame->result));
+    return wsd_job_write(run->job, frame->out, frame->result);
+}
+
+/* Writes what the batch has, and empties it. */
+static int write_batch(struct run *run, struct batch *batch)
 {
     int r = 0;
 
-    wsd_for(self, 0, run->n_frames, 1, decompress_frames, run);
-    for (size_t i = 0; i < run->n_frames; i++) {
-        struct frame *frame = &run->frames[i];
+    for (size_t i = 0; i < batch->n_frames && !r; i++)
+        r = write_frame(run, &batch->frames[i]);
+    batch->n_frames = batch->used = 0;
+    run->stopped |= r != 0;
+    return r;
+}
 
-        if (!r)
-            r = frame->error;
-        if (!r && ZSTD_isError(frame->result))
-            r = broken(run, ZSTD_getErrorName(frame->result));
-        if (!r)
-            r = wsd_job_write(run->job, frame->out, frame->result);
-        free(frame->out);
+/* What was found in the window is decompressed, while what came before is written. A frame that turned out to be large,
+ * and what is behind it, stays in the window: *ret_large. */
+static int take_frames(struct run *run, struct wsd_worker *self, bool *ret_large)
+{
+    struct batch *batch = run->now;
+    size_t n = batch->n_frames;
+    int r;
+
+    WSD_SPAWN(decompress_batch, batch);
+    r = write_batch(run, run->before);
+    WSD_SYNC(decompress_batch);
+    batch->n_frames = 0;
+    *ret_large = false;
+    for (size_t i = 0; i < n; i++) {
+        struct frame *frame = &batch->frames[i];
+
+        *ret_large = frame->large;
+        if (frame->large)
+            break;
+        batch->n_frames++;
         run->begin += frame->in_size;
         run->bytes_done += frame->in_size;
     }
+    batch->used = 0;
+    SWAP(run->now, run->before);
     return r;
 }
 
@@ -168,12 +232,13 @@ static int stream_step(struct run *run, ZSTD_DCtx *context, size_t *ret_hint, bo
     return 0;
 }
 
+/* Into the room that the output gives, so that nothing is copied. What came before is written first. */
 static int stream_frame(struct run *run)
 {
     ZSTD_DCtx *context = cache_take(&run->contexts);
     size_t hint = 1;
     bool full = false;
-    int r = context ? 0 : -ENOMEM;
+    int r = context ? write_batch(run, run->before) : -ENOMEM;
 
     if (context && ZSTD_isError(ZSTD_DCtx_reset(context, ZSTD_reset_session_only)))
         r = -ENOMEM;
@@ -194,24 +259,45 @@ static int stream_frame(struct run *run)
     return r;
 }
 
+/* ---- the whole ---- */
+
+/* Frames at the front of the window, where a refill may be what makes them whole. */
+static int look(struct run *run)
+{
+    int r = 0;
+
+    find_frames(run, run->now);
+    if (!run->now->n_frames && !run->eof && run->end - run->begin < WINDOW) {
+        r = fill_input(run);
+        if (!r)
+            find_frames(run, run->now);
+    }
+    return r;
+}
+
 static int decompress_all(struct run *run, struct wsd_worker *self)
 {
-    int r = fill_input(run);
+    int r = fill_input(run), w;
 
     if (!r && run->begin == run->end)
         return broken(run, "unexpected end");
     while (!r) {
-        find_frames(run);
-        if (!run->n_frames && !run->eof && run->end - run->begin < WINDOW) {
-            r = fill_input(run);
-            if (r)
-                break;
-            find_frames(run);
-        }
-        if (run->begin == run->end)
+        bool large = false;
+
+        r = look(run);
+        if (r || run->begin == run->end)
             break;
-        r = run->n_frames ? take_frames(run, self) : stream_frame(run);
+        if (run->now->n_frames)
+            r = take_frames(run, self, &large);
+        else
+            large = true;
+        if (!r && large)
+            r = stream_frame(run);
         wsd_job_progress(run->job, run->bytes_done, run->job->input_size);
+    }
+    if (!run->stopped) {
+        w = write_batch(run, run->before);
+        r = w ? w : r;
     }
     return r;
 }
@@ -231,25 +317,49 @@ static int take_arguments(struct wsd_job *job, const char **name)
     return 0;
 }
 
+static int batches_new(struct run *run)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    run->batch_size = (size_t)MIN(MAX(cpus, (long)CPUS_MIN), (long)CPUS_MAX) * CPU_SIZE;
+    for (struct batch **batch = &run->now; batch; batch = batch == &run->now ? &run->before : NULL) {
+        *batch = calloc(1, sizeof(**batch));
+        if (!*batch)
+            return -ENOMEM;
+        (*batch)->run = run;
+        (*batch)->out = malloc(run->batch_size);
+        if (!(*batch)->out)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static void batch_free(struct batch *batch)
+{
+    if (batch)
+        free(batch->out);
+    free(batch);
+}
+
 static int decompress(struct wsd_job *job, struct wsd_worker *self)
 {
     _cleanup_(freep) uint8_t *data = malloc(WINDOW);
     struct run run = {.job = job, .data = data, .source = {.fd = -1}};
     const char *name = NULL;
-    int status = take_arguments(job, &name);
+    int status = take_arguments(job, &name), r;
 
     if (status)
         return status;
-    if (!data)
-        return wsd_job_fail(job, 1, "out of memory");
     cache_init(&run.contexts, context_new, context_free, NULL);
-
-    int r = source_open(&run.source, job, name);
-
+    r = data ? batches_new(&run) : -ENOMEM;
+    if (!r)
+        r = source_open(&run.source, job, name);
     if (!r)
         r = decompress_all(&run, self);
     source_close(&run.source);
     cache_deinit(&run.contexts);
+    batch_free(run.now);
+    batch_free(run.before);
     if (r && r != -ECANCELED)
         return wsd_job_fail(job, 1, "%s: %s", name ? name : "input", run.why ? run.why : error_text(r));
     return r ? 1 : 0;
