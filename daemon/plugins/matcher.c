@@ -202,7 +202,7 @@ static int regex_place(regex_t *pattern, const char *line, size_t size, size_t f
     return 1;
 }
 
-/* A shorter match at the same place, not empty. 1, 0, or -ENOMEM. Like grep's, it does not see what comes before
+/* A shorter match at the same place. 1, 0, or -ENOMEM. Like grep's, it does not see what comes before
  * `from`. */
 static int regex_shorter(regex_t *pattern, const char *line, size_t from, struct re_registers *registers,
                          struct place *place)
@@ -216,8 +216,10 @@ static int regex_shorter(regex_t *pattern, const char *line, size_t from, struct
     pattern->not_eol = 0;
     if (n < -1)
         return -ENOMEM;
-    place->end = n > 0 ? place->begin + n : place->end;
-    return n > 0;
+    if (n < 0)
+        return 0;
+    place->end = place->begin + n;
+    return 1;
 }
 
 /* As grep -w: where a match touches a word character, shorter ones are tried, then later ones. */

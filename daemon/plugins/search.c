@@ -134,6 +134,8 @@ static int search_binary(struct run *run, struct state *state, const char *data,
     uint64_t before = state->matched;
     int r;
 
+    if (state->done)
+        return 0;
     if (run->skip) {
         state->skipped = state->done = true;
         return 0;
@@ -430,7 +432,7 @@ static int search_small(struct run *run, struct small *small)
     split(&small->state, small->data, small->size, 0, true, &text, &end);
     small->piece = (struct piece){.data = small->data, .end = text, .any = any_will_do(run, false)};
     search_piece(run, &small->piece);
-    if (small->piece.error || text == end)
+    if (small->piece.error || text == end || (small->piece.any && small->piece.matched))
         return small->piece.error;
     return search_binary(run, &small->state, small->data, text, end);
 }

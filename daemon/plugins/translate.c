@@ -577,8 +577,12 @@ int translation_init(struct translation *translation, const char *source, bool f
 
     for (size_t i = 0; i < t.n_texts; i++, text += strlen(text) + 1)
         texts[i] = text;
-    *translation = (struct translation){
-        .texts = texts, .n_texts = t.n_texts, .exact = t.exact, .always = facts.always, .positions = facts.positions};
+    *translation = (struct translation){.texts = texts,
+                                        .n_texts = t.n_texts,
+                                        .n_rich = t.n_rich,
+                                        .exact = t.exact,
+                                        .always = facts.always,
+                                        .positions = facts.positions};
     return 0;
 }
 

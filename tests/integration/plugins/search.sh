@@ -101,11 +101,109 @@ for pattern in '' $'\n' $'\n\n' '^' '()' 'x*' $'o\n' '(' $'\n('; do
   done
 done
 same "one file of two missing" o "with space" missing
+
+# Options, alone and together.
+for options_of in -c -l '-c -v' '-l -v' '-o' '-o -i' '-o -v' '-c -o' '-l -c' '-w' '-w -v' '-w -o' '-w -i -c' '-F' '-F -w' '-F -i -o' '-A 2' '-B 2' '-C 1' \
+  '-A 1 -B 3' '-C 2 -A 0' '-A 0' '-C 3 -v' '-A 2 -c' '-B 2 -l' '-A 10000' '-w -C 1' '-I' '-I -c' '-c -i' '-l -I'; do
+  # Each is some options.
+  # shellcheck disable=SC2206
+  some=($options_of)
+  for pattern in 'fox jumps$' '7+e' 'x' '[0-9]*7f ' '.*'; do
+    tool=(grep -n -E)
+    [[ $options_of != *-F* ]] || tool=(grep -n)
+    TOOL=("${tool[@]}")
+    same "$options_of $pattern" "${some[@]}" -- "$pattern" "$work/text"
+    same "$options_of $pattern of several" "${some[@]}" -- "$pattern" "$work/text" "$work/none" "$work/early-nul" "$work/late-nul" \
+      "$work/later-nul" "$work/no-newline" "$work/odd/it's"
+  done
+done
+TOOL=(grep -E -n)
+same "context over cuts" -C 3 '^[0-9]+7 [0-7]*1 ' "$work/big"
+same "context in one argument" -A3 -B1 'fox jumps$' "$work/text"
+TOOL=(grep -n)
+same "a literal that is no pattern" -F -- '7+e' "$work/text"
+TOOL=(grep -E -n)
+same "words" -w 'th[a-z]|quick|bro' "$work/text"
+for wrong in '-A' '-A x' '-A 10001' '-B -1' '-o -A 1'; do
+  # Each is some options.
+  # shellcheck disable=SC2086
+  refused "search $wrong" 2 search -- -x $wrong
+  # shellcheck disable=SC2086
+  refused "search $wrong" 2 search $wrong x "$work/text"
+done
+
+# Folders: what grep -rI finds, in the order of the names.
+mkdir -p "$work/walk/b" "$work/walk/a.d/c" "$work/walk/empty"
+cp "$work/text" "$work/walk/b/text"
+cp "$work/text" "$work/walk/a.d/c/text"
+cp "$work/early-nul" "$work/walk/binary"
+cp "$work/odd/it's" "$work/walk/a"
+ln -s ../text "$work/walk/b/link"
+mkfifo "$work/walk/b/fifo"
+# walked NAME ARG…
+walked() {
+  want grep -rIn -E "${@:2}"
+  sort -s -t: -k 1,1 "$work.want" >"$work.sorted" && mv "$work.sorted" "$work.want"
+  got search -r "${@:2}"
+  verdict "$1"
+}
+cd "$work/walk"
+for pattern in 'fox jumps$' 'x' nothing-like-it; do
+  walked "-r $pattern, one folder" "$pattern" .
+  walked "-r $pattern, no name" "$pattern"
+  walked "-r $pattern, two folders" "$pattern" a.d b
+  walked "-r $pattern, folders and files" "$pattern" a a.d/c/text b/
+  same "-r $pattern, one file" -r "$pattern" a.d/c/text
+  same "-r $pattern, a link" -r "$pattern" b/link
+  walked "-r -c $pattern" -c "$pattern" .
+  walked "-r -l $pattern" -l "$pattern" .
+done
+cd "$work/odd"
+same "-r of a missing name" -r o missing
 input "$work/text" fox -
 input "$work/text" fox - "$work/text" -
 input "$work/early-nul" fox "with space" -
 refused "no pattern" 2 search
 refused "an unknown option" 2 search --frobnicate x
+
+# Patterns that cost others minutes or gigabytes, in an address space of 2 GB.
+words=$(awk 'BEGIN { for (i = 0; i < 2000; i++) printf "%sw%xz%d", i ? "|" : "", i * 7919, i }')
+# bounded PATTERN SAME: grep may take long for the first; the second matches the same lines.
+bounded() {
+  want grep -E -n -- "$2" "$work/text"
+  (
+    ulimit -v 2000000
+    got search -- "$1" "$work/text"
+  )
+  verdict "bounded: ${1:0:40}"
+}
+bounded '(a*)*b' b
+bounded 'a{1,32767}' a
+bounded '(x+x+)+y' xxy
+bounded '(o|oo)+w' ow
+bounded '(([a-z]{1,30}){1,30}){1,20}' '[a-z]'
+bounded "$words|jumps" jumps
+bounded '.*.*.*.*x' x
+for pattern in '(ab|c){1,32767}x' '((a{1,255}){1,255}){1,255}' '((x{1,200}){1,201})\1'; do
+  refused "too large: $pattern" 2 search "$pattern" "$work/text"
+  if grep -q 'more than 40000 bytes and sets.*make its repeats smaller' "$work.got.err"; then
+    good "too large: $pattern: the message names the limit"
+  else
+    bad "too large: $pattern: the message names the limit"
+  fi
+done
+
+# Random patterns, options and inputs.
+"$top/tests/support/random-lines.py" 1 500 "$work/random"
+for i in "$work"/random/*/; do
+  cd "$i"
+  mapfile -t some <options
+  TOOL=(grep -n -E)
+  [[ " ${some[*]-} " != *' -F '* ]] || TOOL=(grep -n)
+  same "random ${i#"$work"/random/} ${some[*]-}" "${some[@]}" -- "$(cat pattern)" [012]
+done
+TOOL=(grep -E -n)
+cd "$work/odd"
 
 unreadable() {
   same "a file that may not be read" o "$work/odd/with space" "$work/odd/secret"

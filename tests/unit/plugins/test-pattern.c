@@ -67,6 +67,18 @@ START_TEST(folded_pattern_has_no_known_bytes)
 }
 END_TEST
 
+START_TEST(fixed_bytes_are_taken_as_they_are)
+{
+    struct pattern pattern;
+
+    ck_assert_int_eq(pattern_init_fixed(&pattern, "a.(*\\<", 6, false), 0);
+    ck_assert_str_eq(pattern.source, "a\\.\\(\\*\\\\<");
+    ck_assert_str_eq(pattern.must, "a.(*\\<");
+    ck_assert(pattern.literal);
+    pattern_deinit(&pattern);
+}
+END_TEST
+
 START_TEST(class_without_outer_brackets_is_refused)
 {
     static const char *const refused[] = {"[:a:]", "[^:a:]", "x[:a:b:]", "[:[a:]"};
@@ -110,6 +122,7 @@ int main(void)
 
     tcase_add_loop_test(tcase, pattern_is_translated, 0, (int)ARRAY_SIZE(patterns));
     tcase_add_test(tcase, folded_pattern_has_no_known_bytes);
+    tcase_add_test(tcase, fixed_bytes_are_taken_as_they_are);
     tcase_add_test(tcase, class_without_outer_brackets_is_refused);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
