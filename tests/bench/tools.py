@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# tools.py [--size MIB] [--check-outputs] FOLDER SOCKET WSCTL: each shipped plugin beside the tools that it equals, in
+# turns, once. A line for each: "tools IMPL PARAMS ms VALUE". FOLDER keeps what is read: the system's C headers, repeated,
+# and what was made of them. With --check-outputs each output is compared instead of timed; what differs is no line, but a
+# message, and ends with status 1. Output goes to /dev/null through a pipe, without a copy.
+import argparse
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+PATTERNS = ['u?int[0-9]+_t', '(foo|bar).*(baz|qux)', 'zzz_not_there_[0-9]+', 'struct', '^#include', '[0-9]{5,}', '\\bint\\b', '[a-z]+;$',
+            'static|inline|extern', 'TODO|FIXME|XXX', '0x[0-9A-Fa-f]{8}', '[[:space:]]+return ', '^$', 'if *\\(.*==', '"[^"]*"',
+            '(a|b)*c(d|e)+f', '[A-Z_]{20,}', '#define +[A-Z]+_[A-Z]+', '\\w+\\(void\\)', 'a.b.c']
+FILES = 64
+
+
+def corpus(folder, size):
+    text = os.path.join(folder, 'text')
+    if os.path.exists(text) and os.path.getsize(text) == size:
+        return text
+    os.makedirs(folder, exist_ok=True)
+    headers = b''.join(open(name, 'rb').read() for name in sorted(glob.glob('/usr/include/**/*.h', recursive=True)) if os.path.isfile(name))
+    headers = headers.replace(b'\0', b'')
+    with open(text, 'wb') as f:
+        for left in range(size, 0, -len(headers)):
+            f.write(headers[:left])
+    return text
+
+
+def parts(folder, text):
+    names = [os.path.join(folder, 'part-%02d' % i) for i in range(FILES)]
+    if not os.path.exists(names[-1]):
+        with open(text, 'rb') as f:
+            for name in names:
+                with open(name, 'wb') as part:
+                    part.write(f.read(os.path.getsize(text) // FILES))
+    return names
+
+
+def made(name, command):
+    if not os.path.exists(name):
+        with open(name + '.new', 'wb') as f:
+            subprocess.run(command, stdout=f, check=True)
+        os.rename(name + '.new', name)
+    return name
+
+
+def cases(args):
+    """(params, {impl: command}, sorted, command that undoes)"""
+    text = corpus(args.folder, args.size << 20)
+    names = parts(args.folder, text)
+    submit = [args.wsctl, '--socket', args.socket, 'submit', '--']
+    for i, pattern in enumerate(PATTERNS):
+        tools = {'grep': ['grep', '-nE', '--', pattern, text], 'wsd': submit + ['search', pattern, text]}
+        if shutil.which('rg'):
+            tools['ripgrep'] = ['rg', '-n', '--', pattern, text]
+        yield 'search=%d' % i, tools, False, None
+    one = made(os.path.join(args.folder, 'one.zst'), ['zstd', '-qc', text])
+    many = made(os.path.join(args.folder, 'many.zst'), submit + ['compress', text])
+    yield 'decompress=one', {'zstd': ['zstd', '-qdc', one], 'wsd': submit + ['decompress', one]}, False, None
+    yield 'decompress=many', {'zstd': ['zstd', '-qdc', many], 'wsd': submit + ['decompress', many]}, False, None
+    yield 'compress', {'zstd': ['zstd', '-qcT0', text], 'wsd': submit + ['compress', text]}, False, ['zstd', '-qdc']
+    yield 'sort', {'sort': ['sort', '--parallel=%d' % os.cpu_count(), names[0]], 'wsd': submit + ['sort', names[0]]}, False, None
+    xargs = ['xargs', '-a', os.path.join(args.folder, 'names'), '-n', '8', '-P', str(os.cpu_count())]
+    with open(xargs[2], 'w', encoding='utf-8') as f:
+        f.writelines(name + '\n' for name in names)
+    yield 'checksum', {'sha256sum': xargs + ['sha256sum'], 'wsd': submit + ['checksum', 'sha256'] + names}, True, None
+    yield 'count', {'wc': xargs + ['wc', '-l'], 'wsd': submit + ['count', '-l'] + names}, True, None
+
+
+def timed(command):
+    begin = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, open('/dev/null', 'wb') as null:
+        while os.splice(process.stdout.fileno(), null.fileno(), 1 << 20):
+            pass
+    return (time.monotonic() - begin) * 1000
+
+
+def digest(command, by_line, undo):
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        undone = subprocess.Popen(undo, stdin=process.stdout, stdout=subprocess.PIPE) if undo else process
+        if by_line:  # in any order, columns of any width, and no totals
+            lines = sorted(b' '.join(line.split()) for line in undone.stdout if not line.endswith(b' total\n'))
+            return hashlib.sha256(b'\n'.join(lines)).digest()
+        return hashlib.file_digest(undone.stdout, 'sha256').digest()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--size', type=int, default=610)
+    parser.add_argument('--check-outputs', action='store_true')
+    parser.add_argument('folder')
+    parser.add_argument('socket')
+    parser.add_argument('wsctl')
+    args = parser.parse_args()
+    os.environ['LC_ALL'] = 'C'
+    differ = False
+    for params, tools, by_line, undo in cases(args):
+        if args.check_outputs:
+            if len({digest(command, by_line, undo) for command in tools.values()}) != 1:
+                print('tools.py: %s: the outputs differ' % params, file=sys.stderr)
+                differ = True
+            continue
+        for name, command in tools.items():
+            print('tools', name, params, 'ms', '%.2f' % timed(command), flush=True)
+    sys.exit(differ)
+
+
+main()
