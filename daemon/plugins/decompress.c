@@ -19,9 +19,9 @@
 #include "wsd/task.h"
 
 #define WINDOW     (32u * 1024 * 1024)
-#define FRAMES     256u                /* in a batch */
-#define FRAME_SIZE (8u * 1024 * 1024)  /* decompressed; larger ones are streamed */
-#define CPU_SIZE   (16u * 1024 * 1024) /* decompressed, in a batch, for each CPU */
+#define FRAMES     256u               /* in a batch */
+#define FRAME_SIZE (8u * 1024 * 1024) /* decompressed; larger ones are streamed */
+#define CPU_SIZE   (8u * 1024 * 1024) /* decompressed, in a batch, for each CPU */
 #define CPUS_MIN   2u
 #define CPUS_MAX   16u
 #define OUT_SIZE   (256u * 1024) /* of a stream, at a time */
