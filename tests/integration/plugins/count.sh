@@ -35,6 +35,13 @@ cuts() {
 }
 
 for_workers cuts
+# Random lines, without order.
+"$top/tests/support/random-lines.py" 2 200 "$work/random-lines"
+for i in "$work"/random-lines/*/; do
+  cd "$i"
+  same "random ${i#"$work"/random-lines/}" [012]
+done
+cd "$work/odd"
 cd "$work/odd"
 for flags in -l -w -c -lw -lc -wc -lwc '-c -l' --lines --words --bytes; do
   # The flags are several words.

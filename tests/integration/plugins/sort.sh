@@ -33,6 +33,15 @@ kinds() {
 }
 
 for_workers kinds
+# Random lines, without order.
+"$top/tests/support/random-lines.py" 2 200 "$work/random-lines"
+for i in "$work"/random-lines/*/; do
+  cd "$i"
+  same "random ${i#"$work"/random-lines/}" [012]
+  same "random ${i#"$work"/random-lines/}, -u" -u [012]
+  same "random ${i#"$work"/random-lines/}, -r" -r [012]
+done
+cd "$work/odd"
 cd "$work/odd"
 input "$work/short" - "with space" -
 find . -type f -print0 | sort -z >"$work/list"
