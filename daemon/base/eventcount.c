@@ -52,11 +52,24 @@ bool eventcount_wait(struct eventcount *e, uint32_t epoch, uint64_t timeout_usec
     return in_time;
 }
 
+void eventcount_wake_watch(struct eventcount *e, bool shared)
+{
+    /* acq_rel: one of several notifiers makes the call; the watch sees what each of them had published */
+    if (atomic_fetch_and_explicit(&e->waiters, EVENTCOUNT_WAITERS, memory_order_acq_rel) & EVENTCOUNT_WATCHED)
+        futex(&e->waiters, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), INT_MAX, NULL);
+}
+
 bool eventcount_notify(struct eventcount *e, uint32_t n, bool shared)
 {
     /* A locked RMW of zero stands for the fence: ThreadSanitizer understands it, and clang's mfence is slower.
-     * seq_cst: partner is the RMW in eventcount_prepare(). */
-    if (atomic_fetch_add_explicit(&e->waiters, 0, memory_order_seq_cst) == 0)
+     * seq_cst: partners are the RMWs in eventcount_prepare() and eventcount_set_add(). */
+    uint32_t waiters = atomic_fetch_add_explicit(&e->waiters, 0, memory_order_seq_cst);
+
+    if (waiters == 0)
+        return false;
+    if (waiters == EVENTCOUNT_WATCHED || (waiters & EVENTCOUNT_WATCHED && n == UINT32_MAX))
+        eventcount_wake_watch(e, shared);
+    if (waiters == EVENTCOUNT_WATCHED)
         return false;
     atomic_fetch_add_explicit(&e->epoch, 1, memory_order_release);
     futex(&e->epoch, FUTEX_WAKE | (shared ? 0 : FUTEX_PRIVATE_FLAG), n > INT_MAX ? INT_MAX : n, NULL);
@@ -86,12 +99,22 @@ bool eventcount_set_available(void)
 void eventcount_set_init(struct eventcount_set *s)
 {
     s->n = 0;
+    s->watch = false;
+}
+
+void eventcount_set_init_watch(struct eventcount_set *s)
+{
+    s->n = 0;
+    s->watch = true;
 }
 
 void eventcount_set_add(struct eventcount_set *s, struct eventcount *e, void *owner)
 {
     assert(s->n < EVENTCOUNT_SET_MAX);
-    s->epochs[s->n] = eventcount_prepare(e);
+    if (s->watch) /* seq_cst: as in eventcount_prepare() */
+        s->epochs[s->n] = atomic_fetch_or_explicit(&e->waiters, EVENTCOUNT_WATCHED, memory_order_seq_cst);
+    else
+        s->epochs[s->n] = eventcount_prepare(e);
     s->owners[s->n] = owner;
     s->events[s->n++] = e;
 }
@@ -99,26 +122,52 @@ void eventcount_set_add(struct eventcount_set *s, struct eventcount *e, void *ow
 void eventcount_set_cancel(struct eventcount_set *s)
 {
     for (uint32_t i = 0; i < s->n; i++)
-        eventcount_cancel(s->events[i]);
+        if (s->watch)
+            atomic_fetch_and_explicit(&s->events[i]->waiters, EVENTCOUNT_WAITERS, memory_order_relaxed);
+        else
+            eventcount_cancel(s->events[i]);
 }
 
 bool eventcount_set_rang(const struct eventcount_set *s, uint32_t index)
 {
-    return atomic_load_explicit(&s->events[index]->epoch, memory_order_relaxed) != s->epochs[index];
+    return !s->watch &&
+           atomic_load_explicit(&s->events[index]->epoch, memory_order_relaxed) != s->epochs[index];
+}
+
+/* Sleeps while each word has this value. False: one had not. */
+static bool wait_for_any(const struct eventcount_set *s, bool shared)
+{
+    struct waitv waits[EVENTCOUNT_SET_MAX];
+
+    if (s->n == 1)
+        return futex(s->watch ? &s->events[0]->waiters : &s->events[0]->epoch,
+                     FUTEX_WAIT | (shared ? 0 : FUTEX_PRIVATE_FLAG), s->epochs[0], NULL) == 0 ||
+               errno != EAGAIN;
+    for (uint32_t i = 0; i < s->n; i++)
+        waits[i] = (struct waitv){.value = s->epochs[i],
+                                  .address = (uintptr_t)(s->watch ? &s->events[i]->waiters : &s->events[i]->epoch),
+                                  .flags = WAITV_32 | (shared ? 0 : WAITV_PRIVATE)};
+    return syscall(SYS_futex_waitv, waits, s->n, 0, NULL, CLOCK_MONOTONIC) >= 0 || errno != EAGAIN;
+}
+
+/* Waiters come and go beside a watch. It sleeps on the words as they are, as long as its bit is in each. */
+static bool take_watched(struct eventcount_set *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        /* acquire: partner is the release in eventcount_wake_watch() */
+        s->epochs[i] = atomic_load_explicit(&s->events[i]->waiters, memory_order_acquire);
+        if (!(s->epochs[i] & EVENTCOUNT_WATCHED))
+            return false;
+    }
+    return true;
 }
 
 void eventcount_set_wait(struct eventcount_set *s, bool shared)
 {
-    struct waitv waits[EVENTCOUNT_SET_MAX];
-
-    if (s->n == 1) {
-        eventcount_wait(s->events[0], s->epochs[0], UINT64_MAX, shared);
-        return;
-    }
-    for (uint32_t i = 0; i < s->n; i++)
-        waits[i] = (struct waitv){.value = s->epochs[i],
-                                  .address = (uintptr_t)&s->events[i]->epoch,
-                                  .flags = WAITV_32 | (shared ? 0 : WAITV_PRIVATE)};
-    syscall(SYS_futex_waitv, waits, s->n, 0, NULL, CLOCK_MONOTONIC);
+    if (s->watch)
+        while (take_watched(s) && !wait_for_any(s, shared))
+            ;
+    else
+        wait_for_any(s, shared);
     eventcount_set_cancel(s);
 }

@@ -38,8 +38,6 @@
 #include "host/reaper.h"
 #include "ring/control.h"
 
-#define SLEEPER_STACK ((size_t)512 * 1024) /* address space: above what [executor] static-tls takes of it */
-
 struct arguments {
     uint32_t workers;
     bool pin;
@@ -109,6 +107,9 @@ static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
     fault_thread_end();
 }
 
+/* A killed process has ended only when its last thread has given the memory back. That takes long if it is much. So wsd
+ * looks at two threads besides the first. One of the two ends before the memory is given back. The pool has two at
+ * least: a worker and the monitor. */
 static int start_pool(const struct arguments *a, struct pool **ret_pool)
 {
     const struct pool_options options = {
@@ -123,6 +124,8 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
                    .worth_waking = work_worth_waking,
                    .prepare = work_prepare,
                    .done = work_done,
+                   .watch = work_watch,
+                   .watched = work_watched,
                    .may_spin = work_may_spin,
                    .leave = work_leave,
                    .context = &work},
@@ -326,35 +329,6 @@ static void tell_failure(int error)
         control_send(work.shared.control_fd, &c, -1);
 }
 
-static void *sleep_for_ever(void *context)
-{
-    for (;;)
-        pause();
-    return NULL;
-}
-
-/* A killed process has ended only when its last thread has given the memory back. That takes long if it is much. So wsd
- * looks at two threads besides the first. One of the two ends before the memory is given back. With one worker there
- * would be only one. */
-static int start_sleeper(void)
-{
-    sigset_t all, before;
-    pthread_attr_t attr;
-    pthread_t thread;
-
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, SLEEPER_STACK);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = -pthread_create(&thread, &attr, sleep_for_ever, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    if (r == 0)
-        pthread_setname_np(thread, "wsd-sleeper");
-    return r;
-}
-
 int main(int argc, char **argv)
 {
     struct arguments a = {0};
@@ -381,8 +355,6 @@ int main(int argc, char **argv)
         fault_leave(EXIT_FAILURE); /* wsd was told */
     if (r == 0)
         r = start_pool(&a, &pool);
-    if (r == 0)
-        r = start_sleeper();
     if (r == 0)
         r = sandbox_limit_memory(&a.sandbox);
     guard_init(work.shared.control_fd, work_running, &work);

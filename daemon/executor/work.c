@@ -353,6 +353,20 @@ void work_done(void *context, struct eventcount_set *set)
     lanes_done(&w->lanes, set);
 }
 
+void work_watch(void *context, struct eventcount_set *set)
+{
+    struct work *w = context;
+
+    lanes_prepare(&w->lanes, set);
+}
+
+void work_watched(void *context, struct eventcount_set *set)
+{
+    struct work *w = context;
+
+    lanes_done(&w->lanes, set);
+}
+
 bool work_ready(void *context)
 {
     struct work *w = context;

@@ -29,6 +29,8 @@ struct pool_node *work_take(void *work, bool *ret_more);
 void work_leave(void *work);
 void work_prepare(void *work, struct eventcount_set *set);
 void work_done(void *work, struct eventcount_set *set);
+void work_watch(void *work, struct eventcount_set *set);
+void work_watched(void *work, struct eventcount_set *set);
 bool work_ready(void *work);
 bool work_worth_waking(void *work);
 bool work_may_spin(void *work);

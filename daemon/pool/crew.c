@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -20,6 +21,8 @@
 /* The guard below each stack. More than one page, so that a large array does not reach beyond it. Address space
  * only. */
 #define STACK_GUARD ((size_t)1024 * 1024)
+/* The monitor's stack. More than libraries may take of it for static TLS ([executor] static-tls). Address space only. */
+#define MONITOR_STACK ((size_t)512 * 1024)
 
 /* The end of a pool is seen by workers that look everywhere, so none retires then. */
 bool crew_surplus(const struct pool *pool)
@@ -68,6 +71,36 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool)
     return 0;
 }
 
+/* Starts the monitor, which leaves every signal to others. [crew_lock] */
+static int start_monitor(struct pool *pool)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+
+    if (pool->monitor.has_thread || pool->options.measure)
+        return 0;
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, MONITOR_STACK);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = -pthread_create(&pool->monitor.thread, &attr, pool->monitor_main, pool);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    pool->monitor.has_thread = r == 0;
+    return r;
+}
+
+/* After the workers have ended. */
+static void stop_monitor(struct pool *pool)
+{
+    if (!pool->monitor.has_thread)
+        return;
+    atomic_store_explicit(&pool->monitor.stop, true, memory_order_seq_cst);
+    eventcount_notify(&pool->monitor.event, 1, false);
+    eventcount_wake_watch(pool->park.event, pool->park.shared);
+    pthread_join(pool->monitor.thread, NULL);
+}
+
 /* So many workers block that no spare is left: one must come back before another is hired. */
 #define HIRE_E_BOUND 1
 
@@ -85,7 +118,8 @@ static int hire(struct pool *pool)
         return HIRE_E_BOUND;
     } else {
         w = pool->unhired;
-        if (!w)
+        r = start_monitor(pool);
+        if (r == 0 && !w)
             r = crew_new_worker(&w, pool);
         if (r < 0)
             return r;
@@ -171,6 +205,7 @@ void crew_join(struct pool *pool)
         if (has_thread)
             pthread_join(pool->all[i]->thread, NULL);
     }
+    stop_monitor(pool);
 }
 
 /* --- telling --- */
@@ -198,7 +233,8 @@ void crew_leave(struct worker *w)
     worker_leave_source(w);
     /* seq_cst: a thread that publishes from now on sees one too few. What was published before is for the spare worker
      * that is added at once: only sleeping workers hear the source's doorbell. */
-    atomic_fetch_sub_explicit(&w->pool->running, 1, memory_order_seq_cst);
+    if (atomic_exchange_explicit(&w->presence, WORKER_ELSEWHERE, memory_order_acq_rel) == WORKER_HERE)
+        atomic_fetch_sub_explicit(&w->pool->running, 1, memory_order_seq_cst);
     if (deque_publish_owner(&w->deque))
         pool_tell_task(w->pool);
     crew_complete(w->pool);
@@ -206,7 +242,42 @@ void crew_leave(struct worker *w)
 
 void crew_return(struct worker *w)
 {
-    if (--w->away == 0 && !w->guest)
+    if (--w->away > 0 || w->guest)
+        return;
+    atomic_fetch_add_explicit(&w->pool->running, 1, memory_order_seq_cst);
+    crew_wake(w);
+}
+
+void crew_rest(struct worker *w)
+{
+    if (atomic_exchange_explicit(&w->presence, WORKER_ELSEWHERE, memory_order_acq_rel) == WORKER_MISSED)
+        atomic_fetch_add_explicit(&w->pool->running, 1, memory_order_seq_cst);
+}
+
+void crew_wake(struct worker *w)
+{
+    atomic_store_explicit(&w->presence, WORKER_HERE, memory_order_release);
+}
+
+void crew_miss(struct worker *w)
+{
+    enum worker_presence here = WORKER_HERE;
+
+    if (!atomic_compare_exchange_strong_explicit(&w->presence, &here, WORKER_MISSED, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return;
+    atomic_store_explicit(&w->blocked, atomic_load_explicit(&w->blocked, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_fetch_sub_explicit(&w->pool->running, 1, memory_order_seq_cst);
+    crew_complete(w->pool); /* also makes good for a worker that has come back between the two and sent another away */
+}
+
+void crew_found(struct worker *w)
+{
+    enum worker_presence missed = WORKER_MISSED;
+
+    if (atomic_compare_exchange_strong_explicit(&w->presence, &missed, WORKER_HERE, memory_order_acq_rel,
+                                                memory_order_relaxed))
         atomic_fetch_add_explicit(&w->pool->running, 1, memory_order_seq_cst);
 }
 

@@ -94,14 +94,13 @@ bool pool_has_tasks(struct pool *pool)
     return false;
 }
 
-/* Makes the hints about private tasks exact, if any other worker may have some. For a worker that has announced its
- * sleep, or has stopped searching. */
-static void settle_hints(const struct worker *w)
+/* Makes the hints about private tasks exact, if any worker but w may have some. For a worker, or the monitor (w NULL),
+ * that has announced its sleep, or has stopped searching. */
+static void settle_hints(struct pool *pool, const struct worker *w)
 {
-    struct pool *pool = w->pool;
-    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire), self = w ? 1 : 0;
 
-    if (pool->eager || atomic_load_explicit(&pool->busy, memory_order_seq_cst) <= 1)
+    if (pool->eager || atomic_load_explicit(&pool->busy, memory_order_seq_cst) <= self)
         return;
     for_each_active(i, pool, n) if (pool->all[i] != w && !deque_is_empty_any(&pool->all[i]->deque))
     {
@@ -116,6 +115,15 @@ static bool has_any(const struct worker *victim)
     return deque_has_public_any(&victim->deque) || deque_has_private_any(&victim->deque);
 }
 
+bool pool_has_work(struct pool *pool)
+{
+    uint32_t n = atomic_load_explicit(&pool->victims, memory_order_acquire);
+
+    settle_hints(pool, NULL);
+    for_each_active(i, pool, n) if (has_any(pool->all[i])) return true;
+    return pool_has_roots(pool);
+}
+
 /* Wakes the next worker if work is left for it: others have relied on this worker. */
 void worker_wake_if_left(struct worker *w)
 {
@@ -125,7 +133,7 @@ void worker_wake_if_left(struct worker *w)
 
     if (!park_has_sleepers(&pool->park) && !crew_short(pool))
         return;
-    settle_hints(w);
+    settle_hints(w->pool, w);
     for_each_active(i, pool, n) if (pool->all[i] != w && has_any(pool->all[i]))
     {
         pool_tell_task(pool);
@@ -144,7 +152,7 @@ static void note_stolen(struct worker *w, struct worker *victim, bool more)
         return;
     if (!more) {
         /* The owner was just told to publish, but may be in a long leaf by now, with more tasks that are hidden. */
-        settle_hints(w);
+        settle_hints(w->pool, w);
         more = deque_has_private_any(&victim->deque);
     }
     if (more)
@@ -244,7 +252,7 @@ bool worker_look(struct worker *w, struct worker *only)
 {
     if (look_at_all(w, only))
         return true;
-    settle_hints(w);
+    settle_hints(w->pool, w);
     return look_at_all(w, only);
 }
 

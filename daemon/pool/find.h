@@ -36,6 +36,9 @@ void worker_wake_if_left(struct worker *w);
 /* Whether there is a root or a ready piece; whether there is a task. [any] */
 bool pool_has_roots(struct pool *pool);
 bool pool_has_tasks(struct pool *pool);
+/* Whether there is any of these, also tasks that their owner keeps private. [monitor, after it has announced its sleep;
+ * else a guess] */
+bool pool_has_work(struct pool *pool);
 void worker_relax(void);
 /* Records how many ticks (base/ticks.h) a stolen task took, so that thieves skip tasks that are too short. [owner of
  * w] */

@@ -49,7 +49,7 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
             return true;
         *ret_left |= (atomic_fetch_and_explicit(p->searchers, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
         /* Did a worker go to sleep after the notify, over work of a waker that relied on the bit? */
-        if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
+        if (!(atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) & EVENTCOUNT_WAITERS))
             return false;
     }
 }
@@ -90,10 +90,21 @@ bool park_wake_task(struct park *p)
 
 bool park_has_sleepers(const struct park *p)
 {
-    /* seq_cst: after the caller's trap or RMW on searchers. Partners are the RMWs of eventcount_prepare() and
-     * joiner_add. */
+    /* seq_cst: after the caller's trap or RMW on searchers. Partners are the RMWs of eventcount_prepare(), of
+     * eventcount_set_add() and of joiner_add. */
     return atomic_load_explicit(&p->event->waiters, memory_order_seq_cst) ||
            atomic_load_explicit(&p->n_joiners, memory_order_seq_cst);
+}
+
+bool park_has_idle(const struct park *p)
+{
+    return atomic_load_explicit(&p->event->waiters, memory_order_relaxed) & EVENTCOUNT_WAITERS ||
+           atomic_load_explicit(p->searchers, memory_order_relaxed) & PARK_SEARCHERS;
+}
+
+void park_forget_pending(struct park *p)
+{
+    atomic_fetch_and_explicit(p->searchers, ~PARK_WAKE_PENDING, memory_order_acq_rel);
 }
 
 void park_search_begin(struct park *p)

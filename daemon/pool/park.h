@@ -41,7 +41,8 @@ struct joiner {
 };
 
 #define PARK_SEARCHERS 0x1fffffffu /* in searchers: the number of workers that search */
-/* Bit of searchers: the process that publishes roots has woken a worker, which has not begun to search yet. */
+/* Bit of searchers: the process that publishes roots has woken a worker, or the monitor, and none has begun to search
+ * since. */
 #define PARK_WAKE_PENDING (1u << 29)
 
 struct park {
@@ -68,8 +69,17 @@ void park_deinit(struct park *p);
 bool park_wake_root(struct park *p);
 bool park_wake_task(struct park *p);
 
-/* Whether a worker sleeps or is about to. A worker that is not counted yet will still look for work itself. [any] */
+/* Whether a worker or the monitor sleeps or is about to. A worker that is not counted yet will still look for work
+ * itself. [any] */
 bool park_has_sleepers(const struct park *p);
+
+/* Whether an idle worker sleeps or searches. Only a guess. [any] */
+bool park_has_idle(const struct park *p);
+
+/* The process that publishes roots rings again for the next one. The monitor calls it after it has announced its sleep,
+ * and before its last look. That process may have set the bit for a worker that never searched: it found the root between
+ * two tasks. */
+void park_forget_pending(struct park *p);
 
 /* An idle worker begins, or stops, to search. park_search_end() returns true for the last one. After it, the worker
  * looks everywhere before it sleeps. */

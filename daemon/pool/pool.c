@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "pool/crew.h"
 #include "pool/join.h"
+#include "pool/monitor.h"
 #include "pool/ops.h"
 #include "pool/worker-loop.h"
 #include "pool/worker.h"
@@ -66,10 +67,12 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
         return -ENOMEM;
     *pool = (struct pool){.options = *options,
                           .worker_main = worker_main,
+                          .monitor_main = monitor_main,
                           .ops = &worker_ops,
                           .eager = options->eager || options->measure || !deque_revoke_available()};
     pool->options.guests = options->guests ? options->guests : POOL_GUESTS;
     eventcount_init(&pool->own_event);
+    eventcount_init(&pool->monitor.event);
     injector_init(&pool->injector);
     park_init(&pool->park, options->event ? options->event : &pool->own_event, options->event && options->event_shared,
               options->searchers);
@@ -129,6 +132,7 @@ void pool_worker_counters(const struct pool *pool, uint32_t index, struct pool_c
     *ret = (struct pool_counters){READ(roots), READ(ready),   READ(published), READ(stolen),    READ(failed_steals),
                                   READ(parks), READ(wakeups), READ(helped),    READ(overflows), READ(revoked)};
 #undef READ
+    ret->blocked = atomic_load_explicit(&w->blocked, memory_order_relaxed);
     /* A thread that ends takes its clock back, and the kernel refuses the clock of one that is gone. */
     clockid_t clock = atomic_load_explicit(&w->clock, memory_order_relaxed);
     struct timespec t;

@@ -43,6 +43,9 @@ struct pool_source {
      * set. When the set of eventcounts changes, options.event is notified for all. Both may be NULL. */
     void (*prepare)(void *context, struct eventcount_set *set);
     void (*done)(void *context, struct eventcount_set *set);
+    /* The same, for the monitor, which sleeps on the set as a watch. NULL if prepare is. [monitor] */
+    void (*watch)(void *context, struct eventcount_set *set);
+    void (*watched)(void *context, struct eventcount_set *set);
     /* Whether more roots may come so soon, judging by what the calling worker ran last, that looking for them awake
      * pays. May be NULL. */
     bool (*may_spin)(void *context);
@@ -136,6 +139,7 @@ struct pool_counters {
     uint64_t helped;    /* of the stolen: run while waiting in a join */
     uint64_t overflows; /* children that ran inside their spawn because the task stack was full */
     uint64_t revoked;   /* times that this worker published tasks of another, which was in a long leaf */
+    uint64_t blocked;   /* times that it was found asleep in what it ran, and left its place to another */
     /* of its thread; read from the kernel at each call; 0: a guest's, or a worker without a thread */
     uint64_t cpu_usec;
 };
@@ -165,5 +169,9 @@ int pool_set_workers(struct pool *pool, uint32_t n);
  * that is not a task. Call in pairs on one thread; pairs nest. No effect on a thread that is no worker. [any] */
 void pool_blocking_begin(void);
 void pool_blocking_end(void);
+/* Where work waits and no worker is idle, a worker whose thread has slept for so long in what it runs counts as
+ * blocked, as between these two calls. It counts as running again when it is seen to have run, at the latest after what
+ * it runs. */
+#define POOL_MISSED_AFTER_USEC 10000u
 /* A wait that is mostly short is announced only after this time: announcing costs some microseconds. */
 #define POOL_BLOCKS_AFTER_USEC 200u

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/ticks.h"
+#include "pool/crew.h"
 #include "pool/find.h"
 #include "pool/measure.h"
 #include "pool/worker.h"
@@ -70,17 +71,19 @@ void worker_run_stolen(struct worker *w, const struct stolen *s, bool descendant
      * from here on. */
     __atomic_store_n(&t->word, TASK_DONE, __ATOMIC_RELEASE);
     eventcount_notify(&s->victim->joiner.event, 1, false);
+    crew_between(w);
 }
 
 void worker_run(struct worker *w, const struct found *f)
 {
     if (f->root) {
         run_root(w, f->root);
-        return;
+    } else {
+        worker_leave_source(w);
+        if (f->ready)
+            f->ready->run(f->ready, w);
+        else
+            worker_run_stolen(w, &f->task, false);
     }
-    worker_leave_source(w);
-    if (f->ready)
-        f->ready->run(f->ready, w);
-    else
-        worker_run_stolen(w, &f->task, false);
+    crew_between(w);
 }

@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "pool/crew.h"
@@ -139,8 +140,11 @@ static bool retire_if_surplus(struct worker *w)
 {
     struct pool *pool = w->pool;
 
-    if (!leave_surplus(pool))
+    crew_rest(w);
+    if (!leave_surplus(pool)) {
+        crew_wake(w);
         return true;
+    }
     worker_leave_source(w);
     worker_wake_if_left(w); /* others may have relied on this worker */
     deque_trim_owner(&w->deque);
@@ -161,6 +165,7 @@ static bool retire_if_surplus(struct worker *w)
         pool->tickets--;
     pthread_mutex_unlock(&pool->crew_lock);
     pool_set_active(pool, w->public.index, true);
+    crew_wake(w);
     return back;
 }
 
@@ -224,7 +229,9 @@ static void worker_loop(struct worker *w)
             park_search_end(&w->pool->park);
             go_on = retire_if_surplus(w);
         } else if (go_on) {
+            crew_rest(w);
             go_on = park(w);
+            crew_wake(w);
         }
     }
 }
@@ -241,11 +248,14 @@ void *worker_main(void *arg)
     worker_pin(w);
     find_stack(w);
     show_clock(w);
+    w->tid = gettid();
     if (o->worker_start)
         o->worker_start(&w->public, w->public.index, o->context);
+    crew_wake(w);
     pthread_cleanup_push(on_unwound, w);
     worker_loop(w);
     pthread_cleanup_pop(0);
+    crew_rest(w);
     if (o->worker_stop)
         o->worker_stop(&w->public, w->public.index, o->context);
     atomic_store_explicit(&w->clock, 0, memory_order_relaxed);

@@ -34,6 +34,13 @@ struct overflow_level;
 /* How long, at most and at first, the last awake worker keeps looking if the source says that this may pay. */
 #define WORKER_LINGER_USEC 50u
 
+/* Where a worker's thread is, for the monitor. */
+enum worker_presence {
+    WORKER_ELSEWHERE, /* it sleeps in the pool, or has said that it blocks: not in `running` for a wait's sake */
+    WORKER_HERE,      /* it runs or searches, and is counted in `running` */
+    WORKER_MISSED,    /* the monitor has found it asleep in what it runs, and has taken it out of `running` */
+};
+
 struct worker {
     struct wsd_worker public; /* first: the pointer that tasks hold is the pointer to this */
     struct pool *pool;        /* [const] */
@@ -61,6 +68,13 @@ struct worker {
     bool lent;           /* of a guest: in use. [crew_lock] */
     bool has_thread;     /* [crew_lock] */
     uint32_t away;       /* depth of crew_leave() without crew_return() [owner] */
+    pid_t tid;           /* of its thread [const once HERE] */
+    /* [monitor] its thread's CPU time at the last look, 0 for none, and since when it is that */
+    uint64_t watched_cpu_nsec, watched_since_usec;
+    /* [atomic: RMWs, acq_rel, the owner's against the monitor's: the one that takes MISSED away puts it back into
+     * `running`; release by the owner when it becomes HERE, acquire by the monitor, which then reads tid] */
+    _Atomic enum worker_presence presence;
+    _Atomic uint64_t blocked; /* how often it was missed [atomic: relaxed; monitor's] */
     uint64_t origins;    /* how many there were [owner] */
     struct trace_worker trace;
     _Atomic int cpu;                           /* CPU that it is pinned to, plus 1 [atomic: relaxed; owner's] */
@@ -80,6 +94,14 @@ struct worker {
 #define COUNT(w, what)                                                                                                 \
     atomic_store_explicit(&(w)->count.what, atomic_load_explicit(&(w)->count.what, memory_order_relaxed) + 1,          \
                           memory_order_relaxed)
+
+/* The thread that finds workers that block without saying so (monitor.c). */
+struct monitor {
+    pthread_t thread;
+    bool has_thread;         /* [crew_lock] */
+    struct eventcount event; /* where it sleeps between two looks */
+    _Atomic bool stop;       /* [atomic: seq_cst store before a notify; acquire loads after an announcement's RMW] */
+};
 
 struct pool {
     struct pool_options options;    /* [const] */
@@ -116,7 +138,9 @@ struct pool {
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
     struct topology *topology;          /* [const] NULL: no worker is pinned */
+    struct monitor monitor;
     void *(*worker_main)(void *worker); /* [const] what the thread of a worker does */
+    void *(*monitor_main)(void *pool);  /* [const] what the monitor's does */
 };
 
 /* The first worker in [from, n) that may have something to take; n if there is none. [any] */

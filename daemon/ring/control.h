@@ -101,7 +101,7 @@ enum control_laned { LANED_OPEN = 0xffff0000u, LANED_CLOSED = 0xffff0001u };
 /* The counters of one worker, in this order. */
 #define CONTROL_COUNTERS(x)                                                                                            \
     x(roots) x(ready) x(published) x(stolen) x(failed_steals) x(parks) x(wakeups) x(helped) x(overflows) x(revoked)    \
-        x(cpu_usec)
+        x(cpu_usec) x(blocked)
 enum {
 #define CONTROL_COUNTER_(name) CONTROL_COUNT_##name,
     CONTROL_COUNTERS(CONTROL_COUNTER_) CONTROL_N_COUNTERS

@@ -354,7 +354,7 @@ START_TEST(no_worker_is_woken_for_what_is_not_worth_it)
      * */
     while (!asleep) {
         sched_yield();
-        if (atomic_load(&pair.event.waiters) == 2 && atomic_load(&pool->busy) == 0)
+        if ((atomic_load(&pair.event.waiters) & EVENTCOUNT_WAITERS) == 2 && atomic_load(&pool->busy) == 0)
             switches(&asleep);
     }
     uint32_t epoch = atomic_load(&pair.event.epoch);
