@@ -30,13 +30,14 @@
 mtype = { ELSEWHERE, HERE, MISSED };
 mtype presence[WORKERS] = ELSEWHERE;
 bool asleep[WORKERS]; /* its thread, in what it runs */
-bool parked[WORKERS];
 byte roots = 0, ran = 0, left = ROOTS;
 byte running = TARGET, tickets = 0, retired = SPARES;
 bool pending = false;           /* PARK_WAKE_PENDING */
 bool watched = false;           /* EVENTCOUNT_WATCHED */
+bool watches = false;           /* the monitor's thread sleeps as a watch */
 byte waiters = 0, epoch = 0;
-bool first_done = false;
+byte searchers = 0;
+bool rests[WORKERS] = true; /* parked or retired */
 
 inline complete() {
 #ifndef BUG_NO_HIRE
@@ -59,7 +60,8 @@ inline found(i) {
     if
     :: was == MISSED -> running++
     :: else -> skip
-    fi
+    fi;
+    was = 0
 }
 
 inline rest(i) {
@@ -72,7 +74,8 @@ inline rest(i) {
     :: was == MISSED -> running++
 #endif
     :: else -> skip
-    fi
+    fi;
+    was = 0
 }
 
 inline between(i) {
@@ -82,14 +85,29 @@ inline between(i) {
     fi
 }
 
+/* worker_wake_if_left(): an idle worker or the monitor, or a spare one */
+inline wake_if_left() {
+    if
+    :: roots > 0 ->
+        atomic {
+            if
+            :: waiters > 0 -> epoch = (epoch + 1) % 4
+            :: else -> watched = false
+            fi
+        };
+        complete()
+    :: else -> skip
+    fi
+}
+
 proctype worker(byte self; bool first) {
     mtype was;
     byte seen;
-    bool surplus;
+    bool surplus, last;
 
     if
     :: !first -> goto end_retired
-    :: else -> presence[self] = HERE
+    :: else -> rests[self] = false; presence[self] = HERE
     fi;
     /* its root */
     asleep[self] = true;
@@ -106,42 +124,58 @@ proctype worker(byte self; bool first) {
 #endif
     :: else -> running--
     fi;
+    was = 0;
     complete();
     running++;
     presence[self] = HERE;
 #endif
-    first_done = true;
+    between(self);
+ended:
+    if
+    :: running > TARGET -> goto retire
+    :: else -> skip
+    fi;
+    /* without a search, which is cheaper: the bit stays */
+    atomic {
+        if
+        :: roots > 0 -> roots--; ran++
+        :: else -> goto search
+        fi
+    }
     between(self);
     goto ended;
 search:
-    pending = false;
+    atomic { searchers++; pending = false };
     atomic {
         if
         :: roots > 0 -> roots--; ran++
         :: else -> goto nothing
         fi
     }
-    between(self);
-ended:
+    atomic { searchers--; last = searchers == 0 };
     if
-    :: running > TARGET -> goto retire
-    :: else -> goto search
+    :: last -> wake_if_left()
+    :: else -> skip
     fi;
+    last = false;
+    between(self);
+    goto ended;
 nothing:
     if
-    :: running > TARGET -> goto retire
+    :: running > TARGET -> searchers--; goto retire
     :: else -> skip
     fi;
     /* park() */
     rest(self);
     atomic { waiters++; seen = epoch }
+    searchers--;
     if
-    :: roots > 0 -> waiters--; presence[self] = HERE; goto search
+    :: roots > 0 -> seen = 0; waiters--; presence[self] = HERE; goto search
     :: else -> skip
     fi;
-    parked[self] = true;
+    rests[self] = true;
 end_parked:
-    atomic { epoch != seen -> parked[self] = false };
+    atomic { epoch != seen -> seen = 0; rests[self] = false };
     waiters--;
     presence[self] = HERE;
     goto search;
@@ -156,15 +190,11 @@ retire:
     }
     if
     :: !surplus -> presence[self] = HERE; goto search
-    :: surplus && roots > 0 -> complete(); /* worker_wake_if_left(): the others work or were told; an idle one is woken */
-        if
-        :: waiters > 0 -> epoch++
-        :: else -> skip
-        fi
-    :: else -> skip
+    :: else -> surplus = false; wake_if_left()
     fi;
+    rests[self] = true;
 end_retired:
-    atomic { tickets > 0 -> tickets-- };
+    atomic { tickets > 0 -> tickets--; rests[self] = false };
     presence[self] = HERE;
     goto search
 }
@@ -178,21 +208,27 @@ proctype wsd() {
     :: left > 0 ->
         roots++;
         atomic {
-            rang = !pending;
-            pending = true
+            rang = !pending && searchers == 0;
+            if
+            :: rang -> pending = true
+            :: else -> skip
+            fi
         }
         if
         :: rang ->
             atomic { n_waiters = waiters; was_watched = watched }
             if
-            :: n_waiters > 0 -> epoch++
+            :: n_waiters > 0 -> epoch = (epoch + 1) % 4
 #ifndef BUG_NO_WATCH
             :: n_waiters == 0 && was_watched -> watched = false
 #endif
             :: else -> skip
-            fi
+            fi;
+            n_waiters = 0;
+            was_watched = false
         :: else -> skip
         fi;
+        rang = false;
         left--
     :: else -> break
     od
@@ -214,11 +250,12 @@ again:
 #endif
     :: else -> skip
     fi;
+    watches = true;
 end_watch:
-    (!watched);
+    atomic { !watched -> watches = false };
 look:
     if
-    :: waiters > 0 -> goto next
+    :: waiters > 0 || searchers > 0 -> goto next
     :: else -> skip
     fi;
     for (i : 0 .. WORKERS - 1) {
@@ -237,7 +274,8 @@ look:
             fi
         :: presence[i] == MISSED && !sleeps -> found(i)
         :: else -> skip
-        fi
+        fi;
+        sleeps = false
     }
 next:
     /* the pause: until there is something new to find */
@@ -252,8 +290,15 @@ next:
 proctype judge() {
 end_judge:
     atomic {
-        (left == 0 && roots == 0 && first_done && watched && tickets == 0 && waiters == running);
-        assert(running >= TARGET)
+        (ran == ROOTS && watches && tickets == 0 && !asleep[0] && rests[0]
+#if SPARES > 0
+         && rests[1]
+#endif
+#if SPARES > 1
+         && rests[2]
+#endif
+         && waiters == WORKERS - retired);
+        assert(running == waiters && running >= TARGET)
     }
 }
 

@@ -40,6 +40,20 @@ static int gate(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "open\n") < 0;
 }
 
+/* FILE: reads it to its end, and does not say that it may block. */
+static int reads(struct wsd_job *job, struct wsd_worker *self)
+{
+    int fd = job->argc > 1 ? open(job->argv[1], O_RDONLY | O_CLOEXEC) : -1;
+    char text[256];
+    ssize_t size = 0;
+
+    while (fd >= 0 && (size = read(fd, text, sizeof(text))) > 0 && wsd_job_write(job, text, (size_t)size) == 0)
+        ;
+    if (fd < 0 || close(fd) < 0 || size < 0)
+        return wsd_job_fail(job, 1, "nothing was read");
+    return size > 0;
+}
+
 /* FILE: until that is there, and fails. */
 static int fails(struct wsd_job *job, struct wsd_worker *self)
 {
@@ -79,8 +93,9 @@ static const struct wsd_function functions[] = {
     {.name = "again", .help = "the same, and may run twice", .flags = WSD_FN_IDEMPOTENT, .run = once},
     {.name = "gate", .help = "FILE: waits for it", .flags = WSD_FN_IDEMPOTENT, .run = gate},
     {.name = "gate-once", .help = "the same, but may not run twice", .run = gate},
+    {.name = "reads", .help = "FILE: to its end", .run = reads},
     {.name = "fails", .help = "FILE: waits for it, and fails", .flags = WSD_FN_IDEMPOTENT, .run = fails},
     {.name = "after", .help = "GATE FILE NAME: waits for the gate, enters the name", .run = after},
     {.name = "nth", .help = "FILE NAME N: fails before the N-th time", .flags = WSD_FN_IDEMPOTENT, .run = nth},
 };
-WSD_PLUGIN(.n_functions = 7, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
+WSD_PLUGIN(.n_functions = 8, .functions = functions, .name = "ledger", .version = "1", .help = "keeps a ledger");
