@@ -130,8 +130,7 @@ void eventcount_set_cancel(struct eventcount_set *s)
 
 bool eventcount_set_rang(const struct eventcount_set *s, uint32_t index)
 {
-    return !s->watch &&
-           atomic_load_explicit(&s->events[index]->epoch, memory_order_relaxed) != s->epochs[index];
+    return !s->watch && atomic_load_explicit(&s->events[index]->epoch, memory_order_relaxed) != s->epochs[index];
 }
 
 /* Sleeps while each word has this value. False: one had not. */

@@ -31,11 +31,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define EVENTCOUNT_WATCHED (1u << 31)          /* in waiters: a watch sleeps, or is about to */
+#define EVENTCOUNT_WATCHED (1u << 31)            /* in waiters: a watch sleeps, or is about to */
 #define EVENTCOUNT_WAITERS (~EVENTCOUNT_WATCHED) /* in waiters: the number of waiters */
 
 struct eventcount {
-    _Atomic uint32_t epoch;   /* [atomic: eventcount_wait's futex; bumped by every notify that saw a waiter] */
+    _Atomic uint32_t epoch; /* [atomic: eventcount_wait's futex; bumped by every notify that saw a waiter] */
     /* [atomic: prepare/cancel/wait against notify; a watch's futex] announced and not yet gone; a watch's bit */
     _Atomic uint32_t waiters;
 };

@@ -75,7 +75,7 @@ struct worker {
      * `running`; release by the owner when it becomes HERE, acquire by the monitor, which then reads tid] */
     _Atomic enum worker_presence presence;
     _Atomic uint64_t blocked; /* how often it was missed [atomic: relaxed; monitor's] */
-    uint64_t origins;    /* how many there were [owner] */
+    uint64_t origins;         /* how many there were [owner] */
     struct trace_worker trace;
     _Atomic int cpu;                           /* CPU that it is pinned to, plus 1 [atomic: relaxed; owner's] */
     _Atomic clockid_t clock;                   /* of its thread's CPU time; 0: none [atomic: relaxed; owner's] */
@@ -137,7 +137,7 @@ struct pool {
     struct worker **all;
     struct worker *guests[POOL_GUESTS_MAX]; /* [crew_lock] */
     struct trace trace;
-    struct topology *topology;          /* [const] NULL: no worker is pinned */
+    struct topology *topology; /* [const] NULL: no worker is pinned */
     struct monitor monitor;
     void *(*worker_main)(void *worker); /* [const] what the thread of a worker does */
     void *(*monitor_main)(void *pool);  /* [const] what the monitor's does */

@@ -582,6 +582,9 @@ static inline void wsd_own_end(struct wsd_worker *self)
  * be held for long. Meanwhile another worker takes its CPU, and the tasks that this one has spawned can be stolen.
  * There are at most 256 such workers beyond the number asked for; above that the CPU stays idle.
  *
+ * A wait without these calls is found out where work waits: see wsd-plugin(7). Until then it costs others 10 to 20
+ * milliseconds.
+ *
  * Afterwards this task goes on at once, and a worker stops where it would begin another task. Until then one more
  * worker computes for each task that was blocked.
  *

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * missing.pml: workers that block without saying so, and the monitor that takes them out of the crew (daemon/pool:
- * monitor.c, crew.c crew_miss() to crew_between(), park.c park_forget_pending(), base/eventcount.c): work gets on, and
+ * monitor.c, crew.c crew_miss() to crew_between(), park.c park_forget_pending(); base/eventcount.c): work gets on, and
  * `running` is right in the end.
  *
- * A worker runs a root that sleeps until another root has run. wsd publishes that one, and more, and rings as front_ring()
- * does. There is to be one worker. The monitor sleeps as a watch; its pauses between two looks are not modelled, so it
- * looks again only where there is something to find. What it sees of a thread may be old when it acts on it.
- * With -DDECLARES the root then also says that it blocks (crew_leave(), crew_return()).
+ * wsd publishes roots, and rings as front_ring() does. The first root that is taken sleeps until another one has run.
+ * There is to be one worker, which is between two roots at first. The monitor sleeps as a watch. Its pause between two
+ * looks is not modelled: it looks again where there is something to find. What it has seen of a thread may be old when it
+ * acts on it. With -DDECLARES that root also says that it blocks, afterwards (crew_leave(), crew_return()).
  * Searched for ends that are none. Each step is one atomic access of the C code, or one section under crew_lock.
  *
  * Variants that must fail (tests/model/run):
@@ -19,7 +19,7 @@
  *   -DBUG_TWICE       a worker that says that it blocks does not look whether it was missed */
 
 #ifndef SPARES
-#define SPARES 2
+#define SPARES 1
 #endif
 #ifndef ROOTS
 #define ROOTS 2
@@ -31,30 +31,87 @@ mtype = { ELSEWHERE, HERE, MISSED };
 mtype presence[WORKERS] = ELSEWHERE;
 bool asleep[WORKERS]; /* its thread, in what it runs */
 byte roots = 0, ran = 0, left = ROOTS;
+bool first_taken = false, first_done = false;
 byte running = TARGET, tickets = 0, retired = SPARES;
-bool pending = false;           /* PARK_WAKE_PENDING */
-bool watched = false;           /* EVENTCOUNT_WATCHED */
-bool watches = false;           /* the monitor's thread sleeps as a watch */
-byte waiters = 0, epoch = 0;
 byte searchers = 0;
-bool rests[WORKERS] = true; /* parked or retired */
+bool pending = false; /* PARK_WAKE_PENDING */
+bool watched = false; /* EVENTCOUNT_WATCHED */
+bool watches = false; /* the monitor's thread sleeps as a watch */
+/* the eventcount of idle workers */
+mtype = { AWAKE, ANNOUNCED, PARKED };
+mtype idle[WORKERS] = AWAKE;
+bool rang[WORKERS];
+byte waiters = 0;
 
-inline complete() {
-#ifndef BUG_NO_HIRE
-    atomic { /* crew_lock; without a spare worker the others must do */
+/* Ends the wait of those that have announced themselves, and of one that is parked. */
+inline notify() {
+    atomic {
+        for (k : 0 .. WORKERS - 1) {
+            rang[k] = rang[k] || idle[k] == ANNOUNCED
+        }
         if
+        :: idle[0] == PARKED && !rang[0] -> rang[0] = true
+        :: idle[1] == PARKED && !rang[1] -> rang[1] = true
+#if SPARES > 1
+        :: idle[2] == PARKED && !rang[2] -> rang[2] = true
+#endif
+        :: else -> skip
+        fi;
+        k = 0
+    }
+}
+
+inline wake_watch() {
+#ifndef BUG_NO_WATCH
+    watched = false
+#else
+    skip
+#endif
+}
+
+/* eventcount_notify(): decides by one RMW */
+inline ring_event() {
+    atomic {
+        if
+        :: waiters > 0 -> how = 1
+        :: waiters == 0 && watched -> how = 2
+        :: else -> how = 0
+        fi
+    }
+    if
+    :: how == 1 -> notify()
+    :: how == 2 -> wake_watch()
+    :: else -> skip
+    fi;
+    how = 0
+}
+
+/* crew_complete(). Where none is retired, those that run must do. */
+inline complete() {
+    atomic { /* crew_lock */
+        if
+#ifndef BUG_NO_HIRE
         :: running < TARGET && retired > 0 -> running++; retired--; tickets++
+#endif
         :: else -> skip
         fi
     }
-#endif
+}
+
+/* worker_wake_if_left() */
+inline wake_if_left() {
+    if
+    :: roots > 0 -> ring_event(); complete()
+    :: else -> skip
+    fi
 }
 
 inline found(i) {
     atomic {
+        was = presence[i];
         if
-        :: presence[i] == MISSED -> presence[i] = HERE; was = MISSED
-        :: else -> was = HERE
+        :: was == MISSED -> presence[i] = HERE
+        :: else -> skip
         fi
     }
     if
@@ -64,6 +121,7 @@ inline found(i) {
     was = 0
 }
 
+/* crew_rest() */
 inline rest(i) {
     atomic {
         was = presence[i];
@@ -78,45 +136,11 @@ inline rest(i) {
     was = 0
 }
 
-inline between(i) {
-    if
-    :: presence[i] == MISSED -> found(i)
-    :: else -> skip
-    fi
-}
-
-/* worker_wake_if_left(): an idle worker or the monitor, or a spare one */
-inline wake_if_left() {
-    if
-    :: roots > 0 ->
-        atomic {
-            if
-            :: waiters > 0 -> epoch = (epoch + 1) % 4
-            :: else -> watched = false
-            fi
-        };
-        complete()
-    :: else -> skip
-    fi
-}
-
-proctype worker(byte self; bool first) {
-    mtype was;
-    byte seen;
-    bool surplus, last;
-
-    if
-    :: !first -> goto end_retired
-    :: else -> rests[self] = false; presence[self] = HERE
-    fi;
-    /* its root */
-    asleep[self] = true;
-    (ran > 0);
-    asleep[self] = false;
-#ifdef DECLARES
+/* crew_leave(), crew_return() */
+inline declare(i) {
     atomic {
-        was = presence[self];
-        presence[self] = ELSEWHERE
+        was = presence[i];
+        presence[i] = ELSEWHERE
     }
     if
 #ifndef BUG_TWICE
@@ -127,10 +151,39 @@ proctype worker(byte self; bool first) {
     was = 0;
     complete();
     running++;
-    presence[self] = HERE;
+    presence[i] = HERE
+}
+
+/* What was taken: the first root, or another. */
+inline run_root(i) {
+    if
+    :: first ->
+        asleep[i] = true;
+        (ran > 0);
+        asleep[i] = false;
+        first = false;
+#ifdef DECLARES
+        declare(i);
 #endif
-    between(self);
-ended:
+        first_done = true
+    :: else -> ran++
+    fi;
+    if
+    :: presence[i] == MISSED -> found(i)
+    :: else -> skip
+    fi
+}
+
+proctype worker(byte self) {
+    mtype was;
+    byte k, how;
+    bool surplus, last, first;
+
+    if
+    :: self > 0 -> goto end_retired
+    :: else -> presence[self] = HERE
+    fi;
+between:
     if
     :: running > TARGET -> goto retire
     :: else -> skip
@@ -138,28 +191,27 @@ ended:
     /* without a search, which is cheaper: the bit stays */
     atomic {
         if
-        :: roots > 0 -> roots--; ran++
+        :: roots > 0 -> roots--; first = !first_taken; first_taken = true
         :: else -> goto search
         fi
     }
-    between(self);
-    goto ended;
+    run_root(self);
+    goto between;
 search:
     atomic { searchers++; pending = false };
     atomic {
         if
-        :: roots > 0 -> roots--; ran++
+        :: roots > 0 -> roots--; first = !first_taken; first_taken = true
         :: else -> goto nothing
         fi
     }
     atomic { searchers--; last = searchers == 0 };
     if
-    :: last -> wake_if_left()
+    :: last -> last = false; wake_if_left()
     :: else -> skip
     fi;
-    last = false;
-    between(self);
-    goto ended;
+    run_root(self);
+    goto between;
 nothing:
     if
     :: running > TARGET -> searchers--; goto retire
@@ -167,21 +219,22 @@ nothing:
     fi;
     /* park() */
     rest(self);
-    atomic { waiters++; seen = epoch }
+    atomic { waiters++; idle[self] = ANNOUNCED };
     searchers--;
     if
-    :: roots > 0 -> seen = 0; waiters--; presence[self] = HERE; goto search
+    :: roots > 0 -> goto awake
     :: else -> skip
     fi;
-    rests[self] = true;
+    idle[self] = PARKED;
 end_parked:
-    atomic { epoch != seen -> seen = 0; rests[self] = false };
-    waiters--;
+    (rang[self]);
+awake:
+    atomic { idle[self] = AWAKE; rang[self] = false; waiters-- };
     presence[self] = HERE;
     goto search;
 retire:
     rest(self);
-    atomic {
+    atomic { /* crew_lock */
         surplus = running > TARGET;
         if
         :: surplus -> running--; retired++
@@ -192,43 +245,27 @@ retire:
     :: !surplus -> presence[self] = HERE; goto search
     :: else -> surplus = false; wake_if_left()
     fi;
-    rests[self] = true;
 end_retired:
-    atomic { tickets > 0 -> tickets--; rests[self] = false };
+    atomic { tickets > 0 -> tickets-- };
     presence[self] = HERE;
     goto search
 }
 
 proctype wsd() {
-    bool rang;
-    byte n_waiters;
-    bool was_watched;
+    byte k, how;
+    bool free;
 
     do
     :: left > 0 ->
         roots++;
         atomic {
-            rang = !pending && searchers == 0;
-            if
-            :: rang -> pending = true
-            :: else -> skip
-            fi
+            free = !pending && searchers == 0;
+            pending = pending || free
         }
         if
-        :: rang ->
-            atomic { n_waiters = waiters; was_watched = watched }
-            if
-            :: n_waiters > 0 -> epoch = (epoch + 1) % 4
-#ifndef BUG_NO_WATCH
-            :: n_waiters == 0 && was_watched -> watched = false
-#endif
-            :: else -> skip
-            fi;
-            n_waiters = 0;
-            was_watched = false
+        :: free -> free = false; ring_event()
         :: else -> skip
         fi;
-        rang = false;
         left--
     :: else -> break
     od
@@ -255,7 +292,7 @@ end_watch:
     atomic { !watched -> watches = false };
 look:
     if
-    :: waiters > 0 || searchers > 0 -> goto next
+    :: waiters > 0 || searchers > 0 -> goto pause
     :: else -> skip
     fi;
     for (i : 0 .. WORKERS - 1) {
@@ -277,27 +314,31 @@ look:
         fi;
         sleeps = false
     }
-next:
-    /* the pause: until there is something new to find */
+pause:
+    i = 0;
     if
     :: roots == 0 -> skip
-    :: (presence[0] == HERE && asleep[0]) || (presence[0] == MISSED && !asleep[0]) -> skip
+#define NEWS(i) (presence[i] == HERE && asleep[i]) || (presence[i] == MISSED && !asleep[i])
+    :: NEWS(0) -> skip
+    :: NEWS(1) -> skip
+#if SPARES > 1
+    :: NEWS(2) -> skip
+#endif
     fi;
     goto again
 }
 
-/* All is over: as many are in the crew as it thinks. */
+/* All is over: as many are parked as the crew thinks that run, at least as many as there are to be. */
 proctype judge() {
 end_judge:
     atomic {
-        (ran == ROOTS && watches && tickets == 0 && !asleep[0] && rests[0]
-#if SPARES > 0
-         && rests[1]
-#endif
+        (first_done && ran == ROOTS - 1 && watches && tickets == 0 && searchers == 0 &&
+         (presence[0] == ELSEWHERE) && (presence[1] == ELSEWHERE)
 #if SPARES > 1
-         && rests[2]
+         && presence[2] == ELSEWHERE
 #endif
-         && waiters == WORKERS - retired);
+         && waiters == WORKERS - retired && (idle[0] != ANNOUNCED) && (idle[1] != ANNOUNCED)
+         && !rang[0] && !rang[1]);
         assert(running == waiters && running >= TARGET)
     }
 }
@@ -309,9 +350,8 @@ init {
         run monitor();
         run wsd();
         run judge();
-        run worker(0, true);
-        for (i : 1 .. SPARES) {
-            run worker(i, false)
+        for (i : 0 .. SPARES) {
+            run worker(i)
         }
     }
 }
