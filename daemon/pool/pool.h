@@ -172,6 +172,8 @@ void pool_blocking_end(void);
 /* Where work waits and no worker is idle, a worker whose thread has slept for so long in what it runs counts as
  * blocked, as between these two calls. It counts as running again when it is seen to have run, at the latest after what
  * it runs. */
+#ifndef POOL_MISSED_AFTER_USEC
 #define POOL_MISSED_AFTER_USEC 10000u
+#endif
 /* A wait that is mostly short is announced only after this time: announcing costs some microseconds. */
 #define POOL_BLOCKS_AFTER_USEC 200u

@@ -299,6 +299,10 @@ static uint64_t part(struct wsd_worker *self, struct program *p, uint32_t seed, 
         usleep(seed % 50);
         wsd_blocking_end(self);
         break;
+    case 8: /* does not say so */
+        if (seed % 16 == 0)
+            usleep(200);
+        break;
     case 4:
         wsd_for(self, seed % 100, 1000, seed % 3 ? 10 : 0, add_range, &total);
         sum = mix(sum, total);
