@@ -178,6 +178,39 @@ START_TEST(one_that_computes_again_counts_as_running_where_work_waits)
 }
 END_TEST
 
+/* Runs until the one that has come back has stopped. */
+static void do_write_and_stay(struct wsd_worker *self, void *arg)
+{
+    write_some(1);
+    while (count_retired(arg) == 0)
+        ;
+    atomic_store(&finish, true);
+}
+
+static void do_look(struct wsd_worker *self, void *arg)
+{
+    ck_assert(atomic_load(&finish));
+}
+
+START_TEST(one_that_comes_back_takes_no_other_task)
+{
+    struct root reader, writer, next[20];
+
+    for (int round = 0; round < 5; round++) {
+        struct pool *pool = begin(1);
+
+        root_submit(pool, &reader, do_read, NULL);
+        wait_for_readers(1);
+        root_submit(pool, &writer, do_write_and_stay, pool);
+        for (int i = 0; i < 20; i++)
+            root_submit(pool, &next[i], do_look, NULL);
+        for (int i = 0; i < 20; i++)
+            root_wait(&next[i]);
+        end(pool);
+    }
+}
+END_TEST
+
 static void do_read_and_say(struct wsd_worker *self, void *arg)
 {
     do_read(self, NULL);
@@ -343,6 +376,7 @@ int main(void)
     tcase_add_loop_test(t, those_that_read_hold_up_no_others, 0, 3);
     tcase_add_test(t, a_spawned_task_that_a_reader_waits_for_is_stolen);
     tcase_add_test(t, one_that_computes_again_counts_as_running_where_work_waits);
+    tcase_add_test(t, one_that_comes_back_takes_no_other_task);
     tcase_add_test(t, one_that_was_missed_and_then_says_that_it_blocks_is_counted_once);
     tcase_add_test(t, one_that_waits_for_a_cpu_gets_no_spare_worker);
     tcase_add_test(t, where_nothing_waits_the_monitor_sleeps);
