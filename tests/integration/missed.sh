@@ -51,12 +51,12 @@ back_to() { # N
 served() { # N: so many jobs, each begun when the one before has ended
   local i
   for ((i = 0; i < $1; i++)); do
-    expect_output 6765 wsctl submit fib 20 || return 1
+    expect_output 6765 timeout $((20 * TIME_SCALE)) "$WSCTL" --socket "$WSD_SOCKET" submit fib 20 || return 1
   done
 }
 
 served_directly() {
-  "$BUILD/tests/support/clients/direct" -n 20 direct:direct >/dev/null
+  timeout $((20 * TIME_SCALE)) "$BUILD/tests/support/clients/direct" -n 20 direct:direct >/dev/null
 }
 
 switches() { # how often the monitor has slept
@@ -111,7 +111,7 @@ spinning=()
 start_wsd --workers 2 || exit 1
 check "a job, so that an executor is there" served 1
 check "processes that compute" spin
-check "jobs that compute beside them, while others wait" sh -c 'yes 27 | head -n 12 | wsctl map -j 12 fib >/dev/null'
+check "jobs that compute beside them, while others wait" sh -c 'yes 38 | head -n 8 | wsctl map -j 8 fib >/dev/null'
 check "none was missed" [ "$(sum blocked)" = 0 ]
 check "none came" workers_are 2
 kill "${spinning[@]}"

@@ -85,7 +85,8 @@ helps_when_asked() {
   local n
   n=$(n_threads fib)
   echo "$n threads"
-  [ "$n" -gt 3 ] && [ "$n" -le $((3 + ($(nproc) > 2 ? $(nproc) - 1 : 1))) ]
+  # with the monitor of those that help
+  [ "$n" -gt 4 ] && [ "$n" -le $((4 + ($(nproc) > 2 ? $(nproc) - 1 : 1))) ]
 }
 check "threads that help begin with the first job that forks" helps_when_asked
 kill "${RUNNERS[fib]}"
