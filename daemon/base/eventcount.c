@@ -149,7 +149,10 @@ static bool wait_for_any(const struct eventcount_set *s, bool shared)
     return syscall(SYS_futex_waitv, waits, s->n, 0, NULL, CLOCK_MONOTONIC) >= 0 || errno != EAGAIN;
 }
 
-/* Waiters come and go beside a watch. It sleeps on the words as they are, as long as its bit is in each. */
+/* Waiters come and go beside a watch. It sleeps on the words as they are, as long as its bit is in each. Others may write
+ * them without an end: then it comes back as if it had been woken. */
+#define WATCH_TRIES 16
+
 static bool take_watched(struct eventcount_set *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -164,7 +167,7 @@ static bool take_watched(struct eventcount_set *s)
 void eventcount_set_wait(struct eventcount_set *s, bool shared)
 {
     if (s->watch)
-        while (take_watched(s) && !wait_for_any(s, shared))
+        for (int i = 0; i < WATCH_TRIES && take_watched(s) && !wait_for_any(s, shared); i++)
             ;
     else
         wait_for_any(s, shared);

@@ -15,7 +15,15 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define SLAB_OFF /* clang's */
+#endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
+#define SLAB_OFF
+#endif
+#ifdef SLAB_OFF
 #define SLAB_MOST 0u /* off: each cell is a block of malloc(), so that the sanitizer sees uses after free */
 #else
 #define SLAB_MOST 32760u /* small ones leave holes between them that fit none */

@@ -21,8 +21,6 @@
 /* The guard below each stack. More than one page, so that a large array does not reach beyond it. Address space
  * only. */
 #define STACK_GUARD ((size_t)1024 * 1024)
-/* The monitor's stack. More than libraries may take of it for static TLS ([executor] static-tls). Address space only. */
-#define MONITOR_STACK ((size_t)512 * 1024)
 
 /* The end of a pool is seen by workers that look everywhere, so none retires then. */
 bool crew_surplus(const struct pool *pool)
@@ -74,17 +72,16 @@ int crew_new_worker(struct worker **ret_worker, struct pool *pool)
 /* Starts the monitor, which leaves every signal to others. [crew_lock] */
 static int start_monitor(struct pool *pool)
 {
-    sigset_t all, before;
     pthread_attr_t attr;
+    sigset_t all;
 
     if (pool->monitor.has_thread || pool->options.measure)
         return 0;
     sigfillset(&all);
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, MONITOR_STACK);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_setstacksize(&attr, STACK_DEFAULT); /* as large as a worker's, since static TLS comes from it */
+    pthread_attr_setsigmask_np(&attr, &all);
     int r = -pthread_create(&pool->monitor.thread, &attr, pool->monitor_main, pool);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     pool->monitor.has_thread = r == 0;
     return r;
@@ -134,6 +131,8 @@ static int hire(struct pool *pool)
     r = pthread_attr_setstacksize(&attr, pool->options.stack_size ? pool->options.stack_size : STACK_DEFAULT);
     if (r == 0)
         r = pthread_attr_setguardsize(&attr, STACK_GUARD);
+    if (r == 0)
+        r = pthread_attr_setsigmask_np(&attr, &pool->signals); /* whatever the mask of this thread is */
     if (r == 0)
         r = pthread_create(&w->thread, &attr, pool->worker_main, w);
     pthread_attr_destroy(&attr);

@@ -75,8 +75,10 @@ static void look_at_all(struct pool *pool)
 
     /* seq_cst: partner is the closer's store */
     atomic_fetch_add_explicit(&pool->busy, 1, memory_order_seq_cst);
-    if (!atomic_load_explicit(&pool->closing, memory_order_seq_cst))
+    if (!atomic_load_explicit(&pool->closing, memory_order_seq_cst)) {
         for_each_active(i, pool, n) look_at(pool->all[i], now_usec);
+        crew_complete(pool); /* also for those that were missed before, and could not be replaced */
+    }
     pool_leave(pool);
 }
 

@@ -48,8 +48,8 @@ static bool wake_idle(struct park *p, bool task, bool *ret_left)
         if (waking || eventcount_notify(p->event, 1, p->shared))
             return true;
         *ret_left |= (atomic_fetch_and_explicit(p->searchers, ~FLAGS, memory_order_acq_rel) & RELIED) != 0;
-        /* Did a worker go to sleep after the notify, over work of a waker that relied on the bit? */
-        if (!(atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) & EVENTCOUNT_WAITERS))
+        /* Did a worker, or the monitor, go to sleep after the notify, over work of a waker that relied on the bit? */
+        if (atomic_fetch_add_explicit(&p->event->waiters, 0, memory_order_seq_cst) == 0)
             return false;
     }
 }

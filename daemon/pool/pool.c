@@ -70,6 +70,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
                           .monitor_main = monitor_main,
                           .ops = &worker_ops,
                           .eager = options->eager || options->measure || !deque_revoke_available()};
+    pthread_sigmask(SIG_SETMASK, NULL, &pool->signals);
     pool->options.guests = options->guests ? options->guests : POOL_GUESTS;
     eventcount_init(&pool->own_event);
     eventcount_init(&pool->monitor.event);

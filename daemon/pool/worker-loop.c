@@ -249,15 +249,15 @@ void *worker_main(void *arg)
     find_stack(w);
     show_clock(w);
     w->tid = gettid();
+    crew_wake(w);
     if (o->worker_start)
         o->worker_start(&w->public, w->public.index, o->context);
-    crew_wake(w);
     pthread_cleanup_push(on_unwound, w);
     worker_loop(w);
     pthread_cleanup_pop(0);
-    crew_rest(w);
     if (o->worker_stop)
         o->worker_stop(&w->public, w->public.index, o->context);
+    crew_rest(w);
     atomic_store_explicit(&w->clock, 0, memory_order_relaxed);
     return NULL;
 }

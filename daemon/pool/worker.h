@@ -7,6 +7,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -139,6 +140,7 @@ struct pool {
     struct trace trace;
     struct topology *topology; /* [const] NULL: no worker is pinned */
     struct monitor monitor;
+    sigset_t signals;                   /* [const] the mask of its workers: that of the thread that made the pool */
     void *(*worker_main)(void *worker); /* [const] what the thread of a worker does */
     void *(*monitor_main)(void *pool);  /* [const] what the monitor's does */
 };

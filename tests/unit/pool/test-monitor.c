@@ -2,8 +2,10 @@
  *
  * test-monitor.c: workers that block without saying so. */
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +42,15 @@ static void do_read(struct wsd_worker *self, void *arg)
 
 static void do_nothing(struct wsd_worker *self, void *arg)
 {
+}
+
+static void do_look_at_signals(struct wsd_worker *self, void *arg)
+{
+    sigset_t mask;
+
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    ck_assert_int_eq(sigismember(&mask, SIGTERM), 0);
+    ck_assert_int_eq(sigismember(&mask, SIGUSR1), 1);
 }
 
 static struct pool *begin(uint32_t workers)
@@ -90,6 +101,62 @@ static void wait_for_running(struct pool *pool, uint32_t n)
     while (atomic_load(&pool->running) != n || pool_workers_seen(pool) - count_retired(pool) != n)
         run_on(pool, do_nothing, NULL);
 }
+
+START_TEST(a_spare_has_the_signals_of_the_others)
+{
+    sigset_t usr1;
+    struct root root;
+
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    pthread_sigmask(SIG_SETMASK, &usr1, NULL);
+    struct pool *pool = begin(1);
+    run_on(pool, do_look_at_signals, NULL);
+    root_submit(pool, &root, do_read, NULL);
+    wait_for_readers(1);
+    run_on(pool, do_look_at_signals, NULL); /* on a worker that the monitor has added */
+    ck_assert_uint_eq(count_blocked(pool), 1);
+    write_some(1);
+    root_wait(&root);
+    end(pool);
+}
+END_TEST
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they need address space of their own */
+static void limit_address_space(void)
+{
+    unsigned long pages;
+    FILE *statm = fopen("/proc/self/statm", "r");
+
+    ck_assert_ptr_nonnull(statm);
+    ck_assert_int_eq(fscanf(statm, "%lu", &pages), 1);
+    fclose(statm);
+    struct rlimit limit = {pages * 4096 + (4u << 20), RLIM_INFINITY}; /* a stack has 8 MiB */
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+START_TEST(one_that_cannot_be_replaced_yet_is_tried_again)
+{
+    struct rlimit before;
+    struct root roots[2];
+
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    struct pool *pool = begin(1);
+    root_submit(pool, &roots[0], do_read, NULL);
+    wait_for_readers(1);
+    limit_address_space();
+    root_submit(pool, &roots[1], do_nothing, NULL);
+    while (count_blocked(pool) == 0)
+        usleep(100);
+    usleep(3 * POOL_MISSED_AFTER_USEC); /* another one was tried for, most likely */
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+    root_wait(&roots[1]);
+    write_some(1);
+    root_wait(&roots[0]);
+    end(pool);
+}
+END_TEST
+#endif
 
 START_TEST(those_that_read_hold_up_no_others)
 {
@@ -373,6 +440,10 @@ int main(void)
     TCase *t = tcase_create("monitor");
 
     tcase_set_timeout(t, 120);
+    tcase_add_test(t, a_spare_has_the_signals_of_the_others);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    tcase_add_test(t, one_that_cannot_be_replaced_yet_is_tried_again);
+#endif
     tcase_add_loop_test(t, those_that_read_hold_up_no_others, 0, 3);
     tcase_add_test(t, a_spawned_task_that_a_reader_waits_for_is_stolen);
     tcase_add_test(t, one_that_computes_again_counts_as_running_where_work_waits);
