@@ -755,6 +755,7 @@ static void on_tick(evutil_socket_t fd, short what, void *userdata)
     uint64_t now = clock_monotonic_usec();
 
     bool is_full = false;
+    withdrawals_tick(o->withdrawals, now);
     list_for_each_entry_safe (struct trip, t, after_t, &o->trips, link) {
         bool stopped = wsd_job_cancelled(t->job);
 
@@ -796,7 +797,6 @@ void out_state(struct out *o, bool up)
         t->due_usec = clock_monotonic_usec() + (t->item.parcel ? LOOK_USEC : 0); /* what came meanwhile was lost */
     }
     lanes_look(o->lanes);
-    withdrawals_up(o->withdrawals);
 }
 
 /* --- the runner --------------------------------------------------------------------------------------------------- */

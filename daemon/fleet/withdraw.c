@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "fleet/bus.h"
 #include "fleet/letter.h"
@@ -19,14 +20,16 @@
 struct withdrawals {
     struct bus *bus;
     struct list all; /* struct withdrawal, the oldest first */
-    uint32_t n;
+    uint32_t n, n_asked;
 };
 
 struct withdrawal {
     struct list link;
     struct withdrawals *of;
     struct bus_question question;
-    uint64_t sequence;
+    uint64_t sequence, due_usec;
+    uint32_t tries;
+    bool asked;
     char message_id[STILL_ID], job[LETTER_ID];
 };
 
@@ -34,6 +37,7 @@ static void withdrawal_free(struct withdrawal *one)
 {
     bus_forget(&one->question);
     list_remove(&one->link);
+    one->of->n_asked -= one->asked;
     one->of->n--;
     free(one);
 }
@@ -62,30 +66,43 @@ static void on_answer(struct bus_question *q, natsMsg *msg)
     struct bus *bus = one->of->bus;
     enum still still = still_answer(msg, one->message_id);
 
-    if (still == STILL_UNKNOWN && !bus_is_up(bus)) /* it is asked again when it is */
-        return;
-    if (still == STILL_THERE)
+    one->of->n_asked--;
+    one->asked = false;
+    if (still == STILL_UNKNOWN) {
+        one->tries += bus_is_up(bus);
+        one->due_usec = clock_monotonic_usec() + WITHDRAWAL_PAUSE_USEC;
+        if (one->tries < WITHDRAWAL_TRIES)
+            return;
+    } else if (still == STILL_THERE) {
         (void)delete_message(bus, one->sequence);
+    }
     withdrawal_free(one);
 }
 
 static void go_on(struct withdrawal *one)
 {
-    struct bus *bus = one->of->bus;
+    struct withdrawals *w = one->of;
 
-    if (*one->job && tell_node(bus, one->job))
+    if (*one->job && tell_node(w->bus, one->job))
         *one->job = 0;
-    if (one->sequence)
-        still_ask_number(bus, &one->question, one->sequence);
-    else if (!*one->job)
+    if (one->sequence) {
+        one->asked = true;
+        w->n_asked++;
+        still_ask_number(w->bus, &one->question, one->sequence);
+    } else if (!*one->job) {
         withdrawal_free(one);
+    }
 }
 
-void withdrawals_up(struct withdrawals *w)
+void withdrawals_tick(struct withdrawals *w, uint64_t now_usec)
 {
+    if (!bus_is_up(w->bus))
+        return;
     list_for_each_entry_safe (struct withdrawal, one, after_one, &w->all, link) {
-        bus_forget(&one->question);
-        go_on(one);
+        if (w->n_asked == WITHDRAWALS_AT_ONCE)
+            return;
+        if (!one->asked && now_usec >= one->due_usec)
+            go_on(one);
     }
 }
 
@@ -107,8 +124,6 @@ void withdraw(struct withdrawals *w, const struct withdrawn *what)
         withdrawal_free(container_of(w->all.next, struct withdrawal, link));
     list_push_back(&w->all, &one->link);
     w->n++;
-    if (bus_is_up(w->bus))
-        go_on(one);
 }
 
 int withdrawals_new(struct withdrawals **ret_withdrawals, struct bus *bus)

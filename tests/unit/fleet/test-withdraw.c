@@ -66,18 +66,54 @@ END_TEST
 
 START_TEST(behind_another_connection_only_its_own_goes)
 {
-    static const char *const answers[] = {MINE, OTHERS, NONE, NULL, "what?"};
+    static const char *const answers[] = {MINE, OTHERS, NONE};
 
     connection = 2;
     cancel(7, NULL);
+    withdrawals_tick(w, now_usec);
     ck_assert_uint_eq(n_posts, 1);
     is_post(0, GET, "{\"seq\":7}");
     post_answer(&posts[0], answers[_i]);
     if (_i == 0)
         is_post(1, DELETE, "{\"seq\":7,\"no_erase\":true}");
     ck_assert_uint_eq(n_posts, _i == 0 ? 2 : 1);
-    withdrawals_up(w); /* it is over */
+    now_usec += WITHDRAWAL_PAUSE_USEC;
+    withdrawals_tick(w, now_usec); /* it is over */
     ck_assert_uint_eq(n_posts, _i == 0 ? 2 : 1);
+}
+END_TEST
+
+START_TEST(without_an_answer_it_is_asked_for_some_times)
+{
+    connection = 2;
+    cancel(7, NULL);
+    for (uint32_t i = 0; i < WITHDRAWAL_TRIES; i++) {
+        withdrawals_tick(w, now_usec);
+        ck_assert_uint_eq(n_posts, i + 1);
+        is_post(i, GET, "{\"seq\":7}");
+        post_answer(&posts[i], NULL);
+        now_usec += WITHDRAWAL_PAUSE_USEC - 1;
+        withdrawals_tick(w, now_usec);
+        ck_assert_uint_eq(n_posts, i + 1);
+        now_usec++;
+    }
+    withdrawals_tick(w, now_usec); /* it was given up */
+    ck_assert_uint_eq(n_posts, WITHDRAWAL_TRIES);
+}
+END_TEST
+
+START_TEST(some_are_asked_for_at_once)
+{
+    connection = 2;
+    for (uint32_t i = 0; i < WITHDRAWALS_AT_ONCE + 1; i++)
+        cancel(7 + i, NULL);
+    withdrawals_tick(w, now_usec);
+    withdrawals_tick(w, now_usec);
+    ck_assert_uint_eq(n_posts, WITHDRAWALS_AT_ONCE);
+    post_answer(&posts[3], NONE);
+    withdrawals_tick(w, now_usec);
+    ck_assert_uint_eq(n_posts, WITHDRAWALS_AT_ONCE + 1);
+    is_post(WITHDRAWALS_AT_ONCE, GET, "{\"seq\":23}");
 }
 END_TEST
 
@@ -86,26 +122,28 @@ START_TEST(without_a_connection_it_waits_for_one)
     up = false;
     cancel(7, "mine");
     cancel(0, "unsent");
+    withdrawals_tick(w, now_usec);
     ck_assert_uint_eq(n_posts, 0);
     up = true;
     connection = 2;
-    withdrawals_up(w);
+    withdrawals_tick(w, now_usec);
     ck_assert_uint_eq(n_posts, 3);
     is_post(0, "wsd.cancel.mine", "");
     is_post(1, GET, "{\"seq\":7}");
     is_post(2, "wsd.cancel.unsent", "");
-    /* that one is over before an answer */
-    up = false;
-    post_answer(&posts[1], NULL);
-    up = true;
-    connection = 3;
-    withdrawals_up(w);
-    ck_assert_uint_eq(n_posts, 4);
-    is_post(3, GET, "{\"seq\":7}");
-    post_answer(&posts[3], MINE);
-    is_post(4, DELETE, "{\"seq\":7,\"no_erase\":true}");
-    withdrawals_up(w);
-    ck_assert_uint_eq(n_posts, 5);
+    /* that one is over before an answer, however often */
+    for (uint32_t i = 0; i < WITHDRAWAL_TRIES; i++) {
+        up = false;
+        post_answer(&posts[n_posts - (i == 0 ? 2 : 1)], NULL);
+        up = true;
+        connection++;
+        now_usec += WITHDRAWAL_PAUSE_USEC;
+        withdrawals_tick(w, now_usec);
+        ck_assert_uint_eq(n_posts, 4 + i);
+        is_post(3 + i, GET, "{\"seq\":7}");
+    }
+    post_answer(&posts[n_posts - 1], MINE);
+    is_post(n_posts - 1, DELETE, "{\"seq\":7,\"no_erase\":true}");
 }
 END_TEST
 
@@ -120,7 +158,7 @@ START_TEST(no_more_than_so_many_wait)
     }
     up = true;
     snprintf(first, sizeof(first), "wsd.cancel.job%d", _i);
-    withdrawals_up(w);
+    withdrawals_tick(w, now_usec);
     ck_assert_uint_eq(n_posts, WITHDRAWALS_MAX);
     is_post(0, first, "");
 }
@@ -134,7 +172,9 @@ int main(void)
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, on_the_same_connection_it_goes_at_once);
     tcase_add_test(c, what_no_server_has_is_told_to_nodes_only);
-    tcase_add_loop_test(c, behind_another_connection_only_its_own_goes, 0, 5);
+    tcase_add_loop_test(c, behind_another_connection_only_its_own_goes, 0, 3);
+    tcase_add_test(c, without_an_answer_it_is_asked_for_some_times);
+    tcase_add_test(c, some_are_asked_for_at_once);
     tcase_add_test(c, without_a_connection_it_waits_for_one);
     tcase_add_loop_test(c, no_more_than_so_many_wait, 0, 2);
     suite_add_tcase(s, c);
