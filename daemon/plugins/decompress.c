@@ -7,6 +7,7 @@
  * memory.
  * Keeps: what was written is right as far as it goes; what is broken or cut off ends with an error, after it.
  * Does not pass through what is not zstd (zstd -f), nor read the formats before 1.0. */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,18 @@ static int broken(struct run *run, const char *why)
     return -EBADMSG;
 }
 
+/* The library may know formats before 1.0, of which it gives bytes that are nobody's when they are broken. */
+static bool is_foreign(const uint8_t *in, size_t size)
+{
+    uint32_t magic;
+
+    if (size < sizeof(magic))
+        return false;
+    memcpy(&magic, in, sizeof(magic));
+    magic = le32toh(magic);
+    return magic != ZSTD_MAGICNUMBER && (magic & ZSTD_MAGIC_SKIPPABLE_MASK) != ZSTD_MAGIC_SKIPPABLE_START;
+}
+
 /* ---- whole frames ---- */
 
 /* False: the frame is not for this batch. */
@@ -118,9 +131,13 @@ static void find_frames(struct run *run, struct batch *batch)
 
     batch->n_frames = batch->used = 0;
     while (batch->n_frames < FRAMES && at < run->end) {
-        size_t size = ZSTD_findFrameCompressedSize(run->data + at, run->end - at);
+        const uint8_t *in = run->data + at;
+        size_t size;
 
-        if (ZSTD_isError(size) || !add_frame(batch, run->data + at, size))
+        if (is_foreign(in, run->end - at))
+            return;
+        size = ZSTD_findFrameCompressedSize(in, run->end - at);
+        if (ZSTD_isError(size) || !add_frame(batch, in, size))
             return;
         at += size;
     }
@@ -221,7 +238,8 @@ static int stream_step(struct run *run, ZSTD_DCtx *context, size_t *ret_hint, bo
     run->begin += in.pos;
     run->bytes_done += in.pos;
 
-    int r = wsd_job_commit(run->job, out.pos);
+    /* what a step gave that failed may be anything */
+    int r = wsd_job_commit(run->job, ZSTD_isError(hint) ? 0 : out.pos);
 
     if (r)
         return r;
@@ -261,7 +279,7 @@ static int stream_frame(struct run *run)
 
 /* ---- the whole ---- */
 
-/* Frames at the front of the window, where a refill may be what makes them whole. */
+/* Frames at the front of the window, where a refill may be what makes them whole. What is no frame is refused. */
 static int look(struct run *run)
 {
     int r = 0;
@@ -272,6 +290,8 @@ static int look(struct run *run)
         if (!r)
             find_frames(run, run->now);
     }
+    if (!r && !run->now->n_frames && is_foreign(run->data + run->begin, run->end - run->begin))
+        r = broken(run, ZSTD_getErrorString(ZSTD_error_prefix_unknown));
     return r;
 }
 

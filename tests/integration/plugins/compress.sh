@@ -110,6 +110,17 @@ broken "something behind the end" "$work/cut"
   tail -c +$((size / 2 + 9)) "$work/block+1.zst"
 ) >"$work/cut"
 broken "changed bytes" "$work/cut"
+# The library of some systems reads formats before 1.0, too, and gives bytes of its memory for what is broken.
+{
+  printf '\x27\xb5\x2f\xfd'
+  zstd -q -c <"$work/byte"
+} >"$work/old"
+refused "a frame of zstd 0.7 that is broken" 1 decompress "$work/old"
+cat "$work/byte.zst" "$work/old" >"$work/cut"
+got decompress "$work/cut"
+echo 1 >"$work.want.status"
+cp "$work/byte" "$work.want"
+verdict "a frame of zstd 0.7 behind another"
 head -c 100000 "$work/random" >"$work/part"
 zstd -q -f --no-check "$work/part" -o "$work/z"
 got decompress "$work/z"
