@@ -101,6 +101,24 @@ else
   skip "the files of the RPM spec" "there is no rpmspec here (rpm)"
 fi
 
+# These builds take each automatic feature for a must, and only x86-64 has hyperscan.
+rpm_options() { # CPU [OPTION...]
+  rpmspec --load "$SRC/tests/support/macros.rpm" --target "$1" "${@:2}" --parse "$SRC/packaging/rpm/wsd.spec"
+}
+arch_options() { # CPU
+  CARCH=$1 srcdir='' bash -c 'arch-meson() { echo "$@"; }; meson() { :; }; . "$0"; build' "$SRC/packaging/arch/PKGBUILD"
+}
+hyperscan_is() { # enabled|disabled COMMAND...
+  "${@:2}" | grep -e "-Dhyperscan=$1"
+}
+if command -v rpmspec >/dev/null; then
+  check "the RPM has hyperscan on x86_64" hyperscan_is enabled rpm_options x86_64
+  check "the RPM has no hyperscan where it is not wanted" hyperscan_is disabled rpm_options x86_64 --define '_without_hyperscan 1'
+  check "the RPM has no hyperscan on aarch64" hyperscan_is disabled rpm_options aarch64
+fi
+check "Arch's package has hyperscan on x86_64" hyperscan_is enabled arch_options x86_64
+check "Arch's package has no hyperscan on aarch64" hyperscan_is disabled arch_options aarch64
+
 # --- as a plugin author and as a client's author -------------------------------------------------------------------------
 
 pc() { # PACKAGE FLAG...

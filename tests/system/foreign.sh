@@ -60,7 +60,7 @@ builder=65534 clone=$WORK/clone
 chmod 755 "$WORK"
 mkdir "$clone"
 (cd "$SRC" && git ls-files -z -c -o --exclude-standard | tar --null -cf - -T -) | tar -xf - -C "$clone"
-printf '#!/bin/sh\nexec meson setup --prefix /usr --libdir lib --sysconfdir /etc --buildtype plain --wrap-mode nodownload "$@"\n' >"$WORK/bin/arch-meson"
+printf '#!/bin/sh\nexec meson setup --prefix /usr --libdir lib --sysconfdir /etc --buildtype plain --auto-features enabled --wrap-mode nodownload "$@"\n' >"$WORK/bin/arch-meson"
 chmod 755 "$WORK/bin/arch-meson"
 chown -R "$builder:$builder" "$clone"
 arch_build() {
