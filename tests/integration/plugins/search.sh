@@ -165,6 +165,9 @@ input "$work/text" fox - "$work/text" -
 input "$work/early-nul" fox "with space" -
 refused "no pattern" 2 search
 refused "an unknown option" 2 search --frobnicate x
+printf 'a.c\nabc\n' >"$work/dot"
+prints "of -E and -F the last counts: -F" 1:a.c search -E -F a.c "$work/dot"
+prints "of -E and -F the last counts: -E" $'1:a.c\n2:abc' search -F -E a.c "$work/dot"
 
 # Patterns that cost others minutes or gigabytes, in an address space of 2 GB.
 words=$(awk 'BEGIN { for (i = 0; i < 2000; i++) printf "%sw%xz%d", i ? "|" : "", i * 7919, i }')
