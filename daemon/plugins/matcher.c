@@ -414,7 +414,9 @@ static int on_match(void *arg, size_t at, bool exact)
     size_t begin, end;
 
     at += search->base;
-    if (at < search->done || (at == search->size && search->data[at - 1] == '\n')) /* no line begins at the end */
+    if (at == search->size && search->data[at - 1] == '\n')
+        return 0; /* no line begins at the end */
+    if (at < search->done)
         return search->ignored++ < IGNORED_MAX ? 0 : AGAIN;
     begin = line_begin(search, search->done, at);
     end = line_end(search, at);

@@ -196,6 +196,13 @@ for pattern in '(ab|c){1,32767}x' '((a{1,255}){1,255}){1,255}' '((x{1,200}){1,20
   fi
 done
 
+# What ends soon, as grep does: soon NAME ARG…
+soon() {
+  AS='timeout 20' same "soon: $1" "${@:2}"
+}
+echo x >"$work/one-line"
+soon "many matches behind the last line" '\B|\B|\B|\B|\B|\B|\B|\B|\B' "$work/one-line"
+
 # Random patterns, options and inputs.
 "$top/tests/support/random-lines.py" 1 500 "$work/random"
 for i in "$work"/random/*/; do
