@@ -305,11 +305,15 @@ static int set_finds(const struct matcher *matcher, struct set *set, const char 
     return found;
 }
 
-/* Compiles anew: the automaton that regexec() has built so far, and never shrinks, is given back first. */
+/* Compiles anew: the automaton that regexec() has built so far, and never shrinks, is given back first. 0, -ENOMEM, or
+ * -EINVAL if the scanner took what regcomp() refuses. */
 static int renew(const struct matcher *matcher, struct set *set)
 {
+    int r;
+
     set_release(set);
-    return set_compile(matcher, set) ? -ENOMEM : 0;
+    r = set_compile(matcher, set);
+    return !r ? 0 : r == REG_ESPACE ? -ENOMEM : -EINVAL;
 }
 
 /* As set_matches() or, with ret_place, set_finds(). If memory is short, gives back what the automaton has taken, and
@@ -319,7 +323,9 @@ static int set_asks(const struct matcher *matcher, struct set *set, const char *
 {
     int r = set->n ? 0 : renew(matcher, set);
 
-    if (r || size >= INT_MAX)
+    if (r)
+        return r;
+    if (size >= INT_MAX)
         return -ENOMEM; /* what regexec() can address; grep ends in the same way */
     for (unsigned tries = 0; tries < 2; tries++) {
         r = ret_place ? set_finds(matcher, set, line, size, from, ret_place) : set_matches(matcher, set, line, size);
@@ -604,7 +610,7 @@ int matcher_init(struct matcher *matcher, const char *text)
                             "pattern too large: it has more than %u bytes and sets with its repeats written out; make "
                             "its repeats smaller",
                             TRANSLATION_POSITIONS_MAX);
-    return r ? take_set(matcher) : 0;
+    return r || matcher->places ? take_set(matcher) : 0; /* places are the C library's to find */
 }
 
 void matcher_deinit(struct matcher *matcher)

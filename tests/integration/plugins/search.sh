@@ -203,6 +203,14 @@ soon() {
 echo x >"$work/one-line"
 soon "many matches behind the last line" '\B|\B|\B|\B|\B|\B|\B|\B|\B' "$work/one-line"
 
+# Only the C library knows that it is wrong: its words, before any line is printed.
+refused "wrong for the C library alone, with -o" 2 search -o '[a-z-9]' "$work/text"
+if grep -q 'Invalid range end' "$work.got.err"; then
+  good "wrong for the C library alone, with -o: message"
+else
+  bad "wrong for the C library alone, with -o: message"
+fi
+
 # Random patterns, options and inputs.
 "$top/tests/support/random-lines.py" 1 500 "$work/random"
 for i in "$work"/random/*/; do
