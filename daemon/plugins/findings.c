@@ -40,21 +40,24 @@ static int add_match(struct piece *piece, size_t begin, size_t end)
     return 0;
 }
 
-/* Each place in a line, but for empty ones. */
+/* A line whose places are added. */
+struct line {
+    struct piece *piece;
+    size_t begin;
+};
+
+static int add_place(void *arg, size_t begin, size_t end)
+{
+    const struct line *line = arg;
+
+    return add_match(line->piece, line->begin + begin, line->begin + end);
+}
+
 static int add_places(struct finding *finding, size_t begin, size_t end)
 {
-    struct piece *piece = finding->piece;
-    size_t from = 0, place, place_end;
-    int r = 0;
+    struct line line = {.piece = finding->piece, .begin = begin};
 
-    while (from < end - begin && !r) {
-        r = matcher_find(finding->matcher, piece->data + begin, end - begin, from, &place, &place_end);
-        if (r <= 0)
-            return r;
-        r = place_end > place ? add_match(piece, begin + place, begin + place_end) : 0;
-        from = MAX(place_end, place + 1);
-    }
-    return r;
+    return matcher_places(finding->matcher, finding->piece->data + begin, end - begin, add_place, &line);
 }
 
 static int add_line(struct finding *finding, size_t begin, size_t end)

@@ -73,9 +73,15 @@ uint64_t count_newlines(const char *data, size_t size)
 
 /* ---- sets ---- */
 
+struct place {
+    regoff_t begin, end; /* begin is negative: nowhere */
+    bool lasts;          /* it is the next one from each place up to its begin */
+};
+
 /* What one task has at a time. Its patterns are compiled when the first is needed. */
 struct set {
     struct scratch *scratch;
+    struct place *next;     /* of each pattern in a line, where places are asked for */
     size_t n;               /* patterns that are compiled */
     uint64_t compiled_nsec; /* what it took to compile */
     uint64_t slow_nsec;     /* what matching took where it was slow, since then */
@@ -98,6 +104,7 @@ static void set_free(void *object)
         return;
     set_release(set);
     scratch_free(set->scratch);
+    free(set->next);
     free(set);
 }
 
@@ -106,11 +113,14 @@ static void *set_new(void *context)
     const struct matcher *matcher = context;
     struct set *set = calloc(1, sizeof(*set) + matcher->n_patterns * sizeof(regex_t));
 
-    if (!set || !matcher->scanner)
-        return set;
-    set->scratch = scratch_new(matcher->scanner);
-    if (!set->scratch) {
-        free(set);
+    if (!set)
+        return NULL;
+    if (matcher->scanner)
+        set->scratch = scratch_new(matcher->scanner);
+    if (matcher->places)
+        set->next = calloc(matcher->n_patterns, sizeof(*set->next));
+    if ((matcher->scanner && !set->scratch) || (matcher->places && !set->next)) {
+        set_free(set);
         return NULL;
     }
     return set;
@@ -175,10 +185,6 @@ static int regex_matches(regex_t *pattern, const char *line, size_t size)
     return errno ? regex_searches(pattern, line, size) : 0;
 }
 
-struct place {
-    regoff_t begin, end;
-};
-
 static bool is_word(char c)
 {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -196,10 +202,8 @@ static int regex_place(regex_t *pattern, const char *line, size_t size, size_t f
 {
     regoff_t at = re_search(pattern, line, (regoff_t)size, (regoff_t)from, (regoff_t)size - (regoff_t)from, registers);
 
-    if (at < 0)
-        return at == -1 ? 0 : -ENOMEM;
-    *ret_place = (struct place){.begin = at, .end = registers->end[0]};
-    return 1;
+    *ret_place = (struct place){.begin = at, .end = at < 0 ? at : registers->end[0], .lasts = at >= -1};
+    return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
 }
 
 /* A shorter match at the same place. 1, 0, or -ENOMEM. Like grep's, it does not see what comes before
@@ -222,23 +226,26 @@ static int regex_shorter(regex_t *pattern, const char *line, size_t from, struct
     return 1;
 }
 
-/* As grep -w: where a match touches a word character, shorter ones are tried, then later ones. */
-static int regex_word(regex_t *pattern, const char *line, size_t size, size_t from, struct re_registers *registers,
-                      struct place *ret_place)
+/* As grep -w: where a match touches a word character, shorter ones are tried, then later ones. What that finds depends on
+ * `from`, and does not last. */
+static int regex_word(const struct matcher *matcher, regex_t *pattern, const char *line, size_t size, size_t from,
+                      struct re_registers *registers, struct place *place)
 {
-    struct place place;
-    int r = regex_place(pattern, line, size, from, registers, &place);
+    int r = regex_place(pattern, line, size, from, registers, place);
+    bool lasts = true;
 
-    while (r > 0 && !stands_alone(line, size, &place)) {
-        r = regex_shorter(pattern, line, from, registers, &place);
+    while (r > 0 && !stands_alone(line, size, place)) {
+        if (wsd_job_cancelled(matcher->job))
+            return -ECANCELED;
+        lasts = false;
+        r = regex_shorter(pattern, line, from, registers, place);
         if (r)
             continue;
-        if ((size_t)place.begin == size)
-            return 0;
-        r = regex_place(pattern, line, size, (size_t)place.begin + 1, registers, &place);
+        if ((size_t)place->begin == size)
+            break;
+        r = regex_place(pattern, line, size, (size_t)place->begin + 1, registers, place);
     }
-    if (r > 0)
-        *ret_place = place;
+    place->lasts &= lasts;
     return r;
 }
 
@@ -250,7 +257,7 @@ static int regex_find(const struct matcher *matcher, regex_t *pattern, const cha
 
     /* The registers are regcomp()'s to allocate, each time anew. */
     pattern->regs_allocated = REGS_UNALLOCATED;
-    r = matcher->words ? regex_word(pattern, line, size, from, &registers, ret_place)
+    r = matcher->words ? regex_word(matcher, pattern, line, size, from, &registers, ret_place)
                        : regex_place(pattern, line, size, from, &registers, ret_place);
     free(registers.start);
     free(registers.end);
@@ -282,6 +289,27 @@ static int set_matches(const struct matcher *matcher, struct set *set, const cha
     return 0;
 }
 
+/* Finds a pattern's next place, but not again before `from` has passed it. 0 or a negative errno. */
+static int find_next(const struct matcher *matcher, struct set *set, size_t i, const char *line, size_t size,
+                     size_t from)
+{
+    const struct pattern *pattern = &matcher->patterns[i];
+    struct place *next = &set->next[i];
+    int r = 0;
+
+    if (next->lasts && (next->begin < 0 || (size_t)next->begin >= from))
+        return 0;
+    if (wsd_job_cancelled(matcher->job))
+        return -ECANCELED;
+    next->lasts = true;
+    if (may_match(pattern, line + from, size - from))
+        r = regex_find(matcher, &set->patterns[i], line, size, from, next);
+    if (r <= 0)
+        next->begin = -1;
+    next->lasts = r >= 0 && (next->lasts || pattern->literal);
+    return MIN(r, 0);
+}
+
 /* The first of the longest. 1, 0, or a negative errno. */
 static int set_finds(const struct matcher *matcher, struct set *set, const char *line, size_t size, size_t from,
                      struct place *ret_place)
@@ -289,18 +317,16 @@ static int set_finds(const struct matcher *matcher, struct set *set, const char 
     bool found = false;
 
     for (size_t i = 0; i < set->n; i++) {
-        struct place place;
-        int r;
+        const struct place *next = &set->next[i];
+        int r = find_next(matcher, set, i, line, size, from);
 
-        if (!may_match(&matcher->patterns[i], line + from, size - from))
-            continue;
-        r = regex_find(matcher, &set->patterns[i], line, size, from, &place);
         if (r < 0)
             return r;
-        if (r && (!found || place.begin < ret_place->begin ||
-                  (place.begin == ret_place->begin && place.end > ret_place->end)))
-            *ret_place = place;
-        found |= r;
+        if (next->begin >= 0 && (!found || next->begin < ret_place->begin ||
+                                 (next->begin == ret_place->begin && next->end > ret_place->end))) {
+            *ret_place = *next;
+            found = true;
+        }
     }
     return found;
 }
@@ -514,19 +540,31 @@ int matcher_search(struct matcher *matcher, const char *data, size_t size, match
     return r;
 }
 
-int matcher_find(struct matcher *matcher, const char *line, size_t size, size_t from, size_t *ret_begin,
-                 size_t *ret_end)
+static int search_places(struct matcher *matcher, struct set *set, const char *line, size_t size, matcher_found found,
+                         void *arg)
+{
+    struct place place = {.begin = 0};
+    int r = 0;
+
+    memset(set->next, 0, matcher->n_patterns * sizeof(*set->next));
+    for (size_t from = 0; from < size && !r; from = (size_t)MAX(place.end, place.begin + 1)) {
+        if (wsd_job_cancelled(matcher->job))
+            return -ECANCELED;
+        r = set_asks(matcher, set, line, size, from, &place);
+        if (r <= 0)
+            return r;
+        r = place.end > place.begin ? found(arg, (size_t)place.begin, (size_t)place.end) : 0;
+    }
+    return r;
+}
+
+int matcher_places(struct matcher *matcher, const char *line, size_t size, matcher_found found, void *arg)
 {
     struct set *set = cache_take(&matcher->sets);
-    struct place place;
-    int r = set ? set_asks(matcher, set, line, size, from, &place) : -ENOMEM;
+    int r = set ? search_places(matcher, set, line, size, found, arg) : -ENOMEM;
 
     if (set)
         cache_give(&matcher->sets, set);
-    if (r > 0) {
-        *ret_begin = (size_t)place.begin;
-        *ret_end = (size_t)place.end;
-    }
     return r;
 }
 

@@ -18,7 +18,7 @@ struct matcher {
     struct pattern *patterns;
     size_t n_patterns;
     bool fold, words, fixed; /* -i, -w, -F; set before matcher_init() */
-    bool places;             /* matcher_find() will be called; set before matcher_init() */
+    bool places;             /* matcher_places() will be called; set before matcher_init() */
     bool always;             /* every line matches */
     struct scanner *scanner; /* NULL: the C library matches all */
     struct cache sets;
@@ -28,16 +28,16 @@ struct matcher {
 int matcher_init(struct matcher *matcher, const char *text);
 void matcher_deinit(struct matcher *matcher);
 
-/* A line matches: without its newline. Other than 0 ends the search. */
+/* A line matches, without its newline; or a place in one. Other than 0 ends the search. */
 typedef int (*matcher_found)(void *arg, size_t begin, size_t end);
 
 /* Calls found() for each line that matches, in order. The last line may lack its newline. 0, what found() returned, or a
  * negative errno: -ECANCELED if the job should end. [any] */
 int matcher_search(struct matcher *matcher, const char *data, size_t size, matcher_found found, void *arg);
 
-/* The first of the longest matches in a line from `from` on: grep -o. 1, 0, or a negative errno. [any] */
-int matcher_find(struct matcher *matcher, const char *line, size_t size, size_t from, size_t *ret_begin,
-                 size_t *ret_end);
+/* Calls found() for each place in a line that matches, the longest there, in order, but for empty ones: grep -o. Results
+ * as of matcher_search(). [any] */
+int matcher_places(struct matcher *matcher, const char *line, size_t size, matcher_found found, void *arg);
 
 /* Newlines in the text. */
 uint64_t count_newlines(const char *data, size_t size);
