@@ -640,6 +640,9 @@ int matcher_init(struct matcher *matcher, const char *text)
     cache_init(&matcher->sets, set_new, set_free, matcher);
     if (r == PATTERN_E_CLASS)
         return wsd_job_fail(matcher->job, 2, "character class syntax is [[:space:]], not [:space:]");
+    if (r == PATTERN_E_DEPTH)
+        return wsd_job_fail(matcher->job, 2, "pattern too deep: it has more than %u groups in groups",
+                            PATTERN_DEPTH_MAX);
     if (r)
         return wsd_job_fail(matcher->job, 2, "out of memory");
     r = take_scanner(matcher);

@@ -26,6 +26,7 @@ struct parser {
     bool alternatives; /* a | outside of groups */
     bool plain;        /* bytes only so far */
     bool colons;       /* [:space:] */
+    bool deep;         /* more groups in groups than PATTERN_DEPTH_MAX */
 };
 
 static void end_run(struct parser *parser)
@@ -191,7 +192,7 @@ static void parse_group(struct parser *parser)
     }
     put_other(parser, &c, 1);
     if (c == '(') {
-        parser->depth++;
+        parser->deep |= ++parser->depth > PATTERN_DEPTH_MAX;
         parser->start = true;
     } else if (c == ')') {
         parser->depth--;
@@ -247,8 +248,8 @@ static int init(struct pattern *pattern, const char *text, size_t size, bool fol
     if (!out || !run || !must)
         return -ENOMEM;
     parse_all(&parser);
-    if (parser.colons)
-        return PATTERN_E_CLASS;
+    if (parser.colons || parser.deep)
+        return parser.colons ? PATTERN_E_CLASS : PATTERN_E_DEPTH;
     end_run(&parser);
     *parser.out = '\0';
     if (fold || parser.alternatives)

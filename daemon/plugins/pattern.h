@@ -16,12 +16,16 @@ struct pattern {
     size_t must_size;
 };
 
+/* Groups in groups. regcomp() calls itself for each, and does not look at its stack. */
+#define PATTERN_DEPTH_MAX 1000u
+
 /* What regcomp() takes and grep refuses. */
 enum {
     PATTERN_E_CLASS = 1, /* [:space:] without the outer brackets */
+    PATTERN_E_DEPTH,     /* beyond PATTERN_DEPTH_MAX */
 };
 
-/* 0, PATTERN_E_CLASS or -ENOMEM; nothing to deinit unless 0. fold: letters match in both cases, so that no bytes are
+/* 0, PATTERN_E_* or -ENOMEM; nothing to deinit unless 0. fold: letters match in both cases, so that no bytes are
  * known. */
 int pattern_init(struct pattern *pattern, const char *text, size_t size, bool fold);
 /* The bytes themselves, as with grep -F. 0 or -ENOMEM. */

@@ -226,6 +226,18 @@ else
   bad "wrong for the C library alone, with -o: message"
 fi
 
+# nested N: that many groups in groups.
+nested() {
+  awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) s = s "("; s = s "a"; for (i = 0; i < n; i++) s = s ")"; print s }'
+}
+same "1000 groups in groups" "$(nested 1000)" "$work/text"
+refused "20000 groups in groups" 2 search "$(nested 20000)" "$work/text"
+if grep -q 'more than 1000 groups in groups' "$work.got.err"; then
+  good "20000 groups in groups: the message names the limit"
+else
+  bad "20000 groups in groups: the message names the limit"
+fi
+
 # Random patterns, options and inputs.
 "$top/tests/support/random-lines.py" 1 500 "$work/random"
 for i in "$work"/random/*/; do

@@ -94,6 +94,28 @@ START_TEST(class_without_outer_brackets_is_refused)
 }
 END_TEST
 
+static int make_groups(unsigned depth)
+{
+    char text[2 * PATTERN_DEPTH_MAX + 4];
+    struct pattern pattern;
+    int r;
+
+    memset(text, '(', depth);
+    text[depth] = 'a';
+    memset(text + depth + 1, ')', depth);
+    r = pattern_init(&pattern, text, 2 * depth + 1, false);
+    if (!r)
+        pattern_deinit(&pattern);
+    return r;
+}
+
+START_TEST(depth_is_limited)
+{
+    ck_assert_int_eq(make_groups(PATTERN_DEPTH_MAX), 0);
+    ck_assert_int_eq(make_groups(PATTERN_DEPTH_MAX + 1), PATTERN_E_DEPTH);
+}
+END_TEST
+
 START_TEST(any_bytes_make_a_pattern_without_overrun)
 {
     static const char alphabet[] = "ab()[]{}*+?|^$\\.,1:-";
@@ -124,6 +146,7 @@ int main(void)
     tcase_add_test(tcase, folded_pattern_has_no_known_bytes);
     tcase_add_test(tcase, fixed_bytes_are_taken_as_they_are);
     tcase_add_test(tcase, class_without_outer_brackets_is_refused);
+    tcase_add_test(tcase, depth_is_limited);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
