@@ -10,10 +10,19 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+
+#define REPEAT_MAX 0x7fffu /* RE_DUP_MAX of glibc and grep */
+#define UNBOUNDED  UINT64_MAX
+
+struct repeat {
+    uint64_t min, max;
+};
 
 struct parser {
     const char *p, *end;
@@ -111,18 +120,78 @@ static void parse_anchor(struct parser *parser, size_t size)
     put_other(parser, text, optional ? 0 : size);
 }
 
+/* What the operator at p, which is one, asks for. False: regcomp() is to complain of it. */
+static bool take_repeat(const char *p, struct repeat *ret_repeat)
+{
+    char *end;
+
+    *ret_repeat = (struct repeat){.min = *p == '+', .max = *p == '?' ? 1 : UNBOUNDED};
+    if (*p != '{')
+        return true;
+    ret_repeat->min = ret_repeat->max = MIN(strtoul(p + 1, &end, 10), REPEAT_MAX + 1);
+    if (*end == ',')
+        ret_repeat->max = end[1] == '}' ? UNBOUNDED : MIN(strtoul(end + 1, NULL, 10), REPEAT_MAX + 1);
+    return ret_repeat->min <= REPEAT_MAX && ret_repeat->min <= ret_repeat->max &&
+           (ret_repeat->max <= REPEAT_MAX || ret_repeat->max == UNBOUNDED);
+}
+
+/* Makes one of two in a row. False: they stand for more than one interval can say. */
+static bool join_repeats(struct repeat *first, const struct repeat *then)
+{
+    bool none = !first->max || !then->max, open = first->max == UNBOUNDED || then->max == UNBOUNDED;
+    struct repeat joined = {.min = first->min * then->min, .max = none ? 0 : open ? UNBOUNDED : first->max * then->max};
+
+    /* with two at least, such as {2,3}{1,5}, numbers may be left out between */
+    if ((first->min > 1 && then->min != then->max) || joined.min > REPEAT_MAX || (!open && joined.max > REPEAT_MAX))
+        return false;
+    *first = joined;
+    return true;
+}
+
+static void put_repeat(struct parser *parser, const struct repeat *repeat)
+{
+    char text[32];
+
+    if (repeat->min < 2 && repeat->max == UNBOUNDED)
+        sprintf(text, repeat->min ? "+" : "*");
+    else if (repeat->max == UNBOUNDED)
+        sprintf(text, "{%u,}", (unsigned)repeat->min);
+    else
+        sprintf(text, "{%u,%u}", (unsigned)repeat->min, (unsigned)repeat->max);
+    put_text(parser, text, strlen(text));
+}
+
+/* The operator at parser->p, of n bytes. It is written as one with the last, which begins at `last`, where it can be:
+ * each of them costs the libraries twice as much as without. */
+static void put_operator(struct parser *parser, size_t n, char **last, struct repeat *repeat)
+{
+    struct repeat then;
+    bool right = take_repeat(parser->p, &then);
+
+    if (right && *last && join_repeats(repeat, &then)) {
+        parser->out = *last;
+        put_repeat(parser, repeat);
+        return;
+    }
+    *last = right ? parser->out : NULL;
+    *repeat = then;
+    put_text(parser, parser->p, n);
+}
+
 /* One or more operators in a row; the last of them may make optional what the first did not. Where there is nothing to
  * repeat they are dropped. */
 static void parse_operators(struct parser *parser)
 {
     bool none, optional = false, dropped = parser->start;
+    struct repeat repeat = {.max = 0};
+    char *last = NULL;
     size_t n;
 
     parser->plain = false;
     for (; (n = operator_size(parser, &none)); parser->p += n) {
         optional |= none;
         if (!dropped)
-            put_text(parser, parser->p, n);
+            put_operator(parser, n, &last, &repeat);
         else
             parser->swallowed = *parser->p != '{';
     }

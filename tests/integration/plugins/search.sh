@@ -226,6 +226,15 @@ else
   bad "wrong for the C library alone, with -o: message"
 fi
 
+# Operators in a row are one.
+row() {
+  awk -v n="$1" -v op="$2" 'BEGIN { s = "j"; for (i = 0; i < n; i++) s = s op; print s "u" }'
+}
+bounded "$(row 40 +)" 'j+u'
+bounded "$(row 40 '*')" 'j*u'
+bounded "$(row 40 '?')" 'j?u'
+bounded "$(row 13 '{1,2}')" 'j{1,8192}u'
+
 # nested N: that many groups in groups.
 nested() {
   awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) s = s "("; s = s "a"; for (i = 0; i < n; i++) s = s ")"; print s }'

@@ -20,7 +20,19 @@ static const struct {
     {"a.b", "a.b", "a", false},
     {"ab*", "ab*", "a", false},
     {"ab+", "ab+", "ab", false},
-    {"ab+?", "ab+?", "a", false}, /* the last operator makes it optional */
+    {"ab+?", "ab*", "a", false}, /* the last operator makes it optional */
+    {"a**", "a*", "", false},
+    {"a++++", "a+", "a", false},
+    {"a??", "a{0,1}", "", false},
+    {"a?{3}", "a{0,3}", "", false},
+    {"a+{3}", "a{3,}", "a", false},
+    {"a{1,2}{1,2}{1,2}", "a{1,8}", "a", false},
+    {"a{2,3}{2}", "a{4,6}", "a", false},
+    {"a{2,3}{1,2}", "a{2,3}{1,2}", "a", false}, /* 2, 3, 4, 5 and 6, but not for all numbers */
+    {"a{0}*", "a{0,0}", "", false},
+    {"a{1,200}{1,200}", "a{1,200}{1,200}", "a", false}, /* beyond RE_DUP_MAX */
+    {"a{2,1}+", "a{2,1}+", "a", false},
+    {"a+{2,1}*", "a+{2,1}*", "", false},
     {"ab{0,2}c", "ab{0,2}c", "a", false},
     {"ab{2}cde", "ab{2}cde", "cde", false},
     {"ab|abc", "ab|abc", "", false},
