@@ -640,6 +640,14 @@ int matcher_init(struct matcher *matcher, const char *text)
     cache_init(&matcher->sets, set_new, set_free, matcher);
     if (r == PATTERN_E_CLASS)
         return wsd_job_fail(matcher->job, 2, "character class syntax is [[:space:]], not [:space:]");
+    if (r == PATTERN_E_LARGE)
+        return wsd_job_fail(matcher->job, 2,
+                            "pattern too large: its repeats, written out, add more than %u bytes and sets; make its "
+                            "repeats smaller",
+                            PATTERN_ADDED_MAX);
+    if (r == PATTERN_E_NESTED)
+        return wsd_job_fail(matcher->job, 2, "pattern too deep: it has more than %u repeats in repeats",
+                            PATTERN_NESTED_MAX);
     if (r == PATTERN_E_DEPTH)
         return wsd_job_fail(matcher->job, 2, "pattern too deep: it has more than %u groups in groups",
                             PATTERN_DEPTH_MAX);

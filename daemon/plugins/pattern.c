@@ -24,18 +24,26 @@ struct repeat {
     uint64_t min, max;
 };
 
+/* What a group, or the whole, has so far, and its last piece: what an operator would repeat. */
+struct frame {
+    uint64_t positions, last_positions; /* bytes and sets, with repeats written out */
+    unsigned nested, last_nested;       /* repeats in repeats */
+};
+
 struct parser {
     const char *p, *end;
     char *out;        /* the translation */
     char *run, *must; /* bytes in a row now, and the longest such run */
     size_t n_run, n_must;
-    unsigned depth;    /* of groups */
-    bool start;        /* nothing here that an operator could repeat */
-    bool swallowed;    /* ... and the last was dropped: glibc takes a ) behind it as a byte */
-    bool alternatives; /* a | outside of groups */
-    bool plain;        /* bytes only so far */
-    bool colons;       /* [:space:] */
-    bool deep;         /* more groups in groups than PATTERN_DEPTH_MAX */
+    struct frame *frames; /* one for the whole, and for each group that is open */
+    uint64_t atoms;       /* bytes and sets as they stand */
+    unsigned depth;       /* of groups */
+    bool start;           /* nothing here that an operator could repeat */
+    bool swallowed;       /* ... and the last was dropped: glibc takes a ) behind it as a byte */
+    bool alternatives;    /* a | outside of groups */
+    bool plain;           /* bytes only so far */
+    bool colons;          /* [:space:] */
+    bool deep;            /* more groups in groups than PATTERN_DEPTH_MAX */
 };
 
 static void end_run(struct parser *parser)
@@ -45,6 +53,54 @@ static void end_run(struct parser *parser)
         parser->n_must = parser->n_run;
     }
     parser->n_run = 0;
+}
+
+static struct frame *frame_of(const struct parser *parser)
+{
+    return &parser->frames[MIN(parser->depth, PATTERN_DEPTH_MAX)];
+}
+
+static void begin_piece(struct parser *parser, uint64_t positions, unsigned nested)
+{
+    struct frame *frame = frame_of(parser);
+
+    frame->positions = MIN(frame->positions + frame->last_positions, UINT32_MAX);
+    frame->nested = MAX(frame->nested, frame->last_nested);
+    frame->last_positions = positions;
+    frame->last_nested = nested;
+}
+
+static void begin_atom(struct parser *parser)
+{
+    parser->atoms++;
+    begin_piece(parser, 1, 0);
+}
+
+static void open_group(struct parser *parser)
+{
+    parser->deep |= ++parser->depth > PATTERN_DEPTH_MAX;
+    *frame_of(parser) = (struct frame){.positions = 0};
+}
+
+/* The group becomes the last piece of what is around it. */
+static void close_group(struct parser *parser)
+{
+    const struct frame *frame = frame_of(parser);
+    uint64_t positions = frame->positions + frame->last_positions;
+    unsigned nested = MAX(frame->nested, frame->last_nested);
+
+    parser->depth--;
+    begin_piece(parser, MIN(positions, UINT32_MAX), nested);
+}
+
+/* The libraries write a{2,} as aaa*, and a+ as aa*. */
+static void repeat_piece(struct parser *parser, const struct repeat *repeat)
+{
+    struct frame *frame = frame_of(parser);
+    uint64_t by = repeat->max == UNBOUNDED ? repeat->min + 1 : repeat->max;
+
+    frame->last_positions = MIN(frame->last_positions * MAX(by, 1u), UINT32_MAX);
+    frame->last_nested++;
 }
 
 static void put_text(struct parser *parser, const char *text, size_t size)
@@ -59,16 +115,24 @@ static void put_byte(struct parser *parser, char c)
         *parser->out++ = '\\';
     *parser->out++ = c;
     parser->start = false;
+    begin_atom(parser);
     if (parser->depth == 0)
         parser->run[parser->n_run++] = c;
+}
+
+/* No byte of a match. */
+static void put_mark(struct parser *parser, const char *text, size_t size)
+{
+    put_text(parser, text, size);
+    parser->plain = parser->start = false;
+    end_run(parser);
 }
 
 /* Something that matches more than one byte or none. */
 static void put_other(struct parser *parser, const char *text, size_t size)
 {
-    put_text(parser, text, size);
-    parser->plain = parser->start = false;
-    end_run(parser);
+    put_mark(parser, text, size);
+    begin_atom(parser);
 }
 
 /* The length of {N}, {N,}, {,M} or {N,M} at p, or 0. */
@@ -173,6 +237,8 @@ static void put_operator(struct parser *parser, size_t n, char **last, struct re
         put_repeat(parser, repeat);
         return;
     }
+    if (*last)
+        repeat_piece(parser, repeat);
     *last = right ? parser->out : NULL;
     *repeat = then;
     put_text(parser, parser->p, n);
@@ -197,6 +263,8 @@ static void parse_operators(struct parser *parser)
     }
     if (dropped)
         return;
+    if (last)
+        repeat_piece(parser, &repeat);
     if (optional && parser->n_run)
         parser->n_run--;
     end_run(parser);
@@ -259,12 +327,12 @@ static void parse_group(struct parser *parser)
         put_byte(parser, c);
         return;
     }
-    put_other(parser, &c, 1);
+    put_mark(parser, &c, 1);
     if (c == '(') {
-        parser->deep |= ++parser->depth > PATTERN_DEPTH_MAX;
+        open_group(parser);
         parser->start = true;
     } else if (c == ')') {
-        parser->depth--;
+        close_group(parser);
     } else {
         parser->alternatives |= parser->depth == 0;
         parser->start = true;
@@ -308,17 +376,40 @@ static void parse(struct parser *parser)
         parse_one(parser);
 }
 
+/* 0 or PATTERN_E_*. A group that is open still is regcomp()'s to refuse, when it has written out what is before. */
+static int check_limits(struct parser *parser)
+{
+    if (parser->deep)
+        return PATTERN_E_DEPTH;
+    while (parser->depth)
+        close_group(parser);
+    begin_piece(parser, 0, 0);
+    if (parser->frames->positions > parser->atoms + PATTERN_ADDED_MAX)
+        return PATTERN_E_LARGE;
+    return parser->frames->nested > PATTERN_NESTED_MAX ? PATTERN_E_NESTED : 0;
+}
+
 static int init(struct pattern *pattern, const char *text, size_t size, bool fold, void (*parse_all)(struct parser *))
 {
     _cleanup_(freep) char *out = malloc(2 * size + 1), *run = malloc(size + 1), *must = malloc(size + 1);
-    struct parser parser = {
-        .p = text, .end = text + size, .out = out, .run = run, .must = must, .start = true, .plain = true};
+    _cleanup_(freep) struct frame *frames = calloc(MIN(size, PATTERN_DEPTH_MAX) + 1, sizeof(*frames));
+    struct parser parser = {.p = text,
+                            .end = text + size,
+                            .out = out,
+                            .run = run,
+                            .must = must,
+                            .frames = frames,
+                            .start = true,
+                            .plain = true};
 
-    if (!out || !run || !must)
+    if (!out || !run || !must || !frames)
         return -ENOMEM;
     parse_all(&parser);
-    if (parser.colons || parser.deep)
-        return parser.colons ? PATTERN_E_CLASS : PATTERN_E_DEPTH;
+
+    int r = parser.colons ? PATTERN_E_CLASS : check_limits(&parser);
+
+    if (r)
+        return r;
     end_run(&parser);
     *parser.out = '\0';
     if (fold || parser.alternatives)

@@ -19,10 +19,17 @@ struct pattern {
 /* Groups in groups. regcomp() calls itself for each, and does not look at its stack. */
 #define PATTERN_DEPTH_MAX 1000u
 
+/* Repeats in repeated groups: hyperscan takes twice as long for each. */
+#define PATTERN_NESTED_MAX 16u
+/* Bytes and sets that repeats add when they are written out. More would cost gigabytes, in hyperscan and in regcomp(). */
+#define PATTERN_ADDED_MAX 40000u
+
 /* What regcomp() takes and grep refuses. */
 enum {
     PATTERN_E_CLASS = 1, /* [:space:] without the outer brackets */
     PATTERN_E_DEPTH,     /* beyond PATTERN_DEPTH_MAX */
+    PATTERN_E_NESTED,    /* beyond PATTERN_NESTED_MAX */
+    PATTERN_E_LARGE,     /* beyond PATTERN_ADDED_MAX */
 };
 
 /* 0, PATTERN_E_* or -ENOMEM; nothing to deinit unless 0. fold: letters match in both cases, so that no bytes are

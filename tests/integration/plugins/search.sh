@@ -233,7 +233,21 @@ row() {
 bounded "$(row 40 +)" 'j+u'
 bounded "$(row 40 '*')" 'j*u'
 bounded "$(row 40 '?')" 'j?u'
-bounded "$(row 13 '{1,2}')" 'j{1,8192}u'
+bounded "$(row 13 '{1,2}')" 'j+u'
+
+# Neither what the translation does not know nor many alternatives lead past the limit.
+deep=$(printf '%201s' '')
+alternatives=$(awk 'BEGIN { for (i = 0; i < 60; i++) printf "%s(a%d|b){9000}", i ? "|" : "", i }')
+for pattern in "${deep// /(}${deep// /)}((a{1,255}){1,255}){1,255}" '((a{1,255}){1,255}){1,255}[[.space.]]' "$alternatives"; do
+  refused "too large: ${pattern: -40}" 2 search "$pattern" "$work/text"
+  if grep -q 'more than 40000 bytes and sets' "$work.got.err"; then
+    good "too large: ${pattern: -40}: the message names the limit"
+  else
+    bad "too large: ${pattern: -40}: the message names the limit"
+  fi
+done
+deep=$(printf '%60s' '')
+refused "60 repeats in repeats" 2 search "${deep// /(}a${deep// /)*}" "$work/text"
 
 # nested N: that many groups in groups.
 nested() {

@@ -5,6 +5,7 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,51 @@ START_TEST(depth_is_limited)
 }
 END_TEST
 
+static int make(const char *text)
+{
+    struct pattern pattern;
+    int r = pattern_init(&pattern, text, strlen(text), false);
+
+    if (!r)
+        pattern_deinit(&pattern);
+    return r;
+}
+
+START_TEST(what_repeats_add_is_limited)
+{
+    static const char *const large[] = {"a{20001}|b{20002}",
+                                        "(((a{32767}){32767}){32767}){32767}",
+                                        "((a{1,255}){1,255}){1,255}[[.space.]]",
+                                        "((a{1,255}){1,255}){1,255}(",
+                                        "((a{1,300}){1,300}){0}",
+                                        "((ab){100}|c){300}",
+                                        "(a{20001})+"};
+
+    ck_assert_int_eq(make("a{20001}|b{20000}"), 0);
+    ck_assert_int_eq(make("((ab){100}|c){100}"), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(large); i++)
+        ck_assert_int_eq(make(large[i]), PATTERN_E_LARGE);
+}
+END_TEST
+
+static int make_nested(unsigned depth)
+{
+    char text[3 * PATTERN_NESTED_MAX + 8];
+
+    memset(text, '(', depth);
+    sprintf(text + depth, "a");
+    for (unsigned i = 0; i < depth; i++)
+        strcat(text, ")*");
+    return make(text);
+}
+
+START_TEST(repeats_in_repeats_are_limited)
+{
+    ck_assert_int_eq(make_nested(PATTERN_NESTED_MAX), 0);
+    ck_assert_int_eq(make_nested(PATTERN_NESTED_MAX + 1), PATTERN_E_NESTED);
+}
+END_TEST
+
 START_TEST(any_bytes_make_a_pattern_without_overrun)
 {
     static const char alphabet[] = "ab()[]{}*+?|^$\\.,1:-";
@@ -142,7 +188,7 @@ START_TEST(any_bytes_make_a_pattern_without_overrun)
             text[i] = alphabet[(size_t)rand_r(&seed) % (sizeof(alphabet) - 1)];
         int r = pattern_init(&pattern, text, size, false);
 
-        ck_assert(r == 0 || r == PATTERN_E_CLASS);
+        ck_assert(r == 0 || r == PATTERN_E_CLASS || r == PATTERN_E_LARGE);
         if (r == 0)
             pattern_deinit(&pattern);
     }
@@ -159,6 +205,8 @@ int main(void)
     tcase_add_test(tcase, fixed_bytes_are_taken_as_they_are);
     tcase_add_test(tcase, class_without_outer_brackets_is_refused);
     tcase_add_test(tcase, depth_is_limited);
+    tcase_add_test(tcase, what_repeats_add_is_limited);
+    tcase_add_test(tcase, repeats_in_repeats_are_limited);
     tcase_add_loop_test(tcase, any_bytes_make_a_pattern_without_overrun, 0, 4);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
