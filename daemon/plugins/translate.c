@@ -197,9 +197,10 @@ static int take_member(struct translator *t, struct set *set, int *ret_c)
     return 0;
 }
 
-/* A byte, a class or a range. */
+/* A byte, a class or a range. [=c=] ends no range, and none begins right behind one. */
 static int take_members(struct translator *t, struct set *set)
 {
+    bool equals = strncmp(t->p, "[=", 2) == 0;
     int from, to, r = take_member(t, set, &from);
 
     if (r)
@@ -207,10 +208,11 @@ static int take_members(struct translator *t, struct set *set)
     to = from;
     if (*t->p == '-' && t->p[1] != ']') {
         t->p++;
+        equals |= strncmp(t->p, "[=", 2) == 0;
         r = take_member(t, set, &to);
         if (r)
             return r;
-        if (from < 0 || to < from)
+        if (equals || from < 0 || to < from || (*t->p == '-' && t->p[1] != ']'))
             return TRANSLATION_E_SYNTAX;
     }
     for (int c = from; c >= 0 && c <= to; c++)

@@ -70,7 +70,8 @@ for pattern in '' 'a' '.' '^' '$' '^$' 'fox|jumps' '(qu|br)[a-z]+' 'x{2}' 'o[wx]
   same "pattern $pattern, inverted" -v "$pattern" "$work/text"
 done
 # shellcheck disable=SC1003 # a backslash at the end is the point
-for pattern in '(' '[a' 'a\' 'a{2,1}' '[[:foo:]]' '[:space:]' '\1' 'a{99999}' 'x(' '[b-a]'; do
+for pattern in '(' '[a' 'a\' 'a{2,1}' '[[:foo:]]' '[:space:]' '\1' 'a{99999}' 'x(' '[b-a]' '[a-z-9]' '[[=a=]-z]' \
+  '[a-[=z=]]'; do
   same "wrong pattern $pattern" -- "$pattern" "$work/text"
 done
 {

@@ -83,9 +83,10 @@ END_TEST
 
 START_TEST(wrong_pattern_is_left_to_regcomp)
 {
-    static const char *const wrong[] = {
-        "(",  "(a",     "[a",   "[b-a]", "[[:foo:]]",     "[[.ab.]]", "a\\",        "\\1", "(\\1a)",
-        "*a", "a{2,1}", "a{x}", "a{1",   "[[:digit:]-z]", "a{32768}", "a{1,32768}", "[\n]"};
+    static const char *const wrong[] = {"(",         "(a",        "[a",       "[b-a]",         "[[:foo:]]",
+                                        "[[.ab.]]",  "a\\",       "\\1",      "(\\1a)",        "*a",
+                                        "a{2,1}",    "a{x}",      "a{1",      "[[:digit:]-z]", "[a-z-9]",
+                                        "[[=a=]-z]", "[a-[=z=]]", "a{32768}", "a{1,32768}",    "[\n]"};
     struct translation translation;
 
     for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
