@@ -510,20 +510,15 @@ static int parse_alternatives(struct translator *t, struct facts *ret_facts)
 
 /* ---- the whole ---- */
 
-/* Neither side of a match may be a word character. An empty match is grep's own affair. */
+/* Neither side of a match may be a word character: the same words as those of grep's own automaton. */
 static int put_words(struct translator *t, size_t at, const struct facts *facts)
 {
     static const char before[] = "(?:^|[^0-9A-Za-z_\\x0a])", behind[] = "(?:$|[^0-9A-Za-z_\\x0a])";
-    bool simple = facts->first == WORD && facts->last == WORD;
+    bool simple = facts->first == WORD && facts->last == WORD && !facts->empty;
     const char *open = simple ? "\\b" : before, *close = simple ? "\\b" : behind;
     size_t n = strlen(open);
     int r;
 
-    if (facts->empty) {
-        t->exact = false;
-        t->n = at;
-        return put(t, "^");
-    }
     r = enclose(t, at);
     r = r ? r : put(t, close);
     r = r ? r : put(t, open); /* room */

@@ -124,6 +124,11 @@ same "context in one argument" -A3 -B1 'fox jumps$' "$work/text"
 TOOL=(grep -n)
 same "a literal that is no pattern" -F -- '7+e' "$work/text"
 TOOL=(grep -E -n)
+printf ' _x\n \n\nx\n_x_ _y\n' >"$work/words"
+for pattern in 'x*' 'y*x*' '' '^' '$' '\b' '_*' '\<' '(x|)' ' *' ' ?'; do
+  same "words that may be empty: $pattern" -w "$pattern" "$work/words"
+  same "words that may be empty: -o $pattern" -w -o "$pattern" "$work/words"
+done
 same "words" -w 'th[a-z]|quick|bro' "$work/text"
 for wrong in '-A' '-A x' '-A 10001' '-B -1' '-o -A 1'; do
   # Each is some options.

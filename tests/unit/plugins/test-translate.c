@@ -52,7 +52,7 @@ static const struct {
     {"(a)\\1", "(?:a).*"}, /* wider */
     {"ab", "\\b(?:ab)\\b", .words = true, .exact = true},
     {"-b", "(?:^|[^0-9A-Za-z_\\x0a])(?:\\x2db)(?:$|[^0-9A-Za-z_\\x0a])", .words = true, .exact = true},
-    {"a*", "^", .words = true},
+    {"a*", "(?:^|[^0-9A-Za-z_\\x0a])(?:a*)(?:$|[^0-9A-Za-z_\\x0a])", .words = true, .exact = true},
     {"x*", "x*", .exact = true, .always = true},
     {"x*|^", "x* ^", .exact = true, .always = true},
     {"(x*)y?", "(?:x*)y{0,1}", .exact = true, .always = true},
