@@ -48,7 +48,8 @@ static struct slab_block *block_new(struct slab *s, size_t size)
 {
     size_t bytes = s->block ? 2 * (s->block + 8u) - 8 : SLAB_LEAST; /* 8: of malloc() */
 
-    bytes = bytes < SLAB_MOST ? bytes : SLAB_MOST;
+    if (bytes > SLAB_MOST)
+        bytes = SLAB_MOST;
     size_t n = (bytes - sizeof(struct slab_block)) / size;
     n = n < CELLS_LEAST ? CELLS_LEAST : n;
     struct slab_block *b = malloc(sizeof(*b) + n * size);
