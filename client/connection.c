@@ -677,9 +677,13 @@ int connection_given_up(struct connection *c, int error)
                        error == -EINTR ? "the program has ended the wait" : "no answer from wsd in time");
 }
 
-/* Waits for events of the descriptor, until there is a reason to ask the program or the deadline has passed. Returns
- * what ppoll() does; *ret_over: the deadline has passed. */
-static int await_some(struct connection *c, uint64_t deadline_usec, struct pollfd *p, bool *ret_over)
+/* What a wait of our own looks at: each descriptor by itself, not the epoll that holds both, so that what is not ready
+ * is not read in vain. A notice_fd of -1 is passed over by ppoll(). */
+enum { SOCKET, NOTICE, N_POLLED };
+
+/* Waits for events, until there is a reason to ask the program or the deadline has passed. Returns what ppoll() does;
+ * *ret_over: the deadline has passed. */
+static int await_some(struct connection *c, uint64_t deadline_usec, struct pollfd p[static N_POLLED], bool *ret_over)
 {
     struct timespec timeout = {0};
     uint64_t now = 0, until = UINT64_MAX, left;
@@ -691,11 +695,11 @@ static int await_some(struct connection *c, uint64_t deadline_usec, struct pollf
     left = until > now ? until - now : 0;
     timeout = (struct timespec){.tv_sec = (time_t)(left / 1000000u), .tv_nsec = (long)(left % 1000000u) * 1000};
     *ret_over = until == deadline_usec;
-    return ppoll(p, 1, until == UINT64_MAX ? NULL : &timeout, NULL);
+    return ppoll(p, N_POLLED, until == UINT64_MAX ? NULL : &timeout, NULL);
 }
 
-/* Waits for events of the descriptor. 1: there are some; 0: a signal came; or a negative errno, said. */
-static int await_events(struct connection *c, uint64_t deadline_usec, struct pollfd *p)
+/* Waits for events. 1: there are some; 0: a signal came; or a negative errno, said. */
+static int await_events(struct connection *c, uint64_t deadline_usec, struct pollfd p[static N_POLLED])
 {
     for (;;) {
         bool over;
@@ -714,7 +718,7 @@ static int await_events(struct connection *c, uint64_t deadline_usec, struct pol
 
 static int step(struct connection *c, uint64_t deadline_usec)
 {
-    struct pollfd poll_fd = {.fd = connection_fd(c)};
+    struct pollfd polled[N_POLLED];
     int r;
 
     mend(c);
@@ -732,16 +736,17 @@ static int step(struct connection *c, uint64_t deadline_usec)
         connection_reap(c);
         return c->broken ? connection_broken(c) : 0;
     }
-    poll_fd.events = connection_events(c);
+    polled[SOCKET] = (struct pollfd){.fd = c->fd, .events = socket_events(c)};
+    polled[NOTICE] = (struct pollfd){.fd = c->notice_fd, .events = POLLIN};
     if (connection_has_more(c)) {
-        poll_fd.revents = POLLIN;
+        polled[SOCKET].revents = POLLIN;
     } else {
         uint64_t due = c->ops->beside_due(c);
-        r = await_events(c, MIN(deadline_usec, due), &poll_fd);
+        r = await_events(c, MIN(deadline_usec, due), polled);
         if (r <= 0)
             return r == -ETIMEDOUT && due < deadline_usec ? 0 : r;
     }
-    if (poll_fd.revents & ~POLLOUT || (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls)))
+    if (polled[SOCKET].revents & ~POLLOUT || (c->remote.tls && c->remote.ops->recv_waits_to_write(c->remote.tls)))
         receive(c);
     flush_and_pump(c);
     if (c->send_failed)

@@ -54,8 +54,9 @@ static bool tries_again(const struct wsd_client *client)
     return client->connection.broken && client->loop.flags & WSD_OPEN_AGAIN;
 }
 
-/* The time (CLOCK_MONOTONIC) until which nothing is to be done unless the descriptor says so. */
-static uint64_t loop_until(const struct wsd_client *client)
+/* The time (CLOCK_MONOTONIC) until which nothing is to be done unless the descriptor says so, once what has come is
+ * done. */
+static uint64_t idle_until(const struct wsd_client *client)
 {
     const struct connection *c = &client->connection;
 
@@ -65,11 +66,20 @@ static uint64_t loop_until(const struct wsd_client *client)
         return 0;
     if (c->broken)
         return tries_again(client) ? MIN(client->loop.due_usec, calls_deadline(client)) : UINT64_MAX;
-    if (connection_has_more(c) || posted_any(client) || direct_has_more(client))
+    if (posted_any(client))
         return 0;
     if (!c->welcomed)
         return MIN(c->connect_deadline_usec, calls_deadline(client));
     return MIN(direct_due(client), MIN(calls_deadline(client), asked_deadline(client)));
+}
+
+/* The same for the program's loop, which does not look by itself whether more has come. */
+static uint64_t loop_until(const struct wsd_client *client)
+{
+    const struct connection *c = &client->connection;
+    bool more = !c->broken && (connection_has_more(c) || direct_has_more(client));
+
+    return more ? 0 : idle_until(client);
 }
 
 static uint64_t time_left(uint64_t until_usec)
@@ -297,7 +307,7 @@ int loop_step(struct wsd_client *client, uint64_t deadline_usec)
     c->ops->mend(c);
     advance(client);
     again_submit(client);
-    uint64_t until = loop_until(client);
+    uint64_t until = idle_until(client); /* a step looks for more before it waits */
     bool down = tries_again(client) && client->loop.link == LINK_DOWN;
     if (down && !connection_is_idle(c))
         return failure_set(&client->failure, -EDEADLK, CODE_USAGE,
