@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bench.sh: `wsctl bench`: that it counts what it has run, keeps so many in flight, and ends when it should. What it
-# measures is nobody's promise.
+# measures is nobody's promise. And the report of tests/bench/run, of samples by hand.
 . "$(dirname "$0")/../support/lib.sh"
 
 check "no daemon: 69" expect_exit 69 wsctl --socket "$WORK/nobody.sock" bench
@@ -51,3 +51,22 @@ for wrong in "-n 0" "-c 0" "-f x" "--size -1" "-s soon" "fib:"; do
   check "bench $wrong: 64" expect_exit 64 wsctl bench $wrong
 done
 stop_wsd
+
+# --- tests/bench/run ----------------------------------------------------------------------------------------------------
+
+report() { # SUBMIT-USEC...: of so many runs, beside a command that does nothing
+  for usec; do printf 'shell wsd what=submit us %s\nshell wsd what=nothing us 100\n' "$usec"; done >"$WORK/samples"
+  awk -v json="$WORK/report.json" -v check=1 -f "$SRC/tests/bench/report.awk" "$WORK/samples" >"$WORK/out"
+}
+medians() {
+  report 300 100 200 && cat "$WORK/out" &&
+    grep -Eq '^shell +wsd +what=submit +200\.000 us +100\.000 \.\. 300\.000$' "$WORK/out" &&
+    [ "$(grep -c ' met$' "$WORK/out")" = 2 ] &&
+    [ "$(head -n 1 "$WORK/report.json")" = '{"bench":"shell","impl":"wsd","params":{"what":"submit"},"metric":"us","value":200,"runs":[300,100,200],"better":"lower"}' ]
+}
+check "a report has the medians, as a table and as JSON, and the marks" medians
+missed() {
+  expect_exit 1 report 300 290 280 && cat "$WORK/out" &&
+    grep -Eq '^wsctl submit / fork and exec of nothing +2\.900  at most 2\.500 +MISSED$' "$WORK/out"
+}
+check "--check: a mark that is missed is exit status 1" missed
