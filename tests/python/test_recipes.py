@@ -43,6 +43,7 @@ served() {
       *'wsd run '*) found=$(pids "$2") || : ;;
       *) (: <>/dev/tcp/127.0.0.1/$2) 2>/dev/null && found=yes ;;
     esac
+    [ "$found" ] || sleep 0.05
   done
 }
 '''

@@ -261,7 +261,7 @@ else
 fi
 
 # Random patterns, options and inputs.
-"$top/tests/support/random-lines.py" 1 500 "$work/random"
+"$top/tests/support/random-lines.py" 1 "${RANDOM_PATTERNS:-500}" "$work/random"
 for i in "$work"/random/*/; do
   cd "$i"
   mapfile -t some <options
