@@ -37,6 +37,8 @@ WORK=$(mktemp -d "${TMPDIR:-/tmp}/wsd-test.XXXXXX") || exit 1
 mkdir "$WORK/bin" "$WORK/tmp" "$WORK/state"
 ln -s "$WSCTL" "$WORK/bin/wsctl"
 ln -s "$WSD" "$WORK/bin/wsd"
+# Debian's, also where another one comes first in PATH, such as a wrapper of pyenv, which takes longer than what it runs.
+[ ! -x /usr/bin/python3 ] || ln -s /usr/bin/python3 "$WORK/bin/python3"
 WSD_CONFIG=$WORK/wsd.conf
 : >"$WSD_CONFIG"
 PATH=$WORK/bin:$PATH
