@@ -4,6 +4,8 @@
 
   printable.py [--stderr] [--screen] COMMAND...   runs it twice: into pipes, and on a terminal of its own
   printable.py --file FILE...                     the same of what was written
+  printable.py --each FILE                        runs each command of a file, the same way: in it the number of words of
+                                                  each comes before the words, and behind every one of them a NUL
 
 --stderr: stdout is a job's own output, and is not looked at. --screen: more than a line is drawn, by ncurses.
 Exit status 1 where there is more than characters, tabs and ends of lines, each shown in its place, and beyond them on a
@@ -56,29 +58,49 @@ def on_terminal(argv, stdout):
     return data, p.wait()
 
 
-def main():
-    args = sys.argv[1:]
-    if args[:1] == ['--file']:
-        found = [(name, fault(open(name, 'rb').read(), None)) for name in args[1:]]
-    else:
-        options = []
-        while args[0] in ('--stderr', '--screen'):
-            options.append(args.pop(0))
-        argv = [os.fsencode(a) for a in args]
-        data_only = subprocess.DEVNULL if '--stderr' in options else None
-        p = subprocess.run([b'timeout', LIMIT, *argv], stdin=subprocess.DEVNULL, stdout=data_only or subprocess.PIPE, stderr=subprocess.PIPE)
-        found = [('stdout', fault(p.stdout or b'', None)), ('stderr', fault(p.stderr, None))]
-        said, status = on_terminal(argv, data_only)
-        found.append(('on a terminal', fault(said, SCREEN if '--screen' in options else OWN)))
-        for code in (p.returncode, status):
-            if code > 128 and code != 130:
-                found.append(('it', 'ended by signal %d' % (code - 128)))
-            if code == 124 and argv[0] != b'timeout':
-                found.append(('it', 'did not end'))
+def command_says(args):
+    """What is wrong with what a command says; args begin with its options of ours."""
+    options = []
+    while args[0] in ('--stderr', '--screen'):
+        options.append(args.pop(0))
+    argv = [os.fsencode(a) for a in args]
+    data_only = subprocess.DEVNULL if '--stderr' in options else None
+    p = subprocess.run([b'timeout', LIMIT, *argv], stdin=subprocess.DEVNULL, stdout=data_only or subprocess.PIPE, stderr=subprocess.PIPE)
+    found = [('stdout', fault(p.stdout or b'', None)), ('stderr', fault(p.stderr, None))]
+    said, status = on_terminal(argv, data_only)
+    found.append(('on a terminal', fault(said, SCREEN if '--screen' in options else OWN)))
+    for code in (p.returncode, status):
+        if code > 128 and code != 130:
+            found.append(('it', 'ended by signal %d' % (code - 128)))
+        if code == 124 and argv[0] != b'timeout':
+            found.append(('it', 'did not end'))
+    return found
+
+
+def commands(path):
+    with open(path, 'rb') as file:
+        words = [os.fsdecode(w) for w in file.read().split(b'\0')]
+    while words[0]:
+        n = int(words.pop(0))
+        yield words[:n]
+        del words[:n]
+
+
+def tell(args, found):
+    """Prints what was found; returns how much it is."""
     found = ['%s: %s' % f for f in found if f[1]]
     if found:
         print('%s\n  %s' % (ascii(args), '\n  '.join(found)))
-    return 1 if found else 0
+    return len(found)
+
+
+def main():
+    args = sys.argv[1:]
+    if args[:1] == ['--file']:
+        n = tell(args, [(name, fault(open(name, 'rb').read(), None)) for name in args[1:]])
+    else:
+        n = sum(tell(c, command_says(list(c))) for c in (commands(args[1]) if args[:1] == ['--each'] else [args]))
+    return 1 if n else 0
 
 
 if __name__ == '__main__':
