@@ -19,7 +19,7 @@
 #define SLOT         WSD_SLOT_(struct wsd_plain_)
 #define SPINS        4000
 #define ROUNDS_USEC  20000000u /* of one litmus */
-#define FEWER        4         /* an ordinary run plays one round in so many */
+#define FEWER        4         /* an ordinary run plays one round in so many, and has that much less time */
 #define TRIES        200
 /* In ticks: from the barrier to the start; the most that one side is ahead; a step of it, more where the
  * same side wins again and again; by chance. */
@@ -436,7 +436,8 @@ static void play(const struct litmus *l)
 
 static void run(const struct litmus *l, bool eager)
 {
-    uint32_t rounds = stress_count(l->rounds) / (SLOW || thorough() ? 1 : FEWER);
+    uint32_t fewer = SLOW || thorough() ? 1 : FEWER;
+    uint32_t rounds = stress_count(l->rounds) / fewer;
 
     n_thieves = l->thieves;
     round_number = 0;
@@ -451,7 +452,7 @@ static void run(const struct litmus *l, bool eager)
         CHECK(pthread_create(&thieves[k].thread, NULL, thief_main, &thieves[k]) == 0);
     }
     /* Beside other load each round costs both sides a turn of the scheduler: fewer do then. */
-    uint64_t deadline = clock_monotonic_usec() + ROUNDS_USEC;
+    uint64_t deadline = clock_monotonic_usec() + ROUNDS_USEC / fewer;
     stress_start();
     while (round_number < rounds && (round_number < rounds / 10 || clock_monotonic_usec() < deadline))
         play(l);
