@@ -15,7 +15,7 @@ if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
 fi
 
 if "$PYTHON" -c 'import mypy' 2>/dev/null; then
-  check "mypy --strict" "$PYTHON" -m mypy --strict --enable-incomplete-feature=Unpack --cache-dir "$WORK/mypy" "$SRC/client/python/wsd"
+  check "mypy --strict" "$PYTHON" -m mypy --strict --enable-incomplete-feature=Unpack --cache-dir "${WSD_PASSED_BEFORE:-$WORK}/mypy" "$SRC/client/python/wsd"
 else
   skip "mypy --strict" "there is no mypy here (packaging/install-deps test)"
 fi
