@@ -15,12 +15,15 @@ F=${H//\//} # as the name of a file
 LIAR=$BUILD/tests/support/shims/liar
 PRINTABLE=$SRC/tests/support/printable.py
 
+look() { # ARGUMENTS of printable.py: what it finds is shown at the end; any other status is its own fault
+  "$PRINTABLE" "$@" >>"$WORK/found" || [ $? = 3 ] || echo "printable.py broke" >>"$WORK/found"
+}
 together='' # a file, where many commands are for one call of printable.py: to start it takes longer than they do
 prints() {  # [--stderr] COMMAND...
   if [ -n "$together" ]; then
     printf '%s\0' $# "$@" >>"$together"
   else
-    "$PRINTABLE" "$@" >>"$WORK/found" || return 0 # all of them are shown at the end
+    look "$@"
   fi
 }
 clean() {
@@ -66,7 +69,7 @@ any_arguments() { # VERB
     prints wsctl "$verb" "${few[@]}" "$option=$H" escapes
     [ -z "${WSD_THOROUGH:-}" ] || prints wsctl "$verb" "${few[@]}" escapes "$option" "$H"
   done
-  "$PRINTABLE" --each "$together" >>"$WORK/found" || [ $? = 1 ] || echo "printable.py broke" >>"$WORK/found"
+  look --each "$together"
 }
 any_verb() {
   prints wsctl "$H"

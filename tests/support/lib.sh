@@ -188,7 +188,7 @@ gather() {
 # --- waiting -----------------------------------------------------------------------------------------------------------
 
 # Polls until the command succeeds; fails after 30 s (or -t SECONDS), longer under sanitizers. A wait that takes long polls
-# less often, each 20 ms to 100 ms: a twentieth of what it took.
+# less often, each 20 ms to 50 ms: a twentieth of what it took.
 wait_until() { # [-t SECONDS] COMMAND...
   local limit=30 until pause from=${EPOCHREALTIME/[.,]/}
   if [ "$1" = -t ]; then
@@ -199,7 +199,7 @@ wait_until() { # [-t SECONDS] COMMAND...
   until "$@" >/dev/null 2>&1; do
     [ "$SECONDS" -lt "$until" ] || return 1
     pause=$(((${EPOCHREALTIME/[.,]/} - from) / 20))
-    printf -v pause '0.%06d' $((pause < 20000 ? 20000 : pause > 100000 ? 100000 : pause))
+    printf -v pause '0.%06d' $((pause < 20000 ? 20000 : pause > 50000 ? 50000 : pause))
     sleep "$pause"
   done
 }

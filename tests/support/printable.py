@@ -8,7 +8,7 @@
                                                   each comes before the words, and behind every one of them a NUL
 
 --stderr: stdout is a job's own output, and is not looked at. --screen: more than a line is drawn, by ncurses.
-Exit status 1 where there is more than characters, tabs and ends of lines, each shown in its place, and beyond them on a
+Exit status 3 where there is more than characters, tabs and ends of lines, each shown in its place, and beyond them on a
 terminal only what wsctl itself writes there: the colour of a state, the bar, the screen of a watch. The exit status of the
 command does not count, but for one by a signal."""
 import errno
@@ -100,7 +100,7 @@ def main():
         n = tell(args, [(name, fault(open(name, 'rb').read(), None)) for name in args[1:]])
     else:
         n = sum(tell(c, command_says(list(c))) for c in (commands(args[1]) if args[:1] == ['--each'] else [args]))
-    return 1 if n else 0
+    return 3 if n else 0
 
 
 if __name__ == '__main__':
