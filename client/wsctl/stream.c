@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,6 +72,24 @@ int output_stream_end(struct output *output, FILE *stream)
     if (stream != stdout && fclose(stream) != 0 && !failed)
         failed = output_failed(output);
     return failed ? CODE_IO : 0;
+}
+
+bool output_takes_writers(const struct output *output)
+{
+    int flags = fcntl(output->fd, F_GETFL);
+    struct stat st;
+
+    if (flags < 0 || flags & O_DIRECT || (flags & O_ACCMODE) == O_RDONLY || fstat(output->fd, &st) < 0)
+        return false;
+    return S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode);
+}
+
+void output_end_unread(const struct output *output)
+{
+    struct pollfd p = {.fd = output->fd, .events = POLLOUT};
+
+    if (poll(&p, 1, 0) > 0 && p.revents & POLLERR)
+        raise(SIGPIPE);
 }
 
 int output_write(struct output *output, const void *data, size_t size)
