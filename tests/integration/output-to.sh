@@ -17,6 +17,18 @@ has_bytes() { # FILE N
   cmp -n "$2" "$1" <(bytes "$2") && [ "$(stat -c %s "$1")" = "$2" ]
 }
 
+# Its stdout is left alone.
+fails_with() { # CODE WORDS COMMAND...
+  local code=$1 words=$2 status=0
+  shift 2
+  "$@" 2>"$WORK/said" || status=$?
+  [ $status = "$code" ] && grep -q "$words" "$WORK/said" || {
+    echo "$status" >>"$WORK/said"
+    cat "$WORK/said" >&2
+    return 1
+  }
+}
+
 by_itself() { # WANTED: none of it came through the connection
   [ "$(cat "$WORK/said")" = "0 by callback, $1 placed" ] || {
     cat "$WORK/said"
@@ -131,7 +143,7 @@ cancelled_while_full() {
 
 timed_out_while_full() {
   open_pipe
-  says 124 "timed out" wsctl submit --timeout 200ms writer:once $MIB >&9 || return 1
+  fails_with 124 "its time was up" wsctl submit --timeout 200ms writer:once $MIB >&9 || return 1
   exec 9<&-
   expect_output 55 wsctl submit fib 10
 }
@@ -154,7 +166,7 @@ reader_gone() { # the job fails and says why; wsctl ends as any writer does
 full_disk() {
   local r=0
   mkdir -p "$WORK/small" && mount -t tmpfs -o size=64k none "$WORK/small" || return 1
-  says 63 "No space left on device" wsctl submit writer:again $MIB >"$WORK/small/out" || r=1
+  fails_with 63 "No space left on device" wsctl submit writer:again $MIB >"$WORK/small/out" || r=1
   umount "$WORK/small" && return $r
 }
 
@@ -257,14 +269,14 @@ killed_in_the_middle() { # the content behind the position is not cut
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 old_way() { # what wsctl does not give away
-  says 0 "" wsctl submit writer:again 100 >/dev/null || return 1
+  wsctl submit writer:again 100 >/dev/null || return 1
   [ "$(wsctl submit --retries 1 writer:again 100 | sha256sum)" = "$(bytes 100 | sha256sum)" ] || return 1
   [ "$(wsctl submit --key k1 writer:again 100 | sha256sum)" = "$(bytes 100 | sha256sum)" ] || return 1
-  refused 74 "No space left on device" sh -c 'exec "$1" submit writer:again 1000 >/dev/full' - "$WSCTL"
+  fails_with 74 "No space left on device" wsctl submit writer:again 1000 >/dev/full
 }
 
 not_with() { # HOW WORDS
-  says 64 "$2" "$OUTPUT_TO" "$1" writer again 10 >/dev/null
+  fails_with 64 "$2" "$OUTPUT_TO" "$1" writer again 10 >/dev/null
 }
 
 holds_no_descriptor() {
@@ -310,6 +322,6 @@ for how in detach durable key retries; do
 done
 check "not in a batch" not_with batch "jobs of a batch"
 check "not open for writing" not_with read-only "not open for writing"
-check "not into a socket" says 63 "neither a regular file nor a pipe" "$OUTPUT_TO" socket writer again 10
+check "not into a socket" fails_with 63 "neither a regular file nor a pipe" "$OUTPUT_TO" socket writer again 10
 check "no descriptor is left" holds_no_descriptor
 stop_wsd

@@ -21,6 +21,16 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
     return 0;
 }
 
+/* Why, and its exit code. The client is gone after. */
+static int refused(struct wsd_client *client)
+{
+    int code = wsd_client_exit(client);
+
+    fprintf(stderr, "%s\n", wsd_client_error(client));
+    wsd_client_free(client);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 3 ? argv[1] : "";
@@ -60,11 +70,13 @@ int main(int argc, char **argv)
         r = wsd_batch_open(client, &s, 0, &batch);
     else if (r == 0)
         r = wsd_client_submit(client, &s, &callbacks, &call);
-    int code = r < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0 ? wsd_client_exit(client) : info->exit;
-    if (code)
-        fprintf(stderr, "%s\n", wsd_client_error(client));
+    if (r < 0 || wsd_call_wait(call, UINT64_MAX, &info) < 0)
+        return refused(client);
+    if (info->exit)
+        fprintf(stderr, "%s\n", info->error);
     else
         fprintf(stderr, "%zu by callback, %llu placed\n", came, (unsigned long long)info->placed);
+    int code = info->exit;
     wsd_client_free(client);
     return code;
 }
