@@ -5,9 +5,10 @@
  *     output-to HOW PLUGIN FUNCTION [ARG...]     its error on stderr, and its exit code. What came by the callback
  *                                                is counted on stderr: `N by callback, N placed`
  *
- * HOW: plain; either: by the callback where it cannot be; socket: into a socket; or what it does not go with: detach,
+ * HOW: plain; either: by the callback where it cannot be; callback: we write it; socket: into a socket; or what it does not go with: detach,
  * durable, key, retries, read-only, batch. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,10 +16,17 @@
 
 #include <wsd/client.h>
 
+struct came {
+    size_t size;
+    bool shown;
+};
+
 static int on_output(struct wsd_call *call, const void *data, size_t size, void *userdata)
 {
-    *(size_t *)userdata += size;
-    return 0;
+    struct came *came = userdata;
+
+    came->size += size;
+    return came->shown && write(STDOUT_FILENO, data, size) != (ssize_t)size;
 }
 
 /* Why, and its exit code. The client is gone after. */
@@ -34,7 +42,7 @@ static int refused(struct wsd_client *client)
 int main(int argc, char **argv)
 {
     const char *how = argc > 3 ? argv[1] : "";
-    size_t came = 0;
+    struct came came = {0};
     struct wsd_callbacks callbacks = {.size = sizeof(callbacks), .output = on_output, .userdata = &came};
     struct wsd_submit s = {.size = sizeof(s),
                            .plugin = argv[2],
@@ -51,6 +59,8 @@ int main(int argc, char **argv)
 
     if (strcmp(how, "either") == 0)
         s.flags |= WSD_SUBMIT_EITHER;
+    else if (strcmp(how, "callback") == 0)
+        s.flags = 0, came.shown = true;
     else if (strcmp(how, "detach") == 0)
         s.flags |= WSD_SUBMIT_DETACH;
     else if (strcmp(how, "durable") == 0)
@@ -75,7 +85,7 @@ int main(int argc, char **argv)
     if (info->exit)
         fprintf(stderr, "%s\n", info->error);
     else
-        fprintf(stderr, "%zu by callback, %llu placed\n", came, (unsigned long long)info->placed);
+        fprintf(stderr, "%zu by callback, %llu placed\n", came.size, (unsigned long long)info->placed);
     int code = info->exit;
     wsd_client_free(client);
     return code;

@@ -1659,10 +1659,15 @@ END_TEST
 
 START_TEST(output_to_a_descriptor_is_refused_where_it_cannot_be)
 {
+    struct seen seen = {0};
     struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_OUTPUT, .output_fd = STDOUT_FILENO};
 
     ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EOPNOTSUPP); /* too old a wsd */
     ck_assert_int_eq(wsd_client_exit(client), 76);
+    submit_as(&seen, true,
+              (struct wsd_submit){.flags = WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER, .output_fd = STDOUT_FILENO});
+    ck_assert_uint_eq(peer.msg.submit.output_to, OUTPUT_FRAMES);
+    ck_assert_int_lt(peer.received_fd, 0);
     client = wsd_client_free(client);
     peer_deinit(&peer);
     peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_OUTPUT | FEATURE_STORE);
