@@ -197,16 +197,33 @@ static int write_file(struct slot *s, const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Writes what is gathered. 0, or the negative errno with which the output has ended. */
+/* 0, or the negative errno with which the output has ended. */
+static int put(struct slot *s, const uint8_t *data, size_t size)
+{
+    struct output_to *to = &s->output.to;
+
+    if (to->error == 0 && size > 0)
+        to->error = to->is_pipe ? write_pipe(s, data, size) : write_file(s, data, size);
+    return to->error;
+}
+
+/* Writes what is gathered. Returns as put(). */
 static int drain(struct slot *s)
 {
     struct output_to *to = &s->output.to;
     size_t size = to->used;
 
     to->used = 0;
-    if (to->error == 0 && size > 0)
-        to->error = to->is_pipe ? write_pipe(s, to->data, size) : write_file(s, to->data, size);
-    return to->error;
+    return put(s, to->data, size);
+}
+
+size_t output_to_pass(struct slot *s, const void *data, size_t size)
+{
+    size_t n = size < WSD_RESERVE_MAX ? size : WSD_RESERVE_MAX; /* what cut() reckons with */
+
+    if (size < OUTPUT_TO_ROOM || drain(s) < 0)
+        return 0;
+    return put(s, data, n) == 0 ? n : 0;
 }
 
 void *output_to_reserve(struct slot *s, size_t min, size_t *ret_size)

@@ -38,6 +38,8 @@ const char *output_to_begin(struct slot *s);
 void *output_to_reserve(struct slot *s, size_t min, size_t *ret_size);
 void output_to_commit(struct slot *s, size_t size);
 int output_to_flush(struct slot *s);
+/* Writes large output from where it lies. Returns how much of it was taken; 0: reserve room. */
+size_t output_to_pass(struct slot *s, const void *data, size_t size);
 
 /* Writes the rest, and closes the descriptor, whether it came or not. May wait until the job is cancelled. False: some
  * of the output was not written, and `words` says why. [worker] */

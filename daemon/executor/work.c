@@ -41,6 +41,13 @@ static void transport_commit(struct host_job *job, size_t size)
     output_commit(slot_of(job), size);
 }
 
+static size_t transport_pass(struct host_job *job, const void *data, size_t size)
+{
+    struct slot *s = slot_of(job);
+
+    return s->output.to.on ? output_to_pass(s, data, size) : 0;
+}
+
 static int transport_flush(struct host_job *job)
 {
     return output_flush(slot_of(job));
@@ -209,6 +216,7 @@ static const struct host_transport transport = {
     .reserve = transport_reserve,
     .commit = transport_commit,
     .flush = transport_flush,
+    .pass = transport_pass,
     .read = transport_read,
     .open = transport_open,
     .directory = transport_directory,

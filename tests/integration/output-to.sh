@@ -22,11 +22,10 @@ fails_with() { # CODE WORDS COMMAND...
   local code=$1 words=$2 status=0
   shift 2
   "$@" 2>"$WORK/said" || status=$?
-  [ $status = "$code" ] && grep -q "$words" "$WORK/said" || {
-    echo "$status" >>"$WORK/said"
-    cat "$WORK/said" >&2
-    return 1
-  }
+  [ $status = "$code" ] && grep -q "$words" "$WORK/said" && return 0
+  echo "$status" >>"$WORK/said"
+  cat "$WORK/said" >&2
+  return 1
 }
 
 by_itself() { # WANTED: none of it came through the connection
@@ -55,8 +54,8 @@ with_input_by_file() { # both descriptors with one frame
   bytes $((4 * MIB)) >"$WORK/in"
   wsctl submit --input "$WORK/in" echo >"$WORK/out" && cmp "$WORK/in" "$WORK/out" || return 1
   wsctl submit --input "$WORK/in" echo | cmp "$WORK/in" - || return 1
-  wsctl submit --input - echo <"$WORK/in" | cmp "$WORK/in" - || return 1
-  cat "$WORK/in" | wsctl submit --input - echo:stream | cmp "$WORK/in" -
+  wsctl submit --input - echo <"$WORK/in" >"$WORK/out" && cmp "$WORK/in" "$WORK/out" || return 1
+  bytes $((4 * MIB)) | wsctl submit --input - echo:stream | cmp "$WORK/in" -
 }
 
 behind_what_is_there() { # the position is that of any other writer
@@ -154,13 +153,11 @@ reader_gone() { # the job fails and says why; wsctl ends as any writer does
     "$OUTPUT_TO" plain writer again $((4 * MIB)) 2>"$WORK/said"
     echo $? >"$WORK/status"
   } | head -c 1 >/dev/null
-  [ "$(cat "$WORK/status")" = 63 ] && grep -q "the reader of its output has gone" "$WORK/said" || {
-    cat "$WORK/status" "$WORK/said"
-    return 1
-  }
+  cat "$WORK/status" "$WORK/said"
+  [ "$(cat "$WORK/status")" = 63 ] && grep -q "the reader of its output has gone" "$WORK/said" || return 1
   wsctl submit writer:again $((4 * MIB)) | head -c 1 >/dev/null
-  status=("${PIPESTATUS[@]}")
-  [ "${status[0]}" = 141 ]
+  ends=("${PIPESTATUS[@]}")
+  [ "${ends[0]}" = 141 ]
 }
 
 full_disk() {

@@ -1667,7 +1667,7 @@ START_TEST(output_to_a_descriptor_is_refused_where_it_cannot_be)
     submit_as(&seen, true,
               (struct wsd_submit){.flags = WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER, .output_fd = STDOUT_FILENO});
     ck_assert_uint_eq(peer.msg.submit.output_to, OUTPUT_FRAMES);
-    ck_assert_int_lt(peer.received_fd, 0);
+    ck_assert_int_lt(peer.received_fd, 0); /* by the callback, then */
     client = wsd_client_free(client);
     peer_deinit(&peer);
     peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_OUTPUT | FEATURE_STORE);
