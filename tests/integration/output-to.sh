@@ -9,7 +9,7 @@ OUTPUT_TO=$BUILD/tests/support/clients/output-to
 MIB=1048576
 
 bytes() { # N: what `writer` writes
-  seq -f %015.0f 0 16 "$1" | head -c "$1"
+  seq -f %015.0f 0 16 $(($1 - 1)) | head -c "$1"
 }
 
 # Whether that file has what `writer` writes, twice the same way, without holes.
