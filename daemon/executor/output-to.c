@@ -59,9 +59,9 @@ static const char *cut(struct slot *s, const struct stat *st)
     struct output_to *to = &s->output.to;
     uint64_t size = (uint64_t)st->st_size, least = q->output_at + q->output_size;
 
-    /* more than the last write that was not noted: by another */
-    if (size < least || size - least > WSD_RESERVE_MAX || to->begin != size)
-        return "its executor died, and others have written into the file of its output since: submit it again";
+    /* What is more may be another's, who has the same open file, or a write that was not noted: it stays. */
+    if (size != least || to->begin != size)
+        return "its executor died, and others may have written into the file of its output: submit it again";
     to->begin = q->output_at;
     to->claimed = back_claim_output(&s->shared->back, s->number, s->generation, RING_OUTPUT_FILE, to->begin);
     if (!to->claimed)
@@ -219,7 +219,7 @@ static int drain(struct slot *s)
 
 size_t output_to_pass(struct slot *s, const void *data, size_t size)
 {
-    size_t n = size < WSD_RESERVE_MAX ? size : WSD_RESERVE_MAX; /* what cut() reckons with */
+    size_t n = size < WSD_RESERVE_MAX ? size : WSD_RESERVE_MAX; /* noted one by one */
 
     if (size < OUTPUT_TO_ROOM || drain(s) < 0)
         return 0;
