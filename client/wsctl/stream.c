@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,22 +73,14 @@ int output_stream_end(struct output *output, FILE *stream)
     return failed ? CODE_IO : 0;
 }
 
-bool output_takes_writers(const struct output *output)
+bool output_takes_writers(const struct output *output, bool pipes)
 {
     int flags = fcntl(output->fd, F_GETFL);
     struct stat st;
 
     if (flags < 0 || flags & O_DIRECT || (flags & O_ACCMODE) == O_RDONLY || fstat(output->fd, &st) < 0)
         return false;
-    return S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode);
-}
-
-void output_end_unread(const struct output *output)
-{
-    struct pollfd p = {.fd = output->fd, .events = POLLOUT};
-
-    if (poll(&p, 1, 0) > 0 && p.revents & POLLERR)
-        raise(SIGPIPE);
+    return S_ISREG(st.st_mode) || (pipes && S_ISFIFO(st.st_mode));
 }
 
 int output_write(struct output *output, const void *data, size_t size)

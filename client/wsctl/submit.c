@@ -51,9 +51,8 @@ struct submit {
     struct wsd_id id;
     bool accepted, done, interrupted, succeeded;
     struct room room;
-    bool written_by_job; /* if wsd can: the job writes into the output itself */
-    bool refused;        /* for now: it is to be made again */
-    bool lost;           /* durable, and the connection ended: it goes on */
+    bool refused; /* for now: it is to be made again */
+    bool lost;    /* durable, and the connection ended: it goes on */
     /* CLOCK_MONOTONIC: the first of a row of losses, the last time that it was followed */
     uint64_t lost_usec, attached_usec;
     uint64_t written, skip; /* bytes of output; those that come once more */
@@ -161,8 +160,6 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
         if (json_end(&json) != 0)
             submit->exit = CODE_IO;
     }
-    if (!submit->succeeded && submit->written_by_job)
-        output_end_unread(&submit->output);
     if (!submit->succeeded)
         ctl_error(info->exit, submit->options->name, "%s", job_error_text(info, words, sizeof(words)));
 }
@@ -249,14 +246,15 @@ static struct wsd_callbacks callbacks_of(struct submit *submit)
     };
 }
 
-/* Whether the job may write there itself: what wsctl would write into as it comes. */
+/* Whether the job may write there itself: what wsctl would write into as it comes. Into a pipe only where --output names
+ * it, since a job that waits for a slow reader keeps its place among those that run. */
 static bool writes_itself(const struct submit *submit)
 {
     const struct submit_options *o = submit->options;
     bool gathers = submit->ctl->json && !o->output,
          lasts = submit_detaches(o) || submit_is_durable(o) || o->job.retries;
 
-    return !gathers && !lasts && !(o->job.key && *o->job.key) && output_takes_writers(&submit->output);
+    return !gathers && !lasts && !(o->job.key && *o->job.key) && output_takes_writers(&submit->output, o->output);
 }
 
 static int submit_start(struct submit *submit)
@@ -267,14 +265,13 @@ static int submit_start(struct submit *submit)
     struct wsd_submit request = o->job;
     struct wsd_callbacks callbacks = callbacks_of(submit);
 
-    submit->written_by_job = writes_itself(submit);
     request.size = sizeof(request);
     request.input = submit->input.whole ? submit->input.data : NULL;
     request.input_size = submit->input.whole ? submit->input.end : file ? submit->input.size : 0;
     request.input_fd = submit->input.fd;
     request.input_offset = submit->input.offset;
     request.output_fd = submit->output.fd;
-    request.flags |= (submit->written_by_job ? WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER : 0u) |
+    request.flags |= (writes_itself(submit) ? WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER : 0u) |
                      (stream ? WSD_SUBMIT_STREAM : 0u) | (file ? WSD_SUBMIT_FILE : 0u) |
                      (progress_on() ? WSD_SUBMIT_PROGRESS : 0u);
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0) {

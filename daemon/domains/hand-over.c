@@ -226,7 +226,8 @@ static bool move_on(struct job *job)
     struct plugin_function *f = job_function(job);
 
     const char *why = there && job->more && job->more->arena ? runners_refuse_arena(there, arena_writes(job)) : NULL;
-    if (!why && there && output_goes_by(job) && !job->more->output_either)
+    /* what an earlier try has written there cannot come by frames */
+    if (!why && there && output_goes_by(job) && (!job->more->output_either || job->more->output_again))
         why = hand_over_refuses_output(there->domain);
     if (why) {
         job_unqueue(job);

@@ -216,7 +216,7 @@ static void crashed(struct job *job, const struct death *death)
 static void look_at_output(struct job *job)
 {
     struct job_more *m = job->more;
-    struct front_written written;
+    struct ring_written written;
     enum ring_output state =
         job->domain->priv->distrusted ? RING_OUTPUT_GIVEN : front_close_output(job->domain->front, job->slot, &written);
 

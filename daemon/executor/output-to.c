@@ -57,24 +57,26 @@ static const char *cut(struct slot *s, const struct stat *st)
 {
     const struct back_request *q = &s->request;
     struct output_to *to = &s->output.to;
-    uint64_t size = (uint64_t)st->st_size, least = q->output_at + q->output_size;
+    const struct ring_written before = {.begin = q->output_at, .size = q->output_size};
+    uint64_t size = (uint64_t)st->st_size, noted = before.begin + before.size;
+    bool is_cut = size == before.begin && (to->begin == size || to->begin == noted); /* by a try that died then */
 
     /* What is more may be another's, who has the same open file, or a write that was not noted: it stays. */
-    if (size != least || to->begin != size)
+    if (!is_cut && (size != noted || to->begin != size))
         return "its executor died, and others may have written into the file of its output: submit it again";
-    to->begin = q->output_at;
-    to->claimed = back_claim_output(&s->shared->back, s->number, s->generation, RING_OUTPUT_FILE, to->begin);
+    to->begin = before.begin;
+    to->claimed = back_claim_output(&s->shared->back, s->number, s->generation, RING_OUTPUT_FILE, &before);
     if (!to->claimed)
         return "cancelled before its output was cut";
-    if (ftruncate(to->fd, (off_t)q->output_at) < 0 || lseek(to->fd, (off_t)q->output_at, SEEK_SET) < 0)
+    if (ftruncate(to->fd, (off_t)before.begin) < 0 || lseek(to->fd, (off_t)before.begin, SEEK_SET) < 0)
         return "its executor died, and the file of its output cannot be cut to begin anew: submit it again";
+    back_wrote(&s->shared->back, s->number, 0);
     return NULL;
 }
 
-static const char *begin_file(struct slot *s, const struct stat *st, int flags)
+static const char *begin_file(struct slot *s, const struct stat *st, off_t at, int flags)
 {
     struct output_to *to = &s->output.to;
-    off_t at = lseek(to->fd, 0, SEEK_CUR);
 
     if (at < 0)
         return "the file of its output has no position";
@@ -94,11 +96,12 @@ const char *output_to_begin(struct slot *s)
     int flags = fcntl(to->fd, F_GETFL);
     if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY)
         return "the descriptor of its output is not open for writing";
+    off_t at = lseek(to->fd, 0, SEEK_CUR); /* before the size: a write in between leaves it behind */
     if (fstat(to->fd, &st) < 0)
         return "the descriptor of its output cannot be looked at";
     if (S_ISFIFO(st.st_mode))
         return begin_pipe(to);
-    return S_ISREG(st.st_mode) ? begin_file(s, &st, flags)
+    return S_ISREG(st.st_mode) ? begin_file(s, &st, at, flags)
                                : "the descriptor of its output is neither a regular file nor a pipe: have it by the "
                                  "connection";
 }
@@ -111,12 +114,14 @@ static int claim(struct slot *s)
     struct output_to *to = &s->output.to;
     bool moved = to->can_cut && lseek(to->fd, 0, SEEK_CUR) != (off_t)(to->begin + to->written);
 
-    if (to->claimed && !moved)
-        return 0;
+    const struct ring_written none = {.begin = to->begin};
+
+    if (to->claimed && !moved) /* also where wsd has taken the job back meanwhile */
+        return back_output_is_claimed(&s->shared->back, s->number, s->generation) ? 0 : -ECANCELED;
     to->can_cut = to->can_cut && !moved;
     to->claimed = true;
     return back_claim_output(&s->shared->back, s->number, s->generation,
-                             to->can_cut ? RING_OUTPUT_FILE : RING_OUTPUT_GIVEN, to->begin)
+                             to->can_cut ? RING_OUTPUT_FILE : RING_OUTPUT_GIVEN, &none)
                ? 0
                : -ECANCELED;
 }

@@ -323,7 +323,7 @@ static const char *equip(struct job *job, const struct job_request *r, const str
     if ((place->wants_more && more_init(job, r) < 0) || (*awaiting && !job_more(job)))
         return "out of memory";
     int held = r->file ? input_hold(job, r->file) : r->parts ? arena_hold(job, r->parts) : 0;
-    if (held == 0 && r->output)
+    if (held == 0 && r->output && !hand_over_refuses_output(job->domain))
         held = output_hold(job, r->output);
     if (held < 0) {
         input_words(job, held, words);

@@ -541,18 +541,20 @@ enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_compl
     }
 }
 
-enum ring_output front_close_output(struct front *f, uint32_t slot, struct front_written *ret)
+enum ring_output front_close_output(struct front *f, uint32_t slot, struct ring_written *ret)
 {
     struct up_slot *u = &f->up->slots[slot];
-    uint64_t word = ring_word(f->generation[slot], RING_OUTPUT_NONE);
+    uint32_t generation = f->generation[slot];
+    uint64_t none = ring_word(generation, RING_OUTPUT_NONE), file = ring_word(generation, RING_OUTPUT_FILE);
+    uint64_t word = none;
 
     /* acq_rel: partner is the CAS in back_claim_output() */
-    if (atomic_compare_exchange_strong_explicit(&u->output_state, &word,
-                                                ring_word(f->generation[slot], RING_OUTPUT_CLOSED),
-                                                memory_order_acq_rel, memory_order_acquire))
+    while (!atomic_compare_exchange_strong_explicit(&u->output_state, &word, ring_word(generation, RING_OUTPUT_CLOSED),
+                                                    memory_order_acq_rel, memory_order_acquire))
+        if (word != none && word != file)
+            return RING_OUTPUT_GIVEN; /* or scribbled over: the careful answer */
+    if (word == none)
         return RING_OUTPUT_NONE;
-    if (word != ring_word(f->generation[slot], RING_OUTPUT_FILE))
-        return RING_OUTPUT_GIVEN; /* or scribbled over: the careful answer */
     ret->begin = atomic_load_explicit(&u->output_begin, memory_order_relaxed);
     ret->size = atomic_load_explicit(&u->output_written, memory_order_relaxed);
     return RING_OUTPUT_FILE;

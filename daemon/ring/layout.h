@@ -195,6 +195,11 @@ enum ring_output {
     RING_OUTPUT_GIVEN = 3,  /* something was, and it cannot be recalled */
 };
 
+/* Of a FILE: where the job began to write, and how much it has noted. */
+struct ring_written {
+    uint64_t begin, size;
+};
+
 /* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
 struct up_slot {
     /* The first cache line: all that most answers need. */

@@ -216,7 +216,8 @@ void input_words(const struct job *job, int error, char text[static JOB_TEXT])
         snprintf(text, JOB_TEXT,
                  "the input is too much beside what others have here (max-bytes in wsd.conf): try again later");
     else
-        snprintf(text, JOB_TEXT, "cannot keep the input: %s%.180s", strerror(-error), inherit_blame(error, words));
+        snprintf(text, JOB_TEXT, "cannot keep its input or output: %s%.180s", strerror(-error),
+                 inherit_blame(error, words));
 }
 
 static void input_fail(struct job *job, int error)
@@ -288,21 +289,25 @@ const char *output_refuses(const struct job_output *output)
                : NULL;
 }
 
+void output_let_go(struct job *job)
+{
+    job->more->output_fd = async_close(job->more->output_fd, job->user->uid);
+}
+
 int output_hold(struct job *job, const struct job_output *output)
 {
     struct job_more *m = job_more(job);
     int r = m ? count_fds(job, 1) : -ENOMEM;
 
-    if (r < 0)
+    if (r == 0) {
+        m->output_fd = TAKE_FD(*output->fd);
+        m->output_either = output->either;
+        r = check_numbers(job);
+    }
+    if (r != -EMFILE || !output->either)
         return r;
-    m->output_fd = TAKE_FD(*output->fd);
-    m->output_either = output->either;
-    return check_numbers(job);
-}
-
-void output_let_go(struct job *job)
-{
-    job->more->output_fd = async_close(job->more->output_fd, job->user->uid);
+    output_let_go(job);
+    return 0;
 }
 
 int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)

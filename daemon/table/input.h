@@ -14,7 +14,7 @@ int input_prepare(struct job *job, bool streaming);
 const char *input_refuses(const struct job_file *file);
 /* NEW: takes the file's descriptor; 0 or a negative errno */
 int input_hold(struct job *job, const struct job_file *file);
-/* The same for a descriptor that output is to go to. */
+/* The same for a descriptor that output is to go to. One that may go elsewhere is not held where there are too many. */
 const char *output_refuses(const struct job_output *output);
 int output_hold(struct job *job, const struct job_output *output);
 void output_let_go(struct job *job); /* closes it, if there is one: not needed any longer */

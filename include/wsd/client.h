@@ -528,9 +528,11 @@ struct wsd_submit {
      *
      * If the job's executor dies, an idempotent job begins anew if it has written nothing. It also does so if it has
      * written at the end of a regular file that no other writes to and that is not O_APPEND: the file is cut to where
-     * the job began. Otherwise the job ends as WSD_JOB_INTERRUPTED.
+     * the job began. If others may have written there since, it fails, and what they wrote stays. Otherwise the job ends
+     * as WSD_JOB_INTERRUPTED.
      *
-     * A pipe that is full holds up the job, which can be cancelled. A pipe without a reader fails it. Since 0.1. */
+     * A pipe that is full holds up the job, which can be cancelled. Its time goes on, and it counts as running. A pipe
+     * without a reader fails it. Since 0.1. */
     int output_fd;
 };
 

@@ -47,7 +47,8 @@ into_a_pipe() { # N
 by_wsctl() {
   wsctl submit writer:again $MIB >"$WORK/out" && has_bytes "$WORK/out" $MIB || return 1
   wsctl submit --output "$WORK/out" writer:again 70000 && has_bytes "$WORK/out" 70000 || return 1
-  wsctl submit writer:again $MIB | cat >"$WORK/out" && has_bytes "$WORK/out" $MIB
+  wsctl submit writer:again $MIB | cat >"$WORK/out" && has_bytes "$WORK/out" $MIB || return 1
+  wsctl submit --output /dev/stdout writer:again $MIB | cat >"$WORK/out" && has_bytes "$WORK/out" $MIB
 }
 
 with_input_by_file() { # both descriptors with one frame
@@ -94,7 +95,11 @@ side_by_side() { # two jobs with one stdout: neither overwrites the other
 # Begins a job that writes N bytes, says so, and waits for $WORK/go. JOB is the wsctl.
 begin() { # FUNCTION N FILE
   rm -f "$WORK/begun" "$WORK/go"
-  wsctl submit "writer:$1" "$2" "$WORK/begun" "$WORK/go" >"$3" 2>"$WORK/said" &
+  if [ -p "$3" ]; then
+    wsctl submit --output "$3" "writer:$1" "$2" "$WORK/begun" "$WORK/go" 2>"$WORK/said" &
+  else
+    wsctl submit "writer:$1" "$2" "$WORK/begun" "$WORK/go" >"$3" 2>"$WORK/said" &
+  fi
   JOB=$!
   wait_until test -e "$WORK/begun"
 }
@@ -115,7 +120,7 @@ slow_readers() {
   local jobs=() i
   open_pipe
   for i in 1 2 3; do
-    wsctl submit writer:again $MIB >&9 9<&- 2>/dev/null &
+    wsctl submit --output "$WORK/pipe" writer:again $MIB 9<&- 2>/dev/null &
     jobs+=($!)
   done
   wait_until several_run 2 || return 1
@@ -127,10 +132,22 @@ slow_readers() {
   exec 9<&-
 }
 
+# What wsctl was not told to give away: the job ends, and wsctl waits for the reader.
+pipes_as_ever() {
+  local ended job
+  ended=$(counter jobs_succeeded)
+  open_pipe
+  wsctl submit writer:again 300000 >&9 9<&- &
+  job=$!
+  wait_until counter_is jobs_succeeded $((ended + 1)) && [ -d /proc/$job ] || return 1
+  head -c 300000 <&9 | cmp - <(bytes 300000) && wait_for_exit $job || return 1
+  exec 9<&-
+}
+
 cancelled_while_full() {
   local id
   open_pipe
-  wsctl submit writer:once $MIB >&9 9<&- 2>"$WORK/said" &
+  wsctl submit --output "$WORK/pipe" writer:once $MIB 9<&- 2>"$WORK/said" &
   JOB=$!
   wait_until some_job_is running || return 1
   id=$(wsctl --json list | sed -n 's/.*"id":"\([^"]*\)".*"state":"running".*/\1/p')
@@ -142,13 +159,12 @@ cancelled_while_full() {
 
 timed_out_while_full() {
   open_pipe
-  fails_with 124 "its time was up" wsctl submit --timeout 200ms writer:once $MIB >&9 || return 1
+  fails_with 124 "its time was up" wsctl submit --output "$WORK/pipe" --timeout 200ms writer:once $MIB || return 1
   exec 9<&-
   expect_output 55 wsctl submit fib 10
 }
 
-reader_gone() { # the job fails and says why; wsctl ends as any writer does
-  local status
+reader_gone() { # the job fails and says why; where wsctl writes, it ends as any writer does
   {
     "$OUTPUT_TO" plain writer again $((4 * MIB)) 2>"$WORK/said"
     echo $? >"$WORK/status"
@@ -240,6 +256,22 @@ killed_while_others_write() { # the file cannot be cut
   [ "$(stat -c %s "$WORK/out")" = 2100000 ]
 }
 
+# By the same open file, as a line of the shell behind `wsctl submit ... >log &`: what they wrote stays.
+killed_while_another_shares() {
+  exec 8>"$WORK/out"
+  rm -f "$WORK/begun" "$WORK/go"
+  wsctl submit writer:again 1000 "$WORK/begun" "$WORK/go" >&8 2>"$WORK/said" &
+  JOB=$!
+  wait_until test -e "$WORK/begun" && rm "$WORK/begun" || return 1
+  echo "a line" >&8
+  kill_executor
+  wait_for_exit $JOB
+  [ $? = 63 ] && exec 8>&- && cmp "$WORK/out" <(
+    bytes 1000
+    echo "a line"
+  )
+}
+
 killed_appending() {
   : >"$WORK/out"
   rm -f "$WORK/begun" "$WORK/go"
@@ -297,6 +329,7 @@ check "with input by descriptor" with_input_by_file
 check "behind what is there" behind_what_is_there
 check "two jobs with one stdout" side_by_side
 check "slow readers hold up their jobs only" slow_readers
+check "a pipe that wsctl was not told to give away" pipes_as_ever
 check "cancelled while its pipe is full" cancelled_while_full
 check "timed out while its pipe is full" timed_out_while_full
 check "its reader has gone" reader_gone
@@ -311,6 +344,7 @@ check "its executor is killed: not idempotent" killed_once
 check "its executor is killed: into a pipe" killed_into_a_pipe
 check "its executor is killed before it wrote into a pipe" killed_before_the_first_byte
 check "its executor is killed while others write" killed_while_others_write
+check "its executor is killed while another has the same open file" killed_while_another_shares
 check "its executor is killed while it appends" killed_appending
 check "its executor is killed: content behind the position" killed_in_the_middle
 check "the connection has what the job cannot write" old_way

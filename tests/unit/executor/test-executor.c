@@ -938,7 +938,7 @@ static void file_has(int fd, const char *text)
 START_TEST(output_goes_to_a_file_and_can_be_cut_off_again)
 {
     int fd = memfd_create("output", MFD_CLOEXEC);
-    struct front_written written = {0};
+    struct ring_written written = {0};
     struct front_completion c;
     uint32_t slot;
 
@@ -954,6 +954,7 @@ START_TEST(output_goes_to_a_file_and_can_be_cut_off_again)
     file_has(fd, "before word\n");
     ck_assert_int_eq(front_close_output(&front, slot, &written), RING_OUTPUT_FILE);
     ck_assert(written.begin == 7 && written.size == 5);
+    ck_assert_int_eq(front_close_output(&front, slot, &written), RING_OUTPUT_GIVEN); /* closed: no cut by another */
     front_retire(&front, slot);
     /* at the end of what another try has written from 0 on */
     c = wait_end(submit_to(n, DOWN_OUTPUT_AGAIN, fd, 12), NULL, 0, 5);
@@ -964,6 +965,10 @@ START_TEST(output_goes_to_a_file_and_can_be_cut_off_again)
     ck_assert_int_eq(c.exit, 63);
     ck_assert_ptr_nonnull(strstr(c.error, "others may have written into the file"));
     file_has(fd, "word\nx");
+    ck_assert_int_eq(ftruncate(fd, 0), 0); /* as a try does that dies then: the position is behind the end */
+    c = wait_end(submit_to(n, DOWN_OUTPUT_AGAIN, fd, 6), NULL, 0, 5);
+    ck_assert_msg(c.exit == 0, "%s", c.error);
+    file_has(fd, "word\n");
     close(fd);
     finish();
 }
@@ -971,7 +976,7 @@ END_TEST
 
 START_TEST(output_that_cannot_be_recalled_is_given)
 {
-    struct front_written written;
+    struct ring_written written;
     struct front_completion c;
     int pair[2], fd = memfd_create("output", MFD_CLOEXEC);
 
