@@ -68,7 +68,7 @@ static unsigned char kind_of(int fd, const struct dirent *entry)
 
     if (entry->d_type != DT_UNKNOWN)
         return entry->d_type;
-    return fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_REG : IFTODT(st.st_mode);
+    return fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? DT_REG : (unsigned char)IFTODT(st.st_mode);
 }
 
 /* What is in it, each name behind one byte that says whether it is a folder. */
