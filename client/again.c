@@ -26,7 +26,7 @@ static bool is_ready(const struct wsd_client *client)
 {
     const struct connection *c = &client->connection;
 
-    return c->welcomed && !c->broken && !client->freed && c->n_opened < OPENED_MAX;
+    return c->welcomed && !c->broken && !client->freed && c->n_opened + FRAME_FDS <= OPENED_MAX;
 }
 
 /* By the way that it asks for. 0 or an error, said. */
@@ -86,7 +86,7 @@ static bool submit_parked(struct wsd_client *client, struct call_repeat *r)
     call_unpark(call);
     submit_renew(call, &r->submit);
     int e = submit_call(call, &r->submit);
-    if (e == -EAGAIN && !client->connection.broken && client->connection.n_opened == OPENED_MAX) {
+    if (e == -EAGAIN && !client->connection.broken && client->connection.n_opened + FRAME_FDS > OPENED_MAX) {
         call_park(call);
         return false;
     }
@@ -124,9 +124,9 @@ static int check(struct wsd_client *client, const struct wsd_submit *submit)
     if (!(client->loop.flags & WSD_OPEN_AGAIN))
         return failure_set(&client->failure, -EINVAL, CODE_USAGE,
                            "WSD_SUBMIT_AGAIN and TWICE go with a handle that was opened with WSD_OPEN_AGAIN");
-    if (submit->flags & WSD_SUBMIT_STREAM || submit->arena)
+    if (submit->flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_OUTPUT) || submit->arena)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE,
-                           "WSD_SUBMIT_AGAIN and TWICE go without STREAM and an arena");
+                           "WSD_SUBMIT_AGAIN and TWICE go without STREAM, OUTPUT and an arena");
     return 0;
 }
 

@@ -265,10 +265,11 @@ static int batch_prepare(struct wsd_batch *b)
     struct msg open = {.type = FRAME_BATCH, .batch = {.action = BATCH_OPEN}};
     int r;
 
-    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE) ||
+    if (b->common.flags & (WSD_SUBMIT_STREAM | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_FILE | WSD_SUBMIT_OUTPUT) ||
         (b->common.key && b->common.key[0]) || b->common.arena)
-        return failure_set(&client->failure, -EINVAL, CODE_USAGE,
-                           "jobs of a batch have neither key, arena, streamed input, files as input nor progress");
+        return failure_set(
+            &client->failure, -EINVAL, CODE_USAGE,
+            "jobs of a batch have neither key, arena, streamed input, descriptors of files nor progress");
     if (b->flags & ~(uint32_t)(WSD_BATCH_KEEP_GOING | WSD_BATCH_DETACH | WSD_BATCH_WAIT))
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "unknown flags");
     if (b->flags & WSD_BATCH_DETACH && !(b->common.flags & WSD_SUBMIT_DETACH))

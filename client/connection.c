@@ -46,6 +46,7 @@ static const struct {
     {FEATURE_FUNCTIONS, "does not count by function"},
     {FEATURE_PERSON, "notes no persons in its log"},
     {FEATURE_PROFILE, "has neither profiles nor stacks of running jobs"},
+    {FEATURE_OUTPUT, "writes output to no descriptor: have it by the callback"},
     {FEATURE_LIMITS, "has no limits that can be shown or moved"},
     {FEATURE_LANE, "has no direct lanes: it is on another machine, or its kernel is older than Linux 5.16"},
 };
@@ -431,49 +432,62 @@ int connection_put(struct connection *c, const struct msg *msg, uint32_t tag, co
     return 0;
 }
 
-static void drop_opened(struct connection *c)
+/* The first n. */
+static void drop_opened(struct connection *c, size_t n)
 {
-    close_fd(c->opened[0].fd);
-    c->n_opened--;
-    memmove(c->opened, c->opened + 1, c->n_opened * sizeof(c->opened[0]));
+    for (size_t i = 0; i < n; i++)
+        close_fd(c->opened[i].fd);
+    c->n_opened -= n;
+    memmove(c->opened, c->opened + n, c->n_opened * sizeof(c->opened[0]));
 }
 
-/* With the first of opened. */
-static ssize_t send_with_fd(struct connection *c, const void *data, size_t size)
+/* How many of opened go with the frame that is sent next. */
+static size_t due_fds(const struct connection *c)
+{
+    size_t n = 0;
+
+    while (n < c->n_opened && n < FRAME_FDS && c->opened[n].at == c->sent)
+        n++;
+    return n;
+}
+
+/* With the first n of opened. */
+static ssize_t send_with_fds(struct connection *c, const void *data, size_t size, size_t n_fds)
 {
     union {
-        char bytes[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(FRAME_FDS * sizeof(int))];
         struct cmsghdr align;
     } control = {.bytes = {0}};
     struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-    struct msghdr header = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    struct msghdr header = {.msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = CMSG_SPACE(n_fds * sizeof(int))};
     struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
     ssize_t n;
 
     cmsg->cmsg_level = SOL_SOCKET;
     cmsg->cmsg_type = SCM_RIGHTS;
-    cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(cmsg), &c->opened[0].fd, sizeof(int));
+    cmsg->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+    for (size_t i = 0; i < n_fds; i++)
+        memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &c->opened[i].fd, sizeof(int));
     n = sendmsg(c->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0)
-        drop_opened(c);
+        drop_opened(c, n_fds);
     return n;
 }
 
-/* One send: up to the frame of the next descriptor, or beginning with it and up to the one after. */
+/* One send: up to the frame of the next descriptors, or beginning with it and up to the one after. */
 static ssize_t send_once(struct connection *c)
 {
     const uint8_t *data = buffer_data(&c->out);
-    size_t size = buffer_size(&c->out), next;
-    bool attach = c->n_opened > 0 && c->opened[0].at == c->sent;
+    size_t size = buffer_size(&c->out), next = due_fds(c);
 
     if (c->remote.tls)
         return c->remote.ops->send(c->remote.tls, data, size);
-    next = attach ? 1 : 0;
     if (next < c->n_opened)
         size = MIN(size, (size_t)(c->opened[next].at - c->sent));
-    return attach ? send_with_fd(c, data, size) : send(c->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return next ? send_with_fds(c, data, size, next) : send(c->fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void flush_out(struct connection *c)
@@ -495,25 +509,26 @@ static void flush_out(struct connection *c)
         c->n_answers = 0;
 }
 
+int connection_send_fds(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size,
+                        const int *fds, size_t n)
+{
+    if (c->n_opened + n > OPENED_MAX)
+        flush_out(c);
+    int r = c->n_opened + n > OPENED_MAX ? -EAGAIN : c->ops->gathered(c);
+    uint64_t at = c->sent + buffer_size(&c->out);
+
+    r = r < 0 ? r : connection_put(c, msg, tag, body, body_size);
+    for (size_t i = 0; i < n; i++)
+        if (r < 0)
+            close_fd(fds[i]);
+        else
+            c->opened[c->n_opened++] = (struct opened){.at = at, .fd = fds[i]};
+    return r;
+}
+
 int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag, int fd)
 {
-    uint64_t at;
-    int r;
-
-    if (c->n_opened == OPENED_MAX)
-        flush_out(c);
-    if (c->n_opened == OPENED_MAX) {
-        close_fd(fd);
-        return -EAGAIN;
-    }
-    r = c->ops->gathered(c);
-    at = c->sent + buffer_size(&c->out);
-    r = r < 0 ? r : connection_put(c, msg, tag, NULL, 0);
-    if (r < 0)
-        close_fd(fd);
-    else
-        c->opened[c->n_opened++] = (struct opened){.at = at, .fd = fd};
-    return r;
+    return connection_send_fds(c, msg, tag, NULL, 0, &fd, 1);
 }
 
 void connection_send_early(struct connection *c)
@@ -803,7 +818,7 @@ static void disconnect(struct connection *c)
     while (c->n_received > 0)
         close_fd(c->received[--c->n_received]);
     while (c->n_opened > 0)
-        drop_opened(c);
+        drop_opened(c, 1);
     unpin(c, NULL);
     buffer_deinit(&c->in);
     buffer_deinit(&c->out);

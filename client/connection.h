@@ -25,6 +25,7 @@
 #define CONNECTION_VERSION_MAX 1u
 
 #define OUTPUT_WINDOW       (1024u * 1024u)  /* bytes of output that wsd may send ahead, a call */
+#define FRAME_FDS           2u               /* descriptors of one frame */
 #define OPENED_MAX          64u              /* descriptors waiting to be sent */
 #define ANSWER_TIMEOUT_USEC (30u * 1000000u) /* of a question without a time of its own */
 
@@ -173,6 +174,8 @@ static inline uint64_t connection_position(const struct connection *c)
     return c->sent + buffer_size(&c->out);
 }
 /* connection_send() with a descriptor, which it takes in any case; -EAGAIN also where too many are on their way. */
+int connection_send_fds(struct connection *c, const struct msg *msg, uint32_t tag, const void *body, size_t body_size,
+                        const int *fds, size_t n);
 int connection_send_fd(struct connection *c, const struct msg *msg, uint32_t tag, int fd);
 /* Sends what was gathered, as far as the socket takes it. Makes no callback. */
 void connection_send_early(struct connection *c);

@@ -71,24 +71,32 @@ void packed_put(const struct wsd_submit *from, void *room, struct wsd_submit *re
     pack(&(struct packing){.base = room}, from, ret);
 }
 
-static bool by_file(const struct wsd_submit *submit)
+static int hold(int *fd)
 {
-    return submit->flags & WSD_SUBMIT_FILE;
+    int copy = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
+
+    if (copy < 0)
+        return -errno;
+    *fd = copy;
+    return 0;
 }
 
 int packed_hold(struct wsd_submit *submit)
 {
-    if (!by_file(submit))
-        return 0;
-    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    submit->input_fd = fd;
-    return 0;
+    int r = submit->flags & WSD_SUBMIT_FILE ? hold(&submit->input_fd) : 0;
+
+    if (r < 0 || !(submit->flags & WSD_SUBMIT_OUTPUT))
+        return r;
+    r = hold(&submit->output_fd);
+    if (r < 0 && submit->flags & WSD_SUBMIT_FILE)
+        close_fd(submit->input_fd);
+    return r;
 }
 
 void packed_drop(const struct wsd_submit *submit)
 {
-    if (by_file(submit))
+    if (submit->flags & WSD_SUBMIT_FILE)
         close_fd(submit->input_fd);
+    if (submit->flags & WSD_SUBMIT_OUTPUT)
+        close_fd(submit->output_fd);
 }

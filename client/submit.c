@@ -89,12 +89,43 @@ uint64_t submit_features(const struct wsd_submit *submit)
                SUBMIT_FIELDS(NEEDS_TEXT, NEEDS_NUMBER, NEEDS_LIST, SUBMIT_NOTHING);
 }
 
+/* Where the output goes: enum output_to. 0 or an error, said. */
+static int choose_output(const struct wsd_submit *submit, const struct wsd_call *call, uint32_t *ret)
+{
+    struct connection *c = &call->client->connection;
+    bool lasts =
+        submit->flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_DURABLE) || (submit->key && *submit->key) || submit->retries;
+
+    *ret = OUTPUT_FRAMES;
+    if (!(submit->flags & WSD_SUBMIT_OUTPUT))
+        return submit->flags & WSD_SUBMIT_EITHER ? failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                                                               "WSD_SUBMIT_EITHER goes with WSD_SUBMIT_OUTPUT")
+                                                 : 0;
+    if (lasts || submit->output_size)
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_OUTPUT is for attached jobs: not with DETACH, DURABLE, a key, retries, or "
+                           "output_size");
+    if (!c->welcomed)
+        return connection_ready(c);
+    if (c->features & FEATURE_OUTPUT && connection_takes_files(c)) {
+        *ret = submit->flags & WSD_SUBMIT_EITHER ? OUTPUT_EITHER : OUTPUT_FD;
+        return 0;
+    }
+    if (submit->flags & WSD_SUBMIT_EITHER)
+        return 0;
+    return c->features & FEATURE_OUTPUT
+               ? failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
+                             "a wsd of another machine writes to no descriptor: have the output by the callback")
+               : connection_wants(c, FEATURE_OUTPUT);
+}
+
 /* Says which limit is exceeded. */
 int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
                    struct msg *ret)
 {
     const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
-                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA | WSD_SUBMIT_WAIT_RUNNER;
+                           WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA | WSD_SUBMIT_WAIT_RUNNER |
+                           WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER;
     bool brief = call->client->connection.features & FEATURE_BRIEF;
     bool by_file = submit->flags & WSD_SUBMIT_FILE;
     bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
@@ -129,6 +160,10 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
         return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
                            "%s takes no files as input over this connection: send the bytes",
                            call->client->connection.daemon_version);
+    uint32_t output_to;
+    r = choose_output(submit, call, &output_to);
+    if (r < 0)
+        return r;
     *ret = (struct msg){.type = FRAME_SUBMIT, .submit = submit_fields(submit)};
     ret->submit.args = (struct span){.data = call->args, .size = call->args_size};
     ret->submit.argc = call->argc;
@@ -141,6 +176,7 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
     ret->submit.arena = submit->arena ? submit->arena->request.tag : 0;
     ret->submit.output_offset = submit->arena ? submit->output_offset : 0;
     ret->submit.output_size = submit->output_size;
+    ret->submit.output_to = output_to;
     problem = codec_problem(ret);
     if (problem)
         return failure_problem(&call->client->failure, problem);
@@ -149,16 +185,53 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
     return r;
 }
 
+/* Copies of the descriptors that go with it, in their order. 0 or a negative errno. */
+static int copy_fds(const struct wsd_submit *submit, const struct msg *msg, int ret[static FRAME_FDS], size_t *ret_n)
+{
+    const int given[] = {msg->submit.input_from == INPUT_FILE ? submit->input_fd : -1,
+                         msg->submit.output_to ? submit->output_fd : -1};
+    const bool wanted[] = {msg->submit.input_from == INPUT_FILE, msg->submit.output_to};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
+        if (!wanted[i])
+            continue;
+        ret[n] = fcntl(given[i], F_DUPFD_CLOEXEC, 0);
+        if (ret[n] < 0) {
+            int error = errno;
+
+            while (n > 0)
+                close_fd(ret[--n]);
+            return -error;
+        }
+        n++;
+    }
+    *ret_n = n;
+    return 0;
+}
+
+/* SUBMIT with the first `body` bytes of input, and its descriptors. */
+static int send_with_fds(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg, size_t body)
+{
+    struct connection *c = &call->client->connection;
+    int fds[FRAME_FDS];
+    size_t n = 0;
+    int r = copy_fds(submit, msg, fds, &n);
+
+    if (r < 0)
+        return r;
+    return n ? connection_send_fds(c, msg, call->request.tag, submit->input, body, fds, n)
+             : connection_send(c, msg, call->request.tag, submit->input, body);
+}
+
 /* SUBMIT with the descriptor of a file. */
 static int send_file(struct wsd_call *call, const struct wsd_submit *submit, struct msg *msg)
 {
-    int fd = fcntl(submit->input_fd, F_DUPFD_CLOEXEC, 0);
-
     call->input_ended = true;
     if (call->leaves && call->client->connection.features & FEATURE_BRIEF)
         msg->submit.flags |= SUBMIT_LEFT;
     call->left = msg->submit.flags & SUBMIT_LEFT;
-    int r = fd < 0 ? -errno : connection_send_fd(&call->client->connection, msg, call->request.tag, fd);
+    int r = send_with_fds(call, submit, msg, 0);
     call->sent_at = connection_position(&call->client->connection);
     return r;
 }
@@ -180,7 +253,7 @@ static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, s
     call->left = msg->submit.flags & SUBMIT_LEFT;
     if (submit->arena && msg->submit.flags & SUBMIT_MORE)
         return -EMSGSIZE; /* it is to lie in the arena, too */
-    r = connection_send(&client->connection, msg, call->request.tag, submit->input, body);
+    r = send_with_fds(call, submit, msg, body);
     if (r < 0)
         return r;
     call->sent_at = connection_position(&client->connection);

@@ -258,6 +258,8 @@ static const char *check_job_to_be(const struct msg_submit *m)
         (m->arena ? m->input_from == INPUT_FILE : m->input_from == INPUT_ARENA) ||
         (!m->arena && (m->output_offset || m->output_size)))
         return "arena";
+    if (m->output_to && m->output_size)
+        return "output";
     return NULL;
 }
 
@@ -274,6 +276,8 @@ static const char *check_array(const struct msg *msg, size_t body)
         return "arguments beside those of the items";
     if (m->input_from != INPUT_BODY || m->arena)
         return "input beside that of the items";
+    if (m->output_to)
+        return "output beside that of the items";
     return m->items < 1 || m->items > CODEC_ITEMS_MAX ? "number of items" : check_job_to_be(m);
 }
 

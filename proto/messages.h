@@ -65,6 +65,7 @@
 #define FEATURE_RUNNER    8192u   /* RUNNER_OPEN and what belongs to it */
 #define FEATURE_PLACED    16384u  /* Run.output_offset, RunEnd.placed */
 #define FEATURE_USER      32768u  /* Hello.user */
+#define FEATURE_OUTPUT    65536u  /* Submit.output_to */
 #define FEATURE_CREDIT    131072u /* credits above CODEC_CREDIT_PLAIN */
 #define FEATURE_FUNCTIONS 262144u /* FUNCTIONS */
 #define FEATURE_PROFILE   524288u /* Trace.kind, rate and id */
@@ -72,7 +73,7 @@
 #define FEATURE_WAY    1048576u
 #define FEATURE_PERSON 2097152u /* PERSON */
 /* that this build knows */
-#define FEATURES_ALL (65535u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON)
+#define FEATURES_ALL (131071u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON)
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -103,6 +104,8 @@ enum submit_flags {
 };
 #define SUBMIT_FLAGS_ALL 127u
 enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
+/* EITHER: by OUTPUT where it cannot go to the descriptor. Those other than FRAMES need FEATURE_OUTPUT. */
+enum output_to { OUTPUT_FRAMES = 0, OUTPUT_FD = 1, OUTPUT_EITHER = 2 };
 enum run_flags { RUN_ASKS = 1, RUN_MORE = 2 };
 enum run_input { RUN_INPUT_BODY = 0, RUN_INPUT_FILE = 1, RUN_INPUT_PIPE = 2 };
 enum run_why { RUN_CANCELLED = 1, RUN_TIMED_OUT = 2 };

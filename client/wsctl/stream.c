@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +72,20 @@ int output_stream_end(struct output *output, FILE *stream)
     if (stream != stdout && fclose(stream) != 0 && !failed)
         failed = output_failed(output);
     return failed ? CODE_IO : 0;
+}
+
+bool output_takes_writers(const struct output *output, bool pipes)
+{
+    int flags = fcntl(output->fd, F_GETFL);
+    struct rlimit most;
+    struct stat st;
+
+    if (getrlimit(RLIMIT_FSIZE, &most) < 0 ||
+        most.rlim_cur != RLIM_INFINITY) /* the other one does not have our limit */
+        return false;
+    if (flags < 0 || flags & O_DIRECT || (flags & O_ACCMODE) == O_RDONLY || fstat(output->fd, &st) < 0)
+        return false;
+    return S_ISREG(st.st_mode) || (pipes && S_ISFIFO(st.st_mode));
 }
 
 int output_write(struct output *output, const void *data, size_t size)

@@ -32,6 +32,8 @@ int output_open(struct output *output, const char *path, const struct outfile_re
 FILE *output_stream(struct output *output);
 /* Before output_close(). 0 or CODE_IO, said. */
 int output_stream_end(struct output *output, FILE *stream);
+/* Whether another process may write into it, given its descriptor: a regular file, or with `pipes` also a pipe. */
+bool output_takes_writers(const struct output *output, bool pipes);
 /* Blocks. 0 or CODE_IO, said once. */
 int output_write(struct output *output, const void *data, size_t size);
 /* complete: a file has the output from now on, else what it had before (see outfile.h). Again: nothing happens.

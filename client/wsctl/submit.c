@@ -246,6 +246,17 @@ static struct wsd_callbacks callbacks_of(struct submit *submit)
     };
 }
 
+/* Whether the job may write there itself: what wsctl would write into as it comes. Into a pipe only where --output names
+ * it, since a job that waits for a slow reader keeps its place among those that run. */
+static bool writes_itself(const struct submit *submit)
+{
+    const struct submit_options *o = submit->options;
+    bool gathers = submit->ctl->json && !o->output,
+         lasts = submit_detaches(o) || submit_is_durable(o) || o->job.retries;
+
+    return !gathers && !lasts && !(o->job.key && *o->job.key) && output_takes_writers(&submit->output, o->output);
+}
+
 static int submit_start(struct submit *submit)
 {
     const struct submit_options *o = submit->options;
@@ -259,8 +270,10 @@ static int submit_start(struct submit *submit)
     request.input_size = submit->input.whole ? submit->input.end : file ? submit->input.size : 0;
     request.input_fd = submit->input.fd;
     request.input_offset = submit->input.offset;
-    request.flags |=
-        (stream ? WSD_SUBMIT_STREAM : 0u) | (file ? WSD_SUBMIT_FILE : 0u) | (progress_on() ? WSD_SUBMIT_PROGRESS : 0u);
+    request.output_fd = submit->output.fd;
+    request.flags |= (writes_itself(submit) ? WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER : 0u) |
+                     (stream ? WSD_SUBMIT_STREAM : 0u) | (file ? WSD_SUBMIT_FILE : 0u) |
+                     (progress_on() ? WSD_SUBMIT_PROGRESS : 0u);
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0) {
         const char *why = wsd_client_error(submit->client);
 

@@ -63,7 +63,7 @@ static uint32_t most(const struct job_place *place, const struct job_request *r,
     const struct jobs_limits *all = &jobs->options.limits, *own = user_limits(jobs, place->user);
 
     if (d->priv->runners || !cost_is_known(&f->cost) || place->wants_more || r->detached || r->file || r->parts ||
-        jobs->draining || jobs->gates.drained || (r->batch && batch_refuses(r->batch)) || all->rate ||
+        r->output || jobs->draining || jobs->gates.drained || (r->batch && batch_refuses(r->batch)) || all->rate ||
         own->rate_per_user || is_counted(d, place->user) || job_breaker_knows(place->plugin, f) ||
         place->user->n_bytes + BUNDLE_BYTES > own->bytes_per_user ||
         jobs->counters.n_bytes + BUNDLE_BYTES > all->bytes || place->plugin->state != PLUGIN_READY ||

@@ -32,6 +32,7 @@
 #include "table/gate.h"
 #include "table/hooks.h"
 #include "table/input.h"
+#include "table/output.h"
 #include "table/policy.h"
 #include "table/queue.h"
 #include "table/state.h"
@@ -56,13 +57,41 @@ static int send_input(struct domain *d, struct job *job, int lent, uint32_t slot
     return r;
 }
 
+/* The same for the descriptor of its output. */
+static int send_output(struct domain *d, const struct job *job, uint32_t slot, uint32_t generation)
+{
+    struct control c = {.kind = CONTROL_OUTPUT, .slot = slot, .generation = generation};
+
+    return executor_send(d->priv->executor, &c, job->more->output_fd);
+}
+
+/* Whether several users share the executor. */
+static bool is_shared(const struct domain *d)
+{
+    return d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
+}
+
+const char *hand_over_refuses_output(const struct domain *d)
+{
+    return d->priv->runners || d->priv->runner
+               ? "a runner's output cannot go to a descriptor: have it by the connection"
+           : is_shared(d)
+               ? "executors that several users share write to no descriptor: have the output by the connection"
+               : NULL;
+}
+
 /* A user that can write the file could change it while a function reads it. So an executor that several users share
  * copies it first. */
 static uint32_t file_flags(const struct domain *d, const struct job *job)
 {
-    bool others = d->key >= OWNER_SHARED && !d->jobs->options.user_daemon;
+    return !job->more->by_file ? 0 : is_shared(d) ? DOWN_INPUT_FILE | DOWN_INPUT_COPY : DOWN_INPUT_FILE;
+}
 
-    return !job->more->by_file ? 0 : others ? DOWN_INPUT_FILE | DOWN_INPUT_COPY : DOWN_INPUT_FILE;
+static void describe_output(const struct job_more *m, struct front_job *f)
+{
+    f->flags |= DOWN_OUTPUT_FD | (m->output_again ? DOWN_OUTPUT_AGAIN : 0u);
+    f->output_at = m->output_begin;
+    f->output_size = m->output_written;
 }
 
 /* What only some jobs have. As hand_over(). */
@@ -75,6 +104,8 @@ static int describe_more(struct domain *d, const struct job *job, struct front_j
     f->input_size = job->flags & JOB_PIPE ? 0 : job_input_size(job);
     f->input_at = job->more->input_at;
     f->timeout_usec = job->more->timeout_usec;
+    if (output_goes_by(job))
+        describe_output(job->more, f);
     f->traceparent = job->more->traceparent;
     return d->priv->runner ? 0 : arena_describe(d, job, f);
 }
@@ -140,6 +171,9 @@ static int hand_over(struct domain *from, struct job *job)
     struct front_job f;
     int r;
 
+    if (output_goes_by(job) && job->more->output_either && hand_over_refuses_output(from))
+        output_let_go(job);
+
     if (!d || d->n_handed + job_count(job) > RING_SLOTS)
         return FRONT_E_FULL;
     r = describe_job(d, job, &f);
@@ -153,12 +187,13 @@ static int hand_over(struct domain *from, struct job *job)
         return ERROR_UNEXPECTED(r); /* what comes inline is smaller than a frame */
     if (r != 0)
         return r;
-    if (job_by_descriptor(job) || lent >= 0) {
+    if (job_by_descriptor(job) || lent >= 0)
         r = send_input(d, job, lent, slot, generation);
-        if (r < 0) {
-            front_abandon(d->front, slot);
-            return r;
-        }
+    if (r == 0 && output_goes_by(job))
+        r = send_output(d, job, slot, generation);
+    if (r < 0) {
+        front_abandon(d->front, slot);
+        return r;
     }
     handed_over(from, d, job, slot, generation);
     front_submit(d->front, slot, bundle_usec(job));
@@ -191,6 +226,9 @@ static bool move_on(struct job *job)
     struct plugin_function *f = job_function(job);
 
     const char *why = there && job->more && job->more->arena ? runners_refuse_arena(there, arena_writes(job)) : NULL;
+    /* what an earlier try has written there cannot come by frames */
+    if (!why && there && output_goes_by(job) && (!job->more->output_either || job->more->output_again))
+        why = hand_over_refuses_output(there->domain);
     if (why) {
         job_unqueue(job);
         job_finish(job, JOB_FAILED, CODE_NOT_FOUND, why, NULL);

@@ -6,5 +6,7 @@
 
 #include "table/job.h"
 
-void domain_pump(struct domain *d);  /* hands over as many jobs as fit */
+void domain_pump(struct domain *d); /* hands over as many jobs as fit */
+/* Why jobs of that domain cannot write to a descriptor of their submitter's. NULL: they can. */
+const char *hand_over_refuses_output(const struct domain *d);
 void domain_queued(struct job *job); /* it came into its queue. May end and free the job */

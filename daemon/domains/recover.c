@@ -212,6 +212,23 @@ static void crashed(struct job *job, const struct death *death)
     job_finish(job, JOB_CRASHED, CODE_CRASHED, text, &c);
 }
 
+/* No thread of the executor begins to write any longer. */
+static void look_at_output(struct job *job)
+{
+    struct job_more *m = job->more;
+    struct ring_written written;
+    enum ring_output state =
+        job->domain->priv->distrusted ? RING_OUTPUT_GIVEN : front_close_output(job->domain->front, job->slot, &written);
+
+    if (state == RING_OUTPUT_GIVEN)
+        job->flags |= JOB_DELIVERED;
+    if (state != RING_OUTPUT_FILE)
+        return;
+    m->output_again = true;
+    m->output_begin = written.begin;
+    m->output_written = written.size;
+}
+
 static bool may_run_again(const struct job *job)
 {
     return job_function(job)->flags & WSD_FN_IDEMPOTENT &&
@@ -230,6 +247,8 @@ static void was_running(struct job *job, bool has_slot, const struct death *deat
 {
     job->domain->priv->useful = true; /* it ends, or has an attempt less */
     arena_died(job);
+    if (output_goes_by(job))
+        look_at_output(job);
     enum job_stop stop = job->more ? (enum job_stop)job->more->stop : STOP_NONE;
     char text[JOB_TEXT];
 

@@ -37,6 +37,7 @@
 #define SLOW_NSEC   50000000u   /* about 40 us */
 #define DEAD_NSEC   1000000000u /* how long a child may be dead before its job waits for it */
 #define FILES_LEFT  16          /* descriptors: with fewer the process is of no use */
+#define FILES_HOLES 128         /* that may have been given back below those that are left open */
 #define HELD_LOOKS  3           /* health checks, each after half of executor-answer */
 #define NO_UMASK    0x8000
 #define MEMORY_LEFT 8  /* with less than one part in so many of its memory the process is of no use */
@@ -150,17 +151,32 @@ static bool is_limited(char reason[static 128])
     return false;
 }
 
+/* From that number on; the limit where there is none. */
+static rlim_t lowest_free(rlim_t from, rlim_t limit)
+{
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, (int)from);
+
+    if (fd < 0)
+        return limit;
+    close(fd);
+    return (rlim_t)fd;
+}
+
+/* The kernel gives the lowest number that is free. So behind one that is left open all below were in use, but for those
+ * of jobs that have ended since. */
 static bool lacks_descriptors(char reason[static 128])
 {
     struct rlimit now;
-    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 
-    if (fd >= 0)
-        close(fd);
-    if (getrlimit(RLIMIT_NOFILE, &now) < 0 || (fd >= 0 && (rlim_t)fd + FILES_LEFT < now.rlim_cur))
+    if (getrlimit(RLIMIT_NOFILE, &now) < 0)
+        return false;
+    rlim_t limit = now.rlim_cur, least = lowest_free(0, limit);
+    if (least + FILES_HOLES < limit)
+        least = lowest_free(least + FILES_HOLES, limit);
+    if (least + FILES_LEFT < limit)
         return false;
     snprintf(reason, 128, "its jobs have left %llu descriptors open, of %llu (RLIMIT_NOFILE)",
-             (unsigned long long)(fd >= 0 ? (rlim_t)fd : now.rlim_cur), (unsigned long long)now.rlim_cur);
+             (unsigned long long)least, (unsigned long long)limit);
     return true;
 }
 

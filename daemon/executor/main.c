@@ -231,6 +231,10 @@ static int control_loop(struct loader *loader, struct pool *pool)
             inputs_put(&work.shared.inputs, c.slot, c.generation, TAKE_FD(fd));
             shared_notify(&work.shared);
             break;
+        case CONTROL_OUTPUT:
+            inputs_put(&work.shared.outputs, c.slot, c.generation, TAKE_FD(fd));
+            shared_notify(&work.shared);
+            break;
         case CONTROL_ARENA:
             r = arenas_put(&work.shared.arenas, c.number, TAKE_FD(fd));
             shared_notify(&work.shared);

@@ -30,6 +30,7 @@ void output_init(struct output *o, uint32_t small_at)
     o->n_held = o->held_chunks = 0;
     o->place = o->scratch = NULL;
     o->overflow = false;
+    output_to_init(&o->to);
 }
 
 /* --- in a part of an arena ---------------------------------------------------------------------------------------- */
@@ -164,6 +165,8 @@ void *output_reserve(struct slot *s, size_t min, size_t *ret_size)
         return NULL;
     if (o->place)
         return place_reserve(o, min, ret_size);
+    if (o->to.on)
+        return output_to_reserve(s, min, ret_size);
     if (!o->chunked && RING_SMALL - o->small_at - o->small_used >= min) {
         *ret_size = RING_SMALL - o->small_at - o->small_used;
         return small(s) + o->small_used;
@@ -183,6 +186,10 @@ void output_commit(struct slot *s, size_t size)
         place_commit(o, size);
         return;
     }
+    if (o->to.on) {
+        output_to_commit(s, size);
+        return;
+    }
     if (!o->chunked) {
         o->small_used += (uint32_t)size;
         return;
@@ -200,6 +207,8 @@ int output_flush(struct slot *s)
         return -ECANCELED;
     if (o->place)
         return 0;
+    if (o->to.on)
+        return output_to_flush(s);
     if (!o->chunked && o->small_used > 0 && !next_run(s, 0))
         return -ECANCELED;
     if (o->n_chunks && o->used > 0)
@@ -215,6 +224,6 @@ void output_end(struct slot *s, uint64_t *ret_total, uint32_t *ret_small)
         send_run(s);
     free(o->scratch);
     o->scratch = NULL;
-    *ret_total = o->place ? o->used : o->sent + o->small_used;
+    *ret_total = o->place ? o->used : o->to.on ? o->to.written : o->sent + o->small_used;
     *ret_small = o->small_used;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "executor/output-to.h"
 #include "ring/layout.h"
 
 struct slot;
@@ -20,8 +21,9 @@ struct output {
     /* If set, all output goes to a part of an arena, and of the members below only `used` is in use. */
     uint8_t *place; /* NULL: no */
     size_t place_size;
-    bool direct;   /* the function may write there; else it writes to `scratch`, and commits are copied */
-    bool overflow; /* it wanted more room than there is */
+    struct output_to to; /* if on, all output goes to a descriptor */
+    bool direct;         /* the function may write there; else it writes to `scratch`, and commits are copied */
+    bool overflow;       /* it wanted more room than there is */
     uint8_t *scratch;
     size_t scratch_size;
     uint64_t sent;       /* bytes in chunks that wsd has been given */

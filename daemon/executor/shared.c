@@ -10,6 +10,7 @@ void shared_init(struct shared *shared, int control_fd)
 {
     shared->control_fd = control_fd;
     inputs_init(&shared->inputs);
+    inputs_init(&shared->outputs);
     opens_init(&shared->opens);
     arenas_init(&shared->arenas);
 }

@@ -18,8 +18,8 @@
 
 struct shared {
     struct back back;
-    int control_fd; /* [const after init] */
-    struct inputs inputs;
+    int control_fd;                /* [const after init] */
+    struct inputs inputs, outputs; /* descriptors of both */
     struct opens opens;
     struct arena_table arenas;
     _Atomic(struct host_plugin *)

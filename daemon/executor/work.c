@@ -14,10 +14,12 @@
 #include <wsd/task.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "executor/commands.h"
 #include "executor/direct-call.h"
 #include "executor/guard.h"
 #include "executor/open-lane.h"
+#include "executor/output-to.h"
 #include "executor/slot-input.h"
 #include "executor/worker-hints.h"
 #include "host/cputime.h"
@@ -37,6 +39,13 @@ static void *transport_reserve(struct host_job *job, size_t min, size_t *ret_siz
 static void transport_commit(struct host_job *job, size_t size)
 {
     output_commit(slot_of(job), size);
+}
+
+static size_t transport_pass(struct host_job *job, const void *data, size_t size)
+{
+    struct slot *s = slot_of(job);
+
+    return s->output.to.on ? output_to_pass(s, data, size) : 0;
 }
 
 static int transport_flush(struct host_job *job)
@@ -151,6 +160,17 @@ static bool turn_over(struct slot *s, struct wsd_worker *self)
     return goes_on;
 }
 
+/* The rest of the output goes to its descriptor, which may wait. */
+static void end_output_to(struct slot *s)
+{
+    struct host_job *job = &s->job;
+
+    if (!output_to_end(s, job->error, sizeof(job->error)))
+        job->exit = WSD_STATUS_MAX;
+    job->ended_usec = MAX(job->ended_usec, clock_monotonic_usec());
+    cputime_stale();
+}
+
 static void transport_finished(struct host_job *job, struct wsd_worker *self)
 {
     struct slot *s = slot_of(job);
@@ -163,6 +183,8 @@ static void transport_finished(struct host_job *job, struct wsd_worker *self)
         return;
     if (s->request.n_items && s->item + 1 < s->request.n_items)
         back_hold(back);
+    if (s->request.flags & DOWN_OUTPUT_FD)
+        end_output_to(s);
     output_end(s, &u->output_size, &u->small_size);
     u->small_at = s->output.small_at;
     if (s->output.overflow) {
@@ -194,6 +216,7 @@ static const struct host_transport transport = {
     .reserve = transport_reserve,
     .commit = transport_commit,
     .flush = transport_flush,
+    .pass = transport_pass,
     .read = transport_read,
     .open = transport_open,
     .directory = transport_directory,
@@ -218,6 +241,10 @@ static void run_request(struct slot *s, struct wsd_worker *self, const char *why
     if (!why && slot_input_is_outside(s)) {
         why = slot_input_fetch(s, function);
         cputime_stale(); /* that may have waited */
+    }
+    if (!why && q->flags & DOWN_OUTPUT_FD) {
+        why = output_to_begin(s);
+        cputime_stale();
     }
     const struct host_request request = {
         .id = q->id,
@@ -294,6 +321,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
 
         if (!back_claim(&shared->back, number, generation, cputime_recent_nsec() / 1000u)) {
             inputs_drop(&shared->inputs, number, generation);
+            inputs_drop(&shared->outputs, number, generation);
             continue;
         }
         if (!slot_occupy(s, shared, number, generation))

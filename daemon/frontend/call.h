@@ -19,7 +19,8 @@ struct request {
     uint32_t tag;
     const struct msg *msg;
     struct span body;
-    int *fd; /* the descriptor that came with it, or -1; the code that takes it leaves -1 */
+    int *fd;        /* the descriptor that came with it, or -1; the code that takes it leaves -1 */
+    int *output_fd; /* likewise the one for the output */
     /* On the way in: an earlier share of its user has begun with it. On the way out: the next share is to go on. */
     bool begun;
 };

@@ -42,6 +42,7 @@ struct request_type {
     bool submits;                               /* it loads plugins or runs jobs: wants the right to submit */
     uint64_t feature;                           /* it wants this feature in HELLO */
     bool (*brings_fd)(const struct msg *m);     /* a descriptor comes with its first byte; NULL: never */
+    bool (*brings_output)(const struct msg *m); /* behind it, one for the output */
     const char *(*plugin)(const struct msg *m); /* the plugin that it names; NULL: it names none */
 };
 
@@ -53,6 +54,11 @@ static bool always(const struct msg *m)
 static bool submit_brings_fd(const struct msg *m)
 {
     return m->submit.input_from == INPUT_FILE;
+}
+
+static bool submit_brings_output(const struct msg *m)
+{
+    return m->submit.output_to != OUTPUT_FRAMES;
 }
 
 static bool opened_brings_fd(const struct msg *m)
@@ -88,7 +94,8 @@ static const char *schedule_plugin(const struct msg *m)
 /* By enum frame_type. What is not here only wsd sends. BATCH asks for the right itself: only to open one needs it. */
 static const struct request_type types[] = {
     [FRAME_HELLO] = {serve_hello, COST_REQUEST},
-    [FRAME_SUBMIT] = {serve_submit, 1000, .submits = true, .brings_fd = submit_brings_fd, .plugin = submit_plugin},
+    [FRAME_SUBMIT] = {serve_submit, 1000, .submits = true, .brings_fd = submit_brings_fd,
+                      .brings_output = submit_brings_output, .plugin = submit_plugin},
     [FRAME_ARRAY] = {serve_array, COST_REQUEST, .submits = true, .feature = FEATURE_ARRAY, .plugin = submit_plugin},
     [FRAME_BATCH] = {serve_batch, COST_REQUEST, .feature = FEATURE_ARRAY},
     [FRAME_INPUT] = {serve_input, COST_SMALL},
@@ -149,6 +156,15 @@ static bool asks(uint16_t type)
     return t && t->asks;
 }
 
+/* False: there is none, and the connection has failed. */
+static bool take_fd(struct request *r, int *ret)
+{
+    *ret = peer_take_fd(r->peer);
+    if (*ret < 0)
+        peer_fail(r->peer, "%s without its descriptor", codec_type_name(r->msg->type));
+    return *ret >= 0;
+}
+
 /* A request that was decoded: what it needs, and then what serves it. */
 static void begin(struct request *r)
 {
@@ -169,13 +185,9 @@ static void begin(struct request *r)
         peer_fail(p, "a frame that only wsd sends");
         return;
     }
-    if (type->brings_fd && type->brings_fd(m)) {
-        *r->fd = peer_take_fd(p);
-        if (*r->fd < 0) {
-            peer_fail(p, "%s without its descriptor", codec_type_name(m->type));
-            return;
-        }
-    }
+    if ((type->brings_fd && type->brings_fd(m) && !take_fd(r, r->fd)) ||
+        (type->brings_output && type->brings_output(m) && !take_fd(r, r->output_fd)))
+        return;
     if (type->feature && !(p->features & type->feature)) {
         peer_fail(p, "%s without feature %" PRIu64 " in HELLO", codec_type_name(m->type), type->feature);
         return;
@@ -194,12 +206,14 @@ static void begin(struct request *r)
 static bool dispatch(struct peer *p, const struct frame *frame)
 {
     _cleanup_(async_closep) struct async_close file = {.fd = -1, .owner = p->uid};
+    _cleanup_(async_closep) struct async_close output = {.fd = -1, .owner = p->uid};
     struct msg m;
     struct request r = {.peer = p,
                         .tag = frame->tag,
                         .msg = &m,
                         .body = {(const char *)frame->body, frame->body_size},
                         .fd = &file.fd,
+                        .output_fd = &output.fd,
                         .begun = p->begun};
 
     if ((r.begun ? codec_decode_again : codec_decode)(p->frontend->codec, frame, &m) != 0)

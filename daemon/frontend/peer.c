@@ -447,8 +447,8 @@ static void handled(struct peer *p)
 {
     size_t size = buffer_size(&p->in);
 
-    /* each comes with the first byte of its frame, so only one that has begun may still own one */
-    if (!p->failed && !p->held && p->n_fds > (size > 0))
+    /* they come with the first byte of their frame, so only one that has begun may still own some */
+    if (!p->failed && !p->held && p->n_fds > (size > 0 ? PEER_FRAME_FDS : 0))
         peer_fail(p, "a descriptor that its frame does not speak of");
     half_watch(p, (size && !p->held) || !p->greeted);
 }

@@ -20,7 +20,9 @@
 
 #define PEER_OPENS  1024u /* OPEN sent and not answered */
 #define PEER_ARENAS 8u
-#define PEER_FDS    16u /* descriptors received that no frame has claimed yet */
+/* descriptors of one frame: SUBMIT brings them for input and output */
+#define PEER_FRAME_FDS 2u
+#define PEER_FDS       16u /* descriptors received that no frame has claimed yet */
 /* bytes that were read and not handled: half a frame, and one read */
 #define PEER_IN_MAX (FRAME_MAX + 256u * 1024u)
 /* SCM_MAX_FD: the most that come with one message; the kernel would close those beyond on the loop */

@@ -42,6 +42,8 @@ static const char *contradiction(const struct msg_submit *m, size_t body_size)
     if (m->arena &&
         (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
         return "an arena ends with its connection: not with flags 1, 4 and 8, a key, retries, or a batch";
+    if (m->output_to && (m->flags & (SUBMIT_DETACH | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
+        return "output goes to a descriptor for attached jobs only: not with flags 1 and 8, a key, retries, or a batch";
     return NULL;
 }
 
@@ -75,6 +77,7 @@ void serve_submit(struct request *r)
     struct peer *p = r->peer;
     struct call *c = job_call_new(p, r->tag, true, m->flags & SUBMIT_PROGRESS);
     struct job_file file = {.fd = r->fd, .offset = m->input_offset, .size = m->input_size};
+    struct job_output output = {.fd = r->output_fd, .either = m->output_to == OUTPUT_EITHER};
     struct job_request job = submit_job(m, p);
     const char *problem = contradiction(m, r->body.size);
     uint32_t code = CODE_USAGE;
@@ -91,6 +94,7 @@ void serve_submit(struct request *r)
     job.parts = parts.arena ? &parts : NULL;
     job.input = r->body.data;
     job.input_size = r->body.size;
+    job.output = m->output_to ? &output : NULL;
     job.file = m->input_from == INPUT_FILE ? &file : NULL;
     if (!problem && m->batch)
         problem = job.durable || m->key.size ? "a job of a batch is not durable, and has no key"

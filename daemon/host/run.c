@@ -226,7 +226,12 @@ void host_lock(pthread_mutex_t *lock)
 static int append(struct host_job *job, const char *from, size_t size)
 {
     while (size > 0) {
-        size_t n;
+        size_t n = job->transport->pass ? job->transport->pass(job, from, size) : 0;
+        if (n > 0) {
+            from += n;
+            size -= n;
+            continue;
+        }
         void *room = job->transport->reserve(job, 1, &n);
         if (!room) {
             job->output_lost = true;

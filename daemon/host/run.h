@@ -42,6 +42,9 @@ struct host_transport {
      * memory may be used for the next one before this returns. [the worker of the root] */
     void (*finished)(struct host_job *job, struct wsd_worker *self);
     int (*command)(struct host_job *job, const struct wsd_command *command); /* as wsd_job_command(); NULL: none */
+    /* Takes output as it lies there, without a copy. Returns how much of it; 0: none, so reserve() says what is. NULL: it
+     * never takes any. [lock output_lock] */
+    size_t (*pass)(struct host_job *job, const void *data, size_t size);
 };
 
 struct host_job {

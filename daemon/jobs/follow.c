@@ -37,6 +37,9 @@ void job_follow(struct job *job, struct watch *w)
     /* what others have had of a job that is not detached is gone; of one that is withheld, none has had anything */
     w->offset = job->flags & JOB_DETACHED || job_withheld(job) ? 0 : job_received(job);
     watch_late(w, job_final(job));
+    if (output_goes_by(job) && w->ops->message)
+        w->ops->message(w, LOG_NOTICE,
+                        "its output goes to a file or pipe of its submitter's, and not to those who follow it");
     output_give(job, w);
     if (job_final(job))
         job_settle_one(job, w);

@@ -99,6 +99,8 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
         return text;
     }
     text = r->parts ? arena_refuses(r->parts, ret_code) : NULL;
+    if (!text && r->output && (text = output_refuses(r->output)))
+        *ret_code = CODE_USAGE;
     if (text)
         return text;
     *ret_code = CODE_BUSY;
@@ -214,7 +216,7 @@ static int place_look(struct jobs *jobs, const struct job_request *r, struct job
 static struct plugin_function *known_function(struct jobs *jobs, const struct job_request *r,
                                               const struct job_place *place)
 {
-    bool plain = !place->wants_more && !r->file && !r->parts && !r->n_after && !r->n_after_any;
+    bool plain = !place->wants_more && !r->file && !r->parts && !r->output && !r->n_after && !r->n_after_any;
     struct plugin_function *f =
         plain && plugin_is_ready(place->plugin) ? plugin_find_function(place->plugin, r->function) : NULL;
 
@@ -321,6 +323,8 @@ static const char *equip(struct job *job, const struct job_request *r, const str
     if ((place->wants_more && more_init(job, r) < 0) || (*awaiting && !job_more(job)))
         return "out of memory";
     int held = r->file ? input_hold(job, r->file) : r->parts ? arena_hold(job, r->parts) : 0;
+    if (held == 0 && r->output && !hand_over_refuses_output(job->domain))
+        held = output_hold(job, r->output);
     if (held < 0) {
         input_words(job, held, words);
         return words;
@@ -361,6 +365,11 @@ static int make_job(struct jobs *jobs, const struct job_request *r, struct job_p
         return checked;
     if (r->parts && place->domain->priv->runners &&
         (why = runners_refuse_arena(place->domain->priv->runners, r->parts->output.size))) {
+        ret->code = CODE_USAGE;
+        ret->text = why;
+        return NOT_TAKEN;
+    }
+    if (r->output && !r->output->either && (why = hand_over_refuses_output(place->domain))) {
         ret->code = CODE_USAGE;
         ret->text = why;
         return NOT_TAKEN;

@@ -298,6 +298,38 @@ void back_progress(struct back *b, uint32_t slot, uint32_t generation, uint64_t 
     atomic_store_explicit(&u->progress_of, generation, memory_order_release);
 }
 
+bool back_claim_output(struct back *b, uint32_t slot, uint32_t generation, enum ring_output as,
+                       const struct ring_written *written)
+{
+    struct up_slot *u = &b->up->slots[slot];
+    uint64_t word = ring_word(generation, as == RING_OUTPUT_FILE ? RING_OUTPUT_NONE : RING_OUTPUT_FILE);
+
+    if (as == RING_OUTPUT_FILE) {
+        /* relaxed: ordered by the state */
+        atomic_store_explicit(&u->output_begin, written->begin, memory_order_relaxed);
+        atomic_store_explicit(&u->output_written, written->size, memory_order_relaxed);
+    }
+    /* acq_rel: partner is the CAS in front_close_output() */
+    while (!atomic_compare_exchange_strong_explicit(&u->output_state, &word, ring_word(generation, as),
+                                                    memory_order_acq_rel, memory_order_acquire))
+        if (as == RING_OUTPUT_FILE || word != ring_word(generation, RING_OUTPUT_NONE))
+            return false;
+    return true;
+}
+
+bool back_output_is_claimed(const struct back *b, uint32_t slot, uint32_t generation)
+{
+    /* acquire: partner is the CAS in front_close_output() */
+    uint64_t word = atomic_load_explicit(&b->up->slots[slot].output_state, memory_order_acquire);
+
+    return word == ring_word(generation, RING_OUTPUT_FILE) || word == ring_word(generation, RING_OUTPUT_GIVEN);
+}
+
+void back_wrote(struct back *b, uint32_t slot, uint64_t size)
+{
+    atomic_store_explicit(&b->up->slots[slot].output_written, size, memory_order_relaxed);
+}
+
 void *back_small(struct back *b, uint32_t slot)
 {
     return (char *)b->up + ring_small(b->up_arena, slot);

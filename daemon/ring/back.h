@@ -78,7 +78,14 @@ void back_close(struct back *b, uint32_t slot);
 struct up_slot *back_answer(struct back *b, uint32_t slot);
 /* [any task of the job] */
 void back_progress(struct back *b, uint32_t slot, uint32_t generation, uint64_t done, uint64_t total);
-void *back_small(struct back *b, uint32_t slot); /* RING_SMALL bytes for the last of the output */
+/* Before the first byte of output goes to its descriptor: what it will be, FILE or GIVEN. A FILE may become GIVEN later.
+ * written: of a FILE. False: wsd has taken the job back, and nothing may be written. [worker] */
+bool back_claim_output(struct back *b, uint32_t slot, uint32_t generation, enum ring_output as,
+                       const struct ring_written *written);
+/* Whether that still holds. [worker] */
+bool back_output_is_claimed(const struct back *b, uint32_t slot, uint32_t generation);
+void back_wrote(struct back *b, uint32_t slot, uint64_t size); /* so much in all [worker] */
+void *back_small(struct back *b, uint32_t slot);               /* RING_SMALL bytes for the last of the output */
 
 /* Allocates a run of n free chunks (1 to RING_RUN_MAX). RING_NONE: there is none; wait for up->space. *ret_serial names
  * this allocation. [any worker] */

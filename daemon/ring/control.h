@@ -42,6 +42,7 @@ enum control_kind {
     /* number: its place is free (layout.h); descriptor of an arena, mapped until ARENA_DROP */
     CONTROL_ARENA = 6,
     CONTROL_ARENA_DROP = 7,  /* number: of an arena that no job uses or will use */
+    CONTROL_OUTPUT = 8,      /* slot, generation; descriptor for the output */
     CONTROL_LANE_GRANT = 40, /* descriptor of a lane's grant (lane-ring.h): LANE follows at once */
     CONTROL_LANE = 41, /* number: of the lane; descriptor of its memory; flags: DOWN_SAME_USER or 0; text: the client's
                                 working directory, or "" -> LANED */

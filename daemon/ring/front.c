@@ -147,6 +147,9 @@ int front_prepare(struct front *f, const struct front_job *job, uint32_t *ret_sl
         d->output_size = job->output_size;
         d->arena = job->arena;
     }
+    if (job->flags & DOWN_OUTPUT_FD) /* relaxed: ordered by the state */
+        atomic_store_explicit(&f->up->slots[slot].output_state, ring_word(f->generation[slot], RING_OUTPUT_NONE),
+                              memory_order_relaxed);
     d->blob = (uint32_t)blob;
     d->timeout_usec = job->timeout_usec;
     atomic_store_explicit(&d->cancel, 0, memory_order_relaxed);
@@ -536,6 +539,25 @@ enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_compl
     default:
         return RING_RUNNING;
     }
+}
+
+enum ring_output front_close_output(struct front *f, uint32_t slot, struct ring_written *ret)
+{
+    struct up_slot *u = &f->up->slots[slot];
+    uint32_t generation = f->generation[slot];
+    uint64_t none = ring_word(generation, RING_OUTPUT_NONE), file = ring_word(generation, RING_OUTPUT_FILE);
+    uint64_t word = none;
+
+    /* acq_rel: partner is the CAS in back_claim_output() */
+    while (!atomic_compare_exchange_strong_explicit(&u->output_state, &word, ring_word(generation, RING_OUTPUT_CLOSED),
+                                                    memory_order_acq_rel, memory_order_acquire))
+        if (word != none && word != file)
+            return RING_OUTPUT_GIVEN; /* or scribbled over: the careful answer */
+    if (word == none)
+        return RING_OUTPUT_NONE;
+    ret->begin = atomic_load_explicit(&u->output_begin, memory_order_relaxed);
+    ret->size = atomic_load_explicit(&u->output_written, memory_order_relaxed);
+    return RING_OUTPUT_FILE;
 }
 
 bool front_dying(const struct front *f)

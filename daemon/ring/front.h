@@ -42,7 +42,7 @@ struct front_job {
     const void *input;               /* NULL: it lies elsewhere */
     uint64_t input_size;             /* also if it lies elsewhere; 0 for a pipe */
     uint64_t input_at;               /* in a file, or an arena */
-    uint64_t output_at, output_size; /* in an arena */
+    uint64_t output_at, output_size; /* in an arena; DOWN_OUTPUT_AGAIN: of an earlier try */
     uint32_t arena;                  /* its number */
     uint64_t timeout_usec;
     uint32_t n_items; /* 0: one job; else a bundle of this many, and `input` is their list */
@@ -139,6 +139,9 @@ void front_awake(struct front *f);
 /* After the executor's death, when front_next() has returned FRONT_NONE: what became of a slot that was handed over.
  * RING_DONE only if its answer is whole (*ret is then filled as by front_next()). */
 enum ring_state front_autopsy(struct front *f, uint32_t slot, struct front_completion *ret);
+/* Also after death, of a job with DOWN_OUTPUT_FD that was running: what has become of its output. NONE, FILE: a
+ * thread that is still there begins no write any longer. FILE: *ret says what may be cut off again. */
+enum ring_output front_close_output(struct front *f, uint32_t slot, struct ring_written *ret);
 /* Also after death: gives completions behind a hole that the death left in the ring. 0 or FRONT_NONE. */
 int front_next_behind_hole(struct front *f, struct front_completion *ret);
 /* The fault note, if there is one, with printable text. */

@@ -45,7 +45,7 @@
 #include "base/histogram.h"
 
 #define RING_MAGIC   0x31647377u /* "wsd1" */
-#define RING_VERSION 15u
+#define RING_VERSION 16u
 
 #define RING_SLOTS       1024u         /* jobs handed ahead; bounds what a dying executor can hurt */
 #define RING_TINY        192u          /* bytes in each slot itself: enough for most jobs */
@@ -111,8 +111,12 @@ enum down_flags {
     DOWN_INPUT_PART = 1u << 5,  /* the input is a part of an arena */
     DOWN_OUTPUT_PART = 1u << 6, /* the output goes to a part of it */
     DOWN_TRACEPARENT = 1u << 7, /* RING_TRACEPARENT bytes of a traceparent follow the arguments */
+    DOWN_OUTPUT_FD = 1u << 8,   /* the output goes to a descriptor that came over the control socket */
+    /* with OUTPUT_FD: an earlier try began at output_at of that file, and has written output_size bytes at least */
+    DOWN_OUTPUT_AGAIN = 1u << 9,
     DOWN_ARENA = DOWN_INPUT_PART | DOWN_OUTPUT_PART,
-    DOWN_ELSEWHERE = DOWN_INPUT_FILE | DOWN_ARENA, /* input or output lies outside the slot */
+    /* input or output lies outside the slot */
+    DOWN_ELSEWHERE = DOWN_INPUT_FILE | DOWN_ARENA | DOWN_OUTPUT_AGAIN,
 };
 
 /* The request half. [wsd writes before QUEUED; executor reads after its CAS] */
@@ -138,7 +142,7 @@ struct down_slot {
         uint8_t tiny[RING_TINY];
         struct {
             uint64_t input_at;               /* DOWN_INPUT_FILE, DOWN_INPUT_PART: offset of the input */
-            uint64_t output_at, output_size; /* DOWN_OUTPUT_PART */
+            uint64_t output_at, output_size; /* DOWN_OUTPUT_PART, DOWN_OUTPUT_AGAIN */
             uint32_t arena;                  /* DOWN_ARENA: its number, as CONTROL_ARENA said */
         };
     };
@@ -183,6 +187,19 @@ enum up_texts {
     UP_PROGRESS = 2, /* the job has reported progress */
 };
 
+/* What has become of output that goes to a descriptor. */
+enum ring_output {
+    RING_OUTPUT_NONE = 0,   /* nothing was written */
+    RING_OUTPUT_CLOSED = 1, /* nothing was, and nothing may be: wsd has taken the job back */
+    RING_OUTPUT_FILE = 2,   /* something was, and it can be cut off again */
+    RING_OUTPUT_GIVEN = 3,  /* something was, and it cannot be recalled */
+};
+
+/* Of a FILE: where the job began to write, and how much it has noted. */
+struct ring_written {
+    uint64_t begin, size;
+};
+
 /* The answer half. [worker that runs the job writes before DONE; wsd reads after] */
 struct up_slot {
     /* The first cache line: all that most answers need. */
@@ -204,6 +221,10 @@ struct up_slot {
     _Atomic uint64_t progress_done __attribute__((aligned(64)));
     _Atomic uint64_t progress_total;
     _Atomic uint32_t progress_of;
+    /* DOWN_OUTPUT_FD: ring_word(generation, enum ring_output) [atomic: wsd writes before QUEUED; then CAS of both sides,
+     * acq_rel]. Of a FILE: where the job has begun, and the bytes that it has written at least. [atomic: relaxed; the
+     * executor writes, wsd reads after its death] */
+    _Atomic uint64_t output_state, output_begin, output_written;
     char error[RING_TEXT];
     char status[RING_TEXT];
 } __attribute__((aligned(128)));

@@ -3,7 +3,7 @@
  * input.c: input that does not come with the SUBMIT message. Small input is gathered in wsd's memory, as long as it
  * fits into the ring. Larger input is gathered in a memfd. Input of a function that streams goes through a pipe. Or it
  * is a file of the submitter's, by descriptor.
- * Owns the job's descriptors and the bytes on their way. [loop]
+ * Owns the job's descriptors, also that of its output, and the bytes on their way. [loop]
  * Keeps: bytes go on in order. The client is told of room only for bytes that have gone on. A memfd is sealed before an
  * executor sees it, and only wsd can write what goes through the ring.
  * Does not wait: a full pipe holds the client back. Does not read or map a file: it may be cut, or be on a file system
@@ -99,12 +99,12 @@ static int pipe_begin(struct job *job)
     return 0;
 }
 
-/* Counts descriptors of inputs. Leaves some for connections, executors and other users. Returns 0 or -EMFILE. */
+/* Counts descriptors. Leaves some for connections, executors and other users. Returns 0 or -EMFILE. */
 static int count_fds(struct job *job, uint8_t n)
 {
     if (job->user->n_fds + n + async_close_pending(job->user->uid) > job->domain->jobs->max_fd / 2)
         return -EMFILE;
-    job->more->n_fds = n;
+    job->more->n_fds = (uint8_t)(job->more->n_fds + n);
     job->user->n_fds += n;
     return 0;
 }
@@ -112,7 +112,9 @@ static int count_fds(struct job *job, uint8_t n)
 /* The kernel gives the lowest number that is free. */
 static int check_numbers(const struct job *job)
 {
-    return MAX(job->more->input_fd, job->more->pipe_fd) > (int)job->domain->jobs->max_fd ? -EMFILE : 0;
+    const struct job_more *m = job->more;
+
+    return MAX(MAX(m->input_fd, m->pipe_fd), m->output_fd) > (int)job->domain->jobs->max_fd ? -EMFILE : 0;
 }
 
 static int memfd_begin(struct job *job)
@@ -214,7 +216,8 @@ void input_words(const struct job *job, int error, char text[static JOB_TEXT])
         snprintf(text, JOB_TEXT,
                  "the input is too much beside what others have here (max-bytes in wsd.conf): try again later");
     else
-        snprintf(text, JOB_TEXT, "cannot keep the input: %s%.180s", strerror(-error), inherit_blame(error, words));
+        snprintf(text, JOB_TEXT, "cannot keep its input or output: %s%.180s", strerror(-error),
+                 inherit_blame(error, words));
 }
 
 static void input_fail(struct job *job, int error)
@@ -274,6 +277,37 @@ int input_hold(struct job *job, const struct job_file *file)
     m->input_size = file->size;
     m->by_file = true;
     return check_numbers(job);
+}
+
+const char *output_refuses(const struct job_output *output)
+{
+    int flags = fcntl(*output->fd, F_GETFL);
+
+    /* the executor looks at the rest: a file system that does not answer must not hold up the loop */
+    return flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_RDONLY
+               ? "the output's descriptor is not open for writing"
+               : NULL;
+}
+
+void output_let_go(struct job *job)
+{
+    job->more->output_fd = async_close(job->more->output_fd, job->user->uid);
+}
+
+int output_hold(struct job *job, const struct job_output *output)
+{
+    struct job_more *m = job_more(job);
+    int r = m ? count_fds(job, 1) : -ENOMEM;
+
+    if (r == 0) {
+        m->output_fd = TAKE_FD(*output->fd);
+        m->output_either = output->either;
+        r = check_numbers(job);
+    }
+    if (r != -EMFILE || !output->either)
+        return r;
+    output_let_go(job);
+    return 0;
 }
 
 int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
@@ -342,6 +376,7 @@ void input_free(struct job *job)
     if (m->arena)
         job->domain->jobs->domain_hooks->arena_free(job);
     m->pipe_fd = close_fd(m->pipe_fd);
+    output_let_go(job);
     buffer_deinit(&m->early);
     job->user->n_fds -= m->n_fds;
     m->n_fds = 0;

@@ -14,6 +14,10 @@ int input_prepare(struct job *job, bool streaming);
 const char *input_refuses(const struct job_file *file);
 /* NEW: takes the file's descriptor; 0 or a negative errno */
 int input_hold(struct job *job, const struct job_file *file);
+/* The same for a descriptor that output is to go to. One that may go elsewhere is not held where there are too many. */
+const char *output_refuses(const struct job_output *output);
+int output_hold(struct job *job, const struct job_output *output);
+void output_let_go(struct job *job); /* closes it, if there is one: not needed any longer */
 /* For a NEW job with its function: charges the input that it holds. Returns 0, or a negative errno as user_admit();
  * input_words() has the words for it. */
 int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec);

@@ -278,6 +278,12 @@ struct watch_ops {
     void (*done)(struct watch *w, const struct job_info *info);
 };
 
+/* A descriptor that the output goes to. */
+struct job_output {
+    int *fd;     /* the job may take it, and then sets it to -1 */
+    bool either; /* where it cannot go there, it goes to the watch */
+};
+
 /* Input that lies in a file. */
 struct job_file {
     int *fd; /* the job may take it, and then sets it to -1 */
@@ -314,11 +320,12 @@ struct job_request {
     bool detached, progress, more_input;
     bool waits; /* for its runner, as long as it takes */
     bool durable;
-    const struct job_file *file;   /* the input; NULL: `input` has it */
-    const struct job_parts *parts; /* NULL: none */
-    struct batch_watch *batch;     /* its batch, by the watch of the batch's owner; NULL: none */
-    const uint8_t *id;             /* NULL: a new one */
-    struct directory *directory;   /* NULL: none; a reference is taken */
+    const struct job_file *file;     /* the input; NULL: `input` has it */
+    const struct job_parts *parts;   /* NULL: none */
+    const struct job_output *output; /* NULL: it goes to the watch */
+    struct batch_watch *batch;       /* its batch, by the watch of the batch's owner; NULL: none */
+    const uint8_t *id;               /* NULL: a new one */
+    struct directory *directory;     /* NULL: none; a reference is taken */
     uint32_t uid;
 };
 

@@ -54,7 +54,7 @@ struct job_more *job_more(struct job *job)
             return NULL;
         m->job = job;
         m->unkept = job_final(job); /* until job_keep_end(): a timer may have memory where that had none */
-        m->input_fd = m->pipe_fd = -1;
+        m->input_fd = m->pipe_fd = m->output_fd = -1;
         list_init(&m->held);
         list_init(&m->offers_due);
         list_init(&m->ends_due);
@@ -321,7 +321,7 @@ static void describe_more(const struct job *job, const struct job_more *m, struc
     ret->backtrace = m->backtrace ? m->backtrace : "";
     ret->exit = m->exit;
     ret->waits_for = after_left(job);
-    ret->placed = arena_output(job);
+    ret->placed = arena_output(job) + m->placed;
     ret->due_usec = job->state == JOB_DELAYED && m->time ? due_left(&m->time->due) : 0;
     ret->queued_usec = m->queued_usec;
     ret->run_usec = m->run_usec;

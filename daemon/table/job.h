@@ -40,6 +40,7 @@ struct job_more {
     struct event *timer; /* deadline, then grace, then expiry of a kept result */
     int input_fd;        /* memfd, or our end of the pipe */
     int pipe_fd;         /* the executor's end */
+    int output_fd;       /* the submitter's, for the output; -1: none */
     struct event *pipe_event;
     /* input that came before the function was known, that the pipe did not take, or that is gathered here */
     struct buffer early;
@@ -70,7 +71,7 @@ struct job_more {
     uint64_t done, total;
     char worker[24];
     int exit;
-    uint8_t n_fds; /* descriptors of the input, counted for the user */
+    uint8_t n_fds; /* descriptors of input and output, counted for the user */
     uint8_t stop;  /* enum job_stop */
     bool input_last, input_broken;
     bool unkept;    /* allocated after the end, so it has no details of the end */
@@ -78,6 +79,10 @@ struct job_more {
     uint8_t sealed; /* enum job_stop: a stop came when the answer was sealed; the answer has the grace time to arrive */
     /* JOB_TRUNCATED, why: 0, -ENOMEM; -EDQUOT: the limit of all users; else the limits of the job and its user */
     int lost;
+    bool output_either; /* it may go to the watch instead */
+    bool output_again;  /* an earlier try has written into the file, from output_begin on, so much at least: */
+    uint64_t output_begin, output_written;
+    uint64_t placed;        /* bytes of output that the executor has written */
     bool by_file;           /* input_fd is a file of the submitter's, which others may change */
     uint64_t enqueued_usec; /* CLOCK_MONOTONIC: when it came into the queue for runners; 0: when it was accepted */
 };

@@ -134,6 +134,10 @@ bool output_adds_up(struct job *job, const struct front_completion *c, size_t re
 {
     uint64_t came = job_received(job) + rest;
 
+    if (output_goes_by(job)) {
+        job->more->placed = c->output_size;
+        return came == 0 && c->size == 0;
+    }
     return arena_writes(job) ? came == 0 && c->size == 0 && arena_placed(job, c->output_size) : came == c->output_size;
 }
 

@@ -6,6 +6,12 @@
 
 #include "table/job.h"
 
+/* Whether the output goes to a descriptor of the submitter's, past wsd. */
+static inline bool output_goes_by(const struct job *job)
+{
+    return job->more && job->more->output_fd >= 0;
+}
+
 void output_add(struct job *job, const void *data, size_t size);
 /* Passes the last output together with the end, if the job has one watch, which has had all before and accepts that.
  * False: use output_add(). */

@@ -424,6 +424,13 @@ enum wsd_submit_flags {
      * changes nothing for a plugin. It works for arrays, batches and schedules, too. -EOPNOTSUPP: wsd is too old for
      * it. Since 0.1. */
     WSD_SUBMIT_WAIT_RUNNER = 1u << 11,
+    /* The output goes to output_fd, not through the connection: the job itself writes there. Not with DETACH, DURABLE,
+     * AGAIN or TWICE, a key, retries, an output_size, or in a batch (-EINVAL). -EOPNOTSUPP: wsd is too old for it, or
+     * is on another machine. Since 0.1. */
+    WSD_SUBMIT_OUTPUT = 1u << 12,
+    /* With WSD_SUBMIT_OUTPUT: where that cannot be, the output comes by the output callback as without it. It cannot be
+     * with an older wsd, one of another machine, a runner, or an executor that several users share. Since 0.1. */
+    WSD_SUBMIT_EITHER = 1u << 13,
 };
 
 /* One job. Zero all fields that are not used, and set size to sizeof(struct wsd_submit). wsd_client_submit() copies
@@ -512,6 +519,21 @@ struct wsd_submit {
      * The job's function gets it by wsd_job_traceparent(), and spans of the job have it as their parent. Anything else is
      * refused (-EINVAL). An older wsd ignores it. Such a job does not go by a lane. Since 0.1. */
     const char *traceparent;
+    /* With WSD_SUBMIT_OUTPUT: a regular file or a pipe, open for writing. The library copies the descriptor, so you may
+     * close it when wsd_client_submit() has returned. The job fails where it is anything else, such as a socket.
+     *
+     * A file is written from its position on, which moves as with any other writer. When the call is done, everything
+     * is written, and the field placed of wsd_job_info says how many bytes. What a job has written stays there, also if
+     * it fails.
+     *
+     * If the job's executor dies, an idempotent job begins anew if it has written nothing. It also does so if it has
+     * written at the end of a regular file that no other writes to and that is not O_APPEND: the file is cut to where
+     * the job began. If others may have written there since, it fails, and what they wrote stays. Otherwise the job ends
+     * as WSD_JOB_INTERRUPTED.
+     *
+     * A pipe that is full holds up the job, which can be cancelled. Its time goes on, and it counts as running. A pipe
+     * without a reader fails it. Since 0.1. */
+    int output_fd;
 };
 
 /* What happens to a call. The callbacks run on the thread that made a call which processes the connection:

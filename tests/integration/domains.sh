@@ -218,6 +218,15 @@ start "[limits]\nexecutor-memory = none\n[domain team]\nusers = $ALICE $BOB\nwor
 alices=$(executor_of $ALICE) carols=$(executor_of $CAROL)
 check "users of one domain share an executor" expect_output "$alices" executor_of $BOB
 check "which is nobody's of them" has "$alices" Uid "0 0 0 0"
+cp "$BUILD/tests/support/clients/output-to" "$WORK/inst/"
+shared_output() { # it comes by the connection, where that will do
+  local status=0
+  as $BOB "$WORK/inst/output-to" plain fib "" 20 >"$WORK/open/f" 2>"$WORK/said" || status=$?
+  cat "$WORK/said"
+  [ $status = 64 ] && grep -q "executors that several users share write to no descriptor" "$WORK/said" && [ ! -s "$WORK/open/f" ] &&
+    as $BOB "$WORK/inst/output-to" either fib "" 20 2>&1 >"$WORK/open/f" | grep -x "5 by callback, 0 placed"
+}
+check "it writes into no descriptor of a user" shared_output
 check "a domain of one user is his own" has "$carols" Uid "$CAROL $CAROL $CAROL $CAROL"
 workers_of() { # UID
   as "$1" "$CTL" --json workers | grep -c '"kind":"worker"'

@@ -40,7 +40,7 @@ check "attach: output from its beginning, messages, progress, end and exit code,
 
 late() { # one that is not detached: from now on
   local id submitter pid
-  wsctl submit teller "$FIFO" >"$WORK/s.out" 2>/dev/null &
+  "$BUILD/tests/support/clients/output-to" callback teller '' "$FIFO" >"$WORK/s.out" 2>/dev/null &
   submitter=$!
   tell out before
   wait_until has_line "$WORK/s.out" before || return 1
@@ -55,6 +55,21 @@ late() { # one that is not detached: from now on
     same '"output":"YWZ0ZXIK"' "$(grep -o '"output":"[^"]*"' "$WORK/a.out")"
 }
 check "attach to a job that is not detached: what comes from now on" late
+
+elsewhere() { # a job that writes into its submitter's file itself: followers are told so
+  local id pid submitter
+  wsctl submit teller "$FIFO" >"$WORK/s.out" 2>/dev/null &
+  submitter=$!
+  tell out before
+  wait_until has_line "$WORK/s.out" before || return 1
+  id=$(wsctl --json list --state running | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
+  wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
+  pid=$!
+  wait_until grep -q "its output goes to a file or pipe" "$WORK/a.err" || return 1
+  tell end 0
+  expect_exit 0 wait "$submitter" && expect_exit 0 wait "$pid" && [ ! -s "$WORK/a.out" ]
+}
+check "attach to a job that writes into its submitter's file" elsewhere
 
 several() {
   local one two pid

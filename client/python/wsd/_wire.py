@@ -47,7 +47,7 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'Submit': 'plugin:1:b function:2:b args:3:b* timeout_usec:4:u priority:5:s flags:6:u key:30:b retries:31:u '
               'retry_usec:32:u retry_on:33:u input_from:34:u input_offset:35:u input_size:36:u arena:37:u '
               'output_offset:38:u output_size:39:u delay_usec:40:u at_usec:41:u queue_usec:42:u after:45:b '
-              'after_any:46:b tags:47:b traceparent:48:b batch:50:u items:51:u',
+              'after_any:46:b tags:47:b traceparent:48:b output_to:49:u batch:50:u items:51:u',
     'Ends': 'id:1:b plugin:2:b function:3:b uid:4:u submitted_usec:5:u records:6:u last:7:t',
     'Accepted': 'id:1:b items:50:u',
     'Chunk': 'offset:1:u last:2:t',

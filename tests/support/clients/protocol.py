@@ -139,7 +139,7 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 65536 | 131072 | 262144 | 524288 | 1048576 | 2097152
 OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
@@ -191,7 +191,7 @@ class Peer:
         if fd is None:
             self.raw(data)
         else:
-            n = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))])
+            n = self.socket.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fd if isinstance(fd, tuple) else [fd]))])
             self.raw(data[n:])
         return tag
 
@@ -2122,6 +2122,66 @@ def a_runner_is_told_the_traceparent(wsd):
             assert run.traceparent == given.encode(), run
             r.send('RUN_END', runner, run=run.run)
             p.end(tag)
+
+
+OUTPUT_FD, OUTPUT_EITHER = 1, 2
+
+
+def output_of(p, fd, *args, **values):
+    """The end of a job whose output goes there, and what came by the connection."""
+    return p.run('echo', *args, fd=fd, **{'output_to': OUTPUT_FD, **values})
+
+
+@case('P115')
+def output_goes_to_a_descriptor(wsd):
+    path = os.path.join(wsd.dir, 'output')
+    with Peer(wsd.socket) as p, open(path, 'w+b') as f:
+        m, output = output_of(p, f.fileno(), 'one')
+        assert output == b'' and m.placed == 4 and os.pread(f.fileno(), 100, 0) == b'one\n', m
+        assert os.lseek(f.fileno(), 0, os.SEEK_CUR) == 4
+        with open(os.path.join(wsd.dir, 'given'), 'w+b') as given:  # the input's descriptor is the first one
+            given.write(b'from the file')
+            given.flush()
+            m, output = output_of(p, (given.fileno(), f.fileno()), input_from=1, input_size=13)
+            assert output == b'' and os.pread(f.fileno(), 100, 4) == b'from the file', m
+        read, write = os.pipe()
+        m, output = output_of(p, write, 'piped')
+        os.close(write)
+        assert output == b'' and os.read(read, 100) == b'piped\n' and m.placed == 6
+        os.close(read)
+
+
+@case('P116')
+def output_goes_to_a_descriptor_for_attached_jobs_only(wsd):
+    with Peer(wsd.socket) as p, open(os.path.join(wsd.dir, 'output'), 'w+b') as f, open('/dev/null', 'rb') as null:
+        for values in ({'flags': 1}, {'flags': 8}, {'key': 'k'}, {'retries': 1}):
+            p.is_refused(64, p.submit('echo', 'x', fd=f.fileno(), output_to=OUTPUT_FD, **values))
+        p.is_refused(64, p.submit('echo', 'x', fd=null.fileno(), output_to=OUTPUT_FD))
+        assert os.fstat(f.fileno()).st_size == 0
+        m, _ = output_of(p, p.socket.fileno(), 'x')
+        assert m.state == FAILED and m.exit == 63 and b'neither a regular file nor a pipe' in m.error, m
+        submit = {'plugin': 'echo', 'output_to': OUTPUT_FD}
+        p.breaks(p.frame(2, 99, encode('Submit', submit)))  # without it
+    for number, values in ((2, {'output_to': 3}), (2, {'output_to': OUTPUT_FD, 'arena': 1, 'output_size': 1}),
+                           (REQUESTS['ARRAY'][0], {'output_to': OUTPUT_FD, 'items': 1})):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(number, 99, encode('Submit', {'plugin': 'echo', **values}), item(['x'])))
+
+
+@case('P117')
+def output_goes_by_the_connection_where_it_cannot_go_to_a_descriptor(wsd):
+    with Peer(wsd.socket) as r, Peer(wsd.socket) as p, open(os.path.join(wsd.dir, 'output'), 'w+b') as f:
+        runner = r.send('RUNNER_OPEN', name='written', credit=4, functions=[{'name': 'f'}])
+        r.next('RUNNER', runner)
+        p.is_refused(64, p.submit('written:f', fd=f.fileno(), output_to=OUTPUT_FD))
+        tag = p.submit('written:f', fd=f.fileno(), output_to=OUTPUT_EITHER)
+        run = r.next('RUN', runner).message
+        r.send('RUN_END', runner, run=run.run, body=b'by the runner')
+        frames, output = p.end(tag)
+        assert output == b'by the runner' and frames[-1].message.placed == 0, frames[-1]
+        assert os.fstat(f.fileno()).st_size == 0
+        m, output = output_of(p, f.fileno(), 'x', output_to=OUTPUT_EITHER)
+        assert output == b'' and m.placed == 2, m
 
 
 def run_case(shared, numbers, config, function):

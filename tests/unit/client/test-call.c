@@ -1634,6 +1634,63 @@ START_TEST(input_by_file_travels_with_its_submit)
 }
 END_TEST
 
+START_TEST(output_to_a_descriptor_travels_with_its_submit)
+{
+    struct seen seen = {0};
+    int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct wsd_submit s = {.flags = WSD_SUBMIT_OUTPUT, .output_fd = out};
+    struct stat st, expected;
+
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_OUTPUT);
+    ck_assert_int_eq(fstat(out, &expected), 0);
+    submit_as(&seen, true, s);
+    ck_assert_uint_eq(peer.msg.submit.output_to, OUTPUT_FD);
+    ck_assert_int_eq(fstat(peer.received_fd, &st), 0);
+    ck_assert(st.st_ino == expected.st_ino && st.st_dev == expected.st_dev);
+    s.flags |= WSD_SUBMIT_EITHER;
+    submit_as(&seen, true, s);
+    ck_assert_uint_eq(peer.msg.submit.output_to, OUTPUT_EITHER);
+    client = wsd_client_free(client); /* while `seen` is there */
+    close(out);
+}
+END_TEST
+
+START_TEST(output_to_a_descriptor_is_refused_where_it_cannot_be)
+{
+    struct seen seen = {0};
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_OUTPUT, .output_fd = STDOUT_FILENO};
+
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EOPNOTSUPP); /* too old a wsd */
+    ck_assert_int_eq(wsd_client_exit(client), 76);
+    submit_as(&seen, true,
+              (struct wsd_submit){.flags = WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER, .output_fd = STDOUT_FILENO});
+    ck_assert_uint_eq(peer.msg.submit.output_to, OUTPUT_FRAMES);
+    ck_assert_int_lt(peer.received_fd, 0); /* by the callback, then */
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_OUTPUT | FEATURE_STORE);
+    static const uint32_t not_with[] = {WSD_SUBMIT_DETACH, WSD_SUBMIT_DURABLE, WSD_SUBMIT_AGAIN, WSD_SUBMIT_TWICE};
+    for (size_t i = 0; i < ARRAY_SIZE(not_with); i++) {
+        s.flags = WSD_SUBMIT_OUTPUT | not_with[i];
+        ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    }
+    s.flags = WSD_SUBMIT_EITHER;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.flags = WSD_SUBMIT_OUTPUT;
+    s.key = "key";
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.key = NULL;
+    s.retries = 1;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    s.retries = 0;
+    s.output_fd = -1;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EBADF);
+    ck_assert(peer_quiet(&peer, client));
+}
+END_TEST
+
 START_TEST(arena_is_refused_where_it_cannot_be)
 {
     struct wsd_arena *arena = NULL;
@@ -1794,6 +1851,8 @@ int main(void)
     tcase_add_test(tcase, files_are_opened_from_where_the_client_was);
     tcase_add_test(tcase, descriptors_travel_with_their_own_frames);
     tcase_add_test(tcase, input_by_file_travels_with_its_submit);
+    tcase_add_test(tcase, output_to_a_descriptor_travels_with_its_submit);
+    tcase_add_test(tcase, output_to_a_descriptor_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, arena_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, input_by_file_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, flood_of_wishes_for_files_is_bounded);

@@ -913,6 +913,97 @@ START_TEST(executor_that_is_told_nonsense_of_arenas_ends)
 }
 END_TEST
 
+/* A job of `echo` whose output goes to fd. written: with AGAIN, by an earlier try. */
+static uint32_t submit_to(uint32_t plugin, uint32_t flags, int fd, uint64_t written)
+{
+    uint32_t generation,
+        slot = prepare(&CALL(plugin, NULL, ARGS("word", 1), .flags = DOWN_OUTPUT_FD | flags, .output_size = written),
+                       &generation);
+
+    send_fd(CONTROL_OUTPUT, slot, generation, 0, 0, fd);
+    front_submit(&front, slot, UINT32_MAX);
+    front_ring(&front);
+    return slot;
+}
+
+static void file_has(int fd, const char *text)
+{
+    char got[64];
+    ssize_t n = pread(fd, got, sizeof(got), 0);
+
+    ck_assert_int_eq(n, (ssize_t)strlen(text));
+    ck_assert_int_eq(memcmp(got, text, (size_t)n), 0);
+}
+
+START_TEST(output_goes_to_a_file_and_can_be_cut_off_again)
+{
+    int fd = memfd_create("output", MFD_CLOEXEC);
+    struct ring_written written = {0};
+    struct front_completion c;
+    uint32_t slot;
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    ck_assert_int_eq(write(fd, "before ", 7), 7);
+    slot = submit_to(n, 0, fd, 0);
+    do
+        ck_assert(next(&c));
+    while (c.kind != COMPLETION_DONE);
+    ck_assert_msg(c.exit == 0, "%s", c.error);
+    ck_assert_uint_eq(c.output_size, 5);
+    file_has(fd, "before word\n");
+    ck_assert_int_eq(front_close_output(&front, slot, &written), RING_OUTPUT_FILE);
+    ck_assert(written.begin == 7 && written.size == 5);
+    ck_assert_int_eq(front_close_output(&front, slot, &written), RING_OUTPUT_GIVEN); /* closed: no cut by another */
+    front_retire(&front, slot);
+    /* at the end of what another try has written from 0 on */
+    c = wait_end(submit_to(n, DOWN_OUTPUT_AGAIN, fd, 12), NULL, 0, 5);
+    ck_assert_msg(c.exit == 0, "%s", c.error);
+    file_has(fd, "word\n");
+    ck_assert_int_eq(write(fd, "x", 1), 1); /* another's, by the same open file: it stays */
+    c = wait_done(submit_to(n, DOWN_OUTPUT_AGAIN, fd, 5), NULL, 0);
+    ck_assert_int_eq(c.exit, 63);
+    ck_assert_ptr_nonnull(strstr(c.error, "others may have written into the file"));
+    file_has(fd, "word\nx");
+    ck_assert_int_eq(ftruncate(fd, 0), 0); /* as a try does that dies then: the position is behind the end */
+    c = wait_end(submit_to(n, DOWN_OUTPUT_AGAIN, fd, 6), NULL, 0, 5);
+    ck_assert_msg(c.exit == 0, "%s", c.error);
+    file_has(fd, "word\n");
+    close(fd);
+    finish();
+}
+END_TEST
+
+START_TEST(output_that_cannot_be_recalled_is_given)
+{
+    struct ring_written written;
+    struct front_completion c;
+    int pair[2], fd = memfd_create("output", MFD_CLOEXEC);
+
+    start_ready("1", "any");
+    uint32_t n = load("echo");
+    ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0);
+    ck_assert_int_eq(pwrite(fd, "behind it", 9, 0), 9);
+    for (int i = 0; i < 2; i++) { /* a pipe; a file with content behind its position */
+        uint32_t slot = submit_to(n, 0, i ? fd : pair[1], 0);
+        do
+            ck_assert(next(&c));
+        while (c.kind != COMPLETION_DONE);
+        ck_assert_msg(c.exit == 0, "%s", c.error);
+        ck_assert_int_eq(front_close_output(&front, slot, &written), RING_OUTPUT_GIVEN);
+        front_retire(&front, slot);
+    }
+    file_has(fd, "word\nd it");
+    close(pair[0]);
+    c = wait_done(submit_to(n, 0, pair[1], 0), NULL, 0);
+    ck_assert_int_eq(c.exit, 63);
+    ck_assert_ptr_nonnull(strstr(c.error, "the reader of its output has gone"));
+    close(pair[1]);
+    close(fd);
+    finish();
+}
+END_TEST
+
 START_TEST(input_is_streamed_through_a_pipe)
 {
     char out[64];
@@ -1374,6 +1465,8 @@ int main(void)
     tcase_add_test(t, job_that_waits_for_its_arena_can_be_cancelled);
     tcase_add_test(t, job_does_not_pay_for_the_input_of_the_one_before);
     tcase_add_loop_test(t, executor_that_is_told_nonsense_of_arenas_ends, 0, 4);
+    tcase_add_test(t, output_goes_to_a_file_and_can_be_cut_off_again);
+    tcase_add_test(t, output_that_cannot_be_recalled_is_given);
     tcase_add_test(t, input_is_streamed_through_a_pipe);
     tcase_add_test(t, files_are_opened_by_the_submitter_where_it_has_the_rights);
     tcase_add_test(t, files_are_opened_here_where_the_executor_has_the_rights);

@@ -394,6 +394,25 @@ START_TEST(input_elsewhere_survives)
 }
 END_TEST
 
+START_TEST(output_to_a_descriptor_survives)
+{
+    struct msg m = {.type = FRAME_SUBMIT, .submit = {.plugin = span("p")}};
+
+    for (uint32_t to = OUTPUT_FRAMES; to <= OUTPUT_EITHER; to++) {
+        m.submit.output_to = to;
+        ck_assert_uint_eq(round_trip(&m, 1, 0).submit.output_to, to);
+    }
+    m.submit.output_to = OUTPUT_EITHER + 1;
+    ck_assert_uint_eq(encoded_size(&m), 0);
+    m.submit = (struct msg_submit){.plugin = span("p"), .output_to = OUTPUT_FD, .arena = 1, .output_size = 1};
+    ck_assert_uint_eq(encoded_size(&m), 0);
+    m.submit.output_to = OUTPUT_FRAMES;
+    ck_assert_uint_ne(encoded_size(&m), 0);
+    m = (struct msg){.type = FRAME_ARRAY, .submit = {.plugin = span("p"), .items = 1, .output_to = OUTPUT_FD}};
+    ck_assert_uint_eq(encoded_size(&m), 0);
+}
+END_TEST
+
 START_TEST(submit_of_nothing_survives)
 {
     struct msg m = {.type = FRAME_SUBMIT};
@@ -1288,6 +1307,7 @@ int main(void)
     tcase_add_test(tcase, promises_survive);
     tcase_add_test(tcase, times_and_schedules_survive);
     tcase_add_test(tcase, input_elsewhere_survives);
+    tcase_add_test(tcase, output_to_a_descriptor_survives);
     tcase_add_test(tcase, submit_of_nothing_survives);
     tcase_add_test(tcase, arguments_of_every_length_survive);
     tcase_add_test(tcase, each_text_has_its_limit_tested);

@@ -323,6 +323,42 @@ START_TEST(request_is_read_with_all_its_parts)
 }
 END_TEST
 
+static uint32_t output_state(uint32_t slot)
+{
+    return (uint32_t)atomic_load(&up->slots[slot].output_state);
+}
+
+START_TEST(output_is_claimed_once_and_only_before_it_is_closed)
+{
+    const struct ring_written none = {0};
+    uint32_t slot = 6, generation = 5;
+    _Atomic uint64_t *state = &up->slots[slot].output_state;
+
+    atomic_store(state, ring_word(generation, RING_OUTPUT_NONE));
+    ck_assert(back_claim_output(back, slot, generation, RING_OUTPUT_FILE, &(struct ring_written){100, 0}));
+    ck_assert_uint_eq(output_state(slot), RING_OUTPUT_FILE);
+    ck_assert(back_output_is_claimed(back, slot, generation));
+    ck_assert(!back_output_is_claimed(back, slot, generation + 1));
+    back_wrote(back, slot, 7);
+    ck_assert_uint_eq(atomic_load(&up->slots[slot].output_begin), 100);
+    ck_assert_uint_eq(atomic_load(&up->slots[slot].output_written), 7);
+    ck_assert(back_claim_output(back, slot, generation, RING_OUTPUT_GIVEN, &none)); /* another writes to it */
+    ck_assert_uint_eq(output_state(slot), RING_OUTPUT_GIVEN);
+    ck_assert(!back_claim_output(back, slot, generation, RING_OUTPUT_FILE, &none));
+    atomic_store(state, ring_word(generation, RING_OUTPUT_NONE));
+    ck_assert(back_claim_output(back, slot, generation, RING_OUTPUT_GIVEN, &none)); /* a pipe */
+    ck_assert(back_output_is_claimed(back, slot, generation));
+    atomic_store(state, ring_word(generation, RING_OUTPUT_CLOSED));
+    ck_assert(!back_output_is_claimed(back, slot, generation));
+    ck_assert(!back_claim_output(back, slot, generation, RING_OUTPUT_FILE, &none));
+    ck_assert(!back_claim_output(back, slot, generation, RING_OUTPUT_GIVEN, &none));
+    atomic_store(state, ring_word(generation + 1, RING_OUTPUT_NONE)); /* the next job's */
+    ck_assert(!back_claim_output(back, slot, generation, RING_OUTPUT_FILE, &none));
+    ck_assert(!back_claim_output(back, slot, generation, RING_OUTPUT_GIVEN, &none));
+    ck_assert_uint_eq(output_state(slot), RING_OUTPUT_NONE);
+}
+END_TEST
+
 START_TEST(a_traceparent_stands_behind_the_arguments)
 {
     struct back_request q;
@@ -654,6 +690,7 @@ int main(void)
     tcase_add_test(t, queued_slot_is_claimed_with_its_time);
     tcase_add_test(t, recalled_slot_is_completed_as_such);
     tcase_add_test(t, request_is_read_with_all_its_parts);
+    tcase_add_test(t, output_is_claimed_once_and_only_before_it_is_closed);
     tcase_add_test(t, a_traceparent_stands_behind_the_arguments);
     tcase_add_test(t, what_the_slot_has_itself_ends_with_the_slot);
     tcase_add_test(t, bell_rings_only_for_a_sleeper);
