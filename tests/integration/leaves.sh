@@ -212,6 +212,11 @@ check a_forgotten_sync_is_told last_words forgets-sync 'returned without joining
 check one_that_says_nothing_has_no_words silent
 check a_crash_has_run_and_cpu_time has_cost 40 40 70 leaves:works
 check one_that_is_ended_has_run_and_cpu_time has_cost 40 1 124 --timeout 200ms leaves:deaf
+stop_wsd
+
+# A wsd that has seen no crash: a plugin that has crashed runs apart until enough of its jobs have gone well, then
+# elsewhere, where the next job does not meet what the one before has left.
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
 if ! sanitized; then
   check what_a_plugin_writes_is_marked_and_limited speech_is_limited
   check a_lowered_limit_is_left_behind replaced limit 'RLIMIT_NOFILE'
