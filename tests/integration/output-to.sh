@@ -295,6 +295,57 @@ killed_in_the_middle() { # the content behind the position is not cut
   [ $status = 125 ] && has_bytes "$WORK/out" 300000
 }
 
+# What was written stays, and nothing more comes: the executor ends with its wsd.
+wsd_killed() {
+  local executor
+  begin once 100000 "$WORK/out" || return 1
+  executor=$(pgrep -P "$WSD_PID" -x wsd-executor)
+  kill_wsd
+  wait_for_exit $JOB
+  [ $? = 125 ] && wait_until test ! -d "/proc/$executor" && touch "$WORK/go" && has_bytes "$WORK/out" 100000
+}
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+# The submitter's limit of a file's size holds: wsctl writes by itself.
+limited_size() {
+  local status=0
+  (
+    ulimit -f $((MIB / 1024))
+    wsctl submit writer:again $MIB >"$WORK/out" && has_bytes "$WORK/out" $MIB || exit 1
+    trap '' XFSZ
+    wsctl submit writer:again $((MIB + 1)) >"$WORK/out"
+  ) 2>"$WORK/said" || status=$?
+  cat "$WORK/said"
+  [ $status = 74 ] && grep -q "File too large" "$WORK/said" && has_bytes "$WORK/out" $MIB
+}
+
+# More descriptors wait than wsd may have open: each of the jobs succeeds, or is refused before it begins.
+many_wait() { # N
+  local jobs=() i status n=0
+  bytes 10 >"$WORK/ten"
+  begin once 10 "$WORK/out" || return 1
+  for ((i = 0; i < $1; i++)); do
+    wsctl submit writer:once 10 >"$WORK/out.$i" 2>"$WORK/said.$i" &
+    jobs+=($!)
+  done
+  wait_until one_is_told || return 1
+  touch "$WORK/go"
+  for ((i = 0; i < $1; i++)); do
+    status=0
+    wait "${jobs[i]}" || status=$?
+    case $status in
+      0) cmp "$WORK/ten" "$WORK/out.$i" && n=$((n + 1)) || return 1 ;;
+      69 | 75) [ -s "$WORK/said.$i" ] && [ ! -s "$WORK/out.$i" ] || return 1 ;;
+      *) cat "$WORK/said.$i" && return 1 ;;
+    esac
+  done
+  wait_for_exit $JOB && echo "$n of $1" && [ $n -ge 50 ] && [ $n -lt "$1" ]
+}
+one_is_told() {
+  cat "$WORK"/said.* | grep .
+}
+
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 old_way() { # what wsctl does not give away
@@ -347,6 +398,7 @@ check "its executor is killed while others write" killed_while_others_write
 check "its executor is killed while another has the same open file" killed_while_another_shares
 check "its executor is killed while it appends" killed_appending
 check "its executor is killed: content behind the position" killed_in_the_middle
+check "the submitter's limit of a file's size" limited_size
 check "the connection has what the job cannot write" old_way
 for how in detach durable key retries; do
   check "not with $how" not_with $how "attached jobs"
@@ -355,4 +407,8 @@ check "not in a batch" not_with batch "jobs of a batch"
 check "not open for writing" not_with read-only "not open for writing"
 check "not into a socket" fails_with 63 "neither a regular file nor a pipe" "$OUTPUT_TO" socket writer again 10
 check "no descriptor is left" holds_no_descriptor
+check "its wsd is killed" wsd_killed
+WSD_PREFIX=(prlimit --nofile=640:640)
+start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+check "250 wait in a wsd that may have 640 descriptors" many_wait 250
 stop_wsd
