@@ -100,6 +100,7 @@ static const struct verb verbs[] = {
     {"web", "[OPTION...]", "Shows wsd as a page in the browser",
      "Runs until it is ended, prints the page's address, and opens it. Only who knows the address is let in.\n\n"
      "  -l, --listen WHERE  ADDRESS:PORT of this machine, port 0: any (127.0.0.1:0)\n"
+     "      --fleet[=URL,...]  shows the other machines, too, by these servers of NATS\n"
      "      --no-open       opens no browser\n"
      "      --read-only     jobs cannot be cancelled from the page, and the like\n",
      verb_web},

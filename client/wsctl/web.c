@@ -16,28 +16,33 @@
 
 #define ARGUMENTS 16u
 
-enum { NO_OPEN = 256, READ_ONLY };
+enum { NO_OPEN = 256, READ_ONLY, FLEET };
 
 static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
+                                             {"fleet", optional_argument, NULL, FLEET},
                                              {"no-open", no_argument, NULL, NO_OPEN},
                                              {"read-only", no_argument, NULL, READ_ONLY},
                                              {0}};
 
 int verb_web(struct ctl *ctl, int argc, char **argv)
 {
-    const char *args[ARGUMENTS] = {"wsd-web", "--token"}, *listen = "127.0.0.1:0";
-    bool open = true, acts = true;
-    char path[4096];
+    const char *args[ARGUMENTS] = {"wsd-web", "--token"}, *listen = "127.0.0.1:0", *servers = NULL;
+    bool open = true, acts = true, shows_fleet = false;
+    char path[4096], fleet[1024], program[4096];
     size_t n = 2;
     int c, r;
 
     while ((c = ctl_getopt(ctl, argc, argv, "l:", long_options, &r)) >= 0) {
-        if (c == 'l')
+        if (c == 'l') {
             listen = optarg;
-        else if (c == NO_OPEN)
+        } else if (c == NO_OPEN) {
             open = false;
-        else
+        } else if (c == FLEET) {
+            shows_fleet = true;
+            servers = optarg;
+        } else {
             acts = false;
+        }
     }
     if (c == CTL_EXIT)
         return r;
@@ -53,6 +58,15 @@ int verb_web(struct ctl *ctl, int argc, char **argv)
         args[n++] = "--open";
     if (acts)
         args[n++] = "--act";
+    if ((size_t)snprintf(fleet, sizeof(fleet), "--fleet%s%s", servers ? "=" : "", servers ? servers : "") >=
+        sizeof(fleet))
+        return ctl_error(CODE_USAGE, "web", "--fleet: at most 1,000 bytes of servers");
+    if (shows_fleet)
+        args[n++] = fleet;
+    if (shows_fleet && module_in_build_tree("../../daemon/fleet/wsd-fleet", program, sizeof(program))) {
+        args[n++] = "--fleet-program";
+        args[n++] = program;
+    }
     if (!module_in_build_tree("../../daemon/web/wsd-web", path, sizeof(path)))
         snprintf(path, sizeof(path), "%s/wsd-web", WSD_LIBEXEC_DIR);
     execv(path, (char *const *)args);

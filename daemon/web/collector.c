@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "web/fleet-look.h"
 #include "web/metrics.h"
 
 #define OPEN_USEC   2000000u  /* for connecting */
@@ -54,6 +55,7 @@ struct collector {
     struct wsd_client *client; /* [thread] */
     json_t **last;             /* the last answer to each question [thread] */
     uint64_t *due_usec;        /* when each is asked again [thread] */
+    struct fleet_look *fleet;  /* NULL: none is looked at [thread] */
 };
 
 /* --- answers as JSON ---------------------------------------------------------------------------------------------- */
@@ -428,6 +430,13 @@ static int ask(struct collector *c, size_t i, uint64_t now)
     return 0;
 }
 
+static void add_fleet(struct fleet_look *fleet, json_t *look)
+{
+    json_t *now = fleet_look_now(fleet);
+
+    json_object_set_new(look, "fleet", now ? now : json_object());
+}
+
 /* Returns the look; NULL with words. */
 static json_t *look_at_wsd(struct collector *c, char why[static WORDS])
 {
@@ -447,6 +456,8 @@ static json_t *look_at_wsd(struct collector *c, char why[static WORDS])
     for (size_t i = 0; look && i < ARRAY_SIZE(looks); i++)
         if (c->last[i])
             json_object_set(look, looks[i].key, c->last[i]);
+    if (look && c->fleet)
+        add_fleet(c->fleet, look);
     *why = 0;
     if (!look)
         snprintf(why, WORDS, "out of memory");
@@ -644,6 +655,7 @@ int collector_new(struct collector **ret, const struct collector_options *option
     c->told_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->told = c->told_fd >= 0 ? event_new(options->base, c->told_fd, EV_READ | EV_PERSIST, on_told, c) : NULL;
     int r = !c->told || !c->last || !c->due_usec || event_add(c->told, NULL) < 0 ? -ENOMEM : 0;
+    r = r || !options->fleet ? r : fleet_look_new(&c->fleet, options->fleet);
     r = r ? r : -pthread_create(&c->thread, NULL, collect, c);
     if (r < 0) {
         c->leaving = true; /* there is no thread */
@@ -666,6 +678,7 @@ struct collector *collector_free(struct collector *c)
     if (has_thread)
         pthread_join(c->thread, NULL);
     wsd_client_free(c->client);
+    fleet_look_free(c->fleet);
     list_for_each_entry_safe (struct trip, t, after_t, &c->waiting, link)
         trip_free(t);
     list_for_each_entry_safe (struct trip, t, after_t, &c->done, link)

@@ -10,15 +10,17 @@
 
 struct collector;
 struct event_base;
+struct fleet_look_options;
 
 #define COLLECTOR_ERRANDS 64u  /* that wait or are under way */
 #define COLLECTOR_JOBS    500u /* of a look: the newest ones */
 
 struct collector_options {
     struct event_base *base;
-    const char *socket; /* NULL: as wsctl finds it. Lives as long as the collector */
+    const char *socket; /* NULL: as wsctl finds it. Lives as long as the collector, as does `fleet` */
+    const struct fleet_look_options *fleet; /* NULL: no fleet is looked at */
     /* What wsd has now, or, where `why` is not empty, why that is not known. `look` stays the collector's. It has the keys
-     * that looks[] in collector.c names. */
+     * that looks[] in collector.c names, and `fleet`. */
     void (*looked)(const json_t *look, const char *why, void *context);
     void *context;
 };

@@ -111,6 +111,7 @@ static int run(struct settings *s)
                                            .guard = &s->guard,
                                            .socket = s->socket,
                                            .chart = s->chart,
+                                           .fleet = s->shows_fleet ? &s->fleet : NULL,
                                            .history = history,
                                            .always = s->always};
     r = term && interrupt && event_add(term, NULL) == 0 && event_add(interrupt, NULL) == 0 &&

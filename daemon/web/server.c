@@ -664,7 +664,7 @@ int server_new(struct server **ret, const struct server_options *options)
 {
     struct server *s = calloc(1, sizeof(*s));
     const struct collector_options asks = {
-        .base = options->base, .socket = options->socket, .looked = looked, .context = s};
+        .base = options->base, .socket = options->socket, .fleet = options->fleet, .looked = looked, .context = s};
 
     if (!s)
         return -ENOMEM;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "web/fleet-look.h"
 #include "web/guard.h"
 
 struct server;
@@ -24,10 +25,11 @@ struct history;
 struct server_options {
     struct event_base *base;
     struct guard *guard;
-    const char *socket;      /* of wsd; NULL: as wsctl finds it */
-    const char *chart;       /* the file of Chart.js */
-    struct history *history; /* of SERVER_SERIES series */
-    bool always;             /* looks each second, whether anybody watches or not */
+    const char *socket;                     /* of wsd; NULL: as wsctl finds it */
+    const struct fleet_look_options *fleet; /* NULL: it is not shown */
+    const char *chart;                      /* the file of Chart.js */
+    struct history *history;                /* of SERVER_SERIES series */
+    bool always;                            /* looks each second, whether anybody watches or not */
 };
 
 /* Returns 0 or a negative errno. */

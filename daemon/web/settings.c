@@ -12,7 +12,9 @@
 #include "base/cleanup.h"
 #include "base/code.h"
 #include "base/complain.h"
+#include "config.h"
 
+#define FLEET WSD_LIBEXEC_DIR "/wsd-fleet"
 #define CHART "/usr/share/javascript/chart.js/chart.min.js"
 
 static const char usage[] =
@@ -32,6 +34,8 @@ static const char usage[] =
     "      --person-header H  the header in which a proxy names the person; it counts by a Unix socket only\n"
     "      --person NAME      only these may cancel and the like; up to 64 times\n"
     "      --history[=FILE]   looks at wsd each second, whether a page is open or not; FILE keeps what was seen\n"
+    "      --fleet[=URL,...]  shows the other machines, too, by these servers of NATS ([fleet] servers of wsd.conf)\n"
+    "      --fleet-program FILE  the program that asks them (" FLEET ")\n"
     "      --open             shows the page in the browser\n"
     "      --chart FILE       Chart.js (" CHART ")\n"
     "  -h, --help\n";
@@ -44,6 +48,8 @@ enum long_option {
     OPTION_PERSON_HEADER,
     OPTION_PERSON,
     OPTION_HISTORY,
+    OPTION_FLEET,
+    OPTION_FLEET_PROGRAM,
     OPTION_OPEN,
     OPTION_CHART
 };
@@ -57,6 +63,8 @@ static const struct option options[] = {{"listen", required_argument, NULL, 'l'}
                                         {"person-header", required_argument, NULL, OPTION_PERSON_HEADER},
                                         {"person", required_argument, NULL, OPTION_PERSON},
                                         {"history", optional_argument, NULL, OPTION_HISTORY},
+                                        {"fleet", optional_argument, NULL, OPTION_FLEET},
+                                        {"fleet-program", required_argument, NULL, OPTION_FLEET_PROGRAM},
                                         {"open", no_argument, NULL, OPTION_OPEN},
                                         {"chart", required_argument, NULL, OPTION_CHART},
                                         {"help", no_argument, NULL, 'h'},
@@ -146,6 +154,13 @@ static int set(struct settings *s, int c, char **argv)
         s->always = true;
         s->history = optarg;
         return -1;
+    case OPTION_FLEET:
+        s->shows_fleet = true;
+        s->fleet.servers = optarg;
+        return -1;
+    case OPTION_FLEET_PROGRAM:
+        s->fleet.program = optarg;
+        return -1;
     case OPTION_OPEN:
         s->browse = true;
         return -1;
@@ -166,7 +181,7 @@ int settings_load(struct settings *s, int argc, char **argv)
 {
     int r = -1;
 
-    *s = (struct settings){.chart = CHART};
+    *s = (struct settings){.chart = CHART, .fleet.program = FLEET};
     opterr = 0;
     for (int c; r < 0 && (c = getopt_long(argc, argv, ":l:s:h", options, NULL)) != -1;)
         r = set(s, c, argv);

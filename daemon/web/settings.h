@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "web/fleet-look.h"
 #include "web/guard.h"
 
 #define SETTINGS_LISTEN 8u
@@ -14,6 +15,8 @@
 struct settings {
     struct guard guard;
     const char *socket, *chart;
+    bool shows_fleet;
+    struct fleet_look_options fleet;
     const char *listen[SETTINGS_LISTEN]; /* ADDRESS:PORT, or the path of a socket */
     uint32_t n_listen;
     const char *history; /* the file that keeps it; NULL: none */

@@ -168,6 +168,7 @@ function health() {
   for (const e of (look.pool || { executors: [] }).executors)
     if (e.error) found.push(['bad', `executor ${e.executor} of ${e.user} does not answer: ${e.error}`]);
   if (look.counters.jobs_dead) found.push(['warn', `${count(look.counters.jobs_dead)} durable jobs are out of retries`]);
+  found.push(...fleetHealth(look.fleet || {}));
   if (growth('jobs_refused') > 0) found.push(['warn', `${rate(growth('jobs_refused'))} jobs a second are refused`]);
   return found.length ? found : [['ok', 'All is well.']];
 }
@@ -462,6 +463,29 @@ function users() {
       count(u.refused), duration(u.cpu), u.executors, bytes(u.memory), u.limits.join(', ')]), 'Nobody has had a job yet.')];
 }
 
+// By wsd-fleet, where wsd-web was told to ask it: { jobs, results, parts, dead, classes } or { error }; {}: not known yet.
+function fleetHealth(fleet) {
+  if (fleet.error) return [['warn', 'fleet: ' + fleet.error]];
+  const found = (fleet.classes || []).filter((c) => c.waiting && !c.requests)
+    .map((c) => ['bad', `fleet: ${count(c.waiting)} jobs wait for ${c.plugin}, and no machine takes them`]);
+  if (fleet.dead && fleet.dead.messages) found.push(['warn', `fleet: ${count(fleet.dead.messages)} jobs could not be done anywhere`]);
+  return found;
+}
+
+function fleet() {
+  const f = state.look.fleet;
+  if (!f) return [element('h2', {}, 'Fleet'), element('p', { class: 'empty' }, 'wsd-web shows the other machines with --fleet.')];
+  if (f.error) return [element('h2', {}, 'Fleet'), element('p', { class: 'bad' }, f.error)];
+  if (!f.jobs) return [element('h2', {}, 'Fleet'), element('p', { class: 'empty' }, 'asking')];
+  return [element('h2', {}, 'Fleet'),
+    element('div', { class: 'cards', id: 'fleet-cards' }, card('jobs of all machines', count(f.jobs.messages)), card('results kept', count(f.results.messages)),
+      card('parts of large ones', bytes(f.parts.bytes) || '0'), card('could not be done', count(f.dead.messages))),
+    element('p', {}, 'A class is the priority of the jobs. Machines that take them ask for more while they have room.'),
+    table('Plugins', [['Plugin'], ['Class'], ['Waiting', 'n'], ['With a machine', 'n'], ['Handed out again', 'n'], ['Machines that ask', 'n']],
+      f.classes.map((c) => [c.plugin, c.class, count(c.waiting), count(c.held), count(c.redelivered), count(c.requests)]),
+      'No machine offers a plugin.')];
+}
+
 function actionLog() {
   const rows = [...(state.look.actions || [])].reverse().map((a) => [moment(a.time_usec), a.person, a.action,
     a.id ? jobLink(a.id) : nameOf(a), a.error ? element('span', { class: 'state bad' }, a.error) : 'done']);
@@ -470,7 +494,7 @@ function actionLog() {
     table('What was done from here', [['When'], ['For'], ['Action'], ['What'], ['', 'wrap']], rows, 'Nothing yet.')];
 }
 
-const views = { '': overview, functions, jobs, pool, dead, schedules, limits, users, log: actionLog };
+const views = { '': overview, functions, jobs, pool, dead, schedules, limits, users, fleet, log: actionLog };
 
 // --- drawing ---------------------------------------------------------------------------------------------------------
 
@@ -521,6 +545,7 @@ function draw() {
     if (here) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
+  document.getElementById('fleet-link').hidden = !state.look || !state.look.fleet;
   if (!state.look) {
     main.replaceChildren(element('p', { class: 'empty' }, state.away));
     return;

@@ -19,7 +19,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-VIEWS = ['', 'functions', 'jobs', 'pool', 'dead', 'schedules', 'limits', 'users', 'log']
+VIEWS = ['', 'functions', 'jobs', 'pool', 'dead', 'schedules', 'limits', 'users', 'fleet', 'log']
 LIMIT = 30 * int(os.environ.get('TIME_SCALE', '1'))
 PHONE, DESK = (390, 844), (1280, 900)
 HOSTILE = '<img src=x onerror=alert(1)>'
