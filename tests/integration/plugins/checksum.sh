@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2317 # for_workers and as_nobody call functions by name
-# checksum.sh: checksum against sha256sum and its siblings.
+# checksum.sh: checksum against sha256sum and its siblings, and against xxhsum.
 set -eu
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -33,6 +33,76 @@ for algorithm in $algorithms; do
     verdict "$algorithm of $(basename "$file") as input"
   done
 done
+
+# xxh ALGORITHM TOOL ARG...: the same of odd names, of a big file and of the input.
+xxh() {
+  local algorithm=$1 file
+  shift
+  want "$@" -- * missing
+  got checksum "$algorithm" -- * missing
+  verdict "$algorithm of odd names and a folder"
+  want "$@" "$work/big" "$work/none" "$work/piece" "$work/piece+1"
+  got checksum "$algorithm" "$work/big" "$work/none" "$work/piece" "$work/piece+1"
+  verdict "$algorithm of a big file and of small ones"
+  for file in "$work/big" "$work/none"; do
+    want "$@" <"$file"
+    options=(--input "$file")
+    got checksum "$algorithm"
+    options=()
+    verdict "$algorithm of $(basename "$file") as input"
+  done
+}
+xxh xxh3 xxhsum -H3
+xxh xxh64 xxh64sum
+xxh xxh128 xxh128sum
+
+# find_sum NAME FOLDER TOOL...: as the tool says it of the files that find sees. An algorithm is in the array `algorithm`.
+algorithm=()
+find_sum() {
+  find "$2" -type f -print0 | sort -z >"$work/list"
+  xargs -0 -a "$work/list" "${@:3}" >"$work.want" 2>/dev/null
+  echo 0 >"$work.want.status"
+  got checksum "${algorithm[@]}" -r "$2"
+  verdict "$1"
+}
+below="$work/below"
+mkdir -p "$below/a/b" "$below/a.b" "$below/a-b" "$below/empty"
+for file in a.c a/z a/b/one 'a/b/two words' a.b/x a-b/y a0 $'new\nline' $'\351'; do echo "$file" >"$below/$file"; done
+echo dash >"$below/-"
+ln -s a.c "$below/link"
+ln -s a "$below/linked"
+mkfifo "$below/fifo"
+find_sum "-r of a folder, sorted" "$below" sha256sum
+find_sum "-r of a folder with a slash behind it" "$below/" sha256sum
+find_sum "-r of a file" "$below/a.c" sha256sum
+find_sum "-r of an empty folder" "$below/empty" true
+algorithm=(xxh3)
+find_sum "-r with xxh3" "$below" xxhsum -H3
+algorithm=()
+below_workers() { find_sum "-r of the manuals" "$top/packaging" sha256sum; }
+for_workers below_workers
+cd "$below"
+find . -type f -print0 | sort -z | xargs -0 md5sum >"$work.want"
+got checksum -r md5
+verdict "-r of the working directory"
+want md5sum a.c - a0 <"$work/piece"
+options=(--input "$work/piece")
+got checksum md5 -r a.c - a0
+options=()
+verdict "-r of files and the input"
+refused "-r of a folder that is not there" 1 checksum -r missing
+unread() {
+  got checksum -r .
+  if grep -q "checksum: \./secret: Permission denied" "$work.got.err" && grep -q '  \./a\.c$' "$work.got" &&
+    [ "$(cat "$work.got.status")" = 1 ]; then
+    good "-r says which folder may not be read, and hashes the rest"
+  else
+    bad "-r says which folder may not be read, and hashes the rest"
+  fi
+}
+mkdir -m 0 "$below/secret"
+as_nobody unread
+cd "$work/odd"
 
 cp empty sha256
 want sha256sum sha256

@@ -46,6 +46,11 @@ each fib memory 200 fib 10
 each nqueens memory 200 nqueens 6
 each uts memory 8 uts
 each checksum memory 60 checksum md5 "$work/small" "$newline"
+each "checksum xxh128" memory 60 checksum xxh128 "$work/small" "$newline"
+mkdir -p "$work/below/a"
+cp "$work/small" "$work/below/a"
+cp "$work/small" "$work/below/b"
+each "checksum -r" memory 100 checksum xxh3 -r "$work/below"
 each count memory 200 count "$work/small" "$newline"
 each sort memory 200 sort "$work/text" "$work/small"
 each compress memory 100 compress "$work/text"
