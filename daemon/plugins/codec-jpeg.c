@@ -90,7 +90,7 @@ struct decoder {
     struct errors errors;
     const uint8_t *data;
     size_t size;
-    uint32_t long_side;
+    const struct box *box;
 };
 
 static bool recognises(const uint8_t *data, size_t size)
@@ -119,18 +119,6 @@ static int check_header(struct decoder *decoder)
     return coding_check_size(decoder->errors.coding, library->image_width, library->image_height);
 }
 
-/* The library shrinks by 2, 4 or 8 for less than nothing. */
-static void choose_scale(struct decoder *decoder)
-{
-    struct jpeg_decompress_struct *library = &decoder->library;
-    uint32_t side = MAX(library->image_width, library->image_height);
-
-    library->scale_num = 1;
-    library->scale_denom = 1;
-    while (library->scale_denom < 8 && side / (library->scale_denom * 2) >= decoder->long_side)
-        library->scale_denom *= 2;
-}
-
 static unsigned find_orientation(const struct decoder *decoder)
 {
     for (const struct jpeg_marker_struct *marker = decoder->library.marker_list; marker; marker = marker->next) {
@@ -142,8 +130,17 @@ static unsigned find_orientation(const struct decoder *decoder)
     return 1;
 }
 
+/* The library divides while it decodes, for less than nothing. */
+static void choose_scale(struct decoder *decoder, unsigned orientation)
+{
+    struct jpeg_decompress_struct *library = &decoder->library;
+
+    library->scale_num = 1;
+    library->scale_denom = fit_divisor(library->image_width, library->image_height, orientation, decoder->box);
+}
+
 /* Behind the header. */
-static int read_pixels(struct decoder *decoder, struct picture *ret)
+static int read_pixels(struct decoder *decoder, unsigned orientation, struct picture *ret)
 {
     struct jpeg_decompress_struct *library = &decoder->library;
     int r;
@@ -158,7 +155,10 @@ static int read_pixels(struct decoder *decoder, struct picture *ret)
 
         jpeg_read_scanlines(library, &row, 1);
     }
-    ret->orientation = find_orientation(decoder);
+    ret->orientation = orientation;
+    ret->full_width = library->image_width;
+    ret->full_height = library->image_height;
+    ret->divisor = library->scale_denom;
     jpeg_finish_decompress(library);
     return 0;
 }
@@ -167,6 +167,7 @@ static int read_pixels(struct decoder *decoder, struct picture *ret)
 static int decode_it(struct decoder *decoder, struct picture *ret)
 {
     struct jpeg_decompress_struct *library = &decoder->library;
+    unsigned orientation;
     int r;
 
     jpeg_create_decompress(library);
@@ -179,14 +180,14 @@ static int decode_it(struct decoder *decoder, struct picture *ret)
     if (r)
         return r;
     library->out_color_space = library->jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
-    choose_scale(decoder);
-    return read_pixels(decoder, ret);
+    orientation = find_orientation(decoder);
+    choose_scale(decoder, orientation);
+    return read_pixels(decoder, orientation, ret);
 }
 
-static int decode(struct coding *coding, const uint8_t *data, size_t size, uint32_t long_side, struct picture *ret)
+static int decode(struct coding *coding, const uint8_t *data, size_t size, const struct box *box, struct picture *ret)
 {
-    struct decoder decoder = {
-        .progress = {.progress_monitor = on_progress}, .data = data, .size = size, .long_side = long_side};
+    struct decoder decoder = {.progress = {.progress_monitor = on_progress}, .data = data, .size = size, .box = box};
     int r;
 
     *ret = (struct picture){.pixels = NULL};

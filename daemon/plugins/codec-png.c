@@ -138,7 +138,7 @@ static int decode_it(struct call *call)
     return 0;
 }
 
-static int decode(struct coding *coding, const uint8_t *data, size_t size, uint32_t long_side, struct picture *ret)
+static int decode(struct coding *coding, const uint8_t *data, size_t size, const struct box *box, struct picture *ret)
 {
     struct call call = {.coding = coding, .data = data, .size = size, .to = ret};
     int r = -ENOMEM;

@@ -66,7 +66,7 @@ static int feed(struct coding *coding, WebPIDecoder *decoder, const uint8_t *dat
     return status_error(coding, status);
 }
 
-static int decode(struct coding *coding, const uint8_t *data, size_t size, uint32_t long_side, struct picture *ret)
+static int decode(struct coding *coding, const uint8_t *data, size_t size, const struct box *box, struct picture *ret)
 {
     WebPDecoderConfig config;
     WebPIDecoder *decoder;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "plugins/common.h"
+#include "plugins/fit.h"
 #include "plugins/picture.h"
 #include "wsd/plugin.h"
 
@@ -25,9 +26,9 @@ struct codec {
     uint32_t side_max;        /* of what it can encode, in pixels */
     bool alpha;               /* whether it can encode that */
     bool (*recognises)(const uint8_t *data, size_t size);
-    /* Decodes a whole file. The longer side may be shrunk on the way, which is faster, where it stays long_side or more;
-     * UINT32_MAX: it stays as it is. 0, -EBADMSG, -ENOMEM or -ECANCELED; ret is to be deinitialised in any case. */
-    int (*decode)(struct coding *coding, const uint8_t *data, size_t size, uint32_t long_side, struct picture *ret);
+    /* Decodes a whole file. Where the box wants so few pixels that fit_divisor() allows it, a codec may decode fewer, which
+     * is faster. 0, -EBADMSG, -ENOMEM or -ECANCELED; ret is to be deinitialised in any case. */
+    int (*decode)(struct coding *coding, const uint8_t *data, size_t size, const struct box *box, struct picture *ret);
     /* Encodes an upright picture. Quality is 1 to 100; 0: what the format and the picture's origin suggest. 0, -EBADMSG,
      * -ENOMEM or the output's error. */
     int (*encode)(struct coding *coding, const struct picture *picture, unsigned quality, struct output *output);

@@ -17,13 +17,10 @@
 
 #define FILE_SIZE_MAX (512u << 20) /* bytes */
 #define QUALITY_MAX   100u
-/* A thumbnail is made from at least so many pixels for each of its own, across: fewer would be seen. */
-#define THUMBNAIL_OVERSAMPLING 2u
 
 struct options {
     const char *usage;
-    uint32_t width, height; /* 0: open */
-    enum fit fit;
+    struct box box;
     const struct codec *format; /* NULL: that of the input */
     uint32_t quality;           /* 0: the format's */
     const char *name;           /* NULL: the input */
@@ -77,13 +74,13 @@ static int set_option(struct wsd_job *job, struct options *options, const char *
     bool fine;
 
     if (strcmp(name, "width") == 0)
-        fine = parse_number(value, PICTURE_SIDE_MAX, &options->width);
+        fine = parse_number(value, PICTURE_SIDE_MAX, &options->box.width);
     else if (strcmp(name, "height") == 0)
-        fine = parse_number(value, PICTURE_SIDE_MAX, &options->height);
+        fine = parse_number(value, PICTURE_SIDE_MAX, &options->box.height);
     else if (strcmp(name, "quality") == 0)
         fine = parse_number(value, QUALITY_MAX, &options->quality);
     else if (strcmp(name, "fit") == 0)
-        fine = parse_fit(value, &options->fit);
+        fine = parse_fit(value, &options->box.fit);
     else
         fine = (options->format = codec_find(value)) != NULL;
     if (fine)
@@ -201,7 +198,7 @@ static int read_bytes(struct run *run)
     return source.size > FILE_SIZE_MAX ? too_large(run) : 0;
 }
 
-static int read_picture(struct run *run, uint32_t long_side)
+static int read_picture(struct run *run)
 {
     int r = read_bytes(run);
 
@@ -211,38 +208,29 @@ static int read_picture(struct run *run, uint32_t long_side)
     if (!run->from)
         return coding_fail(&run->coding, "%s; JPEG, PNG and WebP are taken",
                            run->size ? "a file of another kind" : "it is empty");
-    return run->from->decode(&run->coding, run->data, run->size, long_side, &run->picture);
+    return run->from->decode(&run->coding, run->data, run->size, &run->options.box, &run->picture);
 }
 
 /* ---- making ---- */
 
-/* Puts another picture in place of the job's. */
-static int resize_picture(struct run *run, struct wsd_worker *self, const struct frame *frame)
+/* Puts the picture that the box wants in place of the job's. */
+static int resize_picture(struct run *run, struct wsd_worker *self)
 {
+    const struct picture *picture = &run->picture;
+    struct frame frame = fit_into(picture->full_width, picture->full_height, picture->orientation, &run->options.box);
     struct picture resized;
     int r;
 
-    if (!picture_fits(frame->width, frame->height))
+    if (!picture_fits(frame.width, frame.height))
         return coding_fail(&run->coding, "it would become %u x %u pixels; at most %u a side and %u altogether are made",
-                           frame->width, frame->height, PICTURE_SIDE_MAX, PICTURE_PIXELS_MAX);
-    if (frame->whole_width == run->picture.width && frame->whole_height == run->picture.height &&
-        frame->width == run->picture.width && frame->height == run->picture.height)
+                           frame.width, frame.height, PICTURE_SIDE_MAX, PICTURE_PIXELS_MAX);
+    if (frame.whole_width == picture->width && frame.whole_height == picture->height && frame.width == picture->width &&
+        frame.height == picture->height)
         return 0;
-    r = resample(self, run->job, &run->picture, frame, &resized);
+    r = resample(self, run->job, picture, &frame, &resized);
     SWAP(run->picture, resized);
     picture_deinit(&resized);
     return r;
-}
-
-/* The frame of the picture as it lies, for a box of the picture when it stands upright. */
-static struct frame frame_of(const struct run *run)
-{
-    const struct options *options = &run->options;
-    const struct picture *picture = &run->picture;
-    bool swap = picture->orientation >= 5;
-
-    return fit_into(picture->width, picture->height, swap ? options->height : options->width,
-                    swap ? options->width : options->height, options->fit);
 }
 
 static int write_picture(struct run *run)
@@ -265,18 +253,25 @@ static int write_picture(struct run *run)
     return r ? r : end;
 }
 
-static void run_deinit(struct run *run)
+/* Reads, resizes and writes. Returns the exit code. */
+static int make(struct run *run, struct wsd_worker *self)
 {
+    int r = read_picture(run);
+
+    if (!r)
+        r = resize_picture(run, self);
+    if (!r)
+        r = write_picture(run);
     picture_deinit(&run->picture);
     free(run->owned);
+    return r ? fail(run, r) : 0;
 }
 
 /* ---- functions ---- */
 
-static const char *const options_of_resize[] = {"width", "height", "fit", "format", "quality", NULL};
-
 static int resize(struct wsd_job *job, struct wsd_worker *self)
 {
+    static const char *const known[] = {"width", "height", "fit", "format", "quality", NULL};
     struct run run = {
         .job = job,
         .coding = {.job = job},
@@ -284,78 +279,52 @@ static int resize(struct wsd_job *job, struct wsd_worker *self)
                         "resize [--width W] [--height H] [--fit inside|cover|fill] [--format F] [--quality Q] [FILE]"}};
     const char *operands[1] = {NULL};
     size_t n = 0;
-    int status = take_arguments(job, &run.options, options_of_resize, operands, 1, &n), r;
+    int status = take_arguments(job, &run.options, known, operands, 1, &n);
 
     if (status)
         return status;
-    if (!run.options.width && !run.options.height)
+    if (!run.options.box.width && !run.options.box.height)
         return wsd_job_fail(job, 1, "no size: give --width, --height or both; usage: %s", run.options.usage);
     run.options.name = file_name(operands[0]);
-    r = read_picture(&run, UINT32_MAX);
-    if (!r) {
-        struct frame frame = frame_of(&run);
-
-        r = resize_picture(&run, self, &frame);
-    }
-    r = r ? r : write_picture(&run);
-    run_deinit(&run);
-    return r ? fail(&run, r) : 0;
+    return make(&run, self);
 }
-
-static const char *const options_of_others[] = {"format", "quality", NULL};
 
 static int convert(struct wsd_job *job, struct wsd_worker *self)
 {
+    static const char *const known[] = {"format", "quality", NULL};
     struct run run = {.job = job,
                       .coding = {.job = job},
                       .options = {.usage = "convert --format jpeg|png|webp [--quality Q] [FILE]"}};
     const char *operands[1] = {NULL};
     size_t n = 0;
-    int status = take_arguments(job, &run.options, options_of_others, operands, 1, &n), r;
+    int status = take_arguments(job, &run.options, known, operands, 1, &n);
 
     if (status)
         return status;
     if (!run.options.format)
         return wsd_job_fail(job, 1, "no format: give --format; usage: %s", run.options.usage);
     run.options.name = file_name(operands[0]);
-    r = read_picture(&run, UINT32_MAX);
-    r = r ? r : write_picture(&run);
-    run_deinit(&run);
-    return r ? fail(&run, r) : 0;
-}
-
-/* Into a square of that side; a smaller picture stays as it is. */
-static int shrink(struct run *run, struct wsd_worker *self, uint32_t side)
-{
-    struct frame frame;
-
-    run->options.width = run->options.height = side;
-    frame = frame_of(run);
-    if (MAX(run->picture.width, run->picture.height) <= side)
-        return 0;
-    return resize_picture(run, self, &frame);
+    return make(&run, self);
 }
 
 static int thumbnail(struct wsd_job *job, struct wsd_worker *self)
 {
-    struct run run = {.job = job,
-                      .coding = {.job = job},
-                      .options = {.usage = "thumbnail SIZE [--format jpeg|png|webp] [--quality Q] [FILE]"}};
+    static const char *const known[] = {"format", "quality", NULL};
+    struct run run = {
+        .job = job,
+        .coding = {.job = job},
+        .options = {.usage = "thumbnail SIZE [--format jpeg|png|webp] [--quality Q] [FILE]", .box = {.shrink = true}}};
     const char *operands[2] = {NULL, NULL};
     size_t n = 0;
-    uint32_t side;
-    int status = take_arguments(job, &run.options, options_of_others, operands, 2, &n), r;
+    int status = take_arguments(job, &run.options, known, operands, 2, &n);
 
     if (status)
         return status;
-    if (!n || !parse_number(operands[0], PICTURE_SIDE_MAX, &side))
+    if (!n || !parse_number(operands[0], PICTURE_SIDE_MAX, &run.options.box.width))
         return wsd_job_fail(job, 1, "SIZE is a number from 1 to %u; usage: %s", PICTURE_SIDE_MAX, run.options.usage);
+    run.options.box.height = run.options.box.width;
     run.options.name = file_name(operands[1]);
-    r = read_picture(&run, side * THUMBNAIL_OVERSAMPLING);
-    r = r ? r : shrink(&run, self, side);
-    r = r ? r : write_picture(&run);
-    run_deinit(&run);
-    return r ? fail(&run, r) : 0;
+    return make(&run, self);
 }
 
 static const struct wsd_function functions[] = {

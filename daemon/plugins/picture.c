@@ -18,7 +18,13 @@ bool picture_fits(uint64_t width, uint64_t height)
 
 int picture_init(struct picture *picture, uint32_t width, uint32_t height, unsigned channels)
 {
-    *picture = (struct picture){.width = width, .height = height, .channels = channels, .orientation = 1};
+    *picture = (struct picture){.width = width,
+                                .height = height,
+                                .full_width = width,
+                                .full_height = height,
+                                .divisor = 1,
+                                .channels = channels,
+                                .orientation = 1};
     if (!picture_fits(width, height))
         return -EFBIG;
     picture->pixels = malloc((size_t)width * height * channels);

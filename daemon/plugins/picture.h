@@ -14,10 +14,12 @@
 
 struct picture {
     uint32_t width, height;
-    unsigned channels;    /* 1: grey; 3: RGB; 4: RGB and alpha, not multiplied with it */
-    unsigned orientation; /* 1 to 8, as EXIF counts: how it has to be turned; 1: not at all */
-    bool lossless;        /* comes from a format that loses nothing */
-    uint8_t *pixels;      /* rows from the top, without gaps */
+    uint32_t full_width, full_height; /* in the file, of which a decoder may have made less: */
+    unsigned divisor;                 /* a pixel here is so many of those across; the last one may be less */
+    unsigned channels;                /* 1: grey; 3: RGB; 4: RGB and alpha, not multiplied with it */
+    unsigned orientation;             /* 1 to 8, as EXIF counts: how it has to be turned; 1: not at all */
+    bool lossless;                    /* comes from a format that loses nothing */
+    uint8_t *pixels;                  /* rows from the top, without gaps */
 };
 
 /* Whether a picture may have this size. */

@@ -64,10 +64,11 @@ static void weigh(struct axis *axis, uint32_t i, double centre, double scale, ui
     axis->count[i] = count;
 }
 
-/* The middle n of `whole` samples that `source` ones become. 0 or -ENOMEM. */
-static int axis_init(struct axis *axis, uint32_t source, uint64_t whole, uint32_t n)
+/* The middle n of `whole` samples that `source` ones become, of which the last may reach beyond the picture: its length
+ * is `span`. 0 or -ENOMEM. */
+static int axis_init(struct axis *axis, uint32_t source, double span, uint64_t whole, uint32_t n)
 {
-    double factor = (double)whole / source, scale = MAX(1 / factor, 1.0);
+    double factor = (double)whole / span, scale = MAX(1 / factor, 1.0);
     uint64_t begin = (whole - n) / 2;
 
     axis->n = n;
@@ -192,12 +193,15 @@ int resample(struct wsd_worker *self, struct wsd_job *job, const struct picture 
              struct picture *ret)
 {
     struct resampling resampling = {.job = job, .from = picture, .to = ret};
+    double divisor = picture->divisor;
     int r = picture_init(ret, frame->width, frame->height, picture->channels);
 
     if (!r)
-        r = axis_init(&resampling.columns, picture->width, frame->whole_width, frame->width);
+        r = axis_init(&resampling.columns, picture->width, picture->full_width / divisor, frame->whole_width,
+                      frame->width);
     if (!r)
-        r = axis_init(&resampling.rows, picture->height, frame->whole_height, frame->height);
+        r = axis_init(&resampling.rows, picture->height, picture->full_height / divisor, frame->whole_height,
+                      frame->height);
     if (!r)
         r = wsd_for_each(self, NULL, 0, frame->height, 0, resample_rows, &resampling);
     axis_deinit(&resampling.columns);

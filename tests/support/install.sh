@@ -52,6 +52,9 @@ done
 for plugin in checksum compress decompress count search sort exec fib nqueens uts; do
   check "installs plugin $plugin" there "$libdir/wsd/plugins/$plugin.so"
 done
+if [ -e "$BUILD/daemon/plugins/image.so" ]; then
+  check "installs plugin image" there "$libdir/wsd/plugins/image.so"
+fi
 check "installs the Python package, whole" python_package
 nothing_of_tests() {
   ! find "$dest" -type f | grep -E '/tests?[/-]|run-plugin|libcheck'

@@ -24,7 +24,7 @@ more=()
 each() {
   local name=$1 plugin=$4
   if FAULTS=$2 "$support/shims/each-fault" --runs "$3" ${more[@]+"${more[@]}"} "$support/shims/faults.so" "$runner" "${options[@]}" \
-    "$PLUGINS/$plugin.so" "${@:5}" >"$work.got" 2>&1; then
+    "$(path_of "$plugin")" "${@:5}" >"$work.got" 2>&1; then
     good "$name, each fault ($2): $(tail -n 1 "$work.got")"
   else
     bad "$name, each fault ($2): $(tail -n 1 "$work.got")"
@@ -65,6 +65,18 @@ each "search -i" memory 400 search -i '[0-9a-f]+ THE .* (j|k)umps' "$work/lines"
 each "search -r -w -C" memory 200 search -r -w -C 2 'fox' "$work/small"
 each "search -o" memory 200 search -o '[a-z]+ fox' "$work/lines"
 each "search -v, a backreference" memory 200 search -v '(.)\1[a-z]' "$work/lines"
+# Each codec decodes and encodes what the one before has made.
+pictures() {
+  local format
+  [ -e "$PLUGINS/image.so" ] || return 0
+  convert -size 30x20 plasma:red-blue -alpha set -channel A -evaluate set 50% +channel "$work/picture.png"
+  cjpeg -outfile "$work/picture.jpeg" <(convert "$work/picture.png" ppm:-)
+  convert "$work/picture.png" "$work/picture.webp"
+  for format in jpeg png webp; do
+    each "image, $format" memory 60 image:resize --width 10 "$work/picture.$format"
+  done
+}
+pictures
 more=()
 options+=(--input "$work/small")
 each exec memory,descriptors 200 exec sh -c 'cat; seq 10; echo said >&2'

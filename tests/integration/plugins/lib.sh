@@ -30,13 +30,20 @@ finish() {
   exit $((failures > 0))
 }
 
-# plugin NAME [ARG…]; options for RUN, such as --input FILE, in the array `options`.
+path_of() { # NAME[:FUNCTION]
+  case $1 in
+    *:*) echo "$PLUGINS/${1%%:*}.so:${1#*:}" ;;
+    *) echo "$PLUGINS/$1.so" ;;
+  esac
+}
+
+# plugin NAME[:FUNCTION] [ARG…]; options for RUN, such as --input FILE, in the array `options`.
 options=()
 plugin() {
   local name=$1
   shift
   if [ -n "${PLUGINS:-}" ]; then
-    name=$PLUGINS/$name.so
+    name=$(path_of "$name")
   fi
   # RUN is a command with its arguments.
   # shellcheck disable=SC2086
