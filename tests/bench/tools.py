@@ -18,6 +18,7 @@ PATTERNS = ['u?int[0-9]+_t', '(foo|bar).*(baz|qux)', 'zzz_not_there_[0-9]+', 'st
             'static|inline|extern', 'TODO|FIXME|XXX', '0x[0-9A-Fa-f]{8}', '[[:space:]]+return ', '^$', 'if *\\(.*==', '"[^"]*"',
             '(a|b)*c(d|e)+f', '[A-Z_]{20,}', '#define +[A-Z]+_[A-Z]+', '\\w+\\(void\\)', 'a.b.c']
 FILES = 64
+BYTES, LINES, PICTURE = range(3)
 
 
 def corpus(folder, size):
@@ -52,7 +53,7 @@ def made(name, command):
 
 
 def cases(args):
-    """(params, {impl: command}, sorted, command that undoes)"""
+    """(params, {impl: command}, how outputs are compared, command that undoes)"""
     text = corpus(args.folder, args.size << 20)
     names = parts(args.folder, text)
     submit = [args.wsctl, '--socket', args.socket, 'submit', '--']
@@ -60,18 +61,29 @@ def cases(args):
         tools = {'grep': ['grep', '-nE', '--', pattern, text], 'wsd': submit + ['search', pattern, text]}
         if shutil.which('rg'):
             tools['ripgrep'] = ['rg', '-n', '--', pattern, text]
-        yield 'search=%d' % i, tools, False, None
+        yield 'search=%d' % i, tools, BYTES, None
     one = made(os.path.join(args.folder, 'one.zst'), ['zstd', '-qc', text])
     many = made(os.path.join(args.folder, 'many.zst'), submit + ['compress', text])
-    yield 'decompress=one', {'zstd': ['zstd', '-qdc', one], 'wsd': submit + ['decompress', one]}, False, None
-    yield 'decompress=many', {'zstd': ['zstd', '-qdc', many], 'wsd': submit + ['decompress', many]}, False, None
-    yield 'compress', {'zstd': ['zstd', '-qcT0', text], 'wsd': submit + ['compress', text]}, False, ['zstd', '-qdc']
-    yield 'sort', {'sort': ['sort', '--parallel=%d' % os.cpu_count(), names[0]], 'wsd': submit + ['sort', names[0]]}, False, None
+    yield 'decompress=one', {'zstd': ['zstd', '-qdc', one], 'wsd': submit + ['decompress', one]}, BYTES, None
+    yield 'decompress=many', {'zstd': ['zstd', '-qdc', many], 'wsd': submit + ['decompress', many]}, BYTES, None
+    yield 'compress', {'zstd': ['zstd', '-qcT0', text], 'wsd': submit + ['compress', text]}, BYTES, ['zstd', '-qdc']
+    yield 'sort', {'sort': ['sort', '--parallel=%d' % os.cpu_count(), names[0]], 'wsd': submit + ['sort', names[0]]}, BYTES, None
+    photo = os.path.join(args.folder, 'photo.jpg')
+    if not os.path.exists(photo):
+        subprocess.run(['convert', '-seed', '7', '-size', '4000x3000', 'plasma:', '-attenuate', '0.2', '+noise', 'Gaussian',
+                        '-quality', '92', photo], check=True)
+    for name, size in ('resize', 800), ('thumbnail', 200):
+        scale = ['-filter', 'Lanczos', '-resize', '%dx%d' % (size, size), '-quality', '85']
+        more = ['--width', '800', '--height', '800'] if name == 'resize' else ['200']
+        yield 'image=' + name, {'convert': ['convert', photo] + scale + ['jpg:-'],
+                                'wsd': submit + ['image:' + name] + more + [photo]}, PICTURE, None
     xargs = ['xargs', '-a', os.path.join(args.folder, 'names'), '-n', '8', '-P', str(os.cpu_count())]
     with open(xargs[2], 'w', encoding='utf-8') as f:
         f.writelines(name + '\n' for name in names)
-    yield 'checksum', {'sha256sum': xargs + ['sha256sum'], 'wsd': submit + ['checksum', 'sha256'] + names}, True, None
-    yield 'count', {'wc': xargs + ['wc', '-l'], 'wsd': submit + ['count', '-l'] + names}, True, None
+    yield 'checksum', {'sha256sum': xargs + ['sha256sum'], 'wsd': submit + ['checksum', 'sha256'] + names}, LINES, None
+    if shutil.which('xxhsum'):
+        yield 'checksum=xxh3', {'xxhsum': xargs + ['xxhsum', '-H3'], 'wsd': submit + ['checksum', 'xxh3'] + names}, LINES, None
+    yield 'count', {'wc': xargs + ['wc', '-l'], 'wsd': submit + ['count', '-l'] + names}, LINES, None
 
 
 def timed(command):
@@ -82,10 +94,18 @@ def timed(command):
     return (time.monotonic() - begin) * 1000
 
 
-def digest(command, by_line, undo):
+def size_of_picture(command):
+    """Pixels are compared by tests/integration/plugins/image.sh."""
+    return subprocess.run(['identify', '-format', '%m %w %h', '-'], input=subprocess.run(command, capture_output=True, check=True).stdout,
+                          capture_output=True, check=True).stdout
+
+
+def digest(command, way, undo):
+    if way == PICTURE:
+        return size_of_picture(command)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         undone = subprocess.Popen(undo, stdin=process.stdout, stdout=subprocess.PIPE) if undo else process
-        if by_line:  # in any order, columns of any width, and no totals
+        if way == LINES:  # in any order, columns of any width, and no totals
             lines = sorted(b' '.join(line.split()) for line in undone.stdout if not line.endswith(b' total\n'))
             return hashlib.sha256(b'\n'.join(lines)).digest()
         return hashlib.file_digest(undone.stdout, 'sha256').digest()
@@ -101,9 +121,9 @@ def main():
     args = parser.parse_args()
     os.environ['LC_ALL'] = 'C'
     differ = False
-    for params, tools, by_line, undo in cases(args):
+    for params, tools, way, undo in cases(args):
         if args.check_outputs:
-            if len({digest(command, by_line, undo) for command in tools.values()}) != 1:
+            if len({digest(command, way, undo) for command in tools.values()}) != 1:
                 print('tools.py: %s: the outputs differ' % params, file=sys.stderr)
                 differ = True
             continue
