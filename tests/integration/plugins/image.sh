@@ -86,13 +86,14 @@ says() {
 # --- sizes ---
 
 resizes() { # FILE CONVERT-GEOMETRY OPTION...: as convert does it
-  local file=$1 geometry=$2
+  local file=$1 geometry=$2 least=47
   shift 2
+  [[ $file != *.jpg ]] || least=40 # a decoder may have divided it; a filter of two lobes comes to 45
   got image:resize --format png "$@" "$file"
   mv "$work.got" got.png
   # shellcheck disable=SC2086 # a geometry may bring further words
   convert "$file" -filter Lanczos -resize $geometry want.png
-  is "resize $* of $file" eval 'size_of got.png "$(identify -format %wx%h want.png)" && near got.png want.png 40'
+  is "resize $* of $file" eval 'size_of got.png "$(identify -format %wx%h want.png)" && near got.png want.png '$least
 }
 for file in "${pngs[@]/%/.png}" rgb.jpg progressive.jpg grey.jpg arithmetic.jpg lossy.webp lossy-alpha.webp lossless.webp; do
   resizes "$file" 200x --width 200
@@ -274,15 +275,16 @@ claims whole.jpg "$(size_in whole.jpg)" '\x2a\xf8\x2a\xf8'
 says "a progressive JPEG that takes too much memory" 'takes more than 512 MiB; save it as a baseline' image:thumbnail 10 bomb
 claims lossy.webp 26 '\xff\x3f\xff\x3f'
 says "a WebP that claims too much" '16383 x 16383 pixels; at most' image:thumbnail 10 bomb
-scans() { # N: so many scans
+# cjpeg makes 100 scans at most; the last one may come twice.
+{
   echo '0,1,2: 0-0, 0, 0;'
-  for ((i = 0; i < $1 - 1; i++)); do echo "$((i / 63)): $((i % 63 + 1))-$((i % 63 + 1)), 0, 0;"; done
-}
-cjpeg -scans <(scans 100) -outfile scans.jpg rgb.ppm
+  for ((i = 0; i < 99; i++)); do echo "$((i / 63)): $((i % 63 + 1))-$((i % 63 + 1)), 0, 0;"; done
+} >scans
+cjpeg -scans scans -outfile scans.jpg rgb.ppm
 got image:thumbnail 50 scans.jpg
 is "100 scans are taken" size_of "$work.got" 50x37
-cjpeg -scans <(scans 101) -outfile scans.jpg rgb.ppm
-says "101 scans are not" 'more than 100 scans; save it as a baseline' image:thumbnail 50 scans.jpg
+python3 -c 'data = open("scans.jpg", "rb").read(); open("bomb", "wb").write(data[:-2] + data[data.rindex(b"\xff\xda"):])'
+says "101 scans are not" 'more than 100 scans; save it as a baseline' image:thumbnail 50 bomb
 
 # --- what is refused ---
 
@@ -322,8 +324,8 @@ says "an animated WebP" 'an animated WebP; take one picture' image:thumbnail 5 a
 for file in rgb.jpg progressive.jpg rgb.png interlaced.png lossy.webp lossless.webp lossy-alpha.webp; do
   size=$(stat -c %s "$file") wrong=0
   for n in 3 8 12 20 30 40 100 300 $((size / 4)) $((size / 2)) $((size * 3 / 4)) $((size - 300)) $((size - 20)) $((size - 10)) $((size - 3)); do
-    head -c "$n" "$file" >cut
-    got image:thumbnail 50 cut
+    head -c "$n" "$file" >damaged
+    got image:thumbnail 50 damaged
     if [ "$(cat "$work.got.status")" != 1 ] || [ -s "$work.got" ]; then
       echo "$file, the first $n bytes: status $(cat "$work.got.status")" >&2
       wrong=$((wrong + 1))
