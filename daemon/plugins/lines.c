@@ -20,14 +20,6 @@ size_t lines_count(const char *data, size_t size)
     return n;
 }
 
-static uint64_t line_key(const char *data, size_t size)
-{
-    uint64_t key = 0;
-
-    memcpy(&key, data, size < 8 ? size : 8);
-    return __builtin_bswap64(key);
-}
-
 void lines_find(const char *data, size_t size, struct line *ret_lines)
 {
     const char *end = data + size;

@@ -33,6 +33,23 @@ static inline int line_compare(const struct line *a, const struct line *b)
 /* Lines in the text; what follows the last newline is one too. */
 size_t lines_count(const char *data, size_t size);
 
+/* Size of the first whole lines that are more than `wanted` bytes, with their newline; all where they are fewer. */
+static inline size_t lines_cut(const char *data, size_t size, size_t wanted)
+{
+    const char *newline = wanted < size ? (const char *)memchr(data + wanted, '\n', size - wanted) : NULL;
+
+    return newline ? (size_t)(newline - data) + 1 : size;
+}
+
+/* What the order by bytes looks at first: the first 8 bytes as a number. */
+static inline uint64_t line_key(const char *data, size_t size)
+{
+    uint64_t key = 0;
+
+    memcpy(&key, data, size < 8 ? size : 8);
+    return __builtin_bswap64(key);
+}
+
 /* Fills lines_count() entries. */
 void lines_find(const char *data, size_t size, struct line *ret_lines);
 

@@ -9,20 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "plugins/common.h"
 #include "plugins/lines.h"
+#include "plugins/texts.h"
 #include "wsd/task.h"
 
 #define PIECE (1024u * 1024) /* of text, for one task that looks for lines */
-
-struct text {
-    const char *data;
-    size_t size;
-    char *owned;
-};
 
 struct piece {
     const char *data;
@@ -43,36 +37,6 @@ struct run {
 
 /* ---- reading ---- */
 
-static int read_file(struct run *run, const char *name, struct text *text)
-{
-    _cleanup_(source_closep) struct source source;
-    struct stat st;
-    size_t allocated = 64u * 1024;
-    int r = source_open(&source, run->job, name);
-
-    if (r)
-        return r;
-    /* One byte more than the file has shows its end. */
-    if (source.fd >= 0 && fstat(source.fd, &st) == 0 && st.st_size >= (off_t)allocated)
-        allocated = (size_t)st.st_size + 1;
-    for (;;) {
-        char *grown = realloc(text->owned, allocated);
-
-        if (!grown)
-            return -ENOMEM;
-        text->data = text->owned = grown;
-
-        int64_t n = source_read(&source, grown + text->size, allocated - text->size);
-
-        if (n < 0)
-            return (int)n;
-        text->size += (size_t)n;
-        if (text->size < allocated)
-            return 0;
-        allocated += allocated / 2;
-    }
-}
-
 static int read_texts(struct run *run, const char *const *names, size_t n)
 {
     bool input = false;
@@ -80,23 +44,15 @@ static int read_texts(struct run *run, const char *const *names, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct text *text = &run->texts[run->n_texts++];
         bool dash = strcmp(names[i], "-") == 0;
+        int r = dash && input ? 0 : text_read(text, run->job, dash ? NULL : names[i]);
 
-        if (dash && input)
-            continue;
-        if (dash && run->job->input) {
-            text->data = run->job->input;
-            text->size = run->job->input_size;
-        } else {
-            int r = read_file(run, dash ? NULL : names[i], text);
+        if (r == -ECANCELED)
+            return 2;
+        if (r) {
+            _cleanup_(freep) char *quoted = name_quote(names[i]);
 
-            if (r == -ECANCELED)
-                return 2;
-            if (r) {
-                _cleanup_(freep) char *quoted = name_quote(names[i]);
-
-                return wsd_job_fail(run->job, 2, "%s: %s: %s", r == -EISDIR ? "read failed" : "cannot read",
-                                    quoted ? quoted : names[i], error_text(r));
-            }
+            return wsd_job_fail(run->job, 2, "%s: %s: %s", r == -EISDIR ? "read failed" : "cannot read",
+                                quoted ? quoted : names[i], error_text(r));
         }
         input |= dash;
     }
@@ -118,12 +74,10 @@ static int make_pieces(struct run *run)
         const struct text *text = &run->texts[i];
 
         for (size_t at = 0; at < text->size;) {
-            size_t wanted = at + PIECE;
-            const char *newline = wanted < text->size ? memchr(text->data + wanted, '\n', text->size - wanted) : NULL;
-            size_t end = newline ? (size_t)(newline - text->data) + 1 : text->size;
+            size_t size = lines_cut(text->data + at, text->size - at, PIECE);
 
-            run->pieces[run->n_pieces++] = (struct piece){.data = text->data + at, .size = end - at};
-            at = end;
+            run->pieces[run->n_pieces++] = (struct piece){.data = text->data + at, .size = size};
+            at += size;
         }
     }
     return 0;
@@ -245,7 +199,7 @@ static int sort(struct wsd_job *job, struct wsd_worker *self)
     if (!status)
         status = sort_all(&run, self, names, n);
     for (size_t i = 0; i < run.n_texts; i++)
-        free(run.texts[i].owned);
+        text_deinit(&run.texts[i]);
     free(run.texts);
     free(run.pieces);
     free(run.lines);
