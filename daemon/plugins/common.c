@@ -251,6 +251,40 @@ void cache_deinit(struct cache *cache)
     pthread_mutex_destroy(&cache->lock);
 }
 
+char *buffer_room(struct buffer *buffer, size_t n)
+{
+    if (buffer->allocated - buffer->size < n) {
+        size_t wanted = MAX(buffer->size + n, 2 * buffer->allocated);
+        char *grown = realloc(buffer->data, wanted);
+
+        if (!grown)
+            return NULL;
+        buffer->data = grown;
+        buffer->allocated = wanted;
+    }
+    return buffer->data + buffer->size;
+}
+
+int buffer_add(struct buffer *buffer, const void *data, size_t size)
+{
+    char *room;
+
+    if (!size)
+        return 0;
+    room = buffer_room(buffer, size);
+    if (!room)
+        return -ENOMEM;
+    memcpy(room, data, size);
+    buffer->size += size;
+    return 0;
+}
+
+void buffer_deinit(struct buffer *buffer)
+{
+    free(buffer->data);
+    *buffer = (struct buffer){.data = NULL};
+}
+
 #define OUTPUT_PIECE (64u * 1024)
 
 static void output_commit(struct output *output)

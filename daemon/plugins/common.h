@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common.h: what several shipped plugins need: words of errors, quoted names, reading to the end, and a place for
- * costly objects that concurrent tasks share. Linked statically into each plugin. All calls [any].
+ * common.h: what several shipped plugins need: words of errors, quoted names, reading to the end, bytes that grow, and a
+ * place for costly objects that concurrent tasks share. Linked statically into each plugin. All calls [any].
  */
 #pragma once
 
@@ -67,6 +67,20 @@ void cache_init(struct cache *cache, void *(*make)(void *context), void (*destro
 void *cache_take(struct cache *cache);
 void cache_give(struct cache *cache, void *object);
 void cache_deinit(struct cache *cache);
+
+/* Bytes that grow. Embedded; {.data = NULL} is an empty one. [one task] */
+struct buffer {
+    char *data;
+    size_t size, allocated;
+};
+
+/* Where n more bytes may be put, for the caller to add to size; NULL: out of memory. */
+char *buffer_room(struct buffer *buffer, size_t n);
+
+/* 0 or -ENOMEM. */
+int buffer_add(struct buffer *buffer, const void *data, size_t size);
+
+void buffer_deinit(struct buffer *buffer);
 
 /* Appends to the output through reservations; keeps its first error and does nothing afterwards. [one task] */
 struct output {
