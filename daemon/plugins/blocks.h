@@ -10,7 +10,7 @@
 
 #include "plugins/common.h"
 
-#define BLOCK_SIZE (1024u * 1024) /* or one line, where that is longer */
+#define BLOCK_SIZE (256u * 1024) /* or one line, where that is longer */
 
 /* {.data = NULL} is an empty one, for any reader. */
 struct block {

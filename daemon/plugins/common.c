@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+#define LARGE (8u * 1024 * 1024) /* bytes for which large pages are worth a call */
 
 const char *error_text(int error)
 {
@@ -249,6 +252,14 @@ void cache_deinit(struct cache *cache)
     while (cache->n_objects)
         cache->destroy(cache->objects[--cache->n_objects]);
     pthread_mutex_destroy(&cache->lock);
+}
+
+void prefer_large_pages(void *data, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)data + page - 1) & ~(page - 1);
+
+    if (data && size >= LARGE)
+        madvise((void *)begin, ((uintptr_t)data + size - begin) & ~(page - 1), MADV_HUGEPAGE);
 }
 
 char *buffer_room(struct buffer *buffer, size_t n)

@@ -68,6 +68,10 @@ void *cache_take(struct cache *cache);
 void cache_give(struct cache *cache, void *object);
 void cache_deinit(struct cache *cache);
 
+/* Asks that memory which was allocated, and not used yet, gets large pages: fewer faults, and fewer misses where it is
+ * read out of order. Small memory and NULL are left as they are. It is no error where there are no such pages. */
+void prefer_large_pages(void *data, size_t size);
+
 /* Bytes that grow. Embedded; {.data = NULL} is an empty one. [one task] */
 struct buffer {
     char *data;

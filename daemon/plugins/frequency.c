@@ -18,7 +18,8 @@
 #include "plugins/text.h"
 #include "wsd/forms.h"
 
-#define CHUNK     (256u * 1024) /* of records, allocated at once */
+#define CHUNK_MIN (64u * 1024) /* of records, allocated at once; each one is twice as large as that before it */
+#define CHUNK_MAX (16u * 1024 * 1024)
 #define SLOTS_MIN 1024u         /* of a table; a power of 2 */
 #define AHEAD     16u           /* lines whose slots are fetched before the first of them is looked at */
 #define SHARE     8192u         /* distinct lines that are written by one task */
@@ -119,6 +120,7 @@ static int table_reserve(struct table *table, size_t n)
     grown.slots = calloc(grown.n_slots, sizeof(*grown.slots));
     if (!grown.slots)
         return -ENOMEM;
+    prefer_large_pages(grown.slots, grown.n_slots * sizeof(*grown.slots));
     for (size_t i = 0; i < table->n_slots; i++) {
         const struct slot *slot = &table->slots[i];
         struct slot *to = table_slot(&grown, slot->hash);
@@ -134,18 +136,25 @@ static int table_reserve(struct table *table, size_t n)
     return 0;
 }
 
+/* In a chunk. */
+static size_t record_size(size_t size)
+{
+    return (sizeof(struct record) + size + 7) / 8 * 8;
+}
+
 static struct record *record_new(struct table *table, const char *line, size_t size)
 {
-    size_t wanted = (sizeof(struct record) + size + 7) / 8 * 8;
+    size_t wanted = record_size(size);
     struct chunk *chunk = table->chunks;
     struct record *record;
 
     if (!chunk || chunk->size - chunk->used < wanted) {
-        size_t allocated = MAX(CHUNK, wanted);
+        size_t allocated = MAX(chunk ? MIN(2 * chunk->size, CHUNK_MAX) : CHUNK_MIN, wanted);
 
         chunk = malloc(sizeof(*chunk) + allocated);
         if (!chunk)
             return NULL;
+        prefer_large_pages(chunk, allocated);
         *chunk = (struct chunk){.next = table->chunks, .size = allocated};
         table->chunks = chunk;
     }
@@ -384,15 +393,19 @@ static int count_files(struct run *run, struct wsd_worker *self)
 
 /* ---- the order ---- */
 
-static void take_records(const struct table *table, struct line *ret_lines)
+/* In the order in which they lie in memory, not in that of their hashes: the sort begins with near ones. */
+static struct line *take_records(const struct table *table, struct line *to)
 {
-    for (size_t i = 0; i < table->n_slots; i++) {
-        const struct record *record = table->slots[i].record;
+    for (const struct chunk *chunk = table->chunks; chunk; chunk = chunk->next) {
+        for (size_t at = 0; at < chunk->used;) {
+            const struct record *record = (const struct record *)(const void *)(chunk->data + at);
 
-        if (record)
-            *ret_lines++ =
+            *to++ =
                 (struct line){.data = record->line, .size = record->size, .key = line_key(record->line, record->size)};
+            at += record_size(record->size);
+        }
     }
+    return to;
 }
 
 /* Frees the slots: the lines lead to the records. */
@@ -400,16 +413,15 @@ static int sort_records(struct run *run, struct wsd_worker *self)
 {
     for (const struct table *table = run->tables; table; table = table->next)
         run->n_lines += table->n;
-    run->lines = reallocarray(NULL, run->n_lines + 1, sizeof(*run->lines));
-    run->spare = reallocarray(NULL, run->n_lines + 1, sizeof(*run->spare));
+    run->lines = lines_new(run->n_lines);
+    run->spare = lines_new(run->n_lines);
     if (!run->lines || !run->spare)
         return -ENOMEM;
 
     struct line *to = run->lines;
 
     for (struct table *table = run->tables; table; table = table->next) {
-        take_records(table, to);
-        to += table->n;
+        to = take_records(table, to);
         free(TAKE(table->slots));
     }
     return lines_sort(self, run->job, run->lines, run->spare, run->n_lines) ? 0 : -ECANCELED;

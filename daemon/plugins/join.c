@@ -21,8 +21,8 @@
 #include "wsd/forms.h"
 #include "wsd/task.h"
 
-#define PIECE      (1024u * 1024)     /* of the larger text, for one task */
-#define OUTPUT_MAX (4u * 1024 * 1024) /* of a part in memory, and one line */
+#define PIECE      (128u * 1024)      /* of the larger text, for one task */
+#define OUTPUT_MAX (1024u * 1024)     /* of a part in memory, and one line */
 #define STEPS      4096u              /* lines between two looks at the cancel flag */
 
 /* One of the two inputs, by what was asked for it. */
@@ -71,9 +71,9 @@ struct merge {
     bool unpaired; /* a line without a partner was seen: from here on the tool minds the order */
     /* Lines of one key: each row of the first side with each of the second. */
     bool pairing;
-    struct row first;                   /* the row of the first side */
-    const char *first_next, *first_end; /* behind it, and behind the last one */
-    const char *second, *second_begin, *second_end;
+    struct row first, second;           /* the pair that is next */
+    struct row second_begin;            /* the second side's first one */
+    const char *first_end, *second_end; /* behind the last ones */
     bool done;
 };
 
@@ -102,33 +102,40 @@ static const char *row_next(const struct row *row, const char *end)
     return next < end ? next + 1 : end;
 }
 
-static int put_fields(const struct run *run, struct buffer *text, const struct row *row, size_t key)
+/* The fields but for the key, each behind the glue. */
+static char *put_fields(const struct run *run, char *to, const struct row *row, size_t key)
 {
     struct fields fields = fields_begin(row->line, row->size, run->separator);
     struct field field;
-    int r = 0;
 
-    for (size_t i = 0; !r && fields_next(&fields, &field); i++) {
+    for (size_t i = 0; fields_next(&fields, &field); i++) {
         if (i == key)
             continue;
-        r = buffer_add(text, &run->glue, 1);
-        if (!r)
-            r = buffer_add(text, field.data, field.size);
+        *to++ = run->glue;
+        memcpy(to, field.data, field.size);
+        to += field.size;
     }
-    return r;
+    return to;
 }
 
 /* A line of the answer: of a pair, or of the side whose row is there. */
 static int put_rows(const struct run *run, struct buffer *text, const struct row *first, const struct row *second)
 {
     const struct field *key = first ? &first->key : &second->key;
-    int r = buffer_add(text, key->data, key->size);
+    /* No row gives more than itself and one glue. */
+    char *to = buffer_room(text, (first ? first->size : 0) + (second ? second->size : 0) + key->size + 3);
 
-    if (!r && first)
-        r = put_fields(run, text, first, run->sides[0].field);
-    if (!r && second)
-        r = put_fields(run, text, second, run->sides[1].field);
-    return r ? r : buffer_add(text, "\n", 1);
+    if (!to)
+        return -ENOMEM;
+    memcpy(to, key->data, key->size);
+    to += key->size;
+    if (first)
+        to = put_fields(run, to, first, run->sides[0].field);
+    if (second)
+        to = put_fields(run, to, second, run->sides[1].field);
+    *to++ = '\n';
+    text->size = (size_t)(to - text->data);
+    return 0;
 }
 
 /* ---- merging ---- */
@@ -194,8 +201,7 @@ static const char *pass_key(const struct run *run, struct merge *merge, unsigned
 static void begin_pairs(const struct run *run, struct merge *merge)
 {
     merge->first = merge->walks[0].row;
-    merge->first_next = merge->walks[0].next;
-    merge->second = merge->second_begin = merge->walks[1].row.line;
+    merge->second = merge->second_begin = merge->walks[1].row;
     merge->first_end = pass_key(run, merge, 0);
     merge->second_end = pass_key(run, merge, 1);
     merge->pairing = !run->no_pairs;
@@ -203,17 +209,18 @@ static void begin_pairs(const struct run *run, struct merge *merge)
 
 static int give_pair(const struct run *run, struct merge *merge, struct buffer *text)
 {
-    struct row second = row_at(run, 1, merge->second, merge->second_end);
-    int r = put_rows(run, text, &merge->first, &second);
+    int r = put_rows(run, text, &merge->first, &merge->second);
+    const char *first = row_next(&merge->first, merge->first_end);
+    const char *second = row_next(&merge->second, merge->second_end);
 
-    merge->second = row_next(&second, merge->second_end);
-    if (merge->second < merge->second_end)
+    if (second < merge->second_end) {
+        merge->second = row_at(run, 1, second, merge->second_end);
         return r;
-    merge->second = merge->second_begin;
-    merge->pairing = merge->first_next < merge->first_end;
+    }
+    merge->pairing = first < merge->first_end;
     if (merge->pairing) {
-        merge->first = row_at(run, 0, merge->first_next, merge->first_end);
-        merge->first_next = row_next(&merge->first, merge->first_end);
+        merge->first = row_at(run, 0, first, merge->first_end);
+        merge->second = merge->second_begin;
     }
     return r;
 }

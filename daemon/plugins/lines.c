@@ -2,10 +2,13 @@
  *
  * lines.c: finding lines, and a merge sort that forks at each half and in each merge.
  * Owns nothing. The caller's two arrays take turns as source and destination, so that each level copies once.
- * Does not read, write or allocate. */
+ * Does not read or write. */
 #include "plugins/lines.h"
 
+#include <stdlib.h>
+
 #include "base/cleanup.h"
+#include "plugins/common.h"
 #include "wsd/task.h"
 
 #define INSERT 24u   /* lines that are sorted by insertion */
@@ -18,6 +21,14 @@ size_t lines_count(const char *data, size_t size)
     for (size_t i = 0; i < size; i++)
         n += data[i] == '\n';
     return n;
+}
+
+struct line *lines_new(size_t n)
+{
+    struct line *lines = reallocarray(NULL, n + 1, sizeof(*lines));
+
+    prefer_large_pages(lines, n * sizeof(*lines));
+    return lines;
 }
 
 void lines_find(const char *data, size_t size, struct line *ret_lines)

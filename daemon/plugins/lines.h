@@ -50,6 +50,9 @@ static inline uint64_t line_key(const char *data, size_t size)
     return __builtin_bswap64(key);
 }
 
+/* Room for n lines, which the caller frees; NULL: out of memory. */
+struct line *lines_new(size_t n);
+
 /* Fills lines_count() entries. */
 void lines_find(const char *data, size_t size, struct line *ret_lines);
 

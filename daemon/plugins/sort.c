@@ -112,8 +112,8 @@ static int find_lines(struct run *run, struct wsd_worker *self)
         run->pieces[i].first = run->n_lines;
         run->n_lines += run->pieces[i].n;
     }
-    run->lines = reallocarray(NULL, run->n_lines + 1, sizeof(*run->lines));
-    run->spare = reallocarray(NULL, run->n_lines + 1, sizeof(*run->spare));
+    run->lines = lines_new(run->n_lines);
+    run->spare = lines_new(run->n_lines);
     if (!run->lines || !run->spare)
         return -ENOMEM;
     wsd_for(self, 0, run->n_pieces, 1, fill_pieces, run);

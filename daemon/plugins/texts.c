@@ -25,6 +25,7 @@ static int read_all(struct text *text, struct source *source)
         if (!grown)
             return -ENOMEM;
         text->data = text->owned = grown;
+        prefer_large_pages(grown, allocated);
 
         int64_t n = source_read(source, grown + text->size, allocated - text->size);
 

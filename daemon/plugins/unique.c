@@ -118,10 +118,12 @@ static int find_groups(struct wsd_worker *self, struct wsd_group *group, void **
 /* Makes a copy of the group, since its block will be read into again. */
 static int open_group(struct run *run, const struct group *group)
 {
-    run->open_line.size = 0;
-    if (buffer_add(&run->open_line, group->line, group->size))
+    char *line = buffer_room(&run->open_line, group->size + 1); /* never NULL for an empty line */
+
+    if (!line)
         return -ENOMEM;
-    run->open = (struct group){.line = run->open_line.data, .size = group->size, .n = group->n};
+    memcpy(line, group->line, group->size);
+    run->open = (struct group){.line = line, .size = group->size, .n = group->n};
     return 0;
 }
 

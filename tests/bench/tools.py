@@ -52,6 +52,18 @@ def made(name, command):
     return name
 
 
+def tables(folder):
+    """Two tables in order, of which some rows have partners."""
+    some = []
+    for name, step in (('left', 2), ('right', 3)):
+        some.append(os.path.join(folder, name))
+        if not os.path.exists(some[-1]):
+            with open(some[-1] + '.new', 'w', encoding='ascii') as f:
+                f.writelines('%08d %s row %d of a table\n' % (i, name, i * 7919 % 1000003) for i in range(0, 6000000, step))
+            os.rename(some[-1] + '.new', some[-1])
+    return some
+
+
 def cases(args):
     """(params, {impl: command}, how outputs are compared, command that undoes)"""
     text = corpus(args.folder, args.size << 20)
@@ -77,6 +89,11 @@ def cases(args):
         more = ['--width', '800', '--height', '800'] if name == 'resize' else ['200']
         yield 'image=' + name, {'convert': ['convert', photo] + scale + ['jpg:-'],
                                 'wsd': submit + ['image:' + name] + more + [photo]}, PICTURE, None
+    count = 'sort --parallel=%d "$1" | uniq -c' % os.cpu_count()
+    yield 'frequency', {'sort': ['sh', '-c', count, 'sh', names[0]], 'wsd': submit + ['text:frequency', names[0]]}, BYTES, None
+    yield 'unique', {'uniq': ['uniq', text], 'wsd': submit + ['text:unique', text]}, BYTES, None
+    left, right = tables(args.folder)
+    yield 'join', {'join': ['join', left, right], 'wsd': submit + ['text:join', left, right]}, BYTES, None
     xargs = ['xargs', '-a', os.path.join(args.folder, 'names'), '-n', '8', '-P', str(os.cpu_count())]
     with open(xargs[2], 'w', encoding='utf-8') as f:
         f.writelines(name + '\n' for name in names)

@@ -23,9 +23,9 @@ chmod +x "$WORK/bin/through-wsd"
 # wc's columns are as wide as stat() of a file that it may not read tells; a plugin gets no name of another user's file.
 columns='s/^FAIL count (a file that may not be read)$/skip count \1: the width of the columns, by a descriptor/'
 
-# What a pattern finds and how lines are sorted, the scripts themselves show with all of them; here are fewer on the way
+# What a pattern finds, how lines are sorted and how tables are joined, the scripts themselves show with all of them; here are fewer on the way
 # through wsd, and all with --thorough.
-[ -n "${WSD_THOROUGH:-}" ] || export RANDOM_PATTERNS=100 RANDOM_LINES=40
+[ -n "${WSD_THOROUGH:-}" ] || export RANDOM_PATTERNS=100 RANDOM_LINES=40 RANDOM_TABLES=15
 
 one() { # SCRIPT
   local status=0 name=${1##*/} n

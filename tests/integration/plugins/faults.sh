@@ -19,7 +19,7 @@ if nm -D "$runner" | grep -q '__[at]san_init'; then
   finish
 fi
 
-# each NAME KINDS RUNS PLUGIN ARG...: with calls of those kinds failing, at most so many runs of each sort.
+# each NAME KINDS RUNS PLUGIN[:FUNCTION] ARG...: with calls of those kinds failing, at most so many runs of each sort.
 more=()
 each() {
   local name=$1 plugin=$4
@@ -36,6 +36,7 @@ big "$work/text" 1
 head -c 3000 "$work/text" >"$work/small"
 zstd -q "$work/text" -o "$work/text.zst"
 zstd -q --no-content-size "$work/small" -o "$work/small.zst"
+sort "$work/small" >"$work/ordered"
 newline="$work/with"$'\n'"newline"
 cp "$work/small" "$newline"
 # one of many lines, so that not each run has to look at all of them
@@ -53,6 +54,9 @@ cp "$work/small" "$work/below/b"
 each "checksum -r" memory 100 checksum xxh3 -r "$work/below"
 each count memory 200 count "$work/small" "$newline"
 each sort memory 200 sort "$work/text" "$work/small"
+each text:unique memory 100 text:unique -c "$work/text"
+each text:frequency memory 200 text:frequency "$work/text" "$work/small"
+each text:join memory 100 text:join -a1 "$work/ordered" "$work/ordered"
 each compress memory 100 compress "$work/text"
 each decompress memory 100 decompress "$work/text.zst"
 each "decompress, a frame that does not say its size" memory 100 decompress "$work/small.zst"
@@ -87,5 +91,7 @@ more=(--may-crash)
 each "search on 2 workers" memory 100 search '(quick|slow) .*(fox|cow) (jumps|sits)$' "$work/text" "$work/small"
 more=()
 each "sort on 2 workers" memory 100 sort "$work/text"
+each "text:frequency on 2 workers" memory 100 text:frequency "$work/text"
+each "text:unique on 2 workers" memory 100 text:unique "$work/text"
 each "compress on 2 workers" memory 100 compress "$work/text"
 finish
