@@ -33,6 +33,7 @@ struct side {
     bool field_given;
     bool unpaired; /* its lines without a partner are wanted */
     bool in_order;
+    int error; /* of reading */
 };
 
 struct run {
@@ -543,20 +544,29 @@ static int take_arguments(struct run *run)
     return n == 2 ? 0 : wsd_job_fail(job, 1, "missing operand; %s", usage);
 }
 
-static int read_side(struct run *run, struct side *side)
+/* Both at once. */
+static void read_sides(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg)
 {
-    bool dash = strcmp(side->name, "-") == 0;
-    int r = text_read(&side->text, run->job, dash ? NULL : side->name);
+    struct run *run = arg;
 
-    if (r && r != -ECANCELED) {
-        _cleanup_(freep) char *quoted = name_quote(side->name);
+    for (uint64_t i = begin; i < end; i++) {
+        struct side *side = &run->sides[i];
 
-        return wsd_job_fail(run->job, 1, "%s%s: %s", r == -EISDIR ? "read error: " : "", quoted ? quoted : side->name,
-                            error_text(r));
+        side->error = text_read(&side->text, run->job, strcmp(side->name, "-") == 0 ? NULL : side->name);
+        if (!side->text.data)
+            side->text.data = ""; /* an empty input */
     }
-    if (!side->text.data)
-        side->text.data = ""; /* an empty input */
-    return r ? 1 : 0;
+}
+
+/* Says what went wrong with one that was read. */
+static int check_side(const struct run *run, const struct side *side)
+{
+    _cleanup_(freep) char *quoted = side->error ? name_quote(side->name) : NULL;
+
+    if (!side->error || side->error == -ECANCELED)
+        return side->error ? 1 : 0;
+    return wsd_job_fail(run->job, 1, "%s%s: %s", side->error == -EISDIR ? "read error: " : "",
+                        quoted ? quoted : side->name, error_text(side->error));
 }
 
 static int join_all(struct run *run, struct wsd_worker *self)
@@ -568,8 +578,9 @@ static int join_all(struct run *run, struct wsd_worker *self)
         return status;
     if (strcmp(run->sides[0].name, "-") == 0 && strcmp(run->sides[1].name, "-") == 0)
         return wsd_job_fail(run->job, 1, "both files cannot be standard input");
+    wsd_for(self, 0, 2, 1, read_sides, run);
     for (unsigned i = 0; i < 2 && !status; i++)
-        status = read_side(run, &run->sides[i]);
+        status = check_side(run, &run->sides[i]);
     if (status)
         return status;
     r = join_texts(run, self);
