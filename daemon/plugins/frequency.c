@@ -20,9 +20,9 @@
 
 #define CHUNK_MIN (64u * 1024) /* of records, allocated at once; each one is twice as large as that before it */
 #define CHUNK_MAX (16u * 1024 * 1024)
-#define SLOTS_MIN 1024u         /* of a table; a power of 2 */
-#define AHEAD     16u           /* lines whose slots are fetched before the first of them is looked at */
-#define SHARE     8192u         /* distinct lines that are written by one task */
+#define SLOTS_MIN 1024u /* of a table; a power of 2 */
+#define AHEAD     16u   /* lines whose slots are fetched before the first of them is looked at */
+#define SHARE     8192u /* distinct lines that are written by one task */
 
 /* ---- tables ---- */
 

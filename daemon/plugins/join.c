@@ -21,9 +21,9 @@
 #include "wsd/forms.h"
 #include "wsd/task.h"
 
-#define PIECE      (128u * 1024)      /* of the larger text, for one task */
-#define OUTPUT_MAX (1024u * 1024)     /* of a part in memory, and one line */
-#define STEPS      4096u              /* lines between two looks at the cancel flag */
+#define PIECE      (128u * 1024)  /* of the larger text, for one task */
+#define OUTPUT_MAX (1024u * 1024) /* of a part in memory, and one line */
+#define STEPS      4096u          /* lines between two looks at the cancel flag */
 
 /* One of the two inputs, by what was asked for it. */
 struct side {
