@@ -27,6 +27,10 @@
 #define PINGS_OUT      2
 #define FLUSH_MSEC     1000
 
+/* Statuses of answers that the servers make. */
+#define NO_MESSAGE    404
+#define NO_RESPONDERS 503 /* nothing answers to the subject: the stream has no leader, or its server has just begun */
+
 enum came { CAME_MESSAGE, CAME_UP, CAME_DOWN, CAME_CLOSED };
 
 /* What a thread of libnats has seen. */
@@ -384,6 +388,13 @@ int bus_status(natsMsg *msg)
     const char *status;
 
     return natsMsg_GetDataLength(msg) == 0 && natsMsgHeader_Get(msg, "Status", &status) == NATS_OK ? atoi(status) : 0;
+}
+
+enum bus_found bus_found(natsMsg *msg)
+{
+    int status = msg ? bus_status(msg) : NO_RESPONDERS;
+
+    return status == 0 ? BUS_FOUND : status == NO_MESSAGE ? BUS_NONE : BUS_UNKNOWN;
 }
 
 bool bus_says(natsMsg *msg, const char *words)

@@ -65,8 +65,8 @@ void bus_ask_saying(struct bus *b, struct bus_question *q, const char *subject, 
  * answer is one that bus_is_outdated(). */
 void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
                     size_t size);
-/* Asks for the last message of a subject. The status of the answer is 404 where there is none. The subject stands in the
- * one that is asked, so that permissions of the servers go by it. */
+/* Asks for the last message of a subject: bus_found() says what the answer is. The subject stands in the one that is
+ * asked, so that permissions of the servers go by it. */
 void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
 void bus_forget(struct bus_question *q); /* its answer is not wanted any more. Allowed where there is no question */
 /* Publishes without an answer, or with one to `reply`. False: it is not sent, as there is no connection. */
@@ -80,6 +80,13 @@ uint32_t bus_header(natsMsg *msg, const char *header);  /* the number in it; 0: 
 const char *bus_text(natsMsg *msg, const char *header); /* what is in it; "": there is none. Lives as long as msg */
 /* Whether an answer says that a stream has what was published. NULL does not. */
 bool bus_is_stored(natsMsg *msg);
+/* What an answer to bus_ask_last() says. NULL is BUS_UNKNOWN. */
+enum bus_found {
+    BUS_FOUND,
+    BUS_NONE,    /* the stream has no message of that subject */
+    BUS_UNKNOWN, /* no server has looked: it is to be asked again */
+};
+enum bus_found bus_found(natsMsg *msg);
 uint64_t bus_sequence(natsMsg *msg); /* of an answer that bus_is_stored(): the message's in its stream */
 bool bus_is_outdated(natsMsg *msg);  /* whether it was refused for the number of bus_ask_behind() */
 uint64_t bus_number(natsMsg *msg);   /* of an answer to bus_ask_last(): the message's in its stream; 0: it is none */

@@ -30,6 +30,7 @@
 #include "configuration/configuration.h"
 #include "fleet/bus.h"
 #include "fleet/clients.h"
+#include "fleet/mark.h"
 #include "fleet/parcel.h"
 #include "fleet/parts.h"
 #include "fleet/still.h"
@@ -40,8 +41,6 @@
 
 #define REFUSED_USEC 60000000u /* a job that wsd has no room for is kept for so long, before it is given back */
 #define LIVE_USEC    250000u   /* between two messages about a job that runs */
-
-#define TAG 17u /* with NUL */
 
 enum stage {
     GUEST_QUEUES,  /* for other jobs of its parcel */
@@ -67,9 +66,9 @@ struct guest {
     struct parcel_item item;
     struct wsd_call *call; /* NULL: it does not run */
     struct parts parts;    /* of its input, and then of its output */
+    struct mark mark;      /* that it has begun, by this node */
     enum stage stage;
     bool idempotent;
-    bool marked;                    /* that it has begun, by this node */
     bool came_before;               /* to this node or another one, as far as is known */
     bool unwanted;                  /* it is cancelled: its output is for no one */
     bool is_heard;                  /* the node that it comes from hears what it says while it runs */
@@ -113,7 +112,7 @@ struct guests {
     struct hash by_id;
     struct list all, refusals;
     bool leaving;
-    char tag[TAG]; /* of this process, in what it marks */
+    char tag[MARK_TAG]; /* of this process, in what it marks */
     struct in_counters counters;
 };
 
@@ -140,6 +139,7 @@ static void guest_free(struct guest *g)
     wsd_call_free(g->call);
     client_leave(&g->use);
     bus_forget(&g->question);
+    mark_forget(&g->mark);
     parts_forget(&g->parts);
     list_remove(&g->link);
     hash_remove(&s->by_id, &g->by_id);
@@ -164,12 +164,9 @@ static void leave(struct guest *g, bool given_back)
 /* Not begun, or may begin again: another node gets it, or this one once more. */
 static void give_back(struct guest *g)
 {
-    char words[64], subject[LETTER_SUBJECT];
+    char words[64];
 
-    if (g->marked) {
-        letter_end_subject(subject, "begun", g->id);
-        (void)bus_tell(g->guests->options.bus, subject, NULL, "0", 1);
-    }
+    mark_release(&g->mark);
     int n = snprintf(words, sizeof(words), "-NAK {\"delay\":%u}", BACK_NSEC);
     if (!g->item.parcel &&
         g->connection == bus_connection(g->guests->options.bus)) /* else its number may be another's */
@@ -533,24 +530,18 @@ static void client_told(struct client_use *u, int error, const char *words)
 /* behind: the number of the mark that stands, which another node may replace meanwhile; 0: there is none. */
 static void mark(struct guest *g, uint64_t behind)
 {
-    char subject[LETTER_SUBJECT], text[24 + TAG];
-    int n = snprintf(text, sizeof(text), "%u %s %u", g->attempt, g->guests->tag, g->n_begun + 1);
-
     g->stage = GUEST_MARKS;
-    letter_end_subject(subject, "begun", g->id);
+    g->mark.times = g->n_begun + 1;
     if (g->n_begun > 0) /* it may run twice: the mark only counts */
-        bus_ask(g->guests->options.bus, &g->question, subject, NULL, text, (size_t)n);
+        mark_count(&g->mark, &g->question);
     else
-        bus_ask_behind(g->guests->options.bus, &g->question, subject, behind, text, (size_t)n);
+        mark_put(&g->mark, &g->question, behind);
 }
 
 static void ask_whether_begun(struct guest *g)
 {
-    char subject[LETTER_SUBJECT];
-
     g->stage = GUEST_ASKS;
-    letter_end_subject(subject, "begun", g->id);
-    bus_ask_last(g->guests->options.bus, &g->question, STREAM_RESULTS, subject);
+    mark_look(&g->mark, &g->question);
 }
 
 static void look_for_end(struct guest *g)
@@ -613,37 +604,19 @@ static uint32_t last_ended(struct guest *g, natsMsg *msg)
     return r == 0 ? (uint32_t)end.end.run : 0;
 }
 
-/* The try that was begun last; 0: none was, or it was given back. */
-static uint32_t last_begun(natsMsg *msg)
-{
-    char text[12];
-
-    snprintf(text, sizeof(text), "%.*s", bus_status(msg) ? 0 : natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
-    return (uint32_t)strtoul(text, NULL, 10);
-}
-
-/* How often, by the mark. */
-static uint32_t times_begun(natsMsg *msg)
-{
-    char text[24 + TAG];
-    uint32_t n = 1;
-
-    snprintf(text, sizeof(text), "%.*s", natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
-    return sscanf(text, "%*u %*s %u", &n) == 1 ? MAX(n, 1u) : 1;
-}
-
 static void begun_before(struct guest *g, natsMsg *msg)
 {
-    uint32_t begun = last_begun(msg);
+    struct mark_record before;
 
-    if (begun == g->attempt && bus_says(msg, g->guests->tag)) { /* it is stored, and the answer was lost */
-        g->marked = true;
+    mark_read(msg, &before);
+    if (before.attempt == g->attempt && strcmp(before.tag, g->guests->tag) == 0) { /* stored; the answer was lost */
+        mark_stands(&g->mark, bus_number(msg));
         run(g);
-    } else if (begun > g->ended_before && g->idempotent) {
+    } else if (before.attempt > g->ended_before && g->idempotent) {
         g->stage = GUEST_QUEUES;
-        g->n_begun = times_begun(msg);
+        g->n_begun = before.times;
         parcel_suspect(&g->item, g->n_begun);
-    } else if (begun <= g->ended_before) {
+    } else if (before.attempt <= g->ended_before) {
         mark(g, bus_number(msg));
     } else {
         g->guests->counters.interrupted++;
@@ -656,7 +629,7 @@ static void may_be_marked(struct guest *g, natsMsg *msg)
     if (!msg) {
         ask_whether_begun(g);
     } else if (bus_is_stored(msg)) {
-        g->marked = true;
+        mark_stands(&g->mark, bus_sequence(msg));
         run(g);
     } else if (bus_is_outdated(msg)) { /* another node has begun it, and may have ended it */
         g->came_before = true;
@@ -882,6 +855,7 @@ static struct guest *guest_new(struct guests *s, const struct letter_job *job)
     g->seal = job->seal;
     list_init(&g->link);
     letter_id_text(job->run.id, g->id);
+    mark_init(&g->mark, s->options.bus, g->id, s->tag, g->attempt);
     if (hash_insert(&s->by_id, &g->by_id, key_of(g->id)) < 0) {
         free(g);
         return NULL;
@@ -1073,11 +1047,14 @@ static void on_cancel(natsMsg *msg, void *context)
 
 void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
 {
+    uint64_t boot_usec = clock_boottime_usec();
+
     clients_tick(s->clients, now_usec);
     list_for_each_entry_safe (struct guest, g, after_g, &s->all, link) {
         if (is_time && !g->item.parcel)
             (void)bus_tell(s->options.bus, g->receipt, NULL, "+WPI", 4);
         parts_tick(&g->parts, now_usec);
+        mark_tick(&g->mark, boot_usec);
         if (now_usec >= g->live_usec)
             tell_live(g);
         if (g->stage == GUEST_WAITS && now_usec >= g->due_usec)

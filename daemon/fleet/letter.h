@@ -44,6 +44,9 @@
 #define LETTER_INPUT_MAX  (1ull << 30)
 #define LETTER_OUTPUT_MAX (64ull << 20)
 
+/* The stream of ends keeps them, marks and keys for so long. */
+#define LETTER_KEPT_USEC 3600000000ull
+
 #define STREAM_JOBS    "WSD_JOBS"
 #define STREAM_RESULTS "WSD_RES"
 #define STREAM_DEAD    "WSD_DEAD"

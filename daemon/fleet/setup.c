@@ -95,20 +95,19 @@ static int make(natsConnection *nc, const char *name, const char *rest, const st
 int setup_init(const struct setup_options *o)
 {
     natsConnection *nc = NULL;
-    char jobs[256];
+    char jobs[256], results[256];
     int r = open_server(o->login, &nc);
 
     snprintf(jobs, sizeof(jobs),
              "\"subjects\":[\"wsd.job.>\"],\"retention\":\"workqueue\",\"discard\":\"new\",\"max_msgs\":%" PRIu64
              ",\"duplicate_window\":120000000000",
              o->jobs_max);
+    snprintf(results, sizeof(results),
+             "\"subjects\":[\"wsd.res.>\"],\"retention\":\"limits\",\"max_age\":%llu,\"allow_direct\":true,"
+             "\"duplicate_window\":120000000000",
+             LETTER_KEPT_USEC * 1000);
     r = r ? r : make(nc, STREAM_JOBS, jobs, o);
-    r = r ? r
-          : make(
-                nc, STREAM_RESULTS,
-                "\"subjects\":[\"wsd.res.>\"],\"retention\":\"limits\",\"max_age\":3600000000000,\"allow_direct\":true,"
-                "\"duplicate_window\":120000000000",
-                o);
+    r = r ? r : make(nc, STREAM_RESULTS, results, o);
     r = r ? r
           : make(nc, STREAM_PARTS,
                  "\"subjects\":[\"wsd.part.>\"],\"retention\":\"limits\",\"max_age\":86400000000000,"

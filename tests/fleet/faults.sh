@@ -189,6 +189,34 @@ not_twice() {
 for round in 1 2 3; do # nats-server 2.9 says of the second that it hands it out for the first time
   check "a job that may not run twice, and whose node died, is interrupted ($round)" not_twice "$round"
 done
+leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
+parts() { python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" "$@"; }
+marks() { # N: the stream has so many marks of the job $id
+  echo "{\"subjects_filter\":\"wsd.res.begun.$id\"}" | parts ask '$JS.API.STREAM.INFO.WSD_RES' | grep -q "'wsd.res.begun.$id': $1[,}]"
+}
+first_mark() { echo "{\"seq\":1,\"next_by_subj\":\"wsd.res.begun.$id\"}" | parts ask '$JS.API.STREAM.MSG.GET.WSD_RES' | grep -o "'seq': [0-9]*" | grep -o '[0-9]*'; }
+runs_long() { # the clock of its node goes on by 11 minutes, and the server forgets the first mark, as it does after an hour
+  local r
+  leaves c && leaves b && head -c 16 /dev/zero >"$WORK/clocks" || return 1
+  FLEET_PREFIX=(env LD_PRELOAD="$BUILD/tests/support/shims/clocks.so" CLOCKS_FILE="$WORK/clocks")
+  start_node_fleet b --no-out --ack-wait 2
+  r=$?
+  FLEET_PREFIX=()
+  [ $r = 0 ] && id=$(here wsctl submit --detach @fleet/ledger:gate-once "$WORK/long-one") && wait_until on b jobs_are running 1 && marks 1 || return 1
+  python3 -c 'import struct, sys; open(sys.argv[1], "r+b").write(struct.pack("<qq", 0, 660))' "$WORK/clocks"
+  wait_until marks 2 && echo "{\"seq\":$(first_mark)}" | parts ask '$JS.API.STREAM.MSG.DELETE.WSD_RES' && marks 1 || return 1
+  kill_process "${NODE_FLEET[b]}"
+  kill_process "${NODE_WSD[b]}"
+  start_node_fleet c --no-out --ack-wait 2 && interrupted_on_c "$id"
+  r=$?
+  touch "$WORK/long-one"
+  start_node b --no-out --ack-wait 2 && return $r
+}
+if [[ ${WSD_SANITIZE:-} == address* ]]; then
+  skip "the mark of a job that runs for long" "a sanitizer wants to be first in the process"
+else
+  check "the mark of a job that runs for long is renewed" runs_long
+fi
 given_back() {
   local i ids=()
   for i in 1 2 3 4 5 6; do ids+=("$(here wsctl submit --detach @fleet/echo:status 0)"); done
@@ -219,8 +247,7 @@ c_dies() {
   start_node c "${ALL[@]}"
 }
 ALL=(--no-out --ack-wait 2 --held 512 --plugins ledger) # takes all, even if none go together
-leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
-one_by_one() { # nats-server 2.9 does not say of all that they came before; where jobs take long, few go together
+one_by_one() {                                          # nats-server 2.9 does not say of all that they came before; where jobs take long, few go together
   [ "$(fleet_counter c in redelivered)" -lt 101 ] || [[ $(fleet_counter c in parcels) != [12] ]] || [ "$(on c n_jobs queued)" -le 2 ]
 }
 innocent() {

@@ -63,6 +63,8 @@ void __wrap_bus_ask(struct bus *b, struct bus_question *q, const char *subject, 
                     size_t size);
 void __wrap_bus_ask_saying(struct bus *b, struct bus_question *q, const char *subject, const char *id,
                            const char *header, const char *value, const void *data, size_t size);
+void __wrap_bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number,
+                           const void *data, size_t size);
 void __wrap_bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
 bool __wrap_bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size);
 uint32_t __wrap_bus_connection(const struct bus *b);
@@ -79,6 +81,15 @@ void __wrap_bus_ask_saying(struct bus *b, struct bus_question *q, const char *su
                            const char *header, const char *value, const void *data, size_t size)
 {
     post_ask(b, q, post_keep(subject, id, value, data, size));
+}
+
+void __wrap_bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number,
+                           const void *data, size_t size)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "behind %u", (unsigned)number);
+    post_ask(b, q, post_keep(subject, NULL, text, data, size));
 }
 
 void __wrap_bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject)
@@ -109,8 +120,9 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
     return 0;
 }
 
-/* Answers the question of that message. text NULL: no answer came. */
-static inline void post_answer_data(const struct post *p, const void *data, size_t size, const char *together)
+/* Answers the question of that message, with a header; value NULL: without. data NULL: no answer came. */
+static inline void post_answer_saying(const struct post *p, const void *data, size_t size, const char *header,
+                                      const char *value)
 {
     struct bus_question *q = p->question;
     natsMsg *msg = NULL;
@@ -120,15 +132,43 @@ static inline void post_answer_data(const struct post *p, const void *data, size
     bus_forget(q);
     if (data)
         ck_assert_int_eq(natsMsg_Create(&msg, "answer", NULL, data, (int)size), NATS_OK);
-    if (msg && together)
-        ck_assert_int_eq(natsMsgHeader_Set(msg, "Wsd-Parcel", together), NATS_OK);
+    if (msg && value)
+        ck_assert_int_eq(natsMsgHeader_Set(msg, header, value), NATS_OK);
     q->answered(q, msg);
     natsMsg_Destroy(msg);
+}
+
+static inline void post_answer_data(const struct post *p, const void *data, size_t size, const char *together)
+{
+    post_answer_saying(p, data, size, "Wsd-Parcel", together);
+}
+
+/* As the server itself does, such as "503". */
+static inline void post_answer_status(const struct post *p, const char *status)
+{
+    post_answer_saying(p, "", 0, "Status", status);
+}
+
+/* With the message of a stream that has this number. */
+static inline void post_answer_found(const struct post *p, const char *text, const char *number)
+{
+    post_answer_saying(p, text, strlen(text), "Nats-Sequence", number);
 }
 
 static inline void post_answer(const struct post *p, const char *text)
 {
     post_answer_data(p, text, text ? strlen(text) : 0, NULL);
+}
+
+/* Answers to a look that tell nothing: none at all, no responder, and an error of the server. */
+static const char *const post_unknown[] = {NULL, "503", "500"};
+
+static inline void post_answer_unknown(const struct post *p, int which)
+{
+    if (post_unknown[which])
+        post_answer_status(p, post_unknown[which]);
+    else
+        post_answer_data(p, NULL, 0, NULL);
 }
 
 #define POST_STORED "{\"stream\":\"WSD\",\"seq\":7}"
