@@ -44,7 +44,11 @@ static void who_has_it(struct claim *c, natsMsg *msg)
 {
     char own[sizeof(c->owner)];
 
-    if (bus_status(msg)) { /* none: it was there, and is too old now */
+    if (bus_found(msg) == BUS_UNKNOWN) {
+        again(c, AGAIN_USEC);
+        return;
+    }
+    if (bus_found(msg) == BUS_NONE) { /* it was there, and is too old now */
         ask_for_it(c, 0);
         return;
     }

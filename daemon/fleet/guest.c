@@ -5,7 +5,8 @@
  * this process (else clients.c).
  * Keeps: a job is acknowledged when its end is stored, not before. While it is held the server hears of it at each third
  * of its patience. A function that may not run twice is marked as begun before it begins, which the server lets one node
- * do; where another one has done so and did not give it back, it ends as interrupted. What the server says of how often
+ * do; where another one has done so and did not give it back, it ends as interrupted. Where no server answers, what is
+ * stored is not known: the job waits, and is neither new nor given back. What the server says of how often
  * it handed out a job is a hint: 2.9 says 1 of some that other nodes had. A job of a parcel is like any other, but for
  * what it has in common with its like (parcel.c).
  * Does not know where a job comes from, but for the name that its end is sent to. Does not ask for jobs (in.c). */
@@ -180,6 +181,15 @@ static void wait_for(struct guest *g, void (*again)(struct guest *g))
     g->stage = GUEST_WAITS;
     g->due_usec = clock_monotonic_usec() + AGAIN_USEC;
     g->again = again;
+}
+
+/* Likewise, of a job that this node has not marked. A node that leaves gives it back. */
+static void wait_to_begin(struct guest *g, void (*again)(struct guest *g))
+{
+    if (g->guests->leaving)
+        give_back(g);
+    else
+        wait_for(g, again);
 }
 
 static uint32_t together(const char *function, void *context)
@@ -575,7 +585,7 @@ static void input_came(struct parts *p, int error)
     else if (error == -ENOENT || error == -EBADMSG)
         end_badly(g, "its input could not be read", p->why);
     else
-        give_back(g); /* no memory, or no server */
+        give_back(g); /* no memory */
 }
 
 static void fetch(struct guest *g)
@@ -634,8 +644,8 @@ static void may_be_marked(struct guest *g, natsMsg *msg)
     } else if (bus_is_outdated(msg)) { /* another node has begun it, and may have ended it */
         g->came_before = true;
         look_for_end(g);
-    } else {
-        give_back(g);
+    } else { /* no leader, or a full disk */
+        wait_to_begin(g, ask_whether_begun);
     }
 }
 
@@ -687,8 +697,8 @@ static void answered(struct bus_question *q, natsMsg *msg)
 
     switch (g->stage) {
     case GUEST_LOOKS:
-        if (!msg)
-            give_back(g);
+        if (bus_found(msg) == BUS_UNKNOWN)
+            wait_to_begin(g, look_for_end);
         else if ((g->ended_before = last_ended(g, msg)) == g->attempt)
             acknowledge(g);
         else if (g->item.parcel && parcel_delivered(g->item.parcel) > DELIVERED_MAX)
@@ -697,10 +707,10 @@ static void answered(struct bus_question *q, natsMsg *msg)
             fetch(g);
         return;
     case GUEST_ASKS:
-        if (msg)
-            begun_before(g, msg);
-        else
+        if (bus_found(msg) == BUS_UNKNOWN)
             wait_for(g, ask_whether_begun); /* this one may have marked it */
+        else
+            begun_before(g, msg);
         return;
     case GUEST_MARKS:
         may_be_marked(g, msg);
@@ -1066,6 +1076,7 @@ void guests_tick(struct guests *s, uint64_t now_usec, bool is_time)
 void guests_leave(struct guests *s)
 {
     s->leaving = true;
+    parcels_leave(s->parcels);
 }
 
 bool guests_are_here(const struct guests *s)

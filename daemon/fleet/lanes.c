@@ -446,7 +446,7 @@ static void looked(struct bus_question *q, natsMsg *msg)
     struct outgoing *p = container_of(q, struct outgoing, look);
 
     look_after(p, MIN(2 * p->pause_usec, (uint64_t)LOOK_MAX_USEC));
-    if (msg && bus_status(msg) == 0)
+    if (bus_found(msg) == BUS_FOUND)
         read_ends(p, msg);
 }
 

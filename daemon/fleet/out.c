@@ -376,7 +376,7 @@ static void other_end(struct trip *t, natsMsg *msg)
 {
     struct letter_end end = {0};
     char why[160];
-    int r = msg && !bus_status(msg)
+    int r = bus_found(msg) == BUS_FOUND
                 ? letter_get_end(t->out->codec, natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), &end, why)
                 : -ENOENT;
 
@@ -405,7 +405,7 @@ static void looked(struct bus_question *q, natsMsg *msg)
 
     t->pause_usec = MIN(2 * t->pause_usec, (uint64_t)LOOK_MAX_USEC);
     t->due_usec = clock_monotonic_usec() + t->pause_usec;
-    if (msg && bus_status(msg) == 0)
+    if (bus_found(msg) == BUS_FOUND)
         came_back(o, t, msg);
     take_jobs(o);
 }

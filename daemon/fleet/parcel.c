@@ -28,6 +28,7 @@
 enum stage {
     PARCEL_FILLS,
     PARCEL_LOOKS, /* which ends are stored: it came before */
+    PARCEL_BLIND, /* before it looks again, as no server has looked */
     PARCEL_RUNS,
     PARCEL_TELLS,  /* its ends are not stored yet */
     PARCEL_WAITS,  /* before they are sent again */
@@ -58,6 +59,7 @@ struct parcels {
     struct codec *codec;
     struct hash by_id;
     struct list all;
+    bool leaving;
 };
 
 static uint64_t key_of(const char *text)
@@ -215,15 +217,30 @@ static void drop_ended(struct parcel *p, natsMsg *msg)
     }
 }
 
+static void look(struct parcel *p)
+{
+    char subject[LETTER_SUBJECT];
+
+    p->stage = PARCEL_LOOKS;
+    letter_end_subject(subject, p->home, p->id);
+    bus_ask_last(p->parcels->options.bus, &p->question, STREAM_RESULTS, subject);
+}
+
 static void looked(struct parcel *p, natsMsg *msg)
 {
     const struct parcels_options *o = &p->parcels->options;
+    enum bus_found found = bus_found(msg);
 
+    if (found == BUS_UNKNOWN && !p->parcels->leaving) {
+        p->stage = PARCEL_BLIND;
+        p->due_usec = clock_monotonic_usec() + AGAIN_USEC;
+        return;
+    }
     p->stage = PARCEL_RUNS;
     p->busy = true;
-    if (msg && bus_status(msg) == 0)
+    if (found == BUS_FOUND)
         drop_ended(p, msg);
-    if (!msg) {
+    if (found == BUS_UNKNOWN) {
         each(p, o->back);
     } else if (p->delivered <= PARCEL_TIMES_MAX) {
         each(p, o->begin);
@@ -348,22 +365,23 @@ void parcel_end_rest(struct parcel *p, const char *home, const char *words)
 
 void parcel_filled(struct parcel *p, int error)
 {
-    char subject[LETTER_SUBJECT];
-
     p->bad = error == -EBADMSG;
     p->back |= error < 0;
     p->busy = false;
     p->stage = PARCEL_RUNS;
     if (!parcel_is_new(p) && p->n > 0) {
-        p->stage = PARCEL_LOOKS;
-        letter_end_subject(subject, p->home, p->id);
-        bus_ask_last(p->parcels->options.bus, &p->question, STREAM_RESULTS, subject);
+        look(p);
         return;
     }
     settle(p);
 }
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
+
+void parcels_leave(struct parcels *ps)
+{
+    ps->leaving = true;
+}
 
 bool parcels_are_here(const struct parcels *ps)
 {
@@ -380,6 +398,8 @@ void parcels_tick(struct parcels *ps, uint64_t now_usec, bool is_time)
             tell(p);
         else if (now_usec >= p->due_usec && p->stage == PARCEL_CHECKS)
             check(p);
+        else if (now_usec >= p->due_usec && p->stage == PARCEL_BLIND)
+            look(p);
     }
 }
 

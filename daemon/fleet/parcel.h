@@ -48,6 +48,7 @@ struct parcels_options {
 
 int parcels_new(struct parcels **ret_parcels, const struct parcels_options *options); /* 0 or -ENOMEM */
 struct parcels *parcels_free(struct parcels *ps); /* behind the last item. NULL is fine */
+void parcels_leave(struct parcels *ps);           /* those of which nothing is known yet are given back */
 bool parcels_are_here(const struct parcels *ps);  /* one at least */
 /* Of what is here. is_time: the server has to hear of it. */
 void parcels_tick(struct parcels *ps, uint64_t now_usec, bool is_time);

@@ -64,7 +64,6 @@ static void ask(struct parts *p)
     char subject[LETTER_SUBJECT + 12];
 
     p->due_usec = UINT64_MAX;
-    p->n_tries++;
     snprintf(subject, sizeof(subject), "%s.%u", p->subject, p->n);
     if (p->from)
         bus_ask(p->bus, &p->question, subject, NULL, p->from + (size_t)p->n * PARTS_SIZE,
@@ -76,13 +75,23 @@ static void ask(struct parts *p)
 static void ask_next(struct parts *p)
 {
     p->n++;
-    p->n_tries = 0;
+    p->n_silent = p->n_gone = 0;
     ask(p);
 }
 
 static void ask_later(struct parts *p)
 {
     p->due_usec = clock_monotonic_usec() + PAUSE_USEC;
+}
+
+/* No server could answer. */
+static void wait_for_server(struct parts *p)
+{
+    if (++p->n_silent == PARTS_TRIES && bus_is_up(p->bus))
+        log_warning("wsd-fleet: %s: no server %s it, and it is %s again. Is there no stream " STREAM_PARTS
+                    "? `wsctl fleet init` makes it",
+                    p->subject, p->from ? "stores" : "has", p->from ? "sent" : "asked for");
+    ask_later(p);
 }
 
 void parts_tick(struct parts *p, uint64_t now_usec)
@@ -104,11 +113,7 @@ static void on_stored(struct bus_question *q, natsMsg *msg)
     struct parts *p = container_of(q, struct parts, question);
 
     if (!bus_is_stored(msg)) {
-        if (p->n_tries == PARTS_TRIES && bus_is_up(p->bus))
-            log_warning("wsd-fleet: %s: no server stores it, and it is sent again. Is there no stream " STREAM_PARTS
-                        "? `wsctl fleet init` makes it",
-                        p->subject);
-        ask_later(p);
+        wait_for_server(p);
         return;
     }
     int r = digest(p, p->from + (size_t)p->n * PARTS_SIZE, parts_size(p->seal.size, p->n));
@@ -149,15 +154,19 @@ static int take(struct parts *p, natsMsg *msg)
 static void on_part(struct bus_question *q, natsMsg *msg)
 {
     struct parts *p = container_of(q, struct parts, question);
-    int status = msg ? bus_status(msg) : 0;
+    enum bus_found found = bus_found(msg);
 
-    if (!msg || status) { /* a server of a cluster may not have it yet */
-        if (p->n_tries < PARTS_TRIES) {
-            ask_later(p);
-            return;
-        }
+    if (found == BUS_UNKNOWN) {
+        wait_for_server(p);
+        return;
+    }
+    if (found == BUS_NONE && ++p->n_gone < PARTS_TRIES) { /* a server of a cluster may not have it yet */
+        ask_later(p);
+        return;
+    }
+    if (found == BUS_NONE) {
         (void)wrong(p, "is not there");
-        end(p, status == 404 ? -ENOENT : -ETIMEDOUT);
+        end(p, -ENOENT);
         return;
     }
     int r = take(p, msg);
@@ -175,7 +184,7 @@ static int begin(struct parts *p, const struct parts_name *name, void (*done)(st
 {
     p->bus = name->bus;
     p->done = done;
-    p->n = p->n_tries = 0;
+    p->n = p->n_silent = p->n_gone = 0;
     *p->why = 0;
     letter_parts_subject(p->subject, name->home, name->id, name->attempt, name->way, p->seal.mark);
     p->digest = EVP_MD_CTX_new();

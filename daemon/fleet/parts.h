@@ -16,7 +16,7 @@
 #include "fleet/letter.h"
 
 #define PARTS_SIZE  LETTER_MAX /* of a part; the last one may be smaller */
-#define PARTS_TRIES 3u         /* that a receiver makes for a part, where it is not there, or no answer comes */
+#define PARTS_TRIES 3u         /* times that a part is not there, until it counts as gone */
 
 /* How many parts that many bytes are. [any] */
 uint32_t parts_count(uint64_t size);
@@ -42,11 +42,12 @@ struct parts {
     const uint8_t *from; /* of a sender */
     struct buffer *to;   /* of a receiver */
     void *digest;
-    uint32_t n, n_tries; /* the part that is under way */
-    uint64_t due_usec;   /* when it is asked for again; UINT64_MAX: an answer is awaited, or there is no transfer */
+    uint32_t n;                /* the part that is under way */
+    uint32_t n_silent, n_gone; /* times that no server could answer for it; and that it was not there */
+    uint64_t due_usec; /* when it is asked for again; UINT64_MAX: an answer is awaited, or there is no transfer */
     char why[160];
     /* 0: the seal is complete, or all bytes are there. -ENOENT, -EBADMSG: the parts are not there or wrong, which `why`
-     * says. -ETIMEDOUT: the server does not answer. -ENOMEM. */
+     * says. -ENOMEM. */
     void (*done)(struct parts *p, int error);
 };
 
@@ -54,7 +55,7 @@ struct parts {
  * Returns 0 or a negative errno. Then done() is called once, later. */
 int parts_send(struct parts *p, const struct parts_name *name, const void *data, size_t size,
                void (*done)(struct parts *p, int error));
-/* Appends what the seal stands for to the buffer. Likewise. */
+/* Appends what the seal stands for to the buffer. Likewise, and a server that cannot answer is waited for, too. */
 int parts_fetch(struct parts *p, const struct parts_name *name, const struct letter_seal *seal, struct buffer *to,
                 void (*done)(struct parts *p, int error));
 void parts_tick(struct parts *p, uint64_t now_usec); /* to be called often. Fine where there is no transfer */

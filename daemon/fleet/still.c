@@ -16,6 +16,7 @@
 #include "fleet/letter.h"
 
 #define HEADERS_MAX 1024u /* of a message of ours; larger ones are none */
+#define NOT_FOUND   404   /* the code of the server's error where it has no such message, or no such stream */
 
 void still_ask_number(struct bus *bus, struct bus_question *q, uint64_t sequence)
 {
@@ -55,10 +56,11 @@ enum still still_answer(natsMsg *answer, const char *message_id)
     if (!answer || bus_status(answer))
         return STILL_UNKNOWN;
     json_t *j = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, &error);
-    const json_t *message = json_object_get(j, "message");
+    const json_t *message = json_object_get(j, "message"), *refused = json_object_get(j, "error");
+    bool is_unable = refused && json_integer_value(json_object_get(refused, "code")) != NOT_FOUND;
     const char *headers = json_string_value(json_object_get(message, "hdrs"));
     get_id(headers ? headers : "", id);
     bool same = message && strcmp(id, message_id) == 0;
     json_decref(j);
-    return same ? STILL_THERE : STILL_GONE;
+    return is_unable ? STILL_UNKNOWN : same ? STILL_THERE : STILL_GONE;
 }

@@ -16,7 +16,7 @@
 enum still {
     STILL_THERE,
     STILL_GONE,    /* it is there no more, or the number is another one's */
-    STILL_UNKNOWN, /* no answer */
+    STILL_UNKNOWN, /* no answer, or a server that cannot tell */
 };
 
 /* The question is to have `answered` set. receipt: the subject of its answers. */

@@ -33,6 +33,8 @@ static void answered(struct bus_question *q, natsMsg *msg)
     if (bus_says(msg, "\"err_code\":10037,")) { /* no message found */
         snprintf(subject, sizeof(subject), "$JS.ACK." STREAM_JOBS ".%s.1.%" PRIu64 ".1.0.0", s->consumer, s->at);
         (void)bus_tell(s->bus, subject, NULL, "+ACK", 4);
+    } else if (bus_says(msg, "\"error\":")) {
+        return; /* likewise */
     }
     s->at++;
     if (s->at <= s->to)

@@ -164,6 +164,44 @@ gone_jobs() {
 none_held() { ! "$FLEET" -n "$NATS_URL" --status | grep -E '^norm +echo '; } # nor waits
 check "jobs that the server takes for held, and that are gone, are found" gone_jobs
 
+# --- a server that cannot look into its streams
+
+parts() { python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" "$@"; }
+looks_for_ends() { # yes|no: whether the server answers who looks for a stored end
+  parts ask '$JS.API.STREAM.INFO.WSD_RES' </dev/null | python3 -c '
+import ast, json, sys
+config = ast.literal_eval(sys.stdin.read())["config"]
+config["allow_direct"] = sys.argv[1] == "yes"
+print(json.dumps(config))' "$1" | parts ask '$JS.API.STREAM.UPDATE.WSD_RES' >"$WORK/updated"
+}
+of_both() { echo $(($(fleet_counter b in "$1") + $(fleet_counter c in "$1"))); } # COUNTER
+took() { [ "$(of_both taken)" -ge "$1" ]; }                                      # N
+held() { same "$1" "$(of_both held)"; }
+without_jetstream() { # the server comes again, and answers that nothing responds
+  local connected
+  connected=$(n_connected b)
+  kill_nats one
+  "$NATS_SERVER" -a 127.0.0.1 -p "${NATS_PORTS[one]}" >>"$WORK/nats-one.log" 2>&1 &
+  NATS_PIDS[one]=$!
+  note_started $!
+  wait_until has_connected b "$connected"
+}
+blind() { # the second try of a job looks whether it has ended, and so does what its nodes have begun
+  local n i taken back connected ids=()
+  taken=$(of_both taken) back=$(of_both back)
+  looks_for_ends no || return 1
+  for i in 1 2 3; do ids+=("$(here wsctl submit --detach --retries 3 --retry-delay 50ms @fleet/ledger:nth "$WORK/blind-$i" x 2)"); done
+  ids+=("$(here wsctl submit --detach --retries 3 --retry-delay 50ms @fleet/ledger:after / "$WORK/blind-4" once)")
+  wait_until took $((taken + 7)) && wait_until held 3 || return 1
+  sleep 3 # longer than an answer is waited for
+  held 3 && without_jetstream && sleep 3 && connected=$(n_connected b) && kill_nats one && start_nats one && wait_until has_connected b "$connected" || return 1
+  for i in 1 2 3; do same 1 "$(wc -l <"$WORK/blind-$i")" || return 1; done
+  held 3 && looks_for_ends yes || return 1
+  for i in 0 1 2; do here wsctl await "${ids[i]}" | grep -qx 'try 2' && same 2 "$(wc -l <"$WORK/blind-$((i + 1))")" || return 1; done
+  expect_output once here wsctl await "${ids[3]}" && same 1 "$(wc -l <"$WORK/blind-4")" && same "$back" "$(of_both back)"
+}
+check "what a server that starts anew cannot tell is waited for: no job is new, or given back" blind
+
 # --- jobs that may not run twice, long ones, and poison
 
 runs_somewhere() { on b jobs_are running 1 || on c jobs_are running 1; }
@@ -190,7 +228,6 @@ for round in 1 2 3; do # nats-server 2.9 says of the second that it hands it out
   check "a job that may not run twice, and whose node died, is interrupted ($round)" not_twice "$round"
 done
 leaves() { kill "${NODE_FLEET[$1]}" && wait_for_exit "${NODE_FLEET[$1]}"; }
-parts() { python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" "$@"; }
 marks() { # N: the stream has so many marks of the job $id
   echo "{\"subjects_filter\":\"wsd.res.begun.$id\"}" | parts ask '$JS.API.STREAM.INFO.WSD_RES' | grep -q "'wsd.res.begun.$id': $1[,}]"
 }
@@ -272,6 +309,6 @@ check "a job that its nodes die of costs none of its parcel its end" innocent
 both_again() { leaves c && start_node_fleet c --no-out --ack-wait 2 && start_node_fleet b --no-out --ack-wait 2; }
 check "both take all jobs again" both_again
 check "nothing is left in the stream" wait_until empty
-held() { [ "$(fleet_counter b in most)" -le 384 ] && same 0 "$(fleet_counter b in held)"; }
-check "a node never held more than it may" held
+held_most() { [ "$(fleet_counter b in most)" -le 384 ] && same 0 "$(fleet_counter b in held)"; }
+check "a node never held more than it may" held_most
 check "the others leave in order" end_fleet

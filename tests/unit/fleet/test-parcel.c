@@ -320,10 +320,28 @@ START_TEST(of_one_that_comes_again_only_those_run_that_have_no_end)
 }
 END_TEST
 
-START_TEST(without_an_answer_all_go_back)
+START_TEST(where_no_server_looks_it_looks_again)
 {
     parcel_filled(come(3, 2), 0);
-    post_answer(&posts[0], NULL);
+    post_answer_unknown(&posts[0], _i);
+    now_usec += 500000 - 1;
+    parcels_tick(parcels, now_usec, false);
+    ck_assert_uint_eq(n_posts, 1);
+    now_usec++;
+    parcels_tick(parcels, now_usec, false);
+    ck_assert_uint_eq(n_posts, 2);
+    ck_assert_str_eq(posts[1].subject, "wsd.res.home.id");
+    ck_assert_uint_eq(n_back + n_begun, 0);
+    post_answer_status(&posts[1], "404");
+    ck_assert_uint_eq(n_begun, 3);
+}
+END_TEST
+
+START_TEST(a_node_that_leaves_gives_back_what_it_cannot_look_for)
+{
+    parcel_filled(come(3, 2), 0);
+    parcels_leave(parcels);
+    post_answer_unknown(&posts[0], _i);
     ck_assert_uint_eq(n_back, 3);
     ck_assert_uint_eq(n_begun, 0);
     ck_assert_str_eq(posts[1].text, "-NAK {\"delay\":500000000}");
@@ -397,7 +415,8 @@ int main(void)
     tcase_add_test(c, a_receipt_of_this_connection_is_right);
     tcase_add_test(c, the_newest_receipt_counts);
     tcase_add_test(c, of_one_that_comes_again_only_those_run_that_have_no_end);
-    tcase_add_test(c, without_an_answer_all_go_back);
+    tcase_add_loop_test(c, where_no_server_looks_it_looks_again, 0, ARRAY_SIZE(post_unknown));
+    tcase_add_loop_test(c, a_node_that_leaves_gives_back_what_it_cannot_look_for, 0, ARRAY_SIZE(post_unknown));
     tcase_add_test(c, when_it_came_more_often_they_run_one_by_one);
     tcase_add_test(c, what_had_begun_runs_last_the_more_often_the_later);
     tcase_add_test(c, what_is_in_no_parcel_is_fine);

@@ -24,6 +24,10 @@ static const struct {
     {"{\"message\":{\"subject\":\"s\",\"seq\":7}}", "", STILL_THERE},
     {"{\"error\":{\"code\":404,\"err_code\":10037,\"description\":\"no message found\"}}", "abc-1", STILL_GONE},
     {"{\"error\":{\"code\":404,\"err_code\":10037,\"description\":\"no message found\"}}", "", STILL_GONE},
+    {"{\"error\":{\"code\":404,\"err_code\":10059,\"description\":\"stream not found\"}}", "abc-1", STILL_GONE},
+    {"{\"error\":{\"code\":503,\"err_code\":10008,\"description\":\"JetStream system temporarily unavailable\"}}",
+     "abc-1", STILL_UNKNOWN},
+    {"{\"error\":{\"code\":500,\"description\":\"noise\"}}", "", STILL_UNKNOWN},
     {"noise", "", STILL_GONE},
     {NULL, "abc-1", STILL_UNKNOWN},
 };
