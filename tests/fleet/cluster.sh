@@ -46,8 +46,8 @@ in_space() { # NAME COMMAND...
 # --- servers
 
 NATS_URL=nats://10.99.0.1:4222,nats://10.99.0.2:4222,nats://10.99.0.3:4222
-start_server() { # 1..3
-  in_space "s$1" "$NATS_SERVER" -a "10.99.0.$1" -p 4222 -js -sd "$WORK/nats-s$1" -n "s$1" -cluster "nats://10.99.0.$1:6222" --cluster_name wsd \
+start_server() { # 1..3. By no function, so that its process is the server's
+  ip netns exec "$(space "s$1")" "$NATS_SERVER" -a "10.99.0.$1" -p 4222 -js -sd "$WORK/nats-s$1" -n "s$1" -cluster "nats://10.99.0.$1:6222" --cluster_name wsd \
     -routes nats://10.99.0.1:6222,nats://10.99.0.2:6222,nats://10.99.0.3:6222 >>"$WORK/nats-s$1.log" 2>&1 &
   NATS_PIDS[s$1]=$!
   note_started $!
@@ -61,8 +61,8 @@ settled() {
     info 1 $stream >"$WORK/info" && grep -q "'leader': 's[123]'" "$WORK/info" && [ "$(grep -o "'current': True" "$WORK/info" | wc -l)" = 2 ] && ! grep -q "'offline': True" "$WORK/info" || return 1
   done
 }
-leader() { # prints 1..3: of WSD_JOBS
-  info 1 WSD_JOBS | grep -o "'leader': 's[123]'" | grep -o '[123]'
+leader() { # [STREAM]: prints 1..3
+  info 1 "${1:-WSD_JOBS}" | grep -o "'leader': 's[123]'" | grep -o '[123]'
 }
 for i in 1 2 3; do start_server $i; done
 made() { fleet --init --replicas 3 >"$WORK/made" 2>&1 && same 4 "$(grep -c ': made, kept by 3 servers$\|is there' "$WORK/made")"; }
@@ -107,9 +107,12 @@ fault() { # NAME COMMAND...: while jobs are on their way
 }
 
 fault "nothing happens" true || exit 1
+listens() { in_space "s$1" bash -c ": </dev/tcp/10.99.0.$1/4222" 2>/dev/null; } # SERVER
+check "a server that was not killed is seen to listen" listens 1
 killed() { # 1..3...: at once, and started anew
   local i
   for i in "$@"; do kill_nats "s$i"; done
+  for i in "$@"; do listens "$i" && return 1; done
   sleep 1
   for i in "$@"; do start_server "$i"; done
 }
@@ -119,6 +122,32 @@ fault "kill -9 of two of three servers at once" killed 2 3
   # shellcheck disable=SC2086
   fault "kill -9 of servers $two" killed $two
 done
+# Jobs that may not run twice are held, each behind its mark. Those of a node whose link is cut come to the other one, too.
+held() { echo $(($(fleet_counter b in held) + $(fleet_counter c in held))); }
+many_held() { [ "$(held)" -ge 20 ]; }
+none_held() { [ "$(held)" = 0 ]; }
+ended_once() { # COMMAND...: meanwhile
+  rm -f "$WORK/gate" && : >"$WORK/ledger" || return 1
+  (seq 40 | here wsctl map --unordered --keep-going --jobs 40 @fleet/ledger:after "$WORK/gate" "$WORK/ledger" {} >"$WORK/once.out" 2>"$WORK/once.err") &
+  MAP=$!
+  note_started $MAP
+  wait_until many_held && "$@" && wait_until -t 60 settled && touch "$WORK/gate" && wait_until -t 120 gone "$MAP" || return 1
+  wait "$MAP"
+  interrupted=$(grep -c 'interrupted on [bc]: another node had begun it' "$WORK/once.err")
+  [ -z "$(sort "$WORK/ledger" | uniq -d)" ] && same 40 $(($(wc -l <"$WORK/once.out") + interrupted)) && wait_until none_held
+}
+not_twice() { # NAME COMMAND...
+  local name="jobs that may not run twice: $1"
+  shift
+  if ended_once "$@" >"$WORK/check.out" 2>&1 </dev/null; then
+    ok "$name: none did, $interrupted of 40 were interrupted"
+  else
+    fail "$name" "$(sort "$WORK/ledger" | uniq -d | wc -l) ran twice"
+    show "$WORK/check.out"
+  fi
+}
+not_twice "the server that leads their marks dies" killed "$(leader WSD_RES)"
+not_twice "the link of their node is cut" cut b
 fault "the link of a node is cut for 12 s" cut b
 fault "the link of the server that leads" cut "s$(leader)"
 fault "the link of the sender" cut here
