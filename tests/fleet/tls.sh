@@ -75,7 +75,7 @@ start_node_fleet here || exit 1
 as there
 start_node_fleet there || exit 1
 logs_of() { cat "$WORK/node-$1/fleet.log"; }
-permitted() { ! logs_of "$1" | grep -i 'permission'; }
+permitted() { grep -q "connected to NATS" "$WORK/node-$1/fleet.log" && ! grep -i permission "$WORK/node-$1/fleet.log"; } # denied() shows that it would be there
 check "a job runs by these permissions" expect_output 6765 here wsctl submit @fleet/fib 20
 check "one that may not run twice, too" expect_output x here wsctl submit @fleet/echo x
 large() { head -c 3000000 /dev/urandom >"$WORK/in" && here wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
@@ -124,12 +124,18 @@ secret_of() { # NODE: its result, whose id is $id
 }
 reads_own() { secret_of desk && user desk read "\$JS.API.DIRECT.GET.WSD_RES.wsd.res.desk.$id" _INBOX.desk.x </dev/null | grep -qa 'secret of desk'; }
 check "it can read a stored result of its own" reads_own
+reads_no_other() { secret_of here && user desk read "\$JS.API.DIRECT.GET.WSD_RES.wsd.res.here.$id" _INBOX.desk.x </dev/null | grep -qax no; }
+check "and none of another node" reads_no_other
 taker_reads() { secret_of desk && user there read "\$JS.API.DIRECT.GET.WSD_RES.wsd.res.desk.$id" _INBOX.there.x </dev/null | grep -qa 'secret of desk'; }
 check "so can a node that takes jobs, to see which have ended" taker_reads
-may_not() { # USER pub|sub SUBJECT...
+may_not() { # USER pub|sub SUBJECT...: that user may not what one without permissions may
   local name=$1 way=$2 subject
   shift 2
   for subject in "$@"; do
+    [ "$(user admin may "$way" "$subject")" = yes ] || {
+      echo "not even admin may $way $subject"
+      return 1
+    }
     [ "$(user "$name" may "$way" "$subject")" = no ] || {
       echo "$name may $way $subject"
       return 1
