@@ -24,7 +24,7 @@
 #include "base/escape.h"
 #include "wire.h"
 
-#define LOOK_USEC     1000u  /* between two looks at the connection of a job that nobody attends */
+#define LOOK_USEC     1000u  /* between two looks at the connection, by jobs that nobody attends */
 #define PROGRESS_USEC 20000u /* between two frames that tell how far a job is */
 #define READ_ROOM     (64u * 1024u)
 #define SCRATCH       (256u * 1024u) /* of output that is then copied into an arena */
@@ -243,9 +243,9 @@ static void look_after(struct held *h, uint64_t now_usec)
 {
     struct wsd_runner *r = h->runner;
 
-    if (h->attended || now_usec - atomic_load_explicit(&h->looked_usec, memory_order_relaxed) < LOOK_USEC)
+    if (h->attended || now_usec - atomic_load_explicit(&r->job_looked_usec, memory_order_relaxed) < LOOK_USEC)
         return;
-    atomic_store_explicit(&h->looked_usec, now_usec, memory_order_relaxed);
+    atomic_store_explicit(&r->job_looked_usec, now_usec, memory_order_relaxed);
     pthread_mutex_lock(&r->lock);
     wire_look(r);
     pthread_mutex_unlock(&r->lock);

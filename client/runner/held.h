@@ -42,7 +42,6 @@ struct held {
     const void *map;                     /* the same, mapped */
     bool cut;                            /* the input has ended early */
     bool attended;                       /* other threads look after wsd while it runs [const once it is begun] */
-    _Atomic uint64_t looked_usec;        /* else: when that was done last [atomic: relaxed; it limits how often] */
     pthread_mutex_t output_lock;         /* before the lock of the runner */
     struct buffer out;                   /* [output_lock] not sent yet, or not yet in `place` */
     size_t reserved;                     /* [output_lock] */

@@ -68,10 +68,13 @@ struct wsd_runner {
     struct offered *offered;
     bool gathers;         /* WSD_RUNNER_GATHER */
     uint64_t looked_usec; /* when wsd_runner_next() has looked for frames */
-    uint32_t credit;      /* of the options; 0: as many as there are threads */
-    struct list filling;  /* struct held: jobs whose input has not come yet */
-    struct list ready;    /* that nobody has begun, the oldest first */
-    struct list running;  /* that were begun */
+    /* When a job that nobody attends has looked for frames last, which are of all jobs [atomic: relaxed; it limits how
+     * often] */
+    _Atomic uint64_t job_looked_usec;
+    uint32_t credit;     /* of the options; 0: as many as there are threads */
+    struct list filling; /* struct held: jobs whose input has not come yet */
+    struct list ready;   /* that nobody has begun, the oldest first */
+    struct list running; /* that were begun */
     uint32_t n_ready, n_running;
     uint32_t serial;         /* of the last file that was asked for */
     bool runs;               /* a thread is in wsd_runner_run() */
