@@ -3,7 +3,8 @@
  * codec-jpeg.c: JPEG by libjpeg-turbo: grey and colour, baseline and progressive.
  * Owns the library's object while a call runs. The library reports errors by longjmp(), from its own frames to the
  * function that has called it; no task is spawned between.
- * Keeps: a picture that is damaged or cut short is an error, never a picture with grey in it. Does not know CMYK. */
+ * Keeps: where the library notices that pixels are lost, that is an error, never a picture with grey in it. Does not
+ * know CMYK. */
 #include "codec.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "base/cleanup.h"
 #include "plugins/exif.h"
 
-/* Coefficients of a progressive picture are kept until its last scan. */
+/* Coefficients of a progressive picture are kept until its last scan, and while one is encoded. */
 #define MEMORY_MAX (512L << 20)
 /* Each scan of a progressive picture costs time for all its pixels, and may be a few bytes. */
 #define SCANS_MAX      100
@@ -42,6 +43,12 @@ _Noreturn static void give_up(j_common_ptr common, int error)
     longjmp(errors->jump, 1);
 }
 
+static bool is_of_another_kind(int code)
+{
+    return code == JERR_SOF_UNSUPPORTED || code == JERR_BAD_PRECISION || code == JERR_CONVERSION_NOTIMPL ||
+           code == JERR_ARITH_NOTIMPL;
+}
+
 /* Replaces error_exit() of the library. */
 _Noreturn static void on_error(j_common_ptr common)
 {
@@ -55,6 +62,11 @@ _Noreturn static void on_error(j_common_ptr common)
                 coding_fail(errors->coding, "decoding takes more than %ld MiB; save it as a baseline JPEG first",
                             MEMORY_MAX >> 20));
     common->err->format_message(common, text);
+    if (is_of_another_kind(common->err->msg_code))
+        give_up(common,
+                coding_fail(errors->coding,
+                            "a JPEG of a kind that is not taken (%.100s); save it as a baseline one of 8 bits first",
+                            text));
     give_up(common, coding_fail(errors->coding, "damaged JPEG (%.100s); take an intact copy", text));
 }
 
@@ -119,17 +131,6 @@ static int check_header(struct decoder *decoder)
     return coding_check_size(decoder->errors.coding, library->image_width, library->image_height);
 }
 
-static unsigned find_orientation(const struct decoder *decoder)
-{
-    for (const struct jpeg_marker_struct *marker = decoder->library.marker_list; marker; marker = marker->next) {
-        unsigned orientation = exif_orientation(marker->data, marker->data_length);
-
-        if (orientation != 1)
-            return orientation;
-    }
-    return 1;
-}
-
 /* The library divides while it decodes, for less than nothing. */
 static void choose_scale(struct decoder *decoder, unsigned orientation)
 {
@@ -174,13 +175,12 @@ static int decode_it(struct decoder *decoder, struct picture *ret)
     library->mem->max_memory_to_use = MEMORY_MAX;
     library->progress = &decoder->progress;
     jpeg_mem_src(library, decoder->data, decoder->size);
-    jpeg_save_markers(library, JPEG_APP0 + 1, 0xffff);
     jpeg_read_header(library, TRUE);
     r = check_header(decoder);
     if (r)
         return r;
     library->out_color_space = library->jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
-    orientation = find_orientation(decoder);
+    orientation = exif_of_jpeg(decoder->data, decoder->size);
     choose_scale(decoder, orientation);
     return read_pixels(decoder, orientation, ret);
 }

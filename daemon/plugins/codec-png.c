@@ -13,8 +13,6 @@
 #include "base/cleanup.h"
 
 #define SIGNATURE "\x89PNG\r\n\x1a\n"
-/* What one chunk beside the pixels may be unpacked to. */
-#define CHUNK_MAX (8u << 20)
 #define LOOK      64u /* rows, between two looks at the cancel flag */
 
 /* What the library's callbacks need. */
@@ -80,6 +78,8 @@ static void take(png_structp png, png_bytep data, size_t size)
 
     if (size > call->size)
         png_error(png, "it is cut short");
+    if (wsd_job_cancelled(call->coding->job)) /* there may be much beside the pixels */
+        give_up(png, -ECANCELED);
     memcpy(data, call->data, size);
     call->data += size;
     call->size -= size;
@@ -118,8 +118,8 @@ static int decode_it(struct call *call)
     int r, passes;
 
     png_set_read_fn(png, call, take);
-    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* coding_make_room() has the words for it */
-    png_set_chunk_malloc_max(png, CHUNK_MAX);
+    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);         /* coding_make_room() has the words for it */
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1); /* nothing is unpacked but what pixels need */
     png_read_info(png, info);
     r = coding_check_size(call->coding, png_get_image_width(png, info), png_get_image_height(png, info));
     if (r)

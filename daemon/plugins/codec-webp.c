@@ -14,7 +14,7 @@
 
 #define QUALITY         80
 #define LOSSLESS_LEVEL  6            /* of 0 to 9: cwebp -z 6, which is its default, too */
-#define PIECE           (64u * 1024) /* decoded between two looks at the cancel flag */
+#define PIECE           (64u * 1024) /* decoded before the first look at the cancel flag */
 #define FORMAT_LOSSLESS 2            /* of WebPBitstreamFeatures.format */
 
 /* ---- decoding ---- */
@@ -52,7 +52,8 @@ static int read_header(struct coding *coding, const uint8_t *data, size_t size, 
     return coding_check_size(coding, (uint32_t)ret->width, (uint32_t)ret->height);
 }
 
-/* Piece by piece, so that a job that is cancelled ends. */
+/* Piece by piece, so that a job that is cancelled ends. Each is as large as all before it: the library may begin anew with
+ * each, as long as it has not the whole header. */
 static int feed(struct coding *coding, WebPIDecoder *decoder, const uint8_t *data, size_t size)
 {
     VP8StatusCode status = VP8_STATUS_SUSPENDED;
@@ -60,7 +61,7 @@ static int feed(struct coding *coding, WebPIDecoder *decoder, const uint8_t *dat
     for (size_t known = 0; status == VP8_STATUS_SUSPENDED && known < size;) {
         if (wsd_job_cancelled(coding->job))
             return -ECANCELED;
-        known = MIN(size, known + PIECE);
+        known = MIN(size, MAX(PIECE, 2 * known));
         status = WebPIUpdate(decoder, data, known);
     }
     return status_error(coding, status);

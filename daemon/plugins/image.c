@@ -15,6 +15,7 @@
 #include "plugins/fit.h"
 #include "plugins/resample.h"
 
+#define NAME_SHOWN    80u          /* bytes of a name in an error, of the 255 that an error has */
 #define FILE_SIZE_MAX (512u << 20) /* bytes */
 #define QUALITY_MAX   100u
 
@@ -150,10 +151,14 @@ static int fail(struct run *run, int error)
 {
     _cleanup_(freep) char *quoted = run->options.name ? name_quote(run->options.name) : NULL;
     const char *name = quoted ? quoted : run->options.name ? run->options.name : "input";
+    size_t size = strlen(name);
 
     if (error == -ECANCELED)
         return 1;
-    return wsd_job_fail(run->job, 1, "%s: %s", name, error == -EBADMSG ? run->coding.error : error_text(error));
+    /* the end of a long name says more than its beginning, and the words have to have room */
+    return wsd_job_fail(run->job, 1, "%s%s: %s", size > NAME_SHOWN ? "..." : "",
+                        size > NAME_SHOWN ? name + size - NAME_SHOWN : name,
+                        error == -EBADMSG ? run->coding.error : error_text(error));
 }
 
 static int too_large(struct run *run)
@@ -179,7 +184,8 @@ static int read_whole(struct run *run, struct source *source)
         return -ENOMEM;
     n = source_read(source, run->owned, room);
     if (n == (int64_t)room)
-        return coding_fail(&run->coding, "it grows while it is read; try again when it is whole");
+        return st.st_size ? coding_fail(&run->coding, "it grows while it is read; try again when it is whole")
+                          : coding_fail(&run->coding, "it does not say its size; give it as the input");
     run->size = n < 0 ? 0 : (size_t)n;
     return n < 0 ? (int)n : 0;
 }
@@ -233,11 +239,11 @@ static int resize_picture(struct run *run, struct wsd_worker *self)
     return r;
 }
 
-static int write_picture(struct run *run)
+static int write_picture(struct run *run, struct wsd_worker *self)
 {
     const struct codec *to = run->options.format ? run->options.format : run->from;
     struct output output = {.job = run->job};
-    int r = picture_turn(&run->picture), end;
+    int r = picture_turn(self, run->job, &run->picture), end;
 
     if (r)
         return r;
@@ -261,7 +267,7 @@ static int make(struct run *run, struct wsd_worker *self)
     if (!r)
         r = resize_picture(run, self);
     if (!r)
-        r = write_picture(run);
+        r = write_picture(run, self);
     picture_deinit(&run->picture);
     free(run->owned);
     return r ? fail(run, r) : 0;

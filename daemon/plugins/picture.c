@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "wsd/forms.h"
+
+#define TILE 32u /* rows and columns that are turned together */
 
 bool picture_fits(uint64_t width, uint64_t height)
 {
@@ -46,12 +49,14 @@ static const struct turn {
     [5] = {true, false, false},  [6] = {true, false, true},  [7] = {true, true, true},  [8] = {true, true, false},
 };
 
-static void turn_row(const struct picture *from, struct picture *to, const struct turn *turn, uint32_t y)
+/* A part of a row, as long as the columns that it comes from stay in the cache. */
+static void turn_part(const struct picture *from, struct picture *to, uint32_t y, uint32_t begin, uint32_t end)
 {
+    const struct turn *turn = &turns[from->orientation];
     unsigned channels = from->channels;
-    uint8_t *out = picture_row(to, y);
+    uint8_t *out = picture_row(to, y) + (size_t)begin * channels;
 
-    for (uint32_t x = 0; x < to->width; x++, out += channels) {
+    for (uint32_t x = begin; x < end; x++, out += channels) {
         uint32_t column = turn->swap ? y : x, row = turn->swap ? x : y;
 
         column = turn->mirror ? from->width - 1 - column : column;
@@ -60,24 +65,55 @@ static void turn_row(const struct picture *from, struct picture *to, const struc
     }
 }
 
-int picture_turn(struct picture *picture)
+int picture_turned_init(struct picture *to, const struct picture *from)
 {
-    const struct turn *turn = &turns[picture->orientation];
+    bool swap = turns[from->orientation].swap;
+    int r = picture_init(to, swap ? from->height : from->width, swap ? from->width : from->height, from->channels);
+
+    to->lossless = from->lossless;
+    return r;
+}
+
+void picture_turn_rows(const struct picture *from, struct picture *to, uint32_t begin, uint32_t end)
+{
+    for (uint32_t left = 0; left < to->width; left += TILE)
+        for (uint32_t y = begin; y < end; y++)
+            turn_part(from, to, y, left, MIN(left + TILE, to->width));
+}
+
+struct turning {
+    struct wsd_job *job;
+    const struct picture *from;
+    struct picture *to;
+};
+
+static int turn_tiles(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg)
+{
+    const struct turning *turning = arg;
+    uint32_t height = turning->to->height;
+
+    for (uint32_t top = (uint32_t)begin * TILE; top < MIN(end * TILE, height); top += TILE) {
+        if (wsd_job_cancelled(turning->job))
+            return -ECANCELED;
+        picture_turn_rows(turning->from, turning->to, top, MIN(top + TILE, height));
+    }
+    return 0;
+}
+
+int picture_turn(struct wsd_worker *self, struct wsd_job *job, struct picture *picture)
+{
     struct picture to;
+    struct turning turning = {.job = job, .from = picture, .to = &to};
     int r;
 
     if (picture->orientation == 1)
         return 0;
-    r = picture_init(&to, turn->swap ? picture->height : picture->width, turn->swap ? picture->width : picture->height,
-                     picture->channels);
-    if (r)
-        return r;
-    for (uint32_t y = 0; y < to.height; y++)
-        turn_row(picture, &to, turn, y);
-    to.lossless = picture->lossless;
-    picture_deinit(picture);
-    *picture = to;
-    return 0;
+    r = picture_turned_init(&to, picture);
+    if (!r)
+        r = wsd_for_each(self, NULL, 0, (to.height + TILE - 1) / TILE, 0, turn_tiles, &turning);
+    SWAP(*picture, to);
+    picture_deinit(&to);
+    return r;
 }
 
 void picture_flatten(struct picture *picture)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wsd/plugin.h"
+
 /* Checked before anything is allocated: a header may claim any size. */
 #define PICTURE_SIDE_MAX   65535u
 #define PICTURE_PIXELS_MAX (128u << 20)
@@ -43,8 +45,12 @@ static inline uint8_t *picture_row(const struct picture *picture, uint32_t y)
     return picture->pixels + y * picture_stride(picture);
 }
 
-/* Turns it as its orientation says, and sets that to 1. 0 or -ENOMEM. */
-int picture_turn(struct picture *picture);
+/* Room for the picture that lies upright, as picture_init(). */
+int picture_turned_init(struct picture *to, const struct picture *from);
+/* Fills rows of it. [any task, each other rows] */
+void picture_turn_rows(const struct picture *from, struct picture *to, uint32_t begin, uint32_t end);
+/* Turns it as its orientation says, and sets that to 1. 0, -ENOMEM or -ECANCELED. */
+int picture_turn(struct wsd_worker *self, struct wsd_job *job, struct picture *picture);
 
 /* Lays a picture with alpha on white: 3 channels are left. */
 void picture_flatten(struct picture *picture);

@@ -320,7 +320,56 @@ says "a CMYK JPEG" 'CMYK JPEG.*convert it to sRGB' image:thumbnail 5 cmyk.jpg
 convert -size 20x20 xc:red xc:blue -loop 0 animated.webp
 says "an animated WebP" 'an animated WebP; take one picture' image:thumbnail 5 animated.webp
 
-# A damaged picture is never a picture: cut at each of 15 places, and with bytes turned over.
+# 800 MB of text that a picture of one pixel says it has, a thousand segments whose directories have 65,535 entries each,
+# and a long name.
+python3 - <<'EOF' >/dev/null
+import struct, zlib
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+text = chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(8000000), 9))
+with open("texts.png", "wb") as f:
+    f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + text * 100 +
+            chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b""))
+exif = b"Exif\0\0MM\0*\0\0\0\x08\xff\xff"
+jpeg = open("rgb.jpg", "rb").read()
+with open("directories.jpg", "wb") as f:
+    f.write(jpeg[:2] + (b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif) * 1000 + jpeg[2:])
+EOF
+peak() { # FILE: of a run, in KiB
+  # RUN is a command with its arguments.
+  # shellcheck disable=SC2086
+  python3 -c 'import resource, subprocess, sys
+print(subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' \
+    $RUN "$PLUGINS/image.so:thumbnail" 5 "$1"
+}
+takes_little() { # FILE
+  local status kib
+  [ -n "${PLUGINS:-}" ] || return 0 # what wsctl takes says nothing
+  read -r status kib < <(peak "$1")
+  echo "status $status, $kib KiB" >&2
+  [ "$status" = 0 ] && [ "$kib" -lt 200000 ]
+}
+for file in texts.png directories.jpg; do
+  got image:thumbnail 5 "$file"
+  is "$file takes no memory for what is no pixel" takes_little "$file"
+done
+mkdir -p "$(printf '%0200d/%0200d' 0 0)"
+says "a long name leaves room for the reason" '\.\.\..*: No such file' image:thumbnail 5 "$(printf '%0200d/%0200d' 0 0)/missing"
+
+# In a PNG each byte counts.
+wrong=0 size=$(stat -c %s rgb.png)
+for n in 9 20 30 $((size / 4)) $((size / 2)) $((size * 3 / 4)) $((size - 3)); do
+  cp rgb.png damaged
+  printf '%b' "\\x$(printf %02x $((0x$(od -An -tx1 -j "$n" -N 1 rgb.png | tr -d ' ') ^ 0x55)))" | dd of=damaged bs=1 seek="$n" conv=notrunc status=none
+  got image:thumbnail 50 damaged
+  if [ "$(cat "$work.got.status")" != 1 ] || [ -s "$work.got" ]; then
+    echo "byte $n: status $(cat "$work.got.status")" >&2
+    wrong=$((wrong + 1))
+  fi
+done
+if [ "$wrong" = 0 ]; then good "a PNG with a byte that was changed"; else bad "a PNG with a byte that was changed: $wrong"; fi
+
+# A picture that is cut short is never a picture, at each of 15 places.
 for file in rgb.jpg progressive.jpg rgb.png interlaced.png lossy.webp lossless.webp lossy-alpha.webp; do
   size=$(stat -c %s "$file") wrong=0
   for n in 3 8 12 20 30 40 100 300 $((size / 4)) $((size / 2)) $((size * 3 / 4)) $((size - 300)) $((size - 20)) $((size - 10)) $((size - 3)); do
