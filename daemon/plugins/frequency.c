@@ -4,7 +4,7 @@
  * Owns, while its job runs, the blocks on their way, and as many tables as there were tasks at once. A task takes a
  * table, counts the lines of its block in it, and gives it back. At the end what is in the tables is sorted, and the
  * counts of equal lines are added up as they are written.
- * Keeps: memory is bounded by the distinct lines, not by the size of the files. Does not use temporary files. */
+ * Keeps: memory is bounded by the distinct lines of each table, not by the size of the files. Does not use temporary files. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,9 +20,10 @@
 
 #define CHUNK_MIN (64u * 1024) /* of records, allocated at once; each one is twice as large as that before it */
 #define CHUNK_MAX (16u * 1024 * 1024)
-#define SLOTS_MIN 1024u /* of a table; a power of 2 */
-#define AHEAD     16u   /* lines whose slots are fetched before the first of them is looked at */
-#define SHARE     8192u /* distinct lines that are written by one task */
+#define SLOTS_MIN 1024u      /* of a table; a power of 2 */
+#define AHEAD     16u        /* lines whose slots are fetched before the first of them is looked at */
+#define SHARE     8192u      /* distinct lines that are written by one task, at most */
+#define SHARE_MAX (1u << 20) /* bytes of them, and a line */
 
 /* ---- tables ---- */
 
@@ -458,13 +459,15 @@ static int cut_share(struct wsd_worker *self, struct wsd_group *group, void **it
 {
     struct writing *writing = arg;
     struct share *share;
-    const struct line *end = writing->next + MIN(SHARE, writing->end - writing->next);
+    const struct line *end = writing->next, *last = writing->next + MIN(SHARE, writing->end - writing->next);
 
     if (writing->next == writing->end)
         return 0;
     share = cache_take(&writing->shares);
     if (!share)
         return -ENOMEM;
+    for (size_t bytes = 0; end < last && bytes < SHARE_MAX; end++)
+        bytes += end->size;
     while (end < writing->end && line_compare(end - 1, end) == 0)
         end++;
     share->begin = writing->next;

@@ -75,7 +75,7 @@ struct merge {
     struct row first, second;           /* the pair that is next */
     struct row second_begin;            /* the second side's first one */
     const char *first_end, *second_end; /* behind the last ones */
-    bool done;
+    bool done, cancelled;
 };
 
 struct part {
@@ -145,7 +145,7 @@ static int put_rows(const struct run *run, struct buffer *text, const struct row
 static void complain(const struct run *run, unsigned i, struct walk *walk)
 {
     wsd_job_log(run->job, WSD_LOG_ERROR, "%s: %s:%llu: is not sorted: %.*s", run->job->argv[0], run->sides[i].name,
-                (unsigned long long)walk->number, (int)MIN(walk->row.size, (size_t)INT_MAX), walk->row.line);
+                (unsigned long long)walk->number, (int)MIN(walk->row.size, (size_t)WSD_TEXT_MAX), walk->row.line);
     walk->complained = true;
 }
 
@@ -191,11 +191,14 @@ static const char *pass_key(const struct run *run, struct merge *merge, unsigned
     struct walk *walk = &merge->walks[i];
     const struct row first = walk->row;
     const char *end;
+    size_t n = 0;
 
     do {
         end = walk->next;
         walk_step(run, merge, i);
-    } while (walk->valid && field_compare(&first.key, &walk->row.key) == 0);
+        if (++n % STEPS == 0)
+            merge->cancelled |= wsd_job_cancelled(run->job);
+    } while (walk->valid && !merge->cancelled && field_compare(&first.key, &walk->row.key) == 0);
     return end;
 }
 
@@ -260,7 +263,7 @@ static int merge_some(const struct run *run, struct part *part)
 
     part->text.size = 0;
     for (size_t i = 0; !r && !part->merge.done && part->text.size < OUTPUT_MAX; i++) {
-        if (i % STEPS == 0 && wsd_job_cancelled(run->job))
+        if (part->merge.cancelled || (i % STEPS == 0 && wsd_job_cancelled(run->job)))
             return -ECANCELED;
         r = merge_step(run, &part->merge, &part->text);
     }
@@ -402,8 +405,10 @@ static bool piece_in_order(const struct check *check, size_t begin, size_t end)
     struct row row, last;
 
     if (begin) {
-        at = memchr(at - 1, '\n', text->size - begin + 1);
-        at = at ? at + 1 : all;
+        at = memchr(at - 1, '\n', end - begin);
+        if (!at)
+            return true; /* no line begins here */
+        at++;
     }
     if (at >= text->data + end)
         return true;
