@@ -2,17 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # python.sh: the Python package of client/python: its own tests by pytest, against daemons that they start, and its types
-# by mypy. PYTHON: another interpreter than Debian's.
+# by mypy. Those of wsd.Executor and of runners are in python-pools.sh.
 . "$(dirname "$0")/../support/lib.sh"
-
-PYTHON=${PYTHON:-/usr/bin/python3}
-[ -x "$PYTHON" ] || PYTHON=python3
-export WSD_LIBWSCLIENT=$BUILD/client/libwsclient.so.0 PYTHONDONTWRITEBYTECODE=1
-
-if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-  skip "the Python package" "needs Python 3.11; $PYTHON is $("$PYTHON" --version)"
-  exit
-fi
+. "$(dirname "$0")/../support/python.sh"
 
 if "$PYTHON" -c 'import mypy' 2>/dev/null; then
   check "mypy --strict" "$PYTHON" -m mypy --strict --enable-incomplete-feature=Unpack --cache-dir "${WSD_PASSED_BEFORE:-$WORK}/mypy" "$SRC/client/python/wsd"
@@ -36,19 +28,8 @@ else
   skip "sdist and wheel" "there is no python3-build, python3-setuptools or python3-wheel here (packaging/install-deps test)"
 fi
 
-if ! "$PYTHON" -c 'import pytest' 2>/dev/null; then
-  skip "tests/python" "there is no pytest here (packaging/install-deps test)"
-  exit
-fi
-# A sanitizer must be the first library of a process, and Python is not built with one.
-if nm -D "$WSD_LIBWSCLIENT" 2>/dev/null | grep -E ' (__asan|__tsan|__ubsan)' >/dev/null; then
-  export WSD_LIBWSCLIENT=
-fi
-(cd "$SRC" && timeout $((300 * TIME_SCALE)) "$PYTHON" -X dev -W error -m pytest -p no:cacheprovider -p no:terminal -W error \
-  "$SRC/tests/python" "$@") >"$WORK/cases" 2>"$WORK/cases.err" </dev/null || n_failed=$((n_failed + 1))
-cat "$WORK/cases"
-[ "$n_failed" = 0 ] || show "$WORK/cases.err"
-grep -q '^ok ' "$WORK/cases" || fail "tests/python" "no test has run"
-for log in "$WORK"/python-*/log; do
-  clean_log "$log"
+cases=()
+for file in "$SRC"/tests/python/test_*.py; do
+  [[ $file =~ /test_(executor|joblib|run).py$ ]] || cases+=("$file")
 done
+python_cases "${cases[@]}" "$@"

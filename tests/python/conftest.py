@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the Python package share: daemons, and results as the other suites print them.
 
-tests/integration/python.sh runs them, and gives WSD, EXECUTOR, SPAWNER, WSCTL, PLUGINS, TEST_PLUGINS, SRC, WORK.
+tests/support/python.sh runs them, and gives WSD, EXECUTOR, SPAWNER, WSCTL, PLUGINS, TEST_PLUGINS, SRC, WORK.
 """
 import asyncio
 import gc
