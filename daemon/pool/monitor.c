@@ -50,7 +50,8 @@ static bool is_asleep(pid_t tid)
 }
 
 /* A thread that has used no CPU time since the last look, and sleeps now, has slept all the time: to fall asleep it would
- * have had to run. */
+ * have had to run. Its CPU time is read again last: one that had waited for a CPU may have run, and fallen asleep, since
+ * it was read first. */
 static void look_at(struct worker *w, uint64_t now_usec)
 {
     enum worker_presence presence = atomic_load_explicit(&w->presence, memory_order_acquire);
@@ -62,7 +63,7 @@ static void look_at(struct worker *w, uint64_t now_usec)
         if (cpu && presence == WORKER_MISSED)
             crew_found(w);
     } else if (presence == WORKER_HERE && now_usec - w->watched_since_usec >= POOL_MISSED_AFTER_USEC &&
-               is_asleep(w->tid)) {
+               is_asleep(w->tid) && cpu_nsec(w) == cpu) {
         crew_miss(w);
     }
 }
