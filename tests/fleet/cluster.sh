@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/fleet.sh"
 
+PATH=/usr/bin:$PATH # no wrapper of python3, which is called often
 HUB=wsd-hub-$$
 if [ "$(id -u)" != 0 ] || ! ip netns add "$HUB" 2>"$WORK/err" || ! ip -n "$HUB" link add hub type bridge 2>>"$WORK/err"; then
   skip "a cluster of servers" "only root can make networks here: $(head -n 1 "$WORK/err" 2>/dev/null)"
@@ -147,7 +148,7 @@ not_twice() { # NAME COMMAND...
   fi
 }
 not_twice "the server that leads their marks dies" killed "$(leader WSD_RES)"
-not_twice "the link of their node is cut" cut b
+[ -z "${WSD_THOROUGH:-}" ] || not_twice "the link of their node is cut" cut b
 fault "the link of a node is cut for 12 s" cut b
 fault "the link of the server that leads" cut "s$(leader)"
 fault "the link of the sender" cut here

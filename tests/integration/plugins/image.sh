@@ -369,10 +369,15 @@ for n in 9 20 30 $((size / 4)) $((size / 2)) $((size * 3 / 4)) $((size - 3)); do
 done
 if [ "$wrong" = 0 ]; then good "a PNG with a byte that was changed"; else bad "a PNG with a byte that was changed: $wrong"; fi
 
-# A picture that is cut short is never a picture, at each of 15 places.
-for file in rgb.jpg progressive.jpg rgb.png interlaced.png lossy.webp lossless.webp lossy-alpha.webp; do
+# A picture that is cut short is never a picture.
+# Through wsd one of each format.
+files=(rgb.jpg rgb.png lossy.webp)
+[ -z "${PLUGINS:-}" ] || files+=(progressive.jpg interlaced.png lossless.webp lossy-alpha.webp)
+for file in "${files[@]}"; do
   size=$(stat -c %s "$file") wrong=0
-  for n in 3 8 12 20 30 40 100 300 $((size / 4)) $((size / 2)) $((size * 3 / 4)) $((size - 300)) $((size - 20)) $((size - 10)) $((size - 3)); do
+  places=(8 40 $((size / 2)) $((size - 3)))
+  [ -z "${PLUGINS:-}" ] || places+=(3 12 20 30 100 300 $((size / 4)) $((size * 3 / 4)) $((size - 300)) $((size - 20)) $((size - 10)))
+  for n in "${places[@]}"; do
     head -c "$n" "$file" >damaged
     got image:thumbnail 50 damaged
     if [ "$(cat "$work.got.status")" != 1 ] || [ -s "$work.got" ]; then
