@@ -161,18 +161,25 @@ static int set_compile(const struct matcher *matcher, struct set *set)
 #define SANITIZED 0
 #endif
 
+/* Of a call of the C library, before which errno was 0: 1 found, 0 not, or -ENOMEM. Where glibc gets no memory it may
+ * say "no match", now or later: the automaton keeps states that are not whole. A failed allocation sets errno. */
+static int answer_of(regoff_t at, bool found)
+{
+    return errno == ENOMEM || at < -1 ? -ENOMEM : found;
+}
+
 /* 1 yes, 0 no, or -ENOMEM. The line ends after size bytes, wherever a NUL may be. */
 static int regex_searches(regex_t *pattern, const char *line, size_t size)
 {
+    errno = 0;
     regoff_t at = re_search(pattern, line, (regoff_t)size, 0, (regoff_t)size, NULL);
 
-    return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
+    return answer_of(at, at >= 0);
 }
 
-/* 1 yes, 0 no, or -ENOMEM. regexec() says REG_NOMATCH for its own failures too; re_search() tells them apart.
- * re_search() is slower, since it also finds the match's end. So it is called only if regexec() may have failed: a
- * failed allocation sets errno, and glibc's limit on its buffers is beyond LONG_LINE. The regexec() of the sanitizers
- * does not know REG_STARTEND and would read on. */
+/* 1 yes, 0 no, or -ENOMEM. re_search() is slower, since it also finds the match's end. But glibc's limit on its buffers,
+ * of which regexec() does not tell, is beyond LONG_LINE. The regexec() of the sanitizers does not know REG_STARTEND and
+ * would read on. */
 static int regex_matches(regex_t *pattern, const char *line, size_t size)
 {
     regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)size};
@@ -180,9 +187,8 @@ static int regex_matches(regex_t *pattern, const char *line, size_t size)
     if (SANITIZED || size > LONG_LINE)
         return regex_searches(pattern, line, size);
     errno = 0;
-    if (regexec(pattern, line, 1, &range, REG_STARTEND) == 0)
-        return 1;
-    return errno ? regex_searches(pattern, line, size) : 0;
+    int r = regexec(pattern, line, 1, &range, REG_STARTEND);
+    return answer_of(0, r == 0);
 }
 
 static bool is_word(char c)
@@ -200,10 +206,11 @@ static bool stands_alone(const char *line, size_t size, const struct place *plac
 static int regex_place(regex_t *pattern, const char *line, size_t size, size_t from, struct re_registers *registers,
                        struct place *ret_place)
 {
+    errno = 0;
     regoff_t at = re_search(pattern, line, (regoff_t)size, (regoff_t)from, (regoff_t)size - (regoff_t)from, registers);
 
     *ret_place = (struct place){.begin = at, .end = at < 0 ? at : registers->end[0], .lasts = at >= -1};
-    return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
+    return answer_of(at, at >= 0);
 }
 
 /* A shorter match at the same place. 1, 0, or -ENOMEM. Like grep's, it does not see what comes before
@@ -216,14 +223,13 @@ static int regex_shorter(regex_t *pattern, const char *line, size_t from, struct
     if (place->end == place->begin)
         return 0;
     pattern->not_eol = 1;
+    errno = 0;
     n = size < place->begin ? -1 : re_match(pattern, line, size, place->begin, registers);
     pattern->not_eol = 0;
-    if (n < -1)
-        return -ENOMEM;
-    if (n < 0)
-        return 0;
-    place->end = place->begin + n;
-    return 1;
+    int r = answer_of(n, n >= 0);
+    if (r == 1)
+        place->end = place->begin + n;
+    return r;
 }
 
 /* As grep -w: where a match touches a word character, shorter ones are tried, then later ones. What that finds depends on
