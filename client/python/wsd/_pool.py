@@ -478,7 +478,8 @@ def supervise(pool: Spec, lock: int) -> int:
     def look() -> None:
         supervisor.grow(SIZE.unpack_from(memory, SLOTS * (NOTE_SIZE + JOURNAL))[0])
         notes = [NOTE.unpack_from(memory, slot * NOTE_SIZE) for slot in supervisor.slots()]
-        if len(notes) < supervisor.size or any(note[4] for note in notes):  # one that died of a call is no sign of rest
+        # one that died of a call is no sign of rest, nor is one that still begins
+        if len(supervisor.ready_slots()) < supervisor.size or any(note[4] for note in notes):
             latest[0] = time.monotonic()
         latest[0] = max([latest[0], *(note[5] for note in notes)])
         if time.monotonic() - latest[0] > pool.idle:
