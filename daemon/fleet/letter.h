@@ -44,8 +44,11 @@
 #define LETTER_INPUT_MAX  (1ull << 30)
 #define LETTER_OUTPUT_MAX (64ull << 20)
 
-/* The stream of ends keeps them, marks and keys for so long. */
+/* The stream of ends keeps them, marks and keys for so long, or longer if it was made so. Parts are kept as long as
+ * ends, and for a day at least. */
 #define LETTER_KEPT_USEC 3600000000ull
+#define LETTER_KEPT_MOST (30 * 24 * LETTER_KEPT_USEC)
+#define PARTS_KEPT_USEC  (24 * LETTER_KEPT_USEC)
 
 #define STREAM_JOBS    "WSD_JOBS"
 #define STREAM_RESULTS "WSD_RES"

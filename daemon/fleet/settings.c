@@ -17,7 +17,9 @@
 #include "base/code.h"
 #include "config.h"
 #include "base/complain.h"
+#include "configuration/scalars.h"
 #include "fleet/in.h"
+#include "fleet/letter.h"
 
 #define SERVERS  "nats://localhost:4222"
 #define JOBS_MAX 1000000u
@@ -49,6 +51,7 @@ static const char usage[] =
     "      --init               makes the streams on the servers, says so, and ends\n"
     "      --replicas N         with --init: so many servers keep each message (1)\n"
     "      --jobs-max N         with --init: jobs that wait or run, of all nodes (1000000)\n"
+    "      --keep TIME          with --init: how long ends are there for a machine that is away (1h)\n"
     "      --status [--json]    says how the streams are, and ends\n"
     "  -h, --help\n";
 
@@ -69,7 +72,15 @@ static bool number(const char *text, uint64_t least, uint64_t most, uint64_t *re
 
 /* --- the command line --------------------------------------------------------------------------------------------- */
 
-enum long_option { OPTION_INIT = 256, OPTION_REPLICAS, OPTION_JOBS_MAX, OPTION_STATUS, OPTION_JSON, OPTION_KEY };
+enum long_option {
+    OPTION_INIT = 256,
+    OPTION_REPLICAS,
+    OPTION_JOBS_MAX,
+    OPTION_KEEP,
+    OPTION_STATUS,
+    OPTION_JSON,
+    OPTION_KEY
+};
 
 /* Options that are keys of [fleet]: the option of each is OPTION_KEY and its place here, or the letter. */
 static const struct {
@@ -88,6 +99,7 @@ static const struct option others[] = {{"config", required_argument, NULL, 'c'},
                                        {"init", no_argument, NULL, OPTION_INIT},
                                        {"replicas", required_argument, NULL, OPTION_REPLICAS},
                                        {"jobs-max", required_argument, NULL, OPTION_JOBS_MAX},
+                                       {"keep", required_argument, NULL, OPTION_KEEP},
                                        {"status", no_argument, NULL, OPTION_STATUS},
                                        {"json", no_argument, NULL, OPTION_JSON},
                                        {"help", no_argument, NULL, 'h'}};
@@ -125,6 +137,11 @@ static int set(struct settings *s, int c, char **argv, const char **ret_file)
     case OPTION_JOBS_MAX:
         if (!number(optarg, 1, UINT32_MAX, &s->setup.jobs_max))
             return wrong("a number of jobs from 1 on is wanted", optarg);
+        return -1;
+    case OPTION_KEEP:
+        if (scalar_time(optarg, &n) < 0 || n < LETTER_KEPT_USEC || n > LETTER_KEPT_MOST)
+            return wrong("a time from 1h to 30d is wanted", optarg);
+        s->setup.kept_usec = n;
         return -1;
     case OPTION_INIT:
         s->init = true;
@@ -241,7 +258,7 @@ static int read_files(struct settings *s, const char *file)
 
 static int start_over(struct settings *s)
 {
-    *s = (struct settings){.setup = {.replicas = 1, .jobs_max = JOBS_MAX}};
+    *s = (struct settings){.setup = {.replicas = 1, .jobs_max = JOBS_MAX, .kept_usec = LETTER_KEPT_USEC}};
     return config_init(&s->config) < 0 ? CODE_SOFTWARE : -1;
 }
 

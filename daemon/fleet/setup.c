@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/code.h"
 #include "base/complain.h"
 #include "fleet/letter.h"
@@ -95,7 +96,7 @@ static int make(natsConnection *nc, const char *name, const char *rest, const st
 int setup_init(const struct setup_options *o)
 {
     natsConnection *nc = NULL;
-    char jobs[256], results[256];
+    char jobs[256], results[256], parts[256];
     int r = open_server(o->login, &nc);
 
     snprintf(jobs, sizeof(jobs),
@@ -105,14 +106,14 @@ int setup_init(const struct setup_options *o)
     snprintf(results, sizeof(results),
              "\"subjects\":[\"wsd.res.>\"],\"retention\":\"limits\",\"max_age\":%llu,\"allow_direct\":true,"
              "\"duplicate_window\":120000000000",
-             LETTER_KEPT_USEC * 1000);
+             (unsigned long long)o->kept_usec * 1000);
+    snprintf(parts, sizeof(parts),
+             "\"subjects\":[\"wsd.part.>\"],\"retention\":\"limits\",\"max_age\":%llu,"
+             "\"max_msgs_per_subject\":1,\"allow_direct\":true",
+             (unsigned long long)MAX(o->kept_usec, PARTS_KEPT_USEC) * 1000);
     r = r ? r : make(nc, STREAM_JOBS, jobs, o);
     r = r ? r : make(nc, STREAM_RESULTS, results, o);
-    r = r ? r
-          : make(nc, STREAM_PARTS,
-                 "\"subjects\":[\"wsd.part.>\"],\"retention\":\"limits\",\"max_age\":86400000000000,"
-                 "\"max_msgs_per_subject\":1,\"allow_direct\":true",
-                 o);
+    r = r ? r : make(nc, STREAM_PARTS, parts, o);
     r = r ? r
           : make(nc, STREAM_DEAD, "\"subjects\":[\"wsd.dead.>\"],\"retention\":\"limits\",\"max_age\":604800000000000",
                  o);

@@ -18,7 +18,7 @@ check "wsctl fleet and something else" refused 64 'usage: wsctl fleet' wsctl fle
 check "and stay when made again" "$FLEET" -n "$NATS_URL" --init
 other() { "$FLEET" -n "$NATS_URL" --init --jobs-max 5 >"$WORK/made" && grep -q '^WSD_JOBS: is there with other settings, and stays' "$WORK/made"; }
 check "with other settings it says so" other
-for wrong in '--node a.b' '--held 0' '--held 4097' '--ack-wait 0' '--no-in --no-out' '--jobs-max x' '--replicas 6' 'word'; do
+for wrong in '--node a.b' '--held 0' '--held 4097' '--ack-wait 0' '--no-in --no-out' '--jobs-max x' '--replicas 6' '--keep 59min' '--keep 31d' '--keep x' 'word'; do
   # shellcheck disable=SC2086
   check "refused: $wrong" says 64 "wsd-fleet: " "$FLEET" $wrong
 done
@@ -293,7 +293,7 @@ check "all leave in order" end_fleet
 
 # --- a stream that is full ----------------------------------------------------------------------------------------------
 
-start_nats small && "$FLEET" -c /dev/null -n "$NATS_URL" --init --jobs-max 2 >"$WORK/made" && start_node_fleet here --no-in || exit 1
+start_nats small && "$FLEET" -c /dev/null -n "$NATS_URL" --init --jobs-max 2 --keep 30h >"$WORK/made" && start_node_fleet here --no-in || exit 1
 more_than_fit() {
   local i ids=()
   for i in 1 2 3 4 5; do ids+=("$(here wsctl submit --detach --timeout 60s @fleet/echo "$i")"); done
@@ -302,4 +302,10 @@ more_than_fit() {
 }
 sent_again() { [ "$(fleet_counter here out again)" -gt 0 ]; }
 check "jobs that it has no room for wait, and run" more_than_fit
+kept_for() { # STREAM SECONDS
+  python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" ask "\$JS.API.STREAM.INFO.WSD_$1" </dev/null | grep -E "'max_age': $2"'0{9}[,}]'
+}
+check "ends are kept as long as was asked for" kept_for RES $((30 * 3600))
+check "and parts as long" kept_for PARTS $((30 * 3600))
+check "dead jobs for a week as ever" kept_for DEAD $((7 * 24 * 3600))
 check "all of these leave in order" end_fleet
