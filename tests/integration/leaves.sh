@@ -16,19 +16,15 @@ crashed() { # FUNCTION WORDS
   [ "$status" = 70 ] && grep -q -- "$2" "$WORK/err" && expect_output 6765 wsctl submit fib 20
 }
 
-# FUNCTION CRASH WORDS: after the one, the other is told as ever.
+# FUNCTION CRASH WORDS: after the one, the other is told as ever. A worker looks before it begins a job and before it sleeps, but
+# not each time.
 crashed_after() {
-  wsctl submit fib 20 && wsctl --json workers >"$WORK/workers" && expect_exit 0 wsctl submit "leaves:$1" &&
-    wait_until has_slept && crashed "$2" "$3"
+  local before
+  before=$(wc -l <"$WSD_LOG")
+  expect_exit 0 wsctl submit "leaves:$1" && wait_until is_mended "$before" && crashed "$2" "$3"
 }
-# The worker that has run a job since $WORK/workers was written: it looks what is left before it sleeps. Or it is new.
-has_slept() {
-  wsctl --json workers | python3 -c '
-import json, sys
-def workers(f): return {(w["executor"], w["worker"]): w for w in map(json.loads, f) if w["kind"] == "worker"}
-then, now = workers(open(sys.argv[1])), workers(sys.stdin)
-ran = [w for w in now if w not in then or now[w]["run"] > then[w]["run"]]
-sys.exit(not ran or any(w in then and now[w]["parks"] <= then[w]["parks"] for w in ran))' "$WORK/workers"
+is_mended() { # LINES-BEFORE
+  wsctl submit leaves:state && tail -n "+$(($1 + 1))" "$WSD_LOG" | grep -q 'a job has left .* changed: it is as before'
 }
 
 # FUNCTION WORDS: of what a thread of a worker ends by; also as a job of many, and SIGTERM is heeded.

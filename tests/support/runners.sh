@@ -62,15 +62,16 @@ install_runner() {
   RUNNER=(python3 "$WORK/inst/runner.py")
 }
 
-# A storm: $JOBS jobs go over four runners, and $KILLS times one of them is killed and begun anew. Each fifth time it is stopped for
-# a while instead, so that each of the four has both. Before each, a part of the jobs is submitted, and a random number of these
-# has ended. So runners are killed while there is work. The runners have the options of the array STORMY.
+# A storm: $JOBS jobs go over four runners, and $KILLS times one of them is killed and begun anew, in the middle of jobs. Each
+# fifth time it is stopped for a while instead, so that each of the four has both. Before each, a part of the jobs is submitted,
+# and about a random number of these has ended. The runners have the options of the array STORMY.
 #
-# LEDGER gets a line of each job that a runner begins. FUNCTION gives its last argument back as a line, and takes a while.
+# LEDGER gets a line of each job that a runner begins. FUNCTION gives its last argument, a number, back as a line, and takes a
+# while: as long as the file LEDGER.hold is there with a smaller number. While it waits for that, LEDGER.held has `PID NUMBER`.
 storm() { # once|again LEDGER FUNCTION ARGUMENT...
-  local how=$1 ledger=$2 part=$((JOBS / KILLS)) before i pid key items
+  local how=$1 ledger=$2 part=$((JOBS / KILLS)) before done i pid key items
   shift 2
-  rm -f "$ledger" "$WORK/items"
+  rm -f "$ledger"{,.hold,.held} "$WORK/items"
   mkfifo "$WORK/items"
   for key in w0 w1 w2 w3; do run_runner $key "${STORMY[@]}" || return 1; done
   before=$(n_ended)
@@ -81,13 +82,16 @@ storm() { # once|again LEDGER FUNCTION ARGUMENT...
   items=$BACKGROUND_PID
   for ((i = 0; i < KILLS; i++)); do
     key=w$((i % 4))
+    done=$((i * part + RANDOM % (part / 2)))
+    [ $((i % 5)) = 4 ] || echo "$done" >"$ledger.hold"
     seq $((i * part + 1)) $(((i + 1) * part)) >"$WORK/items"
-    wait_until have_ended $((before + i * part + RANDOM % (part / 2))) || return 1
     if [ $((i % 5)) = 4 ]; then
-      stop_process "${RUNNERS[$key]}" && wait_until have_ended $((before + i * part + part * 3 / 4)) || return 1
+      wait_until have_ended $((before + done)) && stop_process "${RUNNERS[$key]}" && wait_until have_ended $((before + i * part + part * 3 / 4)) || return 1
       kill -CONT "${RUNNERS[$key]}"
     else
+      wait_until holds "$ledger.held" "${RUNNERS[$key]}" "$done" || return 1
       end_runner $key
+      rm "$ledger.hold"
       run_runner $key "${STORMY[@]}" || return 1
     fi
   done
@@ -95,6 +99,9 @@ storm() { # once|again LEDGER FUNCTION ARGUMENT...
   wait "$items" "$pid"
   for key in w0 w1 w2 w3; do end_runner $key; done
   storm_judged "$how" $((KILLS * part)) "$ledger" <"$WORK/storm.out"
+}
+holds() { # FILE PID NUMBER: that process is in the middle of a job behind that one
+  awk -v pid="$2" -v number="$3" '$1 == pid && $2 > number { found = 1 } END { exit !found }' "$1"
 }
 n_ended() {
   wsctl --json stats | sed -E 's/.*"jobs_succeeded":([0-9]+).*"jobs_interrupted":([0-9]+).*/\1 + \2/' | xargs expr

@@ -3,6 +3,7 @@
  * runnable.c: a plugin that is a runner, too: support/clients/c-runner.c takes this file as it is. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,16 +60,51 @@ static int line(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "%s\n", argument(job, "")) < 0;
 }
 
-/* Writes its last argument into the file that the first one names, and two milliseconds later is as line. */
+static int append(const char *file, const char *line)
+{
+    int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int r = fd < 0 || write(fd, line, strlen(line)) < 0 ? -errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+/* Whether the file LEDGER.hold is there, with a number that is less than this. */
+static bool is_held(const char *ledger, long number)
+{
+    char path[4096], text[32] = "";
+    int fd;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "%s.hold", ledger);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    return n > 0 && number > atol(text);
+}
+
+/* Writes its last argument, a number, into the file LEDGER that the first one names, and two milliseconds later is as
+ * line. One that is held writes `PID NUMBER` into LEDGER.held, and waits until it is not. */
 static int slow(struct wsd_job *job, struct wsd_worker *self)
 {
-    int fd = open(argument(job, ""), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const char *last = job->argv[job->argc - 1];
-    char text[64];
+    const char *ledger = argument(job, ""), *last = job->argv[job->argc - 1];
+    char text[64], path[4096];
+    int r;
 
-    if (fd < 0 || write(fd, text, (size_t)snprintf(text, sizeof(text), "%.60s\n", last)) < 0)
-        return wsd_job_fail(job, 1, "the ledger: %s", strerror(errno));
-    close(fd);
+    (void)snprintf(text, sizeof(text), "%.60s\n", last);
+    r = append(ledger, text);
+    if (is_held(ledger, atol(last))) {
+        (void)snprintf(path, sizeof(path), "%s.held", ledger);
+        (void)snprintf(text, sizeof(text), "%d %.40s\n", getpid(), last);
+        r = r < 0 ? r : append(path, text);
+        while (is_held(ledger, atol(last)))
+            nap(0.002);
+    }
+    if (r < 0)
+        return wsd_job_fail(job, 1, "the ledger: %s", strerror(-r));
     nap(0.002);
     return wsd_job_print(job, "%s\n", last) < 0;
 }
