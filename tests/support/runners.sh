@@ -69,7 +69,7 @@ install_runner() {
 # LEDGER gets a line of each job that a runner begins. FUNCTION gives its last argument, a number, back as a line, and takes a
 # while: as long as the file LEDGER.hold is there with a smaller number. While it waits for that, LEDGER.held has `PID NUMBER`.
 storm() { # once|again LEDGER FUNCTION ARGUMENT...
-  local how=$1 ledger=$2 part=$((JOBS / KILLS)) before done i pid key items
+  local how=$1 ledger=$2 part=$((JOBS / KILLS)) before ended i pid key items
   shift 2
   rm -f "$ledger"{,.hold,.held} "$WORK/items"
   mkfifo "$WORK/items"
@@ -82,14 +82,14 @@ storm() { # once|again LEDGER FUNCTION ARGUMENT...
   items=$BACKGROUND_PID
   for ((i = 0; i < KILLS; i++)); do
     key=w$((i % 4))
-    done=$((i * part + RANDOM % (part / 2)))
-    [ $((i % 5)) = 4 ] || echo "$done" >"$ledger.hold"
+    ended=$((i * part + RANDOM % (part / 2)))
+    [ $((i % 5)) = 4 ] || echo "$ended" >"$ledger.hold"
     seq $((i * part + 1)) $(((i + 1) * part)) >"$WORK/items"
     if [ $((i % 5)) = 4 ]; then
-      wait_until have_ended $((before + done)) && stop_process "${RUNNERS[$key]}" && wait_until have_ended $((before + i * part + part * 3 / 4)) || return 1
+      wait_until have_ended $((before + ended)) && stop_process "${RUNNERS[$key]}" && wait_until have_ended $((before + i * part + part * 3 / 4)) || return 1
       kill -CONT "${RUNNERS[$key]}"
     else
-      wait_until holds "$ledger.held" "${RUNNERS[$key]}" "$done" || return 1
+      wait_until holds "$ledger.held" "${RUNNERS[$key]}" "$ended" || return 1
       end_runner $key
       rm "$ledger.hold"
       run_runner $key "${STORMY[@]}" || return 1
