@@ -213,6 +213,15 @@ description() {
   [ "$status" = 130 ] && stop_wsd
 }
 
+# With executors that wsd does not end while one is stopped and has nothing to do.
+patient() { # COMMAND...
+  local status=0
+  sed -i 's/^executor-idle = .*/executor-idle = 10min/' "$WSD_CONFIG"
+  "$@" || status=$?
+  sed -i 's/^executor-idle = .*/executor-idle = 500ms/' "$WSD_CONFIG"
+  return "$status"
+}
+
 # An executor without a descriptor is asked for a plugin by somebody who has gone, and no other executor can be started: what is
 # freed is filled, so that a look at it shows.
 asked_to_load() { # LINES-BEFORE
@@ -338,7 +347,7 @@ check "no memory for the time after which an executor is ended" idle_time
 check "no memory for the pause before the next executor" pause_time
 check "no memory for the end of a trial" trial_time
 check "no memory for what an executor says of a plugin" description
-check "an executor without descriptors, and no other, for a plugin that nobody wants now" starved
+check "an executor without descriptors, and no other, for a plugin that nobody wants now" patient starved
 # What starts executors does not get the descriptors for one: they are not the next one's.
 starter() { # the thread with four descriptors; the others have the loop's
   local task
@@ -360,7 +369,7 @@ unreceived() {
   grep -q INJECTED "$WORK/trace" && stop_wsd
 }
 
-check "no memory for why a plugin cannot be loaded" reason
+check "no memory for why a plugin cannot be loaded" patient reason
 if can_inject; then
   check "an executor's descriptors are not received by what starts it" unreceived
   check "the list of an executor's threads ends with an error" unlisted_threads
