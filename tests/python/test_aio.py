@@ -42,6 +42,26 @@ def test_results_and_outcomes(run):
     run(body)
 
 
+def test_output_goes_to_a_descriptor(run, tmp_path):
+    async def body(c):
+        data = b'0123456789' * 20000
+        (tmp_path / 'in').write_bytes(data)
+
+        async def pieces():
+            yield data[:7]
+            yield data[7:]
+        before = len(os.listdir('/proc/self/fd'))
+        for given in (data, tmp_path / 'in', pieces()):
+            with open(tmp_path / 'out', 'wb') as file:
+                job = await c.submit('echo', input=given, output=file)
+            assert await job == b'' and (await job.wait()).placed == len(data)
+            assert same((tmp_path / 'out').read_bytes(), data)
+        with open(tmp_path / 'out', 'wb') as file, pytest.raises(BufferError):
+            await c.submit('echo', input=memoryview(bytes(10))[::2], output=file)
+        assert len(os.listdir('/proc/self/fd')) == before
+    run(body)
+
+
 def test_a_thousand_in_flight(run):
     async def body(c):
         asyncio.get_running_loop().set_debug(False)  # which notes where each of them was made

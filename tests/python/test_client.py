@@ -7,6 +7,7 @@ import os
 import pathlib
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -189,6 +190,37 @@ def test_inputs_of_all_kinds(client, tmp_path):
     with pytest.raises(KeyError):
         client.submit('echo', input=breaks())
     assert echoed(b'still') == b'still'
+
+
+def test_output_goes_to_a_descriptor(client, tmp_path):
+    data = b'0123456789' * 20000
+    (tmp_path / 'in').write_bytes(data)
+    before = len(os.listdir('/proc/self/fd'))
+    for given, size in ((b'', 0), (b'in', 2), (data, len(data)), (tmp_path / 'in', len(data)), ((data[i:i + 999] for i in range(0, len(data), 999)), len(data))):
+        with open(tmp_path / 'out', 'wb') as file:
+            file.write(b'head ')  # which is not written yet
+            job = client.submit('echo', input=given, output=file)
+            assert job.result() == b'' and job.wait().placed == size
+            file.write(b' tail')
+        whole = (tmp_path / 'out').read_bytes()
+        assert whole[:5] == b'head ' and whole[-5:] == b' tail' and same(whole[5:-5], (b'in' if size == 2 else data)[:size])
+    reader, writer = os.pipe()
+    job = client.submit('bigoutput', 300_000, output=writer, wait_for_room=1)
+    os.close(writer)
+    with open(reader, 'rb') as pipe:
+        assert len(pipe.read()) == 300_000
+    assert job.result() == b'' and job.wait().placed == 300_000
+    with open(tmp_path / 'in', 'rb') as file, pytest.raises(wsd.BadRequest, match='writing'):
+        client.submit('echo', output=file).result()
+    with open(tmp_path / 'out', 'wb') as file, pytest.raises(wsd.BadRequest):
+        client.submit('echo', output=file, detach=True)
+    with socket.socket() as other, pytest.raises(wsd.Failed):
+        client.submit('echo', 'a', output=other.fileno()).result()
+    with pytest.raises(OSError):
+        client.submit('echo', output=12345)
+    with open(tmp_path / 'out', 'wb') as file, pytest.raises(BufferError):
+        client.submit('echo', input=memoryview(bytes(10))[::2], output=file)
+    assert len(os.listdir('/proc/self/fd')) == before
 
 
 def test_buffers_are_sent_from_where_they_lie(client):

@@ -21,10 +21,10 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Literal
 
 from . import _html, _wire
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
-from ._input import FilePart, Input, at_hand, repeatable, resolve, view
+from ._input import FilePart, Input, Output, at_hand, copy_of, repeatable, resolve, view
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
-from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_functions
+from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_functions, wants_output
 from ._socket import RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
 from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
                      args_field, file_bytes, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
@@ -626,8 +626,8 @@ class Client:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def submit(self, function: str, *args: Argument, input: Input = b'', wait_for_room: Union[bool, Duration] = False,
-               **options: Unpack[Options]) -> Job:
+    def submit(self, function: str, *args: Argument, input: Input = b'', output: Optional[Output] = None,
+               wait_for_room: Union[bool, Duration] = False, **options: Unpack[Options]) -> Job:
         """Hands a job to wsd. `function` is PLUGIN or PLUGIN:FUNCTION.
 
         Options are those of `wsctl submit`, see wsd.Options and wsctl(1). Durations are seconds, or a timedelta. `at` is
@@ -636,6 +636,12 @@ class Client:
         `input` is bytes or anything else with the buffer protocol, which is sent from where it lies: leave it as it is
         until the job has ended. A path or a regular file goes to wsd as a descriptor, in place. A pipe, or an iterable of
         bytes, is read here; submit() then returns when all of it is sent.
+
+        `output` is a descriptor or a binary file, which is a regular file or a pipe that is open for writing. The job
+        itself writes there, from the file's position on, and result() is empty; JobInfo.placed says how many bytes. You
+        may close it when submit() has returned. What a job has written stays there, also if it fails. Not with `detach`,
+        `durable`, `key`, `retries` or a batch, nor for runners. If the job's executor dies when it has written, it runs
+        again only where its output can be cut off again; see wsd_client_submit(3).
 
         Returns at once; what wsd refuses is raised by the job's methods. But a job with `detach`, `durable`, `key` or
         `wait_for_room` is waited for until it is accepted, and a refusal is raised here. `wait_for_room`: a refusal for
@@ -653,7 +659,10 @@ class Client:
             raise ValueError('arguments and ids of other jobs are too long together')
         if wait_for_room is False:
             job = Job(self, function)
-            self._submit(job, prefix, flags, field, input)
+            if output is None:
+                self._submit(job, prefix, flags, field, input)
+            else:
+                self._submit_to(output, job, prefix, flags, field, input)
             if flags & (DETACH | DURABLE) or options.get('key') is not None:
                 self._until_accepted(job)
             return job
@@ -663,7 +672,10 @@ class Client:
         pause = 0.0
         while True:
             job = Job(self, function)
-            self._submit(job, prefix, flags, field, input)
+            if output is None:
+                self._submit(job, prefix, flags, field, input)
+            else:
+                self._submit_to(output, job, prefix, flags, field, input)
             try:
                 self._until_accepted(job)
                 return job
@@ -684,6 +696,15 @@ class Client:
                 self._prefixes.clear()
             self._prefixes[function] = found
         return found
+
+    def _submit_to(self, output: Output, job: JobCall, prefix: bytes, flags: int, args: bytes, given: Input) -> None:
+        wants_output(self._core)
+        job._output_to = copy_of(output)
+        try:
+            self._submit(job, prefix, flags, args, given)
+        finally:
+            if job._output_to >= 0:  # it was not sent
+                os.close(job._output_to)
 
     def _submit(self, job: JobCall, prefix: bytes, flags: int, args: bytes, given: Input) -> None:
         data = given if type(given) is bytes else resolve(given, bool(self._core.features & 4) and not flags & DURABLE)

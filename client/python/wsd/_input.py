@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be the input of a job, and how it goes to wsd."""
+"""What may be the input of a job and where its output may go, and how that goes to wsd."""
 from __future__ import annotations
 
 import io
@@ -12,6 +12,9 @@ from ._memory import Memory
 BytesLike = Any  # an object with the buffer protocol; Python 3.11 has no type for it
 Input = Union[BytesLike, Memory, 'os.PathLike[str]', BinaryIO, Iterable[BytesLike]]
 """Bytes or any other object with the buffer protocol; a Memory; a path; a binary file; an iterable of bytes. Since 0.1."""
+
+Output = Union[int, BinaryIO]
+"""A descriptor, or a binary file: a regular file or a pipe, open for writing. Since 0.1."""
 
 PIECE = 60 << 10
 
@@ -72,6 +75,14 @@ def resolve(given: Input, files: bool) -> Union[bytes, memoryview, FilePart, Ite
     if hasattr(given, '__iter__'):
         return iter(given)
     raise TypeError(f'input: not bytes, a path, a binary file or an iterable: {type(given).__name__}')
+
+
+def copy_of(output: Output) -> int:
+    """A descriptor for the same open file. What the file object has not written yet is written first."""
+    if isinstance(output, int):
+        return os.dup(output)
+    output.flush()
+    return os.dup(output.fileno())
 
 
 def _read(file: Any) -> Iterator[bytes]:

@@ -19,9 +19,11 @@ from ._types import DETACH, JobInfo, Message, MORE, NO_ACCEPTED, Progress, State
 
 WINDOW = 1 << 20  # bytes of output of one call that wsd may send before it gets CREDIT
 # FORGET, files, FINISHED, durable jobs, delays, after and tags, ARRAY, LIST_WHERE, shared records, exact ends, runners,
-# FUNCTIONS
-FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 262144
+# output to a descriptor, FUNCTIONS
+FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 65536 | 262144
 FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS, FEATURE_PLACED, FEATURE_FUNCTIONS = 4, 128, 8192, 16384, 262144
+FEATURE_OUTPUT = 65536
+OUTPUT_TO = _wire.encode('Submit', {'output_to': 1})
 OPENED_MAX = 256  # descriptors that wait to be sent
 FIRST_MAX = 48 << 10  # input that goes with the SUBMIT
 JOINED_MAX = 4096  # a body up to this is copied behind its header; a larger one is sent from where it lies
@@ -31,16 +33,16 @@ ACCEPTED, OUTPUT, OTHER = 1, 2, 4  # what may wake the one that waits for a call
 Buffer = Union[bytes, memoryview]
 
 
-class WithDescriptor:
-    """A frame with whose first byte a descriptor goes."""
+class WithDescriptors:
+    """A frame with whose first byte descriptors go, which are closed then."""
 
-    __slots__ = ('data', 'descriptor', 'owned')
+    __slots__ = ('data', 'descriptors')
 
-    def __init__(self, data: bytes, descriptor: int, owned: bool) -> None:
-        self.data, self.descriptor, self.owned = data, descriptor, owned
+    def __init__(self, data: bytes, *descriptors: int) -> None:
+        self.data, self.descriptors = data, descriptors
 
 
-Outgoing = Union[Buffer, WithDescriptor]
+Outgoing = Union[Buffer, WithDescriptors]
 
 
 class Call:
@@ -90,6 +92,13 @@ def wants_functions(core: Core) -> None:
         raise ProtocolError(f'this wsd ({core.server}) does not count by function; it needs a newer one', code=76)
 
 
+def wants_output(core: Core) -> None:
+    """Raises ProtocolError where a job cannot write to a descriptor of this process."""
+    if not core.features & FEATURE_OUTPUT:
+        raise ProtocolError(f'output: this wsd ({core.server}) is too old to write there, or on another machine; '
+                            'leave it out and write what Job.output() gives', code=76)
+
+
 class JobCall(Call):
     """A SUBMIT or an AWAIT."""
 
@@ -110,6 +119,7 @@ class JobCall(Call):
     _input_open = False  # more input may be sent
     _input_sent = 0
     _input_allowed = 0
+    _output_to = -1  # where the output is to go: a descriptor, until it is in `outgoing`
 
     def _frame(self, core: Core, kind: int, header: bytes, body: bytes) -> None:
         if kind == _wire.FINISHED:
@@ -317,6 +327,9 @@ class Core:
             self.feed_rest(call)
             return
         header = prefix + args + b'\x30' + bytes((flags,)) if flags else prefix + args
+        if call._output_to >= 0:
+            self._submit_frame(call, header, data)
+            return
         tag = self.begin(call)
         if size <= JOINED_MAX:
             self.outgoing.append(_wire.FRAME.pack(0x0157, 2, tag, len(header), size) + header + data)
@@ -329,16 +342,24 @@ class Core:
         call._input_open = True
         call._input_allowed = self.window
         call._input_sent = len(first)
-        header = prefix + args + b'\x30' + bytes((flags | MORE,))
-        self.outgoing.append(_wire.FRAME.pack(0x0157, 2, self.begin(call), len(header), len(first)) + header)
-        if first:
-            self.outgoing.append(first)
+        self._submit_frame(call, prefix + args + b'\x30' + bytes((flags | MORE,)), first)
 
     def submit_file(self, call: JobCall, prefix: bytes, flags: int, args: bytes, descriptor: int, offset: int, size: int) -> None:
         """A job whose input is in a file. The descriptor is closed when it was sent."""
         call._args = args
         header = prefix + args + _wire.encode('Submit', {'flags': flags, 'input_from': 1, 'input_offset': offset, 'input_size': size})
-        self.outgoing.append(WithDescriptor(_wire.frame(_wire.SUBMIT, self.begin(call), header), descriptor, True))
+        self._submit_frame(call, header, b'', descriptor)
+
+    def _submit_frame(self, call: JobCall, header: bytes, body: Buffer, *descriptors: int) -> None:
+        """A SUBMIT, with descriptors, and that for the output behind them."""
+        if call._output_to >= 0:
+            header += OUTPUT_TO
+            descriptors += call._output_to,
+            call._output_to = -1
+        frame = _wire.FRAME.pack(0x0157, _wire.SUBMIT, self.begin(call), len(header), len(body)) + header
+        self.outgoing.append(WithDescriptors(frame, *descriptors) if descriptors else frame)
+        if body:
+            self.outgoing.append(body)
 
     def feed(self, call: JobCall, data: Buffer) -> int:
         """Sends as much of data as the window has room for. Returns that many bytes."""
@@ -443,7 +464,7 @@ class Core:
             self.outgoing.append(_wire.frame(_wire.OPENED, call._tag, _wire.encode('Opened', {**header, 'error': -found})))
         else:
             self._opened += 1
-            self.outgoing.append(WithDescriptor(_wire.frame(_wire.OPENED, call._tag, _wire.encode('Opened', header)), found, True))
+            self.outgoing.append(WithDescriptors(_wire.frame(_wire.OPENED, call._tag, _wire.encode('Opened', header)), found))
 
     def descriptor_left(self) -> None:
         """One was sent."""
@@ -472,4 +493,4 @@ class Core:
 
 
 __all__ = ['ACCEPTED', 'Buffer', 'Call', 'Core', 'DETACH', 'JobCall', 'NO_ACCEPTED', 'OTHER', 'OUTPUT', 'Question',
-           'wants_functions']
+           'wants_functions', 'wants_output']

@@ -16,7 +16,7 @@ from typing import Deque, List, Optional, Union
 
 from . import _wire
 from ._errors import Error, NoDaemon, NotPermitted
-from ._protocol import Buffer, Core, Opener, Outgoing, WithDescriptor
+from ._protocol import Buffer, Core, Opener, Outgoing, WithDescriptors
 
 SMALL = 16 << 10  # bytes; what is smaller is copied together
 GATHERED = 512 << 10  # bytes of one sendmsg
@@ -61,10 +61,9 @@ def write_some(sock: socket.socket, core: Core) -> bool:
                 queue[0] = memoryview(first)[n:]
                 if n == len(first):
                     queue.popleft()
-            elif type(first) is WithDescriptor:
-                n = sock.sendmsg([first.data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [first.descriptor]))],
-                                 NOW)
-                os.close(first.descriptor)
+            elif type(first) is WithDescriptors:
+                n = sock.sendmsg([first.data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', first.descriptors))], NOW)
+                close_all(first)
                 core.descriptor_left()
                 queue[0] = memoryview(first.data)[n:]
                 if n == len(first.data):
@@ -84,7 +83,7 @@ def _write_many(sock: socket.socket, queue: Deque[Outgoing]) -> None:
     small: List[Buffer] = []
     size = taken = 0
     for one in queue:
-        if type(one) is WithDescriptor or size >= GATHERED or len(parts) >= IOVECS:
+        if type(one) is WithDescriptors or size >= GATHERED or len(parts) >= IOVECS:
             break
         if len(one) < SMALL:  # type: ignore[arg-type]
             small.append(one)  # type: ignore[arg-type]
@@ -112,17 +111,23 @@ def _write_many(sock: socket.socket, queue: Deque[Outgoing]) -> None:
         queue.extendleft(reversed(rest))
 
 
+def close_all(frame: WithDescriptors) -> None:
+    """Those of the frame."""
+    for descriptor in frame.descriptors:
+        os.close(descriptor)
+
+
 def drop(queue: Deque[Outgoing]) -> None:
     """Forgets what waits, and closes its descriptors."""
     for one in queue:
-        if isinstance(one, WithDescriptor) and one.owned:
-            os.close(one.descriptor)
+        if isinstance(one, WithDescriptors):
+            close_all(one)
     queue.clear()
 
 
 def unsent(core: Core) -> int:
     """Roughly the bytes that wait."""
-    return sum(len(one.data) if isinstance(one, WithDescriptor) else len(one) for one in core.outgoing)
+    return sum(len(one.data) if isinstance(one, WithDescriptors) else len(one) for one in core.outgoing)
 
 
 class Directory:

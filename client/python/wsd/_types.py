@@ -101,6 +101,7 @@ class JobInfo:
     waits_for: int = 0  #: held: number of jobs that it runs after and that have not ended
     tags: Tuple[str, ...] = ()
     batch: str = ''
+    placed: int = 0  #: bytes that the job has written to the `output` of its submit
 
     def _repr_html_(self) -> str:
         return _html.job(self)
@@ -119,7 +120,7 @@ def job_info(m: Mapping[str, Any]) -> JobInfo:
         queued=m['queued_usec'] / 1e6, run=m['run_usec'] / 1e6, cpu=m['cpu_usec'] / 1e6, submitted=m['submitted_usec'] / 1e6,
         done=m['done'], total=m['total'], backtrace=shown(m['backtrace']), durable=m['durable'], dead=m['dead'],
         key=shown(m['key']), retries=m['retries'], due=m['due_usec'] / 1e6, waits_for=m['waits_for'],
-        tags=tuple(shown(m['tags']).split(',')) if m['tags'] else (), batch=m['batch'].hex())
+        tags=tuple(shown(m['tags']).split(',')) if m['tags'] else (), batch=m['batch'].hex(), placed=m['placed'])
 
 
 def finished_info(m: Mapping[str, Any]) -> JobInfo:
@@ -127,7 +128,7 @@ def finished_info(m: Mapping[str, Any]) -> JobInfo:
     return JobInfo(
         id=m['id'].hex(), plugin=shown(m['plugin']), function=shown(m['function']), state=State.SUCCEEDED,
         worker=shown(m['worker']), attempts=m['attempts'], uid=m['uid'], queued=m['queued_usec'] / 1e6,
-        run=m['run_usec'] / 1e6, cpu=m['cpu_usec'] / 1e6, submitted=m['submitted_usec'] / 1e6)
+        run=m['run_usec'] / 1e6, cpu=m['cpu_usec'] / 1e6, submitted=m['submitted_usec'] / 1e6, placed=m['placed'])
 
 
 def state(number: int) -> Optional[State]:

@@ -19,9 +19,9 @@ from typing import Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator,
 from . import _html, _wire
 from ._client import job_html, pause_after, seconds
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
-from ._input import FilePart, Input, repeatable, resolve, view
+from ._input import FilePart, Input, Output, copy_of, repeatable, resolve, view
 from ._map import Mapping as MapPlan
-from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_functions
+from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_functions, wants_output
 from ._socket import NOW, RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
 from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
                      args_field, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields)
@@ -397,7 +397,8 @@ class Client:
     # --- jobs --------------------------------------------------------------------------------------------------------
 
     async def submit(self, function: str, *args: Argument, input: Union[Input, AsyncIterable[Any]] = b'',
-                     wait_for_room: Union[bool, Duration] = False, **options: Unpack[Options]) -> Job:
+                     output: Optional[Output] = None, wait_for_room: Union[bool, Duration] = False,
+                     **options: Unpack[Options]) -> Job:
         """Hands a job to wsd. `function` is PLUGIN or PLUGIN:FUNCTION. Options are as of wsd.Client.submit().
 
         `input` may also be an asynchronous iterable of bytes. An iterable is read here; submit() then returns when all of
@@ -421,8 +422,15 @@ class Client:
         pause = 0.0
         while True:
             job = Job(self, function)
-            if self._submit(job, prefix, flags, field, input):
-                await self._stream(job, prefix, flags, field, input)
+            if output is not None:
+                wants_output(self._usable())
+                job._output_to = copy_of(output)
+            try:
+                if self._submit(job, prefix, flags, field, input):
+                    await self._stream(job, prefix, flags, field, input)
+            finally:
+                if job._output_to >= 0:  # it was not sent
+                    os.close(job._output_to)
             if self._writes:
                 await self._make_room()
             if wait_for_room is False and not flags & (DETACH | DURABLE) and options.get('key') is None:
