@@ -29,7 +29,8 @@
 #include "fleet/sweep.h"
 
 #define PLUGINS_MAX  256u
-#define PULLS_MAX    (PLUGINS_MAX * 2u * N_CLASSES)
+#define PULLS_EACH   (2u * N_CLASSES) /* of a plugin, one behind the other */
+#define PULLS_MAX    (PLUGINS_MAX * PULLS_EACH)
 #define LEARN_USEC   1000000u
 #define HI_RESERVE   4u        /* jobs of the class hi that may come though the node is full */
 #define EXPIRES_USEC 30000000u /* of a request for jobs */
@@ -467,7 +468,7 @@ static int add_pulls(struct in *i, const char *plugin)
     char *name = strdup(plugin);
     if (!name)
         return -ENOMEM;
-    for (unsigned n = 0; n < 2 * N_CLASSES; n++) {
+    for (unsigned n = 0; n < PULLS_EACH; n++) {
         struct pull *p = &i->pulls[i->n_pulls++];
 
         *p = (struct pull){.in = i, .class = n / 2, .parcels = n % 2, .plugin = name, .question.answered = made};
@@ -552,6 +553,11 @@ struct in_counters in_count(const struct in *i)
     return guests_count(i->guests);
 }
 
+const char *in_plugin(const struct in *i, uint32_t n)
+{
+    return n < i->n_pulls / PULLS_EACH ? i->pulls[n * PULLS_EACH].plugin : NULL;
+}
+
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
 int in_new(struct in **ret_in, const struct in_options *options)
@@ -598,7 +604,7 @@ struct in *in_free(struct in *i)
         bus_forget(&i->pulls[p].question);
         sweep_reset(&i->pulls[p].sweep);
         renew_reset(&i->pulls[p].renew);
-        if (p % (2 * N_CLASSES) == 0)
+        if (p % PULLS_EACH == 0)
             free((char *)(uintptr_t)i->pulls[p].plugin);
     }
     for (size_t b = 0; b < i->functions.n_buckets; b++)

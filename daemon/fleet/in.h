@@ -35,3 +35,5 @@ struct in *in_free(struct in *i);
 void in_state(struct in *i, bool up); /* of the bus */
 void in_leave(struct in *i);          /* takes no more jobs */
 struct in_counters in_count(const struct in *i);
+/* The name of the n-th plugin that it takes jobs for, from 0 on. NULL: there are no more. */
+const char *in_plugin(const struct in *i, uint32_t n);

@@ -19,6 +19,7 @@
 #include "base/complain.h"
 #include "fleet/in.h"
 #include "fleet/out.h"
+#include "fleet/roll.h"
 #include "fleet/settings.h"
 #include "fleet/setup.h"
 
@@ -27,6 +28,7 @@ struct fleet {
     struct bus *bus;
     struct out *out;
     struct in *in;
+    struct roll roll;
     bool leaving;
     int exit;
 };
@@ -96,7 +98,7 @@ static void on_signal(evutil_socket_t number, short what, void *userdata)
         end(f, CODE_INTERRUPTED);
         return;
     }
-    f->leaving = true;
+    f->leaving = f->roll.leaving = true;
     sd_notify(0, "STOPPING=1");
     if (f->in)
         in_leave(f->in);
@@ -161,6 +163,8 @@ static int run(const struct settings *s)
         r = in_new(&in, &from);
     f.out = out;
     f.in = in;
+    f.roll = (struct roll){.bus = f.bus, .node = s->node, .in = in, .out = out, .held_most = from.held};
+    r = r ? r : roll_open(&f.roll);
     if (r == 0) {
         sd_notify(0, "READY=1");
         event_base_dispatch(f.base);

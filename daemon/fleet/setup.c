@@ -10,15 +10,24 @@
 #include <jansson.h>
 #include <nats/nats.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/code.h"
 #include "base/complain.h"
 #include "fleet/letter.h"
+#include "fleet/roll.h"
 
 #define ANSWER_MSEC  5000
 #define CONNECT_MSEC 5000
+#define FIRST_MSEC   1000  /* for the first machine to answer, */
+#define QUIET_MSEC   300   /* and for a further one */
+#define NODES_MAX    1024u /* that are shown */
+
+#define PLAIN_MAX     96u /* of a name or a version */
+#define PLAIN_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+~-"
 
 static int no_server(const struct login *login, natsStatus s)
 {
@@ -146,7 +155,40 @@ static int show_stream(natsConnection *nc, const char *name, const char *what, b
     return 0;
 }
 
-static void show_consumer(const json_t *c, bool json, bool first)
+/* How long ago that was, by this machine's clock, in microseconds. time: as JetStream writes it. */
+static uint64_t age_of(const char *time)
+{
+    struct tm t = {0};
+    const char *rest = time ? strptime(time, "%Y-%m-%dT%H:%M:%S", &t) : NULL;
+    double fraction = rest && *rest == '.' ? strtod(rest, NULL) : 0, then, now;
+    struct timespec n;
+
+    if (!rest)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &n);
+    then = (double)timegm(&t) + fraction;
+    now = (double)n.tv_sec + (double)n.tv_nsec / 1e9;
+    return now > then ? (uint64_t)((now - then) * 1e6) : 0;
+}
+
+/* Of the jobs of a consumer that wait, the age of the oldest; 0: none waits now. */
+static uint64_t oldest_of(natsConnection *nc, const json_t *c)
+{
+    json_int_t delivered = json_integer_value(json_object_get(json_object_get(c, "delivered"), "stream_seq"));
+    const char *subjects = json_string_value(json_object_get(json_object_get(c, "config"), "filter_subject"));
+    char request[512];
+
+    if (!subjects || strlen(subjects) > sizeof(request) / 2)
+        return 0;
+    snprintf(request, sizeof(request), "{\"seq\":%" JSON_INTEGER_FORMAT ",\"next_by_subj\":\"%s\"}", delivered + 1,
+             subjects);
+    json_t *j = ask(nc, "$JS.API.STREAM.MSG.GET." STREAM_JOBS, request);
+    uint64_t age = j ? age_of(json_string_value(json_object_get(json_object_get(j, "message"), "time"))) : 0;
+    json_decref(j);
+    return age;
+}
+
+static void show_consumer(natsConnection *nc, const json_t *c, bool json, bool first)
 {
     const char *name = json_string_value(json_object_get(c, "name"));
     json_int_t waiting = json_integer_value(json_object_get(c, "num_pending")),
@@ -158,15 +200,16 @@ static void show_consumer(const json_t *c, bool json, bool first)
     if (!plugin || !letter_is_name(plugin + 1, strcspn(plugin + 1, "+"), CODEC_NAME_MAX) ||
         (!json && waiting + held + again == 0))
         return;
+    uint64_t oldest = waiting ? oldest_of(nc, c) : 0;
     if (json)
         printf("%s{\"class\":\"%.*s\",\"plugin\":\"%s\",\"waiting\":%" JSON_INTEGER_FORMAT
                ",\"held\":%" JSON_INTEGER_FORMAT ",\"redelivered\":%" JSON_INTEGER_FORMAT
-               ",\"requests\":%" JSON_INTEGER_FORMAT "}",
-               first ? "" : ",", (int)(plugin - name), name, plugin + 1, waiting, held, again, nodes);
+               ",\"requests\":%" JSON_INTEGER_FORMAT ",\"oldest_usec\":%" PRIu64 "}",
+               first ? "" : ",", (int)(plugin - name), name, plugin + 1, waiting, held, again, nodes, oldest);
     else
-        printf("%-5.*s %-20s %10" JSON_INTEGER_FORMAT " waiting %8" JSON_INTEGER_FORMAT " held %8" JSON_INTEGER_FORMAT
-               " redelivered\n",
-               (int)(plugin - name), name, plugin + 1, waiting, held, again);
+        printf("%-5.*s %-20s %10" JSON_INTEGER_FORMAT " waiting, the oldest for %" PRIu64 " s %8" JSON_INTEGER_FORMAT
+               " held %8" JSON_INTEGER_FORMAT " redelivered\n",
+               (int)(plugin - name), name, plugin + 1, waiting, oldest / 1000000, held, again);
 }
 
 static int show_consumers(natsConnection *nc, bool json)
@@ -184,13 +227,133 @@ static int show_consumers(natsConnection *nc, bool json)
         }
         list = json_object_get(j, "consumers");
         for (size_t i = 0; i < json_array_size(list); i++)
-            show_consumer(json_array_get(list, i), json, at + (json_int_t)i == 0);
+            show_consumer(nc, json_array_get(list, i), json, at + (json_int_t)i == 0);
         total = json_integer_value(json_object_get(j, "total"));
         at += (json_int_t)json_array_size(list);
         total = json_array_size(list) ? total : at;
         json_decref(j);
     }
     return 0;
+}
+
+/* --- the machines ------------------------------------------------------------------------------------------------- */
+
+/* Whether it is a name, or a version: nothing that a terminal or a page takes for more. */
+static bool is_plain(const json_t *j)
+{
+    const char *text = json_string_value(j);
+    size_t n = text ? strlen(text) : 0;
+
+    return n && n <= PLAIN_MAX && strspn(text, PLAIN_LETTERS) == n;
+}
+
+/* Whether an answer has what it should. */
+static bool is_node(const json_t *j)
+{
+    const json_t *takes = json_object_get(j, "takes");
+
+    for (size_t i = 0; i < json_array_size(takes); i++)
+        if (!is_plain(json_array_get(takes, i)))
+            return false;
+    return is_plain(json_object_get(j, "node")) && is_plain(json_object_get(j, "version")) &&
+           json_array_size(takes) <= ROLL_NAMES;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    json_t *const *first = a, *const *second = b;
+
+    return strcmp(json_string_value(json_object_get(*first, "node")),
+                  json_string_value(json_object_get(*second, "node")));
+}
+
+static json_int_t number_of(const json_t *j, const char *key)
+{
+    return json_integer_value(json_object_get(j, key));
+}
+
+static void show_node(const json_t *j)
+{
+    const json_t *takes = json_object_get(j, "takes");
+    size_t n = json_array_size(takes);
+
+    printf("%-20s wsd-fleet %s%s", json_string_value(json_object_get(j, "node")),
+           json_string_value(json_object_get(j, "version")),
+           json_is_true(json_object_get(j, "leaving")) ? ", leaving" : "");
+    if (takes) {
+        printf(": holds %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " jobs, has done %" JSON_INTEGER_FORMAT
+               ", takes",
+               number_of(j, "held"), number_of(j, "most"), number_of(j, "ended"));
+        for (size_t i = 0; i < n; i++)
+            printf(" %s", json_string_value(json_array_get(takes, i)));
+        if (number_of(j, "plugins") > (json_int_t)n)
+            printf(" and %" JSON_INTEGER_FORMAT " more", number_of(j, "plugins") - (json_int_t)n);
+        if (n == 0)
+            printf(" none");
+    }
+    if (json_object_get(j, "elsewhere"))
+        printf("%s %" JSON_INTEGER_FORMAT " of its own are elsewhere", takes ? ";" : ":", number_of(j, "elsewhere"));
+    printf("\n");
+}
+
+static void show_nodes(json_t **nodes, size_t n, bool json)
+{
+    qsort(nodes, n, sizeof(*nodes), by_name);
+    for (size_t i = 0; i < n; i++) {
+        if (json) {
+            printf("%s", i ? "," : "");
+            json_dumpf(nodes[i], stdout, JSON_COMPACT);
+        } else {
+            show_node(nodes[i]);
+        }
+    }
+}
+
+/* The next answer that is one; NULL: none came in that time, or no machine is there. */
+static json_t *next_node(natsSubscription *answers, int64_t msec)
+{
+    natsMsg *msg = NULL;
+    json_t *j = NULL;
+
+    while (!j && natsSubscription_NextMsg(&msg, answers, msec) == NATS_OK) {
+        bool nobody = natsMsg_IsNoResponders(msg);
+
+        j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), JSON_REJECT_DUPLICATES, NULL);
+        natsMsg_Destroy(msg);
+        if (j && !is_node(j)) {
+            json_decref(j);
+            j = NULL;
+        }
+        if (nobody)
+            break;
+    }
+    return j;
+}
+
+/* Asks who is there. Nobody knows how many will answer: it is over when no more came for a while. */
+static void call_roll(natsConnection *nc, bool json)
+{
+    char reply[128];
+    natsInbox *unique = NULL;
+    natsSubscription *answers = NULL;
+    json_t **nodes = calloc(NODES_MAX, sizeof(*nodes)), *j;
+    size_t n = 0;
+
+    if (!nodes || natsInbox_Create(&unique) != NATS_OK) {
+        free(nodes);
+        return;
+    }
+    snprintf(reply, sizeof(reply), ROLL_SUBJECT ".%.64s", strrchr(unique, '.') + 1);
+    natsInbox_Destroy(unique);
+    if (natsConnection_SubscribeSync(&answers, nc, reply) == NATS_OK &&
+        natsConnection_PublishRequestString(nc, ROLL_SUBJECT, reply, "") == NATS_OK)
+        while (n < NODES_MAX && (j = next_node(answers, n ? QUIET_MSEC : FIRST_MSEC)))
+            nodes[n++] = j;
+    natsSubscription_Destroy(answers);
+    show_nodes(nodes, n, json);
+    while (n)
+        json_decref(nodes[--n]);
+    free(nodes);
 }
 
 int setup_status(const struct setup_options *o)
@@ -207,6 +370,10 @@ int setup_status(const struct setup_options *o)
     if (r == 0 && o->json)
         printf(",\"classes\":[");
     r = r ? r : show_consumers(nc, o->json);
+    if (r == 0 && o->json)
+        printf("],\"nodes\":[");
+    if (r == 0)
+        call_roll(nc, o->json);
     if (r == 0 && o->json)
         printf("]}\n");
     natsConnection_Destroy(nc);

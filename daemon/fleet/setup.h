@@ -11,8 +11,8 @@
 
 struct setup_options {
     const struct login *login;
-    uint32_t replicas; /* 1, 3 or 5 servers keep each message */
-    uint64_t jobs_max; /* that wait or run, of all nodes; more are refused */
+    uint32_t replicas;  /* 1, 3 or 5 servers keep each message */
+    uint64_t jobs_max;  /* that wait or run, of all nodes; more are refused */
     uint64_t kept_usec; /* how long ends, marks and keys are there: LETTER_KEPT_USEC to LETTER_KEPT_MOST */
     bool json;
 };

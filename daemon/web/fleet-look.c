@@ -20,9 +20,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define EVERY_USEC  5000000u  /* from the start of one process to that of the next */
-#define ANSWER_USEC 15000000u /* for an answer: servers that are not there take wsd-fleet some seconds */
-#define TOLD_MAX    (1024u * 1024u)
+#define EVERY_USEC  5000000u   /* from the start of one process to that of the next */
+#define ANSWER_USEC 15000000u  /* for an answer: servers that are not there take wsd-fleet some seconds */
+#define TOLD_MAX    (4u << 20) /* of a thousand machines that take many plugins each */
 
 struct fleet_look {
     struct fleet_look_options options;
@@ -155,7 +155,7 @@ static void look_at_answer(struct fleet_look *f)
         return;
     if (f->n_told == TOLD_MAX) {
         end(f);
-        keep_error(f, "wsd-fleet --status says more than a megabyte");
+        keep_error(f, "wsd-fleet --status says more than four megabytes");
     } else if (has_ended(f)) {
         take(f, end(f));
     }

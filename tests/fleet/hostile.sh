@@ -42,6 +42,29 @@ check "its message is replayed when it has ended: it does not run" once
 second() { [ "$(fleet_counter here out held)" = 0 ] && expect_output x here wsctl submit @fleet/echo x; }
 check "the sender minds no end that it does not wait for" second
 
+# --- what is no machine ---------------------------------------------------------------------------------------------------
+
+roll() { # BODY...: these answer when it is asked which machines there are, beside those that are there
+  local answerer
+  : >"$WORK/answerer"
+  (IFS=$'\n' && echo "$*") | parts answer wsd.roll >"$WORK/answerer" &
+  answerer=$!
+  note_started "$answerer"
+  wait_until grep -q ready "$WORK/answerer" && "$FLEET" -n "$NATS_URL" --status --json >"$WORK/status" && wait "$answerer"
+}
+no_machine() { wait_until shows_no_machine; } # all that are answer, if none is too busy
+shows_no_machine() {
+  roll '{' '[]' '{"node":"x"}' '{"node":"\u001b[2J","version":"1","leaving":false}' '{"node":"y","version":"\"<b>"}' \
+    '{"node":"z","version":"1","takes":["a\nb"]}' '{"node":"w","version":"1","takes":["<script>"]}' "{\"node\":\"$(head -c 97 /dev/zero | tr '\0' n)\",\"version\":\"1\"}" \
+    "{\"node\":\"v\",\"version\":\"1\",\"takes\":[$(printf '"p",%.0s' {1..32})\"p\"]}" "$(head -c 900000 /dev/zero | tr '\0' '[')" '' '{"node":"u","version":"1"}' &&
+    [ 'here other there u' = "$(python3 -c 'import json, sys; print(*[n["node"] for n in json.load(open(sys.argv[1]))["nodes"]])' "$WORK/status")" ]
+}
+check "answers that are none when it is asked which machines there are" no_machine
+asked_elsewhere() { # a question whose answer would go to another subject has none
+  same no "$(timeout 2 python3 "$SRC/tests/support/parts.py" "${NATS_URL##*:}" read wsd.roll wsd.cancel.x </dev/null || echo no)"
+}
+check "a question with another way back has no answer" asked_elsewhere
+
 # --- what is no job -------------------------------------------------------------------------------------------------------
 
 refused() { grep -hc 'is no job: ' "$WORK/node-there/fleet.log" "$WORK/node-other/fleet.log" | awk '{ n += $1 } END { print n }'; }

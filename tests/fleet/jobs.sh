@@ -31,6 +31,24 @@ here() { on here "$@"; }
 check "a job runs elsewhere" expect_output 6765 here wsctl submit @fleet/fib 20
 counted() { same 1 "$(fleet_counter here out ended)" && same 1 "$(fleet_counter there in ended)" && same 0 "$(fleet_counter there in held)"; }
 check "and is counted" counted
+nodes() { # [NAME FIELD]: of --status, in order; a field of one
+  "$FLEET" -n "$NATS_URL" --status --json | python3 -c '
+import json, sys
+nodes = json.load(sys.stdin)["nodes"]
+print(*[n["node"] for n in nodes] if len(sys.argv) < 2 else [n.get(sys.argv[2]) for n in nodes if n["node"] == sys.argv[1]])' "$@"
+}
+all_answer() { [ "$(nodes)" = "$1" ]; } # NAMES: no one was too busy
+told_by_nodes() {
+  wait_until all_answer 'here there' && same 'None 128' "$(nodes here most) $(nodes there most)" && same '0 None' "$(nodes here elsewhere) $(nodes there elsewhere)" &&
+    same 1 "$(nodes there ended)" && [[ $(nodes there takes) == *"'echo'"* ]] && same True "$([ "$(nodes there plugins)" -ge 3 ] && echo True)"
+}
+check "each node says that it is there" told_by_nodes
+says_so() { wait_until says_both; }
+says_both() {
+  "$FLEET" -n "$NATS_URL" --status >"$WORK/status" && grep -qE '^there +wsd-fleet [0-9.]+: holds 0 of 128 jobs, has done 1, takes .*echo' "$WORK/status" &&
+    grep -qE '^here +wsd-fleet [0-9.]+: 0 of its own are elsewhere$' "$WORK/status"
+}
+check "also for people" says_so
 check "arguments" expect_output 'a b' here wsctl submit @fleet/echo 'a b'
 input() { head -c "$1" /dev/urandom >"$WORK/in" && here wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
 for size in 0 1 60000 65536 1000000 1031500 1032191 1032192 1032193 2064384 2064385 5000000 40000000; do
@@ -289,6 +307,17 @@ start_node_fleet here --no-in || exit 1
 check "a node that is told by a file takes jobs" expect_output told here wsctl submit @fleet/echo told
 only_its_plugins() { says 124 '' here wsctl submit --timeout 300ms @fleet/fib 20; }
 check "only for the plugins that the file names" only_its_plugins
+oldest() { # USEC PLUGIN: the oldest job for it waits that long at least
+  "$FLEET" -n "$NATS_URL" --status --json | python3 -c '
+import json, sys
+found = [c for c in json.load(sys.stdin)["classes"] if c["plugin"] == sys.argv[2] and c["class"] == "norm"]
+sys.exit(not any(c["waiting"] == 1 and int(sys.argv[1]) <= c["oldest_usec"] < 60e6 for c in found))' "$@"
+}
+how_old() {
+  local id
+  id=$(here wsctl submit --detach @fleet/fib 20) && wait_until oldest 1000000 fib && ! oldest 59000000 fib && here wsctl cancel "$id"
+}
+check "how long the oldest job has waited" how_old
 check "all leave in order" end_fleet
 
 # --- a stream that is full ----------------------------------------------------------------------------------------------

@@ -108,6 +108,9 @@ user() { # NAME COMMAND...: a connection of that user
   python3 "$SRC/tests/support/parts.py" "$name:secret@127.0.0.1:${NATS_PORTS[users]}" "$@"
 }
 desk() { on desk "$@"; }
+all_answer() { [ "$(fleet --status --json | grep -oE '"node":"(here|there|desk)"' | sort -u | wc -l)" = 3 ]; }
+lists_all() { as admin && wait_until all_answer && as desk; }
+check "all of these say that they are there" lists_all
 check "a user that only hands out has its results" expect_output 6765 desk wsctl submit @fleet/fib 20
 large_desk() { desk wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
 check "and large ones" large_desk

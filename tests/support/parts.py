@@ -16,6 +16,8 @@ PORT is one of 127.0.0.1, or HOST:PORT, or USER:PASSWORD@HOST:PORT.
   parts PORT ask SUBJECT        asks the server's API with standard input as the request; prints the answer
   parts PORT listen SUBJECT     prints the subject and size of each message that comes, a line each
   parts PORT tell SUBJECT       publishes standard input, without an answer
+  parts PORT answer SUBJECT     answers the next question of a subject with each line of standard input, and ends;
+                                prints `ready` when it can
   parts PORT may pub|sub SUBJECT  prints yes, or no where the permissions of the user do not have it
   parts PORT read SUBJECT INBOX  asks a subject with standard input, to be answered there; prints what came, "no" or nothing"""
 import base64
@@ -78,6 +80,18 @@ class Server:
             if body:
                 yield line.split()[1].decode(), len(body)
 
+    def replies(self, subject, bodies):
+        """Answers one question."""
+        self.stream.write(b'SUB %s 2\r\nPING\r\n' % subject.encode())
+        for line, _ in self.lines():
+            if line.startswith(b'PONG'):
+                print('ready', flush=True)
+            if line.startswith((b'MSG', b'HMSG')) and line.split()[1] == subject.encode():
+                for body in bodies:
+                    self.stream.write(b'PUB %s %d\r\n%s\r\n' % (line.split()[3], len(body), body))
+                self.stream.flush()
+                return
+
     def permits(self, line):
         """Whether that is permitted, and what came before the answer to a ping: the server answers in order."""
         came = b''
@@ -133,6 +147,8 @@ def main():
         server.publish_as(subject, head, body)
     elif sys.argv[2] == 'publish':
         server.publish(sys.argv[3], ''.join(sys.argv[4:]), sys.stdin.buffer.read())
+    elif sys.argv[2] == 'answer':
+        server.replies(sys.argv[3], sys.stdin.buffer.read().split(b'\n'))
     elif sys.argv[2] == 'listen':
         for subject, size in server.listen(sys.argv[3]):
             print(subject, size, flush=True)

@@ -67,6 +67,7 @@ function table(caption, heads, rows, empty) {
 }
 
 const count = (n) => Number(n).toLocaleString('en');
+const some = (n) => n === undefined ? '' : count(n);
 const rate = (n) => (n >= 100 ? count(Math.round(n)) : n.toFixed(1));
 
 function duration(usec) {
@@ -472,6 +473,11 @@ function fleetHealth(fleet) {
   return found;
 }
 
+function takes(node) {
+  const names = node.takes || [];
+  return names.join(' ') + (node.plugins > names.length ? ` and ${count(node.plugins - names.length)} more` : '');
+}
+
 function fleet() {
   const f = state.look.fleet;
   if (!f) return [element('h2', {}, 'Fleet'), element('p', { class: 'empty' }, 'wsd-web shows the other machines with --fleet.')];
@@ -481,9 +487,12 @@ function fleet() {
     element('div', { class: 'cards', id: 'fleet-cards' }, card('jobs of all machines', count(f.jobs.messages)), card('results kept', count(f.results.messages)),
       card('parts of large ones', bytes(f.parts.bytes) || '0'), card('could not be done', count(f.dead.messages))),
     element('p', {}, 'A class is the priority of the jobs. Machines that take them ask for more while they have room.'),
-    table('Plugins', [['Plugin'], ['Class'], ['Waiting', 'n'], ['With a machine', 'n'], ['Handed out again', 'n'], ['Machines that ask', 'n']],
-      f.classes.map((c) => [c.plugin, c.class, count(c.waiting), count(c.held), count(c.redelivered), count(c.requests)]),
-      'No machine offers a plugin.')];
+    table('Plugins', [['Plugin'], ['Class'], ['Waiting', 'n'], ['With a machine', 'n'], ['Oldest waits', 'n'], ['Handed out again', 'n'], ['Machines that ask', 'n']],
+      f.classes.map((c) => [c.plugin, c.class, count(c.waiting), count(c.held), c.waiting ? duration(c.oldest_usec) : '', count(c.redelivered), count(c.requests)]),
+      'No machine offers a plugin.'),
+    table('Machines', [['Machine'], ['wsd-fleet'], ['Holds', 'n'], ['At most', 'n'], ['Has done', 'n'], ['Its own elsewhere', 'n'], ['Takes', 'wrap']],
+      (f.nodes || []).map((n) => [n.node, n.version + (n.leaving ? ', leaving' : ''), some(n.held), some(n.most), some(n.ended), some(n.elsewhere), takes(n)]),
+      'No machine is connected.')];
 }
 
 function actionLog() {
