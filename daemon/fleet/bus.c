@@ -71,6 +71,7 @@ struct bus {
     struct list questions;       /* in no order */
     bool up;
     uint32_t n_connections;
+    uint64_t n_looks;
     char why[256]; /* the first attempt to connect has failed; "": it has not */
 };
 
@@ -247,6 +248,7 @@ void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, con
 {
     char api[2 * BUS_SUBJECT];
 
+    b->n_looks++;
     snprintf(api, sizeof(api), "$JS.API.DIRECT.GET.%s.%s", stream, subject);
     ask(b, q, api, NULL, NULL, 0);
 }
@@ -366,6 +368,11 @@ int bus_subscribe(struct bus *b, const char *subject, void (*message)(natsMsg *m
     }
     list_push_back(&b->subscriptions, &s->link);
     return 0;
+}
+
+uint64_t bus_looks(const struct bus *b)
+{
+    return b->n_looks;
 }
 
 const char *bus_inbox(const struct bus *b)

@@ -69,6 +69,7 @@ void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, 
 /* Asks for the last message of a subject: bus_found() says what the answer is. The subject stands in the one that is
  * asked, so that permissions of the servers go by it. */
 void bus_ask_last(struct bus *b, struct bus_question *q, const char *stream, const char *subject);
+uint64_t bus_looks(const struct bus *b); /* how often that was asked */
 void bus_forget(struct bus_question *q); /* its answer is not wanted any more. Allowed where there is no question */
 /* Publishes without an answer, or with one to `reply`. False: it is not sent, as there is no connection. */
 bool bus_tell(struct bus *b, const char *subject, const char *reply, const void *data, size_t size);

@@ -116,9 +116,10 @@ static void on_counters(evutil_socket_t number, short what, void *userdata)
     log_notice("wsd-fleet: out: held %" PRIu64 " sent %" PRIu64 " again %" PRIu64 " ended %" PRIu64 " second %" PRIu64
                " cancelled %" PRIu64 " parcels %" PRIu64 " bytes %" PRIu64 " waiting %" PRIu64 "; in: held %" PRIu64
                " most %" PRIu64 " taken %" PRIu64 " back %" PRIu64 " ended %" PRIu64 " redelivered %" PRIu64
-               " interrupted %" PRIu64 " dead %" PRIu64 " parcels %" PRIu64,
+               " interrupted %" PRIu64 " dead %" PRIu64 " parcels %" PRIu64 "; servers: looks %" PRIu64,
                o.held, o.sent, o.sent_again, o.ended, o.second_ends, o.cancelled, o.parcels, o.bytes, o.waiting, i.held,
-               i.held_most, i.taken, i.given_back, i.ended, i.redelivered, i.interrupted, i.dead, i.parcels);
+               i.held_most, i.taken, i.given_back, i.ended, i.redelivered, i.interrupted, i.dead, i.parcels,
+               bus_looks(f->bus));
 }
 
 static int run(const struct settings *s)

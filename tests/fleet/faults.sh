@@ -177,7 +177,10 @@ print(json.dumps(config))' "$1" | parts ask '$JS.API.STREAM.UPDATE.WSD_RES' >"$W
 of_both() { echo $(($(fleet_counter b in "$1") + $(fleet_counter c in "$1"))); } # COUNTER
 took() { [ "$(of_both taken)" -ge "$1" ]; }                                      # N
 held() { same "$1" "$(of_both held)"; }
-without_jetstream() { # the server comes again, and answers that nothing responds
+looks() { echo $(($(fleet_counter b servers looks) + $(fleet_counter c servers looks))); }
+have_looked() { [ "$(looks)" -ge "$1" ]; }                 # N
+look_again() { wait_until have_looked $(($(looks) + 8)); } # each of the three jobs twice, or more often: in vain
+without_jetstream() {                                      # the server comes again, and answers that nothing responds
   local connected
   connected=$(n_connected b)
   kill_nats one
@@ -192,9 +195,8 @@ blind() { # the second try of a job looks whether it has ended, and so does what
   looks_for_ends no || return 1
   for i in 1 2 3; do ids+=("$(here wsctl submit --detach --retries 3 --retry-delay 50ms @fleet/ledger:nth "$WORK/blind-$i" x 2)"); done
   ids+=("$(here wsctl submit --detach --retries 3 --retry-delay 50ms @fleet/ledger:after / "$WORK/blind-4" once)")
-  wait_until took $((taken + 7)) && wait_until held 3 || return 1
-  sleep 3 # longer than an answer is waited for
-  held 3 && without_jetstream && sleep 3 && connected=$(n_connected b) && kill_nats one && start_nats one && wait_until has_connected b "$connected" || return 1
+  wait_until took $((taken + 7)) && wait_until held 3 && look_again || return 1
+  held 3 && without_jetstream && look_again && connected=$(n_connected b) && kill_nats one && start_nats one && wait_until has_connected b "$connected" || return 1
   for i in 1 2 3; do same 1 "$(wc -l <"$WORK/blind-$i")" || return 1; done
   held 3 && looks_for_ends yes || return 1
   for i in 0 1 2; do here wsctl await "${ids[i]}" | grep -qx 'try 2' && same 2 "$(wc -l <"$WORK/blind-$((i + 1))")" || return 1; done

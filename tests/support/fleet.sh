@@ -82,7 +82,7 @@ kill_process() { # PID
   :
 }
 # A counter of wsd-fleet: it writes all into its log when it is asked.
-fleet_counter() { # NAME out|in COUNTER
+fleet_counter() { # NAME out|in|servers COUNTER
   local log=$WORK/node-$1/fleet.log before
   before=$(grep -c ' out: held' "$log")
   kill -USR1 "${NODE_FLEET[$1]}" && wait_until more_lines "$log" "$before" || return 1
