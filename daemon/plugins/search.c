@@ -34,6 +34,7 @@ struct run {
     struct printer printer;
     size_t lines_after, lines_before, lines_around; /* of -A, -B and -C, or NOWHERE */
     bool recurse;                                   /* -r */
+    bool walks_all;                                 /* it, and no name: one that was found is a file's, also `-` */
     bool skip;                                      /* -I: binary files have no match */
     bool nothing; /* each line matches, and lines that do not are wanted: like grep, no file is opened */
     bool matched, failed;
@@ -620,6 +621,7 @@ static int take_names(struct run *run, const char *const *operands, size_t n, st
             r = names_add(names, operands[i]);
         folders |= run->recurse && strcmp(operands[i], "-") && folder;
     }
+    run->walks_all = run->recurse && !n;
     if (!n)
         r = run->recurse ? names_walk(names, run->job, NULL, &folders) : names_add(names, "-");
     run->printer.manner.prefix = n > 1 || folders;
@@ -637,7 +639,7 @@ static void search_all(struct run *run, struct wsd_worker *self, const struct na
         size_t m;
 
         for (m = 0; m < SMALL_FILES && i < names->n; m++, i++) {
-            bool dash = strcmp(names->names[i], "-") == 0;
+            bool dash = strcmp(names->names[i], "-") == 0 && !run->walks_all;
 
             files[m].name = dash ? NULL : names->names[i];
             files[m].second = dash && input;

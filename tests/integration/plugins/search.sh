@@ -144,6 +144,7 @@ cp "$work/text" "$work/walk/b/text"
 cp "$work/text" "$work/walk/a.d/c/text"
 cp "$work/early-nul" "$work/walk/binary"
 cp "$work/odd/it's" "$work/walk/a"
+cp "$work/text" "$work/walk/-"
 ln -s ../text "$work/walk/b/link"
 mkfifo "$work/walk/b/fifo"
 # walked NAME ARG…
