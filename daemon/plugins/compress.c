@@ -9,20 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zstd.h>
 
 #include "base/cleanup.h"
 #include "plugins/common.h"
+#include "plugins/frames.h"
 #include "wsd/task.h"
-
-#define BLOCKS_MIN    4u /* in a batch: one a CPU between these two */
-#define BLOCKS_MAX    16u
-#define BLOCK_SIZE    (4u * 1024 * 1024)
-#define BLOCK_SIZE_HI (8u * 1024 * 1024) /* at levels that look further back */
-#define LEVEL_HI      7
-#define LEVEL_DEFAULT 3
-#define LEVEL_MAX     19
 
 struct block {
     void *in, *out;
@@ -32,56 +23,25 @@ struct block {
 
 struct run {
     struct wsd_job *job;
-    struct cache contexts;
+    struct frames frames;
     struct source source;
-    size_t blocks, block_size;
+    size_t blocks; /* in a batch */
     bool eof;
     uint64_t bytes_read;
 };
 
 struct batch {
     struct run *run;
-    struct block blocks[BLOCKS_MAX];
+    struct block blocks[FRAMES_AT_ONCE_MAX];
     size_t n;
 };
 
-static void *context_new(void *level)
-{
-    ZSTD_CCtx *context = ZSTD_createCCtx();
-
-    if (context && (ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, *(const int *)level)) ||
-                    ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))) {
-        ZSTD_freeCCtx(context);
-        return NULL;
-    }
-    return context;
-}
-
-static void context_free(void *context)
-{
-    ZSTD_freeCCtx(context);
-}
-
 static void compress_block(struct run *run, struct block *block)
 {
-    size_t bound = ZSTD_compressBound(run->block_size);
-    ZSTD_CCtx *context;
-
-    if (wsd_job_cancelled(run->job)) {
+    if (wsd_job_cancelled(run->job))
         block->error = -ECANCELED;
-        return;
-    }
-    context = cache_take(&run->contexts);
-    if (!block->out)
-        block->out = malloc(bound);
-    block->error = context && block->out ? 0 : -ENOMEM;
-    if (!block->error) {
-        block->out_size = ZSTD_compress2(context, block->out, bound, block->in, block->size);
-        if (ZSTD_isError(block->out_size))
-            block->error = -ENOMEM; /* with room for the bound nothing else is left to fail */
-    }
-    if (context)
-        cache_give(&run->contexts, context);
+    else
+        block->error = frame_make(&run->frames, block->in, block->size, &block->out, &block->out_size);
 }
 
 static void compress_blocks(struct wsd_worker *self, uint64_t begin, uint64_t end, void *arg)
@@ -106,13 +66,13 @@ static int read_batch(struct run *run, struct batch *batch)
         int64_t n;
 
         if (!block->in)
-            block->in = malloc(run->block_size);
+            block->in = malloc(run->frames.block_size);
         if (!block->in)
             return -ENOMEM;
-        n = source_read(&run->source, block->in, run->block_size);
+        n = source_read(&run->source, block->in, run->frames.block_size);
         if (n < 0)
             return (int)n;
-        run->eof = (size_t)n < run->block_size;
+        run->eof = (size_t)n < run->frames.block_size;
         block->size = (size_t)n;
         /* An empty input still makes one frame. */
         if (n || !run->bytes_read)
@@ -157,7 +117,7 @@ static int compress_all(struct run *run, struct wsd_worker *self, struct batch *
 
 static void free_batch(struct batch *batch)
 {
-    for (size_t i = 0; i < BLOCKS_MAX; i++) {
+    for (size_t i = 0; i < FRAMES_AT_ONCE_MAX; i++) {
         free(batch->blocks[i].in);
         free(batch->blocks[i].out);
     }
@@ -170,16 +130,13 @@ static int take_arguments(struct wsd_job *job, int *level, const char **name)
 
     for (uint32_t i = 1; i < job->argc; i++) {
         const char *arg = job->argv[i];
-        char *end;
 
         if (!operands && strcmp(arg, "--") == 0) {
             operands = true;
         } else if (!operands && arg[0] == '-' && arg[1]) {
-            unsigned long n = strspn(arg + 1, "0123456789") == strlen(arg + 1) ? strtoul(arg + 1, &end, 10) : 0;
-
-            if (n < 1 || n > LEVEL_MAX)
+            *level = frame_level(arg);
+            if (!*level)
                 return wsd_job_fail(job, 1, "unrecognized option '%s'; %s", arg, usage);
-            *level = (int)n;
         } else if (named) {
             return wsd_job_fail(job, 1, "more than one file; %s", usage);
         } else {
@@ -195,18 +152,15 @@ static int compress(struct wsd_job *job, struct wsd_worker *self)
     struct run run = {.job = job, .source = {.fd = -1}};
     _cleanup_(freep) struct batch *batches = calloc(2, sizeof(*batches));
     const char *name = NULL;
-    long cpus;
-    int level = LEVEL_DEFAULT, status = take_arguments(job, &level, &name);
+    int level = FRAME_LEVEL_DEFAULT, status = take_arguments(job, &level, &name);
 
     if (status)
         return status;
     if (!batches)
         return wsd_job_fail(job, 1, "out of memory");
-    cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    run.blocks = cpus < (long)BLOCKS_MIN ? BLOCKS_MIN : (size_t)MIN(cpus, (long)BLOCKS_MAX);
-    run.block_size = level < LEVEL_HI ? BLOCK_SIZE : BLOCK_SIZE_HI;
+    run.blocks = frames_at_once();
     batches[0].run = batches[1].run = &run;
-    cache_init(&run.contexts, context_new, context_free, &level);
+    frames_init(&run.frames, level);
 
     int r = source_open(&run.source, job, name);
 
@@ -215,7 +169,7 @@ static int compress(struct wsd_job *job, struct wsd_worker *self)
     source_close(&run.source);
     free_batch(&batches[0]);
     free_batch(&batches[1]);
-    cache_deinit(&run.contexts);
+    frames_deinit(&run.frames);
     if (r && r != -ECANCELED)
         return wsd_job_fail(job, 1, "%s: %s", name ? name : "input", error_text(r));
     return r ? 1 : 0;
