@@ -79,6 +79,9 @@ def cases(args):
     yield 'decompress=one', {'zstd': ['zstd', '-qdc', one], 'wsd': submit + ['decompress', one]}, BYTES, None
     yield 'decompress=many', {'zstd': ['zstd', '-qdc', many], 'wsd': submit + ['decompress', many]}, BYTES, None
     yield 'compress', {'zstd': ['zstd', '-qcT0', text], 'wsd': submit + ['compress', text]}, BYTES, ['zstd', '-qdc']
+    tar = ['tar', '--format=posix', '--sort=name', '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime',
+           '--use-compress-program=zstd -qT%d' % os.cpu_count(), '-cf', '-', '-C', '/usr', 'include']
+    yield 'archive', {'tar': tar, 'wsd': submit + ['archive', '-C', '/usr', 'include']}, BYTES, ['zstd', '-qdc']
     yield 'sort', {'sort': ['sort', '--parallel=%d' % os.cpu_count(), names[0]], 'wsd': submit + ['sort', names[0]]}, BYTES, None
     photo = os.path.join(args.folder, 'photo.jpg')
     if not os.path.exists(photo):

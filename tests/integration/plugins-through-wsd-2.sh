@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # plugins-through-wsd-2.sh: the longest scripts of plugins/, through `wsctl submit` and a daemon.
-exec "$(dirname "$0")/plugins-through-wsd.sh" search text image
+exec "$(dirname "$0")/plugins-through-wsd.sh" search text image archive

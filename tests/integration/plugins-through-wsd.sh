@@ -55,7 +55,7 @@ fi
 for script in "$SRC"/tests/integration/plugins/*.sh; do
   case $script in
     */guide.sh) ;;
-    */search.sh | */text.sh | */image.sh) [[ " $* " != *" $(basename "$script" .sh) "* ]] || one "$script" ;;
+    */search.sh | */text.sh | */image.sh | */archive.sh) [[ " $* " != *" $(basename "$script" .sh) "* ]] || one "$script" ;;
     *) [ $# -gt 0 ] || [ ! -x "$script" ] || one "$script" ;;
   esac
 done

@@ -49,7 +49,7 @@ for file in "${fleet[@]}" "${web[@]}" "$prefix/sbin/wsd" "$prefix/libexec/wsd-ex
   "$prefix/share/fish/vendor_completions.d/wsctl.fish"; do
   check "installs ${file#"$prefix"/}" there "$file"
 done
-for plugin in checksum compress decompress count search sort exec text fib nqueens uts; do
+for plugin in archive checksum compress decompress count search sort exec text fib nqueens uts; do
   check "installs plugin $plugin" there "$libdir/wsd/plugins/$plugin.so"
 done
 if [ -e "$BUILD/daemon/plugins/image.so" ]; then

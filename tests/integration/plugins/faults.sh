@@ -60,6 +60,9 @@ each text:unique memory 100 text:unique -c "$work/text"
 each text:frequency memory 200 text:frequency "$work/text" "$work/small"
 each text:join memory 100 text:join -a1 "$work/ordered" "$work/ordered"
 each compress memory 100 compress "$work/text"
+ln "$work/below/b" "$work/below/hard"
+ln -s b "$work/below/link"
+each archive memory,descriptors 200 archive -C "$work" below text
 each decompress memory 100 decompress "$work/text.zst"
 each "decompress, a frame that does not say its size" memory 100 decompress "$work/small.zst"
 # Hyperscan's compiler writes into what it did not get, and glibc's own regexec() dereferences NULL or frees twice where
@@ -96,4 +99,5 @@ each "sort on 2 workers" memory 100 sort "$work/text"
 each "text:frequency on 2 workers" memory 100 text:frequency "$work/text"
 each "text:unique on 2 workers" memory 100 text:unique "$work/text"
 each "compress on 2 workers" memory 100 compress "$work/text"
+each "archive on 2 workers" memory,descriptors 100 archive -C "$work" below text
 finish
