@@ -423,6 +423,14 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     wsd_call_free(call);
 }
 
+/* wsd would refuse another text, and no job fails for being observed. */
+static const char *traceparent_of(const struct msg_submit *from)
+{
+    const struct span *text = &from->traceparent;
+
+    return codec_is_traceparent(text->data, text->size) ? text->data : NULL;
+}
+
 /* -EAGAIN and others: it cannot begin now. */
 static int submit(struct guest *g, struct letter_job *job)
 {
@@ -454,6 +462,7 @@ static int submit(struct guest *g, struct letter_job *job)
     s.input_size = buffer_size(&g->input);
     s.timeout_usec = from->timeout_usec;
     s.priority = from->priority;
+    s.traceparent = traceparent_of(from);
     callbacks.output = on_output;
     if (buffer_size(&g->job) > 0)
         callbacks.accepted = on_accepted;

@@ -558,6 +558,7 @@ static int send_letter(struct trip *t, const struct letter_seal *seal)
                           .attempt = info.attempt,
                           .user = {user, strlen(user)},
                           .job = {.function = {job->argv[0], strlen(job->argv[0])},
+                                  .traceparent = {info.traceparent, strlen(info.traceparent)},
                                   .args = {(const char *)buffer_data(&args), buffer_size(&args)},
                                   .argc = job->argc - 1,
                                   .priority = info.priority}};

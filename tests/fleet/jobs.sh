@@ -50,6 +50,9 @@ says_both() {
 }
 check "also for people" says_so
 check "arguments" expect_output 'a b' here wsctl submit @fleet/echo 'a b'
+TRACE=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+check "the trace that a job belongs to" expect_output "$TRACE" here wsctl submit --traceparent "$TRACE" @fleet/runnable:trace
+check "or none" expect_output none here wsctl submit @fleet/runnable:trace
 input() { head -c "$1" /dev/urandom >"$WORK/in" && here wsctl submit -i "$WORK/in" @fleet/echo | cmp - "$WORK/in"; }
 for size in 0 1 60000 65536 1000000 1031500 1032191 1032192 1032193 2064384 2064385 5000000 40000000; do
   check "an input and output of $size bytes" input $size
@@ -97,6 +100,8 @@ alone() { # COMMAND...: none do
 }
 small() { seq 3000 | here wsctl map @fleet/echo:echo | cmp - <(seq 3000); }
 check "small jobs go together" in_parcels small
+traced() { seq 500 | here wsctl map --traceparent "$TRACE" @fleet/runnable:trace | sort -u | cmp - <(echo "$TRACE"); }
+check "each with its trace" in_parcels traced
 counted_together() { same "$(fleet_counter here out parcels)" "$(fleet_counter there in parcels)" && same 0 "$(fleet_counter there in held)"; }
 check "and are counted" wait_until counted_together
 not_twice() { times 200 0 | here wsctl map @fleet/echo:status; }
