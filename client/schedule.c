@@ -69,6 +69,8 @@ int wsd_client_schedule_add(struct wsd_client *client, const struct wsd_schedule
         job->delay_usec || job->at_usec)
         return failure_set(&client->failure, -EINVAL, CODE_USAGE,
                            "a schedule's job has no key, input, delay, time, or flags but DURABLE and WAIT_RUNNER");
+    if (job->traceparent && !codec_is_traceparent(job->traceparent, strlen(job->traceparent)))
+        return failure_set(&client->failure, -EINVAL, CODE_USAGE, TRACEPARENT_WORDS);
     _cleanup_(freep) char *args = pack_args(job, &size);
     if (!args)
         return failure_set(&client->failure, -ENOMEM, CODE_IO, "out of memory");

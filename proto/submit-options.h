@@ -74,7 +74,7 @@
     L(IDS,  after,         CODEC_AFTER_MAX * 16,  "after",             FEATURE_ORDER, NO)  /* on success */         \
     L(IDS,  after_any,     CODEC_AFTER_MAX * 16,  "after",             FEATURE_ORDER, NO)  /* on any end */         \
     L(TAGS, tags,          CODEC_TAGS,            "tags",              FEATURE_ORDER, NO)                           \
-    T(TEXT, traceparent,   CODEC_TRACEPARENT_MAX, "traceparent",       0,             NO)                           \
+    T(TEXT, traceparent,   CODEC_TRACEPARENT_MAX, "traceparent",       0,             YES)                          \
     O(U32,  output_to,     OUTPUT_EITHER,         "output",            0,             NO)  /* enum output_to */   \
     O(U32,  batch,         ANY,                   "batch",             0,             NO)  /* its tag; 0: none */   \
     O(U32,  items,         ANY,                   "items",             0,             NO)  /* of an ARRAY */

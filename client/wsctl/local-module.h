@@ -25,8 +25,9 @@ struct local_request {
     unsigned workers; /* 0: as wsd */
     const char *const *plugin_dirs;
     size_t n_plugin_dirs;
-    uint64_t timeout_usec; /* 0: none */
-    size_t stack_size;     /* bytes, of a worker; 0: as wsd */
+    const char *traceparent; /* NULL: none */
+    uint64_t timeout_usec;   /* 0: none */
+    size_t stack_size;       /* bytes, of a worker; 0: as wsd */
     /* Measures work and span; the job believes that it has `workers`, and has one. NULL: does not */
     struct local_measure *measure;
     /* The three are called on threads of the pool, never two at once, and not after wsctl_local_run() has returned. */

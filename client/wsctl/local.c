@@ -182,6 +182,7 @@ static void fill_request(const struct submit_options *o, struct places *places, 
         .n_plugin_dirs = o->n_plugin_dirs ? o->n_plugin_dirs
                          : in_tree        ? 2
                                           : 1,
+        .traceparent = o->job.traceparent,
         .timeout_usec = o->job.timeout_usec,
         .stack_size = o->stack_size,
         .message = on_message,

@@ -239,7 +239,7 @@ int submit_take_environment(struct submit_options *o)
 {
     const char *text = getenv("TRACEPARENT");
 
-    if (!text || !*text || o->job.traceparent || o->local)
+    if (!text || !*text || o->job.traceparent)
         return 0;
     o->job.traceparent = text;
     return codec_is_traceparent(text, strlen(text))
@@ -342,8 +342,10 @@ static const struct submit_option table[] = {
      "held until these jobs or batches have succeeded; cancelled where one has not"},
     {0, "after-any", " ID[,ID...]", S, NOT_LOCAL, set_after_any, "held until these jobs have ended, however"},
     {0, "tag", " TAG", S, NOT_LOCAL, submit_add_tag, "a name for limits and pauses; may be repeated, at most 3"},
-    {0, "traceparent", " TEXT", S | M | G, NOT_LOCAL, set_traceparent,
+    {0, "traceparent", " TEXT", S | M | G, EITHER, set_traceparent,
      "the trace that it belongs to, as W3C Trace Context writes it (TRACEPARENT)"},
+    {0, "traceparent", " TEXT", P, NOT_LOCAL, set_traceparent, /* the variable is of a moment */
+     "the trace that each run belongs to, as W3C Trace Context writes it"},
     {0, "trace", " FILE", S, NOT_LOCAL, set_trace,
      "record the job's way into FILE, for ui.perfetto.dev; see wsctl trace"},
     {0, "otlp", " FILE", S, NOT_LOCAL, set_otlp, "with --trace: its spans, too, as JSON lines for OpenTelemetry"},

@@ -63,6 +63,7 @@ void row_set_request(struct store_row *row, const struct job_request *r)
     row->retry_usec = r->retry_usec;
     row->wait_usec = r->queue_usec;
     row->durable = r->durable;
+    row->traceparent = r->traceparent && *r->traceparent ? r->traceparent : NULL;
     row->function_flags = r->waits ? ROW_WAITS : 0;
 }
 

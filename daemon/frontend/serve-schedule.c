@@ -60,10 +60,12 @@ static void schedule_add(struct call *c, const struct msg_schedule *m)
                                        .persistent = m->persistent,
                                        .job = submit_job(&m->job, c->peer)};
 
-    if (m->job.plugin.size)
-        jobs_schedule_add(c->peer->frontend->options.jobs, &r, &c->schedule.query);
+    const char *problem = submit_problem(&m->job);
+
+    if (problem)
+        on_scheduled(&c->schedule.query, CODE_USAGE, problem, NULL);
     else
-        on_scheduled(&c->schedule.query, CODE_USAGE, "no plugin named", NULL);
+        jobs_schedule_add(c->peer->frontend->options.jobs, &r, &c->schedule.query);
 }
 
 static void schedule_forget(struct call *c)

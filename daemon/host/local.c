@@ -249,6 +249,7 @@ static int local_prepare(struct local *l, const struct plugin_function *function
     struct host_request request = {
         .function = function,
         .argc = (uint32_t)q->n_args,
+        .traceparent = q->traceparent,
         .deadline_usec = q->timeout_usec ? clock_monotonic_usec() + q->timeout_usec : 0,
         .cancel = &l->cancel,
         .transport = &transport,

@@ -35,10 +35,10 @@ struct schedule {
     struct jobs *jobs;
     struct calendar *calendar;
     struct directory *directory;
-    struct job_request job; /* its texts are the schedule's */
-    char *name, *text, *plugin, *function, *args;
-    uint64_t number;    /* on disk; 0: not there */
-    uint64_t base_usec; /* runs due up to then were done or skipped */
+    struct job_request job;                                     /* its texts are the schedule's */
+    char *name, *text, *plugin, *function, *traceparent, *args; /* traceparent "": none */
+    uint64_t number;                                            /* on disk; 0: not there */
+    uint64_t base_usec;                                         /* runs due up to then were done or skipped */
     uint64_t ran_usec, runs, skipped;
     uint8_t id[16];
     uint32_t state, exit;
@@ -103,19 +103,35 @@ static int fill(struct schedule *s, const struct schedule_request *r)
     s->text = strdup(r->calendar);
     s->plugin = strdup(r->job.plugin);
     s->function = strdup(r->job.function ? r->job.function : "");
+    s->traceparent = strdup(r->job.traceparent ? r->job.traceparent : "");
     s->args = malloc(r->job.args_size + 1);
-    if (!s->name || !s->text || !s->plugin || !s->function || !s->args)
+    if (!s->name || !s->text || !s->plugin || !s->function || !s->traceparent || !s->args)
         return -ENOMEM;
     if (r->job.args_size)
         memcpy(s->args, r->job.args, r->job.args_size);
     s->job.plugin = s->plugin;
     s->job.function = s->function;
+    s->job.traceparent = s->traceparent;
     s->job.args = s->args;
     SUBMIT_FIELDS(LACK, SUBMIT_NOTHING, LACK, SUBMIT_NOTHING)
     s->job.input = NULL;
     s->job.detached = true;
     s->job.directory = s->directory = directory_ref(r->job.directory);
     return calendar_parse(&s->calendar, s->text);
+}
+
+/* Of one that is in no table. */
+static void schedule_drop(struct schedule *s)
+{
+    directory_unref(s->directory);
+    calendar_free(s->calendar);
+    free(s->name);
+    free(s->text);
+    free(s->plugin);
+    free(s->function);
+    free(s->traceparent);
+    free(s->args);
+    free(s);
 }
 
 static void schedule_free(struct schedule *s)
@@ -126,14 +142,7 @@ static void schedule_free(struct schedule *s)
     due_cancel(&s->due);
     jobs_unwatch(&s->watch);
     hash_remove(&s->jobs->schedules->by_name, &s->by_name);
-    directory_unref(s->directory);
-    calendar_free(s->calendar);
-    free(s->name);
-    free(s->text);
-    free(s->plugin);
-    free(s->function);
-    free(s->args);
-    free(s);
+    schedule_drop(s);
 }
 
 static void on_due(struct due *due);
@@ -156,14 +165,7 @@ static int schedule_new(struct jobs *jobs, const struct schedule_request *r, str
         *ret = s;
         return 0;
     }
-    directory_unref(s->directory);
-    calendar_free(s->calendar);
-    free(s->name);
-    free(s->text);
-    free(s->plugin);
-    free(s->function);
-    free(s->args);
-    free(s);
+    schedule_drop(s);
     return result;
 }
 

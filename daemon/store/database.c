@@ -24,7 +24,7 @@
 #include "base/trust.h"
 #include "store/job-log.h"
 
-#define VERSION   7    /* of the tables */
+#define VERSION   8    /* of the tables */
 #define LOG_PAGES 1000 /* of the write-ahead log, at which they are copied into the database: 4 MiB */
 
 enum statement {
@@ -62,8 +62,8 @@ static const char *const sql[N_STATEMENTS] = {
     [DROP_RESULT] = "DELETE FROM results WHERE number = ?1",
     [ADD_SCHEDULE] =
         "INSERT INTO schedules (number, uid, name, calendar, plugin, function, directory, args, argc, priority, "
-        "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec) "
-        "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
+        "timeout_usec, retries, retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec, "
+        "traceparent) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
     [NOTE_SCHEDULE] =
         ("UPDATE schedules SET due_usec = ?2, id = ?3, ran_usec = ?4, runs = ?5, skipped = ?6, state = ?7, exit = ?8, "
          "error = ?9 WHERE number = ?1"), /* clang wants to be sure */
@@ -158,6 +158,10 @@ static const char *const upgrades[VERSION] = {
           "COMMIT;",
     /* records may have a field more (title), which a wsd of before takes for damage */
     [6] = "PRAGMA user_version = 7;",
+    [7] = "BEGIN;"
+          "ALTER TABLE schedules ADD COLUMN traceparent BLOB;"
+          "PRAGMA user_version = 8;"
+          "COMMIT;",
 };
 
 struct database {
@@ -609,7 +613,7 @@ int database_each(struct database *db, int (*each)(const struct store_row *row, 
 static const char schedules[] = "SELECT number, uid, name, calendar, plugin, function, directory, args, length(args), "
                                 "argc, priority, timeout_usec, retries, "
                                 "retry_on, retry_usec, wait_usec, durable, persistent, configured, due_usec, id, "
-                                "ran_usec, runs, skipped, state, exit, error "
+                                "ran_usec, runs, skipped, state, exit, error, traceparent "
                                 "FROM schedules ORDER BY number";
 
 static void schedule_of(sqlite3_stmt *st, struct store_row *row)
@@ -644,6 +648,7 @@ static void schedule_of(sqlite3_stmt *st, struct store_row *row)
     row->state = small(st, &at);
     row->exit = small(st, &at);
     row->error = text(st, &at);
+    row->traceparent = text(st, &at);
 }
 
 int database_schedules(struct database *db, int (*each)(const struct store_row *row, void *userdata), void *userdata,
@@ -841,6 +846,7 @@ static int add_schedule(struct database *db, const struct store_row *row)
     put_number(st, 17, row->persistent);
     put_number(st, 18, row->configured);
     put_number(st, 19, row->due_usec);
+    put_text(st, 20, row->traceparent);
     return run_statement(db, ADD_SCHEDULE);
 }
 

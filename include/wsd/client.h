@@ -517,7 +517,8 @@ struct wsd_submit {
     uint64_t deadline_usec;
     /* NULL: none. A traceparent of W3C Trace Context, version 00, in lower case: it says which trace the job belongs to.
      * The job's function gets it by wsd_job_traceparent(), and spans of the job have it as their parent. Anything else is
-     * refused (-EINVAL). An older wsd ignores it. Such a job does not go by a lane. Since 0.1. */
+     * refused (-EINVAL). An older wsd ignores it. Such a job does not go by a lane. A schedule gives it to each of its runs.
+     * Since 0.1. */
     const char *traceparent;
     /* With WSD_SUBMIT_OUTPUT: a regular file or a pipe, open for writing. The library copies the descriptor, so you may
      * close it when wsd_client_submit() has returned. The job fails where it is anything else, such as a socket.

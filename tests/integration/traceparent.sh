@@ -23,6 +23,11 @@ done
 check "likewise in the environment, with what to do" refused 64 "unset it" env TRACEPARENT=nonsense wsctl submit runnable:trace
 check "and for a map" refused 64 "unset it" env TRACEPARENT=nonsense wsctl map runnable:trace ::: a
 
+check "with --local, too" expect_output "$TRACE" wsctl submit --local --plugin-dir "$TEST_PLUGINS" --traceparent "$TRACE" runnable:trace
+check "and from the environment" expect_output "$TRACE" env TRACEPARENT="$TRACE" wsctl submit --local --plugin-dir "$TEST_PLUGINS" runnable:trace
+check "or none" expect_output none wsctl submit --local --plugin-dir "$TEST_PLUGINS" runnable:trace
+check "a wrong one is refused there as well" refused 64 "unset it" env TRACEPARENT=nonsense wsctl submit --local fib 1
+
 each() {
   wsctl map "$@" runnable:trace {} ::: a b c >"$WORK/out" && [ "$(sort -u "$WORK/out")" = "$TRACE" ] && [ "$(wc -l <"$WORK/out")" = 3 ]
 }
@@ -54,8 +59,27 @@ for size in 60 130 3000 40000; do
 done
 check "a durable job" expect_output "$TRACE" wsctl submit --traceparent "$TRACE" --durable runnable:trace
 job=$(wsctl submit -d --durable --delay 1s --traceparent "$TRACE" runnable:trace)
+runs_of() { # NAME: the output of a run
+  wsctl schedule run "$1" >"$WORK/id" && expect_output "$2" wsctl await "$(cat "$WORK/id")"
+}
+adds() { # NAME [OPTION...]
+  local name=$1
+  shift
+  wsctl schedule add "$name" --on yearly "$@" runnable:trace
+}
+check "a schedule has one" adds traced --traceparent "$TRACE"
+check "so has a durable one" adds durable --durable --traceparent "$OTHER"
+check "the environment is not asked: the schedule outlives what it says" env TRACEPARENT="$OTHER" wsctl schedule add none --on yearly runnable:trace
+check "each run gets it" runs_of traced "$TRACE"
+check "the same in the next one" runs_of traced "$TRACE"
+check "of a durable one, too" runs_of durable "$OTHER"
+check "and none without" runs_of none none
+check "a wrong one is refused: 64" refused 64 "not a traceparent" adds wrong --traceparent nonsense
 stop_wsd
 start_wsd --workers 2 --plugin-dir "$TEST_PLUGINS" --state-dir "$WORK/state" || exit 1
+check "each run in the next wsd gets it" runs_of traced "$TRACE"
+check "also of the durable one" runs_of durable "$OTHER"
+check "and none without, still" runs_of none none
 check "one that the next wsd runs" expect_output "$TRACE" wsctl await "$job"
 
 check "spans belong to it" wsctl submit --traceparent "$TRACE" --trace "$WORK/t.json" --otlp "$WORK/t.otlp" fib 20

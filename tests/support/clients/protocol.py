@@ -2124,6 +2124,25 @@ def a_runner_is_told_the_traceparent(wsd):
             p.end(tag)
 
 
+@case('P118')
+def each_run_of_a_schedule_has_its_traceparent(wsd):
+    with Peer(wsd.socket) as r, Peer(wsd.socket) as p:
+        for wrong in NO_TRACEPARENT:
+            p.is_refused(64, p.send('SCHEDULE', action=1, name='traced', calendar='yearly', plugin='traced:f', traceparent=wrong))
+        runner = r.send('RUNNER_OPEN', name='traced', credit=4, functions=[{'name': 'f'}])
+        r.next('RUNNER', runner)
+        for name, given in (('with', {'traceparent': TRACEPARENT}), ('without', {})):
+            p.next('END', p.send('SCHEDULE', action=1, name=name, calendar='yearly', plugin='traced', function='f', **given))
+            for _ in range(2):
+                tag = p.send('SCHEDULE', action=4, name=name)
+                job = p.next('SCHEDULED', tag).message.id
+                p.next('END', tag)
+                run = r.next('RUN', runner).message
+                assert run.traceparent == given.get('traceparent', '').encode(), run
+                r.send('RUN_END', runner, run=run.run)
+                p.end(p.send('AWAIT', id=job))
+
+
 OUTPUT_FD, OUTPUT_EITHER = 1, 2
 
 

@@ -288,6 +288,16 @@ START_TEST(no_call_ignores_what_it_does_not_know)
 }
 END_TEST
 
+START_TEST(a_traceparent_of_a_schedule_is_one)
+{
+    fill();
+    job.s.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0g";
+    ck_assert_int_eq(schedule_add(), -EINVAL);
+    ck_assert_int_eq(wsd_client_exit(client), 64);
+    ck_assert_int_eq(strncmp(wsd_client_error(client), "not a traceparent: ", 19), 0);
+}
+END_TEST
+
 /* A result of an older program has no place for it. */
 START_TEST(what_grows_goes_where_there_is_a_place_for_it)
 {
@@ -349,6 +359,7 @@ int main(void)
     tcase_add_test(alone, each_unknown_byte_counts_that_is_not_zero);
     tcase_add_test(alone, of_many_each_is_looked_at);
     tcase_add_loop_test(live, no_call_ignores_what_it_does_not_know, 0, ARRAY_SIZE(uses));
+    tcase_add_test(live, a_traceparent_of_a_schedule_is_one);
     tcase_add_test(live, what_grows_goes_where_there_is_a_place_for_it);
     tcase_add_test(alone, the_header_says_which_version_it_is);
     tcase_add_test(alone, an_initialiser_sets_the_size_and_zeros);

@@ -287,7 +287,8 @@ START_TEST(times_and_schedules_survive)
                                           .retries = 4,
                                           .retry_usec = 5,
                                           .retry_on = CODEC_RETRY_ON,
-                                          .queue_usec = 6}}};
+                                          .queue_usec = 6,
+                                          .traceparent = span("00-t")}}};
     r = round_trip(&m, 1, 0);
     assert_span(r.schedule.name, "n");
     assert_span(r.schedule.calendar, "daily");
@@ -298,6 +299,7 @@ START_TEST(times_and_schedules_survive)
     ck_assert(r.schedule.job.timeout_usec == 1 && r.schedule.job.priority == -3 &&
               r.schedule.job.flags == SUBMIT_DURABLE && r.schedule.job.retries == 4 && r.schedule.job.retry_usec == 5 &&
               r.schedule.job.retry_on == CODEC_RETRY_ON && r.schedule.job.queue_usec == 6);
+    assert_span(r.schedule.job.traceparent, "00-t");
     m.schedule.job.flags = SUBMIT_DETACH;
     ck_assert_uint_eq(encoded_size(&m), 0);
     m.schedule.job.flags = 0;
@@ -756,6 +758,7 @@ static const struct text_limit {
     {FRAME_SUBMIT, 2, CODEC_NAME_MAX},
     {FRAME_SUBMIT, 48, CODEC_TRACEPARENT_MAX},
     {FRAME_RUN, 18, CODEC_TRACEPARENT_MAX},
+    {FRAME_SCHEDULE, 16, CODEC_TRACEPARENT_MAX},
     {FRAME_MESSAGE, 2, CODEC_TEXT_MAX},
     {FRAME_JOB, 2, CODEC_PATH_MAX},
     {FRAME_JOB, 3, CODEC_NAME_MAX},
