@@ -2,7 +2,8 @@
  *
  * folded.c: folded stacks, from hostile text.
  * Owns the stacks.
- * Keeps: what is kept is printable ASCII, bounded in length, frames and number. All else is counted and left out.
+ * Keeps: what is kept is printable ASCII, bounded in length, frames and number. All else is counted and left out. After
+ * folded_end() names of C++ are as people write them.
  * Does not know what is drawn of it (flame.c, pprof.c). */
 #include "folded.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "demangle.h"
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
@@ -54,22 +56,29 @@ static bool parse_line(const char *line, size_t size, size_t *ret_text, uint64_t
     return n_frames <= FOLDED_FRAMES && count > 0 && count <= FOLDED_COUNT;
 }
 
-static int put_stack(struct folded *f, const char *line, size_t text, uint64_t count)
+static struct folded_stack *stack_new(const char *text, size_t size, uint64_t count)
 {
-    struct folded_stack *s = malloc(sizeof(*s) + text + 1), **found;
+    struct folded_stack *s = malloc(sizeof(*s) + size + 1);
+
+    if (!s)
+        return NULL;
+    s->count = count;
+    for (size_t i = 0; i < size; i++)
+        s->text[i] = text[i] == ';' ? FOLDED_END : text[i];
+    s->text[size] = 0;
+    return s;
+}
+
+/* Takes it over; NULL: no memory. */
+static int put_stack(struct folded *f, struct folded_stack *s)
+{
+    struct folded_stack **found;
 
     if (!s)
         return -ENOMEM;
-    s->count = count;
-    for (size_t i = 0; i < text; i++)
-        s->text[i] = line[i];
-    for (size_t i = 0; i < text; i++)
-        if (s->text[i] == ';')
-            s->text[i] = FOLDED_END;
-    s->text[text] = 0;
     found = tsearch(s, &f->by_text, compare);
     if (found && *found != s) {
-        (*found)->count += count;
+        (*found)->count += s->count;
         free(s);
         return 0;
     }
@@ -105,7 +114,7 @@ static int add_line(struct folded *f, const char *line, size_t size)
     if (!is_wanted(f, line, text))
         return 0;
     f->samples += count;
-    return put_stack(f, line, text, count);
+    return put_stack(f, stack_new(line, text, count));
 }
 
 int folded_add(struct folded *f, const void *data, size_t size)
@@ -138,20 +147,12 @@ static int compare_places(const void *a, const void *b)
     return compare(*(const void *const *)a, *(const void *const *)b);
 }
 
-void folded_end(struct folded *f)
-{
-    folded_break(f);
-    if (f->n > 0)
-        qsort(f->stacks, f->n, sizeof(*f->stacks), compare_places);
-}
-
 static void leave(void *stack)
 {
 }
 
-void folded_deinit(struct folded *f)
+static void drop_stacks(struct folded *f)
 {
-    buffer_deinit(&f->rest);
     tdestroy(f->by_text, leave);
     for (size_t i = 0; i < f->n; i++)
         free(f->stacks[i]);
@@ -159,6 +160,63 @@ void folded_deinit(struct folded *f)
     f->by_text = NULL;
     f->stacks = NULL;
     f->n = f->room = 0;
+}
+
+void folded_deinit(struct folded *f)
+{
+    buffer_deinit(&f->rest);
+    drop_stacks(f);
+}
+
+/* Puts it into `to` with other names. */
+static int rename_stack(const struct demangle *names, const struct folded_stack *s, struct folded *to)
+{
+    _cleanup_(buffer_deinit) struct buffer text = {0};
+    int r = demangle_put(names, s->text, &text);
+
+    return r < 0 ? r : put_stack(to, stack_new((const char *)buffer_data(&text), buffer_size(&text), s->count));
+}
+
+/* Two stacks may be the same afterwards: of two constructors, for example. */
+static int rename_all(struct folded *f, const struct demangle *names)
+{
+    struct folded to = {.n = 0};
+    int r = 0;
+
+    for (size_t i = 0; i < f->n && r == 0; i++)
+        r = rename_stack(names, f->stacks[i], &to);
+    if (r == 0) {
+        SWAP(f->by_text, to.by_text);
+        SWAP(f->stacks, to.stacks);
+        SWAP(f->n, to.n);
+        SWAP(f->room, to.room);
+    }
+    drop_stacks(&to);
+    return r;
+}
+
+static int show_names(struct folded *f)
+{
+    struct demangle names = {.n = 0};
+    int r = 0;
+
+    for (size_t i = 0; i < f->n && r == 0; i++)
+        r = demangle_note(&names, f->stacks[i]->text);
+    if (r == 0)
+        demangle_run(&names);
+    if (r == 0 && demangle_has(&names))
+        r = rename_all(f, &names);
+    demangle_deinit(&names);
+    return r;
+}
+
+int folded_end(struct folded *f)
+{
+    folded_break(f);
+    int r = show_names(f);
+    if (r == 0 && f->n > 0)
+        qsort(f->stacks, f->n, sizeof(*f->stacks), compare_places);
+    return r;
 }
 
 /* --- the tree ----------------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 
-#define FOLDED_LINE   65536u              /* bytes of a line: an executor writes at most a third */
+#define FOLDED_LINE   262144u             /* bytes of a line: an executor writes at most half of that */
 #define FOLDED_FRAMES 512u                /* of a stack, with its subject and with what it was joined to */
 #define FOLDED_STACKS 1000000u            /* different ones */
 #define FOLDED_COUNT  ((uint64_t)1 << 33) /* samples in all; times 10^9 they fit 63 bits */
@@ -40,8 +40,8 @@ struct folded {
 int folded_add(struct folded *f, const void *data, size_t size);
 /* What comes next is another executor's. */
 void folded_break(struct folded *f);
-/* All is there: sorts. */
-void folded_end(struct folded *f);
+/* All is there: reads the names of C++ (demangle.h), and sorts. 0 or -ENOMEM. */
+int folded_end(struct folded *f);
 void folded_deinit(struct folded *f);
 
 /* A frame of the tree, and those that it called. */

@@ -212,7 +212,8 @@ static int record(struct profile *p)
     r = wsd_client_profile_stop(p->client, on_executor, on_stacks, p);
     if (r < 0)
         return ctl_client_error(p->client, "profile", NULL);
-    folded_end(&p->stacks);
+    if (folded_end(&p->stacks) < 0)
+        return out_of_memory();
     if (p->stacks.n_bad)
         ctl_error(0, "profile", "%" PRIu64 " lines of an executor were no stacks, and were left out", p->stacks.n_bad);
     p->failed |= p->stacks.n_bad > 0;

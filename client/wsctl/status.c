@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/code.h"
 #include "connect.h"
 #include "ctl.h"
+#include "demangle.h"
 #include "json-write.h"
 #include "options.h"
 #include "print.h"
@@ -38,7 +40,28 @@ static void show_ids(const char *words, const struct wsd_id *ids, size_t n)
     }
 }
 
-static void show_job(const struct wsd_job_info *info)
+/* Line by line, the first one behind `first`, the others behind `next`. What an executor says is text for people: names of
+ * C++ are as they write them. */
+static int show_frames(const char *text, const char *first, const char *next)
+{
+    _cleanup_(buffer_deinit) struct buffer shown = {0};
+    struct demangle names = {.n = 0};
+    int r = demangle_note(&names, text);
+
+    if (r == 0)
+        demangle_run(&names);
+    r = demangle_put(&names, text, &shown) < 0 || buffer_put(&shown, "", 1) < 0 ? -ENOMEM : r;
+    demangle_deinit(&names);
+    if (r < 0)
+        return ctl_error(CODE_IO, "status", "out of memory");
+    for (const char *at = (const char *)buffer_data(&shown), *end; *at; at = *end ? end + 1 : end, first = next) {
+        end = strchrnul(at, '\n');
+        print_line("%s%.*s", first, (int)(end - at), at);
+    }
+    return 0;
+}
+
+static int show_job(const struct wsd_job_info *info)
 {
     char id[WSD_ID_TEXT], text[32];
 
@@ -53,10 +76,9 @@ static void show_job(const struct wsd_job_info *info)
         print_line("exit      %d", info->exit);
     if (info->error[0])
         print_line("error     %s", info->error);
-    for (const char *line = info->backtrace, *end; *line; line = *end ? end + 1 : end) {
-        end = strchrnul(line, '\n');
-        print_line("%s%.*s", line == info->backtrace ? "backtrace " : "          ", (int)(end - line), line);
-    }
+    int r = show_frames(info->backtrace, "backtrace ", "          ");
+    if (r != 0)
+        return r;
     if (info->status[0])
         print_line("status    %s", info->status);
     if (info->total > 0)
@@ -86,6 +108,7 @@ static void show_job(const struct wsd_job_info *info)
     print_line("cpu       %s", duration_text(info->cpu_usec, text, sizeof(text)));
     if (info->state >= WSD_JOB_RUNNING && info->queued_usec + info->run_usec)
         show_timeline(info);
+    return 0;
 }
 
 static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
@@ -117,7 +140,6 @@ static int show_batch(const struct ctl *ctl, const struct wsd_batch_info *info)
 
 /* --- stacks --------------------------------------------------------------------------------------------------------- */
 
-/* What an executor says is text for people: printed line by line, escaped. */
 struct stack {
     struct buffer text;
     int error; /* the executor's, a positive errno */
@@ -153,11 +175,7 @@ static int say_stack(const struct ctl *ctl, const char *id, struct stack *s)
         json_string(&json, "stack", (const char *)buffer_data(&s->text));
         return json_end(&json);
     }
-    for (const char *line = (const char *)buffer_data(&s->text), *end; *line; line = *end ? end + 1 : end) {
-        end = strchrnul(line, '\n');
-        print_line("%.*s", (int)(end - line), line);
-    }
-    return 0;
+    return show_frames((const char *)buffer_data(&s->text), "", "");
 }
 
 static int show_stack(const struct ctl *ctl, struct wsd_client *client, const char *text, const struct wsd_id *id)
@@ -208,8 +226,7 @@ static int show_status(const struct ctl *ctl, struct wsd_client *client, const c
         json_job(&json, &info);
         return json_end(&json);
     }
-    show_job(&info);
-    return 0;
+    return show_job(&info);
 }
 
 int verb_status(struct ctl *ctl, int argc, char **argv)

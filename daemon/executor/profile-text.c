@@ -24,7 +24,7 @@
 #include "host/run.h"
 #include "pool/trace.h"
 
-#define NAME_ROOM   160u
+#define NAME_ROOM   256u /* C++ has long ones */
 #define STACK_MAX   384u /* frames of one line */
 #define JOINS_MAX   16u  /* stolen tasks of which one was spawned by the other */
 #define WITNESS_MAX 8u   /* samples of a victim that are looked at for one of a thief */

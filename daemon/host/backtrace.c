@@ -24,9 +24,10 @@
 
 #include "base/cleanup.h"
 
-#define FRAMES_MAX  48u
-#define MODULES_MAX 1024u
-#define LINE_LEAST  96u /* room that a line wants */
+#define FRAMES_MAX   48u
+#define MODULES_MAX  1024u
+#define LINE_LEAST   96u  /* room that a line wants beside the name of a function */
+#define FUNCTION_MAX 192u /* bytes of that: C++ has long ones */
 
 /* [atomic: release by the control thread, acquire in handlers: entries below n_modules are there] */
 static const struct host_plugin *modules[MODULES_MAX];
@@ -178,7 +179,7 @@ static void put_frame(struct walk *w, uintptr_t pc, bool is_return)
         if (!name)
             name = symbol_in(p, SHT_DYNSYM, look - base, &into, &max);
         if (name) {
-            put_printable(&w->text, name, MIN(max, (size_t)LINE_LEAST));
+            put_printable(&w->text, name, MIN(max, (size_t)FUNCTION_MAX));
             put_printable(&w->text, "+0x", 3);
             put_number(&w->text, into + is_return, 16);
             put_printable(&w->text, " in ", 4);
@@ -202,7 +203,7 @@ static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *userd
     int before = 0;
     uintptr_t pc = _Unwind_GetIPInfo(context, &before);
 
-    if (pc == 0 || w->n >= FRAMES_MAX || (size_t)(w->text.end - w->text.at) < 2 * LINE_LEAST)
+    if (pc == 0 || w->n >= FRAMES_MAX || (size_t)(w->text.end - w->text.at) < FUNCTION_MAX + LINE_LEAST)
         return _URC_END_OF_STACK;
     if (w->fault && !w->found) {
         if (pc != w->fault)

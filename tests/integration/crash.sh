@@ -163,6 +163,20 @@ check "a backtrace is told: SIGSEGV" traced deep deep_segv "Segmentation fault"
 check "a backtrace is told: abort" traced abort on_abort "Aborted"
 check "a backtrace is told: exit" traced exit on_exit_call "called exit"
 check "a backtrace is told: a stolen child" traced stolen "[a-z_A-Z]*child[a-zA-Z_0-9.]*" "Segmentation fault"
+in_cxx() { # people read names of C++ as they write them; programs, as the compiler writes them
+  local id
+  id=$(wsctl submit --detach throws:faults) || return 1
+  expect_exit 70 wsctl await "$id" || return 1
+  wsctl status "$id" >"$WORK/status" && wsctl --json status "$id" >"$WORK/json" || return 1
+  cat "$WORK/status" "$WORK/json"
+  grep -Eq '#[0-9]+ moon::crater<int>::fall\(int volatile\*\)\+0x[0-9a-f]+ in throws\+0x[0-9a-f]+$' "$WORK/status" &&
+    grep -Eq '"#[0-9]+ _ZN4moon6craterIiE4fallEPVi\+0x' "$WORK/json"
+}
+if [ -e "$TEST_PLUGINS/throws.so" ]; then
+  check "a backtrace is told: C++" in_cxx
+else
+  skip "a backtrace is told: C++" "there is no C++ compiler here"
+fi
 check "a death with much memory is not waited for" acts_at_the_note
 if [ -n "${WSD_SANITIZE:-}" ]; then
   check "stack overflow: 70" crashed overflow "Segmentation fault at address\|stack"

@@ -163,6 +163,25 @@ check "a job whose stack is wild is sampled" until_sampled 200 profiled:wild
 check "and goes on" some_job_is running
 ends
 
+if [ -e "$TEST_PLUGINS/throws.so" ]; then
+  : >"$FOLDED"
+  runs throws:burns
+  check "a job in C++ is sampled" until_sampled 50 throws:burns
+  check "its functions have the names that people write" \
+    shares ';moon::crater<int>::dig\(wsd_job\*, std::.*string.*\) ' . 80 100
+  check "also in a flame graph" wsctl profile -q -s 300ms --rate 499 -o flame.svg
+  check "which is XML" python3 -c "import xml.etree.ElementTree as t; assert any((g.get('data-n') or '').startswith('moon::crater<int>::dig(') for g in t.parse('flame.svg').iter())"
+  check "and in --json" prints '"name":"moon::crater<int>::dig\(wsd_job\*' wsctl profile --json -s 500ms --rate 499 throws
+  check "and where the job stands" prints 'moon::crater<int>::dig\(wsd_job\*.*\)\+0x[0-9a-f]+ in throws\+0x' \
+    wsctl status --stack "$(id_of_job)"
+  mkdir "$WORK/none" && : >"$WORK/none/libstdc++.so.6"
+  check "without libstdc++ they stay" prints '_ZN4moon6craterIiE3dig[A-Za-z0-9_]*\+0x' \
+    env LD_LIBRARY_PATH="$WORK/none" wsctl status --stack "$(id_of_job)"
+  ends
+else
+  skip "names of C++" "there is no C++ compiler here"
+fi
+
 check "a trace begins" wsctl trace --start
 check "a profile, too: 75" refused 75 "trace or profile is under way" wsctl profile -s 10ms -o "$WORK/no"
 check "and has left no file" test ! -e "$WORK/no"

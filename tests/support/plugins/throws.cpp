@@ -14,6 +14,39 @@ struct no_cheese : std::runtime_error {
 };
 } // namespace moon
 
+namespace moon {
+template <typename T> struct crater {
+    /* Burns CPU until it is told to stop. */
+    [[gnu::noinline]] static T dig(wsd_job *job, const std::string &with)
+    {
+        volatile T depth = 0;
+
+        while (!wsd_job_cancelled(job))
+            for (int i = 0; i < 100000; i++)
+                depth = depth + (T)with.size();
+        return depth;
+    }
+    [[gnu::noinline]] static T fall(volatile T *into)
+    {
+        *into = 1;
+        return *into;
+    }
+};
+} // namespace moon
+
+static int burns(wsd_job *job, wsd_worker *)
+{
+    return moon::crater<int>::dig(job, "spoon") < 0;
+}
+
+/* By a fault, in a function with a long name. */
+static int faults(wsd_job *, wsd_worker *)
+{
+    volatile int *volatile nowhere = nullptr;
+
+    return moon::crater<int>::fall(nowhere);
+}
+
 /* Out of the job's function. */
 static int leaves_job(wsd_job *, wsd_worker *)
 {
@@ -69,5 +102,7 @@ static const wsd_function functions[] = {
     {"task", "throws", 0, leaves_task},
     {"thread", "throws", 0, leaves_thread},
     {"caught", "throws", 0, is_caught},
+    {"burns", "burns CPU until cancelled", 0, burns},
+    {"faults", "faults in a template", 0, faults},
 };
-WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = "throws", .version = "1", .help = "throws exceptions");
+WSD_PLUGIN(.n_functions = 7, .functions = functions, .name = "throws", .version = "1", .help = "throws exceptions");

@@ -40,7 +40,7 @@ START_TEST(same_stacks_are_added_up)
 {
     add("a:b;x;y 1\na:b;x 2\na:");
     add("b;x;y 3\n");
-    folded_end(&folded);
+    ck_assert_int_eq(folded_end(&folded), 0);
     ck_assert_uint_eq(folded.samples, 6);
     ck_assert_uint_eq(folded.n_bad, 0);
     is_written("a:b;x 2\na:b;x;y 4\n");
@@ -67,7 +67,7 @@ START_TEST(half_a_line_of_the_executor_before_is_dropped)
     add("a;b 1");
     folded_break(&folded);
     add("c;d 2\n");
-    folded_end(&folded);
+    ck_assert_int_eq(folded_end(&folded), 0);
     is_written("c;d 2\n");
 }
 END_TEST
@@ -133,7 +133,7 @@ START_TEST(tree_has_each_frame_once)
     struct call_frame *all;
 
     add("a;b 1\na!;c 2\na;b;d 4\na 8\n");
-    folded_end(&folded);
+    ck_assert_int_eq(folded_end(&folded), 0);
     ck_assert_int_eq(folded_tree(&folded, &all), 0);
     ck_assert_uint_eq(all->total, 15);
     size_t n = 0;
@@ -154,7 +154,7 @@ START_TEST(recursion_counts_once_in_a_total)
     size_t n;
 
     add("s;f;f;f;g 3\ns;f 2\ns 7\n");
-    folded_end(&folded);
+    ck_assert_int_eq(folded_end(&folded), 0);
     ck_assert_int_eq(folded_hot(&folded, &hot, &n), 0);
     ck_assert_uint_eq(n, 2);
     ck_assert(hot[0].name[0] == 'g' && hot[0].self == 3 && hot[0].total == 3);
@@ -171,7 +171,7 @@ START_TEST(names_are_no_markup)
     FILE *to = open_memstream(&text, &size);
 
     add("a:b;</title><script>alert(1)</script>;\"&' 9\n");
-    folded_end(&folded);
+    ck_assert_int_eq(folded_end(&folded), 0);
     ck_assert_int_eq(folded_tree(&folded, &all), 0);
     flame_write(all, "<b>\x1b", to);
     call_frame_free(all);
@@ -192,7 +192,7 @@ START_TEST(nothing_is_drawn_of_nothing)
     size_t size;
     FILE *to = open_memstream(&text, &size);
 
-    folded_end(&folded);
+    ck_assert_int_eq(folded_end(&folded), 0);
     ck_assert_int_eq(folded_tree(&folded, &all), 0);
     flame_write(all, "none", to);
     call_frame_free(all);
