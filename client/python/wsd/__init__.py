@@ -16,6 +16,7 @@ from ._client import Client, Job
 from ._errors import (BadRequest, Cancelled, ClosedError, ConnectionLost, Crashed, Error, Failed, ForkedError, Interrupted, JobError,
                       NoDaemon, NotFound, NotPermitted, ProtocolError, Refused, TimedOut)
 from ._memory import Memory
+from ._profile import FunctionSamples, Profile
 from ._runner import Runner
 from ._task import Task, TaskCancelled, TaskFailed, TaskJob, task
 from ._types import Function, FunctionStats, Histogram, JobInfo, Message, Options, Plugin, Progress, State
@@ -38,8 +39,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Executor', 'Failed', 'ForkedError',
-           'Function', 'FunctionStats', 'Histogram', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Memory', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
-           'Progress', 'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut',
+           'Function', 'FunctionSamples', 'FunctionStats', 'Histogram', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Memory', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
+           'Profile', 'Progress', 'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut',
            'WorkerDied', '__version__', 'connect', 'task']
 
 _error: Type[Exception]

@@ -17,6 +17,7 @@ import select
 import socket
 import threading
 import time
+from contextlib import contextmanager, suppress
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Union, Unpack, overload
 
 from . import _html, _wire
@@ -25,6 +26,7 @@ from ._input import FilePart, Input, Output, at_hand, copy_of, repeatable, resol
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_functions, wants_output
+from ._profile import Profile, ProfileCall
 from ._socket import RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
 from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
                      args_field, file_bytes, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
@@ -574,7 +576,10 @@ class Client:
              body: bytes = b'') -> List[Tuple[bytes, bytes]]:
         """Asks, waits for all of the answer, and raises what it was refused with."""
         question = Question(kinds, single)
-        header = _wire.encode(message, values)
+        self._put(question, kind, _wire.encode(message, values), body)
+        return question.answers
+
+    def _put(self, question: Question, kind: int, header: bytes, body: bytes = b'') -> None:
         self._make(lambda core: core.ask(question, kind, header, body))
         try:
             self._wait(question, 0)
@@ -583,7 +588,6 @@ class Client:
             raise
         if question._failure is not None:
             raise question._failure
-        return question.answers
 
     def _tell(self, job: JobCall, kind: int) -> None:
         if not job._ended:
@@ -920,6 +924,24 @@ class Client:
         """All plugins, or the one of this name. Raises NotFound. Since 0.1."""
         answers = self._ask(_wire.PLUGINS, 'Plugins', {'name': os.fsencode(name)}, (_wire.PLUGIN,), False)
         return [plugin(_wire.decode('Plugin', header)) for header, _ in answers]
+
+    @contextmanager
+    def profile(self, name: str = '', *, rate: int = 99) -> Iterator[Profile]:
+        """Samples where the workers spend their CPU time, as long as the `with` lasts: `rate` (1 to 999) times in a second of
+        it. The profile has those of this PLUGIN[:FUNCTION], or of all, when the `with` is left. Raises Refused where a trace
+        or a profile is under way. Since 0.1."""
+        call = ProfileCall(name, rate)
+        started: Dict[str, Any] = {}
+        self._make(lambda core: started.update(call.starts(core)))
+        self._ask(_wire.TRACE, 'Trace', started, (_wire.EXECUTOR,), False)
+        stop = _wire.encode('Trace', call.STOPS)
+        try:
+            yield call.profile
+        except BaseException:
+            with suppress(Error):
+                self._put(call, _wire.TRACE, stop)
+            raise
+        self._put(call, _wire.TRACE, stop)
 
     def ping(self, data: bytes = b'') -> float:
         """Sends bytes to wsd, which sends them back. Returns the seconds that it took. Since 0.1."""

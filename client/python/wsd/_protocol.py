@@ -19,10 +19,10 @@ from ._types import DETACH, JobInfo, Message, MORE, NO_ACCEPTED, Progress, State
 
 WINDOW = 1 << 20  # bytes of output of one call that wsd may send before it gets CREDIT
 # FORGET, files, FINISHED, durable jobs, delays, after and tags, ARRAY, LIST_WHERE, shared records, exact ends, runners,
-# output to a descriptor, FUNCTIONS
-FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 65536 | 262144
+# output to a descriptor, FUNCTIONS, profiles
+FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 65536 | 262144 | 524288
 FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS, FEATURE_PLACED, FEATURE_FUNCTIONS = 4, 128, 8192, 16384, 262144
-FEATURE_OUTPUT = 65536
+FEATURE_OUTPUT, FEATURE_PROFILE = 65536, 524288
 OUTPUT_TO = _wire.encode('Submit', {'output_to': 1})
 OPENED_MAX = 256  # descriptors that wait to be sent
 FIRST_MAX = 48 << 10  # input that goes with the SUBMIT
@@ -86,10 +86,15 @@ class Question(Call):
         self._end(core)
 
 
+def wants(core: Core, feature: int, words: str) -> None:
+    """Raises ProtocolError where wsd has not got the feature."""
+    if not core.features & feature:
+        raise ProtocolError(f'this wsd ({core.server}) {words}; it needs a newer one', code=76)
+
+
 def wants_functions(core: Core) -> None:
     """Raises ProtocolError where wsd does not know FUNCTIONS."""
-    if not core.features & FEATURE_FUNCTIONS:
-        raise ProtocolError(f'this wsd ({core.server}) does not count by function; it needs a newer one', code=76)
+    wants(core, FEATURE_FUNCTIONS, 'does not count by function')
 
 
 def wants_output(core: Core) -> None:
@@ -492,5 +497,5 @@ class Core:
         self.fail(ConnectionLost('wsd has ended the connection', code=69))
 
 
-__all__ = ['ACCEPTED', 'Buffer', 'Call', 'Core', 'DETACH', 'JobCall', 'NO_ACCEPTED', 'OTHER', 'OUTPUT', 'Question',
-           'wants_functions', 'wants_output']
+__all__ = ['ACCEPTED', 'Buffer', 'Call', 'Core', 'DETACH', 'FEATURE_PROFILE', 'JobCall', 'NO_ACCEPTED', 'OTHER', 'OUTPUT',
+           'Question', 'wants', 'wants_functions', 'wants_output']

@@ -255,7 +255,7 @@ def functions_fields(name: Union[str, 'os.PathLike[str]'], uid: Optional[int]) -
     if name:
         fields['plugin'], fields['function'] = split_name(name)
     if uid is not None:
-        fields['by_uid'], fields['uid'] = True, _whole(uid, 'uid', 0, 0xffffffff)
+        fields['by_uid'], fields['uid'] = True, whole(uid, 'uid', 0, 0xffffffff)
     return fields
 
 
@@ -302,7 +302,8 @@ def file_bytes(value: Argument) -> bytes:
     return os.fsencode(value)
 
 
-def _whole(value: int, name: str, least: int, most: int) -> int:
+def whole(value: int, name: str, least: int, most: int) -> int:
+    """The number, if it is one from least to most."""
     if not isinstance(value, int) or not least <= value <= most:
         raise ValueError(f'{name}: not a number from {least} to {most}: {value!r}')
     return value
@@ -390,7 +391,7 @@ def submit_fields(name: Union[str, 'os.PathLike[str]'], options: Mapping[str, An
         elif option == 'timeout':
             fields['timeout_usec'] = usec(value, option, 1 << 62)
         elif option == 'priority':
-            fields['priority'] = _whole(value, option, -100, 100)
+            fields['priority'] = whole(value, option, -100, 100)
         elif option == 'delay':
             fields['delay_usec'] = usec(value, option, YEARS_TEN)
         elif option == 'at':
@@ -406,7 +407,7 @@ def submit_fields(name: Union[str, 'os.PathLike[str]'], options: Mapping[str, An
                 raise ValueError('key: 1 to 255 bytes')
             fields['key'] = key
         elif option == 'retries':
-            fields['retries'] = _whole(value, option, 0, 1000)
+            fields['retries'] = whole(value, option, 0, 1000)
         elif option == 'retry_delay':
             fields['retry_usec'] = usec(value, option, 86_400_000_000)
         elif option == 'retry_on':

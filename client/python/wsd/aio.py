@@ -13,6 +13,7 @@ import asyncio
 import os
 import socket
 import time
+from contextlib import asynccontextmanager, suppress
 from typing import Any, AsyncIterable, AsyncIterator, Callable, Dict, Generator, Iterable, List, Literal, Mapping, Optional, Sequence, \
     Tuple, Union, Unpack, overload
 
@@ -22,6 +23,7 @@ from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, 
 from ._input import FilePart, Input, Output, copy_of, repeatable, resolve, view
 from ._map import Mapping as MapPlan
 from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_functions, wants_output
+from ._profile import Profile, ProfileCall
 from ._socket import NOW, RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
 from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
                      args_field, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields)
@@ -383,12 +385,15 @@ class Client:
     async def _ask(self, kind: int, message: str, values: Mapping[str, Any], kinds: Tuple[int, ...], single: bool,
                    body: bytes = b'') -> List[Tuple[bytes, bytes]]:
         question = Question(kinds, single)
-        self._usable().ask(question, kind, _wire.encode(message, values), body)
+        await self._put(question, kind, _wire.encode(message, values), body)
+        return question.answers
+
+    async def _put(self, question: Question, kind: int, header: bytes, body: bytes = b'') -> None:
+        self._usable().ask(question, kind, header, body)
         self._send_soon()
         await self._wait(question, 0)
         if question._failure is not None:
             raise question._failure
-        return question.answers
 
     def _tell(self, job: JobCall, kind: int) -> None:
         self._usable().tell(job, kind)
@@ -632,6 +637,21 @@ class Client:
         """All plugins, or the one of this name. Raises NotFound. Since 0.1."""
         answers = await self._ask(_wire.PLUGINS, 'Plugins', {'name': os.fsencode(name)}, (_wire.PLUGIN,), False)
         return [plugin(_wire.decode('Plugin', header)) for header, _ in answers]
+
+    @asynccontextmanager
+    async def profile(self, name: str = '', *, rate: int = 99) -> AsyncIterator[Profile]:
+        """Samples where the workers spend their CPU time, as long as the `async with` lasts: as wsd.Client.profile().
+        Since 0.1."""
+        call = ProfileCall(name, rate)
+        await self._ask(_wire.TRACE, 'Trace', call.starts(self._usable()), (_wire.EXECUTOR,), False)
+        stop = _wire.encode('Trace', call.STOPS)
+        try:
+            yield call.profile
+        except BaseException:
+            with suppress(Error):
+                await self._put(call, _wire.TRACE, stop)
+            raise
+        await self._put(call, _wire.TRACE, stop)
 
     async def ping(self, data: bytes = b'') -> float:
         """Sends bytes to wsd, which sends them back. Returns the seconds that it took. Since 0.1."""
