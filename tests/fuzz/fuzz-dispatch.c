@@ -2,9 +2,13 @@
  *
  * fuzz-dispatch.c: whole connections through the frontend and the job table, with a store and an executor
  * (tests/support/shims/liar.c, which answers every job).
- * Input: two bytes of features that the client agrees to, beside FUNCTIONS and PERSON, then frames. A frame is a type, a
+ * Input: two bytes of features that the client agrees to, beside all from the 17th on, then frames. A frame is a type, a
  * tag, the size of the header (a byte), the size of the body (a byte, times 16), and both. They are shorter where the
- * input ends. Type 255 lets the executor work for a moment. Bit 7 of a tag cuts the frame after its header.
+ * input ends. Bit 7 of a tag cuts the frame after its header. A HELLO comes first, unless the first frame is one.
+ * Type 255 lets the executor work for a moment. Type 254 has no frame: the next one brings descriptors, which the halves
+ * of the tag name (see enum given).
+ * An id of ID_FILL, but for the last byte, stands for one that wsd has told: the last byte says which. So does a run
+ * below RUNS of a frame of a runner.
  * Keeps: Whatever wsd answers is whole frames that decode. No connection and no call is left behind.
  * One wsd serves WSD_INPUTS inputs, so that what one leaves (detached jobs, gates, schedules) meets the next. An input
  * alone may therefore not do what it did behind others. */
@@ -16,6 +20,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,13 +31,21 @@
 #include "configuration/configuration.h"
 #include "configuration/effects.h"
 
-#define WSD_INPUTS 256
-#define TURNS_MAX  100
-#define TYPE_LAST  52
-#define TYPE_WAIT  255
+#define WSD_INPUTS  256
+#define TURNS_MAX   100
+#define MOMENT_USEC 3000
+#define TYPE_LAST   52
+#define TYPE_GIVE   254
+#define TYPE_WAIT   255
+#define FILE_SIZE   65536
+#define ID_SIZE     16
+#define ID_FILL     0xda
+#define IDS         16u
+#define RUNS        8u
 
 static struct config config;
 static struct event_base *base;
+static struct event *moment;
 static struct jobs *jobs;
 static struct frontend *frontend;
 static struct jobs_domain *domains;
@@ -40,7 +53,25 @@ static struct codec *codec;
 static char state[64];
 static unsigned n_inputs;
 static uint8_t said[4u << 20];
-static size_t n_said;
+static size_t n_said, n_heard;    /* of them, what was looked at for ids */
+static uint8_t ids[IDS][ID_SIZE]; /* that were told, the latest ones, as are the runs */
+static uint64_t runs[RUNS];
+static unsigned n_ids, n_runs;
+
+/* Descriptors that a client may send. */
+enum given {
+    GIVE_NONE,
+    GIVE_FILE,
+    GIVE_ARENA,
+    GIVE_PIPE_OUT,
+    GIVE_PIPE_IN,
+    GIVE_DIRECTORY,
+    GIVE_NULL,
+    GIVE_SOCKET,
+    GIVEN
+};
+static enum given gives[2]; /* with the next frame */
+static int given[GIVEN];
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -52,15 +83,46 @@ static bool enabled(const char *plugin, bool opt_in, void *context)
     return strcmp(plugin, "off") != 0;
 }
 
+static void on_moment(evutil_socket_t fd, short what, void *userdata)
+{
+}
+
+/* Until something comes, but not for long. */
+static void wait_a_moment(void)
+{
+    event_add(moment, &(struct timeval){.tv_usec = MOMENT_USEC});
+    event_base_loop(base, EVLOOP_ONCE);
+    event_del(moment);
+}
+
 static void wsd_end(void)
 {
     if (!base)
         return;
     frontend = frontend_free(frontend);
     jobs = jobs_free(jobs);
+    event_free(TAKE(moment));
     free(TAKE(domains));
     event_base_free(TAKE(base));
     nftw(state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Nobody reads from the pipe, nor from the socket. */
+static void make_given(void)
+{
+    int ends[2];
+
+    given[GIVE_FILE] = memfd_create("fuzz-file", MFD_CLOEXEC);
+    given[GIVE_ARENA] = memfd_create("fuzz-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    FUZZ_CHECK(ftruncate(given[GIVE_FILE], FILE_SIZE) == 0 && ftruncate(given[GIVE_ARENA], FILE_SIZE) == 0);
+    FUZZ_CHECK(fcntl(given[GIVE_ARENA], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
+    FUZZ_CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    given[GIVE_PIPE_IN] = ends[0];
+    given[GIVE_PIPE_OUT] = ends[1];
+    given[GIVE_DIRECTORY] = open("/", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+    given[GIVE_NULL] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    given[GIVE_SOCKET] = ends[0];
 }
 
 static void wsd_begin(void)
@@ -74,12 +136,14 @@ static void wsd_begin(void)
         FUZZ_CHECK(executor >= 0 && config_init(&config) == 0 && codec_new(&codec) == 0);
         signal(SIGPIPE, SIG_IGN);
         log_set_level(-1);
+        make_given();
         atexit(wsd_end);
     }
     FUZZ_CHECK(mkdtemp(state));
     base = event_base_new();
     domains = config_domains(&config, &n_domains);
-    FUZZ_CHECK(base && domains);
+    moment = evtimer_new(base, on_moment, NULL);
+    FUZZ_CHECK(base && domains && moment);
     struct jobs_options options = {.base = base,
                                    .limits = config.limits,
                                    .executor_fd = executor,
@@ -138,10 +202,38 @@ static void turns(int fd)
     }
 }
 
+/* As send(), with the descriptors that are to come with it. */
+static ssize_t send_given(int fd, const uint8_t *data, size_t size)
+{
+    union {
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        struct cmsghdr align;
+    } control = {.bytes = {0}};
+    struct iovec v = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
+    int fds[2], n = 0;
+
+    for (int i = 0; i < 2; i++)
+        if (gives[i])
+            fds[n++] = given[gives[i]];
+    if (n) {
+        h.msg_control = control.bytes;
+        h.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
+        control.align.cmsg_level = SOL_SOCKET;
+        control.align.cmsg_type = SCM_RIGHTS;
+        control.align.cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
+        memcpy(CMSG_DATA(&control.align), fds, (size_t)n * sizeof(int));
+    }
+    ssize_t sent = sendmsg(fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0)
+        gives[0] = gives[1] = GIVE_NONE;
+    return sent;
+}
+
 static void put(int fd, const uint8_t *data, size_t size)
 {
     for (int i = 0; size && i < TURNS_MAX; i++) {
-        ssize_t n = send(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send_given(fd, data, size);
 
         if (n < 0 && errno != EAGAIN)
             return; /* it has been closed */
@@ -152,24 +244,105 @@ static void put(int fd, const uint8_t *data, size_t size)
     }
 }
 
-static void put_frame(int fd, const uint8_t **data, size_t *size)
+/* Notes the ids and runs of what wsd has said since. */
+static void look_for_ids(void)
+{
+    struct frame frame;
+    size_t used;
+
+    for (; frame_parse(said + n_heard, n_said - n_heard, &frame, &used) == 0; n_heard += used) {
+        const uint8_t *h = frame.header;
+
+        if (frame.type == FRAME_RUN && frame.header_size > 0) {
+            struct msg m;
+
+            FUZZ_CHECK(codec_decode(codec, &frame, &m) == 0);
+            runs[n_runs++ % RUNS] = m.run.run;
+        } else if (frame.header_size >= ID_SIZE + 2 && h[0] == 0x0a && h[1] == ID_SIZE) {
+            memcpy(ids[n_ids++ % IDS], h + 2, ID_SIZE); /* it is field 1 of all that have one */
+        }
+    }
+}
+
+static void fill_in_ids(uint8_t *header, size_t size)
+{
+    uint8_t fill[ID_SIZE - 1];
+
+    memset(fill, ID_FILL, sizeof(fill));
+    for (uint8_t *end = header + size, *at = header; (size_t)(end - at) >= ID_SIZE; at += ID_SIZE) {
+        at = memmem(at, (size_t)(end - at) - 1, fill, sizeof(fill));
+        if (!at)
+            return;
+        memcpy(at, ids[at[ID_SIZE - 1] % IDS], ID_SIZE);
+    }
+}
+
+/* Writes the header of a frame of a runner, whose field 1 is the run. Returns its size. */
+static size_t fill_in_run(uint8_t *to, const uint8_t *header, size_t size)
+{
+    size_t n = 0;
+
+    if (size < 2 || header[0] != 0x08 || header[1] >= RUNS) {
+        memcpy(to, header, size);
+        return size;
+    }
+    to[n++] = header[0];
+    for (uint64_t run = runs[header[1]]; n == 1 || run; run >>= 7)
+        to[n++] = (uint8_t)((run & 0x7f) | (run > 0x7f ? 0x80 : 0));
+    memcpy(to + n, header + 2, size - 2);
+    return n + size - 2;
+}
+
+/* A frame as it is in the input: its type, its tag, and where its parts are. */
+struct part {
+    uint8_t type, tag;
+    const uint8_t *header, *body;
+    size_t header_size, body_size;
+};
+
+static struct part take_part(const uint8_t **data, size_t *size)
+{
+    const uint8_t *p = *data;
+    size_t left = *size - 4, header_size = MIN(p[2], left), body_size = MIN(p[3] * 16u, left - header_size);
+
+    *data += 4 + header_size + body_size;
+    *size -= 4 + header_size + body_size;
+    return (struct part){.type = p[0] >= TYPE_GIVE ? p[0] : p[0] % TYPE_LAST,
+                         .tag = p[1],
+                         .header = p + 4,
+                         .body = p + 4 + header_size,
+                         .header_size = header_size,
+                         .body_size = body_size};
+}
+
+static void put_frame(int fd, const struct part *f)
 {
     static uint8_t bytes[FRAME_MAX];
-    const uint8_t *p = *data;
-    uint8_t type = p[0] == TYPE_WAIT ? p[0] : p[0] % TYPE_LAST, tag = p[1] & 0x7f;
-    size_t header = p[2], body = p[3] * 16u, left = *size - 4;
-    bool cut = p[1] & 0x80;
+    uint8_t *header = bytes + FRAME_HEADER_SIZE;
+    size_t size = f->header_size;
 
-    header = MIN(header, left);
-    body = MIN(body, left - header);
-    frame_put_header(bytes, type, tag, (uint32_t)header, (uint32_t)body);
-    memcpy(bytes + FRAME_HEADER_SIZE, p + 4, header + body);
-    *data += 4 + header + body;
-    *size -= 4 + header + body;
-    if (type == TYPE_WAIT)
-        poll(NULL, 0, 3);
+    look_for_ids();
+    if (f->type >= FRAME_RUN_OUTPUT && f->type <= FRAME_RUN_PONG)
+        size = fill_in_run(header, f->header, size);
     else
-        put(fd, bytes, FRAME_HEADER_SIZE + (cut ? header / 2 : header + body));
+        memcpy(header, f->header, size);
+    fill_in_ids(header, size);
+    memcpy(header + size, f->body, f->body_size);
+    frame_put_header(bytes, f->type, f->tag & 0x7f, (uint32_t)size, (uint32_t)f->body_size);
+    put(fd, bytes, FRAME_HEADER_SIZE + (f->tag & 0x80 ? size / 2 : size + f->body_size));
+}
+
+static void put_part(int fd, const struct part *f)
+{
+    if (f->type == TYPE_GIVE) {
+        gives[0] = f->tag % 16 % GIVEN;
+        gives[1] = f->tag / 16 % GIVEN;
+        return;
+    }
+    if (f->type == TYPE_WAIT)
+        wait_a_moment();
+    else
+        put_frame(fd, f);
     turns(fd);
 }
 
@@ -202,15 +375,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         wsd_end();
         wsd_begin();
     }
-    n_said = 0;
-    hello.hello.features = data[0] | (uint64_t)data[1] << 8 | FEATURE_FUNCTIONS | FEATURE_PERSON;
+    n_said = n_heard = 0;
+    gives[0] = gives[1] = GIVE_NONE;
+    hello.hello.features = data[0] | (uint64_t)data[1] << 8 | (FEATURES_ALL & ~UINT64_C(0xffff));
     data += 2;
     size -= 2;
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
     FUZZ_CHECK(peer_new(frontend, pair[1], false, NULL) == 0);
-    put(pair[0], bytes, codec_encode(&hello, 0, 0, bytes, sizeof(bytes)));
-    while (size >= 4)
-        put_frame(pair[0], &data, &size);
+    if (size < 4 || data[0] != FRAME_HELLO)
+        put(pair[0], bytes, codec_encode(&hello, 0, 0, bytes, sizeof(bytes)));
+    while (size >= 4) {
+        const struct part f = take_part(&data, &size);
+
+        put_part(pair[0], &f);
+    }
     turns(pair[0]);
     close(pair[0]);
     for (int i = 0; i < TURNS_MAX * 10 && frontend->n_peers; i++) {

@@ -193,6 +193,6 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < n_corpus; i++)
         free(corpus[i].data);
-    printf("%zu kept inputs, %llu mutated ones\n", n_corpus, runs);
+    printf("%zu kept inputs, %llu mutated ones\n", n_corpus, runs / share);
     return 0;
 }
