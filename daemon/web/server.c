@@ -601,14 +601,15 @@ static void on_request(struct evhttp_request *request, void *userdata)
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
 
-/* Descriptors that are open, which are connections for the most part. */
-static uint32_t count_open(void)
+/* Whether another connection finds room. The kernel gives the lowest number that is free: where only those below the
+ * limit are given, no more than that are open. */
+static bool has_room(const struct server *s)
 {
-    uint32_t n = 0;
+    int lowest = fcntl(evconnlistener_get_fd(s->listeners[0]), F_DUPFD_CLOEXEC, 0);
 
-    for (int fd = 0; fd < (int)SERVER_CONNECTIONS + 100; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
-    return n;
+    if (lowest >= 0)
+        close(lowest);
+    return lowest >= 0 && lowest < (int)SERVER_CONNECTIONS;
 }
 
 static void let_in(struct server *s, bool more)
@@ -620,7 +621,7 @@ static void let_in(struct server *s, bool more)
 static void on_room(evutil_socket_t fd, short what, void *userdata)
 {
     struct server *s = userdata;
-    bool more = count_open() < SERVER_CONNECTIONS;
+    bool more = has_room(s);
 
     let_in(s, more);
     if (!more)
@@ -632,7 +633,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *userdata
 {
     struct server *s = userdata;
 
-    if (count_open() >= SERVER_CONNECTIONS) {
+    if (!has_room(s)) {
         let_in(s, false);
         event_add(s->room, &(struct timeval){.tv_usec = ROOM_USEC});
     }
