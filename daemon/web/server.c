@@ -3,7 +3,8 @@
  * server.c: requests of HTTP.
  * Owns the listeners, who waits for an answer of wsd, who watches, and the last look.
  * Keeps: wsd is looked at only while a page watches, a request waits or the history is kept. A request whose connection
- * has ended gets no answer, and nothing of it stays. A page that does not read is left out of looks.
+ * has ended gets no answer, and nothing of it stays. A page that does not read is left out of looks. A connection whose
+ * request does not come to an end, or who sends more than is read, is closed.
  * Does not ask wsd (collector.c) or judge requests (guard.c). */
 #include "web/server.h"
 
@@ -37,6 +38,7 @@
 #define TICK_USEC   1000000u        /* between two looks */
 #define ROOM_USEC   100000u         /* between two counts of connections, where there are too many */
 #define UNREAD_MAX  (1024u * 1024u) /* of a page that watches, in bytes */
+#define AHEAD_MAX   (64u * 1024u)   /* that a client may send before its request is answered, in bytes */
 #define UNAVAILABLE 503
 #define CHART       "/chart.js"
 
@@ -526,6 +528,16 @@ static void answer_chart(const struct server *s, struct evhttp_request *request)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
+/* By descriptor, which are the process's: when the first byte of a request came that is not whole yet; 0: there is none.
+ * There is room for what is open beside connections. */
+static uint64_t begun_usec[SERVER_CONNECTIONS + 100];
+
+static void note_whole(evutil_socket_t fd)
+{
+    if (fd >= 0 && fd < (int)ARRAY_SIZE(begun_usec))
+        begun_usec[fd] = 0;
+}
+
 static bool wants_openmetrics(struct evhttp_request *request)
 {
     const char *accept = evhttp_find_header(evhttp_request_get_input_headers(request), "Accept");
@@ -561,16 +573,20 @@ static void get(struct server *s, struct evhttp_request *request, const char *pa
         answer_error(request, HTTP_NOTFOUND, "there is nothing here: / is the page");
 }
 
+static evutil_socket_t fd_of(struct evhttp_request *request)
+{
+    return bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
+}
+
 /* The person whom a proxy names. It is believed by a Unix socket only, whose mode says who reaches it: by TCP each user
  * of the machine could say it. */
 static const char *person_of(const struct server *s, struct evhttp_request *request)
 {
     const char *header = s->options.guard->person_header;
-    evutil_socket_t fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
     struct sockaddr_storage own = {0};
     socklen_t size = sizeof(own);
 
-    if (!header || getsockname(fd, (struct sockaddr *)&own, &size) < 0 || own.ss_family != AF_UNIX)
+    if (!header || getsockname(fd_of(request), (struct sockaddr *)&own, &size) < 0 || own.ss_family != AF_UNIX)
         return NULL;
     return evhttp_find_header(evhttp_request_get_input_headers(request), header);
 }
@@ -589,6 +605,7 @@ static void on_request(struct evhttp_request *request, void *userdata)
                                         .person = person_of(s, request)};
     int code = guard_check(s->options.guard, &asked, &why);
 
+    note_whole(fd_of(request));
     if (code)
         answer_error(request, code, why);
     else if (!asked.changes)
@@ -628,16 +645,46 @@ static void on_room(evutil_socket_t fd, short what, void *userdata)
         event_add(s->room, &(struct timeval){.tv_usec = ROOM_USEC});
 }
 
-/* Called for each connection. */
+/* Its connection ends as if the client had ended it. Called before evhttp looks at the bytes. */
+static void on_bytes(struct evbuffer *input, const struct evbuffer_cb_info *info, void *userdata)
+{
+    evutil_socket_t fd = bufferevent_getfd(userdata);
+    uint64_t now = clock_monotonic_usec();
+
+    if (info->n_added == 0 || fd < 0)
+        return;
+    if (fd >= (int)ARRAY_SIZE(begun_usec) || evbuffer_get_length(input) > AHEAD_MAX)
+        shutdown(fd, SHUT_RDWR);
+    else if (!begun_usec[fd])
+        begun_usec[fd] = now;
+    else if (now - begun_usec[fd] > SERVER_IDLE * UINT64_C(1000000))
+        shutdown(fd, SHUT_RDWR);
+}
+
+/* Of a connection: its descriptor may have been another one's. */
+static void on_first_bytes(struct evbuffer *input, const struct evbuffer_cb_info *info, void *userdata)
+{
+    evutil_socket_t fd = bufferevent_getfd(userdata);
+
+    evbuffer_remove_cb(input, on_first_bytes, userdata);
+    evbuffer_add_cb(input, on_bytes, userdata);
+    note_whole(fd);
+    on_bytes(input, info, userdata);
+}
+
+/* Called for each connection, which is in already. */
 static struct bufferevent *on_connection(struct event_base *base, void *userdata)
 {
+    struct bufferevent *connection = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
     struct server *s = userdata;
 
     if (!has_room(s)) {
         let_in(s, false);
         event_add(s->room, &(struct timeval){.tv_usec = ROOM_USEC});
     }
-    return bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    if (connection)
+        evbuffer_add_cb(bufferevent_get_input(connection), on_first_bytes, connection);
+    return connection;
 }
 
 int server_listen(struct server *s, int fd)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # web.sh: wsd-web by HTTP: what it tells is what wsd says, who is let in and who is not, what it does for wsd and does not
-# do, and what connections that do nothing cost. The page itself: web-page.sh.
+# do, and what connections cost that do nothing, go on for ever, or do not read. The page itself: web-page.sh.
 . "$(dirname "$0")/../support/lib.sh"
 
 WEB=$BUILD/daemon/web/wsd-web
@@ -74,7 +74,76 @@ act() { # JSON [OPTION...]
   get /api/act -X POST -H 'X-Wsd-Web: 1' -d "$@"
 }
 
+# Connections of strangers, who say `open' when all are under way, and `closed' when wsd-web has closed them all.
+cat >"$WORK/strangers.py" <<'END'
+import resource, socket, sys, time
+
+host, port, kind, n, token = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
+MOST = 64 << 20  # bytes of one connection, beyond all that the kernel keeps
+BEGINS = {
+    'idle': b'GET / HTTP/1.1\r\nHost: loc',  # and no more
+    'slow': b'GET / HTTP/1.1\r\nX: ',  # a byte each second
+    'ahead': b'GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n' * 500,  # no answer is read
+    'watches': b'GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n' % token.encode(),
+}
+
+
+def begin():
+    s = socket.socket()
+    if kind in ('ahead', 'watches'):
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect((host, port))
+    else:
+        s.setblocking(False)
+        s.connect_ex((host, port))
+    return s
+
+
+def send(s, data):
+    """False: it is closed."""
+    try:
+        s.send(data)
+    except BlockingIOError:
+        pass
+    except OSError:
+        return False
+    return True
+
+
+def goes_on(s):
+    """Sends until it is closed, or so much was taken."""
+    sent = 0
+    while sent < MOST:
+        if not send(s, bytes(65536)):
+            return False
+        sent += 65536
+    return True
+
+
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+all = [begin() for i in range(n)]
+print('open', flush=True)
+for s in all:
+    send(s, BEGINS[kind])
+if kind in ('ahead', 'watches'):
+    all = [s for s in all if goes_on(s)]
+while kind == 'slow' and all:
+    time.sleep(1)
+    all = [s for s in all if send(s, b'x')]
+if not all:
+    print('closed', flush=True)
+while all:
+    time.sleep(3600)
+END
+strangers() { # KIND N FILE: what they say
+  local port=${URL%/}
+  /usr/bin/python3 "$WORK/strangers.py" 127.0.0.1 "${port##*:}" "$1" "$2" "$TOKEN" >"$3" 2>&1 &
+  note_started $!
+}
+
 start_web --token --act || exit 1
+strangers slow 3 "$WORK/slow" # looked at below
 check "where there is no wsd, it says so" eval "get /api/look | grep -q 'no wsd is there'"
 check "and to Prometheus" expect_output 'wsd_up 0' eval "get /metrics | grep '^wsd_up'"
 serve || exit 1
@@ -228,37 +297,33 @@ check "the page loads nothing from elsewhere" eval "get / -i | grep -q \"^Conten
 
 # --- connections that do nothing --------------------------------------------------------------------------------------------
 
-cat >"$WORK/idle.py" <<'END'
-import socket, sys, time
-host, port, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-all = []
-for i in range(n):
-    s = socket.socket()
-    s.setblocking(False)
-    s.connect_ex((host, port))
-    all.append(s)
-print('open', flush=True)
-for s in all:  # half a request, a byte at a time
-    try:
-        s.send(b'GET / HTTP/1.1\r\nHost: loc')
-    except OSError:
-        pass
-time.sleep(3600)
-END
-idle_ones() { # N: those who come later are served as well
-  local port=${URL%/}
-  /usr/bin/python3 "$WORK/idle.py" 127.0.0.1 "${port##*:}" "$1" >"$WORK/idle" &
-  local idle=$!
-  note_started $idle
-  wait_until grep -q open "$WORK/idle" && wait_until served
-  local r=$?
-  kill $idle
-  wait $idle 2>/dev/null
-  [ $r = 0 ] && wait_until served && [ "$(find "/proc/$WEB_PID/fd" -type l | wc -l)" -le 1000 ]
+n_open() { find "/proc/$WEB_PID/fd" -type l | wc -l; }
+none_stays() { [ "$(n_open)" -le "$1" ]; }
+held_up() { # KIND N: strangers; those who come later are served as well
+  local before strangers r
+  before=$(n_open)
+  strangers "$1" "$2" "$WORK/$1-$2"
+  strangers=$!
+  wait_until grep -q open "$WORK/$1-$2" && wait_until -t 60 served
+  r=$?
+  [ "$(n_open)" -le 1000 ] || r=1
+  kill "$strangers"
+  wait "$strangers" 2>/dev/null
+  [ $r = 0 ] && wait_until served && wait_until none_stays "$before"
 }
 served() { same 200 "$(status /api/look -H "Authorization: Bearer $TOKEN" 2>/dev/null)"; }
-check "some hundred that do nothing hold up nobody" idle_ones 300
-[ -z "${WSD_THOROUGH:-}" ] || check "nor do 3,000: they are closed one day" idle_ones 3000
+check "some hundred that do nothing hold up nobody" held_up idle 300
+check "a request that goes on for ever is cut off" wait_until -t 60 grep -q closed "$WORK/slow"
+ahead() { # [HEADER]: what a client sends, and is not read, finds an end
+  strangers "$1" 2 "$WORK/$1"
+  wait_until grep -q closed "$WORK/$1"
+}
+check "so is who sends requests without an end and reads no answer" ahead ahead
+check "and who watches, and sends without an end" ahead watches
+if [ -n "${WSD_THOROUGH:-}" ]; then
+  check "10,000 that do nothing: they are closed one day" held_up idle 10000
+  check "and 1,000 whose requests go on for ever" held_up slow 1000
+fi
 
 # --- its end, and that of wsd -----------------------------------------------------------------------------------------------
 

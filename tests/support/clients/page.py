@@ -22,7 +22,8 @@ from selenium.webdriver.common.keys import Keys
 VIEWS = ['', 'functions', 'jobs', 'pool', 'dead', 'schedules', 'limits', 'users', 'fleet', 'log']
 LIMIT = 30 * int(os.environ.get('TIME_SCALE', '1'))
 PHONE, DESK = (390, 844), (1280, 900)
-HOSTILE = '<img src=x onerror=alert(1)>'
+HOSTILE = '<img src=x onerror=alert(1)><script>alert(1)</script>'
+CONTROLS = 'red\x1b[31m\x07\x7f\u202eend'
 # Text and what is behind it: WCAG 2.1, level AA, wants 4.5.
 PAIRS = [('text', 'back'), ('text', 'panel'), ('faint', 'back'), ('faint', 'panel'), ('accent', 'panel'), ('accent', 'back'),
          ('good', 'good-back'), ('bad', 'bad-back'), ('warn', 'warn-back'), ('bad', 'panel')]
@@ -211,7 +212,15 @@ def what_jobs_say_is_text():
     until(lambda: job[:8] in text(), 'the job is not listed')
     show('job/' + job)
     until(lambda: HOSTILE in text(), 'what it says is not shown: ' + text()[:300])
-    assert not driver.find_elements(By.CSS_SELECTOR, 'main img')
+    assert not driver.find_elements(By.CSS_SELECTOR, 'main img, main script')
+
+
+def control_characters_are_shown_escaped():
+    job = wsctl('submit', '--detach', 'direct:direct', 'fail', '7', CONTROLS)
+    wsctl('await', job)
+    show('job/' + job)
+    until(lambda: 'red' in text() and 'end' in text(), 'what it says is not shown: ' + text()[:300])
+    assert not [c for c in text() if c in CONTROLS and not c.isprintable()], repr(text())
 
 
 def jobs_are_found():
@@ -300,6 +309,7 @@ check('what a job waits for is drawn', what_a_job_waits_for_is_drawn)
 check('a job is cancelled by a click', a_job_is_cancelled_by_a_click)
 check('a function is paused by a click, and goes on', a_function_is_paused_by_a_click)
 check('what jobs say is text', what_jobs_say_is_text)
+check('and control characters in it are told, not done', control_characters_are_shown_escaped)
 check('jobs are found, and what is typed stays', jobs_are_found)
 check('by keyboard', by_keyboard)
 check('it fits a phone', fits_a_phone)
