@@ -139,11 +139,20 @@ static void answer_metrics(const struct server *s, struct evhttp_request *reques
 
 /* --- who waits ---------------------------------------------------------------------------------------------------- */
 
+/* The connection of a request that was not answered has ended. evhttp has let go of the request then, unless it is being
+ * freed itself. */
+static void drop_request(struct evhttp_request *request)
+{
+    if (!evhttp_request_get_connection(request))
+        evhttp_request_free(request);
+}
+
 static void waiter_closed(struct evhttp_connection *connection, void *userdata)
 {
     struct waiter *w = userdata;
 
-    w->request = NULL; /* evhttp frees it */
+    drop_request(w->request);
+    w->request = NULL;
 }
 
 static void waiter_free(struct waiter *w)
@@ -196,6 +205,7 @@ static void stream_closed(struct evhttp_connection *connection, void *userdata)
 {
     struct stream *t = userdata;
 
+    drop_request(t->request);
     list_remove(&t->link);
     t->server->n_streams--;
     free(t);

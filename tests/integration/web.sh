@@ -341,6 +341,14 @@ check "kill -9 of wsd-web costs wsd nothing" killed
 start_web || exit 1
 check "its socket is taken over by the next one, which wants no token on this machine" same 200 "$(status /api/look)"
 check "and changes nothing: 403" same 403 "$(status /api/act -X POST -H 'X-Wsd-Web: 1' -d '{}')"
+page_goes() { # a sanitizer tells at the end what is left of it
+  events "$WORK/goes"
+  wait_until grep -q '^event: look' "$WORK/goes"
+  kill "$EVENTS"
+  wait "$EVENTS" 2>/dev/null
+  wait_until served
+}
+check "a page comes and goes" page_goes
 check "it ends in order" stop_web
 
 # --- behind a proxy, and with a history on disk ------------------------------------------------------------------------------
