@@ -99,14 +99,15 @@ static int open_history(const struct settings *s, struct history **ret)
 
 static int run(struct settings *s)
 {
+    struct history *history = NULL;
+    int r = open_history(s, &history);
+
+    if (r)
+        return r;
     struct event_base *base = event_base_new();
     struct event *term = base ? evsignal_new(base, SIGTERM, on_signal, base) : NULL;
     struct event *interrupt = base ? evsignal_new(base, SIGINT, on_signal, base) : NULL;
     struct server *server = NULL;
-    struct history *history = NULL;
-    int r = open_history(s, &history);
-    if (r)
-        return r;
     const struct server_options options = {.base = base,
                                            .guard = &s->guard,
                                            .socket = s->socket,
