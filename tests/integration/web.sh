@@ -349,6 +349,18 @@ page_goes() { # a sanitizer tells at the end what is left of it
   wait_until served
 }
 check "a page comes and goes" page_goes
+few_descriptors() { # the limit of the process is below that of connections: listeners rest, and complain of nothing
+  prlimit --pid "$WEB_PID" --nofile=64 || return 1
+  strangers idle 100 "$WORK/few"
+  local strangers=$!
+  wait_until grep -q open "$WORK/few" && wait_until is_full
+  local r=$?
+  kill "$strangers"
+  wait "$strangers" 2>/dev/null
+  [ $r = 0 ] && wait_until served
+}
+is_full() { [ "$(n_open)" -ge 64 ]; }
+check "no descriptors are left for more" few_descriptors
 check "it ends in order" stop_web
 
 # --- behind a proxy, and with a history on disk ------------------------------------------------------------------------------
