@@ -4,8 +4,8 @@
  * Owns the blocks on their way while its job runs, and the large files that several of them are parts of.
  * The first stage walks through the folders, makes the headers and decides what each block has; the second reads the
  * files of a block and compresses it, in parallel; the third writes frames and says what went wrong.
- * Keeps: what is written, and the order of messages, depends on the files alone, not on the number of workers. Memory is
- * bounded, whatever the size of files. A file has the size that its header says: what it lacks is zeros.
+ * Keeps: what is written depends on the files alone, not on the number of workers. So does the order of messages about
+ * files; that a leading slash is taken off may be said earlier. Memory is bounded, whatever the size of files. A file has the size that its header says: what it lacks is zeros.
  * Does not extract. */
 #include <errno.h>
 #include <stdarg.h>
@@ -382,7 +382,7 @@ static int fill_piece(struct run *run, struct block *block, struct piece *piece)
     if (piece->reads && !piece->large) {
         opened = member_open(run->job, piece->member.path, &piece->member.st);
         if (opened < 0) {
-            piece->member.problem = PROBLEM_OPEN;
+            piece->member.problem = piece->member.st.st_nlink > 1 ? PROBLEM_LINKED : PROBLEM_OPEN;
             piece->member.error = opened;
             return opened == -ECANCELED ? opened : 0;
         }
@@ -475,6 +475,9 @@ static void say_problem(struct run *run, const struct member *member)
             say_changed(run, member, "Another file has taken its place, and is not archived; archive it again");
         else
             say_failed(run, member, "Cannot open");
+        break;
+    case PROBLEM_LINKED:
+        say_failed(run, member, "Cannot open, and links to it in the archive lead nowhere; archive it again");
     }
 }
 

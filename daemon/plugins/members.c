@@ -141,6 +141,8 @@ static int add_entry(struct listing *listing, int fd, const struct dirent *seen)
     *entry = (struct name_entry){.name = strdup(seen->d_name), .kind = seen->d_type};
     listing->n++;
     r = entry->name ? look(entry, fd, entry->name) : -ENOMEM;
+    if (entry->problem != PROBLEM_NONE && entry->error == -ENOENT)
+        entry->problem = PROBLEM_OPEN; /* it has gone since its name was read */
     return r;
 }
 
@@ -225,8 +227,8 @@ static int enter(struct members *m, struct member *member)
 static bool is_excluded(const struct members *m, const char *path)
 {
     for (size_t i = 0; i < m->n_excluded; i++)
-        for (const char *p = path; p; p = strchr(p, '/')) {
-            p += p != path;
+        for (const char *p = path, *slash; p; p = slash ? slash + 1 : NULL) {
+            slash = strchr(p, '/');
             if (fnmatch(m->excluded[i], p, FNM_LEADING_DIR) == 0)
                 return true;
         }
@@ -433,7 +435,8 @@ int member_open(struct wsd_job *job, const char *path, const struct stat *st)
 
     if (fd < 0)
         return fd;
-    if (fstat(fd, &opened) == 0 && opened.st_dev == st->st_dev && opened.st_ino == st->st_ino)
+    if (fstat(fd, &opened) == 0 && opened.st_dev == st->st_dev && opened.st_ino == st->st_ino &&
+        (opened.st_mode & S_IFMT) == (st->st_mode & S_IFMT)) /* the kernel gives numbers again */
         return fd;
     close_fd(fd);
     return -ESTALE;

@@ -18,6 +18,7 @@ enum problem {
     PROBLEM_LOOK,   /* error: its folder does not let it be looked at */
     PROBLEM_LINK,   /* error: where a symbolic link leads to is not known */
     PROBLEM_OPEN,   /* error */
+    PROBLEM_LINKED, /* the same, of a file whose other names are links to it in the archive by now */
     PROBLEM_READ,   /* error: of a folder, whose names could not be read */
     PROBLEM_SOCKET, /* archives have no sockets */
 };

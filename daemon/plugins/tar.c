@@ -173,6 +173,8 @@ static void put_extended_name(char *field, const char *name)
     last = memrchr(name, '/', size);
     folder = last ? (int)(last - name) : 1;
     last = last ? last + 1 : name;
+    while (folder > 1 && name[folder - 1] == '/')
+        folder--;
 
     char text[TAR_NAME_MAX + 1];
 

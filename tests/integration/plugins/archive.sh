@@ -113,6 +113,7 @@ as_tar "a FIFO that is named" tree/fifo
 as_tar "an empty name" "" tree/size-1
 for pattern in 'size-*' 'folder' 'tree' '*' 'tree/folder' 'hard' '*/hard' 'f*r' 'n*n/n*n' '[a' 'tree/*d' '\link' 'size-1/' '.'; do
   as_tar "--exclude $pattern" --exclude "$pattern" tree
+  as_tar "--exclude $pattern, an absolute path" --exclude "$pattern" "$tree"
 done
 for pattern in '*' 'folder' './folder' '*/hard' '.'; do
   as_tar "--exclude=$pattern of ." --exclude="$pattern" --exclude=zzz -C tree .
@@ -277,11 +278,13 @@ else
   bad "what changes: what is behind it"
 fi
 
-# It would compress for a minute.
+# It would compress for seconds, in short pieces.
+mapfile -t often < <(yes changing/a | head -n 60)
 options=(--timeout 200ms)
-AS='timeout -s KILL 60' got archive -19 changing/a
+AS='timeout -s KILL 60' got archive -9 "${often[@]}"
 options=()
 status "heeds that its time is up" 124
+if grep -q 'did not heed' "$work.got.err"; then bad "and before it is told again"; else good "and before it is told again"; fi
 
 refused "no path" 2 archive
 says "no path: message" "nothing to archive: name files or folders; usage: archive"

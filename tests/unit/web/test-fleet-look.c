@@ -146,13 +146,13 @@ START_TEST(what_is_no_object_is_an_error)
 }
 END_TEST
 
-START_TEST(no_more_is_read_than_a_megabyte)
+START_TEST(no_more_is_read_than_four_megabytes)
 {
-    script("printf '{\"node\":\"'; head -c 1000000 /dev/zero | tr '\\0' a; echo '\"}'");
+    script("printf '{\"node\":\"'; head -c 4190000 /dev/zero | tr '\\0' a; echo '\"}'");
     ck_assert_str_eq(told("error"), "");
     passed += EVERY_SEC + 1;
     script("exec yes"); /* it does not end by itself */
-    becomes("error", "wsd-fleet --status says more than a megabyte");
+    becomes("error", "wsd-fleet --status says more than four megabytes");
 }
 END_TEST
 
@@ -232,7 +232,7 @@ int main(void)
     tcase_add_test(tcase, it_is_asked_as_a_user_would);
     tcase_add_test(tcase, what_fails_is_an_error_in_its_words);
     tcase_add_test(tcase, what_is_no_object_is_an_error);
-    tcase_add_test(tcase, no_more_is_read_than_a_megabyte);
+    tcase_add_test(tcase, no_more_is_read_than_four_megabytes);
     tcase_add_test(tcase, a_program_that_is_missing_says_what_to_install);
     tcase_add_test(tcase, it_is_asked_again_when_the_answer_is_old);
     tcase_add_test(tcase, one_that_does_not_answer_is_killed);
