@@ -53,6 +53,7 @@ BUSY = struct.Struct('=Id')  # of a note: 1 if calls run, when that was so
 BUSY_AT = COUNTS_AT + COUNTS.size
 JOURNAL = 128 << 10  # bytes of results of a slot; more is sent
 LOADING = 0xffffffff  # results here: no call has begun. Results before: the worker has not even begun to read the job
+BEGIN = 20.0  # seconds for the first process of a pool to begin, at most, before the pool counts as idle
 MARGIN = 1.0  # seconds; a job that was sent so long after this pool began went to no pool that was there before
 FOUND = struct.Struct('<II')  # answer of `journal`: results before, results here; then the results
 
@@ -478,11 +479,12 @@ def supervise(pool: Spec, lock: int) -> int:
     def look() -> None:
         supervisor.grow(SIZE.unpack_from(memory, SLOTS * (NOTE_SIZE + JOURNAL))[0])
         notes = [NOTE.unpack_from(memory, slot * NOTE_SIZE) for slot in supervisor.slots()]
-        # one that died of a call is no sign of rest, nor is one that still begins
-        if len(supervisor.ready_slots()) < supervisor.size or any(note[4] for note in notes):
-            latest[0] = time.monotonic()
+        now = time.monotonic()
+        # one that died of a call is no sign of rest, nor is a pool that still begins
+        if len(notes) < supervisor.size or any(note[4] for note in notes) or (not supervisor.was_ready and now - began < BEGIN):
+            latest[0] = now
         latest[0] = max([latest[0], *(note[5] for note in notes)])
-        if time.monotonic() - latest[0] > pool.idle:
+        if now - latest[0] > pool.idle:
             os.close(lock)
             supervisor.leave()
 

@@ -67,6 +67,11 @@ class Supervisor:
         """The number of children that there are to be."""
         return len(self._children)
 
+    @property
+    def was_ready(self) -> bool:
+        """Whether one of them ever was ready."""
+        return bool(self._ready[SLOTS])
+
     def slots(self) -> List[int]:
         """Those of the children that live."""
         return [child.slot for child in self._children if child.pid]
