@@ -13,7 +13,7 @@
   exit 0
 }
 SHIM=$BUILD/tests/support/shims/faults.so
-RUNS=15
+RUNS=10
 [ -z "${WSD_THOROUGH:-}" ] || RUNS=100000
 
 head -c 40 /dev/zero >"$WORK/faults"
