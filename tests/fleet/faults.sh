@@ -176,7 +176,7 @@ print(json.dumps(config))' "$1" | parts ask '$JS.API.STREAM.UPDATE.WSD_RES' >"$W
 }
 of_both() { echo $(($(fleet_counter b in "$1") + $(fleet_counter c in "$1"))); } # COUNTER
 took() { [ "$(of_both taken)" -ge "$1" ]; }                                      # N
-held() { same "$1" "$(of_both held)"; }
+held() { [ "$(of_both held)" -ge "$1" ]; }                                       # N: or more, since a job may be handed out again while its node is slow
 looks() { echo $(($(fleet_counter b servers looks) + $(fleet_counter c servers looks))); }
 have_looked() { [ "$(looks)" -ge "$1" ]; }                 # N
 look_again() { wait_until have_looked $(($(looks) + 8)); } # each of the three jobs twice, or more often: in vain

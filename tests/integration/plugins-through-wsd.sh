@@ -4,7 +4,7 @@
 # plugins-through-wsd.sh: the scripts of plugins/ again, this time through `wsctl submit` and a daemon. Plugins go by
 # name, so that looking them up is part of it. As root the daemon serves all users, so that what `nobody` may not read
 # is part of it, too: his files reach the executor as descriptors.
-#   plugins-through-wsd.sh           all but those of plugins-through-wsd-2.sh, which run beside it
+#   plugins-through-wsd.sh           all but those of plugins-through-wsd-2.sh and -3.sh, which run beside it
 #   plugins-through-wsd.sh NAME...   these
 . "$(dirname "$0")/../support/lib.sh"
 
