@@ -61,7 +61,7 @@ other_jobs_are_told() {
     [ "$(count succeeded "$WORK/load")" = $((JOBS / 20 - hurt)) ]
 }
 
-# Most of them: some are done before the last is sent.
+# Most of them. None begins before that.
 queue_is_long() {
   [ "$(counter jobs_open)" -gt $((JOBS * 3 / 4)) ]
 }
@@ -72,6 +72,7 @@ queue_is_long() {
 # Adds to kills and hurt.
 a_round_of_kills() {
   local JOBS=$ALL load status=0 before=$kills interrupted
+  wsctl pause slow || return 1
   "$LOAD" -p 8 -n "$JOBS" -w "$JOBS" -m slow slow:again >"$WORK/load" 2>&1 &
   load=$!
   note_started "$load"
@@ -80,6 +81,7 @@ a_round_of_kills() {
     cat "$WORK/load"
     return 1
   }
+  wsctl resume slow || return 1
   while [ "$kills" -lt 50 ] && ! gone "$load"; do
     [ $((kills % 2)) = 0 ] || wait_until moved_on 400 "$load" || {
       echo "at rest after $kills kills"
