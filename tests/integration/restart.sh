@@ -105,7 +105,7 @@ by_kind() {
   wait_until jobs_are running 1 || return 1
   client wsctl submit ledger:gate "$WORK/gate"
   plain=$CLIENT
-  wait_until jobs_are running 2 || return 1
+  wait_until jobs_are running 2 && wsctl pause ledger || return 1 # a spare worker would run it: the others sleep
   client wsctl submit --durable ledger:gate "$WORK/gate"
   again_=$CLIENT
   wait_until jobs_are queued 1 || return 1
