@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/code.h"
 #include "base/complain.h"
 #include "fleet/letter.h"
@@ -22,9 +23,10 @@
 
 #define ANSWER_MSEC  5000
 #define CONNECT_MSEC 5000
-#define FIRST_MSEC   1000  /* for the first machine to answer, */
-#define QUIET_MSEC   300   /* and for a further one */
-#define NODES_MAX    1024u /* that are shown */
+#define FIRST_USEC   1000000u /* for the first machine to answer, */
+#define QUIET_USEC   300000u  /* for a further one, */
+#define ROLL_USEC    5000000u /* and for all of them */
+#define NODES_MAX    1024u    /* that are shown */
 
 #define PLAIN_MAX     96u /* of a name or a version */
 #define PLAIN_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+~-"
@@ -247,16 +249,49 @@ static bool is_plain(const json_t *j)
     return n && n <= PLAIN_MAX && strspn(text, PLAIN_LETTERS) == n;
 }
 
-/* Whether an answer has what it should. */
-static bool is_node(const json_t *j)
+/* Copies a field that is such, and leaves any other. */
+static void take_field(json_t *to, const json_t *from, const char *key, bool (*is)(const json_t *j))
 {
-    const json_t *takes = json_object_get(j, "takes");
+    json_t *value = json_object_get(from, key);
 
-    for (size_t i = 0; i < json_array_size(takes); i++)
-        if (!is_plain(json_array_get(takes, i)))
+    if (value && is(value))
+        json_object_set(to, key, value);
+}
+
+static bool is_count(const json_t *j)
+{
+    return json_is_integer(j) && json_integer_value(j) >= 0;
+}
+
+static bool is_bool(const json_t *j)
+{
+    return json_is_boolean(j);
+}
+
+static bool is_names(const json_t *j)
+{
+    for (size_t i = 0; i < json_array_size(j); i++)
+        if (!is_plain(json_array_get(j, i)))
             return false;
-    return is_plain(json_object_get(j, "node")) && is_plain(json_object_get(j, "version")) &&
-           json_array_size(takes) <= ROLL_NAMES;
+    return json_is_array(j) && json_array_size(j) <= ROLL_NAMES;
+}
+
+/* What an answer says as it should, and nothing else; NULL: it says not even whose it is. */
+static json_t *clean_node(const json_t *answer)
+{
+    static const char *const counts[] = {"elsewhere", "plugins", "held", "most", "ended"};
+    json_t *j = json_object();
+
+    take_field(j, answer, "node", is_plain);
+    take_field(j, answer, "version", is_plain);
+    take_field(j, answer, "leaving", is_bool);
+    take_field(j, answer, "takes", is_names);
+    for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+        take_field(j, answer, counts[i], is_count);
+    if (json_object_get(j, "node") && json_object_get(j, "version"))
+        return j;
+    json_decref(j);
+    return NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -309,34 +344,34 @@ static void show_nodes(json_t **nodes, size_t n, bool json)
     }
 }
 
-/* The next answer that is one; NULL: none came in that time, or no machine is there. */
-static json_t *next_node(natsSubscription *answers, int64_t msec)
+/* The next answer that is one; NULL: none came in time, or no machine is there. */
+static json_t *next_node(natsSubscription *answers, uint64_t until_usec, uint64_t patience_usec)
 {
+    uint64_t now = clock_monotonic_usec(), until = MIN(until_usec, now + patience_usec);
     natsMsg *msg = NULL;
     json_t *j = NULL;
 
-    while (!j && natsSubscription_NextMsg(&msg, answers, msec) == NATS_OK) {
-        bool nobody = natsMsg_IsNoResponders(msg);
-
-        j = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), JSON_REJECT_DUPLICATES, NULL);
+    for (bool nobody = false; !j && !nobody && now < until; now = clock_monotonic_usec()) {
+        if (natsSubscription_NextMsg(&msg, answers, (int64_t)(until - now) / 1000 + 1) != NATS_OK)
+            return NULL;
+        nobody = natsMsg_IsNoResponders(msg);
+        json_t *answer =
+            json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), JSON_REJECT_DUPLICATES, NULL);
+        j = answer ? clean_node(answer) : NULL;
+        json_decref(answer);
         natsMsg_Destroy(msg);
-        if (j && !is_node(j)) {
-            json_decref(j);
-            j = NULL;
-        }
-        if (nobody)
-            break;
     }
     return j;
 }
 
-/* Asks who is there. Nobody knows how many will answer: it is over when no more came for a while. */
+/* Asks who is there. Nobody knows how many will answer: it is over when no more came for a while, or after a longer one. */
 static void call_roll(natsConnection *nc, bool json)
 {
     char reply[128];
     natsInbox *unique = NULL;
     natsSubscription *answers = NULL;
     json_t **nodes = calloc(NODES_MAX, sizeof(*nodes)), *j;
+    uint64_t until = clock_monotonic_usec() + ROLL_USEC;
     size_t n = 0;
 
     if (!nodes || natsInbox_Create(&unique) != NATS_OK) {
@@ -347,7 +382,7 @@ static void call_roll(natsConnection *nc, bool json)
     natsInbox_Destroy(unique);
     if (natsConnection_SubscribeSync(&answers, nc, reply) == NATS_OK &&
         natsConnection_PublishRequestString(nc, ROLL_SUBJECT, reply, "") == NATS_OK)
-        while (n < NODES_MAX && (j = next_node(answers, n ? QUIET_MSEC : FIRST_MSEC)))
+        while (n < NODES_MAX && (j = next_node(answers, until, n ? QUIET_USEC : FIRST_USEC)))
             nodes[n++] = j;
     natsSubscription_Destroy(answers);
     show_nodes(nodes, n, json);

@@ -56,8 +56,9 @@ no_machine() { wait_until shows_no_machine; } # all that are answer, if none is 
 shows_no_machine() {
   roll '{' '[]' '{"node":"x"}' '{"node":"\u001b[2J","version":"1","leaving":false}' '{"node":"y","version":"\"<b>"}' \
     '{"node":"z","version":"1","takes":["a\nb"]}' '{"node":"w","version":"1","takes":["<script>"]}' "{\"node\":\"$(head -c 97 /dev/zero | tr '\0' n)\",\"version\":\"1\"}" \
-    "{\"node\":\"v\",\"version\":\"1\",\"takes\":[$(printf '"p",%.0s' {1..32})\"p\"]}" "$(head -c 900000 /dev/zero | tr '\0' '[')" '' '{"node":"u","version":"1"}' &&
-    [ 'here other there u' = "$(python3 -c 'import json, sys; print(*[n["node"] for n in json.load(open(sys.argv[1]))["nodes"]])' "$WORK/status")" ]
+    "{\"node\":\"v\",\"version\":\"1\",\"takes\":[$(printf '"p",%.0s' {1..32})\"p\"]}" "$(head -c 900000 /dev/zero | tr '\0' '[')" '' '{"node":"u","version":"1"}' \
+    '{"node":"t","version":"1","held":"<b>","most":-1,"leaving":"no","more":"\u009b31m"}' &&
+    ! grep -qE '<|more|31m|-1' "$WORK/status" && [ 'here other t there u v w z' = "$(python3 -c 'import json, sys; print(*[n["node"] for n in json.load(open(sys.argv[1]))["nodes"]])' "$WORK/status")" ]
 }
 check "answers that are none when it is asked which machines there are" no_machine
 asked_elsewhere() { # a question whose answer would go to another subject has none
