@@ -193,7 +193,7 @@ while not os.path.exists(sys.argv[2]) or "waits for the end of the last one" not
 os._exit(0)
 END
 waits() {
-  again && wait_until locked && JOB=$(wsctl submit --durable --detach --delay 100ms exec echo later) || return 1
+  again && wait_until locked && JOB=$(wsctl submit --durable --detach --retries 1 --delay 100ms exec echo later) || return 1
   disown "$WSD_PID"
   kill -KILL "$WSD_PID"
   background flock "$WORK/kept/executors.lock" python3 dying "$WORK/kept/jobs.db" "$WORK/wsd-$((n_daemons + 1))/log"

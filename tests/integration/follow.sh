@@ -11,6 +11,10 @@ exec 9<>"$FIFO"
 
 tell() { echo "$*" >&9; }
 has_line() { grep -qx "$2" "$1"; } # FILE LINE
+runs_one() {                       # wsd may hear of it after the job has written to a file itself
+  id=$(wsctl --json list --state running | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
+  [ -n "$id" ]
+}
 
 # long enough to see that nobody waits for it
 printf '[limits]\ncancel-grace = 8s\n' >"$WSD_CONFIG"
@@ -44,7 +48,7 @@ late() { # one that is not detached: from now on
   submitter=$!
   tell out before
   wait_until has_line "$WORK/s.out" before || return 1
-  id=$(wsctl --json list --state running | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
+  wait_until runs_one || return 1
   wsctl --json attach "$id" >"$WORK/a.out" &
   pid=$!
   # output that comes before it is there it does not get: so it is told something again and again until it does
@@ -62,7 +66,7 @@ elsewhere() { # a job that writes into its submitter's file itself: followers ar
   submitter=$!
   tell out before
   wait_until has_line "$WORK/s.out" before || return 1
-  id=$(wsctl --json list --state running | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/')
+  wait_until runs_one || return 1
   wsctl attach "$id" >"$WORK/a.out" 2>"$WORK/a.err" &
   pid=$!
   wait_until grep -q "its output goes to a file or pipe" "$WORK/a.err" || return 1

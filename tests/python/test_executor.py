@@ -659,21 +659,27 @@ def test_a_shutdown_while_its_thread_rests(monkeypatch):
 
 # --- the pool --------------------------------------------------------------------------------------------------------
 
-def test_two_programs_share_one_pool():
-    lines = ('t = wsd.Executor(2, idle=2)\n'
-             'print(*sorted({f.result() for f in [t.submit(os.getppid) for _ in range(50)]}))\n')
-    first, second = program(lines).stdout, program(lines).stdout
+def pools_of_programs(n, directory, apart):
+    """Starts them one behind the other, or all at once. Returns the pools that have served each."""
+    lines = (f'import helpers\nhelpers.call_until_all_are_there(wsd.Executor(2, idle=2), {os.fspath(directory)!r}, {n})\n')
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(program(lines, apart=apart).stdout)) for _ in range(n)]
+    for i, thread in enumerate(threads):
+        thread.start()
+        if not apart:
+            assert i == n - 1 or wait_until(lambda: len(os.listdir(directory)) > i)
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def test_two_programs_share_one_pool(tmp_path):
+    first, second = pools_of_programs(2, tmp_path, apart='')
     assert first == second and len(first.split()) == 1
 
 
-def test_programs_at_once_start_one_pool():
-    lines = 't = wsd.Executor(2, idle=1.5)\nprint(t.submit(os.getppid).result())\n'
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(program(lines, apart='at-once').stdout)) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def test_programs_at_once_start_one_pool(tmp_path):
+    found = pools_of_programs(6, tmp_path, apart='at-once')
     assert len(set(found)) == 1 and len(found) == 6
 
 
