@@ -325,6 +325,14 @@ void guard_look(bool sleeps)
     look_at_process(now, sleeps);
 }
 
+void guard_retire(void)
+{
+    if (!atomic_load_explicit(&process.ready, memory_order_acquire))
+        return;
+    mend_thread();
+    look_at_thread();
+}
+
 void guard_thread_begin(void)
 {
     mine.nice = getpriority(PRIO_PROCESS, 0);

@@ -20,6 +20,8 @@ void guard_thread_begin(void);
 
 /* Looks while the thread runs no job. sleeps: the thread is about to sleep, so the cost delays no job. [worker] */
 void guard_look(bool sleeps);
+/* Looks at a thread that will sleep for long, however soon after the last look. [worker] */
+void guard_retire(void);
 
 /* Called when wsd has asked for a sign of life. Also checks that the locks of stdin, stdout and stderr can be taken.
  * [control thread] */

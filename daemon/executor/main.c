@@ -100,6 +100,11 @@ static void worker_lost(struct wsd_worker *self, uint32_t index, bool gone, void
     fault_thread_left();
 }
 
+static void worker_retire(struct wsd_worker *self, uint32_t index, void *context)
+{
+    guard_retire();
+}
+
 static void worker_stop(struct wsd_worker *self, uint32_t index, void *context)
 {
     host_worker_stop(self, index, context);
@@ -131,6 +136,7 @@ static int start_pool(const struct arguments *a, struct pool **ret_pool)
                    .context = &work},
         .worker_start = worker_start,
         .worker_stop = worker_stop,
+        .worker_retire = worker_retire,
         .worker_lost = worker_lost,
         .task_enter = host_task_enter,
         .task_leave = host_task_leave,

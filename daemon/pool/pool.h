@@ -73,6 +73,9 @@ struct pool_options {
     /* Called on each worker before its first and after its last task; may be NULL. */
     void (*worker_start)(struct wsd_worker *self, uint32_t index, void *context);
     void (*worker_stop)(struct wsd_worker *self, uint32_t index, void *context);
+    /* Called on a worker that is one too many, before it sleeps for as long as that is so. It runs nothing. May be
+     * NULL. */
+    void (*worker_retire)(struct wsd_worker *self, uint32_t index, void *context);
     /* Called if a task has ended its worker's thread. After pthread_exit() or a cancel, it is called on that thread
      * during unwinding. After the exit system call, `gone` is true and it is called on the thread of pool_look(). Must
      * not return, since the pool cannot do without the worker. NULL: the process is aborted. */

@@ -139,6 +139,7 @@ static bool leave_surplus(struct pool *pool)
 static bool retire_if_surplus(struct worker *w)
 {
     struct pool *pool = w->pool;
+    const struct pool_options *o = &pool->options;
 
     crew_rest(w);
     if (!leave_surplus(pool)) {
@@ -147,6 +148,8 @@ static bool retire_if_surplus(struct worker *w)
     }
     worker_leave_source(w);
     worker_wake_if_left(w); /* others may have relied on this worker */
+    if (o->worker_retire)
+        o->worker_retire(&w->public, w->public.index, o->context);
     deque_trim_owner(&w->deque);
     /* It stays active while it has left work, so that others find that; and then until it retires again. The first
      * worker's list also takes pieces from outside. */

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../support/users.sh"
 
 sanitized() {
-  [ "$TIME_SCALE" != 1 ]
+  [ -n "${WSD_SANITIZE:-}" ]
 }
 
 crashed() { # FUNCTION WORDS

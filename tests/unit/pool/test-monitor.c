@@ -102,12 +102,16 @@ static void wait_for_running(struct pool *pool, uint32_t n)
         run_on(pool, do_nothing, NULL);
 }
 
-/* How often the monitor has gone to sleep. */
-static unsigned long count_sleeps(void)
+struct sleeper {
+    unsigned long sleeps; /* how often it has gone to sleep */
+    bool asleep;
+};
+
+static struct sleeper look_at_monitor(void)
 {
     DIR *d = opendir("/proc/self/task");
-    unsigned long n = 0;
-    char path[512], line[256];
+    struct sleeper found = {0};
+    char path[512], line[256], state;
 
     ck_assert_ptr_nonnull(d);
     for (struct dirent *e; (e = readdir(d));) {
@@ -117,14 +121,21 @@ static unsigned long count_sleeps(void)
         FILE *f = fopen(path, "re");
         while (f && fgets(line, sizeof(line), f)) {
             monitor |= strcmp(line, "Name:\twsd-monitor\n") == 0;
+            if (monitor && sscanf(line, "State: %c", &state) == 1)
+                found.asleep = state == 'S';
             if (monitor)
-                sscanf(line, "voluntary_ctxt_switches: %lu", &n);
+                sscanf(line, "voluntary_ctxt_switches: %lu", &found.sleeps);
         }
         if (f)
             fclose(f);
     }
     closedir(d);
-    return n;
+    return found;
+}
+
+static unsigned long count_sleeps(void)
+{
+    return look_at_monitor().sleeps;
 }
 
 START_TEST(a_spare_has_the_signals_of_the_others)
@@ -345,7 +356,14 @@ static void do_compute(struct wsd_worker *self, void *arg)
         ;
 }
 
-/* One CPU, on which other processes compute: each worker waits long for it again and again. */
+static void signal_all(const pid_t *pids, int n, int signal)
+{
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(kill(pids[i], signal), 0);
+}
+
+/* One CPU, on which other processes compute: each worker waits long for it again and again. They begin when the workers
+ * have run once: an emulator lets threads wait for each other, asleep, while it translates. */
 START_TEST(one_that_waits_for_a_cpu_gets_no_spare_worker)
 {
     enum { N = 6 };
@@ -360,30 +378,30 @@ START_TEST(one_that_waits_for_a_cpu_gets_no_spare_worker)
             for (;;) /* a constant condition: a compiler may take any other loop for one that ends */
                 ;
     }
+    signal_all(spinners, SPINNERS, SIGSTOP);
     struct pool *pool = begin(2);
-    for (int i = 0; i < N; i++)
-        root_submit(pool, &roots[i], do_compute, NULL);
-    for (int i = 0; i < N; i++)
-        root_wait(&roots[i]);
+    for (int round = 0; round < 2; round++) {
+        if (round == 1)
+            signal_all(spinners, SPINNERS, SIGCONT);
+        for (int i = 0; i < N; i++)
+            root_submit(pool, &roots[i], do_compute, NULL);
+        for (int i = 0; i < N; i++)
+            root_wait(&roots[i]);
+    }
     ck_assert_uint_eq(count_blocked(pool), 0);
     ck_assert_uint_eq(pool_workers_seen(pool), 2);
     end(pool);
-    for (int i = 0; i < SPINNERS; i++) {
-        kill(spinners[i], SIGKILL);
+    signal_all(spinners, SPINNERS, SIGKILL);
+    for (int i = 0; i < SPINNERS; i++)
         waitpid(spinners[i], NULL, 0);
-    }
 }
 END_TEST
 
+/* It says that it watches before it sleeps: there it may wait for a CPU. */
 static void wait_for_watch(const struct pool *pool)
 {
-    unsigned long before, after = count_sleeps();
-
-    do {
-        before = after;
-        usleep(3 * POOL_MISSED_AFTER_USEC);
-        after = count_sleeps();
-    } while (!(atomic_load(&pool->park.event->waiters) & EVENTCOUNT_WATCHED) || before != after);
+    while (!(atomic_load(&pool->park.event->waiters) & EVENTCOUNT_WATCHED) || !look_at_monitor().asleep)
+        usleep(POOL_MISSED_AFTER_USEC);
 }
 
 START_TEST(where_nothing_waits_the_monitor_sleeps)
