@@ -20,11 +20,11 @@ if nm -D "$runner" | grep -q '__[at]san_init'; then
 fi
 
 # each NAME KINDS RUNS PLUGIN[:FUNCTION] ARG...: with calls of those kinds failing, at most so many runs of each sort; without
-# --thorough a quarter of them, spread over all calls.
+# --thorough an eighth of them, spread over all calls.
 more=()
 each() {
   local name=$1 plugin=$4 runs=$3
-  [ -n "${WSD_THOROUGH:-}" ] || runs=$(((runs + 3) / 4))
+  [ -n "${WSD_THOROUGH:-}" ] || runs=$(((runs + 7) / 8))
   if FAULTS=$2 "$support/shims/each-fault" --runs "$runs" ${more[@]+"${more[@]}"} "$support/shims/faults.so" "$runner" "${options[@]}" \
     "$(path_of "$plugin")" "${@:5}" >"$work.got" 2>&1; then
     good "$name, each fault ($2): $(tail -n 1 "$work.got")"
