@@ -100,13 +100,14 @@ waits() { # FILE ARGUMENT...
 waited() { waits w @here/late:args x && place a && has_ended w 0 && same x "$(cat "$WORK/w.out")"; }
 check "--wait-runner: it runs when the place is there" waited
 again() {
-  submit_behind r @here/any:sleep 0.5
-  wait_until running 1 && end_runner a && wait_until queued 1 && place a && has_ended r 0 && same 'stopped 0' "$(cat "$WORK/r.out")"
+  submit_behind r @here/any:sleep 600 "$WORK/go-r"
+  wait_until running 1 && end_runner a && wait_until queued 1 && touch "$WORK/go-r" && place a && has_ended r 0 && same 'stopped 0' "$(cat "$WORK/r.out")"
 }
 check "* may run twice: so may all of its jobs" again
 early() { # accepted before the place has said so
   end_runner a
-  waits e @here/any:sleep 0.5 && place a && wait_until running 1 && end_runner a && wait_until queued 1 && place a && has_ended e 0
+  waits e @here/any:sleep 600 "$WORK/go-e" && place a && wait_until running 1 && end_runner a && wait_until queued 1 &&
+    touch "$WORK/go-e" && place a && has_ended e 0
 }
 check "also one that waited for it" early
 durable() {

@@ -97,13 +97,14 @@ durable_waits() {
 }
 check "a durable job that waits does so in the next wsd" durable_waits
 durable_runs() {
-  run_runner a --ledger "$WORK/ledger" && id=$(wsctl submit --durable --detach pyrunner:sleep 1 second) &&
+  run_runner a --ledger "$WORK/ledger" && id=$(wsctl submit --durable --detach pyrunner:sleep 600 "$WORK/second") &&
     wait_until job_is running "$id" || return 1
   kill_wsd
   wait_until closed a
   serve || return 1
+  touch "$WORK/second"
   job_is queued "$id" && run_runner a --ledger "$WORK/ledger" && expect_output 'stopped 0' wsctl await "$id" &&
-    same 2 "$(grep -c "^1 second\$" "$WORK/ledger")" && end_runner a
+    same 2 "$(grep -c "^600 $WORK/second\$" "$WORK/ledger")" && end_runner a
 }
 check "one that ran, and may run twice, waits there for its runner" durable_runs
 durable_interrupted() {

@@ -133,10 +133,11 @@ leaves() {
 check "one that leaves finishes what it has" leaves
 unset "RUNNERS[c]"
 hangs() {
-  submit_behind h pyrunner:sleep 1
+  submit_behind h pyrunner:sleep 600 "$WORK/hangs"
   wait_until is_running 1 || return 1
   stop_process "${RUNNERS[a]}" || return 1
   wait_until grep -q 'executor .* hangs: it did not answer' "$WSD_LOG" || return 1
+  touch "$WORK/hangs"
   run_runner b --credit 2 && has_ended h 0
 }
 check "one that is stopped is replaced by the rule of executors" hangs

@@ -261,8 +261,10 @@ else
   bad "20000 groups in groups: the message names the limit"
 fi
 
-# Random patterns, options and inputs.
-"$top/tests/support/random-lines.py" 1 "${RANDOM_PATTERNS:-500}" "$work/random"
+# Random patterns, options and inputs; with --thorough 500.
+patterns=200
+[ -z "${WSD_THOROUGH:-}" ] || patterns=500
+"$top/tests/support/random-lines.py" 1 "${RANDOM_PATTERNS:-$patterns}" "$work/random"
 for i in "$work"/random/*/; do
   cd "$i"
   mapfile -t some <options
