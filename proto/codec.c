@@ -178,6 +178,9 @@ MESSAGE(function_stats, function_stats, PATH(function_stats, plugin), NAME(funct
         WORD(function_stats, why), RANGE(function_stats, quarantine, 0, CODEC_QUARANTINE, "quarantine"),
         NUMBER(function_stats, quarantine_usec));
 MESSAGE(person, person, TEXT(person, name, CODEC_PERSON_MAX));
+MESSAGE(actions, actions, NUMBER(actions, limit));
+MESSAGE(action, action, NUMBER(action, time_usec), NUMBER(action, uid), TEXT(action, person, CODEC_PERSON_MAX),
+        NAME(action, verb), WORD(action, object), RANGE(action, code, 0, EXIT_MAX, "code"));
 MESSAGE(open, open, NUMBER(open, serial), NAMED(open, path, CODEC_PATH_MAX), NUMBER(open, item));
 MESSAGE(opened, opened, NUMBER(opened, serial), RANGE(opened, error, 0, ERRNO_MAX, "error"), NUMBER(opened, item));
 MESSAGE(workers, workers, RANGE(workers, set, 0, CODEC_WORKERS_MAX, "set"));
@@ -452,6 +455,8 @@ static const struct type types[] = {
     [FRAME_FUNCTIONS] = {"FUNCTIONS", &functions, .check = check_functions},
     [FRAME_FUNCTION_STATS] = {"FUNCTION_STATS", &function_stats, .body = true, .check = check_function_stats},
     [FRAME_PERSON] = {"PERSON", &person},
+    [FRAME_ACTIONS] = {"ACTIONS", &actions},
+    [FRAME_ACTION] = {"ACTION", &action},
     [FRAME_RUNNER] = {"RUNNER", &empty},
     [FRAME_RUN] = {"RUN", &run, .body = true, .check = check_run},
     [FRAME_RUN_INPUT] = {"RUN_INPUT", &run_chunk, .body = true},

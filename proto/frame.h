@@ -66,6 +66,7 @@ enum frame_type {
     FRAME_RUN_PONG = 47,     /* RunRef: answer to RUN_PING */
     FRAME_FUNCTIONS = 50,    /* Functions -> FUNCTION_STATS.., END */
     FRAME_PERSON = 51,       /* Person: behind the requests that follow */
+    FRAME_ACTIONS = 52,      /* Actions -> ACTION.., END */
     /* wsd to client */
     FRAME_WELCOME = 65,         /* Welcome, first */
     FRAME_ACCEPTED = 66,        /* Accepted */
@@ -103,6 +104,7 @@ enum frame_type {
     FRAME_RUN_CREDIT = 115,     /* RunCredit: more output may be sent */
     FRAME_RUN_PING = 116,       /* RunRef -> RUN_PONG */
     FRAME_FUNCTION_STATS = 120, /* FunctionStats + body: one function of one user */
+    FRAME_ACTION = 121,         /* Action: who changed something */
     FRAME_FINISHED = 105,       /* Finished + body: the last output and DONE in one */
 };
 

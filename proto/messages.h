@@ -70,10 +70,12 @@
 #define FEATURE_FUNCTIONS 262144u /* FUNCTIONS */
 #define FEATURE_PROFILE   524288u /* Trace.kind, rate and id */
 /* TRACE has wsd's own part */
-#define FEATURE_WAY    1048576u
-#define FEATURE_PERSON 2097152u /* PERSON */
+#define FEATURE_WAY     1048576u
+#define FEATURE_PERSON  2097152u /* PERSON */
+#define FEATURE_ACTIONS 4194304u /* ACTIONS */
 /* that this build knows */
-#define FEATURES_ALL (131071u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON)
+#define FEATURES_ALL                                                                                                   \
+    (131071u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON | FEATURE_ACTIONS)
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -247,6 +249,14 @@ struct msg_function_stats {
 struct msg_person {
     struct span name;
 };
+struct msg_actions {
+    uint32_t limit;
+};
+struct msg_action {
+    uint64_t time_usec;
+    uint32_t uid, code;
+    struct span person, verb, object;
+};
 struct msg_workers {
     uint32_t set;
 };
@@ -418,6 +428,8 @@ struct msg {
         struct msg_functions functions;
         struct msg_function_stats function_stats;
         struct msg_person person;
+        struct msg_actions actions;
+        struct msg_action action;
         struct msg_open open;
         struct msg_opened opened;
         struct msg_workers workers;

@@ -65,7 +65,13 @@ struct call *call_open(struct peer *p, uint32_t tag, const struct call_ops *ops)
 
 struct call *call_new(const struct request *r, const struct call_ops *ops)
 {
-    return call_open(r->peer, r->tag, ops);
+    struct call *c = call_open(r->peer, r->tag, ops);
+
+    if (c)
+        c->action = r->action;
+    else
+        actions_refused(&r->peer->frontend->actions, r->action, CODE_BUSY);
+    return c;
 }
 
 void call_free(struct call *c)
@@ -104,6 +110,7 @@ void call_end(struct call *c)
 
 void call_refuse(struct call *c, uint32_t code, const char *text)
 {
+    actions_refused(&c->peer->frontend->actions, c->action, code);
     peer_error(c->peer, c->tag, code, text);
     call_free(c);
 }
@@ -111,6 +118,12 @@ void call_refuse(struct call *c, uint32_t code, const char *text)
 void send_end(const struct request *r)
 {
     peer_send(r->peer, &(struct msg){.type = FRAME_END}, r->tag, NULL, 0);
+}
+
+void request_refuse(const struct request *r, uint32_t code, const char *text)
+{
+    actions_refused(&r->peer->frontend->actions, r->action, code);
+    peer_error(r->peer, r->tag, code, text);
 }
 
 void calls_room(struct peer *p)

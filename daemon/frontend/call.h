@@ -19,8 +19,9 @@ struct request {
     uint32_t tag;
     const struct msg *msg;
     struct span body;
-    int *fd;        /* the descriptor that came with it, or -1; the code that takes it leaves -1 */
-    int *output_fd; /* likewise the one for the output */
+    int *fd;         /* the descriptor that came with it, or -1; the code that takes it leaves -1 */
+    int *output_fd;  /* likewise the one for the output */
+    uint64_t action; /* its number among the last actions; 0: it is not among them. As in struct call */
     /* On the way in: an earlier share of its user has begun with it. On the way out: the next share is to go on. */
     bool begun;
 };
@@ -87,6 +88,11 @@ struct call_functions {
     uint32_t cursor;
 };
 
+/* ACTIONS. serve-actions.c */
+struct call_actions {
+    uint64_t number; /* those with a higher one are to come */
+};
+
 /* SCHEDULE. serve-schedule.c */
 struct call_schedule {
     struct schedule_query query;
@@ -107,6 +113,7 @@ struct call {
     struct list link, stalled;
     struct peer *peer;
     const struct call_ops *ops;
+    uint64_t action; /* actions.h */
     uint32_t tag;
     bool over;     /* it has had its last frame, and goes at the next occasion */
     bool detached; /* jobs that it submitted go on without it */
@@ -117,6 +124,7 @@ struct call {
         struct call_reload reload;
         struct call_schedule schedule;
         struct call_functions functions;
+        struct call_actions actions;
         struct call_executors executors;
         struct dead_query dead;   /* DEAD. serve-dead.c */
         struct call_array *array; /* ARRAY. serve-array.c */
@@ -140,7 +148,9 @@ void call_later(struct call *c); /* ops->later() when its user has a share again
 void call_end(struct call *c);
 void call_refuse(struct call *c, uint32_t code, const char *text);
 
-void send_end(const struct request *r); /* END to a request that made no call */
+/* To a request that made no call: END, or ERROR. */
+void send_end(const struct request *r);
+void request_refuse(const struct request *r, uint32_t code, const char *text);
 
 /* For dispatch.c: as struct peer_ops. */
 void calls_room(struct peer *p);

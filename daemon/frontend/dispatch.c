@@ -13,7 +13,8 @@
 #include "base/code.h"
 #include "frontend/access.h"
 #include "frontend/call.h"
-#include "frontend/person.h"
+#include "frontend/note.h"
+#include "frontend/serve-actions.h"
 #include "frontend/serve-arena.h"
 #include "frontend/serve-array.h"
 #include "frontend/serve-await.h"
@@ -39,6 +40,7 @@ struct request_type {
     void (*serve)(struct request *r);
     uint32_t cost;
     bool asks;                                  /* see share_ask() */
+    bool changes;                               /* it may change something: note.c asks what */
     bool submits;                               /* it loads plugins or runs jobs: wants the right to submit */
     uint64_t feature;                           /* it wants this feature in HELLO */
     bool (*brings_fd)(const struct msg *m);     /* a descriptor comes with its first byte; NULL: never */
@@ -97,29 +99,30 @@ static const struct request_type types[] = {
     [FRAME_SUBMIT] = {serve_submit, 1000, .submits = true, .brings_fd = submit_brings_fd,
                       .brings_output = submit_brings_output, .plugin = submit_plugin},
     [FRAME_ARRAY] = {serve_array, COST_REQUEST, .submits = true, .feature = FEATURE_ARRAY, .plugin = submit_plugin},
-    [FRAME_BATCH] = {serve_batch, COST_REQUEST, .feature = FEATURE_ARRAY},
+    [FRAME_BATCH] = {serve_batch, COST_REQUEST, .changes = true, .feature = FEATURE_ARRAY},
     [FRAME_INPUT] = {serve_input, COST_SMALL},
     [FRAME_CREDIT] = {serve_credit, COST_SMALL},
-    [FRAME_CANCEL] = {serve_cancel, COST_SMALL},
+    [FRAME_CANCEL] = {serve_cancel, COST_SMALL, .changes = true},
     [FRAME_FORGET] = {serve_forget, COST_SMALL},
     [FRAME_OPENED] = {serve_opened, COST_SMALL, .brings_fd = opened_brings_fd},
     [FRAME_AWAIT] = {serve_await, COST_REQUEST},
     [FRAME_STATUS] = {serve_status, COST_SMALL},
     [FRAME_LIST] = {serve_list, COST_REQUEST},
     [FRAME_LIST_WHERE] = {serve_list_where, COST_REQUEST},
-    [FRAME_CANCEL_WHERE] = {serve_cancel_where, COST_REQUEST},
-    [FRAME_DEAD] = {serve_dead, COST_REQUEST},
-    [FRAME_SCHEDULE] = {serve_schedule, COST_REQUEST, .submits = true, .plugin = schedule_plugin},
+    [FRAME_CANCEL_WHERE] = {serve_cancel_where, COST_REQUEST, .changes = true},
+    [FRAME_DEAD] = {serve_dead, COST_REQUEST, .changes = true},
+    [FRAME_SCHEDULE] = {serve_schedule, COST_REQUEST, .changes = true, .submits = true, .plugin = schedule_plugin},
     [FRAME_PLUGINS] = {serve_plugins, 20000, .asks = true, .submits = true, .plugin = plugins_plugin},
-    [FRAME_RELOAD] = {serve_reload, COST_REQUEST, .submits = true, .plugin = reload_plugin},
-    [FRAME_RELEASE] = {serve_release, COST_REQUEST, .submits = true, .plugin = release_plugin},
-    [FRAME_GATE] = {serve_gate, COST_REQUEST},
-    [FRAME_LIMIT] = {serve_limit, 20000, .asks = true},
-    [FRAME_WORKERS] = {serve_workers, 20000, .asks = true},
+    [FRAME_RELOAD] = {serve_reload, COST_REQUEST, .changes = true, .submits = true, .plugin = reload_plugin},
+    [FRAME_RELEASE] = {serve_release, COST_REQUEST, .changes = true, .submits = true, .plugin = release_plugin},
+    [FRAME_GATE] = {serve_gate, COST_REQUEST, .changes = true},
+    [FRAME_LIMIT] = {serve_limit, 20000, .asks = true, .changes = true},
+    [FRAME_WORKERS] = {serve_workers, 20000, .asks = true, .changes = true},
     [FRAME_TRACE] = {serve_trace, COST_REQUEST},
     [FRAME_STATS] = {serve_stats, 4000, .asks = true},
     [FRAME_FUNCTIONS] = {serve_functions, 4000, .asks = true, .feature = FEATURE_FUNCTIONS},
     [FRAME_PERSON] = {serve_person, COST_SMALL, .feature = FEATURE_PERSON},
+    [FRAME_ACTIONS] = {serve_actions, 20000, .asks = true, .feature = FEATURE_ACTIONS},
     [FRAME_PING] = {serve_ping, COST_SMALL},
     [FRAME_ARENA_OPEN] = {serve_arena_open, COST_REQUEST, .submits = true, .brings_fd = always},
     [FRAME_ARENA_CLOSE] = {serve_arena_close, COST_REQUEST},
@@ -192,14 +195,15 @@ static void begin(struct request *r)
         peer_fail(p, "%s without feature %" PRIu64 " in HELLO", codec_type_name(m->type), type->feature);
         return;
     }
+    if (type->changes)
+        note_action(r);
     refusal = type->submits ? access_submit(p) : NULL;
     if (!refusal && type->plugin)
         refusal = access_path(p, type->plugin(m));
     if (refusal) {
-        peer_error(p, r->tag, CODE_DENIED, refusal);
+        request_refuse(r, CODE_DENIED, refusal);
         return;
     }
-    person_note(p, m);
     type->serve(r);
 }
 

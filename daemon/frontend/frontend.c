@@ -90,6 +90,7 @@ struct frontend *frontend_free(struct frontend *f)
     remote_free(f->remote);
     handshakes_deinit(&f->handshakes);
     actings_deinit(&f->actings);
+    actions_deinit(&f->actions);
     slab_trim(&f->call_cells);
     hash_deinit(&f->calls);
     hash_deinit(&f->users);

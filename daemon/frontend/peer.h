@@ -11,6 +11,7 @@
 #include "far-end/far-end.h"
 
 #include "frontend/acting.h"
+#include "frontend/actions.h"
 #include "frontend/frontend.h"
 #include "frontend/handshakes.h"
 #include "frontend/refusals.h"
@@ -66,6 +67,7 @@ struct frontend {
     uint64_t n_rules;             /* number of sets of access rules so far; 1: those of the start */
     struct remote *remote;        /* NULL: no clients of other machines */
     struct handshakes handshakes; /* connections that are not authenticated yet */
+    struct actions actions;       /* the last ones of administrators and of persons */
     struct actings actings;       /* look-ups of users that connections are to act for */
     int max_fd;                   /* the highest descriptor that a connection may have; executors need some too */
 };
@@ -111,7 +113,7 @@ struct peer {
     bool looks;              /* the user that it is to act for is being looked up: nothing is handled meanwhile */
     bool blocked;            /* write_event waits, or it is writable; nothing is sent before its turn */
     struct directory *directory;
-    char *person;      /* for whom its client asks: person.c; NULL: nobody was named */
+    char *person;      /* for whom its client asks: serve-actions.c; NULL: nobody was named */
     uint32_t window;   /* of output, for new calls */
     uint64_t features; /* features of both sides */
     uint64_t sent;     /* bytes sent since the beginning */

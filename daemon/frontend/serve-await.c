@@ -29,12 +29,12 @@ static void no_such_job(const struct request *r, const uint8_t id[16])
     struct batch_info batch;
 
     if (!why || jobs_batch_info(jobs, id, access_sees(p), &batch) == 0) {
-        peer_error(p, r->tag, CODE_NOT_FOUND, "no such job");
+        request_refuse(r, CODE_NOT_FOUND, "no such job");
         return;
     }
     snprintf(text, sizeof(text), "it is not one of those since wsd began, and the durable ones cannot be read: %.160s",
              why);
-    peer_error(p, r->tag, CODE_IO, text);
+    request_refuse(r, CODE_IO, text);
 }
 
 void serve_status(struct request *r)
@@ -72,9 +72,9 @@ void serve_await(struct request *r)
 void send_cancelled(const struct request *r, int result, const char *none)
 {
     if (result == -EALREADY && r->peer->features & FEATURE_ENDS)
-        peer_error(r->peer, r->tag, CODE_NOT_FOUND, "it has ended: there is nothing to cancel");
+        request_refuse(r, CODE_NOT_FOUND, "it has ended: there is nothing to cancel");
     else if (result < 0 && result != -EALREADY)
-        peer_error(r->peer, r->tag, CODE_NOT_FOUND, none);
+        request_refuse(r, CODE_NOT_FOUND, none);
     else
         send_end(r);
 }

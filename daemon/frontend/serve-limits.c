@@ -44,7 +44,7 @@ void serve_gate(struct request *r)
     int result = 0;
 
     if (refusal) {
-        peer_error(p, r->tag, CODE_DENIED, refusal);
+        request_refuse(r, CODE_DENIED, refusal);
         return;
     }
     if (m->action == GATE_LIST)
@@ -54,12 +54,12 @@ void serve_gate(struct request *r)
     if (result == 0)
         send_end(r);
     else if (result == -ENOENT)
-        peer_error(p, r->tag, CODE_NOT_FOUND, "it is neither paused nor limited: see `wsctl limit`");
+        request_refuse(r, CODE_NOT_FOUND, "it is neither paused nor limited: see `wsctl limit`");
     else
-        peer_error(p, r->tag, result == -EINVAL ? CODE_USAGE : CODE_BUSY,
-                   result == -EINVAL   ? "a limit is for a plugin, a function of it, or a tag; a drain is for all"
-                   : result == -ENOSPC ? "too many are paused or limited: see `wsctl limit`"
-                                       : strerror(-result));
+        request_refuse(r, result == -EINVAL ? CODE_USAGE : CODE_BUSY,
+                       result == -EINVAL   ? "a limit is for a plugin, a function of it, or a tag; a drain is for all"
+                       : result == -ENOSPC ? "too many are paused or limited: see `wsctl limit`"
+                                           : strerror(-result));
 }
 
 static void send_limit(const struct frontend_limit *limit, void *userdata)
@@ -87,7 +87,7 @@ void serve_limit(struct request *r)
     int result = 0;
 
     if (refusal) {
-        peer_error(p, r->tag, CODE_DENIED, refusal);
+        request_refuse(r, CODE_DENIED, refusal);
         return;
     }
     if (moves)
@@ -96,7 +96,7 @@ void serve_limit(struct request *r)
     else
         result = o->limits_ops->each(o->limits_userdata, sees == ACCESS_ALL, sees, send_limit, r);
     if (result < 0)
-        peer_error(p, r->tag, result == -EINVAL ? CODE_USAGE : CODE_BUSY, error);
+        request_refuse(r, result == -EINVAL ? CODE_USAGE : CODE_BUSY, error);
     else
         send_end(r);
 }

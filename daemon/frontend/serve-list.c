@@ -47,10 +47,12 @@ static void list_some(struct call *c)
         }
         looks = share_spent(p) ? 0 : looks;
     }
-    if (r < 0)
-        peer_error(p, c->tag, CODE_BUSY,
-                   r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
-    else if (c->list.cancels)
+    if (r < 0) {
+        call_refuse(c, CODE_BUSY,
+                    r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
+        return;
+    }
+    if (c->list.cancels)
         peer_send(p, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->list.n_cancelled}}, c->tag, NULL, 0);
     else
         peer_send(p, &(struct msg){.type = FRAME_END}, c->tag, NULL, 0);
@@ -121,8 +123,8 @@ void serve_cancel_where(struct request *r)
 
     if (!m->states && !m->by_uid && !m->plugin.size && !m->function.size && !m->newer_usec && !m->older_usec &&
         !m->batch.size) {
-        peer_error(r->peer, r->tag, CODE_USAGE,
-                   "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
+        request_refuse(r, CODE_USAGE,
+                       "a cancel that names nothing would mean everything: name states, a user, a plugin or an age");
         return;
     }
     if (!filter.states)

@@ -242,9 +242,9 @@ void serve_release(struct request *r)
                                      m->function.data, p->directory);
 
     if (result == -ENOENT || result == -ENAMETOOLONG)
-        peer_error(p, r->tag, CODE_NOT_FOUND, "nothing is known against it: see `wsctl plugin show`");
+        request_refuse(r, CODE_NOT_FOUND, "nothing is known against it: see `wsctl plugin show`");
     else if (result < 0)
-        peer_error(p, r->tag, result_code(result), result_text(result));
+        request_refuse(r, result_code(result), result_text(result));
     else
         send_end(r);
 }

@@ -106,6 +106,11 @@ static void check_texts(const struct msg *msg)
         check_span(msg->function_stats.why, CODEC_TEXT_MAX);
         FUZZ_CHECK(msg->function_stats.n_histograms <= CODEC_HISTOGRAM_KIND);
         break;
+    case FRAME_ACTION:
+        check_span(msg->action.person, CODEC_PERSON_MAX);
+        check_span(msg->action.verb, CODEC_NAME_MAX);
+        check_span(msg->action.object, CODEC_TEXT_MAX);
+        break;
     case FRAME_PERSON:
         check_span(msg->person.name, CODEC_PERSON_MAX);
         break;

@@ -34,7 +34,7 @@
 #define WSD_INPUTS  256
 #define TURNS_MAX   100
 #define MOMENT_USEC 3000
-#define TYPE_LAST   52
+#define TYPE_LAST   53
 #define TYPE_GIVE   254
 #define TYPE_WAIT   255
 #define FILE_SIZE   65536

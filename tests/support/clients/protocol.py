@@ -128,7 +128,7 @@ REQUESTS = {'HELLO': (1, 'Hello'), 'SUBMIT': (2, 'Submit'), 'INPUT': (3, 'Chunk'
             'ARENA_CLOSE': (35, 'Empty'), 'LIMIT': (36, 'Limit'), 'RUNNER_OPEN': (40, 'Offer'), 'RUNNER_CLOSE': (41, 'Empty'),
             'RUN_OUTPUT': (42, 'RunChunk'), 'RUN_MESSAGE': (43, 'RunMessage'), 'RUN_PROGRESS': (44, 'RunProgress'),
             'RUN_OPEN': (45, 'RunOpen'), 'RUN_END': (46, 'RunEnd'), 'RUN_PONG': (47, 'RunRef'), 'FUNCTIONS': (50, 'Functions'),
-            'PERSON': (51, 'Person')}
+            'PERSON': (51, 'Person'), 'ACTIONS': (52, 'Actions')}
 ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED', 'Accepted'), 67: ('OUTPUT', 'Chunk'),
            68: ('PROGRESS', 'Progress'), 69: ('MESSAGE', 'Message'), 70: ('DONE', 'Job'), 71: ('ERROR', 'Error'), 72: ('JOB', 'Job'),
            73: ('PLUGIN', 'Plugin'), 74: ('COUNTERS', 'Stats'), 75: ('PONG', 'Empty'), 76: ('END', 'Empty'), 77: ('OPEN', 'Open'),
@@ -138,9 +138,9 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            101: ('LANE_BOUND', 'LaneBound'), 102: ('LANE_LOST', 'Error'), 103: ('ARENA', 'Empty'), 105: ('FINISHED', 'Finished'),
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
-           116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 65536 | 131072 | 262144 | 524288 | 1048576 | 2097152
-OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152)
+           116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats'), 121: ('ACTION', 'Action')}
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 65536 | 131072 | 262144 | 524288 | 1048576 | 2097152 | 4194304
+OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152 | 4194304)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
 
@@ -2201,6 +2201,146 @@ def output_goes_by_the_connection_where_it_cannot_go_to_a_descriptor(wsd):
         assert os.fstat(f.fileno()).st_size == 0
         m, output = output_of(p, f.fileno(), 'x', output_to=OUTPUT_EITHER)
         assert output == b'' and m.placed == 2, m
+
+
+# --- actions ----------------------------------------------------------------------------------------------------------
+
+
+def actions(p, **values):
+    return [f.message for f in p.list('ACTIONS', p.send('ACTIONS', **values))[:-1]]
+
+
+def told(p, **values):
+    return [(m.verb, m.object, m.code) for m in actions(p, **values)]
+
+
+@case('P119', 'P120', config='')
+def actions_are_told(wsd):
+    with Peer(wsd.socket) as p:
+        assert actions(p) == []
+        begun = time.time()
+        job = bytes(16)
+        requests = [
+            ('END', 'GATE', {'action': 1, 'plugin': 'echo', 'function': 'echo'}, b'pause', b'echo:echo'),
+            ('END', 'GATE', {'action': 2, 'plugin': 'echo', 'function': 'echo'}, b'resume', b'echo:echo'),
+            ('ERROR', 'GATE', {'action': 2, 'plugin': 'none'}, b'resume', b'none'),
+            ('END', 'GATE', {'action': 4, 'tag': 'big', 'limit': 3}, b'limit', b'tag big = 3'),
+            ('END', 'GATE', {'action': 3}, b'drain', b''),
+            ('END', 'GATE', {'action': 2}, b'resume', b''),
+            ('END', 'LIMIT', {'flags': 2, 'key': 'max-run', 'value': '1h'}, b'limit', b'max-run = 1h'),
+            ('ERROR', 'LIMIT', {'flags': 3, 'uid': 7, 'key': 'none', 'value': '1'}, b'limit', b'none of user 7 = 1'),
+            ('END', 'WORKERS', {'set': 2}, b'set workers', b'2'),
+            ('ERROR', 'DEAD', {'action': 2, 'id': job}, b'requeue', b'job ' + b'0' * 32),
+            ('ERROR', 'DEAD', {'action': 3, 'id': job}, b'drop', b'job ' + b'0' * 32),
+            ('ERROR', 'CANCEL', {'id': job}, b'cancel', b'job ' + b'0' * 32),
+            ('ERROR', 'BATCH', {'action': 5, 'id': job}, b'cancel', b'batch ' + b'0' * 32),
+            ('COUNT', 'CANCEL_WHERE', {'plugin': 'echo', 'by_uid': True, 'uid': 7}, b'cancel many', b'jobs of user 7 of echo'),
+            ('ERROR', 'CANCEL_WHERE', {}, b'cancel many', b'jobs'),
+            ('END', 'SCHEDULE', {'action': 1, 'name': 'n', 'calendar': 'yearly', 'plugin': 'echo'}, b'schedule add', b'n'),
+            ('END', 'SCHEDULE', {'action': 4, 'name': 'n'}, b'schedule run', b'n'),
+            ('END', 'SCHEDULE', {'action': 3, 'name': 'n'}, b'schedule remove', b'n'),
+            ('ERROR', 'SCHEDULE', {'action': 3, 'name': 'n'}, b'schedule remove', b'n'),
+            ('ERROR', 'RELEASE', {'name': 'echo', 'function': 'f'}, b'release', b'echo:f'),
+            ('END', 'RELOAD', {'name': 'echo'}, b'reload', b'echo'),
+            ('ERROR', 'RELOAD', {'name': 'none'}, b'reload', b'none'),
+        ]
+        expected = []
+        for last, kind, values, verb, about in requests:
+            p.tag += 1
+            p.raw(p.frame(REQUESTS[kind][0], p.tag, encode(REQUESTS[kind][1], values)))  # one has a field `tag`
+            frame = p.list(kind, p.tag)[-1]
+            assert frame.kind == last, (kind, values, frame)
+            expected.append((verb, about, frame.message.code if last == 'ERROR' else 0))
+        for kind, values in (('GATE', {'action': 5}), ('LIMIT', {}), ('WORKERS', {}), ('DEAD', {'action': 1}), ('SCHEDULE', {'action': 2})):
+            p.list(kind, p.send(kind, **values))  # change nothing
+        assert told(p) == expected, told(p)
+        assert told(p, limit=2) == expected[-2:] and told(p, limit=len(expected)) == told(p, limit=2 ** 32 - 1) == expected
+        found = actions(p)
+        assert all(m.uid == os.getuid() and not m.person and begun - 1 < m.time_usec / 1e6 < time.time() + 1 for m in found)
+        assert [m.time_usec for m in found] == sorted(m.time_usec for m in found)
+    with Peer(wsd.socket, features=ALL & ~4194304) as p:
+        p.breaks(p.frame(52, 1))
+
+
+@case('P121', config='[daemon]\nsystem = yes\n[access]\nsubmit = 1001\n')
+def actions_of_own_jobs_are_nobodys_business(wsd):
+    if os.geteuid():
+        raise Skip('only root can act as two users')
+    os.chmod(wsd.socket, 0o666)
+    with As(1001):
+        other = Peer(wsd.socket)
+    with other, Peer(wsd.socket) as p:
+        for peer in (p, other):
+            job = peer.accepted('echo', b'later', delay_usec=3600 * 10 ** 6)[1]
+            peer.next('END', peer.send('CANCEL', id=job))
+            batch = peer.send('BATCH', action=1)
+            peer.next('END', peer.send('BATCH', action=5, id=peer.next('BATCH_STATE', batch).message.id))
+            peer.next('COUNT', peer.send('CANCEL_WHERE', by_uid=True, uid=0 if peer is p else 1001))
+        assert actions(p) == actions(other) == []
+        job = other.accepted('echo', b'later', delay_usec=3600 * 10 ** 6)[1]
+        p.next('END', p.send('CANCEL', id=job))
+        other.is_refused(66, other.send('CANCEL', id=bytes(16)))
+        assert told(p) == [(b'cancel', b'job ' + job.hex().encode(), 0)] and actions(other) == []
+
+
+@case('P122', config='')
+def actions_have_the_person(wsd):
+    with Peer(wsd.socket) as p:
+        for name in ('anna', '', 'otto'):
+            p.send('PERSON', name=name)
+            job = p.accepted('echo', b'later', delay_usec=3600 * 10 ** 6)[1]
+            p.next('END', p.send('CANCEL', id=job))
+        assert [(m.verb, m.person) for m in actions(p)] == [(b'cancel', b'anna'), (b'cancel', b'otto')]
+
+
+@case('P123', 'P124', config='[daemon]\nsystem = yes\n[access]\nsubmit = 1001 1002\nadminister = 1001\nwatch = 1003\nsee = 1004\n')
+def actions_are_of_those_who_may_see_them(wsd):
+    if os.geteuid():
+        raise Skip('only root can act as several users')
+    os.chmod(wsd.socket, 0o666)
+    peers = {0: Peer(wsd.socket)}
+    for uid in (1001, 1002, 1003, 1004):
+        with As(uid):
+            peers[uid] = Peer(wsd.socket)
+    admin, user = peers[1001], peers[1002]
+    for name in ('', 'eve'):
+        user.send('PERSON', name=name)
+        user.is_refused(77, user.send('GATE', action=1, plugin='echo'))
+    admin.next('END', admin.send('GATE', action=1, plugin='fib'))
+    of_user = [(b'pause', b'echo', b'', 77), (b'pause', b'echo', b'eve', 77)]
+    of_admin = [(b'pause', b'fib', b'', 0)]
+    hidden = [(b'pause', b'', b'', 77)] * 2
+
+    def seen(uid, **values):
+        return [(m.verb, m.object, m.person, m.code) for m in actions(peers[uid], **values)]
+    for uid, expected in ((0, of_user + of_admin), (1001, of_user + of_admin), (1004, of_user + of_admin), (1002, of_user),
+                          (1003, hidden + of_admin)):
+        assert seen(uid) == expected, (uid, seen(uid))
+    assert seen(1002, limit=1) == of_user[1:]
+    for n in range(256):
+        user.is_refused(77, user.send('GATE', action=1, plugin=f'p{n}'))
+        assert len(actions(peers[0])) == min(2 + n + 1, 256) + 1
+    assert seen(1002) == [(b'pause', b'p%d' % n, b'eve', 77) for n in range(256)]
+    for n in range(256):
+        admin.next('END', admin.send('LIMIT', flags=2, key='max-jobs', value=str(1000 + n)))
+        assert len(actions(peers[0])) == 256 + min(1 + n + 1, 256)
+    assert [a[1] for a in seen(0)[256:]] == [b'max-jobs = %d' % (1000 + n) for n in range(256)] and len(seen(0)) == 512
+    assert seen(0, limit=300)[44:] == seen(0)[256:] and seen(0)[0][1] == b'p0'
+    for p in peers.values():
+        p.socket.close()
+
+
+@case('P125', config='')
+def actions_are_lines(wsd):
+    with Peer(wsd.socket) as p:
+        p.send('PERSON', name='\x1b[31m\n' * 30 + 'Zo\u00eb')
+        for plugin in (b'\xffa\n', b'x' * 4000, 'e\u202e'.encode(), b'\x1b' * 300):
+            p.next('END|ERROR', p.send('GATE', action=1, plugin=plugin))
+        found = actions(p)
+        assert len(found) == 4 and [m.object for m in found[:3]] == [b'\\xffa\\x0a', b'x' * 255, b'e\\u{202e}'], found
+        assert found[3].object == b'\\x1b' * 63, found[3]
+        assert all(m.person.startswith(b'\\x1b[31m\\x0a') and len(m.person) <= 255 for m in found)
+        assert all(line.decode().isprintable() for m in found for line in (m.person, m.object))
 
 
 def run_case(shared, numbers, config, function):

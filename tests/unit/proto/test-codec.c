@@ -723,6 +723,16 @@ START_TEST(workers_survive)
     assert_span(r.functions.function, "f");
     m.functions.plugin = span("");
     ck_assert_uint_eq(encoded_size(&m), 0); /* a function of no plugin */
+    m = (struct msg){.type = FRAME_ACTIONS, .actions = {UINT32_MAX}};
+    ck_assert_uint_eq(round_trip(&m, 1, 0).actions.limit, UINT32_MAX);
+    m = (struct msg){.type = FRAME_ACTION, .action = {UINT64_MAX, UINT32_MAX, 255, span("p"), span("v"), span("o")}};
+    r = round_trip(&m, 1, 0);
+    ck_assert(r.action.time_usec == UINT64_MAX && r.action.uid == UINT32_MAX && r.action.code == 255);
+    assert_span(r.action.person, "p");
+    assert_span(r.action.verb, "v");
+    assert_span(r.action.object, "o");
+    m.action.code = 256;
+    ck_assert_uint_eq(encoded_size(&m), 0);
     m = (struct msg){.type = FRAME_COUNT, .count = {UINT64_MAX}};
     ck_assert(round_trip(&m, 1, 0).count.n == UINT64_MAX);
     m = (struct msg){.type = FRAME_AWAIT, .id = {.has_id = true, .flags = SUBMIT_PROGRESS}};
@@ -830,6 +840,9 @@ static const struct text_limit {
     {FRAME_RUN, 17, CODEC_KEY_MAX},
     {FRAME_PLUGIN, 11, CODEC_BUILD_MAX},
     {FRAME_PERSON, 1, CODEC_PERSON_MAX},
+    {FRAME_ACTION, 3, CODEC_PERSON_MAX},
+    {FRAME_ACTION, 4, CODEC_NAME_MAX},
+    {FRAME_ACTION, 5, CODEC_TEXT_MAX},
     {FRAME_FUNCTION_STATS, 14, CODEC_TEXT_MAX},
     {FRAME_LANE_BIND, 2, CODEC_PATH_MAX},
     {FRAME_LANE_BIND, 3, CODEC_NAME_MAX},
