@@ -45,6 +45,7 @@ static const struct {
     {FEATURE_RUNNER, "knows no runners that jobs could wait for"},
     {FEATURE_FUNCTIONS, "does not count by function"},
     {FEATURE_PERSON, "notes no persons in its log"},
+    {FEATURE_ACTIONS, "keeps no actions: its log has them"},
     {FEATURE_PROFILE, "has neither profiles nor stacks of running jobs"},
     {FEATURE_OUTPUT, "writes output to no descriptor: have it by the callback"},
     {FEATURE_LIMITS, "has no limits that can be shown or moved"},

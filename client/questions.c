@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * questions.c: what is asked and waited for: jobs by id, lists, plugins, gates, limits, workers, counters, ping.
+ * questions.c: what is asked and waited for: jobs by id, lists, plugins, gates, limits, actions,
+ * workers, counters, ping.
  * Owns the texts of the last job that was asked for by id. One thread a handle.
  * Does not submit. Questions that are not waited for are asked.c's. */
 #include "questions.h"
@@ -430,6 +431,37 @@ int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, c
                                 .value = {.data = value, .size = value ? strlen(value) : 0}}};
     struct query query = {.each = FRAME_END, .end = FRAME_END};
     int r = connection_wants(&client->connection, FEATURE_LIMITS);
+
+    return r < 0 ? r : query_run(client, &msg, &query);
+}
+
+struct each_action {
+    int (*each)(const struct wsd_action_info *info, void *userdata);
+    void *userdata;
+};
+
+static int show_action(struct wsd_client *client, struct query *query, const struct msg *msg)
+{
+    const struct each_action *user = query->wanted;
+    const struct msg_action *m = &msg->action;
+    const struct wsd_action_info info = {.size = sizeof(info),
+                                         .time_usec = m->time_usec,
+                                         .uid = m->uid,
+                                         .exit = (int)m->code,
+                                         .person = m->person.data,
+                                         .action = m->verb.data,
+                                         .object = m->object.data};
+
+    return user->each(&info, user->userdata);
+}
+
+int wsd_client_actions(struct wsd_client *client, uint32_t limit,
+                       int (*each)(const struct wsd_action_info *info, void *userdata), void *userdata)
+{
+    struct msg msg = {.type = FRAME_ACTIONS, .actions = {.limit = limit}};
+    struct each_action user = {.each = each, .userdata = userdata};
+    struct query query = {.each = FRAME_ACTION, .end = FRAME_END, .show = show_action, .wanted = &user};
+    int r = connection_wants(&client->connection, FEATURE_ACTIONS);
 
     return r < 0 ? r : query_run(client, &msg, &query);
 }

@@ -1122,6 +1122,27 @@ WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
 WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key,
                                     const char *value);
 
+/* Somebody has changed something in wsd, or was refused. Texts are one line of printable UTF-8 each, cut off where they
+ * are long. Fields are appended. Since 0.1. */
+struct wsd_action_info {
+    size_t size;
+    uint64_t time_usec; /* since the epoch */
+    uint32_t uid;       /* of the client */
+    int exit;           /* 0: done, or under way; else refused: what wsctl exits with */
+    const char *person; /* whom the client named (wsd_client_person()); "" */
+    const char *action; /* such as "pause", "limit", "cancel", "schedule add" */
+    const char *object; /* what it was about, such as "fib:fib", "job ID" or "max-run = 1h"; "": everything */
+};
+
+/* Lists what administrators have changed since wsd's start, or were refused, what other users attempted that is for
+ * administrators, and what was done for persons: oldest first. wsd keeps the last 256 of administrators, and of others. A
+ * user sees its own. Administrators, and users who see or watch all jobs, see those of all; to those who only watch,
+ * person and object are "" where a user without rights over others wrote them. limit: the newest so many; 0: all. Each is
+ * valid during its callback. A callback that returns non-zero ends the listing with that value. Returns 0; -EOPNOTSUPP:
+ * wsd is too old. Since 0.1. */
+WSD_EXPORT int wsd_client_actions(struct wsd_client *client, uint32_t limit,
+                                  int (*each)(const struct wsd_action_info *info, void *userdata), void *userdata);
+
 /* The result of a reload. Fields are appended. Since 0.1. */
 enum wsd_reload_outcome {
     WSD_RELOAD_FIRST = 1,   /* nothing was loaded before */

@@ -293,6 +293,14 @@ static int each_function(const struct wsd_function_stats *stats, void *userdata)
     return 0;
 }
 
+static int each_action(const struct wsd_action_info *info, void *userdata)
+{
+    FUZZ_CHECK(strlen(info->person) < CODEC_PERSON_MAX && strlen(info->action) < CODEC_NAME_MAX &&
+               strlen(info->object) < CODEC_TEXT_MAX && info->exit >= 0 && info->exit <= 255);
+    act();
+    return 0;
+}
+
 static int each_executor(const struct wsd_executor_info *info, void *userdata)
 {
     act();
@@ -514,6 +522,9 @@ static void act(void)
         break;
     case 11:
         wsd_client_functions(client, NULL, each_function, NULL);
+        break;
+    case 12:
+        wsd_client_actions(client, what, each_action, NULL);
         break;
     default:
         return;

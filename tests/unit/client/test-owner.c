@@ -132,6 +132,7 @@ static int ask(void)
         wsd_client_gate_tag(client, WSD_GATE_PAUSE, "t", 0),
         wsd_client_limits(client, NULL, NULL),
         wsd_client_functions(client, NULL, NULL, NULL),
+        wsd_client_actions(client, 0, NULL, NULL),
         wsd_client_workers(client, NULL, NULL, NULL),
         wsd_client_set_workers(client, 2, NULL, NULL),
         wsd_client_trace_start(client, false),
