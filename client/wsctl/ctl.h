@@ -52,6 +52,7 @@ int verb_resume(struct ctl *ctl, int argc, char **argv);
 int verb_drain(struct ctl *ctl, int argc, char **argv);
 int verb_limit(struct ctl *ctl, int argc, char **argv);
 int verb_limits(struct ctl *ctl, int argc, char **argv);
+int verb_actions(struct ctl *ctl, int argc, char **argv);
 int verb_workers(struct ctl *ctl, int argc, char **argv);
 int verb_top(struct ctl *ctl, int argc, char **argv);
 int verb_profile(struct ctl *ctl, int argc, char **argv);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -114,6 +115,16 @@ void print_state(enum wsd_job_state state)
         printf("%-11s", name);
     else
         printf("\033[%dm%-11s\033[0m", color, name);
+}
+
+const char *time_text(uint64_t usec, char *buffer, size_t size)
+{
+    time_t t = (time_t)(usec / 1000000);
+    struct tm tm;
+
+    if (!usec || !localtime_r(&t, &tm) || strftime(buffer, size, "%a %Y-%m-%d %H:%M:%S", &tm) == 0)
+        snprintf(buffer, size, "-");
+    return buffer;
 }
 
 const char *user_name(uint32_t uid)

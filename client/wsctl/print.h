@@ -24,6 +24,8 @@ void print_state(enum wsd_job_state state);
 /* The name of a user, or "all". It is asked once for each, as the answer may come from afar. It is valid until other
  * names have been asked for. */
 const char *user_name(uint32_t uid);
+/* Local time, as people read it; "-" for 0. */
+const char *time_text(uint64_t usec, char *buffer, size_t size);
 /* "12 us", "3.4 ms", "5.6 s" */
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
 /* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/code.h"
 #include "connect.h"
@@ -77,17 +76,6 @@ static int schedule_add(struct ctl *ctl, int argc, char **argv, const char *name
     wsd_client_free(client);
     free(plugin);
     return r;
-}
-
-/* Local time, as people read it. */
-static const char *time_text(uint64_t usec, char *buffer, size_t size)
-{
-    time_t t = (time_t)(usec / 1000000);
-    struct tm tm;
-
-    if (!usec || !localtime_r(&t, &tm) || strftime(buffer, size, "%a %Y-%m-%d %H:%M:%S", &tm) == 0)
-        snprintf(buffer, size, "-");
-    return buffer;
 }
 
 static const char *end_text(const struct wsd_schedule_info *info)

@@ -240,6 +240,13 @@ walk_limits() {
   both limits "max-jobs=$H"
   both limits --user "$H"
 }
+walk_actions() {
+  both pause "./$F.so"
+  both pause "$H"
+  both limits "$H=$H"
+  both plugin reload "$H"
+  both actions
+}
 walk_resume() {
   both resume "./$F.so"
   both resume "escapes:$H"

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * actions.c: `wsctl actions`: who has changed something in wsd of late.
+ * Owns nothing beyond the call. One thread. */
+#include <stdio.h>
+
+#include "base/code.h"
+#include "connect.h"
+#include "ctl.h"
+#include "json-write.h"
+#include "options.h"
+#include "print.h"
+
+static void show_json(const struct wsd_action_info *info, struct json *json)
+{
+    json_number(json, "time_usec", info->time_usec);
+    json_number(json, "uid", info->uid);
+    json_string(json, "person", info->person);
+    json_string(json, "action", info->action);
+    json_string(json, "object", info->object);
+    json_number(json, "exit", (uint64_t)info->exit);
+}
+
+static int show_action(const struct wsd_action_info *info, void *userdata)
+{
+    const struct ctl *ctl = userdata;
+    char when[64], result[32] = "done";
+    struct json json = {0};
+
+    if (ctl->json) {
+        show_json(info, &json);
+        return json_end(&json);
+    }
+    if (info->exit)
+        snprintf(result, sizeof(result), "refused (%d)", info->exit);
+    print_line("%-23s  %-12s  %-12s  %s%s%s%s%s", time_text(info->time_usec, when, sizeof(when)), user_name(info->uid),
+               result, info->action, *info->object ? " " : "", info->object, *info->person ? ", for " : "",
+               info->person);
+    return 0;
+}
+
+int verb_actions(struct ctl *ctl, int argc, char **argv)
+{
+    struct wsd_client *client = NULL;
+    int r;
+
+    if (ctl_arguments(ctl, argc, argv, 0, 0, &r) == CTL_EXIT || (r = ctl_connect(ctl, &client)) != 0)
+        return r;
+    if (!ctl->json && !ctl->quiet)
+        print_line("%-23s  %-12s  %-12s  %s", "WHEN", "USER", "RESULT", "ACTION");
+    r = wsd_client_actions(client, 0, show_action, ctl);
+    if (r < 0)
+        r = ctl_client_error(client, "actions", NULL);
+    wsd_client_free(client);
+    return r ? r : print_end();
+}
