@@ -425,6 +425,10 @@ def test_asking(client):
     assert client.functions('none') == [] and {('ends', 'heed')} <= {(one.plugin, one.function) for one in client.functions()}
     with pytest.raises(ValueError):
         client.functions('echo', uid=-1)
+    assert all(one.code in (0, 66, 77) and one.uid == os.getuid() and one.time > 1e9 for one in client.actions())
+    assert client.actions(limit=1) == client.actions()[-1:]
+    with pytest.raises(ValueError):
+        client.actions(limit=-1)
     (echo,) = client.plugins('echo')
     assert echo.name == 'echo' and any(f.name == 'stream' and not f.idempotent for f in echo.functions)
     assert len(client.plugins()) > 5

@@ -19,7 +19,7 @@ from ._memory import Memory
 from ._profile import FunctionSamples, Profile
 from ._runner import Runner
 from ._task import Task, TaskCancelled, TaskFailed, TaskJob, task
-from ._types import Function, FunctionStats, Histogram, JobInfo, Message, Options, Plugin, Progress, State
+from ._types import Action, Function, FunctionStats, Histogram, JobInfo, Message, Options, Plugin, Progress, State
 from ._version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f'module wsd has no attribute {name}')
 
 
-__all__ = ['BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Executor', 'Failed', 'ForkedError',
+__all__ = ['Action', 'BadRequest', 'Cancelled', 'Client', 'ClosedError', 'ConnectionLost', 'Crashed', 'Error', 'Executor', 'Failed', 'ForkedError',
            'Function', 'FunctionSamples', 'FunctionStats', 'Histogram', 'Interrupted', 'Job', 'JobError', 'JobInfo', 'Memory', 'Message', 'NoDaemon', 'NotFound', 'NotPermitted', 'Options', 'Plugin',
            'Profile', 'Progress', 'ProtocolError', 'Refused', 'Runner', 'State', 'Task', 'TaskCancelled', 'TaskFailed', 'TaskJob', 'TimedOut',
            'WorkerDied', '__version__', 'connect', 'task']

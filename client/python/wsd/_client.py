@@ -25,11 +25,11 @@ from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, 
 from ._input import FilePart, Input, Output, at_hand, copy_of, repeatable, resolve, view
 from ._map import Mapping as MapPlan, Outcome
 from ._native import Native
-from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_functions, wants_output
+from ._protocol import ACCEPTED, OTHER, OUTPUT, Buffer, Call, Core, JobCall, Question, wants_actions, wants_functions, wants_output
 from ._profile import Profile, ProfileCall
 from ._socket import RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
-from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
-                     args_field, file_bytes, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec)
+from ._types import (Action, Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
+                     action, args_field, file_bytes, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, usec, whole)
 from ._version import PROGRAM
 
 UNSENT_MAX = 1 << 20  # bytes; submit() waits while more is unsent
@@ -919,6 +919,14 @@ class Client:
         self._make(wants_functions)
         answers = self._ask(_wire.FUNCTIONS, 'Functions', fields, (_wire.FUNCTION_STATS,), False)
         return [function_stats(_wire.decode('FunctionStats', header), body) for header, body in answers]
+
+    def actions(self, *, limit: int = 0) -> List[Action]:
+        """The last actions of administrators and of persons, the newest `limit` (0: all), oldest first. Those of this user;
+        administrators see those of all. Since 0.1."""
+        fields = {'limit': whole(limit, 'limit', 0, 0xffffffff)}
+        self._make(wants_actions)
+        answers = self._ask(_wire.ACTIONS, 'Actions', fields, (_wire.ACTION,), False)
+        return [action(_wire.decode('Action', header)) for header, _ in answers]
 
     def plugins(self, name: str = '') -> List[Plugin]:
         """All plugins, or the one of this name. Raises NotFound. Since 0.1."""

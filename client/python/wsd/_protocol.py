@@ -19,9 +19,10 @@ from ._types import DETACH, JobInfo, Message, MORE, NO_ACCEPTED, Progress, State
 
 WINDOW = 1 << 20  # bytes of output of one call that wsd may send before it gets CREDIT
 # FORGET, files, FINISHED, durable jobs, delays, after and tags, ARRAY, LIST_WHERE, shared records, exact ends, runners,
-# output to a descriptor, FUNCTIONS, profiles
-FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 65536 | 262144 | 524288
+# output to a descriptor, FUNCTIONS, profiles, ACTIONS
+FEATURES = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048 | 8192 | 65536 | 262144 | 524288 | 4194304
 FEATURE_FILES, FEATURE_ARRAY, FEATURE_RUNNERS, FEATURE_PLACED, FEATURE_FUNCTIONS = 4, 128, 8192, 16384, 262144
+FEATURE_ACTIONS = 4194304
 FEATURE_OUTPUT, FEATURE_PROFILE = 65536, 524288
 OUTPUT_TO = _wire.encode('Submit', {'output_to': 1})
 OPENED_MAX = 256  # descriptors that wait to be sent
@@ -95,6 +96,11 @@ def wants(core: Core, feature: int, words: str) -> None:
 def wants_functions(core: Core) -> None:
     """Raises ProtocolError where wsd does not know FUNCTIONS."""
     wants(core, FEATURE_FUNCTIONS, 'does not count by function')
+
+
+def wants_actions(core: Core) -> None:
+    """Raises ProtocolError where wsd does not know ACTIONS."""
+    wants(core, FEATURE_ACTIONS, 'keeps no actions')
 
 
 def wants_output(core: Core) -> None:
@@ -498,4 +504,4 @@ class Core:
 
 
 __all__ = ['ACCEPTED', 'Buffer', 'Call', 'Core', 'DETACH', 'FEATURE_PROFILE', 'JobCall', 'NO_ACCEPTED', 'OTHER', 'OUTPUT',
-           'Question', 'wants', 'wants_functions', 'wants_output']
+           'Question', 'wants', 'wants_actions', 'wants_functions', 'wants_output']

@@ -219,6 +219,24 @@ class FunctionStats:
     output: Histogram = Histogram()  #: bytes
 
 
+@dataclass(frozen=True)
+class Action:
+    """Somebody has changed something in wsd, or was refused. Since 0.1."""
+
+    time: float  #: since the epoch
+    uid: int  #: of the client
+    person: str  #: whom the client named; may be empty
+    action: str  #: such as pause, limit, cancel
+    object: str  #: what it was about; empty: everything
+    code: int  #: 0: done, or under way; else what it was refused with
+
+
+def action(m: Mapping[str, Any]) -> Action:
+    """Of a message Action."""
+    return Action(time=m['time_usec'] / 1e6, uid=m['uid'], person=shown(m['person']), action=shown(m['verb']),
+                  object=shown(m['object']), code=m['code'])
+
+
 BUCKET = struct.Struct('<HQ')
 HISTOGRAMS = {1: 'queue', 2: 'run', 3: 'cpu', 4: 'output'}
 

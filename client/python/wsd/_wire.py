@@ -20,13 +20,13 @@ CHUNK_MAX = 60 << 10  # body of one frame of a stream
 # Types of frames: to wsd.
 HELLO, SUBMIT, INPUT, CREDIT, CANCEL, AWAIT, STATUS, LIST, PLUGINS, STATS, PING, OPENED = range(1, 13)
 TRACE, RELEASE, FORGET, ARRAY, LIST_WHERE, CANCEL_WHERE = 14, 15, 18, 23, 25, 26
-FUNCTIONS = 50
+FUNCTIONS, ACTIONS = 50, 52
 RUNNER_OPEN, RUNNER_CLOSE, RUN_OUTPUT, RUN_MESSAGE, RUN_PROGRESS, RUN_OPEN, RUN_END, RUN_PONG = range(40, 48)
 # From wsd.
 WELCOME, ACCEPTED, OUTPUT, PROGRESS, MESSAGE, DONE, ERROR, JOB, PLUGIN, COUNTERS, PONG, END, OPEN, GOODBYE = range(65, 79)
 EXECUTOR, PIECE, ENDS, COUNT, FINISHED = 79, 81, 87, 88, 105
 RUNNER, RUN, RUN_INPUT, RUN_STOP, RUN_OPENED, RUN_CREDIT, RUN_PING = range(110, 117)
-FUNCTION_STATS = 120
+FUNCTION_STATS, ACTION = 120, 121
 
 # message -> field -> (number, kind, repeated). Kind: u varint, s zigzag, b bytes, t bool, or the name of a message.
 Fields = Dict[str, Tuple[int, str, bool]]
@@ -76,6 +76,8 @@ MESSAGES: Dict[str, Fields] = {name: _fields(text) for name, text in {
     'FunctionStats': 'plugin:1:b function:2:b uid:3:u succeeded:4:u failed:5:u cancelled:6:u timed_out:7:u crashed:8:u '
                      'interrupted:9:u refused:10:u direct:11:u histograms:12:Histogram* crashes:13:u why:14:b quarantine:15:u '
                      'quarantine_usec:16:u',
+    'Actions': 'limit:1:u',
+    'Action': 'time_usec:1:u uid:2:u person:3:b verb:4:b object:5:b code:6:u',
     'Executor': 'executor:1:u uid:2:u workers:3:u error:4:u lost:5:u pid:6:u age_usec:7:u memory:8:u descriptors:9:u',
     'Trace': 'action:1:u kind:2:u rate:3:u id:4:b',
     'Open': 'serial:1:u path:2:b item:50:u',

@@ -22,11 +22,11 @@ from ._client import job_html, pause_after, seconds
 from ._errors import ClosedError, ConnectionLost, Error, ForkedError, NoDaemon, NotFound, ProtocolError, Refused
 from ._input import FilePart, Input, Output, copy_of, repeatable, resolve, view
 from ._map import Mapping as MapPlan
-from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_functions, wants_output
+from ._protocol import ACCEPTED, OTHER, OUTPUT, Call, Core, JobCall, Question, wants_actions, wants_functions, wants_output
 from ._profile import Profile, ProfileCall
 from ._socket import NOW, RECEIVE_LEAST, RECEIVE_MOST, Directory, Path, connect_error, drop, find, unsent, write_some
-from ._types import (Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
-                     args_field, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields)
+from ._types import (Action, Argument, DETACH, DURABLE, Duration, FunctionStats, JobId, JobInfo, Message, NO_ACCEPTED, Options, Plugin, Progress, State,
+                     action, args_field, function_stats, functions_fields, id_bytes, job_info, plugin, shown, split_name, submit_fields, whole)
 from ._version import PROGRAM
 
 UNSENT_MAX = 1 << 20  # bytes; submit() waits while more is unsent
@@ -632,6 +632,13 @@ class Client:
         wants_functions(self._usable())
         answers = await self._ask(_wire.FUNCTIONS, 'Functions', fields, (_wire.FUNCTION_STATS,), False)
         return [function_stats(_wire.decode('FunctionStats', header), body) for header, body in answers]
+
+    async def actions(self, *, limit: int = 0) -> List[Action]:
+        """The last actions of administrators and of persons, oldest first: as wsd.Client.actions(). Since 0.1."""
+        fields = {'limit': whole(limit, 'limit', 0, 0xffffffff)}
+        wants_actions(self._usable())
+        answers = await self._ask(_wire.ACTIONS, 'Actions', fields, (_wire.ACTION,), False)
+        return [action(_wire.decode('Action', header)) for header, _ in answers]
 
     async def plugins(self, name: str = '') -> List[Plugin]:
         """All plugins, or the one of this name. Raises NotFound. Since 0.1."""
