@@ -311,6 +311,19 @@ static int on_schedule(const struct wsd_schedule_info *info, void *userdata)
     return json_array_append_new(userdata, j) < 0;
 }
 
+static int on_action(const struct wsd_action_info *info, void *userdata)
+{
+    json_t *j = json_object();
+
+    set(j, "time_usec", number(info->time_usec));
+    set(j, "user", text(user_of(info->uid)));
+    set(j, "person", text(info->person));
+    set(j, "action", text(info->action));
+    set(j, "object", text(info->object));
+    set(j, "exit", json_integer(info->exit));
+    return json_array_append_new(userdata, j) < 0;
+}
+
 /* --- questions ---------------------------------------------------------------------------------------------------- */
 
 static int ask_counters(struct wsd_client *client, json_t **ret)
@@ -370,20 +383,23 @@ static int ask_schedules(struct wsd_client *client, json_t **ret)
     return wsd_client_schedules(client, on_schedule, *ret);
 }
 
+/* Of a wsd that is too old for them there are none. */
+static int ask_actions(struct wsd_client *client, json_t **ret)
+{
+    *ret = json_array();
+    int r = wsd_client_actions(client, COLLECTOR_ACTIONS, on_action, *ret);
+    return r == -EOPNOTSUPP ? 0 : r;
+}
+
 /* What a look is made of. Nothing of it starts an executor or loads a plugin. */
 static const struct {
     const char *key;
     int (*ask)(struct wsd_client *client, json_t **ret);
     uint64_t every_usec; /* 0: with each look */
 } looks[] = {
-    {"counters", ask_counters, 0},
-    {"pool", ask_pool, 0},
-    {"functions", ask_functions, 0},
-    {"gates", ask_gates, 0},
-    {"jobs", ask_jobs, 0},
-    {"runners", ask_runners, 0},
-    {"dead", ask_dead, 5000000},
-    {"schedules", ask_schedules, 5000000},
+    {"counters", ask_counters, 0},    {"pool", ask_pool, 0},       {"functions", ask_functions, 0},
+    {"gates", ask_gates, 0},          {"jobs", ask_jobs, 0},       {"runners", ask_runners, 0},
+    {"actions", ask_actions, 0},      {"dead", ask_dead, 5000000}, {"schedules", ask_schedules, 5000000},
     {"limits", ask_limits, 10000000},
 };
 

@@ -14,6 +14,7 @@ struct fleet_look_options;
 
 #define COLLECTOR_ERRANDS 64u  /* that wait or are under way */
 #define COLLECTOR_JOBS    500u /* of a look: the newest ones */
+#define COLLECTOR_ACTIONS 100u /* likewise */
 
 struct collector_options {
     struct event_base *base;

@@ -67,7 +67,6 @@ struct server {
     struct event *tick, *room;
     struct collector *collector;
     struct list waiters, streams;
-    json_t *actions;       /* the last SERVER_ACTIONS of them, the oldest first */
     json_t *look, *before; /* the last two */
     char *text;            /* the last one */
     uint64_t look_usec;    /* when it came; 0: never */
@@ -310,8 +309,6 @@ static void looked(const json_t *look, const char *why, void *context)
     json_decref(s->before);
     s->before = s->look;
     s->look = look ? json_deep_copy(look) : NULL;
-    if (s->look)
-        json_object_set(s->look, "actions", s->actions);
     free(s->text);
     s->text = s->look ? json_dumps(s->look, JSON_COMPACT) : NULL;
     s->look_usec = clock_monotonic_usec();
@@ -403,26 +400,11 @@ static const char *const actions[ERRAND_KINDS] = {
     [ERRAND_CANCEL] = "cancel", [ERRAND_REQUEUE] = "requeue", [ERRAND_DROP] = "drop",      [ERRAND_PAUSE] = "pause",
     [ERRAND_RESUME] = "resume", [ERRAND_LIMIT] = "limit",     [ERRAND_RELEASE] = "release"};
 
-/* Notes what was done, or refused, for the page. */
-static void note_action(struct server *s, const struct errand *e, const char *error)
-{
-    json_t *a = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s}", "time_usec", (json_int_t)clock_realtime_usec(), "action",
-                          actions[e->kind], "id", e->id, "plugin", e->plugin, "function", e->function, "person",
-                          e->person, "error", error);
-
-    if (!a || json_array_append_new(s->actions, a) < 0)
-        return; /* no memory, or a text that is no UTF-8: wsd's log has it all the same */
-    if (json_array_size(s->actions) > SERVER_ACTIONS)
-        json_array_remove(s->actions, 0);
-}
-
 static void errand_done(struct errand *e, int error, const char *words, const json_t *result)
 {
     struct waiter *w = e->context;
     struct evhttp_request *request = w->request;
 
-    if (actions[e->kind])
-        note_action(w->server, e, error < 0 ? words : "");
     waiter_free(w);
     if (!request)
         return;
@@ -729,11 +711,10 @@ int server_new(struct server **ret, const struct server_options *options)
     s->options = *options;
     list_init(&s->waiters);
     list_init(&s->streams);
-    s->actions = json_array();
     s->http = evhttp_new(options->base);
     s->tick = event_new(options->base, -1, EV_PERSIST, on_tick, s);
     s->room = evtimer_new(options->base, on_room, s);
-    if (!s->actions || !s->http || !s->tick || !s->room || collector_new(&s->collector, &asks) < 0) {
+    if (!s->http || !s->tick || !s->room || collector_new(&s->collector, &asks) < 0) {
         server_free(s);
         return -ENOMEM;
     }
@@ -762,7 +743,6 @@ struct server *server_free(struct server *s)
         event_free(s->tick);
     if (s->room)
         event_free(s->room);
-    json_decref(s->actions);
     json_decref(s->look);
     json_decref(s->before);
     free(s->text);

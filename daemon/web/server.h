@@ -15,7 +15,6 @@ struct history;
 
 #define SERVER_SERIES      11u   /* in the history. Another meaning of one wants another HISTORY_MAGIC */
 #define SERVER_STREAMS     32u   /* pages that are told each look */
-#define SERVER_ACTIONS     100u  /* that the page shows; the log of wsd has all */
 #define SERVER_WAITERS     256u  /* requests that wait for an answer of wsd */
 #define SERVER_CONNECTIONS 900u  /* more wait until one ends */
 #define SERVER_BODY        4096u /* bytes of a request */

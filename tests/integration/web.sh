@@ -248,10 +248,17 @@ paused() {
 }
 check "a plugin is paused, and goes on" paused
 check "wsd's log has who it was" grep -q "resume fib: asked for by user $UID, who says for the holder of the page's token" "$WSD_LOG"
-n_actions() { get /api/look | json "len([b for b in a['actions'] if b['action'] == 'resume' and b['error'] == '' and b['plugin'] == 'fib'])"; }
+n_actions() { get /api/look | json "len([b for b in a['actions'] if b['action'] == 'resume' and b['exit'] == 0 and b['object'] == 'fib' and b['person'] == 'the holder of the page\'s token'])"; }
 is_noted() { [ "$(n_actions)" = 1 ]; }
 check "and what was done is told" wait_until is_noted
 check "what wsd refuses is said in its words" eval "act '{\"action\":\"resume\",\"plugin\":\"fib\"}' | grep -q 'not paused\|neither paused'"
+n_refused() { get /api/look | json "len([b for b in a['actions'] if b['action'] == 'resume' and b['exit'] == 66 and b['object'] == 'fib'])"; }
+is_told() { [ "$(n_refused)" = 1 ]; }
+check "and is told, too" wait_until is_told
+by_wsctl() {
+  wsctl pause by-wsctl && wait_until eval '[ "$(get /api/look | json "[b[\"object\"] for b in a[\"actions\"]][-1]")" = by-wsctl ]' && wsctl resume by-wsctl
+}
+check "so is what is done by another way" by_wsctl
 check "no action: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d '{"action":"dance"}'
 check "no JSON: 400" with_token 400 /api/act -X POST -H 'X-Wsd-Web: 1' -d 'cancel'
 long_name() { # N

@@ -496,11 +496,12 @@ function fleet() {
 }
 
 function actionLog() {
-  const rows = [...(state.look.actions || [])].reverse().map((a) => [moment(a.time_usec), a.person, a.action,
-    a.id ? jobLink(a.id) : nameOf(a), a.error ? element('span', { class: 'state bad' }, a.error) : 'done']);
-  return [element('h2', {}, 'What was done from here'),
-    element('p', {}, 'The last hundred actions of this wsd-web. The log of wsd has them, too, with what administrators do from elsewhere.'),
-    table('What was done from here', [['When'], ['For'], ['Action'], ['What'], ['', 'wrap']], rows, 'Nothing yet.')];
+  const what = (a) => (/^job [0-9a-f]{32}$/.test(a.object) ? jobLink(a.object.slice(4)) : a.object);
+  const rows = [...(state.look.actions || [])].reverse().map((a) => [moment(a.time_usec), a.user, a.person, a.action, what(a),
+    a.exit ? element('span', { class: 'state bad' }, 'refused (' + a.exit + ')') : 'done']);
+  return [element('h2', {}, 'What was done'),
+    element('p', {}, 'The last hundred actions of administrators since wsd began, by whatever way, and those of persons. The log of wsd has older ones.'),
+    table('What was done', [['When'], ['User'], ['For'], ['Action'], ['What', 'wrap'], ['Result']], rows, 'Nothing yet.')];
 }
 
 const views = { '': overview, functions, jobs, pool, dead, schedules, limits, users, fleet, log: actionLog };
