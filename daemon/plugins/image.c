@@ -182,6 +182,7 @@ static int read_whole(struct run *run, struct source *source)
     run->data = run->owned = malloc(room);
     if (!run->owned)
         return -ENOMEM;
+    prefer_large_pages(run->owned, room);
     n = source_read(source, run->owned, room);
     if (n == (int64_t)room)
         return st.st_size ? coding_fail(&run->coding, "it grows while it is read; try again when it is whole")
@@ -222,10 +223,8 @@ static int read_picture(struct run *run)
 /* Puts the picture that the box wants in place of the job's. */
 static int resize_picture(struct run *run, struct wsd_worker *self)
 {
-    const struct picture *picture = &run->picture;
+    struct picture *picture = &run->picture;
     struct frame frame = fit_into(picture->full_width, picture->full_height, picture->orientation, &run->options.box);
-    struct picture resized;
-    int r;
 
     if (!picture_fits(frame.width, frame.height))
         return coding_fail(&run->coding, "it would become %u x %u pixels; at most %u a side and %u altogether are made",
@@ -233,10 +232,7 @@ static int resize_picture(struct run *run, struct wsd_worker *self)
     if (frame.whole_width == picture->width && frame.whole_height == picture->height && frame.width == picture->width &&
         frame.height == picture->height)
         return 0;
-    r = resample(self, run->job, picture, &frame, &resized);
-    SWAP(run->picture, resized);
-    picture_deinit(&resized);
-    return r;
+    return resample(self, run->job, picture, &frame);
 }
 
 static int write_picture(struct run *run, struct wsd_worker *self)

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "plugins/common.h"
 #include "wsd/forms.h"
+
+#define TRANSPOSED 5u /* the orientation that swaps rows and columns, and mirrors nothing */
 
 #define TILE 32u /* rows and columns that are turned together */
 
@@ -31,6 +34,7 @@ int picture_init(struct picture *picture, uint32_t width, uint32_t height, unsig
     if (!picture_fits(width, height))
         return -EFBIG;
     picture->pixels = malloc((size_t)width * height * channels);
+    prefer_large_pages(picture->pixels, (size_t)width * height * channels);
     return picture->pixels ? 0 : -ENOMEM;
 }
 
@@ -113,6 +117,20 @@ int picture_turn(struct wsd_worker *self, struct wsd_job *job, struct picture *p
         r = wsd_for_each(self, NULL, 0, (to.height + TILE - 1) / TILE, 0, turn_tiles, &turning);
     SWAP(*picture, to);
     picture_deinit(&to);
+    return r;
+}
+
+int picture_transpose(struct wsd_worker *self, struct wsd_job *job, struct picture *picture)
+{
+    struct picture before = *picture;
+    int r;
+
+    picture->orientation = TRANSPOSED;
+    r = picture_turn(self, job, picture);
+    picture->full_width = before.full_height;
+    picture->full_height = before.full_width;
+    picture->divisor = before.divisor;
+    picture->orientation = before.orientation;
     return r;
 }
 

@@ -51,6 +51,8 @@ int picture_turned_init(struct picture *to, const struct picture *from);
 void picture_turn_rows(const struct picture *from, struct picture *to, uint32_t begin, uint32_t end);
 /* Turns it as its orientation says, and sets that to 1. 0, -ENOMEM or -ECANCELED. */
 int picture_turn(struct wsd_worker *self, struct wsd_job *job, struct picture *picture);
+/* Swaps rows and columns; twice is nothing. How it has to be turned stays as it was told. 0, -ENOMEM or -ECANCELED. */
+int picture_transpose(struct wsd_worker *self, struct wsd_job *job, struct picture *picture);
 
 /* Lays a picture with alpha on white: 3 channels are left. */
 void picture_flatten(struct picture *picture);
