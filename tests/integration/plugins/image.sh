@@ -253,6 +253,14 @@ is "65535 pixels a side are taken" size_of "$work.got" 100x5
 png 2 65535 >tall.png
 got image:resize --width 5 --height 100 --fit fill tall.png
 is "65535 rows, too" size_of "$work.got" 5x100
+# From wide to tall, and back: the other order of rows and columns takes seconds, or minutes for the third.
+convert -seed 7 -size 9000x10 plasma:red-blue -depth 8 flat.png
+resizes flat.png '10x9000!' --width 10 --height 9000 --fit fill
+convert flat.png -rotate 90 steep.png
+resizes steep.png '9000x10!' --width 9000 --height 10 --fit fill
+png 65535 2048 >most.png
+got image:resize --width 2048 --height 65535 --fit fill --format png most.png
+is "from 65535 x 2048 to 2048 x 65535 pixels" size_of "$work.got" 2048x65535
 png 65536 1 >wider.png
 says "65536 are not" '65536 x 1 pixels; at most 65535 a side' image:convert --format png wider.png
 says "no JPEG is so wide" 'jpeg has at most 65500 pixels a side; .*--format png' image:convert --format jpeg wide.png
@@ -348,6 +356,39 @@ got image:thumbnail 5 texts.png
 is "texts of a PNG take no memory" takes_little texts.png
 mkdir -p "$(printf '%0200d/%0200d' 0 0)"
 says "a long name leaves room for the reason" '\.\.\..*: No such file' image:thumbnail 5 "$(printf '%0200d/%0200d' 0 0)/missing"
+
+# Files of 512 MiB are taken.
+cp rgb.png full.png
+truncate -s 512M full.png
+got image:thumbnail 30 full.png
+is "a file of 512 MiB" size_of "$work.got" 30x22
+truncate -s $((512 * 1048576 + 1)) full.png
+says "a file of a byte more" 'full.png: more than 512 MiB; save it smaller' image:thumbnail 30 full.png
+if [ -n "${PLUGINS:-}" ]; then # no connection carries so much
+  options=(--input full.png)
+  says "an input of a byte more" 'input: more than 512 MiB; save it smaller' image:thumbnail 30
+  truncate -s 512M full.png
+  got image:thumbnail 30
+  options=()
+  is "an input of 512 MiB" size_of "$work.got" 30x22
+fi
+rm full.png
+
+# heeds NAME FUNCTION ARG...: the work of many seconds ends when its time is up.
+heeds() {
+  options=(--timeout 500ms)
+  AS='timeout -s KILL 60' got "${@:2}"
+  options=()
+  if [ "$(cat "$work.got.status")" = 124 ] && ! grep -q 'did not heed' "$work.got.err"; then good "$1"; else bad "$1"; fi
+}
+# Noise, which a lossless format looks at for long.
+python3 -c 'import os, struct, zlib
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+open("noise.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 3000, 3000, 8, 2, 0, 0, 0)) +
+    chunk(b"IDAT", zlib.compress(b"".join(b"\0" + os.urandom(9000) for _ in range(3000)), 1)) + chunk(b"IEND", b""))'
+heeds "encoding ends when its time is up" image:convert --format webp noise.png
+heeds "resizing ends when its time is up" image:resize --width 11000 --format png noise.png
 
 # In a PNG each byte counts.
 wrong=0 size=$(stat -c %s rgb.png)
