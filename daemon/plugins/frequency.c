@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * frequency.c: `text:frequency`, equal to LC_ALL=C sort | uniq -c.
- * Owns, while its job runs, the blocks on their way, and as many tables as there were tasks at once. A task takes a
- * table, counts the lines of its block in it, and gives it back. At the end what is in the tables is sorted, and the
- * counts of equal lines are added up as they are written.
- * Keeps: memory is bounded by the distinct lines of each table, not by the size of the files. Does not use temporary files. */
+ * Owns, while its job runs, a table of the distinct lines, in shards, and a counter for each task at once. Files are
+ * counted at the same time, a large one and the input in ranges. A task counts the lines of a range by themselves, and
+ * adds what it has found to the shards, each of which has a lock. At the end what is in the shards is sorted.
+ * Keeps: each distinct line is in memory once, whatever the number of workers and the size of the files; beside that a range
+ * for each task. A line belongs to the range where it begins. Does not use temporary files. */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "plugins/blocks.h"
 #include "plugins/common.h"
 #include "plugins/lines.h"
 #include "plugins/text.h"
 #include "wsd/forms.h"
 
-#define CHUNK_MIN (64u * 1024) /* of records, allocated at once; each one is twice as large as that before it */
-#define CHUNK_MAX (16u * 1024 * 1024)
-#define SLOTS_MIN 1024u      /* of a table; a power of 2 */
+#define RANGE     (256u * 1024) /* bytes of a file that are counted together */
+#define TAIL      (4u * 1024)   /* first read behind a range, for the end of its last line */
+#define SHARDS    64u           /* a power of 2 */
+#define CHUNK_MIN (4u * 1024)   /* of records, allocated at once; each one is twice as large as that before it */
+#define CHUNK_MAX (1024u * 1024)
+#define SLOTS_MIN 64u        /* of a table; a power of 2 */
 #define AHEAD     16u        /* lines whose slots are fetched before the first of them is looked at */
 #define SHARE     8192u      /* distinct lines that are written by one task, at most */
 #define SHARE_MAX (1u << 20) /* bytes of them, and a line */
@@ -45,9 +50,9 @@ struct chunk {
     char data[];
 };
 
-/* Lines by their hash, with linear probing; at least half of the slots are free. [one task at a time] */
+/* Lines by their hash, with linear probing; at least half of the slots are free. [lock] */
 struct table {
-    struct table *next_idle, *next;
+    pthread_mutex_t lock;
     struct slot *slots;
     size_t n_slots, n; /* n_slots is 0 or a power of 2 */
     struct chunk *chunks;
@@ -113,27 +118,27 @@ static struct slot *table_find(const struct table *table, uint64_t hash, const c
 /* Makes room for n more lines. */
 static int table_reserve(struct table *table, size_t n)
 {
-    struct table grown = *table;
+    struct slot *old = table->slots, *grown;
+    size_t n_old = table->n_slots, n_slots = MAX(2 * n_old, SLOTS_MIN);
 
-    if (2 * (table->n + n) <= table->n_slots)
+    if (2 * (table->n + n) <= n_old)
         return 0;
-    grown.n_slots = MAX(2 * table->n_slots, SLOTS_MIN);
-    grown.slots = calloc(grown.n_slots, sizeof(*grown.slots));
-    if (!grown.slots)
+    grown = calloc(n_slots, sizeof(*grown));
+    if (!grown)
         return -ENOMEM;
-    prefer_large_pages(grown.slots, grown.n_slots * sizeof(*grown.slots));
-    for (size_t i = 0; i < table->n_slots; i++) {
-        const struct slot *slot = &table->slots[i];
-        struct slot *to = table_slot(&grown, slot->hash);
+    prefer_large_pages(grown, n_slots * sizeof(*grown));
+    table->slots = grown;
+    table->n_slots = n_slots;
+    for (size_t i = 0; i < n_old; i++) {
+        struct slot *to = table_slot(table, old[i].hash);
 
-        if (!slot->record)
+        if (!old[i].record)
             continue;
         while (to->record)
-            to = to + 1 == grown.slots + grown.n_slots ? grown.slots : to + 1;
-        *to = *slot;
+            to = to + 1 == grown + n_slots ? grown : to + 1;
+        *to = old[i];
     }
-    free(table->slots);
-    *table = grown;
+    free(old);
     return 0;
 }
 
@@ -166,23 +171,7 @@ static struct record *record_new(struct table *table, const char *line, size_t s
     return record;
 }
 
-/* Requires room for the line. */
-static int table_add(struct table *table, uint64_t hash, const char *line, size_t size)
-{
-    struct slot *slot = table_find(table, hash, line, size);
-
-    if (!slot->record) {
-        slot->record = record_new(table, line, size);
-        if (!slot->record)
-            return -ENOMEM;
-        slot->hash = hash;
-        table->n++;
-    }
-    slot->record->n++;
-    return 0;
-}
-
-static void table_free(struct table *table)
+static void table_deinit(struct table *table)
 {
     while (table->chunks) {
         struct chunk *chunk = table->chunks;
@@ -191,205 +180,409 @@ static void table_free(struct table *table)
         free(chunk);
     }
     free(table->slots);
-    free(table);
+    pthread_mutex_destroy(&table->lock);
 }
 
-/* ---- counting ---- */
+/* ---- counters ---- */
+
+/* A distinct line of a range, and how often it is there. */
+struct found {
+    uint64_t hash, n;
+    const char *line;
+    size_t size;
+    uint32_t next; /* of its shard: its place, from 1 on; 0: there is none */
+};
+
+/* The lines of one range, by their hash, with linear probing; at least half of the slots are free. [one task at a time] */
+struct counter {
+    struct buffer text; /* the range, where it is not a part of the input as it lies */
+    struct found *found;
+    uint32_t n, allocated;
+    uint32_t *slots; /* places in `found`, from 1 on; 0: free */
+    uint32_t n_slots;
+    uint32_t first[SHARDS]; /* as `next` */
+};
+
+static void *counter_new(void *context)
+{
+    return calloc(1, sizeof(struct counter));
+}
+
+static void counter_free(void *object)
+{
+    struct counter *counter = object;
+
+    buffer_deinit(&counter->text);
+    free(counter->found);
+    free(counter->slots);
+    free(counter);
+}
+
+static void counter_clear(struct counter *counter)
+{
+    if (counter->n)
+        memset(counter->slots, 0, counter->n_slots * sizeof(*counter->slots));
+    memset(counter->first, 0, sizeof(counter->first));
+    counter->n = 0;
+}
+
+static void counter_place(struct counter *counter, uint32_t place)
+{
+    uint32_t mask = counter->n_slots - 1, at = (uint32_t)counter->found[place - 1].hash & mask;
+
+    while (counter->slots[at])
+        at = (at + 1) & mask;
+    counter->slots[at] = place;
+}
+
+/* Makes room for one more line. */
+static int counter_reserve(struct counter *counter)
+{
+    uint32_t n = counter->n_slots ? 2 * counter->n_slots : 2 * SLOTS_MIN, *slots;
+    struct found *found;
+
+    if (counter->n < counter->allocated)
+        return 0;
+    found = reallocarray(counter->found, n / 2, sizeof(*found));
+    if (!found)
+        return -ENOMEM;
+    counter->found = found;
+    slots = calloc(n, sizeof(*slots));
+    if (!slots)
+        return -ENOMEM;
+    free(counter->slots);
+    counter->slots = slots;
+    counter->n_slots = n;
+    counter->allocated = n / 2;
+    for (uint32_t place = 1; place <= counter->n; place++)
+        counter_place(counter, place);
+    return 0;
+}
+
+/* Requires room for the line. */
+static void counter_add(struct counter *counter, uint64_t hash, const char *line, size_t size)
+{
+    uint32_t mask = counter->n_slots - 1, at = (uint32_t)hash & mask, *first;
+
+    for (; counter->slots[at]; at = (at + 1) & mask) {
+        struct found *found = &counter->found[counter->slots[at] - 1];
+
+        if (found->hash == hash && found->size == size && memcmp(found->line, line, size) == 0) {
+            found->n++;
+            return;
+        }
+    }
+    first = &counter->first[hash / (UINT64_MAX / SHARDS + 1)];
+    counter->found[counter->n++] = (struct found){.hash = hash, .n = 1, .line = line, .size = size, .next = *first};
+    counter->slots[at] = *first = counter->n;
+}
+
+static int counter_add_text(struct counter *counter, const struct secret *secret, const char *at, size_t size)
+{
+    const char *end = at + size;
+
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t length = (size_t)((newline ? newline : end) - at);
+
+        if (counter_reserve(counter))
+            return -ENOMEM;
+        counter_add(counter, line_hash(secret, at, length), at, length);
+        at += length + 1;
+    }
+    return 0;
+}
+
+/* ---- adding up ---- */
+
+/* Adds what was found from this place on; returns the place behind, or 0. Slots are fetched before the first is looked at. */
+static int add_some(struct table *table, struct counter *counter, uint32_t *place)
+{
+    struct found *found[AHEAD];
+    size_t n = 0;
+
+    if (table_reserve(table, AHEAD))
+        return -ENOMEM;
+    for (; *place && n < AHEAD; *place = found[n++]->next) {
+        found[n] = &counter->found[*place - 1];
+        __builtin_prefetch(table_slot(table, found[n]->hash));
+    }
+    for (size_t i = 0; i < n; i++)
+        if (table_slot(table, found[i]->hash)->record)
+            __builtin_prefetch(table_slot(table, found[i]->hash)->record);
+    for (size_t i = 0; i < n; i++) {
+        struct slot *slot = table_find(table, found[i]->hash, found[i]->line, found[i]->size);
+
+        if (!slot->record) {
+            slot->record = record_new(table, found[i]->line, found[i]->size);
+            if (!slot->record)
+                return -ENOMEM;
+            slot->hash = found[i]->hash;
+            table->n++;
+        }
+        slot->record->n += found[i]->n;
+    }
+    return 0;
+}
+
+static int add_shard(struct table *table, struct counter *counter, uint32_t place)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&table->lock);
+    while (place && !r)
+        r = add_some(table, counter, &place);
+    pthread_mutex_unlock(&table->lock);
+    return r;
+}
+
+/* ---- ranges ---- */
+
+struct file {
+    const char *name; /* NULL: the input */
+    bool empty;       /* the input was read already */
+};
 
 struct run {
     struct wsd_job *job;
     struct secret secret;
-    const char *const *names; /* files that are still to be read, each "-" for the input */
-    size_t n_names;
-    const char *name; /* the last one that was opened */
-    bool input;       /* was read */
-    bool reading;     /* reader is open */
-    struct block_reader reader;
-    struct cache blocks;
+    struct file *files;
+    size_t n_files;
+    struct cache counters;
+    struct table shards[SHARDS];
+    atomic_uint turn;           /* the shard that the next task begins with; relaxed */
+    atomic_uint_fast64_t bytes; /* that were counted, for the progress; relaxed */
+    atomic_size_t failed;       /* the first file that failed; relaxed: a hint outside of the lock */
     pthread_mutex_t lock;
-    struct table *tables; /* [lock] all */
-    struct table *idle;   /* [lock] those that no task has */
+    int error;    /* [lock] of that file */
+    bool reading; /* [lock] it was open */
     struct line *lines, *spare;
-    size_t n_lines, n_written;
-    uint64_t bytes_done;
+    size_t n_lines;
 };
 
-static void *block_new(void *context)
+static int add_up(struct run *run, struct counter *counter)
 {
-    return calloc(1, sizeof(struct block));
-}
-
-static void block_free(void *object)
-{
-    block_deinit(object);
-    free(object);
-}
-
-/* A table that no other task has; NULL: out of memory. */
-static struct table *table_take(struct run *run)
-{
-    struct table *table;
-
-    pthread_mutex_lock(&run->lock);
-    table = run->idle;
-    if (table) {
-        run->idle = table->next_idle;
-    } else {
-        table = calloc(1, sizeof(*table));
-        if (table) {
-            table->next = run->tables;
-            run->tables = table;
-        }
-    }
-    pthread_mutex_unlock(&run->lock);
-    return table;
-}
-
-static void table_give(struct run *run, struct table *table)
-{
-    pthread_mutex_lock(&run->lock);
-    table->next_idle = run->idle;
-    run->idle = table;
-    pthread_mutex_unlock(&run->lock);
-}
-
-static int open_next(struct run *run)
-{
-    bool dash = strcmp(run->names[0], "-") == 0;
+    unsigned begin = atomic_fetch_add_explicit(&run->turn, 7, memory_order_relaxed);
     int r = 0;
 
-    run->name = run->names[0];
-    run->reader = (struct block_reader){.source = {.fd = -1}};
-    if (dash && run->input)
-        source_open_empty(&run->reader.source, run->job);
-    else
-        r = source_open(&run->reader.source, run->job, dash ? NULL : run->name);
-    run->input |= dash;
-    run->reading = !r;
-    run->names++;
-    run->n_names--;
-    return r;
-}
+    for (unsigned i = 0; i < SHARDS && !r; i++) {
+        unsigned shard = (begin + i) % SHARDS;
 
-/* Reads from file after file; size 0 is the end of the last one. */
-static int read_next(struct run *run, struct block *block)
-{
-    int r = 0;
-
-    block->size = 0;
-    while (!r && !block->size) {
-        if (!run->reading) {
-            if (!run->n_names)
-                return 0;
-            r = open_next(run);
-            continue;
-        }
-        r = block_read(&run->reader, block);
-        if (!r && !block->size) {
-            block_reader_deinit(&run->reader);
-            run->reading = false;
-        }
+        if (counter->first[shard])
+            r = add_shard(&run->shards[shard], counter, counter->first[shard]);
     }
     return r;
 }
 
-static int read_block(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg)
+static int count_text(struct run *run, struct counter *counter, const char *text, size_t size)
 {
-    struct run *run = arg;
-    struct block *block = cache_take(&run->blocks);
-    int r = block ? read_next(run, block) : -ENOMEM;
+    int r = counter_add_text(counter, &run->secret, text, size);
 
-    if (block && (r || !block->size)) {
-        cache_give(&run->blocks, block);
-        return r;
-    }
-    *item = block;
-    if (block)
-        run->bytes_done += block->size;
-    wsd_job_progress(run->job, run->bytes_done, 0);
+    if (!r)
+        r = add_up(run, counter);
+    counter_clear(counter);
+    wsd_job_progress(run->job, atomic_fetch_add_explicit(&run->bytes, size, memory_order_relaxed) + size, 0);
     return r;
 }
 
-struct found {
-    const char *line;
-    size_t size;
-    uint64_t hash;
+/* A file that is being counted, or the input where it lies. */
+struct reading {
+    struct run *run;
+    size_t index;     /* of the file */
+    int fd;           /* -1: the input */
+    const char *data; /* the input */
+    uint64_t size;
+    uint64_t ranges;
 };
 
-/* Finds some lines, and fetches their slots; returns how many. */
-static size_t find_some(const struct run *run, const struct table *table, const char **at, const char *end,
-                        struct found *ret_found)
+/* Keeps the error of the first file that has one. Those behind it need not be counted then. */
+static void keep_error(struct run *run, size_t index, int error, bool reading)
 {
-    size_t n = 0;
-
-    for (; *at < end && n < AHEAD; n++) {
-        const char *newline = memchr(*at, '\n', (size_t)(end - *at));
-        size_t size = (size_t)((newline ? newline : end) - *at);
-
-        ret_found[n] = (struct found){.line = *at, .size = size, .hash = line_hash(&run->secret, *at, size)};
-        __builtin_prefetch(table_slot(table, ret_found[n].hash));
-        *at += size + 1;
+    pthread_mutex_lock(&run->lock);
+    if (index < atomic_load_explicit(&run->failed, memory_order_relaxed)) {
+        atomic_store_explicit(&run->failed, index, memory_order_relaxed);
+        run->error = error;
+        run->reading = reading;
     }
-    return n;
+    pthread_mutex_unlock(&run->lock);
 }
 
-static int count_lines(const struct run *run, struct table *table, const char *at, size_t size)
+static bool is_in_vain(const struct run *run, size_t index)
 {
-    const char *end = at + size;
-    struct found found[AHEAD];
-    int r = 0;
+    return index > atomic_load_explicit(&run->failed, memory_order_relaxed);
+}
 
-    while (at < end && !r) {
-        r = table_reserve(table, AHEAD);
-        if (r)
+/* Lines that begin in the range. */
+static int count_input_range(struct reading *reading, struct counter *counter, uint64_t offset)
+{
+    uint64_t size = reading->size, end = MIN(offset + RANGE, size);
+    const char *begin = reading->data + offset, *behind = reading->data + end;
+
+    if (offset) {
+        begin = memchr(begin - 1, '\n', end - offset);
+        if (!begin++)
+            return 0;
+    }
+    if (end < size && behind[-1] != '\n') {
+        behind = memchr(behind, '\n', size - end);
+        behind = behind ? behind + 1 : reading->data + size;
+    }
+    return count_text(reading->run, counter, begin, (size_t)(behind - begin));
+}
+
+/* Appends up to n bytes. Returns how many there were, or a negative errno. */
+static int64_t read_more(struct reading *reading, struct buffer *text, uint64_t offset, size_t n)
+{
+    char *room = buffer_room(text, n);
+    int64_t got;
+
+    if (!room)
+        return -ENOMEM;
+    if (wsd_job_cancelled(reading->run->job))
+        return -ECANCELED;
+    got = pread_full(reading->fd, room, n, offset);
+    text->size += (size_t)MAX(got, 0);
+    return got;
+}
+
+/* Reads to the end of the line that goes on behind the text. */
+static int read_tail(struct reading *reading, struct buffer *text, uint64_t offset)
+{
+    int64_t got = 1;
+
+    for (size_t n = TAIL; got > 0; n = MIN(2 * n, RANGE)) {
+        const char *newline;
+
+        got = read_more(reading, text, offset, n);
+        if (got <= 0)
             break;
-
-        size_t n = find_some(run, table, &at, end, found);
-
-        for (size_t i = 0; i < n; i++)
-            if (table_slot(table, found[i].hash)->record)
-                __builtin_prefetch(table_slot(table, found[i].hash)->record);
-        for (size_t i = 0; i < n && !r; i++)
-            r = table_add(table, found[i].hash, found[i].line, found[i].size);
+        newline = memchr(text->data + text->size - got, '\n', (size_t)got);
+        if (newline) {
+            text->size = (size_t)(newline + 1 - text->data);
+            break;
+        }
+        offset += (uint64_t)got;
     }
+    return (int)MIN(got, 0);
+}
+
+/* Lines that begin in the range. *ret_full: the file does not end within it. 0 or a negative errno. */
+static int count_file_range(struct reading *reading, struct counter *counter, uint64_t offset, bool *ret_full)
+{
+    struct buffer *text = &counter->text;
+    size_t before = offset > 0;
+    const char *begin;
+    int64_t n;
+    int r = 0;
+
+    text->size = 0;
+    n = read_more(reading, text, offset - before, RANGE + before);
+    if (n <= 0)
+        return (int)n;
+    *ret_full = (size_t)n == RANGE + before;
+    begin = text->data;
+    if (before) {
+        begin = memchr(begin, '\n', (size_t)n - *ret_full);
+        if (!begin++)
+            return 0;
+    }
+    before = (size_t)(begin - text->data);
+    if (*ret_full && text->data[text->size - 1] != '\n')
+        r = read_tail(reading, text, offset + RANGE);
+    return r ? r : count_text(reading->run, counter, text->data + before, text->size - before);
+}
+
+/* The last range of a file is followed by what the file has more than it said. */
+static int count_range(struct reading *reading, struct counter *counter, uint64_t i)
+{
+    bool full = true;
+    int r = 0;
+
+    if (reading->fd < 0)
+        return count_input_range(reading, counter, i * RANGE);
+    do {
+        full = false;
+        r = count_file_range(reading, counter, i * RANGE, &full);
+    } while (!r && full && ++i >= reading->ranges);
     return r;
 }
 
-static int count_block(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg)
+/* Only what ends the job is an error here; what is wrong with a file is kept. */
+static int count_ranges(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg)
+{
+    struct reading *reading = arg;
+    struct run *run = reading->run;
+    struct counter *counter = cache_take(&run->counters);
+    int r = counter ? 0 : -ENOMEM;
+
+    for (uint64_t i = begin; i < end && !r && !is_in_vain(run, reading->index); i++)
+        r = wsd_job_cancelled(run->job) ? -ECANCELED : count_range(reading, counter, i);
+    if (counter)
+        cache_give(&run->counters, counter);
+    if (!r || r == -ECANCELED || r == -ENOMEM)
+        return r;
+    keep_error(run, reading->index, r, true);
+    return 0;
+}
+
+static int count_reading(struct reading *reading, struct wsd_worker *self, struct wsd_group *group)
+{
+    reading->ranges = (reading->size + RANGE - 1) / RANGE;
+    if (reading->fd >= 0)
+        reading->ranges = MAX(reading->ranges, 1); /* some files do not say their size */
+    return wsd_for_each(self, group, 0, reading->ranges, 1, count_ranges, reading);
+}
+
+static int count_input(struct run *run, struct wsd_worker *self, struct wsd_group *group, size_t index)
+{
+    struct reading reading = {
+        .run = run, .index = index, .fd = -1, .data = run->job->input, .size = run->job->input_size};
+
+    return run->files[index].empty || !reading.data ? 0 : count_reading(&reading, self, group);
+}
+
+static int count_file(struct run *run, struct wsd_worker *self, struct wsd_group *group, size_t index)
+{
+    _cleanup_(source_closep) struct source source = {.fd = -1};
+    struct reading reading = {.run = run, .index = index};
+    struct stat st;
+    int r = source_open(&source, run->job, run->files[index].name);
+
+    if (!r && fstat(source.fd, &st) < 0)
+        r = -errno;
+    if (r == -ECANCELED)
+        return r;
+    if (r) {
+        keep_error(run, index, r, false);
+        return 0;
+    }
+    reading.fd = source.fd;
+    reading.size = (uint64_t)st.st_size;
+    return count_reading(&reading, self, group);
+}
+
+static int count_some(struct wsd_worker *self, struct wsd_group *group, uint64_t begin, uint64_t end, void *arg)
 {
     struct run *run = arg;
-    struct block *block = *item;
-    struct table *table = table_take(run);
-    int r = table ? count_lines(run, table, block->data, block->size) : -ENOMEM;
+    int r = 0;
 
-    if (table)
-        table_give(run, table);
-    if (!r) {
-        cache_give(&run->blocks, block);
-        *item = NULL;
-    }
+    for (uint64_t i = begin; i < end && !r && !is_in_vain(run, i); i++)
+        r = wsd_job_cancelled(run->job) ? -ECANCELED
+            : run->files[i].name        ? count_file(run, self, group, i)
+                                        : count_input(run, self, group, i);
     return r;
-}
-
-static void drop_block(void *item, uint32_t stage, void *arg)
-{
-    block_free(item);
 }
 
 static int count_files(struct run *run, struct wsd_worker *self)
 {
-    const struct wsd_stage stages[] = {
-        {.run = read_block, .arg = run, .kind = WSD_STAGE_ORDERED},
-        {.run = count_block, .arg = run},
-    };
     int r;
 
     if (getrandom(&run->secret, sizeof(run->secret), 0) != sizeof(run->secret))
         return -errno;
-    cache_init(&run->blocks, block_new, block_free, NULL);
-    r = wsd_pipeline(self, NULL, stages, ARRAY_SIZE(stages), 0, drop_block, NULL);
-    cache_deinit(&run->blocks);
-    return r;
+    cache_init(&run->counters, counter_new, counter_free, NULL);
+    r = wsd_for_each(self, NULL, 0, run->n_files, 1, count_some, run);
+    cache_deinit(&run->counters);
+    return r ? r : run->error;
 }
 
 /* ---- the order ---- */
@@ -412,8 +605,8 @@ static struct line *take_records(const struct table *table, struct line *to)
 /* Frees the slots: the lines lead to the records. */
 static int sort_records(struct run *run, struct wsd_worker *self)
 {
-    for (const struct table *table = run->tables; table; table = table->next)
-        run->n_lines += table->n;
+    for (size_t i = 0; i < SHARDS; i++)
+        run->n_lines += run->shards[i].n;
     run->lines = lines_new(run->n_lines);
     run->spare = lines_new(run->n_lines);
     if (!run->lines || !run->spare)
@@ -421,16 +614,16 @@ static int sort_records(struct run *run, struct wsd_worker *self)
 
     struct line *to = run->lines;
 
-    for (struct table *table = run->tables; table; table = table->next) {
-        to = take_records(table, to);
-        free(TAKE(table->slots));
+    for (size_t i = 0; i < SHARDS; i++) {
+        to = take_records(&run->shards[i], to);
+        free(TAKE(run->shards[i].slots));
     }
     return lines_sort(self, run->job, run->lines, run->spare, run->n_lines) ? 0 : -ECANCELED;
 }
 
 /* ---- writing ---- */
 
-/* Lines in order, with all that are equal; and what is written of them. */
+/* Lines in order, and what is written of them. */
 struct share {
     const struct line *begin, *end;
     struct buffer text;
@@ -468,8 +661,6 @@ static int cut_share(struct wsd_worker *self, struct wsd_group *group, void **it
         return -ENOMEM;
     for (size_t bytes = 0; end < last && bytes < SHARE_MAX; end++)
         bytes += end->size;
-    while (end < writing->end && line_compare(end - 1, end) == 0)
-        end++;
     share->begin = writing->next;
     share->end = writing->next = end;
     *item = share;
@@ -486,15 +677,9 @@ static int put_share(struct wsd_worker *self, struct wsd_group *group, void **it
     struct share *share = *item;
 
     share->text.size = 0;
-    for (const struct line *line = share->begin; line < share->end;) {
-        const struct line *first = line;
-        uint64_t n = 0;
-
-        for (; line < share->end && line_compare(first, line) == 0; line++)
-            n += line_count(line);
-        if (text_put_line(&share->text, n, first->data, first->size))
+    for (const struct line *line = share->begin; line < share->end; line++)
+        if (text_put_line(&share->text, line_count(line), line->data, line->size))
             return -ENOMEM;
-    }
     return 0;
 }
 
@@ -532,10 +717,20 @@ static int write_lines(struct run *run, struct wsd_worker *self)
 
 /* ---- arguments ---- */
 
-static int take_arguments(struct wsd_job *job, const char **names, size_t *ret_n)
+/* A second `-` is empty, as when a tool finds its input at the end. */
+static void add_file(struct run *run, const char *name)
 {
+    struct file *file = &run->files[run->n_files++];
+
+    *file = (struct file){.name = strcmp(name, "-") == 0 ? NULL : name};
+    for (const struct file *before = run->files; !file->name && before < file; before++)
+        file->empty |= !before->name;
+}
+
+static int take_arguments(struct run *run)
+{
+    struct wsd_job *job = run->job;
     bool operands = false;
-    size_t n = 0;
 
     for (uint32_t i = 1; i < job->argc; i++) {
         const char *arg = job->argv[i];
@@ -545,56 +740,62 @@ static int take_arguments(struct wsd_job *job, const char **names, size_t *ret_n
         else if (!operands && arg[0] == '-' && arg[1])
             return wsd_job_fail(job, 2, "unrecognized option '%s'; usage: text:frequency [FILE]...", arg);
         else
-            names[n++] = arg;
+            add_file(run, arg);
     }
-    if (!n)
-        names[n++] = "-";
-    *ret_n = n;
+    if (!run->n_files)
+        add_file(run, "-");
     return 0;
 }
 
 static int fail(const struct run *run, int error)
 {
-    _cleanup_(freep) char *quoted = run->name ? name_quote(run->name) : NULL;
+    size_t failed = atomic_load_explicit(&run->failed, memory_order_relaxed);
+    const char *name = failed < run->n_files ? run->files[failed].name : NULL;
+    _cleanup_(freep) char *quoted = name ? name_quote(name) : NULL;
 
     if (error == -ECANCELED)
         return 2;
-    if (error == -ENOMEM || !run->name)
+    if (error == -ENOMEM || !name)
         return wsd_job_fail(run->job, 2, "%s", error_text(error));
     return wsd_job_fail(run->job, 2, "%s: %s: %s", error == -EISDIR || run->reading ? "read failed" : "cannot read",
-                        quoted ? quoted : run->name, error_text(error));
+                        quoted ? quoted : name, error_text(error));
+}
+
+static void run_init(struct run *run)
+{
+    atomic_init(&run->failed, SIZE_MAX);
+    pthread_mutex_init(&run->lock, NULL);
+    for (size_t i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&run->shards[i].lock, NULL);
 }
 
 static void run_deinit(struct run *run)
 {
-    if (run->reading)
-        block_reader_deinit(&run->reader);
-    while (run->tables) {
-        struct table *table = run->tables;
-
-        run->tables = table->next;
-        table_free(table);
-    }
+    for (size_t i = 0; i < SHARDS; i++)
+        table_deinit(&run->shards[i]);
+    pthread_mutex_destroy(&run->lock);
+    free(run->files);
     free(run->lines);
     free(run->spare);
 }
 
 int text_frequency(struct wsd_job *job, struct wsd_worker *self)
 {
-    _cleanup_(freep) const char **names = calloc(job->argc + 1, sizeof(*names));
-    struct run run = {.job = job, .names = names, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct run run = {.job = job, .files = calloc(job->argc, sizeof(*run.files))};
     int r;
 
-    if (!names)
+    if (!run.files)
         return wsd_job_fail(job, 2, "out of memory");
-    r = take_arguments(job, names, &run.n_names);
-    if (r)
-        return r;
-    r = count_files(&run, self);
-    if (!r)
-        r = sort_records(&run, self);
-    if (!r)
-        r = write_lines(&run, self);
+    run_init(&run);
+    r = take_arguments(&run);
+    if (!r) {
+        r = count_files(&run, self);
+        if (!r)
+            r = sort_records(&run, self);
+        if (!r)
+            r = write_lines(&run, self);
+        r = r ? fail(&run, r) : 0;
+    }
     run_deinit(&run);
-    return r ? fail(&run, r) : 0;
+    return r;
 }

@@ -38,6 +38,7 @@ long() { # MEBIBYTES: lines that are longer than a block, twice the same
   echo short
 }
 long 3 >"$work/long"
+tr -cs A-Za-z '\n' <"$work/big" | awk '{ print $0; if (NR % 3) print $0 NR % 1009 }' >"$work/words"
 files=(big none one newline newlines short equal alike ordered distinct random cut0 cut1 cut2 cut3 cut4 long)
 
 of_unique() {
@@ -56,6 +57,11 @@ of_frequency() {
     input "$work/$file"
     same "frequency $file" "$work/$file"
   done
+  input "$work/words"
+  same "frequency of words" "$work/words"
+  awk '{ n[$0]++ } END { for (word in n) printf "%7d %s\n", n[word], word }' "$work/words" | sort -k 2 >"$work.want"
+  verdict "frequency of words, as awk counts them"
+  same "frequency of several large files" "$work/big" "$work/words" "$work/distinct" "$work/long" "$work/random" "$work/alike" "$work/big"
   same "frequency of several files" "$work/short" "$work/one" "$work/none" "$work/short" "$work/one" "$work/big" "$work/alike"
 }
 
@@ -141,6 +147,14 @@ mapfile -d '' -t names <"$work/list"
 same "frequency of odd names" "${names[@]}"
 same "frequency of what is missing" "$work/short" missing
 same "frequency of a folder" "$work/short" folder
+[ -z "${PLUGINS:-}" ] || same "frequency of a file that says it is empty" /proc/version "$work/short"
+# blames NAME WORDS FILE...: whatever is read first, the first file that fails is the one that is named.
+blames() {
+  refused "$1" 2 text:frequency "${@:3}"
+  if grep -q -e "$2" "$work.got.err"; then good "$1: message"; else bad "$1: message"; fi
+}
+blames "frequency of several that are missing" "cannot read: missing: No such" "$work/big" missing absent "$work/big" folder
+blames "frequency of a folder before what is missing" "read failed: folder: Is a dir" "$work/big" folder missing
 refused "frequency: an unknown option" 2 text:frequency -c
 join_
 same "join of what is missing" missing "$work/left"
@@ -169,6 +183,25 @@ unreadable() {
 echo secret >secret
 chmod 000 secret
 as_nobody unreadable
+
+# Each line is in memory once, however many tasks there are.
+peak() { # WORKERS: of a run, in KiB
+  # RUN is a command with its arguments.
+  # shellcheck disable=SC2086
+  python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' \
+    $RUN --workers "$1" "$PLUGINS/text.so:frequency" "$work/again" "$work/again"
+}
+takes_as_much() {
+  local one many
+  [ -n "${PLUGINS:-}" ] || return 0 # what wsctl takes says nothing
+  for _ in 1 2 3 4 5 6 7 8; do seq 100000000 100150000; done >"$work/again"
+  one=$(peak 1) many=$(peak 8)
+  echo "$one KiB with one worker, $many KiB with 8" >&2
+  [ "$many" -lt $((one + 50000)) ]
+}
+if takes_as_much; then good "frequency takes no more memory with more workers"; else bad "frequency takes no more memory with more workers"; fi
 
 find /usr/share/doc -type f -print0 | head -z -n 500 >"$work/list"
 mapfile -d '' -t names <"$work/list"
