@@ -27,7 +27,7 @@
 
 #define READ_MAX   (1024u * 1024) /* between two looks at the cancel flag */
 #define NAME_SAID  150u           /* bytes of a name in a message, the last ones */
-#define LARGE_PART 4u             /* a file that is larger than such a part of a block is cut */
+#define LARGE_PART 4u             /* a file that is larger than such a part of a block is cut where the block ends */
 
 /* How reading went. Zeros are in place of what is missing. */
 struct outcome {
@@ -35,7 +35,7 @@ struct outcome {
     int error;        /* why, where it was not the end of the file */
 };
 
-/* A file that is opened where blocks are planned. */
+/* A file that is cut, and is opened where blocks are planned. */
 struct large {
     int fd;
     atomic_uint holders;    /* pieces, and the planning while it goes on; relaxed to add, acq_rel to let go */
@@ -184,7 +184,7 @@ static int open_large(struct run *run)
 
     if (!large)
         return -ENOMEM;
-    large->fd = member_open(run->job, run->next.path, &run->next.st);
+    large->fd = member_open(&run->members, run->next.path, &run->next.st);
     if (large->fd < 0) {
         run->next.problem = PROBLEM_OPEN;
         run->next.error = large->fd;
@@ -247,16 +247,20 @@ static int plan_part(struct run *run, struct block *block, size_t header)
     return members_add(&run->members, &piece->member);
 }
 
-/* Is opened here, and cut. So a block has at most three that are open. */
-static bool is_large(const struct run *run)
+/* Whether the next file goes on in the next block: it does not fit, and too much of this one would be left. So a block has at
+ * most one file that is cut at its end, and is open until its pieces are written. Others are open while they are read. */
+static bool is_cut(const struct run *run, size_t header, size_t room)
 {
-    return needs_reading(&run->next) && data_size(&run->next) > run->frames.block_size / LARGE_PART;
+    uint64_t size = data_size(&run->next);
+
+    return needs_reading(&run->next) && size > run->frames.block_size / LARGE_PART &&
+           header + size + tar_padding(size) > room;
 }
 
 /* Of a file with several names the others become links, if there is one in the archive that they can lead to. */
 static void try_open(struct run *run)
 {
-    int fd = member_open(run->job, run->next.path, &run->next.st);
+    int fd = member_open(&run->members, run->next.path, &run->next.st);
 
     if (fd < 0) {
         run->next.problem = PROBLEM_OPEN;
@@ -290,11 +294,24 @@ static int plan_take(struct run *run)
     return 0;
 }
 
+/* Opens the next member, which was found to fit as far as it has to. */
+static int plan_next(struct run *run, struct block *block, size_t header, bool cut)
+{
+    int r = cut ? open_large(run) : 0;
+
+    if (!cut && needs_reading(&run->next) && run->next.st.st_nlink > 1)
+        try_open(run);
+    if (r)
+        return r;
+    return run->large ? plan_part(run, block, header) : plan_whole(run, block, header);
+}
+
 /* One more piece. *ret_full: the next one is for another block. */
 static int plan_piece(struct run *run, struct block *block, bool *ret_full)
 {
-    size_t header = block->headers.size, room = run->frames.block_size - block->planned, needed;
+    size_t header = block->headers.size, room = run->frames.block_size - block->planned, size;
     int r = run->large ? 0 : plan_take(run);
+    bool cut;
 
     if (r || run->ended)
         return r;
@@ -303,20 +320,15 @@ static int plan_piece(struct run *run, struct block *block, bool *ret_full)
     if (run->next.problem != PROBLEM_NONE)
         return plan_whole(run, block, header);
     r = put_header(run, block, &run->next);
-    needed = block->headers.size - header;
-    needed += is_large(run) ? TAR_BLOCK : (size_t)data_size(&run->next) + tar_padding(data_size(&run->next));
-    *ret_full = needed > room;
+    size = block->headers.size - header;
+    cut = is_cut(run, size, room);
+    size += cut ? TAR_BLOCK : (size_t)data_size(&run->next) + tar_padding(data_size(&run->next));
+    *ret_full = size > room;
     if (r || *ret_full) {
         block->headers.size = header;
         return r;
     }
-    if (is_large(run))
-        r = open_large(run);
-    else if (needs_reading(&run->next) && run->next.st.st_nlink > 1)
-        try_open(run);
-    if (r)
-        return r;
-    return run->large ? plan_part(run, block, header) : plan_whole(run, block, header);
+    return plan_next(run, block, header, cut);
 }
 
 static int plan_block(struct wsd_worker *self, struct wsd_group *group, void **item, void *arg)
@@ -380,7 +392,7 @@ static int fill_piece(struct run *run, struct block *block, struct piece *piece)
     int r = 0;
 
     if (piece->reads && !piece->large) {
-        opened = member_open(run->job, piece->member.path, &piece->member.st);
+        opened = member_open(&run->members, piece->member.path, &piece->member.st);
         if (opened < 0) {
             piece->member.problem = piece->member.st.st_nlink > 1 ? PROBLEM_LINKED : PROBLEM_OPEN;
             piece->member.error = opened;
@@ -585,8 +597,11 @@ static int take_arguments(struct run *run, const char **words, int *ret_level)
             *ret_level = frame_level(arg);
         else if ((value = option_value(job, &i, "--exclude")))
             words[job->argc + m->n_excluded++] = value;
-        else if ((value = option_value(job, &i, "-C")))
+        else if ((value = option_value(job, &i, "-C")) && *value)
             m->base = value;
+        else if (value)
+            return wsd_job_fail(job, STATUS_FAILED,
+                                "-C '': no folder has an empty name; leave -C out, or name a folder");
         else
             return wsd_job_fail(job, STATUS_FAILED, "unrecognized option '%s', or its value is missing; " USAGE, arg);
     }

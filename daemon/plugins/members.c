@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * members.c: walks through what becomes members of an archive, with the submitter's rights.
- * Owns the names and descriptions of what is in the folders above the current one, and the names of the members that
- * have several links.
- * Keeps: a folder is read and closed before those in it are opened, and a path ends at PATH_MAX, which bounds the depth.
+ * Owns the names of what is in the current folder and those above it, descriptions of a few of them, and the names of the
+ * members that have several links.
+ * Keeps: a folder is closed before those in it are opened, and a path ends at PATH_MAX, which bounds the depth. A folder of
+ * many names is opened once for every LOOKED_AT of them.
  * Nothing is opened but folders: FIFOs and devices are only looked at. Does not read files. */
 #include "plugins/members.h"
 
@@ -15,15 +16,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "plugins/common.h"
 #include "plugins/tar.h"
 
-/* One name in a folder, as it was when the folder was read. */
+#define LOOKED_AT 256u     /* names of a folder that are described at once */
+#define WAIT_NSEC 10000000 /* between two attempts to open what there was no descriptor for */
+
+/* One name in a folder, as it was when it was looked at. */
 struct name_entry {
-    char *name, *link;
+    const char *name; /* the listing's */
+    char *link;
     struct stat st;
     unsigned char kind; /* DT_UNKNOWN: only st tells */
     enum problem problem;
@@ -34,10 +40,61 @@ struct name_entry {
 struct listing {
     char *path;
     size_t said;
-    struct name_entry *entries;
-    size_t n, allocated;
-    size_t next; /* the first that was not given yet */
+    struct stat st;
+    struct buffer names; /* each is a byte, its kind, and the name with its NUL */
+    const char **order;  /* of the names, where they lie */
+    size_t n;
+    struct name_entry *entries; /* those that were looked at last, which end before order[looked_at] */
+    size_t n_entries, looked_at;
+    size_t next; /* of the entries, the first that was not given yet */
 };
+
+/* A member that has several names. */
+struct linked {
+    dev_t device;
+    ino_t inode;
+    char name[];
+};
+
+/* ---- descriptors ---- */
+
+/* Whether to try again what has failed so: jobs beside this one close files all the time. */
+static bool wait_for_descriptor(struct members *m, int error)
+{
+    static const struct timespec pause = {.tv_nsec = WAIT_NSEC};
+
+    if ((error != -EMFILE && error != -ENFILE) || wsd_job_cancelled(m->job) ||
+        atomic_fetch_add_explicit(&m->impatience, 1, memory_order_relaxed) >= MEMBERS_PATIENCE)
+        return false;
+    nanosleep(&pause, NULL);
+    return true;
+}
+
+static int open_path(struct members *m, const char *path)
+{
+    int fd;
+
+    do
+        fd = wsd_job_open(m->job, path);
+    while (wait_for_descriptor(m, fd));
+    if (fd >= 0 && atomic_load_explicit(&m->impatience, memory_order_relaxed))
+        atomic_store_explicit(&m->impatience, 0, memory_order_relaxed);
+    return fd;
+}
+
+/* Where paths begin; -1: not with the rights that this process has, or a negative errno. */
+static int open_start(struct members *m)
+{
+    const char *directory = wsd_job_directory(m->job);
+    int fd = -1;
+
+    if (directory && *directory)
+        do {
+            fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+            fd = fd < 0 ? -errno : fd;
+        } while (wait_for_descriptor(m, fd));
+    return fd;
+}
 
 /* ---- looking ---- */
 
@@ -73,9 +130,9 @@ static int look(struct name_entry *entry, int fd, const char *name)
 
 /* This process may have fewer rights than the submitter, who can open what cannot be looked at from here. A symbolic link
  * is followed. */
-static void look_by_opening(struct wsd_job *job, struct name_entry *entry, const char *path)
+static void look_by_opening(struct members *m, struct name_entry *entry, const char *path)
 {
-    _cleanup_(close_fdp) int fd = wsd_job_open(job, path);
+    _cleanup_(close_fdp) int fd = open_path(m, path);
 
     if (fd < 0)
         entry->error = fd;
@@ -84,15 +141,14 @@ static void look_by_opening(struct wsd_job *job, struct name_entry *entry, const
 }
 
 /* Looks at a path with the rights that this process has of the submitter's. 0 or -ENOMEM. */
-static int look_from_here(struct wsd_job *job, struct name_entry *entry, const char *path)
+static int look_from_here(struct members *m, struct name_entry *entry, const char *path)
 {
-    const char *directory = wsd_job_directory(job);
-    _cleanup_(close_fdp) int fd = directory && *directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    _cleanup_(close_fdp) int fd = open_start(m);
 
     if (fd >= 0)
         return look(entry, fd, path);
     entry->problem = PROBLEM_LOOK;
-    entry->error = -EACCES;
+    entry->error = fd == -EMFILE || fd == -ENFILE ? fd : -EACCES;
     return 0;
 }
 
@@ -103,56 +159,90 @@ static bool lacks_rights(const struct name_entry *entry)
 
 /* ---- folders ---- */
 
-static void entry_deinit(struct name_entry *entry)
+static void entries_clear(struct listing *listing)
 {
-    free(entry->name);
-    free(entry->link);
+    for (size_t i = 0; i < listing->n_entries; i++)
+        free(listing->entries[i].link);
+    listing->n_entries = listing->next = 0;
 }
 
 static void listing_deinit(struct listing *listing)
 {
-    for (size_t i = 0; i < listing->n; i++)
-        entry_deinit(&listing->entries[i]);
+    entries_clear(listing);
     free(listing->entries);
+    free(listing->order);
+    buffer_deinit(&listing->names);
     free(listing->path);
 }
 
-static struct name_entry *listing_room(struct listing *listing)
+static int compare_names(const void *a, const void *b)
 {
-    if (listing->n == listing->allocated) {
-        size_t n = MAX(16, 2 * listing->allocated);
-        struct name_entry *grown = reallocarray(listing->entries, n, sizeof(*grown));
-
-        if (!grown)
-            return NULL;
-        listing->entries = grown;
-        listing->allocated = n;
-    }
-    return &listing->entries[listing->n];
+    return strcmp(*(const char *const *)a + 1, *(const char *const *)b + 1);
 }
 
-static int add_entry(struct listing *listing, int fd, const struct dirent *seen)
+static int order_names(struct listing *listing)
 {
-    struct name_entry *entry = listing_room(listing);
-    int r;
+    const char *at = listing->names.data;
 
-    if (!entry)
+    listing->order = calloc(MAX(listing->n, 1), sizeof(*listing->order));
+    if (!listing->order)
         return -ENOMEM;
-    *entry = (struct name_entry){.name = strdup(seen->d_name), .kind = seen->d_type};
+    for (size_t i = 0; i < listing->n; i++, at += strlen(at + 1) + 2)
+        listing->order[i] = at;
+    qsort(listing->order, listing->n, sizeof(*listing->order), compare_names);
+    return 0;
+}
+
+static int add_name(struct listing *listing, const struct dirent *seen)
+{
+    size_t n = strlen(seen->d_name) + 1;
+    char *to = buffer_room(&listing->names, n + 1);
+
+    if (!to)
+        return -ENOMEM;
+    *to = (char)seen->d_type;
+    memcpy(to + 1, seen->d_name, n);
+    listing->names.size += n + 1;
     listing->n++;
-    r = entry->name ? look(entry, fd, entry->name) : -ENOMEM;
+    return 0;
+}
+
+/* fd: the folder, or the error that came in its place. 0, -ENOMEM or -ECANCELED. */
+static int look_at_entry(struct name_entry *entry, int fd, const char *name)
+{
+    int r = 0;
+
+    *entry = (struct name_entry){.name = name + 1, .kind = (unsigned char)*name, .error = fd};
+    if (fd < 0)
+        entry->problem = PROBLEM_OPEN;
+    else
+        r = look(entry, fd, entry->name);
     if (entry->problem != PROBLEM_NONE && entry->error == -ENOENT)
         entry->problem = PROBLEM_OPEN; /* it has gone since its name was read */
     return r;
 }
 
-static int compare_entries(const void *a, const void *b)
+/* Looks at the next names, in place of those that were given. 0, -ENOMEM or -ECANCELED. */
+static int look_at_some(struct members *m, struct listing *listing, int fd)
 {
-    return strcmp(((const struct name_entry *)a)->name, ((const struct name_entry *)b)->name);
+    size_t n = MIN(listing->n - listing->looked_at, LOOKED_AT);
+    int r = 0;
+
+    entries_clear(listing);
+    if (!listing->entries)
+        listing->entries = calloc(MAX(n, 1), sizeof(*listing->entries));
+    if (!listing->entries)
+        return -ENOMEM;
+    for (size_t i = 0; i < n && !r; i++) {
+        r = wsd_job_cancelled(m->job) ? -ECANCELED
+                                      : look_at_entry(&listing->entries[i], fd, listing->order[listing->looked_at++]);
+        listing->n_entries += r != -ECANCELED;
+    }
+    return r;
 }
 
-/* Everything in the folder, in order. Takes the descriptor. 0 or a negative errno. */
-static int read_folder(struct wsd_job *job, struct listing *listing, int fd)
+/* The names in the folder, in order, and what the first of them are. Takes the descriptor. 0 or a negative errno. */
+static int read_folder(struct members *m, struct listing *listing, int fd)
 {
     DIR *folder = fdopendir(fd);
     const struct dirent *seen;
@@ -164,15 +254,25 @@ static int read_folder(struct wsd_job *job, struct listing *listing, int fd)
         return r;
     }
     for (errno = 0; !r && (seen = readdir(folder)); errno = 0)
-        if (wsd_job_cancelled(job))
+        if (wsd_job_cancelled(m->job))
             r = -ECANCELED;
         else if (strcmp(seen->d_name, ".") != 0 && strcmp(seen->d_name, "..") != 0)
-            r = add_entry(listing, dirfd(folder), seen);
+            r = add_name(listing, seen);
     r = r ? r : -errno;
+    if (!r)
+        r = order_names(listing);
+    if (!r)
+        r = look_at_some(m, listing, dirfd(folder));
     closedir(folder);
-    if (!r && listing->n) /* else the last one may have no name */
-        qsort(listing->entries, listing->n, sizeof(*listing->entries), compare_entries);
     return r;
+}
+
+/* What keeps the folder from being opened again is a problem of each of the names. */
+static int look_further(struct members *m, struct listing *listing)
+{
+    _cleanup_(close_fdp) int fd = member_open(m, listing->path, &listing->st);
+
+    return fd == -ECANCELED ? fd : look_at_some(m, listing, fd);
 }
 
 static struct listing *push_listing(struct members *m)
@@ -198,7 +298,7 @@ static int enter(struct members *m, struct member *member)
 
     if (!listing)
         return -ENOMEM;
-    fd = member_open(m->job, member->path, &member->st);
+    fd = member_open(m, member->path, &member->st);
     if (fd < 0) {
         member->problem = PROBLEM_OPEN;
         member->error = fd;
@@ -206,9 +306,10 @@ static int enter(struct members *m, struct member *member)
     }
     listing->path = strdup(member->path);
     listing->said = member->said;
+    listing->st = member->st;
     if (!listing->path)
         close_fd(fd);
-    r = listing->path ? read_folder(m->job, listing, fd) : -ENOMEM;
+    r = listing->path ? read_folder(m, listing, fd) : -ENOMEM;
     if (!r) {
         m->n_listings++;
         return 0;
@@ -237,11 +338,11 @@ static bool is_excluded(const struct members *m, const char *path)
 
 static int compare_files(const void *a, const void *b)
 {
-    const struct stat *x = &((const struct member *)a)->st, *y = &((const struct member *)b)->st;
+    const struct linked *x = a, *y = b;
 
-    if (x->st_dev != y->st_dev)
-        return x->st_dev < y->st_dev ? -1 : 1;
-    return (x->st_ino > y->st_ino) - (x->st_ino < y->st_ino);
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
 static bool has_links(const struct member *member)
@@ -252,12 +353,13 @@ static bool has_links(const struct member *member)
 /* An earlier member that is the same file takes the place of what the file has. */
 static int link_to_earlier(struct members *m, struct member *member)
 {
-    struct member **found = has_links(member) ? tfind(member, &m->linked, compare_files) : NULL;
+    const struct linked file = {.device = member->st.st_dev, .inode = member->st.st_ino};
+    struct linked **found = has_links(member) ? tfind(&file, &m->linked, compare_files) : NULL;
     char *link;
 
     if (!found)
         return 0;
-    link = strdup(member_name(*found));
+    link = strdup((*found)->name);
     if (!link)
         return -ENOMEM;
     free(member->link);
@@ -306,18 +408,20 @@ static char *join(const char *folder, const char *name)
 static int next_entry(struct members *m, struct member *member)
 {
     struct listing *listing = &m->listings[m->n_listings - 1];
-    struct name_entry *entry = &listing->entries[listing->next++];
-    char *path = join(listing->path, entry->name);
+    int r = listing->next == listing->n_entries ? look_further(m, listing) : 0;
+    struct name_entry *entry = &listing->entries[listing->next];
+    char *path = r ? NULL : join(listing->path, entry->name);
 
     if (!path)
-        return -ENOMEM;
+        return r ? r : -ENOMEM;
+    listing->next++;
     if (is_excluded(m, path + listing->said)) {
         free(path);
         return 0;
     }
     /* what is a link or a device is not opened in vain, and no link is followed */
     if (lacks_rights(entry) && (entry->kind == DT_REG || entry->kind == DT_DIR))
-        look_by_opening(m->job, entry, path);
+        look_by_opening(m, entry, path);
     return give(m, member, path, listing->said, entry);
 }
 
@@ -337,9 +441,9 @@ static int look_at_path(struct members *m, struct name_entry *entry, char *path,
     if (!named)
         return -ENOMEM;
     strip_slashes(path + said);
-    r = look_from_here(m->job, entry, path[said] ? path : "");
+    r = look_from_here(m, entry, path[said] ? path : "");
     if (!r && lacks_rights(entry))
-        look_by_opening(m->job, entry, named);
+        look_by_opening(m, entry, named);
     return r;
 }
 
@@ -357,7 +461,7 @@ static int next_path(struct members *m, struct member *member)
     r = look_at_path(m, &entry, path, said);
     if (!r && !is_excluded(m, path + said))
         r = give(m, member, TAKE(path), said, &entry);
-    entry_deinit(&entry);
+    free(entry.link);
     free(path);
     return r;
 }
@@ -372,7 +476,7 @@ int members_next(struct members *m, struct member *ret_member)
 
         if (wsd_job_cancelled(m->job)) {
             r = -ECANCELED;
-        } else if (innermost && innermost->next == innermost->n) {
+        } else if (innermost && innermost->next == innermost->n_entries && innermost->looked_at == innermost->n) {
             listing_deinit(innermost);
             m->n_listings--;
         } else if (innermost) {
@@ -390,25 +494,20 @@ int members_next(struct members *m, struct member *ret_member)
 
 int members_add(struct members *m, const struct member *member)
 {
-    struct member *copy;
+    const char *name = member_name(member);
+    struct linked *linked;
 
     if (!has_links(member) || member->hard)
         return 0;
-    copy = calloc(1, sizeof(*copy));
-    if (copy) {
-        *copy = (struct member){.path = strdup(member_name(member)), .st = member->st};
-        if (copy->path && tsearch(copy, &m->linked, compare_files))
-            return 0;
-        member_deinit(copy);
-    }
-    free(copy);
+    linked = malloc(sizeof(*linked) + strlen(name) + 1);
+    if (!linked)
+        return -ENOMEM;
+    *linked = (struct linked){.device = member->st.st_dev, .inode = member->st.st_ino};
+    strcpy(linked->name, name);
+    if (tsearch(linked, &m->linked, compare_files))
+        return 0;
+    free(linked);
     return -ENOMEM;
-}
-
-static void linked_free(void *object)
-{
-    member_deinit(object);
-    free(object);
 }
 
 void members_deinit(struct members *m)
@@ -416,7 +515,7 @@ void members_deinit(struct members *m)
     while (m->n_listings)
         listing_deinit(&m->listings[--m->n_listings]);
     free(m->listings);
-    tdestroy(m->linked, linked_free);
+    tdestroy(m->linked, free);
     m->listings = NULL;
     m->linked = NULL;
 }
@@ -428,9 +527,9 @@ const char *member_name(const struct member *member)
     return *name ? name : "./"; /* only a folder leads out of itself */
 }
 
-int member_open(struct wsd_job *job, const char *path, const struct stat *st)
+int member_open(struct members *m, const char *path, const struct stat *st)
 {
-    int fd = wsd_job_open(job, path);
+    int fd = open_path(m, path);
     struct stat opened;
 
     if (fd < 0)

@@ -6,11 +6,14 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
 #include "wsd/plugin.h"
+
+#define MEMBERS_PATIENCE 100u /* waits of 10 ms for a descriptor, while there is none */
 
 /* What keeps a file from becoming a member. */
 enum problem {
@@ -46,7 +49,8 @@ struct members {
     size_t next;                 /* of the paths */
     struct listing *listings;    /* the folders that are being walked through, the innermost last */
     size_t n_listings, allocated;
-    void *linked; /* tree of the members that have several names */
+    void *linked;           /* tree of the members that have several names */
+    atomic_uint impatience; /* waits since a file was opened; relaxed: only the count matters */
 };
 
 /* Gives the next one; path is NULL at the end. 0, -ENOMEM or -ECANCELED. */
@@ -60,8 +64,8 @@ void members_deinit(struct members *members);
 /* The name in the archive, never empty. Valid as long as the member is. [any] */
 const char *member_name(const struct member *member);
 
-/* Opens the file that was looked at. A descriptor, or a negative errno: -ESTALE where another one is in its place.
- * [any] */
-int member_open(struct wsd_job *job, const char *path, const struct stat *st);
+/* Opens the file that was looked at. Where descriptors are short it waits for some that others close; MEMBERS_PATIENCE bounds
+ * that for all calls until one succeeds. A descriptor, or a negative errno: -ESTALE where another one is in its place. [any] */
+int member_open(struct members *members, const char *path, const struct stat *st);
 
 void member_deinit(struct member *member);

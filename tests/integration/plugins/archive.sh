@@ -278,6 +278,58 @@ else
   bad "what changes: what is behind it"
 fi
 
+# limited N WORKERS PATH: archived by a process that may have so many descriptors. Both figures are those of run-plugin.
+limited() {
+  local status=0
+  # RUN is a command with its arguments.
+  # shellcheck disable=SC2086
+  (ulimit -n "$1" && exec $RUN --workers "$2" "$(path_of archive)" "$3") >"$work.got" 2>"$work.got.err" || status=$?
+  echo "$status" >"$work.got.status"
+}
+few_descriptors() {
+  local i least=5 blocks
+  mkdir small cut
+  for i in $(seq 300); do head -c 100000 changing/a >"small/$i"; done
+  for i in $(seq $((12 * $(nproc)))); do head -c 1100000 changing/a >"cut/$i"; done
+  until [ "$least" = 40 ] || { limited "$least" 1 small/1 && [ "$(cat "$work.got.status")" = 0 ]; }; do least=$((least + 1)); done
+  want "${TAR[@]}" small
+  limited "$least" 2 small
+  opened
+  verdict "waits for a descriptor where there is one"
+  blocks=$(($(nproc) < 16 ? 2 * $(nproc) : 32))
+  want "${TAR[@]}" cut
+  limited $((least + blocks + 6)) 2 cut
+  opened
+  verdict "one file a block is open beside those that are read"
+  rm -r small cut
+}
+# peak FOLDER: of a run with one worker, in KiB.
+peak() {
+  # RUN is a command with its arguments.
+  # shellcheck disable=SC2086
+  python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' $RUN --workers 1 "$(path_of archive)" "$1"
+}
+# Both fill all blocks that there are at once.
+many_names() {
+  local few many
+  python3 -c 'import os
+for name, n in ("few", 40000), ("many", 100000):
+    os.mkdir(name)
+    for i in range(n):
+        os.close(os.open("%s/file-%06d" % (name, i), os.O_CREAT))'
+  few=$(peak few) many=$(peak many)
+  echo "$few KiB for 40000 empty files, $many KiB for 100000" >&2
+  if [ "$many" -lt $((few + 5000)) ]; then good "names take little memory"; else bad "names take little memory"; fi
+  as_tar "a folder of 40000 files" few
+  rm -r few many
+}
+if [ -n "${PLUGINS:-}" ] && ! nm -D "${RUN%% *}" | grep -q '__[at]san_init'; then # what wsctl takes says nothing
+  few_descriptors
+  many_names
+fi
+
 # It would compress for seconds, in short pieces.
 mapfile -t often < <(yes changing/a | head -n 60)
 options=(--timeout 200ms)
@@ -292,4 +344,7 @@ refused "an unknown option" 2 archive --frobnicate tree
 refused "level 20" 2 archive -20 tree
 refused "level 0" 2 archive -0 tree
 refused "an option without its value" 2 archive tree -C
+refused "an empty folder's name" 2 archive -C '' tree
+says "an empty folder's name: message" "-C '': no folder has an empty name"
+refused "an empty folder's name behind =" 2 archive -C= tree
 finish
