@@ -482,7 +482,7 @@ static int count_file_range(struct reading *reading, struct counter *counter, ui
     *ret_full = (size_t)n == RANGE + before;
     begin = text->data;
     if (before) {
-        begin = memchr(begin, '\n', (size_t)n - *ret_full);
+        begin = memchr(begin, '\n', (size_t)n);
         if (!begin++)
             return 0;
     }
