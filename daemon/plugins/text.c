@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * text.c: the plugin `text`, equal to uniq, sort | uniq -c, and join in the C locale.
- * Each function is a file of its own: unique.c, frequency.c, join.c. All take lines in blocks through a pipeline: they
- * are read in order, worked on in parallel, and written in order. */
+ * Each function is a file of its own: unique.c, frequency.c, join.c. All work on lines in parallel, and write them in
+ * order through a pipeline. */
 #include "plugins/text.h"
 
 #include <errno.h>
