@@ -20,11 +20,11 @@
 #include "plugins/text.h"
 #include "wsd/forms.h"
 
-#define RANGE     (256u * 1024) /* bytes of a file that are counted together */
+#define RANGE     (128u * 1024) /* bytes of a file that are counted together */
 #define TAIL      (4u * 1024)   /* first read behind a range, for the end of its last line */
-#define SHARDS    64u           /* a power of 2 */
+#define SHARDS    16u           /* a power of 2 */
 #define CHUNK_MIN (4u * 1024)   /* of records, allocated at once; each one is twice as large as that before it */
-#define CHUNK_MAX (1024u * 1024)
+#define CHUNK_MAX (4u * 1024 * 1024)
 #define SLOTS_MIN 64u        /* of a table; a power of 2 */
 #define AHEAD     16u        /* lines whose slots are fetched before the first of them is looked at */
 #define SHARE     8192u      /* distinct lines that are written by one task, at most */
