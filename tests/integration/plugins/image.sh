@@ -374,10 +374,10 @@ if [ -n "${PLUGINS:-}" ]; then # no connection carries so much
 fi
 rm full.png
 
-# heeds NAME FUNCTION ARG...: the work of many seconds ends when its time is up.
+# heeds NAME MSEC FUNCTION ARG...: the work of many seconds ends when its time is up.
 heeds() {
-  options=(--timeout 500ms)
-  AS='timeout -s KILL 60' got "${@:2}"
+  options=(--timeout "$2ms")
+  AS='timeout -s KILL 60' got "${@:3}"
   options=()
   if [ "$(cat "$work.got.status")" = 124 ] && ! grep -q 'did not heed' "$work.got.err"; then good "$1"; else bad "$1"; fi
 }
@@ -387,8 +387,8 @@ def chunk(name, data):
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 open("noise.png", "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 3000, 3000, 8, 2, 0, 0, 0)) +
     chunk(b"IDAT", zlib.compress(b"".join(b"\0" + os.urandom(9000) for _ in range(3000)), 1)) + chunk(b"IEND", b""))'
-heeds "encoding ends when its time is up" image:convert --format webp noise.png
-heeds "resizing ends when its time is up" image:resize --width 11000 --format png noise.png
+heeds "encoding ends when its time is up" 2000 image:convert --format webp noise.png
+heeds "resizing ends when its time is up" 500 image:resize --width 11000 --format png noise.png
 
 # In a PNG each byte counts.
 wrong=0 size=$(stat -c %s rgb.png)
