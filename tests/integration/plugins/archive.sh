@@ -325,7 +325,7 @@ for name, n in ("few", 40000), ("many", 100000):
   as_tar "a folder of 40000 files" few
   rm -r few many
 }
-if [ -n "${PLUGINS:-}" ] && ! nm -D "${RUN%% *}" | grep -q '__[at]san_init'; then # what wsctl takes says nothing
+if [ -n "${PLUGINS:-}" ] && ! sanitized; then # what wsctl takes says nothing
   few_descriptors
   many_names
 fi

@@ -258,9 +258,10 @@ convert -seed 7 -size 2000x10 plasma:red-blue -depth 8 flat.png
 resizes flat.png '10x2000!' --width 10 --height 2000 --fit fill
 convert flat.png -rotate 90 steep.png
 resizes steep.png '2000x10!' --width 2000 --height 10 --fit fill
+# The largest sizes take half a GiB.
 png 65535 2048 >most.png
-got image:resize --width 2048 --height 65535 --fit fill --format png most.png
-is "from 65535 x 2048 to 2048 x 65535 pixels" eval '[ "$(od -An -tx1 -j 16 -N 8 "$work.got" | tr -d " ")" = 000008000000ffff ]'
+sanitized || got image:resize --width 2048 --height 65535 --fit fill --format png most.png
+sanitized || is "from 65535 x 2048 to 2048 x 65535 pixels" eval '[ "$(od -An -tx1 -j 16 -N 8 "$work.got" | tr -d " ")" = 000008000000ffff ]'
 png 65536 1 >wider.png
 says "65536 are not" '65536 x 1 pixels; at most 65535 a side' image:convert --format png wider.png
 says "no JPEG is so wide" 'jpeg has at most 65500 pixels a side; .*--format png' image:convert --format jpeg wide.png
@@ -360,17 +361,17 @@ says "a long name leaves room for the reason" '\.\.\..*: No such file' image:thu
 # Files of 512 MiB are taken.
 cp rgb.png full.png
 truncate -s 512M full.png
-got image:thumbnail 30 full.png
-is "a file of 512 MiB" size_of "$work.got" 30x22
+sanitized || got image:thumbnail 30 full.png
+sanitized || is "a file of 512 MiB" size_of "$work.got" 30x22
 truncate -s $((512 * 1048576 + 1)) full.png
 says "a file of a byte more" 'full.png: more than 512 MiB; save it smaller' image:thumbnail 30 full.png
 if [ -n "${PLUGINS:-}" ]; then # no connection carries so much
   options=(--input full.png)
   says "an input of a byte more" 'input: more than 512 MiB; save it smaller' image:thumbnail 30
   truncate -s 512M full.png
-  got image:thumbnail 30
+  sanitized || got image:thumbnail 30
   options=()
-  is "an input of 512 MiB" size_of "$work.got" 30x22
+  sanitized || is "an input of 512 MiB" size_of "$work.got" 30x22
 fi
 rm full.png
 

@@ -203,6 +203,11 @@ big() {
   }' >"$1"
 }
 
+# sanitized: sanitizers take memory of their own, several times what a plugin takes.
+sanitized() {
+  [ -n "${WSD_SANITIZE:-}" ]
+}
+
 # no_file NAME STATUS PLUGIN ARG…: refused; the message says that it is no regular file, and what takes it.
 no_file() {
   refused "$@"
