@@ -313,6 +313,14 @@ cat >"$WORK/suppressions" <<END
   ...
   fun:ngx_set_environment
 }
+{
+  nor its connections, which a word on the stack may still point to at the end or not
+  Memcheck:Leak
+  fun:malloc
+  fun:ngx_alloc
+  obj:*/nginx
+  fun:ngx_single_process_cycle
+}
 END
 is_silent() {
   cat "$WORK/valgrind"
