@@ -30,24 +30,26 @@ finish() {
   exit $((failures > 0))
 }
 
-path_of() { # NAME[:FUNCTION]
+find_path() { # NAME[:FUNCTION]: as $path
   case $1 in
-    *:*) echo "$PLUGINS/${1%%:*}.so:${1#*:}" ;;
-    *) echo "$PLUGINS/$1.so" ;;
+    *:*) path=$PLUGINS/${1%%:*}.so:${1#*:} ;;
+    *) path=$PLUGINS/$1.so ;;
   esac
+}
+path_of() { # NAME[:FUNCTION]
+  local path
+  find_path "$1"
+  echo "$path"
 }
 
 # plugin NAME[:FUNCTION] [ARG…]; options for RUN, such as --input FILE, in the array `options`.
 options=()
 plugin() {
-  local name=$1
-  shift
-  if [ -n "${PLUGINS:-}" ]; then
-    name=$(path_of "$name")
-  fi
+  local path=$1
+  [ -z "${PLUGINS:-}" ] || find_path "$1"
   # RUN is a command with its arguments.
   # shellcheck disable=SC2086
-  ${AS:-} $RUN ${workers:+--workers "$workers"} "${options[@]}" "$name" "$@"
+  ${AS:-} $RUN ${workers:+--workers "$workers"} "${options[@]}" "$path" "${@:2}"
 }
 
 # want TOOL…: what the tool does. got PLUGIN…: what the plugin does. They keep output, messages and status.
@@ -101,10 +103,14 @@ trap 'chmod -R u+rwx "$work" 2>/dev/null; rm -rf "$work"; clean' EXIT
 
 # verdict NAME: the same output and status.
 verdict() {
-  if cmp "$work.want" "$work.got" >&2 && cmp "$work.want.status" "$work.got.status" >&2; then
+  local wanted was
+  read -r wanted <"$work.want.status"
+  read -r was <"$work.got.status"
+  if cmp "$work.want" "$work.got" >&2 && [ "$was" = "$wanted" ]; then
     good "$1"
   else
     bad "$1"
+    echo "its status is $was, the tool's $wanted" >&2
     head -c 1000 "$work.got.err" >&2
   fi
 }
