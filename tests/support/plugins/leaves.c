@@ -371,7 +371,8 @@ static struct {
     pthread_t thread;
     sem_t write;
     bool there;
-} other;
+    pthread_mutex_t turn; /* held by the job that has to do with it: one that waits for a thread gets a spare worker */
+} other = {.turn = PTHREAD_MUTEX_INITIALIZER};
 
 static void *write_on(void *arg)
 {
@@ -398,8 +399,8 @@ static int write_c11(void *arg)
     return 0;
 }
 
-/* Has the thread write that is there, and waits until it has. */
-static int listen_to(struct wsd_job *job, struct wsd_worker *self)
+/* Has the thread write that is there, and waits until it has. [turn] */
+static int listen_to(struct wsd_job *job)
 {
     if (other.there && (sem_post(&other.write) < 0 || pthread_join(other.thread, NULL) != 0))
         return 1;
@@ -407,16 +408,26 @@ static int listen_to(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "mine\n") < 0;
 }
 
+static int listen_alone(struct wsd_job *job, struct wsd_worker *self)
+{
+    pthread_mutex_lock(&other.turn);
+    int r = listen_to(job);
+    pthread_mutex_unlock(&other.turn);
+    return r;
+}
+
 /* Leaves a thread; the one before it ends. */
 static int thread(struct wsd_job *job, struct wsd_worker *self)
 {
-    int r = listen_to(job, self);
+    pthread_mutex_lock(&other.turn);
+    int r = listen_to(job);
 
     sem_init(&other.write, 0, 0);
     atomic_store(&other.job, job);
     r += job->argc > 1 && strcmp(job->argv[1], "c11") == 0 ? thrd_create(&other.thread, write_c11, NULL) != thrd_success
                                                            : pthread_create(&other.thread, NULL, write_on, NULL) != 0;
     other.there = r == 0;
+    pthread_mutex_unlock(&other.turn);
     return r;
 }
 
@@ -486,7 +497,8 @@ static void *write_by_destructor(void *job)
 /* Leaves a thread that ends, but is kept by a destructor of its key that does not return. */
 static int destructor(struct wsd_job *job, struct wsd_worker *self)
 {
-    int r = listen_to(job, self);
+    pthread_mutex_lock(&other.turn);
+    int r = listen_to(job);
 
     sem_init(&other.write, 0, 0);
     atomic_store(&other.job, job);
@@ -495,6 +507,7 @@ static int destructor(struct wsd_job *job, struct wsd_worker *self)
     other.there = r == 0;
     while (other.there && sem_wait(&ending) < 0)
         ;
+    pthread_mutex_unlock(&other.turn);
     return r;
 }
 
@@ -599,7 +612,7 @@ static const struct wsd_function functions[] = {
     F("silent", silent),
     F("forgets-sync", forgets_sync),
     F("thread", thread),
-    F("listen", listen_to),
+    F("listen", listen_alone),
     F("family", family),
     F("zombie", zombie),
     F("locks", locks),
