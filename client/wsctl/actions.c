@@ -24,7 +24,7 @@ static void show_json(const struct wsd_action_info *info, struct json *json)
 static int show_action(const struct wsd_action_info *info, void *userdata)
 {
     const struct ctl *ctl = userdata;
-    char when[64], result[32] = "done";
+    char when[64], result[32] = "granted";
     struct json json = {0};
 
     if (ctl->json) {

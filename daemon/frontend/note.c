@@ -127,6 +127,7 @@ static void filter_words(char words[static WORDS], const struct msg_filter *m)
 
 static void gate_words(char words[static WORDS], const struct msg_gate *m)
 {
+    char limit[16];
     size_t n;
 
     if (m->tag.size)
@@ -134,8 +135,9 @@ static void gate_words(char words[static WORDS], const struct msg_gate *m)
     else
         place_words(words, m->plugin, m->function);
     n = strlen(words);
+    snprintf(limit, sizeof(limit), "%u", m->limit);
     if (m->action == GATE_LIMIT)
-        snprintf(words + n, WORDS - n, " = %u", m->limit);
+        snprintf(words + n, WORDS - n, " = %s", m->limit ? limit : "none");
 }
 
 static void limit_words(char words[static WORDS], const struct msg_limit *m)

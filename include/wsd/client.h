@@ -1128,7 +1128,7 @@ struct wsd_action_info {
     size_t size;
     uint64_t time_usec; /* since the epoch */
     uint32_t uid;       /* of the client */
-    int exit;           /* 0: done, or under way; else refused: what wsctl exits with */
+    int exit;           /* 0: granted, and perhaps still under way; else refused: what wsctl exits with */
     const char *person; /* whom the client named (wsd_client_person()); "" */
     const char *action; /* such as "pause", "limit", "cancel", "schedule add" */
     const char *object; /* what it was about, such as "fib:fib", "job ID" or "max-run = 1h"; "": everything */

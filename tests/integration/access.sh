@@ -6,14 +6,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || {
-  skip "several users" "only root can act as them"
-  exit 0
-}
-command -v setpriv >/dev/null || {
-  skip "several users" "no setpriv here"
-  exit 0
-}
+need_users
 
 FRIENDS=2077 # a group of nobody but who is given it
 install_for_all echo spin crash

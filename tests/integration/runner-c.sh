@@ -102,9 +102,10 @@ arenas -l
 answers_while_it_runs() { wsctl submit crunner:sleep 2 && ! closed a; } # executor-answer is 1s
 check "loop: a job that asks whether it is cancelled answers wsd meanwhile" answers_while_it_runs
 leaves() { # KEY
-  submit_behind l crunner:sleep 3
+  rm -f "$WORK/leave"
+  submit_behind l crunner:sleep 600 "$WORK/leave"
   wait_until is_running 1 || return 1
-  kill "${RUNNERS[$1]}" && has_ended l 0 && wait_until grep -q '^left' "$WORK/runner.$1" && wait "${RUNNERS[$1]}"
+  kill "${RUNNERS[$1]}" && touch "$WORK/leave" && has_ended l 0 && wait_until grep -q '^left' "$WORK/runner.$1" && wait "${RUNNERS[$1]}"
 }
 check "loop: it leaves in order" leaves a
 run_runner a -l

@@ -6,14 +6,7 @@
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/users.sh"
 
-[ "$(id -u)" = 0 ] || {
-  skip "several users" "only root can act as them"
-  exit 0
-}
-command -v setpriv >/dev/null || {
-  skip "several users" "no setpriv here"
-  exit 0
-}
+need_users
 
 private_files() {
   mkdir -p "$WORK/alice/sub dir" "$WORK/bob"

@@ -10,14 +10,7 @@
 . "$(dirname "$0")/../support/users.sh"
 . "$(dirname "$0")/../support/ca.sh"
 
-[ "$(id -u)" = 0 ] || {
-  skip "several users" "only root can act as them"
-  exit 0
-}
-command -v setpriv >/dev/null || {
-  skip "several users" "no setpriv here"
-  exit 0
-}
+need_users
 
 NEIGHBOUR=$BUILD/tests/support/clients/neighbour
 

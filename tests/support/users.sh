@@ -9,6 +9,13 @@ GROUP_ID=100 # users: a supplementary group of both
 # shellcheck disable=SC2034
 CTL=$WORK/inst/wsctl
 
+# Ends the script, with a skip, where it cannot act as several users.
+need_users() {
+  [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null || return 0
+  skip "several users" "needs root and setpriv"
+  exit 0
+}
+
 # What other users may run and read, wherever the repository lies.
 install_for_all() { # TEST-PLUGIN...
   local name

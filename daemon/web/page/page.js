@@ -498,7 +498,7 @@ function fleet() {
 function actionLog() {
   const what = (a) => (/^job [0-9a-f]{32}$/.test(a.object) ? jobLink(a.object.slice(4)) : a.object);
   const rows = [...(state.look.actions || [])].reverse().map((a) => [moment(a.time_usec), a.user, a.person, a.action, what(a),
-    a.exit ? element('span', { class: 'state bad' }, 'refused (' + a.exit + ')') : 'done']);
+    a.exit ? element('span', { class: 'state bad' }, 'refused (' + a.exit + ')') : 'granted']);
   return [element('h2', {}, 'What was done'),
     element('p', {}, 'The last hundred actions of administrators since wsd began, by whatever way, and those of persons. The log of wsd has older ones.'),
     table('What was done', [['When'], ['User'], ['For'], ['Action'], ['What', 'wrap'], ['Result']], rows, 'Nothing yet.')];

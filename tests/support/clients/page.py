@@ -171,7 +171,7 @@ def quarantine_is_told_and_released():
 
 def what_was_done_is_told():
     show('log')
-    until(lambda: 'release' in text() and 'crash' in text() and 'the holder of the page' in text() and 'done' in text(), 'no release')
+    until(lambda: 'release' in text() and 'crash' in text() and 'the holder of the page' in text() and 'granted' in text(), 'no release')
     wsctl('pause', 'from-elsewhere')
     until(lambda: 'from-elsewhere' in text(), 'nothing of wsctl')
     wsctl('resume', 'from-elsewhere')

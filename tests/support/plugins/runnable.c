@@ -142,10 +142,13 @@ static int trace(struct wsd_job *job, struct wsd_worker *self)
     return wsd_job_print(job, "%s\n", traceparent ? traceparent : "none") < 0;
 }
 
-/* Until it is cancelled. */
+/* SECONDS [FILE]: until it is cancelled, or FILE is there. */
 static int sleep_for(struct wsd_job *job, struct wsd_worker *self)
 {
-    for (double left = atof(argument(job, "1")); left > 0 && !wsd_job_cancelled(job); left -= 0.005)
+    const char *gate = job->argc > 2 ? job->argv[2] : "";
+
+    for (double left = atof(argument(job, "1")); left > 0 && !wsd_job_cancelled(job) && access(gate, F_OK) != 0;
+         left -= 0.005)
         nap(0.005);
     return 0;
 }

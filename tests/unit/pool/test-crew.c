@@ -74,6 +74,33 @@ START_TEST(a_worker_that_comes_back_takes_no_other_task)
 }
 END_TEST
 
+static atomic_uint retired;
+
+static void count_retired(struct wsd_worker *self, uint32_t index, void *context)
+{
+    atomic_fetch_add(&retired, 1);
+}
+
+/* If it never said so, the case would reach its time limit. */
+START_TEST(a_worker_that_retires_says_so)
+{
+    const struct pool_options options = {.workers = 1, .worker_retire = count_retired};
+    struct pool *pool;
+    struct root blocked, last;
+
+    ck_assert_int_eq(pool_new(&pool, &options), 0);
+    root_submit(pool, &blocked, parent, NULL);
+    while (atomic_load(&in_children) == 0)
+        usleep(100);
+    root_submit(pool, &last, others, NULL);
+    root_wait(&last);
+    root_wait(&blocked);
+    while (atomic_load(&retired) == 0)
+        usleep(100);
+    pool_free(pool);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("crew");
@@ -81,6 +108,7 @@ int main(void)
 
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_worker_that_comes_back_takes_no_other_task, 0, 10);
+    tcase_add_test(t, a_worker_that_retires_says_so);
     suite_add_tcase(s, t);
     return run_suite(s);
 }
