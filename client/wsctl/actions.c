@@ -9,6 +9,7 @@
 #include "ctl.h"
 #include "json-write.h"
 #include "options.h"
+#include "parse.h"
 #include "print.h"
 
 static void show_json(const struct wsd_action_info *info, struct json *json)
@@ -39,16 +40,27 @@ static int show_action(const struct wsd_action_info *info, void *userdata)
     return 0;
 }
 
+static const struct option options[] = {{"limit", required_argument, NULL, 'n'}, {0}};
+
 int verb_actions(struct ctl *ctl, int argc, char **argv)
 {
     struct wsd_client *client = NULL;
-    int r;
+    long long limit = 0;
+    int c, r = 0;
 
-    if (ctl_arguments(ctl, argc, argv, 0, 0, &r) == CTL_EXIT || (r = ctl_connect(ctl, &client)) != 0)
+    while ((c = ctl_getopt(ctl, argc, argv, "n:", options, &r)) != CTL_END) {
+        if (c == CTL_EXIT)
+            return r;
+        if (parse_number(optarg, 1, UINT32_MAX, &limit) < 0)
+            return ctl_error(CODE_USAGE, optarg, "not a number of actions from 1 on");
+    }
+    if (optind < argc)
+        return ctl_error(CODE_USAGE, "actions", "too many arguments; usage: wsctl actions %s", ctl->verb->usage);
+    if ((r = ctl_connect(ctl, &client)) != 0)
         return r;
     if (!ctl->json && !ctl->quiet)
         print_line("%-23s  %-12s  %-12s  %s", "WHEN", "USER", "RESULT", "ACTION");
-    r = wsd_client_actions(client, 0, show_action, ctl);
+    r = wsd_client_actions(client, (uint32_t)limit, show_action, ctl);
     if (r < 0)
         r = ctl_client_error(client, "actions", NULL);
     wsd_client_free(client);

@@ -187,11 +187,12 @@ static const struct verb verbs[] = {
      "KEY= takes one back. What is moved holds until the configuration is read again, or wsd ends.\n\n"
      "      --user USER       of this user alone, a name or a number: keys that end with -per-user\n",
      verb_limits},
-    {"actions", "", "Shows who has changed something in wsd of late",
+    {"actions", "[--limit N]", "Shows who has changed something in wsd of late",
      "The last actions of administrators, those that were refused, too, and what a service did for a person whom it "
      "names.\n"
      "Oldest first; wsd keeps them until it ends. Yours; administrators, and who may see or watch all jobs: "
-     "everybody's.\n",
+     "everybody's.\n\n"
+     "  -n, --limit N         only the newest so many\n",
      verb_actions},
     {"version", "", "Tells the versions of wsctl, library and daemon", "", verb_version},
     {"complete", "[WORD...]", NULL, "", verb_complete, true},

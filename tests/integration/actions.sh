@@ -49,6 +49,17 @@ for_people() {
     sed -n 9p "$WORK/people" | grep -qE 'refused \(66\)  *resume fib$'
 }
 check "for people: when, who, and what became of it" for_people
+newest() { # N LINE...: the newest N are these
+  local n=$1
+  shift
+  told wsctl_newest -- "$@"
+}
+wsctl_newest() { wsctl "$@" --limit "$n"; }
+check "only the newest one" newest 1 "${expected[@]: -1}"
+check "only the newest nine" newest 9 "${expected[@]:1}"
+check "as many as there are" newest 10 "${expected[@]}"
+check "more than there are" newest 11 "${expected[@]}"
+check "none is no number of them: 64" refused 64 'from 1 on' wsctl actions --limit 0
 check "it takes no arguments: 64" refused 64 'too many' wsctl actions x
 timed() { # of the last one
   local now usec

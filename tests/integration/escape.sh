@@ -246,6 +246,7 @@ walk_actions() {
   both limits "$H=$H"
   both plugin reload "$H"
   both actions
+  both actions --limit "$H"
 }
 walk_resume() {
   both resume "./$F.so"
