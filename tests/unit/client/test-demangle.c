@@ -84,11 +84,11 @@ END_TEST
 /* A function whose name has n letters. */
 static char *long_name(size_t n)
 {
-    char *text = malloc(n + 16);
-    int at = sprintf(text, "_Z%zu", n);
+    char letters[DEMANGLE_MAX], *text;
 
-    memset(text + at, 'a', n);
-    strcpy(text + at + n, "v");
+    ck_assert_uint_le(n, sizeof(letters));
+    memset(letters, 'a', sizeof(letters));
+    ck_assert_int_gt(asprintf(&text, "_Z%zu%.*sv", n, (int)n, letters), 0);
     return text;
 }
 
