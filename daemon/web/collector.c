@@ -508,8 +508,10 @@ static int do_errand(struct trip *t, struct wsd_client *client)
     const struct errand *e = &t->errand;
     struct wsd_id id = {0};
 
-    if (e->kind <= ERRAND_DROP && wsd_id_parse(e->id, &id) < 0)
+    if (e->kind <= ERRAND_DROP && wsd_id_parse(e->id, &id) < 0) {
+        snprintf(t->words, WORDS, "id: 32 hexadecimal digits are wanted");
         return -EINVAL;
+    }
     int r = name_person(client, e->person);
     if (r < 0)
         return r;
@@ -541,7 +543,7 @@ static void run_errand(struct collector *c, struct trip *t)
     t->error = connect_to_wsd(c);
     if (t->error == 0)
         t->error = do_errand(t, c->client);
-    if (t->error < 0)
+    if (t->error < 0 && !*t->words)
         say(c, t->error, t->words);
 }
 

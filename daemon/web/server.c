@@ -428,32 +428,42 @@ static void run_errand(struct server *s, struct evhttp_request *request, struct 
     answer_error(request, UNAVAILABLE, "too many requests wait: try again in a second");
 }
 
-/* A text of the request; false: it is too long. */
-static bool take_text(const json_t *from, const char *key, char *to, size_t room)
+/* A text of the request, "" where there is none. Returns NULL, or what is wrong with it. */
+static const char *take_text(const json_t *from, const char *key, char *to, size_t room)
 {
-    const char *text = json_string_value(json_object_get(from, key));
+    const json_t *value = json_object_get(from, key);
 
-    return (size_t)snprintf(to, room, "%s", text ? text : "") < room;
+    if (value && !json_is_string(value))
+        return "id, plugin and function are texts";
+    return (size_t)snprintf(to, room, "%s", value ? json_string_value(value) : "") < room ? NULL : "a text is too long";
+}
+
+static const char *take_number(const json_t *from, struct errand *e)
+{
+    const json_t *value = json_object_get(from, "limit");
+    json_int_t number = json_integer_value(value);
+
+    if (value ? !json_is_integer(value) || number < 0 || number > UINT32_MAX : e->kind == ERRAND_LIMIT)
+        return "limit: a number of jobs is wanted; 0 takes the limit away";
+    e->number = (uint32_t)number;
+    return NULL;
 }
 
 /* Returns NULL, or what is wrong with it. */
 static const char *read_action(const json_t *from, struct errand *e)
 {
     const char *name = json_string_value(json_object_get(from, "action"));
-    json_int_t number = json_integer_value(json_object_get(from, "limit"));
+    const char *why;
 
     for (e->kind = 0; e->kind < ERRAND_KINDS; e->kind++)
         if (name && actions[e->kind] && strcmp(actions[e->kind], name) == 0)
             break;
     if (e->kind == ERRAND_KINDS)
         return "action: cancel, requeue, drop, pause, resume, limit or release is wanted";
-    if (!take_text(from, "id", e->id, sizeof(e->id)) || !take_text(from, "plugin", e->plugin, sizeof(e->plugin)) ||
-        !take_text(from, "function", e->function, sizeof(e->function)))
-        return "a text is too long";
-    if (number < 0 || number > UINT32_MAX)
-        return "limit: a number of jobs is wanted";
-    e->number = (uint32_t)number;
-    return NULL;
+    why = take_text(from, "id", e->id, sizeof(e->id));
+    why = why ? why : take_text(from, "plugin", e->plugin, sizeof(e->plugin));
+    why = why ? why : take_text(from, "function", e->function, sizeof(e->function));
+    return why ? why : take_number(from, e);
 }
 
 /* Whoever a proxy says it is, and else who has the token. */

@@ -266,6 +266,14 @@ long_name() { # N
 }
 check "a name of 255 characters is wsd's to judge" eval "! long_name 255 | grep -q 'too long'"
 check "and above: a text is too long" eval "long_name 256 | grep -q 'a text is too long'"
+says_no() { # WORDS JSON: nothing is done, and it says why
+  act "$2" | grep -qF "$1" && ! grep -q paused <<<"$(wsctl limit)"
+}
+act '{"action":"resume","plugin":"no-such"}' >/dev/null # its words are not those of the next
+check "no id: it says what is wanted" says_no "32 hexadecimal digits" '{"action":"cancel","id":"x"}'
+check "a plugin that is no text is not all plugins" says_no "are texts" '{"action":"pause","plugin":5}'
+check "a limit that is no whole number lifts none" says_no "0 takes the limit away" '{"action":"limit","plugin":"fib","limit":1.5}'
+check "nor one that is not there" says_no "0 takes the limit away" '{"action":"limit","plugin":"fib"}'
 of_bytes() { # N CODE
   with_token "$2" /api/act -X POST -H 'X-Wsd-Web: 1' -d "{\"action\":\"dance\",\"x\":\"$(printf "%0$(($1 - 25))d" 0)\"}"
 }

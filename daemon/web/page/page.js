@@ -301,7 +301,7 @@ function functions() {
       gate.waiting ? count(gate.waiting) + ' wait' : ''] : [])].filter(Boolean).join(', ');
     return [f.plugin ? nameOf(f) : 'others', f.user, sparkline(all), count(f.succeeded), bad ? element('span', { class: 'state bad' }, count(bad)) : '0',
       count(f.refused), percentiles(f.queue_usec), percentiles(f.run_usec), duration(f.cpu_usec.sum), limits,
-      f.plugin ? [gate && gate.paused ? button('Resume', 'resume', what) : button('Pause', 'pause', what), ' ',
+      f.plugin ? [gate && gate.paused ? button('Resume', 'resume', { plugin: gate.plugin, function: gate.function }) : button('Pause', 'pause', what), ' ',
         f.in_quarantine ? button('Release', 'release', what) : null] : ''];
   });
   return [element('h2', {}, 'Functions'), element('p', {}, 'Since wsd has started. Times are the median and what 99 % of the jobs stay below.'),

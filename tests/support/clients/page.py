@@ -206,6 +206,10 @@ def a_function_is_paused_by_a_click():
     until(lambda: 'paused' in driver.find_element(By.XPATH, row).text, 'it is not paused')
     until(lambda: driver.find_element(By.XPATH, row + '//button[text()="Resume"]').click() or True, 'no button')
     until(lambda: 'paused' not in driver.find_element(By.XPATH, row).text, 'it is paused still')
+    wsctl('pause', 'crash')
+    row = '//tr[td[1]="crash:segv"]'
+    until(lambda: driver.find_element(By.XPATH, row + '//button[text()="Resume"]').click() or True, 'no button')
+    until(lambda: 'paused' not in driver.find_element(By.XPATH, row).text, 'its plugin is paused still')
 
 
 def what_jobs_say_is_text():
