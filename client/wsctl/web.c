@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,6 +24,21 @@ static const struct option long_options[] = {{"listen", required_argument, NULL,
                                              {"no-open", no_argument, NULL, NO_OPEN},
                                              {"read-only", no_argument, NULL, READ_ONLY},
                                              {0}};
+
+/* How wsctl was told to find wsd, for wsd-web, whose library reads the environment. False: no memory is left. */
+static bool tell_where(const struct ctl *ctl)
+{
+    const struct wsd_tls *tls = &ctl->tls;
+    const char *const told[][2] = {{"WSD_HOST", tls->host},
+                                   {"WSD_TLS_CERT", tls->certificate},
+                                   {"WSD_TLS_KEY", tls->key},
+                                   {"WSD_TLS_CA", tls->ca}};
+
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+        if (told[i][1] && setenv(told[i][0], told[i][1], 1) < 0)
+            return false;
+    return true;
+}
 
 int verb_web(struct ctl *ctl, int argc, char **argv)
 {
@@ -50,7 +66,9 @@ int verb_web(struct ctl *ctl, int argc, char **argv)
         return ctl_error(CODE_USAGE, "web", "usage: wsctl web %s", ctl->verb->usage);
     args[n++] = "--listen";
     args[n++] = listen;
-    if (ctl->socket) {
+    if (!tell_where(ctl))
+        return ctl_error(CODE_IO, "web", "out of memory");
+    if (ctl->socket && !ctl->tls.host) {
         args[n++] = "--socket";
         args[n++] = ctl->socket;
     }

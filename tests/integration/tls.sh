@@ -117,6 +117,24 @@ by_options() {
 }
 check "a good certificate submits" expect_output 6765 as alice submit fib 20
 check "by options, and the server's address" expect_output 6765 by_options
+page_from_there() { # of the wsd that the options name, though another socket is in the environment
+  local place web r
+  WSD_SOCKET=$WORK/none "$WSCTL" --host "localhost:$PORT" --tls-cert "$WORK/good/alice.pem" --tls-key "$WORK/good/alice.key" \
+    --tls-ca "$WORK/good/ca.pem" web --no-open >"$WORK/page" &
+  web=$!
+  note_started $web
+  wait_until grep -q token "$WORK/page" || return 1
+  place=$(cat "$WORK/page")
+  curl -sS --max-time $((20 * TIME_SCALE)) -H "Authorization: Bearer ${place#*token=}" "${place%%#*}api/look" | grep '"counters"'
+  r=$?
+  kill $web
+  wait_for_exit $web && return $r
+}
+if [ -x "$BUILD/daemon/web/wsd-web" ] && command -v curl >/dev/null; then
+  check "wsctl web shows that wsd" page_from_there
+else
+  skip "wsctl web shows that wsd" "wsd-web was not built, or there is no curl"
+fi
 check "is the user that the map gives its common name" is_user alice games
 check "or another name, the first line of the map first" is_user bob backup
 check "and sees only his own" eval 'id=$(as alice submit --detach spin:spin) && refused 66 "no such job" as bob status $id && as alice cancel $id'
