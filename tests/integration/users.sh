@@ -114,7 +114,7 @@ start_wsd || exit 1
 chmod 755 "$(dirname "$WSD_SOCKET")"
 several_users "wsd of root"
 GROUP_ID=101
-check "who is not in the socket's group does not get in" expect_exit 77 as $ALICE "$CTL" ping
+check "who is not in the socket's group does not get in, and is told why" refused 77 'Permission denied: the group of this socket' as $ALICE "$CTL" ping
 GROUP_ID=100
 stop_wsd
 
