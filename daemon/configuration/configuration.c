@@ -143,6 +143,10 @@ static void unknown(const char *section, const char *key, char error[static CONF
 
     for (size_t i = 0; i < config_n_keys; i++)
         found |= strcmp(config_keys[i].section, section) == 0;
+    if (!*section) {
+        snprintf(error, CONFIG_ERROR, "`%.40s` stands before the first [section]", key);
+        return;
+    }
     if (!found) {
         snprintf(error, CONFIG_ERROR,
                  "there is no section [%s]; there are: "

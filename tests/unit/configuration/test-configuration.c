@@ -483,7 +483,7 @@ static const struct {
 } wrong[] = {
     {"[daemon]\n\nworker = 3\n", ":3: [daemon] has no key `worker`; it has: socket"},
     {"[demon]\nworkers = 3\n", ":2: there is no section [demon]; there are: [daemon]"},
-    {"workers = 3\n", ":1: there is no section []"},
+    {"workers = 3\n", ":1: `workers` stands before the first [section]"},
     {"[daemon]\nworkers = 0\n", ":2: workers = 0: a number of workers from 1 to 1024 is wanted"},
     {"[daemon]\nworkers = 1025\n", ":2: workers = 1025"},
     {"[daemon]\nworkers = -1\n", ":2: workers = -1"},
