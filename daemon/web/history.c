@@ -51,13 +51,25 @@ static uint64_t latest(const struct sample *ring, uint32_t n)
     return time;
 }
 
+static void drop_from(struct sample *ring, uint32_t n, uint64_t time)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (ring[i].time >= time)
+            ring[i] = (struct sample){0};
+}
+
 void history_add(struct history *h, uint64_t seconds, const float values[static HISTORY_SERIES])
 {
     struct sample *at = &h->seconds[seconds % HISTORY_SECONDS];
-    bool again = at->time == seconds;
+    uint64_t last = latest(h->seconds, HISTORY_SECONDS);
 
-    if (seconds < latest(h->seconds, HISTORY_SECONDS))
+    if (seconds + HISTORY_BACK < last) {
+        drop_from(h->seconds, HISTORY_SECONDS, seconds + 1);
+        drop_from(h->minutes, HISTORY_MINUTES, seconds / 60); /* n_in_minute is of another one */
+    } else if (seconds < last) {
         return;
+    }
+    bool again = at->time == seconds;
     put(at, seconds, values, h->n_series);
     if (!again)
         add_to_minute(h, seconds / 60, values);
@@ -98,13 +110,6 @@ static int open_file(const char *path)
     return r ? -r : TAKE_FD(fd);
 }
 
-static void drop_future(struct sample *ring, uint32_t n, uint64_t now)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (ring[i].time > now)
-            ring[i] = (struct sample){0};
-}
-
 int history_open(struct history **ret, const char *path, uint32_t n_series, uint64_t now_seconds)
 {
     int fd = path ? open_file(path) : -1;
@@ -124,8 +129,8 @@ int history_open(struct history **ret, const char *path, uint32_t n_series, uint
         h->n_series = n_series;
         memcpy(h->magic, HISTORY_MAGIC, sizeof(h->magic));
     }
-    drop_future(h->seconds, HISTORY_SECONDS, now_seconds);
-    drop_future(h->minutes, HISTORY_MINUTES, now_seconds / 60);
+    drop_from(h->seconds, HISTORY_SECONDS, now_seconds + 1);
+    drop_from(h->minutes, HISTORY_MINUTES, now_seconds / 60 + 1);
     *ret = h;
     return 0;
 }

@@ -12,6 +12,7 @@
 #define HISTORY_SECONDS 3600u
 #define HISTORY_MINUTES (7u * 24u * 60u)
 #define HISTORY_SERIES  16u /* at most */
+#define HISTORY_BACK    60u /* seconds that the clock may be set back, and what was noted stays */
 
 /* Values at one time. A series without a value there has NAN. */
 struct sample {
@@ -38,7 +39,8 @@ int history_open(struct history **ret, const char *path, uint32_t n_series, uint
 /* NULL is fine. Returns NULL. */
 struct history *history_close(struct history *h);
 /* Notes the values at a time, in seconds since the epoch. A second value for the same second replaces the first. A minute
- * has the mean of its seconds. A time before the latest one is left out: the clock was set back. */
+ * has the mean of its seconds. A time before the latest one is left out: the clock was set back. If it is more than HISTORY_BACK
+ * before that, the clock was wrong: samples of a later time go. */
 void history_add(struct history *h, uint64_t seconds, const float values[static HISTORY_SERIES]);
 /* Calls each() for the samples that there are, the oldest first. `time` is in seconds since the epoch. */
 void history_each(const struct history *h, enum history_span span,

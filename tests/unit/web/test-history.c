@@ -83,13 +83,34 @@ START_TEST(a_second_has_its_last_value)
 }
 END_TEST
 
-START_TEST(a_clock_that_was_set_back_changes_nothing)
+START_TEST(a_clock_that_was_set_back_a_little_changes_nothing)
 {
     add(100000, 1, 0);
     add(99999, 5, 0);
-    add(100000 - HISTORY_SECONDS, 7, 0);
+    add(100000 - HISTORY_BACK, 7, 0);
     ck_assert_uint_eq(look(HISTORY_HOUR), 1);
     ck_assert_float_eq(firsts[0], 1);
+}
+END_TEST
+
+START_TEST(samples_go_on_where_a_clock_far_ahead_is_put_right)
+{
+    add(100000, 1, 0);
+    add(100005 + 86400, 2, 0);
+    add(100001, 3, 0);
+    add(100002, 4, 0);
+    ck_assert_uint_eq(look(HISTORY_HOUR), 3);
+    ck_assert_uint_eq(times[0], 100000);
+    ck_assert_uint_eq(times[2], 100002);
+    ck_assert_float_eq(firsts[1], 3);
+    ck_assert_uint_eq(look(HISTORY_WEEK), 1);
+    ck_assert_float_eq_tol(firsts[0], 3.5f, 0.01f); /* the minute is begun anew */
+    add(100002 - HISTORY_BACK - 1, 5, 0);
+    ck_assert_uint_eq(look(HISTORY_HOUR), 1);
+    ck_assert_float_eq(firsts[0], 5);
+    add(100002 - HISTORY_BACK - 1 - HISTORY_SECONDS, 6, 0); /* the same place */
+    ck_assert_uint_eq(look(HISTORY_HOUR), 1);
+    ck_assert_float_eq(firsts[0], 6);
 }
 END_TEST
 
@@ -243,7 +264,8 @@ int main(void)
     tcase_add_test(c, nothing_is_there_at_first);
     tcase_add_test(c, samples_come_back_in_order_and_gaps_stay);
     tcase_add_test(c, a_second_has_its_last_value);
-    tcase_add_test(c, a_clock_that_was_set_back_changes_nothing);
+    tcase_add_test(c, a_clock_that_was_set_back_a_little_changes_nothing);
+    tcase_add_test(c, samples_go_on_where_a_clock_far_ahead_is_put_right);
     tcase_add_test(c, an_hour_is_kept_and_no_more);
     tcase_add_test(c, a_minute_is_the_mean_of_its_seconds);
     tcase_add_test(c, what_is_not_known_is_left_out_of_the_mean);
