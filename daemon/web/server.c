@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -580,7 +582,22 @@ static evutil_socket_t fd_of(struct evhttp_request *request)
     return bufferevent_getfd(evhttp_connection_get_bufferevent(evhttp_request_get_connection(request)));
 }
 
-/* The person whom a proxy names. It is believed by a Unix socket only, whose mode says who reaches it: by TCP each user
+/* The value of a header; NULL where there is none, or more than one. */
+static const char *only_header(struct evhttp_request *request, const char *name)
+{
+    const char *value = NULL;
+
+    for (struct evkeyval *h = evhttp_request_get_input_headers(request)->tqh_first; h; h = h->next.tqe_next) {
+        if (strcasecmp(h->key, name) != 0)
+            continue;
+        if (value)
+            return NULL;
+        value = h->value;
+    }
+    return value;
+}
+
+/* The person whom a proxy names. A second name is what the proxy passed on, so neither counts. It is believed by a Unix socket only, whose mode says who reaches it: by TCP each user
  * of the machine could say it. */
 static const char *person_of(const struct server *s, struct evhttp_request *request)
 {
@@ -590,7 +607,7 @@ static const char *person_of(const struct server *s, struct evhttp_request *requ
 
     if (!header || getsockname(fd_of(request), (struct sockaddr *)&own, &size) < 0 || own.ss_family != AF_UNIX)
         return NULL;
-    return evhttp_find_header(evhttp_request_get_input_headers(request), header);
+    return only_header(request, header);
 }
 
 static void on_request(struct evhttp_request *request, void *userdata)

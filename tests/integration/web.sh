@@ -389,6 +389,7 @@ check "a person whom the proxy names acts" by_proxy 200 pause -H 'X-Remote-User:
 check "and is in wsd's log" grep -q "pause fib: asked for by user $UID, who says for anna" "$WSD_LOG"
 check "another one does not: 403" by_proxy 403 resume -H 'X-Remote-User: eve'
 check "nor whoever is not named: 403" by_proxy 403 resume
+check "nor whoever has two names, as of a proxy that passes on the header: 403" by_proxy 403 resume -H 'X-Remote-User: anna' -H 'x-remote-user: eve'
 check "by TCP nobody is believed: 403" same 403 "$(status /api/act -X POST -H 'X-Wsd-Web: 1' -H 'X-Remote-User: anna' -d '{"action":"resume","plugin":"fib"}')"
 check "the second one acts, too" by_proxy 200 resume -H 'X-Remote-User: otto'
 check "the file of a history is one wsd-web's: 75" says 75 "another wsd-web keeps its history there" "$WEB" --listen 127.0.0.1:0 --history="$WORK/history"
