@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/code.h"
+#include "base/socket.h"
 #include "given.h"
 #include "tls/load.h"
 
@@ -158,6 +159,8 @@ int remote_begin(struct remote_wsd *remote, struct failure *failure)
     if (!where || !split(where, host, port))
         return failure_set(failure, -EINVAL, CODE_USAGE, "%s: HOST:PORT or [ADDRESS]:PORT is wanted",
                            where ? where : "host");
+    if (!socket_port_fits(port))
+        return failure_set(failure, -EINVAL, CODE_USAGE, "%s: %s", where, SOCKET_PORT_HIGH);
     if (!remote->place.host && !(remote->place.host = strdup(where))) /* the environment may change */
         return failure_set(failure, -ENOMEM, CODE_IO, "out of memory");
     int r = load(remote, failure);

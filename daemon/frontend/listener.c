@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/socket.h"
 #include "frontend/peer.h"
 
 #define ACCEPT_BATCH      16 /* a turn: each costs others some 15 us */
@@ -196,6 +197,8 @@ int frontend_listen_remote(struct frontend *f, const char *where, char error[REM
 
     if (!host)
         return refuse_address(error, where, "it is no HOST:PORT, [ADDRESS]:PORT or :PORT");
+    if (!socket_port_fits(port))
+        return refuse_address(error, where, SOCKET_PORT_HIGH);
     r = getaddrinfo(*host ? host : NULL, port, &hints, &all);
     if (r != 0)
         return refuse_address(error, where, gai_strerror(r));

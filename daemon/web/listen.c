@@ -18,6 +18,7 @@
 
 #include "base/code.h"
 #include "base/complain.h"
+#include "base/socket.h"
 
 #define BACKLOG 128
 
@@ -99,8 +100,10 @@ int listen_open(const char *where, bool has_token, char ret_address[static LISTE
     if (strchr(where, '/'))
         return open_path(where);
     size_t size = colon ? (size_t)(colon - where) : 0, skip = *where == '[';
-    if (!colon || size < 2 * skip || size - 2 * skip >= sizeof(host) || (skip && where[size - 1] != ']'))
+    if (!colon || !colon[1] || size < 2 * skip || size - 2 * skip >= sizeof(host) || (skip && where[size - 1] != ']'))
         return fail(where, "ADDRESS:PORT is wanted, such as 127.0.0.1:9473, or a path with a slash");
+    if (!socket_port_fits(colon + 1))
+        return fail(where, SOCKET_PORT_HIGH);
     snprintf(host, sizeof(host), "%.*s", (int)(size - 2 * skip), where + skip);
     if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, colon + 1, &hints, &found) != 0)
         return fail(where, "an address of this machine and a port are wanted, such as 127.0.0.1:9473");

@@ -172,6 +172,15 @@ if (exec 3<>"/dev/tcp/::1/$PORT") 2>/dev/null; then
 else
   skip "and one that is not the host that was named" "no IPv6 here"
 fi
+high_port() { # wsd does not begin
+  local PORT=65536
+  configure ''
+  says 74 'listen: localhost:65536: a port is at most 65535' timeout $((20 * TIME_SCALE)) "$WSD" --config "$WSD_CONFIG" --socket "$WORK/high.sock" \
+    --state-dir "$WORK/high" --executor "$EXECUTOR" --spawner "$SPAWNER"
+}
+check "a wsd at a port that there is not" high_port
+configure ''
+check "a port that there is not" refused 64 'a port is at most 65535' "$WSCTL" --host localhost:65536 ping
 check "nobody there" refused 69 'refused' env WSD_HOST=localhost:1 WSD_TLS_CERT="$WORK/good/alice.pem" WSD_TLS_KEY="$WORK/good/alice.key" WSD_TLS_CA="$WORK/good/ca.pem" "$WSCTL" ping
 
 as_the_manual_says() { # the example of wsctl(1), as printed, but for the host

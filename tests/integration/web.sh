@@ -23,6 +23,10 @@ check "an option that there is not: 64" says 64 "no such option" "$WEB" --nothin
 check "an argument: 64" says 64 "no option" "$WEB" here
 check "no place to listen: 64" says 64 "ADDRESS:PORT is wanted" "$WEB" --listen nowhere
 check "no address: 64" says 64 "an address of this machine" "$WEB" --listen example:80
+check "port 65535" says 64 "others of the network can reach that" "$WEB" --listen 0.0.0.0:65535
+check "a port above: 64" says 64 "a port is at most 65535" "$WEB" --listen 127.0.0.1:65536
+check "one of many digits: 64" says 64 "a port is at most 65535" "$WEB" --listen 127.0.0.1:18446744073709551616
+check "no port: 64" says 64 "ADDRESS:PORT is wanted" "$WEB" --listen 127.0.0.1:
 check "one that the network reaches, without a token: 64" says 64 "others of the network can reach that" "$WEB" --listen 0.0.0.0:0
 check "a path that is too long: 64" says 64 "at most 107 bytes" "$WEB" --listen "/$(printf '%0108d' 0)"
 check "to act without a token: 64" says 64 "it wants --token" "$WEB" --act
