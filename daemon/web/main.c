@@ -93,7 +93,9 @@ static int open_history(const struct settings *s, struct history **ret)
     if (r == 0)
         return 0;
     complain("%s: %s", s->history ? s->history : "history",
-             r == -EWOULDBLOCK ? "another wsd-web keeps its history there: name another file" : strerror(-r));
+             r == -EWOULDBLOCK ? "another wsd-web keeps its history there: name another file"
+             : r == -EINVAL    ? "it is no regular file: name another one"
+                               : strerror(-r));
     return r == -EWOULDBLOCK ? CODE_BUSY : r == -ENOENT ? CODE_NOT_FOUND : r == -EACCES ? CODE_DENIED : CODE_IO;
 }
 
