@@ -305,7 +305,7 @@ static int set_option(struct bench *b, int c)
     if (c == 's')
         return parse_duration(optarg, &b->usec) == 0
                    ? 0
-                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration above 0; write 30, 1.5s, 500ms, 2min or 1h");
 
     long long min = c == OPT_SIZE ? 0 : 1, max = c == 'c'   ? CONNECTIONS_MAX
                                                  : c == 'f' ? IN_FLIGHT_MAX

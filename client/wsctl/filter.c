@@ -77,6 +77,6 @@ int filter_option(struct wsd_filter *filter, int option)
     default:
         return parse_duration(optarg, option == OPT_SINCE ? &filter->newer_usec : &filter->older_usec) == 0
                    ? 0
-                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 2min, 1h or 7d");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration above 0; write 30, 1.5s, 2min, 1h or 7d");
     }
 }

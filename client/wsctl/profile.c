@@ -239,7 +239,7 @@ static const struct option long_options[] = {
 static int take_option(struct profile *p, int c)
 {
     if (c == 's' && parse_duration(optarg, &p->usec) < 0)
-        return ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+        return ctl_error(CODE_USAGE, optarg, "not a duration above 0; write 30, 1.5s, 500ms, 2min or 1h");
     if (c == 'r' && parse_number(optarg, 1, CODEC_RATE_MAX, &p->rate) < 0)
         return ctl_error(CODE_USAGE, optarg, "not a rate; write 1 to %u samples in a second", CODEC_RATE_MAX);
     p->output |= c == 'o';

@@ -23,7 +23,7 @@ int room_option(struct room *room, const char *text)
     room->wanted = true;
     room->limit_usec = 0;
     return text && parse_duration(text, &room->limit_usec) < 0
-               ? ctl_error(CODE_USAGE, text, "not a duration; write 30, 1.5s, 500ms, 2min or 1h")
+               ? ctl_error(CODE_USAGE, text, "not a duration above 0; write 30, 1.5s, 500ms, 2min or 1h")
                : 0;
 }
 

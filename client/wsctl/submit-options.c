@@ -123,7 +123,7 @@ static int set_timeout(struct submit_options *o, const char *text)
 {
     return parse_duration(text, &o->job.timeout_usec) == 0
                ? 0
-               : ctl_error(CODE_USAGE, text, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+               : ctl_error(CODE_USAGE, text, "not a duration above 0; write 30, 1.5s, 500ms, 2min or 1h");
 }
 
 static int set_priority(struct submit_options *o, const char *text)

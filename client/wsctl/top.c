@@ -216,7 +216,7 @@ static int set_option(struct top *t, int c)
     case 'd':
         return parse_duration(optarg, &t->view.delay_usec) == 0
                    ? 0
-                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration above 0; write 30, 1.5s, 500ms, 2min or 1h");
     case 'n':
         if (parse_number(optarg, 1, INT64_MAX, &number) < 0)
             return ctl_error(CODE_USAGE, optarg, "not a number of iterations; write 1 or more");

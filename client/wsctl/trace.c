@@ -103,7 +103,7 @@ static int take_option(struct trace *t, int c)
     case 's':
         return parse_duration(optarg, &t->usec) == 0
                    ? 0
-                   : ctl_error(CODE_USAGE, optarg, "not a duration; write 30, 1.5s, 500ms, 2min or 1h");
+                   : ctl_error(CODE_USAGE, optarg, "not a duration above 0; write 30, 1.5s, 500ms, 2min or 1h");
     default:
         return 0;
     }

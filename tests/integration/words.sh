@@ -65,6 +65,10 @@ check "but not what is a job's own" still_the_jobs
 
 # --- numbers --------------------------------------------------------------------------------------------------------------
 
+no_time() {
+  refused_briefly 64 "above 0" wsctl submit --timeout 0 fib 2 && refused_briefly 64 "above 0" wsctl profile --seconds 0s
+}
+check "no time at all is said to be none" no_time
 no_numbers() {
   local text
   for text in 0x10 1e3 1e-3s inf nan +5 -5 ' 5x' 1,5 0x1p3 1E3 infinity '' 5.5.5 .5; do
