@@ -15,7 +15,8 @@
 #define SOCKET_PORT_MAX  65535
 #define SOCKET_PORT_HIGH "a port is at most 65535"
 
-/* False: a number beyond the highest port, of which getaddrinfo() would take the lower 16 bits. A name is for it to judge. */
+/* False: a number beyond the highest port, of which getaddrinfo() would take the lower 16 bits. It judges names
+ * itself. */
 static inline bool socket_port_fits(const char *port)
 {
     return !*port || port[strspn(port, "0123456789")] || (strlen(port) < 10 && atol(port) <= SOCKET_PORT_MAX);

@@ -39,8 +39,8 @@ int history_open(struct history **ret, const char *path, uint32_t n_series, uint
 /* NULL is fine. Returns NULL. */
 struct history *history_close(struct history *h);
 /* Notes the values at a time, in seconds since the epoch. A second value for the same second replaces the first. A minute
- * has the mean of its seconds. A time before the latest one is left out: the clock was set back. If it is more than HISTORY_BACK
- * before that, the clock was wrong: samples of a later time go. */
+ * has the mean of its seconds. A time before the latest one is left out: the clock was set back. If it is more than
+ * HISTORY_BACK before that, the clock was wrong: samples of a later time go. */
 void history_add(struct history *h, uint64_t seconds, const float values[static HISTORY_SERIES]);
 /* Calls each() for the samples that there are, the oldest first. `time` is in seconds since the epoch. */
 void history_each(const struct history *h, enum history_span span,

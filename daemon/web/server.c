@@ -597,8 +597,8 @@ static const char *only_header(struct evhttp_request *request, const char *name)
     return value;
 }
 
-/* The person whom a proxy names. A second name is what the proxy passed on, so neither counts. It is believed by a Unix socket only, whose mode says who reaches it: by TCP each user
- * of the machine could say it. */
+/* The person that a proxy names. A second name is what the proxy passed on, so neither counts. The name is believed at
+ * a Unix socket only, whose mode says which users reach it: by TCP, each user of the machine could give one. */
 static const char *person_of(const struct server *s, struct evhttp_request *request)
 {
     const char *header = s->options.guard->person_header;
