@@ -189,6 +189,7 @@ END {
   mark("text:join / join", value("tools", "wsd", "join"), value("tools", "join", "join"), 0.8)
   mark("checksum / sha256sum by xargs -P", value("tools", "wsd", "checksum"), value("tools", "sha256sum", "checksum"), 0.8)
   mark("checksum xxh3 / xxhsum by xargs -P", value("tools", "wsd", "checksum=xxh3"), value("tools", "xxhsum", "checksum=xxh3"), 0.8)
+  mark("checksum of small files by map / sha256sum by xargs -P", value("tools", "wsd", "small"), value("tools", "sha256sum", "small"), 0.5)
   mark("image, resize of a JPEG / convert", value("tools", "wsd", "image=resize"), value("tools", "convert", "image=resize"), 0.2)
   mark("image, thumbnail of a JPEG / convert", value("tools", "wsd", "image=thumbnail"), value("tools", "convert", "image=thumbnail"), 0.2)
   mark("count / wc by xargs -P", value("tools", "wsd", "count"), value("tools", "wc", "count"), 0.8)

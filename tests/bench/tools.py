@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# tools.py [--size MIB] [--check-outputs] FOLDER SOCKET WSCTL: each shipped plugin beside the tools that it equals, in
-# turns, once. A line for each: "tools IMPL PARAMS ms VALUE". FOLDER keeps what is read: the system's C headers, repeated,
-# and what was made of them. With --check-outputs each output is compared instead of timed; what differs is no line, but a
-# message, and ends with status 1. Output goes to /dev/null through a pipe, without a copy.
+# tools.py [--size MIB] [--only big|small] [--check-outputs] FOLDER SOCKET WSCTL: each shipped plugin beside the tools that
+# it equals, in turns, once. A line for each: "tools IMPL PARAMS ms VALUE". FOLDER keeps what is read: the system's C headers,
+# repeated, and what was made of them (big), and many small files (small). With --check-outputs each output is compared
+# instead of timed; what differs is no line, but a message, and ends with status 1. Output goes to /dev/null through a pipe,
+# without a copy.
 import argparse
 import glob
 import hashlib
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ PATTERNS = ['u?int[0-9]+_t', '(foo|bar).*(baz|qux)', 'zzz_not_there_[0-9]+', 'st
             'static|inline|extern', 'TODO|FIXME|XXX', '0x[0-9A-Fa-f]{8}', '[[:space:]]+return ', '^$', 'if *\\(.*==', '"[^"]*"',
             '(a|b)*c(d|e)+f', '[A-Z_]{20,}', '#define +[A-Z]+_[A-Z]+', '\\w+\\(void\\)', 'a.b.c']
 FILES = 64
+SMALL_FOLDERS, SMALL_FILES, SMALL_LEAST, SMALL_MOST = 100, 1000, 100, 4096  # files of each folder, and their bytes
 BYTES, LINES, PICTURE = range(3)
 
 
@@ -64,8 +67,36 @@ def tables(folder):
     return some
 
 
-def cases(args):
-    """(params, {impl: command}, how outputs are compared, command that undoes)"""
+def small_files(folder):
+    """Returns the file that has their names, a line each."""
+    names = os.path.join(folder, 'small-names')
+    if os.path.exists(names):
+        return names
+    chance = random.Random(7)
+    content = chance.randbytes(1 << 20)
+    files = []
+    for i in range(SMALL_FOLDERS):
+        below = os.path.join(folder, 'small', '%02d' % i)
+        os.makedirs(below, exist_ok=True)
+        for j in range(SMALL_FILES):
+            files.append(os.path.join(below, 'file-%03d' % j))
+            at = chance.randrange(len(content) - SMALL_MOST)
+            with open(files[-1], 'wb') as f:
+                f.write(content[at:at + chance.randint(SMALL_LEAST, SMALL_MOST)])
+    with open(names + '.new', 'w', encoding='utf-8') as f:
+        f.writelines(name + '\n' for name in files)
+    os.rename(names + '.new', names)
+    return names
+
+
+def small_cases(args):
+    names = small_files(args.folder)
+    by_stdin = ['sh', '-c', 'exec "$@" <"$0"', names]
+    yield 'small', {'sha256sum': ['xargs', '-a', names, '-P', str(os.cpu_count()), '-n', '500', 'sha256sum'],
+                    'wsd': by_stdin + [args.wsctl, '--socket', args.socket, 'map', 'checksum']}, LINES, None
+
+
+def big_cases(args):
     text = corpus(args.folder, args.size << 20)
     names = parts(args.folder, text)
     submit = [args.wsctl, '--socket', args.socket, 'submit', '--']
@@ -106,6 +137,14 @@ def cases(args):
     yield 'count', {'wc': xargs + ['wc', '-l'], 'wsd': submit + ['count', '-l'] + names}, LINES, None
 
 
+def cases(args):
+    """(params, {impl: command}, how outputs are compared, command that undoes)"""
+    if args.only != 'small':
+        yield from big_cases(args)
+    if args.only != 'big':
+        yield from small_cases(args)
+
+
 def timed(command):
     begin = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process, open('/dev/null', 'wb') as null:
@@ -134,6 +173,7 @@ def digest(command, way, undo):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--size', type=int, default=610)
+    parser.add_argument('--only', choices=('big', 'small'))
     parser.add_argument('--check-outputs', action='store_true')
     parser.add_argument('folder')
     parser.add_argument('socket')
