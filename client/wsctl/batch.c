@@ -17,6 +17,8 @@
 #include "progress.h"
 
 #define GATHER_MAX (8u * 1024u * 1024u) /* an item that does not own stdout is held above this */
+#define READY_MAX  (64u * 1024u)        /* of outputs that leave in one write, */
+#define READY_EACH 4096u                /* each of which has no more than this */
 
 void batch_init(struct submission *batch, const struct ctl *ctl, struct wsd_client *client)
 {
@@ -62,12 +64,38 @@ struct batch_item *batch_add(struct submission *batch, const char *name, uint64_
     return item;
 }
 
+/* What is ready leaves. 0 or CODE_IO, said. */
+static int flush_ready(struct submission *batch)
+{
+    size_t size = buffer_size(&batch->ready);
+    int r;
+
+    if (size == 0)
+        return 0;
+    progress_clear_for_stdout();
+    r = output_write(&batch->output, buffer_data(&batch->ready), size);
+    buffer_drop(&batch->ready, size);
+    return r;
+}
+
+/* Of the item whose turn it is. Outputs of a turn leave together, if they are small. 0 or CODE_IO, said. */
+static int put_output(struct submission *batch, const void *data, size_t size)
+{
+    if (buffer_size(&batch->ready) + size > READY_MAX && flush_ready(batch) != 0)
+        return CODE_IO;
+    if (size <= READY_EACH && buffer_put(&batch->ready, data, size) == 0)
+        return 0;
+    if (flush_ready(batch) != 0)
+        return CODE_IO;
+    progress_clear_for_stdout();
+    return output_write(&batch->output, data, size);
+}
+
 static void flush_item(struct batch_item *item)
 {
     if (buffer_size(&item->output) == 0)
         return;
-    progress_clear_for_stdout();
-    output_write(&item->batch->output, buffer_data(&item->output), buffer_size(&item->output));
+    put_output(item->batch, buffer_data(&item->output), buffer_size(&item->output));
     buffer_deinit(&item->output);
 }
 
@@ -80,10 +108,8 @@ static int on_output(struct wsd_call *call, const void *data, size_t size, void 
         return 0;
     if (item->has_to)
         return output_write(&item->to, data, size) ? (batch->output.failed = true) : 0;
-    if (batch->owner == item && !batch->ctl->json) {
-        progress_clear_for_stdout();
-        return output_write(&batch->output, data, size); /* a failure ends the loop */
-    }
+    if (batch->owner == item && !batch->ctl->json)
+        return put_output(batch, data, size); /* a failure ends the loop */
     if (buffer_put(&item->output, data, size) < 0) {
         batch->output.failed = true;
         return ctl_error(CODE_IO, item->name, "out of memory for the output");
@@ -96,8 +122,10 @@ static void on_message(struct wsd_call *call, int level, const char *text, void 
 {
     const struct batch_item *item = userdata;
 
-    if (!item->batch->ctl->quiet && !item->ignored)
-        print_message(item->batch->named ? item->name : NULL, text);
+    if (item->batch->ctl->quiet || item->ignored)
+        return;
+    flush_ready(item->batch);
+    print_message(item->batch->named ? item->name : NULL, text);
 }
 
 void batch_item_fail(struct batch_item *item, int exit, const char *text)
@@ -149,7 +177,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
         if ((error == -EAGAIN || (batch->again && batch->again(item, error))) && !item->ignored) {
             item->retry_usec = wsd_client_retry_usec(batch->client);
-            item->refused = true; /* the owner of the batch decides: again later, or batch_item_fail() */
+            item->refused = batch->has_refused =
+                true; /* the owner of the batch decides: again later, or batch_item_fail() */
             snprintf(item->error, sizeof(item->error), "%s", text);
             return;
         }
@@ -207,8 +236,10 @@ static void item_end(struct batch_item *item)
             batch->first_failed = item->index;
             batch->exit = item->exit;
         }
-        if (item->error[0])
+        if (item->error[0]) {
+            flush_ready(batch); /* of those before it */
             ctl_error(item->exit, item->name, "%s", item->error);
+        }
     }
     item_free(item);
 }
@@ -256,6 +287,7 @@ void batch_settle(struct submission *batch)
         settle_unordered(batch);
     else
         settle_ordered(batch);
+    flush_ready(batch);
     if (fflush(stdout) != 0 && !batch->output.failed) {
         batch->output.failed = true;
         ctl_error(CODE_IO, "stdout", "write error");
@@ -287,4 +319,5 @@ void batch_deinit(struct submission *batch)
 {
     while (!list_empty(&batch->items))
         item_free(container_of(batch->items.next, struct batch_item, link));
+    buffer_deinit(&batch->ready);
 }

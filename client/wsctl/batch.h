@@ -20,6 +20,7 @@ struct submission {
     const struct ctl *ctl;
     struct wsd_client *client;
     struct output output;
+    struct buffer ready; /* for the output, in order; empty between two turns */
     bool unordered;
     bool named;    /* errors and messages name the item */
     bool item_key; /* JSON has a member `item` */
@@ -28,6 +29,7 @@ struct submission {
     bool asks;     /* whether wsd takes an item is told as soon as it is known, and not with its end */
     /* Whether an item that was refused so is to be `refused` for now, too; NULL: none but -EAGAIN. */
     bool (*again)(struct batch_item *item, int error);
+    bool has_refused;   /* an item may be `refused`; cleared by an owner that has found none */
     const char *plugin; /* for the hint where it is not found */
     struct list items;  /* oldest first */
     struct batch_item *owner;

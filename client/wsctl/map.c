@@ -24,6 +24,10 @@
 #include "signals.h"
 #include "submit-options.h"
 
+/* From so many --jobs on, new ones are begun when an eighth of the places is free: jobs that are submitted at once go
+ * in one frame, and wsd hands them over together. */
+#define STEP_FROM 128u
+
 struct map {
     struct submission batch;
     struct wsd_batch *group;
@@ -129,13 +133,9 @@ static char *substitute(const char *arg, const char *item)
     struct buffer out = {0};
     bool failed = false;
 
-    while (*arg && !failed) {
-        bool here = arg[0] == '{' && arg[1] == '}';
-
-        failed = (here ? buffer_put(&out, item, strlen(item)) : buffer_put(&out, arg, 1)) < 0;
-        arg += here ? 2 : 1;
-    }
-    if (failed || buffer_put(&out, "", 1) < 0) {
+    for (const char *here; !failed && (here = strstr(arg, "{}")); arg = here + 2)
+        failed = buffer_put(&out, arg, (size_t)(here - arg)) < 0 || buffer_put(&out, item, strlen(item)) < 0;
+    if (failed || buffer_put(&out, arg, strlen(arg) + 1) < 0) {
         buffer_deinit(&out);
         return NULL;
     }
@@ -188,6 +188,9 @@ static int retry(struct map *map)
     bool again = map->batch.n_done != map->done_at_refusal;
     int r = 0;
 
+    map->done_at_refusal = map->batch.n_done;
+    if (!map->batch.has_refused)
+        return 0;
     list_for_each_entry (struct batch_item, item, &map->batch.items, link) {
         if (!item->refused || r != 0)
             continue;
@@ -199,7 +202,6 @@ static int retry(struct map *map)
             r = submit_item(map, item);
         }
     }
-    map->done_at_refusal = map->batch.n_done;
     return r;
 }
 
@@ -208,11 +210,21 @@ static size_t count_refused(struct map *map)
 {
     size_t n = 0;
 
+    if (!map->batch.has_refused)
+        return 0;
     list_for_each_entry (struct batch_item, batch_item, &map->batch.items, link)
         n += batch_item->refused;
+    map->batch.has_refused = n > 0;
     if (n > 0)
         map->jobs = MAX(1, MIN(map->jobs, map->batch.n_running));
     return n;
+}
+
+static bool has_places(const struct map *map)
+{
+    size_t step = map->jobs >= STEP_FROM ? map->jobs / 8 : 1;
+
+    return map->batch.n_running + step <= map->jobs;
 }
 
 /* At most so many. */
@@ -373,7 +385,7 @@ static int run_map(struct map *map)
             r = fill_room(map);
         } else {
             r = map->stopping ? 0 : retry(map);
-            if (r == 0 && count_refused(map) == 0)
+            if (r == 0 && count_refused(map) == 0 && has_places(map))
                 r = begin_jobs(map, SIZE_MAX);
         }
         if (r == 0)
