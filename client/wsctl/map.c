@@ -27,6 +27,9 @@
 /* From so many --jobs on, new ones are begun when an eighth of the places is free: jobs that are submitted at once go
  * in one frame, and wsd hands them over together. */
 #define STEP_FROM 128u
+/* After a turn that has brought ends, while at least half of the places are under way: so long the next ends are left to
+ * gather, since wsd has to wake whoever waits for each. */
+#define GATHER_MSEC 1
 
 struct map {
     struct submission batch;
@@ -50,7 +53,8 @@ struct map {
     size_t jobs;
     bool detach, null; /* null: items of stdin end in NUL */
     bool placeholder, keep_going, stdin_eof, stopping, interrupted;
-    bool starved; /* no whole line is left */
+    bool starved;   /* no whole line is left */
+    bool gathering; /* the next ends may come together */
 };
 
 /* --- items ---------------------------------------------------------------------------------------------------------
@@ -347,19 +351,33 @@ static void look_for_failures(struct map *map)
     batch_cancel(&map->batch, map->batch.noticed + 1);
 }
 
+static int turn_timeout(const struct map *map)
+{
+    if (map->gathering)
+        return GATHER_MSEC;
+    return progress_timeout(map->options.room.due_usec && !map->stopping ? room_timeout(&map->options.room) : -1);
+}
+
+static bool gathers(const struct map *map, uint64_t done_before)
+{
+    return map->batch.n_done != done_before && map->jobs >= STEP_FROM && map->batch.n_running >= map->jobs / 2 &&
+           !map->stopping;
+}
+
 static int map_turn(struct map *map)
 {
     struct pollfd fds[] = {
-        {.fd = wsd_client_fd(map->batch.client), .events = wsd_client_events(map->batch.client)},
+        {.fd = map->gathering ? -1 : wsd_client_fd(map->batch.client), .events = wsd_client_events(map->batch.client)},
         {.fd = signals_fd(), .events = POLLIN},
         {.fd = wants_stdin(map) ? STDIN_FILENO : -1, .events = POLLIN},
     };
+    uint64_t done_before = map->batch.n_done;
     int r = 0;
 
     if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->options.room.due_usec) {
-        if (poll(fds, 3,
-                 progress_timeout(map->options.room.due_usec && !map->stopping ? room_timeout(&map->options.room)
-                                                                               : -1)) < 0)
+        if (map->gathering)
+            wsd_client_flush(map->batch.client);
+        if (poll(fds, 3, turn_timeout(map)) < 0)
             return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             map->stopping = map->interrupted = true;
@@ -371,6 +389,7 @@ static int map_turn(struct map *map)
     }
     look_for_failures(map);
     batch_settle(&map->batch);
+    map->gathering = gathers(map, done_before);
     return r;
 }
 
