@@ -16,7 +16,8 @@
 #include "plugins/walk.h"
 #include "wsd/task.h"
 
-#define PIECE (64u * 1024)
+#define PIECE_LEAST 4096u
+#define PIECE       (64u * 1024)
 
 /* How a tool prints its lines. */
 enum style {
@@ -61,19 +62,26 @@ struct run {
     int error;            /* [emitter] of the output */
 };
 
+/* A file goes into one piece with a byte to spare, which shows its end. */
+static size_t piece_of(const struct source *source)
+{
+    return source->fd < 0 || source->size >= PIECE ? PIECE : MAX((size_t)source->size + 1, PIECE_LEAST);
+}
+
 static int hash_source(const struct hash_family *family, struct source *source, void *state, struct file *file)
 {
-    _cleanup_(freep) void *data = malloc(PIECE);
+    size_t piece = piece_of(source);
+    _cleanup_(freep) void *data = malloc(piece);
 
     if (!data)
         return -ENOMEM;
     for (;;) {
-        int64_t n = source_read(source, data, PIECE);
+        int64_t n = source_read(source, data, piece);
         int r = n < 0 ? (int)n : family->update(state, data, (size_t)n);
 
         if (r)
             return r;
-        if ((size_t)n == PIECE)
+        if ((size_t)n == piece)
             continue;
         r = family->digest(state, file->digest);
         file->size = r < 0 ? 0 : (unsigned)r;

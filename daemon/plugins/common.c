@@ -138,11 +138,12 @@ int source_open(struct source *source, struct wsd_job *job, const char *name)
     *source = (struct source){.job = job, .fd = -1, .data = job->input, .size = job->input_size};
     if (!name)
         return 0;
-    source->fd = wsd_job_open(job, name);
-    if (source->fd < 0)
-        return source->fd;
+    *source = (struct source){.job = job, .fd = wsd_job_open(job, name)};
+    if (source->fd < 0 || fstat(source->fd, &st) < 0)
+        return MIN(source->fd, 0);
+    source->size = (uint64_t)st.st_size;
     /* read() would say so too, but only after buffers and pieces were made. */
-    if (fstat(source->fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (S_ISDIR(st.st_mode)) {
         source_close(source);
         return -EISDIR;
     }
@@ -177,6 +178,16 @@ static int64_t read_some(struct source *source, void *data, size_t size)
     return (int64_t)size;
 }
 
+/* Whether a read of n bytes, of wanted ones, has come to the end of a file: where its size says so, too. Files that grow
+ * meanwhile, and those of /proc, are read until there is nothing. */
+static bool file_ends(struct source *source, size_t n, size_t wanted)
+{
+    bool there = n == source->size && n < wanted;
+
+    source->size -= MIN(n, source->size);
+    return there;
+}
+
 #define READ_MAX (1024u * 1024) /* between two looks at the cancel flag */
 
 int64_t source_read(struct source *source, void *data, size_t size)
@@ -187,13 +198,14 @@ int64_t source_read(struct source *source, void *data, size_t size)
         if (wsd_job_cancelled(source->job))
             return -ECANCELED;
 
-        int64_t n = read_some(source, (char *)data + done, MIN(size - done, READ_MAX));
+        size_t wanted = MIN(size - done, READ_MAX);
+        int64_t n = read_some(source, (char *)data + done, wanted);
 
         if (n < 0)
             return n;
-        if (n == 0)
-            break;
         done += (size_t)n;
+        if (n == 0 || (source->fd >= 0 && file_ends(source, (size_t)n, wanted)))
+            break;
     }
     return (int64_t)done;
 }

@@ -29,7 +29,7 @@ struct source {
     int fd;              /* -1: the input */
     bool empty;          /* the input was given to another source already, as with a second `-` */
     const uint8_t *data; /* what is left of the input where it is in memory */
-    uint64_t size;
+    uint64_t size;       /* of that, or of the file: as it said when it was opened */
 };
 
 /* Opens name; the input where name is NULL. Directories give -EISDIR. 0 or a negative errno. */

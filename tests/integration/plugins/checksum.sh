@@ -109,6 +109,9 @@ want sha256sum sha256
 got checksum ./sha256
 sed -i 's,\./sha256,sha256,' "$work.got"
 verdict "a file called sha256"
+want sha256sum /proc/version /proc/filesystems /sys/kernel/mm/transparent_hugepage/enabled missing
+got checksum /proc/version /proc/filesystems /sys/kernel/mm/transparent_hugepage/enabled missing
+verdict "files of the kernel's, whose sizes are 0 and 4096"
 want sha256sum - empty - <"$work/piece"
 options=(--input "$work/piece")
 got checksum - empty -
