@@ -30,9 +30,23 @@ as_xargs() {
   [ "$(find . -type f -print0 | wsctl map -0 count -l | sort)" = "$(find . -type f -print0 | xargs -0 -n 1 wc -l | sort)" ] &&
     [ "$(find . -type f -print0 | wsctl map -0 checksum | sort)" = "$(find . -type f -print0 | xargs -0 sha256sum | sort)" ]
 }
+sizes() { # outputs that leave together, and by themselves
+  awk 'BEGIN { for (i = 0; i < 1500; i++) { s = i; while (length(s) < i * 37 % 9000) s = s " " s; print s } }' >"$WORK/lines"
+  wsctl map echo <"$WORK/lines" >"$WORK/out" && cmp "$WORK/lines" "$WORK/out"
+}
+in_turn() { # what is said of an item stands between the outputs of its neighbours
+  local i
+  echo x >x
+  for ((i = 0; i < 1000; i++)); do echo x && echo missing; done >"$WORK/lines"
+  expect_exit 1 wsctl --quiet map -k checksum <"$WORK/lines" >"$WORK/out" 2>&1
+  { sha256sum x && grep -m1 '^wsctl: missing: ' "$WORK/out"; } >"$WORK/two" &&
+    awk '{ two = two $0 "\n" } END { for (i = 0; i < 1000; i++) printf "%s", two }' "$WORK/two" | cmp - "$WORK/out"
+}
 check "a NUL in a line is an error that names the line" nul_in_a_line
 check "--null: items that end in NUL" ends_in_nul
 check "names with newlines work through" as_xargs
+check "outputs of any size, in order" sizes
+check "what is said of an item, in its turn" in_turn
 stop_wsd
 
 printf '[limits]\nmax-jobs-per-user = 20\n' >"$WSD_CONFIG"
