@@ -80,6 +80,10 @@ interrupted() {
   wait_for_exit "$BACKGROUND_PID"
   [ $? = 130 ] && exec 7>&- && wait_until batch_is ended true && batch_is failed 1
 }
+again() { # more than there is room for
+  same "$(seq 300)" "$(seq 300 | wsctl map echo)"
+}
+check "items that are refused for now are submitted again, in order" again
 check "map --detach that is refused half way: its id, and what was accepted is cancelled" taken_back
 check "the same with --json" taken_back --json
 check "with --keep-going it goes on" kept
