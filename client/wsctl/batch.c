@@ -177,8 +177,8 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
 
         if ((error == -EAGAIN || (batch->again && batch->again(item, error))) && !item->ignored) {
             item->retry_usec = wsd_client_retry_usec(batch->client);
-            item->refused = batch->has_refused =
-                true; /* the owner of the batch decides: again later, or batch_item_fail() */
+            item->refused = true; /* the owner of the batch decides: again later, or batch_item_fail() */
+            batch->has_refused = true;
             snprintf(item->error, sizeof(item->error), "%s", text);
             return;
         }

@@ -24,11 +24,10 @@
 #include "signals.h"
 #include "submit-options.h"
 
-/* From so many --jobs on, new ones are begun when an eighth of the places is free: jobs that are submitted at once go
- * in one frame, and wsd hands them over together. */
-#define STEP_FROM 128u
-/* After a turn that has brought ends, while at least half of the places are under way: so long the next ends are left to
- * gather, since wsd has to wake whoever waits for each. */
+/* From so many --jobs on, ends gather: after a turn that has brought some, while at least half of the places are under
+ * way, the next ones wait so long, since wsd has to wake its client for each. Meanwhile new jobs are begun only when an
+ * eighth of the places is free: those that are submitted at once go in one frame, and wsd hands them over together. */
+#define GATHER_FROM 128u
 #define GATHER_MSEC 1
 
 struct map {
@@ -226,7 +225,7 @@ static size_t count_refused(struct map *map)
 
 static bool has_places(const struct map *map)
 {
-    size_t step = map->jobs >= STEP_FROM ? map->jobs / 8 : 1;
+    size_t step = map->gathering ? map->jobs / 8 : 1;
 
     return map->batch.n_running + step <= map->jobs;
 }
@@ -360,7 +359,7 @@ static int turn_timeout(const struct map *map)
 
 static bool gathers(const struct map *map, uint64_t done_before)
 {
-    return map->batch.n_done != done_before && map->jobs >= STEP_FROM && map->batch.n_running >= map->jobs / 2 &&
+    return map->batch.n_done != done_before && map->jobs >= GATHER_FROM && map->batch.n_running >= map->jobs / 2 &&
            !map->stopping;
 }
 

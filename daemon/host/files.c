@@ -2,7 +2,8 @@
  *
  * files.c: opens files that a job names, and takes in whole inputs.
  * Owns nothing but what it returns. [any]
- * Keeps: nothing but regular files and directories is ever opened for a job.
+ * Keeps: nothing but regular files and directories is opened for a job. What takes the place of one between the look and
+ * the open is opened without waiting, and dropped.
  * Does not check permissions: it is only used where the process has the submitter's rights. */
 #include "host/files.h"
 
@@ -34,9 +35,9 @@ static bool is_same(const struct stat *a, const struct stat *b)
 }
 
 /* The short way, for what has bytes: looks first, then opens. Something else may have come there in between. It is not
- * kept, and its open does not wait. A link to a device may be put there by anyone, and is not followed. A device itself
- * only by those who have devices in directories of their own.
- * Without bytes are the files of /proc, and O_NONBLOCK means something to some of them.
+ * kept, and its open does not wait. Any user can put a link to a device there, so links are not followed. To put a
+ * device there, one has to own a directory that has one.
+ * The files of /proc have no bytes, and O_NONBLOCK means something to some of them.
  * A descriptor, or -1: the careful way has to say. */
 static int open_at_once(int at, const char *path)
 {

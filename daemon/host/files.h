@@ -9,7 +9,7 @@
 
 /* Opens path for reading, relative to directory (NULL: the working directory). A descriptor (close-on-exec), or a
  * negative errno: those of open(2), or -ENXIO for what is neither a regular file nor a directory. Such things are not
- * opened at all, so nothing blocks and no device notices. */
+ * opened, so nothing blocks and no device notices. O_NONBLOCK may be set on the descriptor. */
 int files_open(const char *directory, const char *path);
 
 struct files_input {
