@@ -43,8 +43,8 @@ bool array_holds(const struct gathering *g, const struct wsd_submit *submit); /*
 int array_submit(struct gathering *g, const struct wsd_submit *submit, struct wsd_call *call);
 /* The same for the item at this place of g->owner. 1: it has to be a call. Else 0 or an error, said. */
 int array_submit_bare(struct wsd_client *client, struct gathering *g, const struct wsd_item *item, size_t place);
-/* Nobody waits for the items of this owner any longer: each that is open has failed with that error, with the words that
- * the handle has now. What wsd says of them from now on has no reader. */
+/* No caller waits for the items of this owner any longer: each that is open has failed with that error, with the words
+ * that the handle has now. What wsd says of them from now on has no reader. */
 void arrays_give_up(struct wsd_client *client, struct item_owner *owner, int error);
 /* A callback was left by an exception or longjmp(): what is left of the frame that it was in is kept. */
 void arrays_keep(struct wsd_client *client);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * asked.c: questions of an event loop: nobody waits for them, and their answers are told to callbacks.
+ * asked.c: questions of an event loop: no call waits for them, and their answers are told to callbacks.
  * Owns struct asked from the question until done has been told. One thread a handle.
  * Keeps: done is told exactly once, last, whether an answer comes, the deadline passes or the connection ends. In a
  * child of fork() nothing is told.

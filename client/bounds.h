@@ -10,5 +10,5 @@ struct wsd_client;
 
 /* Whether the user may submit one more. waits: it can wait for a connection. 0, or -EAGAIN, said. */
 int bounds_check(struct wsd_client *client, bool waits);
-/* All that was in the output is sent: tells a user whose submit was refused when there is room again. */
+/* All that was in the output is sent: where a submit was refused, tells its user when there is room again. */
 void bounds_tell(struct wsd_client *client);

@@ -6,8 +6,8 @@
  * is accepted than was granted, and no more input is sent than wsd granted.
  * A call that the user has freed, or that was given up at its deadline, lives on unseen until wsd ends it. Its output
  * is granted away meanwhile, and so does not hold up a detached job.
- * The room of a large output stays with the handle for the next one. malloc would have it from the kernel each time,
- * which clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed none. */
+ * The room of a large output stays with the handle for the next one. Else malloc would have it from the kernel each
+ * time, which clears each page (64 MiB: a third of the call). It goes as soon as a call ends that needed none. */
 #include "call.h"
 
 #include <errno.h>
@@ -563,7 +563,7 @@ bool call_again(struct wsd_call *call, bool may_have_run)
     return true;
 }
 
-/* Parked ones that were cancelled have their end from again.c; those that nobody hears of, here. */
+/* Parked ones that were cancelled have their end from again.c; those that are told to no caller, here. */
 static void call_leave_parked(struct wsd_call *call)
 {
     if (call_is_parked(call))

@@ -164,7 +164,8 @@ static inline struct call_result *call_has_result(const struct wsd_call *call)
 /* It is given up at that time (CLOCK_MONOTONIC). 0 or -ENOMEM. */
 int call_set_deadline(struct wsd_call *call, uint64_t usec);
 uint64_t calls_deadline(const struct wsd_client *client); /* the first of them; UINT64_MAX: there is none */
-/* Gives up the calls whose time has come: cancels each, and tells it, until so much was told of all (n_told). */
+/* Gives up the calls that are past their deadline: cancels each, and tells it, until so much was told of all
+ * (n_told). */
 void calls_expire(struct wsd_client *client, uint64_t stop_at);
 
 /* It is in flight from now on. */

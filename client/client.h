@@ -66,7 +66,7 @@ struct loop {
     uint64_t up_usec;                                                           /* since when it is LINK_UP */
     uint64_t due_usec;                                                          /* LINK_DOWN: when to try again */
     uint32_t failures;                                                          /* one after the other */
-    void (*watch)(int fd, short events, uint64_t timeout_usec, void *userdata); /* NULL: nobody watches */
+    void (*watch)(int fd, short events, uint64_t timeout_usec, void *userdata); /* NULL: nothing watches */
     void *watch_userdata;
     void (*look)(struct wsd_client *client); /* loop.c: tells what has changed */
     int fd;                                  /* as watch was told last */

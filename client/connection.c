@@ -369,7 +369,7 @@ static bool process_rest(struct connection *c)
 
 static void receive(struct connection *c)
 {
-    if (c->connecting) /* what comes before TLS is nobody's, and its errors are connection_advance()'s */
+    if (c->connecting) /* what comes before TLS is for no reader here, and its errors are connection_advance()'s */
         return;
     if (c->left && !c->busy) /* before the end of the stream is seen */
         process_frames(c);

@@ -61,7 +61,7 @@ struct connection_ops {
     int (*step)(struct connection *c, uint64_t deadline_usec);
     void (*stray)(struct connection *c, uint32_t tag, const struct msg *msg); /* a frame of no open request */
     void (*reap)(struct connection *c);    /* no callback and no wait is under way: frees what was kept for one */
-    void (*closing)(struct connection *c); /* its descriptor is about to be closed; NULL: nobody watches it */
+    void (*closing)(struct connection *c); /* its descriptor is about to be closed; NULL: nothing watches it */
     void (*gone)(struct connection *c);    /* frees what was of this connection only, which is about to be closed */
 };
 
@@ -103,7 +103,7 @@ struct connection {
     struct hash requests;
     struct list open;     /* struct request, oldest first */
     struct list gathered; /* array.c: what goes before anything that is sent from now on */
-    unsigned depth;       /* callbacks under way, and waits on whose stack something of this connection is */
+    unsigned depth;       /* callbacks under way, and waits with something of this connection on their stack */
     unsigned n_waits;     /* other waits, which look at a call */
     uint32_t next_tag;
     uint64_t n_lost;                     /* connections before this one: what was opened on one of them is no more */

@@ -25,8 +25,9 @@
 #define AGAIN_ARGS 64u      /* of a call that goes by the lane again after it was taken back */
 
 /* A slot of the lane, with n calls. It is filled, pushed, and ended, when its calls are told one by one. At any time
- * before it has ended, those that have not begun may be taken back. `lost`: its connection is over, or this process
- * does not have the lane; what has no end has one then. It is freed when all are told and no callback is under way. */
+ * before it has ended, those that have not begun may be taken back. If it is `lost`, its connection is over, or this
+ * process does not have the lane; what has no end has one then. It is freed when all are told and no callback is under
+ * way. */
 struct flight {
     struct call_unit unit; /* of each of them */
     struct list link;      /* direct->flights, oldest first */
@@ -51,7 +52,7 @@ struct direct {
     struct flight *filling; /* the newest of them, which calls are added to; NULL: there is none */
     uint32_t n_pushed;      /* slots that no worker was told of yet */
     uint32_t n_flights;     /* in the list, */
-    uint32_t n_lost;        /* and of them lost, whose callbacks are under way */
+    uint32_t n_lost;        /* and of them lost, with callbacks under way */
     bool relies;            /* on what is under way being brief */
     bool more;              /* ends are to be told, or calls to be sent */
     bool wants;             /* a notice was asked for */
@@ -613,8 +614,8 @@ static bool collect(struct direct *d)
     return any;
 }
 
-/* Reads the notices. idle: nothing else has woken the program, so there may be one that nobody asked for, or the end of
- * the executor, which wsd tells of. */
+/* Reads the notices. idle: nothing else has woken the program, so there may be one that was not asked for, or the end
+ * of the executor, which wsd tells of. */
 static void read_notices(struct direct *d, bool idle)
 {
     struct connection *c = &d->client->connection;

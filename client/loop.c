@@ -218,8 +218,8 @@ void loop_tell(struct wsd_client *client)
 
 /* --- its calls ---------------------------------------------------------------------------------------------------- */
 
-/* Gives up the calls and questions whose deadline has passed, when what has come was read: a loop that is late may find
- * their ends there. */
+/* Gives up the calls and questions that are past their deadline, when what has come was read: a loop that is late may
+ * find their ends there. */
 static void expire(struct wsd_client *client, uint64_t stop_at)
 {
     struct connection *c = &client->connection;

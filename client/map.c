@@ -313,8 +313,8 @@ static void give_up(struct map *m, int error)
     m->client->failure = said;
 }
 
-/* Reports the items that were not begun, because others have failed; or those that have no end, because wsd cannot be
- * asked or is waited for no longer (error, with the client's words). */
+/* Reports the items that were not begun, because others have failed. With an error, reports those that have no end,
+ * because wsd cannot be asked or is waited for no longer. The words are then the client's. */
 static void tell_rest(struct map *m, int error)
 {
     char text[sizeof(m->client->failure.text)] = "not begun: another item has failed";

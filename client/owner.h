@@ -15,7 +15,7 @@ struct owner {
     _Atomic uint32_t *here;
     pid_t pid; /* of the owner, where the kernel clears no pages (before Linux 4.14); else 0 */
     /* Calls under way, one inside the other. In a child: not 0 if another thread, or a callback, was using the handle
-     * when the process forked, so that what is behind it may be half-way. [atomic: release; the kernel copies it] */
+     * when the process forked. What is behind it may be half-way then. [atomic: release; the kernel copies it] */
     _Atomic uint32_t in_use;
 };
 

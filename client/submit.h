@@ -26,6 +26,6 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
                    struct msg *ret);
 /* As it was before anything was sent of it: for the connection that the handle has now. */
 void submit_renew(struct wsd_call *call, const struct wsd_submit *submit);
-/* A job by itself: with input of any size, in a request of its own. batch_tag: by which wsd knows the batch of the call;
- * 0: none. 0 or an error, said. */
+/* A job by itself: with input of any size, in a request of its own. By batch_tag wsd knows the batch of the call; 0:
+ * none. Returns 0 or an error, said. */
 int submit_alone(struct wsd_call *call, const struct wsd_submit *submit, uint32_t batch_tag);

@@ -22,8 +22,8 @@ bool waiting_interrupted(const struct waiting *w);
 uint64_t deadline_in(uint64_t timeout_usec);
 /* When a call ends that begins now and was given this time. UINT64_MAX: it was given none. */
 uint64_t waiting_deadline(const struct waiting *w, uint64_t timeout_usec);
-/* The same for a call that waits for a job; own_usec: the job's deadline by that clock, 0: it has none. *ret_keeps: the
- * time that the call was given ends before that, so the job goes on. */
+/* The same for a call that waits for a job. The job's deadline by that clock is own_usec; 0: it has none. Says in
+ * *ret_keeps whether the time that the call was given ends before that, so that the job goes on. */
 uint64_t waiting_for_job(const struct waiting *w, uint64_t timeout_usec, uint64_t own_usec, bool *ret_keeps);
 /* When a wait until then has to be looked after: at that time, or before to ask interrupted(). */
 uint64_t waiting_look(const struct waiting *w, uint64_t now_usec, uint64_t deadline_usec);

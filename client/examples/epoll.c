@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * epoll.c: N jobs in a loop of epoll(7), 64 at a time, each with a deadline: epoll PLUGIN FUNCTION N
+ * epoll.c: N jobs in a loop of epoll(7), 64 at a time, each with a deadline.
+ * Usage: epoll PLUGIN FUNCTION N
  * Connects again where wsd ends meanwhile; calls that were open then count as failed. */
 #include <stdio.h>
 #include <stdlib.h>

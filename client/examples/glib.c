@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * glib.c: N jobs in a loop of GLib, 64 at a time, each with a deadline: glib PLUGIN FUNCTION N
+ * glib.c: N jobs in a loop of GLib, 64 at a time, each with a deadline.
+ * Usage: glib PLUGIN FUNCTION N
  * Connects again where wsd ends meanwhile; calls that were open then count as failed. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libevent.c: N jobs in a loop of libevent, 64 at a time, each with a deadline: libevent PLUGIN FUNCTION N
+ * libevent.c: N jobs in a loop of libevent, 64 at a time, each with a deadline.
+ * Usage: libevent PLUGIN FUNCTION N
  * Connects again where wsd ends meanwhile; calls that were open then count as failed. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libuv.c: N jobs in a loop of libuv, 64 at a time, each with a deadline: libuv PLUGIN FUNCTION N
+ * libuv.c: N jobs in a loop of libuv, 64 at a time, each with a deadline.
+ * Usage: libuv PLUGIN FUNCTION N
  * Connects again where wsd ends meanwhile; calls that were open then count as failed. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  *
  * held.c: a job that a runner has: its input, and the services of wsd/plugin.h as frames.
  * Owns the job, its input and the output that is not sent yet.
- * Keeps: wsd never gets more output than its window allows. Nothing is sent for a job whose connection is over. What a
- * function is given stays as it is while it runs: of memory that its submitter may change it gets a copy, unless it says
- * WSD_FN_SHARED.
+ * Keeps: wsd never gets more output than its window allows. Nothing is sent for a job when its connection is over. What
+ * a function is given stays as it is while it runs: of memory that its submitter may change it gets a copy, unless it
+ * says WSD_FN_SHARED.
  * Does not choose which job runs, or on which thread. */
 #include "held.h"
 
@@ -24,7 +24,7 @@
 #include "base/escape.h"
 #include "wire.h"
 
-#define LOOK_USEC     1000u  /* between two looks at the connection, by jobs that nobody attends */
+#define LOOK_USEC     1000u  /* between two looks at the connection, by jobs that no thread attends */
 #define PROGRESS_USEC 20000u /* between two frames that tell how far a job is */
 #define READ_ROOM     (64u * 1024u)
 #define SCRATCH       (256u * 1024u) /* of output that is then copied into an arena */
@@ -238,7 +238,8 @@ static int service_vprint(struct wsd_job *job, const char *format, va_list args)
 
 /* --- input -------------------------------------------------------------------------------------------------------- */
 
-/* Where the program has its own loop, nobody else answers wsd, or hears that the job is to stop. [not with the lock] */
+/* Where the program has its own loop, nothing else answers wsd, or hears that the job is to stop. [not with the
+ * lock] */
 static void look_after(struct held *h, uint64_t now_usec)
 {
     struct wsd_runner *r = h->runner;
@@ -355,7 +356,7 @@ static void unmap_part(const void *part, uint64_t at, uint64_t size)
         munmap((char *)(uintptr_t)part - before_page(at), (size_t)(size + before_page(at)));
 }
 
-/* Where nobody can cut or change it, or its function can cope with that, the pages are the submitter's own. */
+/* Where no process can cut or change it, or its function can cope with that, the pages are the submitter's own. */
 static bool map_input(struct held *h)
 {
     bool shared = h->offered->function->flags & WSD_FN_SHARED;
@@ -419,7 +420,7 @@ static bool is_answered(const void *arg)
 {
     const struct asked_file *f = arg;
 
-    return f->answered || is_stopped(f->held); /* also one whose connection is over, though there is another one now */
+    return f->answered || is_stopped(f->held); /* also if its connection is over, though there is another one now */
 }
 
 /* Through wsd, with the submitter's rights. */
@@ -704,7 +705,7 @@ static size_t send_rest(struct held *h)
 
     while (buffer_size(&h->out) > most && push(h, buffer_size(&h->out) - 1) == 0)
         most = MIN((size_t)FRAME_BODY_CHUNK, (size_t)(h->allowed - h->sent) + RUNNER_BEYOND);
-    return MIN(buffer_size(&h->out), most); /* what a job that was stopped has beyond that nobody gets */
+    return MIN(buffer_size(&h->out), most); /* what a job that was stopped has beyond that is not sent */
 }
 
 static int tell_end(struct held *h, int status, uint64_t cpu_usec, bool flush)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * runner.c: a runner: its beginning and end, what wsd says to it, and the calls of a loop.
- * Owns the runner, and the jobs that nobody has begun.
+ * Owns the runner, and the jobs that no thread has begun.
  * Keeps: a frame that breaks the protocol ends the connection. Jobs of a connection that is over are told so. */
 #include "runner.h"
 

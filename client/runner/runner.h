@@ -11,9 +11,9 @@
  *   serve    threads that run jobs
  *   runner   the handle: its beginning and end, and the calls of a loop
  *
- * One thread reads at a time: whoever waits for something that wsd has to say takes the role of the reader if nobody
- * has it, and hands it on when it has what it waited for (as threads of XCB do). So a job that comes runs on the thread
- * that was woken by it.
+ * One thread reads at a time. A thread that waits for something from wsd takes the role of the reader if no thread has
+ * it. It hands the role on when it has what it waited for (as threads of XCB do). So a job that comes runs on the
+ * thread that was woken by it.
  */
 #pragma once
 
@@ -68,12 +68,12 @@ struct wsd_runner {
     struct offered *offered;
     bool gathers;         /* WSD_RUNNER_GATHER */
     uint64_t looked_usec; /* when wsd_runner_next() has looked for frames */
-    /* When a job that nobody attends has looked for frames last, which are of all jobs [atomic: relaxed; it limits how
-     * often] */
+    /* When a job that no thread attends has looked for frames last, which are of all jobs [atomic: relaxed; it limits
+     * how often] */
     _Atomic uint64_t job_looked_usec;
     uint32_t credit;     /* of the options; 0: as many as there are threads */
-    struct list filling; /* struct held: jobs whose input has not come yet */
-    struct list ready;   /* that nobody has begun, the oldest first */
+    struct list filling; /* struct held: jobs that wait for their input */
+    struct list ready;   /* that no thread has begun, the oldest first */
     struct list running; /* that were begun */
     uint32_t n_ready, n_running;
     uint32_t serial;         /* of the last file that was asked for */

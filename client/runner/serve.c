@@ -2,7 +2,7 @@
  *
  * serve.c: threads that run the jobs of a runner, and one that looks after the connection meanwhile.
  * Owns the threads.
- * Keeps: somebody reads within a tick, so wsd has its answers also where each thread runs a long job.
+ * Keeps: a thread reads within a tick, so wsd has its answers also where each thread runs a long job.
  * Ends of short jobs go together, and none waits longer than a tick.
  *
  * Workers lead and follow (Schmidt and others, "Leader/Followers", 2000): one of them reads, and runs the job that it
@@ -167,7 +167,7 @@ static void run_job(struct serving *s, struct held *h)
     learn(o, took);
     r->n_running--;
     bool later = r->n_ready > 0 && !has_waited(r, began + took);
-    (void)held_end(h, status, cpu_usec, !later); /* of one whose connection is over, wsd has decided */
+    (void)held_end(h, status, cpu_usec, !later); /* if its connection is over, wsd has decided */
     if (later && !r->out_since_usec)
         r->out_since_usec = began + took;
 }
@@ -243,7 +243,7 @@ static void await_tick(const struct serving *s)
 
     pthread_mutex_unlock(&r->lock);
     if (poll(&p, 1, timeout) > 0 && read(p.fd, &word, sizeof(word)) < 0)
-        poll(NULL, 0, TICK_MSEC); /* never, since nobody else reads it; if so, slowly */
+        poll(NULL, 0, TICK_MSEC); /* never, since no other thread reads it; if so, slowly */
     pthread_mutex_lock(&r->lock);
 }
 

@@ -6,7 +6,7 @@
 
 #include "runner.h"
 
-/* Runs jobs until the runner has left, on this thread and further ones. As wsd_runner_run(), whose arguments it takes
+/* Runs jobs until the runner has left, on this thread and further ones. As wsd_runner_run(), but takes its arguments
  * for right. [lock of the runner] */
 int serve(struct wsd_runner *r, unsigned threads);
 /* A thread that is no worker has read; the connection is over. [lock of the runner] */

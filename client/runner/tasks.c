@@ -37,7 +37,7 @@ struct root {
 /* Up to here the CPU time of this thread is charged. 0: it runs a job that is not measured. */
 static _Thread_local uint64_t charged_usec;
 
-/* Charges this thread's CPU time since the last call. NULL: to nobody. */
+/* Charges this thread's CPU time since the last call. NULL: to no root. */
 static void charge(struct root *root)
 {
     uint64_t now = clock_thread_usec();

@@ -31,12 +31,12 @@ void wire_drain(struct wsd_runner *r);
 /* Tells wsd that the runner leaves, if it is to, once; waits as wire_drain(). */
 void wire_tell_leaving(struct wsd_runner *r);
 
-/* Waits until that is over, the connection ends, or the deadline. Reads meanwhile, if nobody does. wake: returns once
- * when wake_fd is readable, too, and takes that. Returns false at the deadline. */
+/* Waits until that is over, the connection ends, or the deadline. Reads meanwhile, if no thread does. wake: returns
+ * once when wake_fd is readable, too, and takes that. Returns false at the deadline. */
 bool wire_wait(struct wsd_runner *r, uint64_t deadline_usec, bool wake, bool (*over)(const void *arg), const void *arg);
-/* Waits for something from wsd, and handles it. Nobody reads. */
+/* Waits for something from wsd, and handles it. Requires that no thread reads. */
 void wire_read(struct wsd_runner *r);
-/* The same with what is there: does not wait. Nothing where somebody reads. */
+/* The same with what is there: does not wait. Does nothing where a thread reads. */
 void wire_look(struct wsd_runner *r);
 /* Waits for `changed`, for at most so long. */
 void wire_pause(struct wsd_runner *r, uint64_t usec);

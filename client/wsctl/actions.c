@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * actions.c: `wsctl actions`: who has changed something in wsd of late.
+ * actions.c: `wsctl actions`: the last changes in wsd, and the user of each.
  * Owns nothing beyond the call. One thread. */
 #include <stdio.h>
 

@@ -22,8 +22,8 @@ enum { OPT_ALL = 400, OPT_DRY_RUN };
 static const struct option options[] = {
     FILTER_OPTIONS, {"all", no_argument, NULL, OPT_ALL}, {"dry-run", no_argument, NULL, OPT_DRY_RUN}, {0}};
 
-/* Whether what could not be cancelled has ended: wsd knows the end of a job or a batch for a while. 0: it has. -ENOENT:
- * it is neither, or may not be cancelled. Or another negative errno. */
+/* Whether what could not be cancelled has ended: wsd knows the end of a job or a batch for a while. Returns 0: it has;
+ * -ENOENT: it is neither, or may not be cancelled; or another negative errno. */
 static int find_ended(struct wsd_client *client, const struct wsd_id *id)
 {
     struct wsd_job_info job = {.size = sizeof(job)};

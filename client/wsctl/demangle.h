@@ -2,9 +2,9 @@
  *
  * demangle.h: names of C++ functions as people write them, in text that an executor has said. One thread.
  *
- * demangle_note() for each text, demangle_run() once, then demangle_put() for each text. A name that cannot be read stays
- * as it is: one that is cut off or none, one whose text would be longer than DEMANGLE_MAX, all of them where the library of
- * C++ is missing.
+ * demangle_note() for each text, demangle_run() once, then demangle_put() for each text. A name that cannot be read
+ * stays as it is: one that is cut off or none, or one with a text longer than DEMANGLE_MAX. Where the library of C++ is
+ * missing, all names stay as they are.
  */
 #pragma once
 

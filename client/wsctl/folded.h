@@ -51,7 +51,7 @@ struct call_frame {
     uint64_t self, total;
     struct call_frame *child, *next;
 };
-/* The tree below `ret`, whose name is "all". 0 or -ENOMEM. After folded_end(); it lives as long as f. */
+/* The tree below `ret`, which has the name "all". 0 or -ENOMEM. After folded_end(); it lives as long as f. */
 int folded_tree(const struct folded *f, struct call_frame **ret);
 struct call_frame *call_frame_free(struct call_frame *frame);
 

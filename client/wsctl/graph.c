@@ -235,7 +235,7 @@ static int check_name(const char *path, const struct json_value *object)
     return 0;
 }
 
-/* by_name: copies of the names' values, sorted, whose column is the number of the node. */
+/* by_name: copies of the names' values, sorted; the column of each is the number of its node. */
 static int index_names(struct reading *r, struct json_value *names, const struct json_value *nodes)
 {
     size_t n = 0;

@@ -2,8 +2,8 @@
  *
  * local-module.h: what wsctl asks of the module that runs a plugin inside wsctl itself (`wsctl submit --local`).
  *
- * The module, daemon/host/wsctl-local.so, is loaded on demand, so a plain submit does without it. wsctl and module are
- * built and installed together. `size` detects a module of another build.
+ * The module, daemon/host/wsctl-local.so, is loaded on demand, so a plain submit does without it. The module and wsctl
+ * are built and installed together. `size` detects a module of another build.
  */
 #pragma once
 

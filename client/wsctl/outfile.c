@@ -2,7 +2,7 @@
  *
  * outfile.c: files for output.
  * Owns its descriptors, and the name of the sibling until it takes the file's place. One thread opens and closes.
- * Keeps: a file has, while its sibling is written, its old content or all of the new one; no sibling outlives wsctl,
+ * Keeps: a file has, while its sibling is written, its old content or all of the new one. No sibling outlives wsctl,
  * unless that is killed without a signal that it can see. Does not sync: a file that was replaced just before a power
  * cut may be the old one, the new one, or empty. */
 #include "outfile.h"

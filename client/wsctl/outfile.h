@@ -4,9 +4,9 @@
  *
  * A regular file is written as a sibling, with its mode, owner and attributes. The sibling takes its place by rename()
  * when the output is complete. That may be impossible: for a device, a FIFO, a symbolic or a hard link, a directory
- * without the right to write, an owner or an attribute that cannot be kept. Then the file itself is written, from the
- * first byte of output on, and truncated after the last. If it is also what the job reads, the output is kept apart
- * until it is complete, and then copied.
+ * without the right to write. The same holds for an owner or an attribute that cannot be kept. Then the file itself is
+ * written, from the first byte of output on, and truncated after the last. If it is also what the job reads, the output
+ * is kept apart until it is complete, and then copied.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  *
  * print.c: lines for people.
  * Owns nothing but the place that errors name. One thread.
- * Keeps: an error is one line, written at once; what goes through here is printable, whatever a user, a job or a daemon
- * called something: no other file of wsctl writes text of others to stdout or stderr.
+ * Keeps: an error is one line, written at once. What goes through here is printable, whatever a user, a job or a daemon
+ * called something. No other file of wsctl writes text of others to stdout or stderr.
  * Does not know JSON (json-write.c). */
 #include "print.h"
 

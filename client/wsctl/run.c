@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * run.c: `wsctl run`: a graph of jobs from a file. Owns the graph, the batch and the mapped inputs. One thread, one
- * poll loop. Keeps: a node is submitted when wsd has accepted all that it runs after, so that wsd holds the order and a
- * node begins without us (one that runs after more than a job may name, when so many of those have not ended); the
- * whole is cancelled with its first failure (unless --keep-going) or at Ctrl-C. A job that is not detached is forgotten
- * when its end is told. So a node is refused if its predecessors end while it is on its way; it is submitted again with
- * those that have not ended. */
+ * poll loop. Keeps: a node is submitted when wsd has accepted all that it runs after. So wsd holds the order, and a
+ * node begins without us. A node that runs after more than a job may name waits until at most so many of those have not
+ * ended. The whole is cancelled with its first failure (unless --keep-going) or at Ctrl-C. A job that is not detached
+ * is forgotten when its end is told. So a node is refused if its predecessors end while it is on its way; it is
+ * submitted again with those that have not ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -11,7 +11,7 @@
 #include "proto/codec.h"
 #include "room.h"
 
-/* Who takes an option. */
+/* Which verbs take an option. */
 enum submit_verbs { SUBMIT_ALONE = 1, SUBMIT_MAP = 2, SUBMIT_SCHEDULE = 4, SUBMIT_GRAPH = 8 };
 
 /* Zeroed, then given options. */

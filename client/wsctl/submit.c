@@ -2,8 +2,8 @@
  *
  * submit.c: `wsctl submit`: one job from its input to its exit code.
  * Owns the connection, the call and both streams for the time of the job. One thread, one poll loop.
- * Keeps: output goes out as it comes; a job is never left running behind a wsctl that has ended, unless it is detached,
- * or durable and the connection ended: then it is followed again by its id when wsd is back.
+ * Keeps: output goes out as it comes. A job is never left running behind a wsctl that has ended, unless it is detached,
+ * or durable and the connection ended. Then it is followed again by its id when wsd is back.
  * Does not run plugins (local.c loads what does). */
 #include "submit.h"
 

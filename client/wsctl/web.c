@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * web.c: `wsctl web`: runs wsd-web, which alone speaks HTTP, for the user who calls it. */
+ * web.c: `wsctl web`: runs wsd-web, which alone speaks HTTP, for the user that calls it. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -68,8 +68,8 @@ static int call(const struct wsd_call_request *request, struct wsd_call_result *
     return r;
 }
 
-/* small: its output has room here, so that it may go by a direct lane. Else it has any size, and goes by the socket:
- * where the room is too small, the job has run in vain (-EMSGSIZE), and calling it again would run it twice. */
+/* small: its output has room here, so that it may go by a direct lane. Else it has any size, and goes by the socket.
+ * Where the room is too small, the job has run in vain (-EMSGSIZE), and calling it again would run it twice. */
 static Datum answer(PG_FUNCTION_ARGS, bool small)
 {
     char *plugin = text_to_cstring(PG_GETARG_TEXT_PP(0)), *colon = strrchr(plugin, ':');
