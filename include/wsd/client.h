@@ -382,12 +382,12 @@ enum wsd_submit_flags {
      * next wsd_client_process(), wsd_client_flush(), or wait. Jobs of batches have no such flag (-EINVAL).
      *
      * A job that cannot go by the lane goes by the socket, as without this flag. It cannot while there is no lane, or
-     * no room in it. Neither can a job with more than 2,000 bytes of arguments and input, with another flag, or with a field
-     * that a lane does not know, such as priority or key.
+     * no room in it. Neither can a job with more than 2,000 bytes of arguments and input, or with another flag. Nor can
+     * one with a field that a lane does not know, such as priority or key.
      *
-     * output_size is the most bytes that the job may write; 0: 2048. A larger output ends the call with -EMSGSIZE,
-     * whichever way the job went. The smaller output_size is, the more calls go together. With another flag, or such a
-     * field, output_size means what it means without this flag.
+     * The field output_size is the most bytes that the job may write; 0: 2048. A larger output ends the call with
+     * -EMSGSIZE, whichever way the job went. The smaller output_size is, the more calls go together. With another flag,
+     * or such a field, output_size means what it means without this flag.
      *
      * A job that went by the lane has no id (info->id is zero), no place in lists, no messages and no progress.
      * `accepted` is not called for it. Its end is told once, as that of any other job, also after the end of wsd or its
@@ -405,13 +405,13 @@ enum wsd_submit_flags {
      * Otherwise the call ends with -ECONNRESET, as without this flag. It also ends so if its output callback was
      * called, if a part of its output was taken away, or if it was cancelled before.
      *
-     * deadline_usec counts from the first submit, and ends the wait. Without it, and without wsd, a call waits for
-     * ever. Calls that wait are submitted in their order, before state() is told of the connection. They count for
-     * wsd_client_set_bounds(). A submit that wsd refuses (-EAGAIN and others) is not repeated: the refusal is told.
-     * Input stays the caller's until done, as for other calls; input_fd is copied. When the job is submitted again, the
-     * callbacks accepted, message and progress begin anew. accepted may then have another id. wsd_call_cancel() ends a
-     * call that waits as WSD_JOB_CANCELLED, without having run. If the job may have run, it ends the call with
-     * -ECONNRESET. Since 0.1. */
+     * The field deadline_usec counts from the first submit, and ends the wait. Without it, and without wsd, a call
+     * waits for ever. Calls that wait are submitted in their order, before state() is told of the connection. They
+     * count for wsd_client_set_bounds(). A submit that wsd refuses (-EAGAIN and others) is not repeated: the refusal is
+     * told. Input stays the caller's until done, as for other calls; input_fd is copied. When the job is submitted
+     * again, the callbacks accepted, message and progress begin anew. The id that accepted has may then be another one.
+     * wsd_call_cancel() ends a call that waits as WSD_JOB_CANCELLED, without having run. If the job may have run, it
+     * ends the call with -ECONNRESET. Since 0.1. */
     WSD_SUBMIT_AGAIN = 1u << 8,
     /* As WSD_SUBMIT_AGAIN, and the job may run twice: it is also submitted again, up to 5 times, if it may have run.
      * For a job that does no harm when it runs twice. With a key, a wsd that has not ended does not run it twice. Since
@@ -420,9 +420,9 @@ enum wsd_submit_flags {
     /* Where `plugin` is a name that runners offer and none of them is connected, the job is no refusal (-ENOENT): it
      * waits in the queue until one is. It waits until queue_usec is over, or until it is cancelled. `function` must be
      * named then (else -EINVAL), unless a runner has been there before. Such jobs of a user wait for at most 64 names
-     * and 32 functions of each (-EAGAIN). A job whose function the runner does not offer fails when it comes. The flag
-     * changes nothing for a plugin. It works for arrays, batches and schedules, too. -EOPNOTSUPP: wsd is too old for
-     * it. Since 0.1. */
+     * and 32 functions of each (-EAGAIN). When a runner comes that does not offer a job's function, the job fails. The
+     * flag changes nothing for a plugin. It works for arrays, batches and schedules, too. -EOPNOTSUPP: wsd is too old
+     * for it. Since 0.1. */
     WSD_SUBMIT_WAIT_RUNNER = 1u << 11,
     /* The output goes to output_fd, not through the connection: the job itself writes there. Not with DETACH, DURABLE,
      * AGAIN or TWICE, a key, retries, an output_size, or in a batch (-EINVAL). -EOPNOTSUPP: wsd is too old for it, or
@@ -528,9 +528,9 @@ struct wsd_submit {
      * it fails.
      *
      * If the job's executor dies, an idempotent job begins anew if it has written nothing. It also does so if it has
-     * written at the end of a regular file that no other writes to and that is not O_APPEND: the file is cut to where
-     * the job began. If others may have written there since, it fails, and what they wrote stays. Otherwise the job ends
-     * as WSD_JOB_INTERRUPTED.
+     * written at the end of a regular file that no other writes to and that is not O_APPEND. The file is then cut to
+     * where the job began. If others may have written there since, it fails, and what they wrote stays. Otherwise the
+     * job ends as WSD_JOB_INTERRUPTED.
      *
      * A pipe that is full holds up the job, which can be cancelled. Its time goes on, and it counts as running. A pipe
      * without a reader fails it. Since 0.1. */
@@ -1122,24 +1122,24 @@ WSD_EXPORT int wsd_client_limits(struct wsd_client *client,
 WSD_EXPORT int wsd_client_set_limit(struct wsd_client *client, int of_user, uint32_t uid, const char *key,
                                     const char *value);
 
-/* Somebody has changed something in wsd, or was refused. Texts are one line of printable UTF-8 each, cut off where they
+/* A user has changed something in wsd, or was refused. Texts are one line of printable UTF-8 each, cut off where they
  * are long. Fields are appended. Since 0.1. */
 struct wsd_action_info {
     size_t size;
     uint64_t time_usec; /* since the epoch */
     uint32_t uid;       /* of the client */
     int exit;           /* 0: granted, and perhaps still under way; else refused: what wsctl exits with */
-    const char *person; /* whom the client named (wsd_client_person()); "" */
+    const char *person; /* that the client named (wsd_client_person()); "" */
     const char *action; /* such as "pause", "limit", "cancel", "schedule add" */
     const char *object; /* what it was about, such as "fib:fib", "job ID" or "max-run = 1h"; "": everything */
 };
 
-/* Lists what administrators have changed since wsd's start, or were refused, what other users attempted that is for
- * administrators, and what was done for persons: oldest first. wsd keeps the last 256 of administrators, and of others. A
- * user sees its own. Administrators, and users who see or watch all jobs, see those of all; to those who only watch,
- * person and object are "" where a user without rights over others wrote them. limit: the newest so many; 0: all. Each is
- * valid during its callback. A callback that returns non-zero ends the listing with that value. Returns 0; -EOPNOTSUPP:
- * wsd is too old. Since 0.1. */
+/* Lists what administrators have changed since wsd's start, or were refused. Also lists what other users attempted that
+ * is for administrators, and what was done for persons. The oldest is first. wsd keeps the last 256 of administrators,
+ * and of others. A user sees its own. Administrators, and users that see or watch all jobs, see those of all. To those
+ * that only watch, person and object are "" where a user without rights over others wrote them. limit: the newest so
+ * many; 0: all. Each is valid during its callback. A callback that returns non-zero ends the listing with that value.
+ * Returns 0; -EOPNOTSUPP: wsd is too old. Since 0.1. */
 WSD_EXPORT int wsd_client_actions(struct wsd_client *client, uint32_t limit,
                                   int (*each)(const struct wsd_action_info *info, void *userdata), void *userdata);
 
@@ -1205,10 +1205,10 @@ struct wsd_function_stats {
     uint64_t quarantine_usec; /* until one is let through on trial */
 };
 
-/* Lists the functions whose jobs have ended: the caller's own; administrators, and users who see all jobs, those of
- * all. Of the filter only plugin, function, by_uid and uid may be set; NULL: all. Each is valid during its callback. A
- * callback that returns non-zero ends the listing with that value. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for
- * it. Blocks for at most 30 seconds. Since 0.1. */
+/* Lists the functions with jobs that have ended: the caller's own; administrators, and users that see all jobs, those
+ * of all. Of the filter only plugin, function, by_uid and uid may be set; NULL: all. Each is valid during its callback.
+ * A callback that returns non-zero ends the listing with that value. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old
+ * for it. Blocks for at most 30 seconds. Since 0.1. */
 WSD_EXPORT int wsd_client_functions(struct wsd_client *client, const struct wsd_filter *filter,
                                     int (*each)(const struct wsd_function_stats *stats, void *userdata),
                                     void *userdata);
@@ -1299,10 +1299,10 @@ WSD_EXPORT int wsd_client_profile_stop(struct wsd_client *client,
                                        int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                        int (*stacks)(const void *data, size_t size, void *userdata), void *userdata);
 
-/* Tells where a running job stands: the executor that has it, then for each of its workers a line with the state of the
- * thread and its backtrace, a frame a line, as text in pieces of any size. An executor may write anything there. A system
- * call that a signal handler interrupts for good, such as poll(2), returns EINTR in the job. Returns 0, -ENOENT (no such
- * job, or it does not run now) or -EOPNOTSUPP (wsd is older). Since 0.1. */
+/* Tells where a running job stands. First comes the executor that has it, then for each of its workers a line with the
+ * state of the thread and its backtrace, a frame a line. The text comes in pieces of any size. An executor may write
+ * anything there. A system call that a signal handler interrupts for good, such as poll(2), returns EINTR in the job.
+ * Returns 0, -ENOENT (no such job, or it does not run now) or -EOPNOTSUPP (wsd is older). Since 0.1. */
 WSD_EXPORT int wsd_client_stack(struct wsd_client *client, const struct wsd_id *id,
                                 int (*executor)(const struct wsd_executor_info *info, void *userdata),
                                 int (*text)(const void *data, size_t size, void *userdata), void *userdata);
@@ -1311,10 +1311,10 @@ WSD_EXPORT int wsd_client_stack(struct wsd_client *client, const struct wsd_id *
  * Since 0.1. */
 WSD_EXPORT int wsd_client_ping(struct wsd_client *client, uint64_t *ret_usec);
 
-/* Names the person for whom the next requests of this connection are: a service that acts for others, such as wsd-web,
- * says it before each. wsd writes it into its log beside what they want changed. It gives no right, and is not checked.
- * NULL and "": nobody. At most 255 bytes. Does not block. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for it; -ENOMEM.
- * Since 0.1. */
+/* Names the person that the next requests of this connection are for. A service that acts for others, such as wsd-web,
+ * says it before each. It stands in wsd's log beside what they want changed. It gives no right, and is not checked.
+ * NULL and "": no person. At most 255 bytes. Does not block. Returns 0; -EINVAL; -EOPNOTSUPP: wsd is too old for it;
+ * -ENOMEM. Since 0.1. */
 WSD_EXPORT int wsd_client_person(struct wsd_client *client, const char *name);
 
 /* --- asking in an event loop ------------------------------------------------------------------------------------ */

@@ -30,9 +30,9 @@
  * A function may fork and join as in a plugin (wsd/task.h and the headers beside it). Threads that help begin when the
  * first one does, one fewer than there are CPUs for, and sleep while no function forks. Their stacks have 8 MiB.
  *
- * What differs from a plugin: there is no sandbox, and wsd_job_command() returns -ENOSYS. wsd does not end the process
- * of a runner: when a job does not end in the grace time after it was cancelled, wsd closes the connection. To wsd that
- * is the death of the process, for all jobs that the runner has. Their functions go on until they return.
+ * What differs from a plugin: there is no sandbox, and wsd_job_command() returns -ENOSYS. The process of a runner is
+ * not ended by wsd: when a job does not end in the grace time after it was cancelled, wsd closes the connection. To wsd
+ * that is the death of the process, for all jobs that the runner has. Their functions go on until they return.
  *
  * Two ways to use it:
  *  - wsd_runner_run(): threads that run the functions, until wsd_runner_leave(). It connects again when wsd has ended.
@@ -68,9 +68,10 @@ enum wsd_runner_flags {
 struct wsd_runner_options {
     size_t size;
     const char *socket; /* NULL: WSD_SOCKET, else a user's own wsd, else the system's */
-    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX; an older wsd gives 256 at most. 0: one for each thread where wsd_runner_run()
-     * connects, but only one where wsd_runner_connect() does. More than there are threads saves small jobs the way to
-     * wsd and back. It makes a job wait here for a long one before it, though another runner may be idle. */
+    /* Jobs that wsd may give at once, 1 to WSD_RUNNER_CREDIT_MAX; an older wsd gives 256 at most. With 0, it is one for
+     * each thread where wsd_runner_run() connects, but only one where wsd_runner_connect() does. More than there are
+     * threads saves small jobs the way to wsd and back. It makes a job wait here for a long one before it, though
+     * another runner may be idle. */
     uint32_t credit;
     uint64_t flags; /* enum wsd_runner_flags */
 };
@@ -96,13 +97,13 @@ WSD_EXPORT int wsd_runner_connect(struct wsd_runner *runner, uint64_t timeout_us
 
 /* Runs jobs on this thread and threads - 1 further ones, until the runner has left in order. One more thread looks
  * after the connection while jobs run. When the connection ends, it connects again; the pauses between two tries double
- * from 20 ms to 5 s. A job whose connection has ended keeps its thread until its function returns. This call does not
- * return before that, either. No exception may leave a function.
+ * from 20 ms to 5 s. A job keeps its thread until its function returns, also when its connection has ended. This call
+ * does not return before that, either. No exception may leave a function.
  *
  * Returns 0 after wsd_runner_leave(). Returns the error of wsd_runner_connect() if the first try fails or wsd refuses
- * the offer, -EINVAL if threads is 0 or above WSD_RUNNER_THREADS_MAX or a function has no `run`, -EIO with words if
- * init() has failed, -EAGAIN if a thread cannot be started, -EBUSY while another thread is in it, and -ESHUTDOWN if the
- * runner had left before. Since 0.1. */
+ * the offer. Returns -EINVAL if threads is 0 or above WSD_RUNNER_THREADS_MAX or a function has no `run`. Returns -EIO
+ * with words if init() has failed, and -EAGAIN if a thread cannot be started. Returns -EBUSY while another thread is in
+ * it, and -ESHUTDOWN if the runner had left before. Since 0.1. */
 WSD_EXPORT int wsd_runner_run(struct wsd_runner *runner, unsigned threads);
 
 /* Waits for the next job, for at most timeout_usec (0: only looks; UINT64_MAX: without end). Returns 1, and the job,
@@ -140,7 +141,7 @@ WSD_EXPORT int wsd_runner_finish_as(struct wsd_runner *runner, struct wsd_job *j
 /* What a job does not say to plugins. Set size first. Fields are appended. Since 0.1. */
 struct wsd_run_info {
     size_t size;
-    uint32_t uid;     /* of the user whose job it is */
+    uint32_t uid;     /* of the user that the job is of */
     uint32_t attempt; /* 1: the first one */
     int32_t priority;
     const char *key;         /* "": none, or wsd is older. Valid as long as the job */
