@@ -22,7 +22,7 @@ struct bus_options {
     struct event_base *base;
     const struct login *login; /* lives as long as the bus */
     const char *name;          /* as the servers show it */
-    /* Since now there is a connection (up), or there is none. What was asked before is asked again by who asked it. */
+    /* Since now there is a connection (up), or there is none. What was asked before is asked again by its caller. */
     void (*state)(bool up, void *context);
     /* The handler ends it for ever: a wrong password, for example. */
     void (*closed)(const char *why, void *context);
@@ -63,7 +63,7 @@ void bus_ask_saying(struct bus *b, struct bus_question *q, const char *subject, 
                     const char *value, const void *data, size_t size);
 /* Likewise, where the last message of the subject in its stream is the one of this number; 0: there is none. Else the
  * answer is one that bus_is_outdated(). It has no id: a cluster looks at the number first, and so would refuse a repeat,
- * not call it one. Who asks again looks with bus_ask_last() whether the message is its own. */
+ * not call it one. A caller that asks again looks with bus_ask_last() whether the message is its own. */
 void bus_ask_behind(struct bus *b, struct bus_question *q, const char *subject, uint64_t number, const void *data,
                     size_t size);
 /* Asks for the last message of a subject: bus_found() says what the answer is. The subject stands in the one that is

@@ -3,8 +3,8 @@
  * claim.h: a key that belongs to one job of the fleet. [loop]
  *
  * The key of a user is a record in WSD_RES, which names the job and its node. The server makes it only where there is
- * none. So of jobs of several machines that have the same key one goes on, and the others know whose end is theirs. It
- * stays for as long as ends do, an hour.
+ * none. So of jobs of several machines that have the same key one goes on, and the others know which job's end is
+ * theirs. It stays for as long as ends do, an hour.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct claim {
     struct bus *bus;
     struct bus_question question;
     uint64_t due_usec, pause_usec;
-    bool asks;                                                    /* who has it, not for it */
+    bool asks;                                                    /* which job has it, not for it */
     bool is_own;                                                  /* the job has it */
     char subject[LETTER_SUBJECT], owner[LETTER_NAME + LETTER_ID]; /* owner: "NODE ID" of this job */
     char node[LETTER_NAME], id[LETTER_ID];                        /* of the other job that has it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clients.h: clients of the local wsd that act for its users, one for each user whose jobs are held. [loop]
+ * clients.h: clients of the local wsd that act for its users, one for each user with jobs that are held. [loop]
  */
 #pragma once
 

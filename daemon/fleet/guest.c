@@ -4,11 +4,11 @@
  * Owns them until their ends are stored, and the client of the local wsd that they run by, where they run as the user of
  * this process (else clients.c).
  * Keeps: a job is acknowledged when its end is stored, not before. While it is held the server hears of it at each third
- * of its patience. A function that may not run twice is marked as begun before it begins, which the server lets one node
- * do; where another one has done so and did not give it back, it ends as interrupted. Where no server answers, what is
- * stored is not known: the job waits, and is neither new nor given back. What the server says of how often
- * it handed out a job is a hint: 2.9 says 1 of some that other nodes had. A job of a parcel is like any other, but for
- * what it has in common with its like (parcel.c).
+ * of its patience. A function that may not run twice is marked as begun before it begins, which the server lets one
+ * node do. Where another node has done so and did not give the job back, it ends as interrupted. Where no server
+ * answers, what is stored is not known: the job waits, and is neither new nor given back. What the server says of how
+ * often it handed out a job is a hint: 2.9 says 1 of some that other nodes had. A job of a parcel is like any other,
+ * but for what it has in common with its like (parcel.c).
  * Does not know where a job comes from, but for the name that its end is sent to. Does not ask for jobs (in.c). */
 #include "fleet/guest.h"
 
@@ -80,7 +80,7 @@ struct guest {
     uint64_t live_usec;             /* when what it says may be told */
     uint32_t n_begun;               /* times that nodes had begun it, of one that its nodes may have died of */
     uint32_t connection;            /* of the bus, by which the receipt came */
-    uint32_t attempt, ended_before; /* ended_before: the last try whose end is stored; 0: none is */
+    uint32_t attempt, ended_before; /* ended_before: the last try that has a stored end; 0: none has */
     uint64_t due_usec;              /* WAITS: when it goes on, with this */
     void (*again)(struct guest *g);
     char id[LETTER_ID], home[LETTER_NAME], receipt[BUS_SUBJECT], function[CODEC_PLACE_MAX];
@@ -610,7 +610,7 @@ static void fetch(struct guest *g)
         give_back(g);
 }
 
-/* The try whose end that is; 0: none is stored. */
+/* The try of which that is the end; 0: none is stored. */
 static uint32_t last_ended(struct guest *g, natsMsg *msg)
 {
     struct letter_end end = {0};
@@ -963,7 +963,7 @@ static void item_back(struct parcel_item *item, void *context)
     give_back(container_of(item, struct guest, item));
 }
 
-/* The next job of a parcel, whose letter is `whole`. Returns 0, -ENOMEM, or -EBADMSG with words. */
+/* The next job of a parcel. The job's letter is `whole`. Returns 0, -ENOMEM, or -EBADMSG with words. */
 static int take_item(struct guests *s, struct parcel *p, bool is_heard, struct letter_job *job, struct span whole,
                      char why[static 160])
 {

@@ -79,7 +79,7 @@ struct in {
     uint32_t next_pull; /* which idle one is asked next */
     bool connected, leaving;
     bool has_learnt;        /* what wsd has */
-    bool takes_refused;     /* while it learns: plugins, too, that wsd does not load for the user who asks */
+    bool takes_refused;     /* while it learns: plugins, too, that wsd does not load for the user that asks */
     uint64_t learn_usec;    /* when it may be asked again */
     uint64_t patience_usec; /* when the server has to hear of what is held */
 };

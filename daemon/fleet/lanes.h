@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lanes.h: jobs that go elsewhere together: small ones of one function, user and class, in a parcel. [loop]
+ * lanes.h: jobs that go elsewhere together: small ones of one function, user and class, in a parcel. Everything here is
+ * [loop].
  *
  * A job that finds no letter of its lane under way goes at once, alone. Those that come before the server has taken that
  * letter are gathered, and go together behind it. So nothing waits for company, and there are more jobs in a parcel the
@@ -49,7 +50,7 @@ struct lanes *lanes_free(struct lanes *l);                                    /*
 
 /* Puts the job into the lane of its kind. Without memory it goes alone. */
 void lanes_enter(struct lanes *l, struct lane_item *item, const char *function, uint32_t uid, int priority);
-/* Whether a job whose arguments and input have so many bytes is to go by lanes_put(). */
+/* Whether a job with so many bytes of arguments and input is to go by lanes_put(). */
 bool lanes_take(const struct lane_item *item, size_t size);
 /* Gathers it, or sends it with others. Returns 0, -ENOMEM, or -E2BIG: it has to go alone. */
 int lanes_put(struct lane_item *item, struct msg_run *run, const void *input, size_t size);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * letter.h: jobs and their ends as messages of NATS: their subjects, and their bytes. [loop]
+ * letter.h: jobs and their ends as messages of NATS: their subjects, and their bytes. Everything here is [loop].
  *
  * A job is what a runner is handed: a RUN, and RUN_INPUT for what does not fit into it. Its end is what a runner sends
  * back: RUN_OUTPUT, and RUN_END. So the limits of all fields are those of proto/PROTOCOL.md, and there is one parser.
  *
  * An input or output that makes a letter larger than LETTER_MAX goes beside it, in parts (parts.h). In its letter stands
- * a seal: one RUN_INPUT or RUN_OUTPUT whose offset is the size of the whole, which no ordinary first piece has. Its body
+ * a seal: one RUN_INPUT or RUN_OUTPUT. Its offset is the size of the whole, which no ordinary first piece has. Its body
  * is the mark of the parts, and the digest.
  *
- * Small jobs of one function, which may run twice, go together in a *parcel*: their letters one behind the other, in one
- * message, whose subject has an id of its own. What has ended when the others have comes back the same way: ends one
- * behind the other, in one message under the parcel's id. `run` of each is its job's place in the parcel, from 1 on.
+ * Small jobs of one function, which may run twice, go together in a *parcel*. Their letters are one behind the other,
+ * in one message, with an id of its own in its subject. What has ended when the others have comes back the same way:
+ * ends one behind the other, in one message under the parcel's id. In each, `run` is its job's place in the parcel,
+ * from 1 on.
  */
 #pragma once
 
@@ -34,9 +35,9 @@
 /* The header by which the message of an end says how many jobs of this function the node takes in a parcel. A node that
  * is older says nothing, and knows no parcels. */
 #define PARCEL_HEADER "Wsd-Parcel"
-/* The header that names the node which a job comes from: it can be told of a job that cannot be read, hears of its jobs
- * while they run, and looks for outputs in parts under its name. The message of an end has it where such an output is
- * there. A node that is older says nothing. */
+/* The header that names the node which a job comes from. That node can be told of a job that cannot be read, hears of
+ * its jobs while they run, and looks for outputs in parts under its name. The message of an end has it where such an
+ * output is there. A node that is older says nothing. */
 #define HOME_HEADER "Wsd-Home"
 #define LIVE_MAX    4096u /* of a message about a job that runs */
 
@@ -77,7 +78,7 @@ size_t letter_plugin(const char *name);
 bool letter_job_subject(char ret[static LETTER_SUBJECT], const char *name, int priority);
 /* The same of a parcel. A consumer for letters gets none: a node that is older knows only those. */
 bool letter_parcel_subject(char ret[static LETTER_SUBJECT], const char *name, int priority, const char *id);
-/* The id of the parcel whose subject that is. False: it is another subject. */
+/* The id of the parcel that has this subject. False: it is another subject. */
 bool letter_get_parcel_id(const char *subject, char ret[static LETTER_ID]);
 /* The subject of parts: `way` is "in" or "out". Of one: with a dot and its number behind it, from 0 on. home: the node
  * that alone may read them; NULL: any may. */
@@ -103,8 +104,8 @@ int parcel_put_end(struct buffer *to, const struct msg_run_end *end, const void 
 int live_put_message(struct buffer *to, uint32_t attempt, uint32_t level, const char *text);
 /* Appends how far it is. Likewise. */
 int live_put_progress(struct buffer *to, uint32_t attempt, uint64_t done, uint64_t total);
-/* Takes the first of them off the front of `rest`: a RUN_MESSAGE or RUN_PROGRESS, whose `run` is the attempt. Returns 0, or
- * -EBADMSG with words. */
+/* Takes the first of them off the front of `rest`: a RUN_MESSAGE or RUN_PROGRESS, with the attempt as its `run`.
+ * Returns 0, or -EBADMSG with words. */
 int live_get(struct codec *codec, struct span *rest, struct msg *ret, char ret_why[static 160]);
 
 /* What stands for an input or output that goes in parts. */
@@ -113,10 +114,10 @@ struct letter_seal {
     uint8_t mark[LETTER_MARK];     /* of these parts: each sender makes its own, so that no two mix */
     uint8_t digest[LETTER_DIGEST]; /* of the whole */
 };
-/* Appends a job whose input goes in parts. Returns 0 or -ENOMEM. */
+/* Appends a job with an input that goes in parts. Returns 0 or -ENOMEM. */
 int letter_put_sealed_job(struct buffer *to, const char *node, const struct msg_run *run,
                           const struct letter_seal *seal);
-/* Appends what stands before an end whose output goes in parts: an end without output follows. Likewise. */
+/* Appends what stands before an end with an output that goes in parts: an end without output follows. Likewise. */
 int letter_put_output_seal(struct buffer *to, const struct letter_seal *seal);
 
 /* What a message says. Texts point into the codec, until its next use, or into the message. */

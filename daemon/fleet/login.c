@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * login.c: where the servers are, and how a node shows them who it is.
+ * login.c: where the servers are, and how a node proves its identity to them.
  * Owns nothing. */
 #include "fleet/login.h"
 

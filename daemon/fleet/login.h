@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * login.h: where the servers are, and how a node shows them who it is.
+ * login.h: where the servers are, and how a node proves its identity to them.
  */
 #pragma once
 
@@ -8,8 +8,8 @@
 
 /* NULL: not used. Lives as long as what is made by it. */
 struct login {
-    const char *servers;           /* URLs with commas between */
-    const char *ca;                /* file: whose certificates servers must have; then TLS is wanted */
+    const char *servers; /* URLs with commas between */
+    const char *ca;      /* file: authorities that must have signed the servers' certificates; then TLS is wanted */
     const char *certificate, *key; /* files: this node's own, both or none */
     const char *credentials;       /* file of a user, as `nsc` writes it */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mark.h: that a job has begun: a record in WSD_RES. [loop]
+ * mark.h: that a job has begun: a record in WSD_RES. Everything here is [loop].
  *
  * It says which try has begun, which process has begun it, and how often nodes have begun the job. The server stores it
  * only behind the record that its node has read, or where there is none: so one node gets it. The stream keeps a record

@@ -36,8 +36,8 @@
 #define AGAIN_USEC       500000u   /* before a job that was refused, or could not be sent, is sent again */
 #define LOOK_USEC        2000000u  /* before the stored end of a job is looked for, at first */
 #define LOOK_MAX_USEC    30000000u /* and later */
-#define PARCEL_LOOK_USEC 5000000u  /* the same of a job in a parcel, whose ends are looked for first */
-#define ENDS_MAX         3u        /* stored ends of a job whose output cannot be had, until it ends with words */
+#define PARCEL_LOOK_USEC 5000000u  /* the same of a job in a parcel: the parcel's ends are looked for first */
+#define ENDS_MAX         3u        /* stored ends of a job, with outputs that cannot be had, until it ends with words */
 #define DIED_MAX         3u /* times that wsd hands out a job again as its runner died: such a try has no end here */
 /* Outputs that come in parts, or have come and wait for their submitter to read them: of all users, and of one */
 #define FETCHES_MAX  16u
@@ -164,7 +164,7 @@ static void forget_all(struct out *o)
     }
 }
 
-/* Of this try, and of those before it whose wsd-fleet may have died. */
+/* Of this try, and of those before it: their wsd-fleet may have died. */
 static void remove_parts(const struct trip *t)
 {
     for (uint32_t attempt = t->attempt; attempt > 0 && t->attempt - attempt <= DIED_MAX; attempt--)
@@ -189,7 +189,7 @@ static void end_with(struct trip *t, const char *words)
     trip_end(t, WSD_STATUS_MAX, 0);
 }
 
-/* Writes what its submitter has room for, so that nobody else waits for that one to read. Then it ends. */
+/* Writes what its submitter has room for, so that no other job waits for that one to read. Then it ends. */
 static void write_on(struct trip *t)
 {
     struct buffer *output = &t->output;
@@ -627,7 +627,7 @@ static void begin(struct trip *t)
     t->stage = TRIP_NAME;
     if (names_of(t->out->names, info.uid, &user) < 0)
         return;
-    snprintf(nameless, sizeof(nameless), "%u %s", info.uid, t->out->options.node); /* nobody elsewhere */
+    snprintf(nameless, sizeof(nameless), "%u %s", info.uid, t->out->options.node); /* no user elsewhere */
     t->stage = TRIP_CLAIMS;
     claim_begin(&t->claim, t->out->options.bus, *user ? user : nameless, info.key, t->out->options.node, t->id,
                 claimed);

@@ -199,7 +199,7 @@ static void queue_up(struct parcel_item *item, void *context)
     list_push_back(&item->parcel->queue, &item->queue);
 }
 
-/* Takes out those whose end is stored. */
+/* Takes out those that have a stored end. */
 static void drop_ended(struct parcel *p, natsMsg *msg)
 {
     struct span rest = {natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg)};

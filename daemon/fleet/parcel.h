@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parcel.h: parcels of other nodes that this one has: what their jobs have in common. [loop]
+ * parcel.h: parcels of other nodes that this one has: what their jobs have in common. Everything here is [loop].
  *
  * A parcel is acknowledged, or given back, as a whole, when each of its jobs is over. Their ends are stored in one
  * message, when all are there or after HURRY_USEC. What ends later, or does not fit, is stored under the job's own id, as
  * the end of a letter.
  *
- * A parcel that comes again had a node that died, or gave it back. So only those of its jobs run whose end is not stored.
- * When it has come twice, one of them may be what the nodes died of. Then they run one by one, and one that had begun when
- * its node died runs when all others have ended.
+ * A parcel that comes again had a node that died, or gave it back. So only those of its jobs run that have no stored
+ * end. When it has come twice, one of them may be what the nodes died of. Then they run one by one, and one that had
+ * begun when its node died runs when all others have ended.
  */
 #pragma once
 

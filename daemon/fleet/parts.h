@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parts.h: inputs and outputs that are too large for a letter: on their way in parts, each a message of WSD_PARTS. [loop]
+ * parts.h: inputs and outputs that are too large for a letter: on their way in parts, each a message of WSD_PARTS.
+ * Everything here is [loop].
  *
  * One part is under way at a time. So a transfer costs the loop, at once, what one message costs. The sender makes a seal
  * of what it has sent, and puts it into the letter. The receiver gets nothing that does not match the seal.
@@ -23,7 +24,7 @@ uint32_t parts_count(uint64_t size);
 /* The size of part `n` of a whole of `size` bytes. Requires n < parts_count(size). [any] */
 size_t parts_size(uint64_t size, uint32_t n);
 
-/* Whose parts these are. `id` lives as long as the transfer. */
+/* The try of a job that the parts are of. `id` lives as long as the transfer. */
 struct parts_name {
     struct bus *bus;
     const char *home; /* the node that alone may read them; NULL: any may */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * renew.h: consumers that do not fit their stream are taken away, so that they are made anew. [loop]
+ * renew.h: consumers that do not fit their stream are taken away, so that they are made anew. Everything here is
+ * [loop].
  *
  * A server that was killed may have forgotten what its stream had, and not what its consumers have handed out: nats-server
  * 2.9 does so where its disk was full. The stream then numbers its jobs from 1 on, and the consumer hands out none before
@@ -35,8 +36,8 @@ struct renew {
     uint64_t left;      /* a job at or below that, at the look before; 0: there was none */
 };
 
-/* delivered: the number of the last message that the consumer has handed out; 0: none. is_idle: it holds none, and has
- * none to hand out. told() is called, now or later. */
+/* The number of the last message that the consumer has handed out is `delivered`; 0: none. If `is_idle`, it holds none,
+ * and has none to hand out. Calls told(), now or later. */
 void renew_look(struct renew *r, const char *subjects, uint64_t delivered, bool is_idle);
 bool renew_looks(const struct renew *r); /* told() is to come */
 void renew_reset(struct renew *r);       /* ends it; the next look begins anew */

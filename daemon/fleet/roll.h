@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * roll.h: which machines there are: each answers whoever asks. [loop]
+ * roll.h: which machines there are: each answers all that ask. [loop]
  */
 #pragma once
 
@@ -11,7 +11,8 @@ struct bus;
 struct in;
 struct out;
 
-/* Who asks publishes here, and hears the answers under this subject and a dot, at the reply subject of the question. */
+/* A process that asks publishes here, and hears the answers under this subject and a dot, at the reply subject of the
+ * question. */
 #define ROLL_SUBJECT "wsd.roll"
 #define ROLL_NAMES   32u /* of the plugins that a machine names; it gives the number of all */
 

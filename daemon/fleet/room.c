@@ -3,7 +3,7 @@
  * room.c: how many bytes of inputs are on their way at once.
  * Owns nothing.
  * Keeps: never more than ROOM_MAX. What comes later does not overtake what waits.
- * Does not know whose they are, or in which order they wait (out.c). */
+ * Does not know which jobs they are of, or in which order these wait (out.c). */
 #include "fleet/room.h"
 
 bool room_take(struct room *r, struct room_share *s, uint64_t size)

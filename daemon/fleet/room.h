@@ -21,7 +21,7 @@ struct room_share {
     bool waits;
 };
 
-/* Takes so many bytes, 1 to ROOM_MAX, and does nothing where it has some. False: it waits from now on. Who waits is to be
- * asked in the order of waiting, up to the first that goes on waiting. */
+/* Takes so many bytes, 1 to ROOM_MAX, and does nothing where it has some. False: it waits from now on. Those that wait
+ * are to be asked in the order of waiting, up to the first that goes on waiting. */
 bool room_take(struct room *r, struct room_share *s, uint64_t size);
 void room_leave(struct room *r, struct room_share *s); /* allowed where it has none */

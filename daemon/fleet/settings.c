@@ -194,7 +194,7 @@ static int refuse(const struct settings *s, const char *key, const char *words, 
     return code;
 }
 
-/* What libnats would only say when it connects, and to nobody. */
+/* What libnats would only say when it connects, and not to the user. */
 static int check(const struct settings *s)
 {
     const struct config_fleet *f = &s->config.fleet;

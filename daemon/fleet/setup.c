@@ -276,7 +276,7 @@ static bool is_names(const json_t *j)
     return json_is_array(j) && json_array_size(j) <= ROLL_NAMES;
 }
 
-/* What an answer says as it should, and nothing else; NULL: it says not even whose it is. */
+/* What an answer says as it should, and nothing else; NULL: it does not even say of which node it is. */
 static json_t *clean_node(const json_t *answer)
 {
     static const char *const counts[] = {"elsewhere", "plugins", "held", "most", "ended"};
@@ -364,7 +364,8 @@ static json_t *next_node(natsSubscription *answers, uint64_t until_usec, uint64_
     return j;
 }
 
-/* Asks who is there. Nobody knows how many will answer: it is over when no more came for a while, or after a longer one. */
+/* Asks which machines are there. It is not known how many will answer: it is over when no more came for a while, or
+ * after a longer one. */
 static void call_roll(natsConnection *nc, bool json)
 {
     char reply[128];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sweep.h: jobs that the server takes for held, and that are gone. [loop]
+ * sweep.h: jobs that the server takes for held, and that are gone. Everything here is [loop].
  *
  * A server that was killed may have removed a job, and not know that it was acknowledged: nats-server 2.9 does so. It
  * then hands the job out for ever, finds no message, and gives its consumer nothing in that turn. Where there are some

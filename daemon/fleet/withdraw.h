@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * withdraw.h: takes cancelled jobs from the servers and from the node that runs them. [loop]
+ * withdraw.h: takes cancelled jobs from the servers and from the node that runs them. Everything here is [loop].
  *
  * A message is deleted by its number, and a server that was killed may have given that to another one since (still.h). So
  * behind another connection than the one of its answer the number is asked for first. A node that may not ask
@@ -26,7 +26,7 @@ struct withdrawn {
     uint64_t sequence;      /* of its message in WSD_JOBS; 0: no server has said that it has it */
     uint32_t connection;    /* bus_connection() when that was said */
     const char *message_id; /* of that message */
-    const char *job;        /* its id, for the node that has it; NULL: nobody is told */
+    const char *job;        /* its id, for the node that has it; NULL: no node is told */
 };
 
 int withdrawals_new(struct withdrawals **ret_withdrawals, struct bus *bus); /* 0 or a negative errno */

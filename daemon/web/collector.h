@@ -41,7 +41,7 @@ enum errand_kind {
 
 struct errand {
     enum errand_kind kind;
-    char id[33], plugin[256], function[256], person[256]; /* person: for whom; "": not known */
+    char id[33], plugin[256], function[256], person[256]; /* person: behind it; "": not known */
     uint32_t number;
     /* error 0, or a negative errno with words. `answer`: the job; else NULL. It stays the collector's. */
     void (*done)(struct errand *e, int error, const char *words, const json_t *answer);

@@ -2,7 +2,7 @@
  *
  * fleet-look.c: asks wsd-fleet how the fleet is.
  * Owns a process of `wsd-fleet --status`, one at a time, the pipe of what it prints, and what the last one has told.
- * wsd-web itself speaks to no other machine. [thread of the collector]
+ * That process speaks to other machines, wsd-web itself to none. [thread of the collector]
  * Keeps: no call waits for the process. One that takes too long is killed, and is an error. */
 #include "web/fleet-look.h"
 
@@ -161,7 +161,7 @@ static void look_at_answer(struct fleet_look *f)
     }
 }
 
-/* Nobody has looked for a while, or there is no answer. */
+/* Drops the process and what it has told: nothing has asked for a while, or there is no answer. */
 static void forget(struct fleet_look *f)
 {
     bool runs = f->pid && !has_ended(f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * guard.h: whether a request of HTTP may be served: pages of other sites, and whoever does not know the token, may not.
- * [any]
+ * guard.h: whether a request of HTTP may be served: those of pages of other sites, and those without the token, may
+ * not. [any]
  */
 #pragma once
 
@@ -12,14 +12,14 @@
 #define GUARD_NAMES   16u
 #define GUARD_PERSONS 65u
 
-/* Who is let in. */
+/* What is let in. */
 struct guard {
-    char token[GUARD_TOKEN]; /* "": whoever reaches the listener */
+    char token[GUARD_TOKEN]; /* "": all that reach the listener */
     const char
         *names[GUARD_NAMES]; /* by which this host is called, beside localhost and its addresses; NULL-terminated */
     bool acts;               /* requests that change something are served */
-    /* The header in which a proxy names the person; NULL: nobody is named. Then only persons may change something, and
-     * of these, where `persons` has any, only those. */
+    /* The header in which a proxy names the person; NULL: no person is named. Then only persons may change something,
+     * and of these, where `persons` has any, only those. */
     const char *person_header;
     const char *persons[GUARD_PERSONS]; /* NULL-terminated */
 };
@@ -27,10 +27,10 @@ struct guard {
 /* Headers of a request; NULL: it has none. */
 struct guard_request {
     bool changes;   /* it is a POST */
-    bool is_public; /* a file of the page, which is everybody's */
+    bool is_public; /* a file of the page, which all may read */
     const char *host, *origin, *authorization;
     const char *marker; /* X-Wsd-Web, which a page of another site cannot set */
-    const char *person; /* whom a proxy that may be believed has named */
+    const char *person; /* that a proxy that may be believed has named */
 };
 
 /* Draws a token. Returns 0 or a negative errno. */

@@ -32,8 +32,8 @@ static void on_signal(evutil_socket_t number, short what, void *userdata)
 
 static char way[4096]; /* a file that leads the browser to the page; "": there is none */
 
-/* Shows the page in the browser of whoever sits here. The address goes by a private file: all users of the machine see
- * the arguments of a process, and the token is in it. */
+/* Shows the page in the browser of the user that sits here. The address goes by a private file: all users of the
+ * machine see the arguments of a process, and the token is in it. */
 static void browse(const char *url)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * server.c: requests of HTTP.
- * Owns the listeners, who waits for an answer of wsd, who watches, and the last look.
- * Keeps: wsd is looked at only while a page watches, a request waits or the history is kept. A request whose connection
- * has ended gets no answer, and nothing of it stays. A page that does not read is left out of looks. A connection whose
- * request does not come to an end, or who sends more than is read, is closed.
+ * Owns the listeners, the requests that wait for an answer of wsd, the pages that watch, and the last look.
+ * Keeps: wsd is looked at only while a page watches, a request waits or the history is kept. A request gets no answer
+ * when its connection has ended, and nothing of it stays. A page that does not read is left out of looks. A connection
+ * is closed if its request does not come to an end, or if it sends more than is read.
  * Does not ask wsd (collector.c) or judge requests (guard.c). */
 #include "web/server.h"
 
@@ -138,7 +138,7 @@ static void answer_metrics(const struct server *s, struct evhttp_request *reques
     buffer_deinit(&text);
 }
 
-/* --- who waits ---------------------------------------------------------------------------------------------------- */
+/* --- waiting requests --------------------------------------------------------------------------------------------- */
 
 /* The connection of a request that was not answered has ended. evhttp has let go of the request then, unless it is being
  * freed itself. */
@@ -200,7 +200,7 @@ static void want_look(struct server *s, struct evhttp_request *request, enum wai
         collector_look(s->collector);
 }
 
-/* --- who watches -------------------------------------------------------------------------------------------------- */
+/* --- watching pages ----------------------------------------------------------------------------------------------- */
 
 static void stream_closed(struct evhttp_connection *connection, void *userdata)
 {
@@ -468,7 +468,7 @@ static const char *read_action(const json_t *from, struct errand *e)
     return why ? why : take_number(from, e);
 }
 
-/* Whoever a proxy says it is, and else who has the token. */
+/* The person that a proxy names, and else the holder of the token. */
 static void name_person(const char *named, struct errand *e)
 {
     snprintf(e->person, sizeof(e->person), "%s", named ? named : "the holder of the page's token");
