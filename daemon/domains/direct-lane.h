@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * direct-lane.h: direct lanes (ring/lane-ring.h) on wsd's side: which users get one, which calls are allowed and for
- * how long, and what becomes of calls when the executor dies. [loop]
+ * direct-lane.h: direct lanes (ring/lane-ring.h) on wsd's side. Decides which users get one, which calls are allowed
+ * and for how long, and what becomes of calls when the executor dies. [loop]
  */
 #pragma once
 

@@ -25,7 +25,7 @@
 #include "domains/recycle.h"
 #include "table/watches.h"
 
-/* Of those that follow a job, so many hear what it says: its owner, and those who came last. */
+/* Of those that follow a job, so many hear what it says: its owner, and those that came last. */
 #define MESSAGE_WATCHES 128u
 
 static void on_dead(struct executor *e, int code, int status, void *context)

@@ -2,8 +2,8 @@
  *
  * health.c: checks whether an executor that has work is alive: a process can stop without dying.
  * Owns the timer of each domain. [loop]
- * Keeps: an executor is replaced if it fails one of three things for the configured time: to get ready, to answer, or
- * to begin something of what it was handed. Without work there is no timer.
+ * Keeps: an executor gets ready, answers, and begins something of what it was handed, each within the configured time.
+ * An executor that fails one of the three is replaced. Without work there is no timer.
  * Does not judge jobs: one that runs long is no hang, its own limits are in stop.c. */
 #include "domains/health.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * job-trace-text.c: the text of wsd's part of a trace.
- * Owns the trace that it reads, and a record of each job that has begun and not ended there. [loop]
+ * Owns the trace that it reads. Owns a record of each job that has begun and not ended there. [loop]
  * Keeps: spans of a lane lie within or behind each other. Nothing ends before it begins, whatever an executor said.
- * Does not know who may read it (query.c). */
+ * Does not know which users may read it (query.c). */
 #include "domains/job-trace-text.h"
 
 #include <inttypes.h>

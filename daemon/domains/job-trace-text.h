@@ -18,8 +18,9 @@ struct job_trace;
  *
  * Each job that is there at once has a lane of its own, up to 1,024; a lane is a thread of the trace. A job is one
  * complete event (X, cat `job`), from its arrival or the trace's begin to the time when its end was told. Within it are
- * (X, cat `wsd`): `arrived` until it was accepted; `held`, `delayed`, `queued` and `limited` as it waited; `handed over`
- * until its worker began; `answer` from its worker's end on. Jobs without a lane are counted in an event (i). */
+ * (X, cat `wsd`): `arrived` until it was accepted; `held`, `delayed`, `queued` and `limited` as it waited. There, too,
+ * are `handed over` until its worker began, and `answer` from its worker's end on. Jobs without a lane are counted in
+ * an event (i). */
 struct job_trace_text;
 
 /* Takes the trace, also where it fails. NULL: no memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * names.c: which plugins the plugin directories have.
- * Owns the list of names as it was read last, and the inotify descriptor that says when the list is out of date. [loop]
+ * Owns the list of names as it was read last. Owns the inotify descriptor that says when it is out of date. [loop]
  * Keeps: the directories are read only when they have changed, or once in a while. How often the list is asked for does
  * not matter.
  * Does not look into the files. */
@@ -106,7 +106,7 @@ static bool changed(const struct names *n)
 }
 
 /* Watches all directories, before they are read. The descriptor stays, since a close waits for a grace period of RCU
- * (16 ms): a directory that is watched already gets no second watch, one that has been deleted has none. */
+ * (16 ms). A directory that is watched already gets no second watch. One that has been deleted has none. */
 static void watch(struct names *n, const char *directories)
 {
     _cleanup_(freep) char *dirs = strdup(directories);

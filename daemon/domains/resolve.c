@@ -60,7 +60,7 @@ static bool may_use(const struct job *job, const char *plugin)
     return w && w->ops->may_use(w, plugin);
 }
 
-/* The section of wsd.conf that says whose jobs may have the plugin: of a place it is the place's. */
+/* The section of wsd.conf that says which users' jobs may have the plugin: of a place it is the place's. */
 static const char *configured_as(const struct job *job)
 {
     const struct runners *g = job->domain->priv->runners;

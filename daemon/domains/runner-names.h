@@ -2,9 +2,9 @@
  *
  * runner-names.h: the names that runners have offered, and which runner gets a job. [loop]
  *
- * A runner is an executor without a process: its domain has rings like any other, and runner.c plays the executor's
- * end of them. The domain of the name, which has no executor, has the queue. It is the `successor` of the domains of
- * its runners, so that what comes back from a runner goes to any of them.
+ * A runner is an executor without a process. Its domain has rings like any other, and runner.c plays the executor's end
+ * of them. The domain of the name, which has no executor, has the queue. It is the `successor` of the domains of its
+ * runners, so that what comes back from a runner goes to any of them.
  *
  * A name that begins with `@` is a place: its runners take jobs for whatever plugin, `@NAME/PLUGIN:FUNCTION`. The domain
  * of a place has an entry for each plugin that jobs name, as that of an executor has, but nothing is ever loaded.
@@ -17,7 +17,7 @@
 
 struct domain;
 
-#define RUNNERS_SHARED UINT32_MAX /* the uid of names whose runners serve all users */
+#define RUNNERS_SHARED UINT32_MAX /* the uid of names with runners that serve all users */
 #define PLACE_FUNCTION "*"        /* what a place offers */
 
 /* A name that runners have offered. */

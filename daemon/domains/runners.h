@@ -3,7 +3,7 @@
  * runners.h: runners: clients that take jobs over their connections. What the callers of jobs/ see of them. [loop]
  *
  * The runners of one user that have offered the same name share the jobs that this user submits for it. Where the
- * configuration says who may offer a name, its runners share the jobs of all users.
+ * configuration says which users may offer a name, its runners share the jobs of all users.
  *
  * A name that begins with `@` is a place. Its runners offer one function, `*`, and take jobs for whatever plugin.
  */
@@ -84,8 +84,8 @@ int runner_new(struct jobs *jobs, const struct runner_offer *offer, const struct
                struct runner **ret_runner, int *ret_code, char ret_refusal[static 256]);
 /* Its connection has ended, for this reason; or it has left in order (NULL). NULL is fine. Returns NULL. */
 struct runner *runner_free(struct runner *r, const char *why);
-/* The configuration was read again, or a drain begins. Runners that may no longer have their name, or whose jobs are those of other users
- * now, take no more jobs. Jobs end that have waited for too long. */
+/* The configuration was read again, or a drain begins. Runners that may no longer have their name, or that are for the
+ * jobs of other users now, take no more jobs. Jobs end that have waited for too long. */
 void jobs_review_runners(struct jobs *jobs);
 /* It takes no more jobs; `left` follows. */
 void runner_leave(struct runner *r);

@@ -2,8 +2,8 @@
  *
  * access.c: access rights, by the rules of the configuration.
  * Owns nothing. The rules are the configuration's. A connection's rights are kept in its peer. [loop]
- * Keeps: the client's user comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame, but for a user that
- * it may act for. What no list allows is refused. Each right has one function.
+ * Keeps: the client's user comes from the kernel (SO_PEERCRED, SO_PEERGROUPS), never from a frame. Only a user that it
+ * may act for comes from a frame. What no list allows is refused. Each right has one function.
  * Does not know requests, jobs or names of users. */
 #include "frontend/access.h"
 

@@ -40,10 +40,10 @@ enum access_right {
 struct access_rules {
     struct access_list lists[ACCESS_RIGHTS]; /* by enum access_right */
     struct access_list submit_as;            /* the users that a connection may act for */
-    uint32_t agent;                          /* the uid, beside root's, whose connections may; UINT32_MAX: none */
+    uint32_t agent;                          /* connections of this uid may, and root's; UINT32_MAX: root's only */
     /* The users of this plugin, or of this name of runners. NULL: every submitter. */
     const struct access_list *(*plugin)(const char *name, void *context);
-    /* The users whose runners may have this name. NULL: every submitter's. */
+    /* The users that may have runners of this name. NULL: every submitter. */
     const struct access_list *(*offer)(const char *name, void *context);
     void *context;
 };
@@ -68,7 +68,7 @@ bool access_offer(struct peer *p, const char *name);
 
 /* The uid as which the client reaches jobs, executors and so on: its own, or ACCESS_ALL. */
 uint32_t access_sees(struct peer *p);    /* jobs with all that belongs to them */
-uint32_t access_watches(struct peer *p); /* states and counters; of whose it has more, access_reads() says */
+uint32_t access_watches(struct peer *p); /* states and counters; access_reads() says of which users it has more */
 uint32_t access_counts(struct peer *p);  /* executors, workers and functions, which administrators see, too */
 uint32_t access_traces(struct peer *p);  /* traces, likewise */
 uint32_t access_cancels(struct peer *p);

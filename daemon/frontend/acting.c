@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * acting.c: connections that act for another user of this machine.
- * Owns who that is, and the look-ups in the user database. [loop], and the thread of each look-up.
+ * Owns which user that is, and the look-ups in the user database. [loop], and the thread of each look-up.
  * Keeps: the loop never waits for the user database. A look-up counts until its thread has ended, also where its
  * connection has gone.
- * Does not decide who may act for whom (access.c). */
+ * Does not decide which users may act for which (access.c). */
 #include "frontend/acting.h"
 
 #include <errno.h>

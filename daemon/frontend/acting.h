@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "frontend/local-user.h"
 
-#define ACTING_LOOKUPS 8u /* at once, with those whose connection has gone: each has a thread */
+#define ACTING_LOOKUPS 8u /* at once, with those that have lost their connection: each has a thread */
 
 struct acting_lookup;
 struct frontend;
@@ -36,7 +36,7 @@ void actings_deinit(struct actings *a);
 /* Looks the user up. found() is called later: error is 0, or as local_user_find() says. Returns 0; -EBUSY: as many as
  * may be are looked up; or another negative errno. */
 int acting_ask(struct peer *p, const char *name, void (*found)(struct peer *p, int error));
-/* The connection is the user's from now on, whom found() has told. Its share and quota are the caller's. */
+/* The connection is from now on that of the user that found() has told. Its share and quota are the caller's. */
 void acting_begin(struct peer *p);
 /* found() is not called any more. Allowed where nothing is looked up. */
 void acting_forget(struct peer *p);

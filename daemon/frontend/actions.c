@@ -3,7 +3,7 @@
  * actions.c: the last actions of administrators and of persons.
  * Owns them: two rings, one for users with rights over others and one for the rest. [loop]
  * Keeps: no user without such rights makes wsd forget what an administrator did. A ring is in the order of its numbers.
- * Does not know requests, or who may see what. */
+ * Does not know requests, or which users may see what. */
 #include "frontend/actions.h"
 
 #include <stdlib.h>

@@ -84,7 +84,7 @@ struct call_functions {
     char *plugin;   /* NULL: of all */
     char *function; /* likewise */
     bool all;       /* of all users */
-    uint32_t uid;   /* not all: whose */
+    uint32_t uid;   /* not all: this user's */
     uint32_t cursor;
 };
 

@@ -61,7 +61,7 @@ struct frontend_options {
     struct jobs *jobs;
     bool only_own_user; /* a user's own wsd: only for that user and root */
     uint32_t own_uid;
-    struct far_ends *far_ends; /* for those who are neither root nor own_uid; NULL: nobody is a stranger */
+    struct far_ends *far_ends; /* for those that are neither root nor own_uid; NULL: no user is a stranger */
     struct frontend_limits limits;
     bool keeps; /* connections go on in the next wsd: frontend_leave() */
     /* owned by the caller; may change between two turns: frontend_set_rules() */

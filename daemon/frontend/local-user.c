@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * local-user.c: a user of this machine, for connections whose socket does not say it.
+ * local-user.c: a user of this machine, for connections with a socket that does not say it.
  * Owns nothing. [any]
  * Keeps: none of them is root.
  * Does not know why a connection is that user's. */

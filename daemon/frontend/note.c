@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * note.c: what a request is about to change, and for whom, is noted.
+ * note.c: what a request is about to change, and for which person, is noted.
  * Owns nothing: actions.c keeps what is noted. [loop]
  * Keeps: a user's own business is noted only where the client names a person. What only administrators may do is noted
  * when others attempt it, too.
@@ -16,7 +16,7 @@
 #include "proto/codec.h"
 
 #define WORDS     768u
-#define LOOK_COST 2000u /* in units of share.h, to find out whose a job is */
+#define LOOK_COST 2000u /* in units of share.h, to find out which user a job is of */
 
 /* The verb for what a request changes; NULL: it changes nothing, or only what is of its own connection. */
 static const char *verb_of(const struct msg *m)

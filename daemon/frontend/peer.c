@@ -670,7 +670,7 @@ static void on_readable(evutil_socket_t fd, short what, void *userdata)
     share_want(p);
 }
 
-/* Asks the kernel for the client's user, whose socket it is. */
+/* Asks the kernel which user the socket's client is. */
 static int identify(struct peer *p)
 {
     struct ucred cred;

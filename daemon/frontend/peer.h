@@ -113,7 +113,7 @@ struct peer {
     bool looks;              /* the user that it is to act for is being looked up: nothing is handled meanwhile */
     bool blocked;            /* write_event waits, or it is writable; nothing is sent before its turn */
     struct directory *directory;
-    char *person;      /* for whom its client asks: serve-actions.c; NULL: nobody was named */
+    char *person;      /* that its client names: serve-actions.c; NULL: none was named */
     uint32_t window;   /* of output, for new calls */
     uint64_t features; /* features of both sides */
     uint64_t sent;     /* bytes sent since the beginning */

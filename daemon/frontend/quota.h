@@ -10,7 +10,7 @@ struct peer;
 
 /* Counts the connection, or gives the words of a refusal. Returns 0 or -ENOMEM. */
 int quota_take(struct peer *p, const char **ret_refusal);
-void quota_give_back(struct peer *p); /* it counts for nobody from now on. Outside of its user's share */
+void quota_give_back(struct peer *p); /* it counts for no user from now on. Outside of its user's share */
 /* Counts an open request of a counted connection. Returns NULL, or the words of a refusal. */
 const char *quota_request(struct peer *p);
 void quota_request_ended(struct peer *p);

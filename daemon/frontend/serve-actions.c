@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * serve-actions.c: who has changed something of late: ACTIONS; and the person behind the next requests: PERSON.
+ * serve-actions.c: the last changes and the user of each: ACTIONS; and the person behind the next requests: PERSON.
  * Owns the name of the person, which is the peer's. [loop]
- * Keeps: a user sees its own actions; administrators, and users who see or watch all jobs, see those of all. Who only
- * watches sees nothing that a user without rights over others wrote. A name gives no right: its client can say any. A list
- * waits for a client that does not read.
+ * Keeps: a user sees its own actions. Administrators, and users that see or watch all jobs, see those of all. A user
+ * that only watches sees nothing that a user without rights over others wrote. A name gives no right: its client can
+ * say any. A list waits for a client that does not read.
  * Does not know what is noted (note.c). */
 #include "frontend/serve-actions.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * serve-actions.h: who has changed something of late, and for whom: ACTIONS and PERSON. [loop]
+ * serve-actions.h: the last changes, with the user and the person of each: ACTIONS and PERSON. [loop]
  */
 #pragma once
 

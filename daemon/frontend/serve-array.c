@@ -43,7 +43,7 @@ struct call_array {
     uint32_t n_open;   /* items without their end; one more while they are submitted, or have their turn to write */
     uint32_t n_unsure; /* neither accepted nor refused yet */
     uint32_t n_accepted;
-    uint32_t n_shed;    /* the first so many are followed by nobody now */
+    uint32_t n_shed;    /* the first so many are followed by no client now */
     uint32_t item_cost; /* units of share.h */
     uint32_t uid;
     uint64_t submitted_usec;

@@ -2,7 +2,8 @@
  *
  * serve-executors.c: executors: their workers, traces, profiles and stacks: WORKERS and TRACE.
  * Owns the answers of executors that a connection has not had room for. [loop]
- * Keeps: each PIECE comes behind the EXECUTOR that it is from; that of wsd's own part has the number 0. A connection that does not read holds up itself only.
+ * Keeps: each PIECE comes behind the EXECUTOR that it is from. That of wsd's own part has the number 0. A connection
+ * that does not read holds up itself only.
  * Holds no policy. */
 #include "frontend/serve-executors.h"
 

@@ -2,8 +2,8 @@
  *
  * serve-functions.c: how the jobs of functions have ended, and how long they took: FUNCTIONS.
  * Owns what was asked for. [loop]
- * Keeps: a user sees its own functions; administrators, and users who see or watch all jobs, see those of all. A list waits for
- * a client that does not read.
+ * Keeps: a user sees its own functions. Administrators, and users that see or watch all jobs, see those of all. A list
+ * waits for a client that does not read.
  * Does not count (table/function-stats.c). */
 #include "frontend/serve-functions.h"
 

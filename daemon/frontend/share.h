@@ -61,8 +61,8 @@ void share_end(struct share *s);
 /* Charges its user for work done. */
 void share_charge(struct peer *p, uint32_t units);
 /* Its user asks a question: what takes wsd long for its size, and changes nothing. Where a user asks without end, wsd, its
- * threads for far ends and the user's own processes would keep all CPUs busy, and other users' processes would wait for
- * one, however small a turn is. So such a user rests, with all that it wants. */
+ * threads for far ends and the user's own processes would keep all CPUs busy. Other users' processes would wait for a
+ * CPU, however small a turn is. So such a user rests, with all that it wants. */
 void share_ask(struct peer *p, uint32_t units);
 /* Ends rests that are over, and sets the timer for the next one. */
 void shares_wake(struct shares *s, uint64_t now_usec);

@@ -55,8 +55,8 @@ void jobs_array_gone(struct array_watch *w);
 /* Adds input, at most JOBS_INPUT_WINDOW ahead of input_taken. Returns 0, or -EPROTO where the client is out of turn. */
 int jobs_input(struct watch *owner, const void *data, size_t size, bool last);
 /* Here and below, uid 0 means the jobs of all users; the caller decides which user may pass that. Follows a job.
- * Returns -ENOENT where this user has no such job. -EAGAIN: wsd is ending, and the next one may have the job.
- * -EUSERS: it is not accepted yet, and too many follow it. */
+ * Returns -ENOENT where this user has no such job. Returns -EAGAIN if wsd is ending, and the next one may have the job.
+ * Returns -EUSERS if it is not accepted yet, and too many follow it. */
 int jobs_watch(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 /* Why this wsd does not know the jobs on disk. NULL: it knows them, or there can be none. */
 const char *jobs_unreadable(const struct jobs *jobs);

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-/* Looks at kept results for one job that comes: for one that nobody reads, and at what they all take. */
+/* Looks at kept results for one job that comes: for one that no client reads, and at what they all take. */
 #define EVICTION_LOOKS 128u
 #define COUNT_LOOKS    1024u
 

@@ -4,7 +4,7 @@
  * Owns the rows. [loop]
  * Keeps: the sum over all rows, with the others, is that of all that was counted. There are never more than
  * FUNCTION_STATS_MAX rows, nor more than FUNCTION_STATS_PER_USER of one user, so no user drives out all of another's.
- * Does not compute quantiles, or know who may see what. */
+ * Does not compute quantiles, or know which users may see what. */
 #include "table/function-stats.h"
 
 #include <stdlib.h>

@@ -138,7 +138,7 @@ struct jobs_options {
     const char *plugin_dirs;   /* colon-separated, lives as long as the jobs */
     bool one_domain;           /* all users in one trust domain */
     uint32_t own_uid;          /* uid of wsd, and so of the executors */
-    struct far_ends *far_ends; /* NULL: nobody is a stranger */
+    struct far_ends *far_ends; /* NULL: no user is a stranger */
     bool user_daemon;          /* a user's own wsd: plugins may be named by path */
     int log_level;
     const char *state_dir; /* NULL: none; lives as long as the jobs */

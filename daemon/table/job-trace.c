@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * job-trace.c: the ring of events of jobs that are traced.
- * Owns the ring, which is there from the first trace on until the last one was read. [loop]
- * Keeps: a job whose user is not traced leaves no event. A reader sees events of its own trace only, in their order.
- * Those that were overwritten are counted.
+ * Owns the ring. It is there from the first trace on until the last one was read. [loop]
+ * Keeps: a job of a user that is not traced leaves no event. A reader sees events of its own trace only, in their
+ * order. Those that were overwritten are counted.
  * Does not make text of them (domains/job-trace-text.c). */
 #include "table/job-trace.h"
 

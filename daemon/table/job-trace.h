@@ -37,7 +37,7 @@ struct job_trace_ring;
 struct job_trace {
     struct list link; /* jobs->traces.all; in none once stopped */
     struct job_traces *traces;
-    uint32_t number, by, uid;    /* by: who began it; uid 0: of all */
+    uint32_t number, by, uid;    /* by: the user that began it; uid 0: of all */
     uint64_t from_nsec, to_nsec; /* to 0: it goes on */
     uint64_t at, end;            /* of the ring: its next event to read, and behind its last */
     uint64_t lost;               /* events that were overwritten before they were read */

@@ -27,7 +27,7 @@ struct plugin_function {
     struct cost cost;
     uint32_t output;
     struct function_stats_near
-        near[FUNCTION_STATS_NEAR]; /* function-stats.c: of users whose jobs ended of late, by uid */
+        near[FUNCTION_STATS_NEAR]; /* function-stats.c: of users with jobs that ended of late, by uid */
 };
 
 enum plugin_state { PLUGIN_UNKNOWN, PLUGIN_LOADING, PLUGIN_READY, PLUGIN_FAILED };
@@ -43,7 +43,7 @@ struct plugin {
     bool looked;
     uint64_t used; /* domain->priv->plugins.n_used at its last use */
     char *request; /* name or path, as submitted */
-    uint32_t uid;  /* of a place: whose jobs name it */
+    uint32_t uid;  /* of a place: this user's jobs name it */
     char *title;   /* its own name, as an earlier wsd had learnt it; NULL: not known */
     char *name, *version, *help, *path;
     char *build;                  /* build id of the file, or "" */

@@ -107,7 +107,7 @@ struct jobs {
     struct progress progress;
     struct list offers_due; /* jobs with several watches that are to be offered output: see output_turn() */
     struct list ends_due;   /* ended jobs that have watches that were not told yet: see ends_turn() */
-    struct list settle_due; /* plugins whose load has ended, and for which something waits: see plugins_turn() */
+    struct list settle_due; /* plugins with a load that has ended, for which something waits: see plugins_turn() */
     struct jobs_counters counters;
     struct breakers breakers;
     struct function_table functions;

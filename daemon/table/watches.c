@@ -2,7 +2,7 @@
  *
  * watches.c: the list of a job's watches.
  * Owns nothing: a watch is embedded in an object of the one that follows the job. [loop]
- * Keeps: adding and removing cost the same, however many watches the job has, and so does finding the owner: it is the
+ * Keeps: adding and removing cost the same, however many watches the job has. So does finding the owner: it is the
  * first watch.
  * Does not tell a watch anything. */
 #include "table/watches.h"
