@@ -2,10 +2,11 @@
  *
  * archive.c: the plugin `archive`: files and folders as a tar archive in zstd frames, for `tar --zstd`.
  * Owns the blocks on their way while its job runs, and the large files that several of them are parts of.
- * The first stage walks through the folders, makes the headers and decides what each block has; the second reads the
- * files of a block and compresses it, in parallel; the third writes frames and says what went wrong.
+ * The first stage walks through the folders, makes the headers and decides what each block has. The second reads the
+ * files of a block and compresses it, in parallel. The third writes frames and says what went wrong.
  * Keeps: what is written depends on the files alone, not on the number of workers. So does the order of messages about
- * files; that a leading slash is taken off may be said earlier. Memory is bounded, whatever the size of files. A file has the size that its header says: what it lacks is zeros.
+ * files; that a leading slash is taken off may be said earlier. Memory is bounded, whatever the size of files. A file
+ * has the size that its header says: what it lacks is zeros.
  * Does not extract. */
 #include <errno.h>
 #include <stdarg.h>

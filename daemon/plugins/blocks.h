@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blocks.h: a file or the input as blocks of whole lines, one after the other. block_read() [one task at a time]; what
- * is in a block is constant until the block is read into again.
+ * blocks.h: a file or the input as blocks of whole lines, one after the other. Calls of block_read() are [one task at a
+ * time]. What is in a block is constant until the block is read into again.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct block {
 /* {.source = …} after source_open(). */
 struct block_reader {
     struct source source;
-    struct buffer rest; /* the beginning of a line whose end was not read yet */
+    struct buffer rest; /* the beginning of a line that was not read to its end yet */
     bool ended;
 };
 

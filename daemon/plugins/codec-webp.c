@@ -2,7 +2,7 @@
  *
  * codec-webp.c: WebP by libwebp: stills, lossy and lossless, with and without alpha.
  * Owns the library's objects while a call runs; its threads are never turned on.
- * Keeps: lossless pictures keep each pixel, also the colour of those that nobody sees. Does not know animations. */
+ * Keeps: lossless pictures keep each pixel, also the colour of those that are not seen. Does not know animations. */
 #include "codec.h"
 
 #include <errno.h>

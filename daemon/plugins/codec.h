@@ -21,7 +21,7 @@ struct codec {
     bool alpha;               /* whether it can encode that */
     bool (*recognises)(const uint8_t *data, size_t size);
     /* Decodes a whole file. Where the box wants so few pixels that fit_divisor() allows it, a codec may decode fewer, which
-     * is faster. 0, -EBADMSG, -ENOMEM or -ECANCELED; ret is to be deinitialised in any case. */
+     * is faster. Returns 0, -EBADMSG, -ENOMEM or -ECANCELED; ret is to be deinitialised in any case. */
     int (*decode)(struct coding *coding, const uint8_t *data, size_t size, const struct box *box, struct picture *ret);
     /* Encodes an upright picture. Quality is 1 to 100; 0: what the format and the picture's origin suggest. 0, -EBADMSG,
      * -ENOMEM or the output's error. */

@@ -9,7 +9,7 @@
 #include "plugins/picture.h"
 #include "wsd/plugin.h"
 
-/* One call of a codec: who is asked whether to go on, and why it failed. */
+/* One call of a codec: the job that is asked whether to go on, and why it failed. */
 struct coding {
     struct wsd_job *job;
     char error[192]; /* with -EBADMSG: one line that says what is wrong and what to do */

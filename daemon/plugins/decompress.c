@@ -95,7 +95,7 @@ static int broken(struct run *run, const char *why)
     return -EBADMSG;
 }
 
-/* The library may know formats before 1.0, of which it gives bytes that are nobody's when they are broken. */
+/* The library may know formats before 1.0, of which it gives wrong bytes when they are broken. */
 static bool is_foreign(const uint8_t *in, size_t size)
 {
     uint32_t magic;

@@ -40,7 +40,7 @@ static int add_match(struct piece *piece, size_t begin, size_t end)
     return 0;
 }
 
-/* A line whose places are added. */
+/* A line: the places in it are added. */
 struct line {
     struct piece *piece;
     size_t begin;

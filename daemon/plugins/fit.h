@@ -31,6 +31,6 @@ struct frame {
  * caller to see. */
 struct frame fit_into(uint32_t width, uint32_t height, unsigned orientation, const struct box *box);
 
-/* Returns by how much such a picture may be divided while it is decoded, 1, 2, 4 or 8: enough pixels are left for the
+/* Returns by how much such a picture may be divided while it is decoded, 1, 2, 4 or 8. Enough pixels are left for the
  * frame to lose nothing that is seen. */
 unsigned fit_divisor(uint32_t width, uint32_t height, unsigned orientation, const struct box *box);

@@ -26,7 +26,7 @@
 #define CHUNK_MIN (4u * 1024)   /* of records, allocated at once; each one is twice as large as that before it */
 #define CHUNK_MAX (4u * 1024 * 1024)
 #define SLOTS_MIN 64u        /* of a table; a power of 2 */
-#define AHEAD     16u        /* lines whose slots are fetched before the first of them is looked at */
+#define AHEAD     16u        /* lines with slots that are fetched before the first of them is looked at */
 #define SHARE     8192u      /* distinct lines that are written by one task, at most */
 #define SHARE_MAX (1u << 20) /* bytes of them, and a line */
 
@@ -58,7 +58,7 @@ struct table {
     struct chunk *chunks;
 };
 
-/* Random numbers of the job, so that no text can be made whose lines all meet in one slot. */
+/* Random numbers of the job, so that no text can be made with lines that all meet in one slot. */
 struct secret {
     uint64_t words[2];
 };

@@ -119,7 +119,7 @@ static char *put_fields(const struct run *run, char *to, const struct row *row, 
     return to;
 }
 
-/* A line of the answer: of a pair, or of the side whose row is there. */
+/* A line of the answer: of a pair, or of the side that has a row. */
 static int put_rows(const struct run *run, struct buffer *text, const struct row *first, const struct row *second)
 {
     const struct field *key = first ? &first->key : &second->key;
@@ -285,7 +285,7 @@ static void part_free(void *object)
     free(part);
 }
 
-/* The place of the first line whose key is not below this one. Requires a text in order. */
+/* The place of the first line with a key that is not below this one. Requires a text in order. */
 static size_t lower_bound(const struct run *run, unsigned i, const struct field *key)
 {
     const char *data = run->sides[i].text.data, *all = data + run->sides[i].text.size;

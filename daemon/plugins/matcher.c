@@ -4,8 +4,8 @@
  * Owns the compiled patterns, and one set of the C library's for each task that runs at once, since regexec() locks its
  * pattern. Knows nothing of files or output.
  *
- * The scanner goes over many lines at once. A line that it is sure of matches; one that it only suspects is given to the
- * C library, and so are all lines where the scanner does not take the patterns.
+ * The scanner goes over many lines at once. A line that it is sure of matches. One that it only suspects is given to
+ * the C library, and so are all lines where the scanner does not take the patterns.
  * Keeps: the C library's automata are given back when they have grown for long. */
 #include "matcher.h"
 

@@ -128,8 +128,8 @@ static int look(struct name_entry *entry, int fd, const char *name)
     return entry->link ? 0 : -ENOMEM;
 }
 
-/* This process may have fewer rights than the submitter, who can open what cannot be looked at from here. A symbolic link
- * is followed. */
+/* This process may have fewer rights than the submitter, which can open what cannot be looked at from here. A symbolic
+ * link is followed. */
 static void look_by_opening(struct members *m, struct name_entry *entry, const char *path)
 {
     _cleanup_(close_fdp) int fd = open_path(m, path);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * members.h: what becomes members of an archive: the files that are named and, below folders, everything, in the order of
- * `tar --sort=name`: a folder before what is in it, names of one folder by their bytes. Symbolic links are members, and
- * are not followed. All calls [one task at a time] unless they say otherwise.
+ * members.h: what becomes members of an archive: the files that are named and, below folders, everything. The order is
+ * that of `tar --sort=name`: a folder before what is in it, names of one folder by their bytes. Symbolic links are
+ * members, and are not followed. All calls [one task at a time] unless they say otherwise.
  */
 #pragma once
 
@@ -21,8 +21,8 @@ enum problem {
     PROBLEM_LOOK,   /* error: its folder does not let it be looked at */
     PROBLEM_LINK,   /* error: where a symbolic link leads to is not known */
     PROBLEM_OPEN,   /* error */
-    PROBLEM_LINKED, /* the same, of a file whose other names are links to it in the archive by now */
-    PROBLEM_READ,   /* error: of a folder, whose names could not be read */
+    PROBLEM_LINKED, /* the same, of a file that other names in the archive are links to by now */
+    PROBLEM_READ,   /* error: of a folder: its names could not be read */
     PROBLEM_SOCKET, /* archives have no sockets */
 };
 

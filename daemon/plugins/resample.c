@@ -111,7 +111,7 @@ static double lanczos(double x)
     return fabs(x) >= LOBES ? 0 : LOBES * sin(a) * sin(a / LOBES) / (a * a);
 }
 
-/* Fills one sample of the output, whose middle lies at `centre` of the source. */
+/* Fills one sample of the output. The middle of the sample lies at `centre` of the source. */
 static void weigh(struct axis *axis, uint32_t i, double centre, double scale, uint32_t source)
 {
     double support = LOBES * scale, sum = 0;

@@ -39,8 +39,8 @@ static void expressions_fill(struct expressions *expressions, const struct trans
         }
 }
 
-/* The library that was found when the program began may be another than that of the build. vectorscan has the name and
- * the calls of hyperscan, and numbers from 5.4.3 on; it misses matches (decisions/0037). */
+/* The library that was found when the program began may be another than that of the build. One of them, vectorscan, has
+ * the name and the calls of hyperscan, and numbers from 5.4.3 on; it misses matches (decisions/0037). */
 static bool is_hyperscan(void)
 {
     unsigned major, minor, patch;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tar.h: headers of a tar archive, the same bytes as GNU tar's `--format=posix` without the times of access and of
- * change: ustar, and pax records for what does not fit there. All calls [any].
+ * tar.h: headers of a tar archive: ustar, and pax records for what does not fit there. They are the same bytes as GNU
+ * tar's `--format=posix` without the times of access and of change. All calls [any].
  */
 #pragma once
 
@@ -45,6 +45,6 @@ int tar_put_data(struct buffer *buffer, const void *data, size_t size);
 /* Zeros behind so many bytes, up to the next multiple of TAR_BLOCK. */
 size_t tar_padding(uint64_t size);
 
-/* Where the name of a member begins in a path: behind what would lead out of the folder where it is extracted, which is
+/* Where the name of a member begins in a path: behind what would lead out of the folder where it is extracted. That is
  * everything up to the last `..`, and slashes. The rest may be empty. */
 size_t tar_name_begin(const char *path);

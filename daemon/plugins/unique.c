@@ -2,7 +2,7 @@
  *
  * unique.c: `text:unique`, equal to LC_ALL=C uniq.
  * Owns, while its job runs, the blocks on their way and one line. A block's task writes what its lines give into the
- * block, but for its first and its last group of equal lines: those may go on in the blocks beside it. They are joined
+ * block, but for its first and its last group of equal lines. Those may go on in the blocks beside it. They are joined
  * when the block is written.
  * Keeps: blocks are written in order, and memory is bounded whatever the size of the input. */
 #include <errno.h>
