@@ -27,7 +27,7 @@ struct daemon {
     struct limits limits; /* moved since it was read */
     const char *config_file;
     struct event_base *base;
-    struct far_ends *far_ends; /* NULL: nobody is a stranger */
+    struct far_ends *far_ends; /* NULL: no user is a stranger */
     struct jobs *jobs;
     struct frontend *frontend;
     struct service *service;

@@ -104,7 +104,7 @@ enum frame_type {
     FRAME_RUN_CREDIT = 115,     /* RunCredit: more output may be sent */
     FRAME_RUN_PING = 116,       /* RunRef -> RUN_PONG */
     FRAME_FUNCTION_STATS = 120, /* FunctionStats + body: one function of one user */
-    FRAME_ACTION = 121,         /* Action: who changed something */
+    FRAME_ACTION = 121,         /* Action: which user changed something */
     FRAME_FINISHED = 105,       /* Finished + body: the last output and DONE in one */
 };
 

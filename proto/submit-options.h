@@ -2,9 +2,9 @@
  *
  * submit-options.h: the options of a submission: one row each of what is sent, of what a job keeps, of what is told.
  *
- * Three tables. The code that carries a value unchanged is made of them: the plain structs and the codec (proto), the
- * client library, struct job_request, the job, its row in the store, and the description of a job. What an option does
- * is written by hand, in the file that owns it. CONTRIBUTING.md lists the files that a new one touches.
+ * Three tables. The code that carries a value unchanged is made of them. That is the plain structs and the codec
+ * (proto), the client library, struct job_request, the job, its row in the store, and the description of a job. What an
+ * option does is written by hand, in the file that owns it. CONTRIBUTING.md lists the files that a new one touches.
  *
  * The letter before a row says what it is: T a text, N a number, L a list, O a field of its own, which the code of its
  * feature fills in. A user of a table gives a macro for each letter; the macro takes the columns:
@@ -95,8 +95,8 @@
  *   T  const char * ("": none), struct span, const char *. LINE: only its first line is sent. TAGS: most is names
  *   N  the number in all three
  *   O  is in struct msg_job only; most of IDS is bytes
- * finished: whether FINISHED has it, too. A job of which there is more to tell ends with DONE. Those who may not read a
- * job are told no text but these. */
+ * finished: whether FINISHED has it, too. A job of which there is more to tell ends with DONE. Those that may not read
+ * a job are told no text but these. */
 /* clang-format off */
 #define JOB_FIELDS(T, N, O)                                                                          \
     /* kind  name            most             problem           finished */                          \

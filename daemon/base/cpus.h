@@ -12,6 +12,6 @@ unsigned cpus_usable(int *ret_error);
 unsigned cpus_affinity(void);
 
 /* The tightest CPU quota on the way from this process's cgroup to the root, in CPUs, rounded up. It is 0 where there is
- * none. *ret_error: 0, or a negative errno if one could not be read; the result is then that of the others.
- * proc_cgroup: /proc/self/cgroup; mount: /sys/fs/cgroup; other paths are for tests. */
+ * none. Sets *ret_error to 0, or to a negative errno if one could not be read; the result is then that of the others.
+ * Takes /proc/self/cgroup as proc_cgroup and /sys/fs/cgroup as mount; other paths are for tests. */
 unsigned cpus_quota(const char *proc_cgroup, const char *mount, int *ret_error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * escape.h: makes foreign text safe for a terminal or a log. [any]
- * What a terminal would not simply display is written as an escape: `\x1b` for a byte, `\u{202e}` for a character.
+ * What a terminal would not simply display is written as an escape. It is `\x1b` for a byte, `\u{202e}` for a
+ * character.
  * Escaped are control characters (C0 except tab, DEL, C1), bytes that are not UTF-8, line and paragraph separators,
  * invisible characters, and those that change the direction of text.
  * Printable text stays as it is, backslashes too. So escaping text a second time does not change it.

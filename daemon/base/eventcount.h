@@ -13,10 +13,10 @@
  * `waiters`. Programs that do not know the bit take it for waiters, and make a system call for nothing.
  *
  * Why no wake-up is lost: eventcount_prepare() increments `waiters` with a sequentially consistent RMW before the
- * second look. eventcount_notify() runs a sequentially consistent fence after the work was published and before it
- * reads `waiters`. In the one total order there are two cases. Either the notifier sees the waiter and bumps the epoch;
- * then the futex wait returns or never starts. Or the waiter's second look comes after the publication and sees the
- * work.
+ * second look. The notifier, eventcount_notify(), runs a sequentially consistent fence after the work was published and
+ * before it reads `waiters`. In the one total order there are two cases. Either the notifier sees the waiter and bumps
+ * the epoch; then the futex wait returns or never starts. Or the waiter's second look comes after the publication and
+ * sees the work.
  *
  * May lie in memory shared between processes (shared = true at every call then). If the other side scribbles over it,
  * the worst result is a wake-up too many or too few on the scribbler's own side.

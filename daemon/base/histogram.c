@@ -3,7 +3,7 @@
  * histogram.c: the rarer calls of a histogram: a new power of two, a walk, two together.
  * Owns the blocks. [one thread a histogram]
  * Keeps: a bucket's count is exact where there was memory for it.
- * Does not compute quantiles: who shows them does. */
+ * Does not compute quantiles: what shows them does. */
 #include "base/histogram.h"
 
 #include <stdlib.h>

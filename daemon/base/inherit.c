@@ -68,7 +68,7 @@ static void settle_signals(enum inherit_kind kind)
 static const struct limit {
     int resource;
     int error;                     /* the errno of what this limit refuses */
-    int by_thread;                 /* and that of pthread_create(), for whose stack there is no memory */
+    int by_thread;                 /* and that of pthread_create(), where there is no memory for the stack */
     const char *name, *unit, *set; /* set: with what it is set */
 } limits[] = {
     {RLIMIT_STACK, 0, 0, "RLIMIT_STACK", "bytes", "ulimit -s, LimitSTACK="},

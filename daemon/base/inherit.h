@@ -30,7 +30,8 @@ enum inherit_kind {
 int inherit_begin(enum inherit_kind kind, char error[static INHERIT_ERROR]);
 
 /* Makes room in the table of descriptors for as many as are allowed, up to INHERIT_TABLE. The kernel lets a process with
- * threads wait, for up to 30 ms, in the call whose descriptor the table has no room for. [main, before threads] */
+ * threads wait, for up to 30 ms, in a call that makes a descriptor for which the table has no room. [main, before
+ * threads] */
 void inherit_widen_table(void);
 
 #define INHERIT_TABLE       65536u     /* descriptors; 8.2 bytes of the kernel's memory each */

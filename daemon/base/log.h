@@ -37,7 +37,7 @@ enum log_kind {
     LOG_KIND_CONFIGURATION, /* was refused */
     LOG_KIND_PLUGIN_REFUSED,
     LOG_KIND_ADMINISTRATOR,   /* an action that affects other users, or all: never left out */
-    LOG_KIND_PERSON,          /* for whom a client says that it asks for a change */
+    LOG_KIND_PERSON,          /* the person that a client names as asking for a change */
     LOG_KIND_LIMIT,           /* was reached: something was refused for now */
     LOG_KIND_UNCONFINED,      /* a sandbox does not hold */
     LOG_KIND_STORE,           /* takes nothing */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * slab.h: cells of one size, cut from blocks of SLAB_LEAST bytes, and of up to SLAB_MOST where there are many.
- * [one thread]
+ * All calls [one thread].
  *
- * malloc() locks its arena for each block that none of the seven that it keeps fits, and merges what is freed with its
- * neighbours, only to split it again. Millions of jobs that wait, and calls that come and go in hundreds, pay for that
- * each time; here they do once a block. After J. Bonwick, "The Slab Allocator", USENIX Summer 1994.
+ * The C library's malloc() locks its arena for each block that none of the seven that it keeps fits. It merges what is
+ * freed with its neighbours, only to split it again. Millions of jobs that wait, and calls that come and go in
+ * hundreds, pay for that each time; here they do once a block. After J. Bonwick, "The Slab Allocator", USENIX Summer
+ * 1994.
  *
  * A cell costs as much as malloc()'s own word: a pointer to its block stands before it. A block is freed when its last
  * cell comes back and SLAB_KEPT cells are kept empty already.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ticks.h: the cheapest clock there is, for short spans on one thread: 7 to 15 ns, against 27 for CLOCK_MONOTONIC.
- * [any]
+ * All calls [any].
  * A tick is about a nanosecond, or a third of one. Its length may change. On odd machines the count may jump between
  * CPUs.
  */

@@ -2,9 +2,9 @@
  *
  * guard.c: finds what jobs have left changed in their thread and in the process.
  * Owns the record of their first state, and the time of the last look. [each function says where]
- * Keeps: while a worker has jobs, what a fault needs is checked once in GUARD_NSEC, and less often after clean looks.
- * Anything else is checked once in SLOW_NSEC. The check comes before the worker sleeps, where half of the time is
- * enough, or else before its next job.
+ * Keeps: while a worker has jobs, what a fault needs is checked once in GUARD_NSEC. After clean looks it is checked
+ * less often. Anything else is checked once in SLOW_NSEC. The check comes before the worker sleeps, where half of the
+ * time is enough, or else before its next job.
  * wsd hears of a spoilt process once.
  * Does not look while a job runs on the thread. wsd decides what becomes of a spoilt executor. */
 #include "executor/guard.h"

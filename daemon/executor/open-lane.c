@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * open-lane.c: one direct lane of an executor while it is open.
- * Owns its mappings and the memory of its calls, from lane_init() until the last use is over. [each function says
- * where]
+ * Owns its mappings and the memory of its calls. They last from lane_init() until the last use is over. [each function
+ * says where]
  * Keeps: a lane's memory stays mapped while any thread uses it. A worker looks at one lane at most, and uses it while
  * it looks.
  * Does not decide when lanes are opened and shut (lanes.c), or run calls (direct-call.c). */

@@ -3,7 +3,7 @@
  * output-to.c: output that goes to a descriptor of the submitter's.
  * Owns the descriptor from its arrival until output_to_end(), and what is gathered. [worker, under the job's
  * output_lock]
- * Keeps: bytes are written in their order, without holes. wsd is told before the first one, so that it knows whether
+ * Keeps: bytes are written in their order, without holes. Before the first one wsd is told, so that it knows whether
  * the job may run again. A wait for a reader ends when the job is cancelled, and says that the worker blocks. The flags
  * of the open file stay as they are.
  * Does not know where else output may go (output.c). */
@@ -61,7 +61,7 @@ static const char *cut(struct slot *s, const struct stat *st)
     uint64_t size = (uint64_t)st->st_size, noted = before.begin + before.size;
     bool is_cut = size == before.begin && (to->begin == size || to->begin == noted); /* by a try that died then */
 
-    /* What is more may be another's, who has the same open file, or a write that was not noted: it stays. */
+    /* What is more may be of another process with the same open file, or of a write that was not noted: it stays. */
     if (!is_cut && (size != noted || to->begin != size))
         return "its executor died, and others may have written into the file of its output: submit it again";
     to->begin = before.begin;

@@ -2,8 +2,8 @@
  *
  * process.c: what an executor does to itself before it runs any foreign code.
  * Owns nothing. [main, before threads]
- * Keeps: descriptors 3 to 6 and 8 are what control.h says. 1 and 2 are the pipe that came as 7. 0 is open
- * (base/inherit.h). There is no other.
+ * Keeps: descriptors 3 to 6 and 8 are what control.h says. Descriptors 1 and 2 are the pipe that came as 7. Descriptor
+ * 0 is open (base/inherit.h). There is no other.
  * Does not sandbox: sandbox.c does, once everything is there that it needs. */
 #include "executor/process.h"
 

@@ -4,9 +4,9 @@
  * flamegraph.pl takes it. [control thread]
  *
  * SUBJECT is PLUGIN:FUNCTION, or [wsd] for what no job did. COUNT is in periods of the rate. Frames in brackets are no
- * functions: [wsd] the engine between two functions, [FILE] code without a name, [cut off] the outer frames of a stack
- * that is deeper than PROFILE_FRAMES, [no unwind table] those that could not be found, and [stolen] the place where a
- * stolen task is joined to the stack of its spawner.
+ * functions: [wsd] is the engine between two functions, [FILE] is code without a name. The outer frames of a stack that
+ * is deeper than PROFILE_FRAMES are [cut off]. Those that could not be found are [no unwind table]. The place where a
+ * stolen task is joined to the stack of its spawner is [stolen].
  */
 #pragma once
 

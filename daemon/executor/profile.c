@@ -54,7 +54,7 @@ struct thread {
 static struct {
     pthread_mutex_t lock;
     struct list threads; /* [lock] */
-    struct list ended;   /* those whose thread has ended, with samples that were not read [lock] */
+    struct list ended;   /* those of threads that have ended, with samples that were not read [lock] */
     uint32_t rate;       /* 0: off [lock] */
     bool there;          /* [control thread] */
     uint64_t lost;       /* of threads that could not be sampled [lock] */

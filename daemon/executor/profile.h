@@ -66,6 +66,6 @@ static inline uint64_t sample_weight(const uintptr_t *sample)
 int profile_read(int (*each)(const uintptr_t *sample, uint32_t worker, void *userdata), void *userdata,
                  uint64_t *ret_lost);
 
-/* Writes where this worker stands, as a crash's backtrace does, with the state of its thread in the first line. 0,
- * -ETIMEDOUT (it blocks the signal, or is stuck in the kernel), -ESRCH (it has no thread now). [control thread] */
+/* Writes where this worker stands, as a crash's backtrace does, with the state of its thread in the first line. Returns
+ * 0, -ETIMEDOUT (it blocks the signal, or is stuck in the kernel), -ESRCH (it has no thread now). [control thread] */
 int profile_stack(uint32_t worker, char *text, size_t size);

@@ -106,7 +106,7 @@ static uint32_t count_descriptors(void)
 
 static int start_trace(struct pool *pool, uint64_t rate)
 {
-    /* one of the other kind may be left whose end was not asked for */
+    /* one of the other kind may be left: its end was not asked for */
     if (rate) {
         pool_trace_forget(pool);
         return profile_start((uint32_t)MIN(rate, (uint64_t)UINT32_MAX));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * far-end.h: sockets and pipes whose far end a stranger holds. Everything here is [loop].
+ * far-end.h: sockets and pipes with a far end that a stranger holds. Everything here is [loop].
  *
  * A read or write of ours wakes the waiters of the far end, one after the other, before it returns. A read of a socket
  * does so for each piece that was sent. By epoll(7), a stranger can have a million waiters there, which take 0.1 us
@@ -44,13 +44,13 @@ uint64_t far_ends_threaded(const struct far_ends *all);
 uint64_t far_ends_slow_calls(const struct far_ends *all);
 
 /* Takes the descriptor on success. If `all` is NULL, the far end is no stranger's, and every call is made here and now.
- * `owner` is the stranger, also for async_close(). The loop calls ready() in two cases: a call that gave EAGAIN because
- * the thread was at work can be repeated, or what the thread had to write did not fit. ready() may close the far end.
- * Returns 0 or -ENOMEM. */
+ * `owner` is the stranger, also for async_close(). The loop calls ready() in two cases. A call that gave EAGAIN because
+ * the thread was at work can be repeated. Or what the thread had to write did not fit. Within ready() the far end may
+ * be closed. Returns 0 or -ENOMEM. */
 int far_end_new(struct far_end **ret, struct far_ends *all, uint64_t owner, int fd, void (*ready)(void *context),
                 void *context);
 /* Closes the descriptor. A stranger's is closed without waiting, once the thread has attempted to write what it was
- * given. drained: all that was sent to the far end has been looked at, and no more can come. NULL is fine; returns
+ * given. If `drained`, all that was sent to the far end has been looked at, and no more can come. NULL is fine; returns
  * NULL. */
 struct far_end *far_end_close(struct far_end *e, bool drained);
 /* Returns how many descriptors of an owner wait for their close(). `all` may be NULL. */

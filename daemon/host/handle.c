@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * handle.c: which job a struct wsd_job stands for, and until when.
- * Owns the handles, and a list of the last ones that were retired. [each function says where]
+ * Owns the handles. Owns a list of the last ones that were retired. [each function says where]
  * Keeps: a handle that a known thread of a plugin may have is not freed. Nor does it ever stand for a second job. A job
  * is over when no other thread is in a call of it.
  * Does not know how a thread is made (executor/thread.c), or what a call does (run.c). */

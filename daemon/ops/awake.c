@@ -2,8 +2,8 @@
  *
  * awake.c: asks the kernel to keep idle CPUs from being halted, and takes it back.
  * Owns the descriptor of the request. The request ends with it, however wsd ends. [loop]
- * Keeps: the request ends within 10 ms once jobs have ceased to follow each other closely, and within 0.3 s once direct
- * calls have. An idle wsd has no timer.
+ * Keeps: the request ends within 10 ms once jobs have ceased to follow each other closely. Once direct calls have, it
+ * ends within 0.3 s. An idle wsd has no timer.
  * Does not know what woke the loop. */
 #include "ops/awake.h"
 

@@ -84,8 +84,8 @@ struct deque {
     _Atomic bool owner_in, revoking;
     pthread_mutex_t lock; /* between revokers; the owner takes it to wait for one */
     /* tail | split << 32. On a line of its own: thieves poll it.
-     * [atomic: the owner's and revoker's release CAS publishes slots and entries; partner is the thief's acquire CAS;
-     * seq_cst where a trap must not be lost, see deque_bounds()] */
+     * [atomic: the owner's and revoker's release CAS publishes slots and entries; partner is the thief's acquire CAS.
+     * Accesses are seq_cst where a trap must not be lost, see deque_bounds()] */
     _Alignas(CACHE_LINE) _Atomic uint64_t word;
     /* Where the private part begins. [atomic: stored under lock, relaxed; a hint for others, but exact for a thread
      * that has made every CPU pass a barrier, see deque_settle()] */

@@ -27,11 +27,11 @@
 
 struct injector {
     /* The youngest node, or the stub. The lowest bit says "closed to the outside". [atomic: push's seq_cst CAS
-     * publishes the node and is the publication that park.h asks for; partner is the seq_cst load of a look] */
+     * publishes the node and is the publication that park.h asks for. Its partner is the seq_cst load of a look] */
     _Alignas(64) _Atomic uintptr_t tail;
-    /* Nodes that were put to the front, the youngest first. The lowest bit says "closed to the outside". [atomic: as
-     * tail; taken off under lock, so no node comes back while it is looked at] On a cache line of its own, since takers
-     * look at it each time. */
+    /* Nodes that were put to the front, the youngest first. On a cache line of its own, since takers look at it each
+     * time. The lowest bit says "closed to the outside". [atomic: as tail; taken off under lock, so no node comes back
+     * while it is looked at] */
     _Alignas(64) _Atomic uintptr_t front;
     _Alignas(64) pthread_mutex_t lock;
     /* The oldest, or the stub. [stored under lock; relaxed load by a look] */

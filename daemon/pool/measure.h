@@ -3,8 +3,8 @@
  * measure.h: work and span of what a root spawns, as Cilkview has them: how parallel it is, on any number of workers.
  *
  * A pool that measures has one worker, which runs each child inside its spawn. So the order is that of the program without
- * spawns, and the worker sees where each strand ends: a piece without a spawn, a sync, or the end of a task. The length of
- * the longest path through the strands is the span (T-infinity), their sum is the work (T1).
+ * spawns, and the worker sees where each strand ends. A strand is a piece without a spawn, a sync, or the end of a
+ * task. The length of the longest path through the strands is the span (T-infinity), their sum is the work (T1).
  * All [the one worker], once the pool has ended [any].
  */
 #pragma once

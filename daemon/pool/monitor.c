@@ -4,8 +4,8 @@
  * Owns its thread, and what it has seen of each worker. [monitor]
  * Keeps: it looks only while work waits, once in POOL_MISSED_AFTER_USEC. Else it sleeps until work is published that no
  * idle worker hears of.
- * Does not decide who runs instead (crew.c), and makes no worker come that sleeps (park.c). (As Go's monitor does for
- * system calls.) */
+ * Does not decide which worker runs instead (crew.c), and makes no worker come that sleeps (park.c). (As Go's monitor
+ * does for system calls.) */
 #include "pool/monitor.h"
 
 #include <fcntl.h>

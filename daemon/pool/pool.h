@@ -82,9 +82,10 @@ struct pool_options {
     void (*worker_lost)(struct wsd_worker *self, uint32_t index, bool gone, void *context);
     void *context;
     /* Called around each stolen task, and around nothing else. The task's context then differs from that of the
-     * worker's other work. self->context is the task's. `outer` is the context of the root or task that waits below it
-     * on this worker, or NULL. So a host can charge the thread's CPU time so far to `outer` at enter, and to the task's
-     * context at leave. The task's root cannot return before leave has returned. May be NULL. [worker] */
+     * worker's other work. The task's is self->context. The argument `outer` is the context of the root or task that
+     * waits below it on this worker, or NULL. So a host can charge the thread's CPU time so far to `outer` at enter,
+     * and to the task's context at leave. The task's root cannot return before leave has returned. May be NULL.
+     * [worker] */
     void (*task_enter)(struct wsd_worker *self, void *task_context, void *outer, void *context);
     void (*task_leave)(struct wsd_worker *self, void *task_context, void *outer, void *context);
     /* For traces: writes the text for a subject's name, cut off to size. NULL: subjects have no text. [any thread] */
@@ -172,8 +173,8 @@ int pool_set_workers(struct pool *pool, uint32_t n);
  * that is not a task. Call in pairs on one thread; pairs nest. No effect on a thread that is no worker. [any] */
 void pool_blocking_begin(void);
 void pool_blocking_end(void);
-/* Where work waits and no worker is idle, a worker whose thread has slept for so long in what it runs counts as
- * blocked, as between these two calls. It counts as running again when it is seen to have run, at the latest after what
+/* Where work waits and no worker is idle, a worker counts as blocked, as between these two calls, when its thread has
+ * slept for so long in what it runs. It counts as running again when it is seen to have run, at the latest after what
  * it runs. */
 #ifndef POOL_MISSED_AFTER_USEC
 #define POOL_MISSED_AFTER_USEC 10000u

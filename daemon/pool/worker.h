@@ -72,8 +72,8 @@ struct worker {
     pid_t tid;           /* of its thread [const once HERE] */
     /* [monitor] its thread's CPU time at the last look, 0 for none, and since when it is that */
     uint64_t watched_cpu_nsec, watched_since_usec;
-    /* [atomic: RMWs, acq_rel, the owner's against the monitor's: the one that takes MISSED away puts it back into
-     * `running`; release by the owner when it becomes HERE, acquire by the monitor, which then reads tid] */
+    /* [atomic: RMWs, acq_rel, the owner's against the monitor's. The one that takes MISSED away puts it back into
+     * `running`. Release by the owner when it becomes HERE, acquire by the monitor, which then reads tid] */
     _Atomic enum worker_presence presence;
     _Atomic uint64_t blocked; /* how often it was missed [atomic: relaxed; monitor's] */
     uint64_t origins;         /* how many there were [owner] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * back.c: the executor's end of the shared memory.
- * Owns both mappings, the cursor of the submission ring, and the record of which chunks of the `up` arena are
+ * Owns both mappings and the cursor of the submission ring. Owns the record of which chunks of the `up` arena are
  * allocated. [any worker; back_fault() also in signal handlers]
  * Keeps: no submitted entry is taken twice. Each claimed or recalled slot is completed once. No offset or index that
  * wsd wrote is used before it was checked.

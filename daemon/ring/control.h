@@ -146,9 +146,9 @@ struct control_packet {
     };
 };
 
-/* For callers that send and receive by themselves. control_pack() makes the packet that control_send() sends, and
- * returns 0 or -EINVAL. control_room() makes room for a packet, whose bytes come into *c. After n >= 0 bytes have come,
- * control_unpack() returns what control_receive() returns, and the packet is *c. [any] */
+/* For callers that send and receive by themselves. A call of control_pack() makes the packet that control_send() sends,
+ * and returns 0 or -EINVAL. A call of control_room() makes room for a packet; the packet's bytes come into *c. After n
+ * >= 0 bytes have come, control_unpack() returns what control_receive() returns, and the packet is *c. [any] */
 int control_pack(struct control_packet *p, const struct control *c, int fd);
 void control_room(struct control_packet *p, struct control *c);
 int control_unpack(struct control_packet *p, ssize_t n, uint64_t owner, int *ret_fd);
@@ -157,9 +157,9 @@ int control_unpack(struct control_packet *p, ssize_t n, uint64_t owner, int *ret
  * .. [any] */
 int control_send(int socket, const struct control *c, int fd);
 
-/* Receives one packet into *ret. Its text is "" if the packet has none. *ret_fd is -1 or a descriptor (close-on-exec)
- * that the caller owns. `owner` is the owner of descriptors that are not handed out, as for async_close(). Returns 0;
- * -EAGAIN; -ECONNRESET at the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two
+/* Receives one packet into *ret. Its text is "" if the packet has none. Sets *ret_fd to -1, or to a descriptor
+ * (close-on-exec) that the caller owns. Descriptors that are not handed out are those of `owner`, as for async_close().
+ * Returns 0; -EAGAIN; -ECONNRESET at the end; -EBADMSG if the packet is malformed (text not ending in NUL, sizes, two
  * descriptors). [any, one at a time]
  */
 int control_receive(int socket, uint64_t owner, struct control *ret, int *ret_fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * front.c: wsd's end of the shared memory.
- * Owns both mappings, their descriptors and the private truth about them: cursors, generations, the job that holds each
- * slot and chunk. [loop]
+ * Owns both mappings and their descriptors. Owns the private truth about them: cursors, generations, the job that holds
+ * each slot and chunk. [loop]
  * Keeps: what is read from `up` is first copied. It is used only after a check against the private truth. A slot is
  * used again only after its completion.
  * Does not know jobs or processes, and never waits. */

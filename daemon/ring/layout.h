@@ -252,8 +252,8 @@ _Static_assert(sizeof(struct up_end) == 16 && offsetof(struct up_bundle, ends) =
 
 enum completion_kind { COMPLETION_DONE = 1, COMPLETION_RECALLED = 2, COMPLETION_OUTPUT = 3 };
 
-/* `seq` is position + 1 once the entry is whole (release; wsd: acquire). `value` is kind << 56 | index << 32 |
- * generation. `index` is a slot, or for OUTPUT the first chunk of a run. */
+/* `seq` is position + 1 once the entry is whole (release; wsd: acquire). Its `value` is kind << 56 | index << 32 |
+ * generation. An `index` is a slot, or for OUTPUT the first chunk of a run. */
 struct completion {
     _Atomic uint64_t seq;
     _Atomic uint64_t value; /* [atomic: relaxed, ordered by seq] */
@@ -315,7 +315,7 @@ enum ring_called { RING_CALL_SUCCEEDED, RING_CALL_FAILED, RING_CALL_CANCELLED, R
 
 /* What the direct calls of one function in a lane came to. They lie behind the arena of `up`, by lane and number of the
  * function. Each part of `slots` only grows, while the lane is open. [worker that runs a call of that slot: relaxed
- * loads and stores, since no other worker has the slot; wsd looks] */
+ * loads and stores, since no other worker has the slot. Read by wsd] */
 struct up_called {
     struct up_calls {
         _Atomic uint64_t ended[RING_CALL_ENDS];
@@ -348,7 +348,8 @@ struct up {
     _Atomic uint32_t asleep __attribute__((aligned(64))); /* 1: wsd's loop sleeps and wants its eventfd written */
     _Atomic uint64_t tail __attribute__((aligned(64)));   /* completion ring; fetch_add by workers */
     /* 0: wsd does not look at direct calls. A worker that begins a direct call then sets this to 1 and rings the bell.
-     * wsd looks now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner: running] */
+     * From then on wsd looks now and then until nothing moves, and sets it to 0 again. [atomic: seq_cst RMWs; partner:
+     * running] */
     _Atomic uint32_t lanes_watched __attribute__((aligned(64)));
     struct fault_note fault __attribute__((aligned(64)));
     struct completion completions[RING_COMPLETIONS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * due.h: actions at a given time, for delayed jobs, limits of the time in the queue, and schedules. [loop]
+ * due.h: actions at a given time, for delayed jobs, limits of the time in the queue, and schedules. Everything here is
+ * [loop].
  *
  * One timer for each of two clocks does, whatever number waits. CLOCK_BOOTTIME is for spans: it continues while the
  * machine sleeps, and cannot be set. CLOCK_REALTIME is for times of day. These are not libevent's own timers. Each of

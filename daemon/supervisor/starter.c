@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * starter.c: starts programs from a thread with a table of descriptors of its own.
- * Owns the thread and the socket by which descriptors get into its table. [loop, and the thread]
+ * Owns the thread. Owns the socket by which descriptors get into its table. [loop, and the thread]
  * Keeps: the thread has descriptors 0 to 2 and its end of the socket only. While a program starts, it has those for the
  * program, too. The loop and the thread never run at once: each waits for the other's semaphore.
  * Does not reap, or know what it starts. */
