@@ -37,7 +37,7 @@ static const char *workers, *wsd_path, *executor_path, *wsctl_path, *plugins;
 static char dir[] = BENCH_DIR "bench.XXXXXX";
 static char socket_path[64];
 static uint64_t started;
-static const char *target = "work"; /* the plugin or runner whose function echo is called */
+static const char *target = "work"; /* the plugin or runner that has the function echo */
 
 static void start_wsd(void)
 {

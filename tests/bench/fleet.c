@@ -7,7 +7,7 @@
  *     bench-fleet beside fleet|bare 1 1 WSD EXECUTOR WSD-FLEET DIRECTORY PEER-FLEET
  *
  * A wsd and its wsd-fleet send; each node is a wsd with its wsd-fleet that takes. DIRECTORY: of the plugin work.so. Its
- * function echo gives 16 bytes back. rate, one: as in peer-fleet.c. map: wsd_map(), whose jobs go in parcels.
+ * function echo gives 16 bytes back. rate, one: as in peer-fleet.c. map: wsd_map(), with jobs that go in parcels.
  * beside: a local job of a node while FLEET_RATE jobs a second come to it by the fleet, or go by the bare loop. */
 #include <wsd/client.h>
 

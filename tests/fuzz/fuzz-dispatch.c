@@ -107,7 +107,7 @@ static void wsd_end(void)
     nftw(state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Nobody reads from the pipe, nor from the socket. */
+/* Nothing reads from the pipe, nor from the socket. */
 static void make_given(void)
 {
     int ends[2];
@@ -277,7 +277,7 @@ static void fill_in_ids(uint8_t *header, size_t size)
     }
 }
 
-/* Writes the header of a frame of a runner, whose field 1 is the run. Returns its size. */
+/* Writes the header of a frame of a runner, with the run as its field 1. Returns its size. */
 static size_t fill_in_run(uint8_t *to, const uint8_t *header, size_t size)
 {
     size_t n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-http.c: any bytes to wsd-web's listener. A stand-in for collector.c notes what wsd would be asked.
- * Input: a byte, and the bytes. 0: they are the request, of somebody who does not know the token. 1: they are the body of a
- * POST to /api/act, with the token. 2: they are a path, with the token. 4: as 0, where TOKEN stands for the token. Others:
- * as 0, cut in two. Of the byte, BUSY: there is no wsd, or it has too much to do. LATE: it answers when the connection has
- * ended. PROXY: persons have to be named.
+ * Input: a byte, and the bytes. 0: they are the request, of a client that does not know the token. 1: they are the body
+ * of a POST to /api/act, with the token. 2: they are a path, with the token. 4: as 0, where TOKEN stands for the token.
+ * Others: as 0, cut in two. Of the byte, BUSY: there is no wsd, or it has too much to do. LATE: it answers when the
+ * connection has ended. PROXY: persons have to be named.
  * Keeps: An answer is one of HTTP, and lets no other site read it. Without the token nothing of wsd is told, and nothing
  * is done. What is done has texts that end where they may. No connection and nothing that waits is left behind. */
 #include "fuzz.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-image.c: any bytes as a picture, by the codec that takes them, and by the parser of EXIF.
- * Keeps: a picture has the size that its header claims, or that by a divisor of a JPEG's; it is within limits, and its
- * last byte is there; what fails has words. Larger pictures than a test can wait for are refused here. */
+ * Keeps: a picture has the size that its header claims, or that by a divisor of a JPEG's. It is within limits, and its
+ * last byte is there. What fails has words. Larger pictures than a test can wait for are refused here. */
 #include "fuzz.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz-letter.c: any bytes as a message of the fleet: a job, an end, many of each, what a job says while it runs, the
- * subject of an answer, the id of a message.
+ * fuzz-letter.c: any bytes as a message of the fleet. They are taken for a job, an end, many of each, what a job says
+ * while it runs, the subject of an answer, the id of a message.
  * Keeps: what is refused has words. What is taken for a job or an end, and written again, is taken again and says the
- * same; a subject that is made of it has no more than its five parts. */
+ * same. A subject that is made of it has no more than its five parts. */
 #include "fuzz.h"
 
 #include <errno.h>

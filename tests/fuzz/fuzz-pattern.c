@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fuzz-pattern.c: any bytes as a pattern of `search`, by its two parsers, one behind the other.
- * Keeps: what a match must have is in the pattern's size; a text for hyperscan is printable ASCII, so that it has no
- * newline; limits hold; a pattern of fixed bytes is always translated, to one plain text, unless words are wanted. */
+ * Keeps: what a match must have is in the pattern's size. A text for hyperscan is printable ASCII, so that it has no
+ * newline. Limits hold. A pattern of fixed bytes is always translated, to one plain text, unless words are wanted. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * suite.h: the end of main() in each unit program: runs its suite. Also makes an assertion that holds cheap. check writes
- * the line of each one to a file, for what it says of a crash: here only where it is another line than that of the last.
+ * suite.h: the end of main() in each unit program: runs its suite. Also makes an assertion that holds cheap. The
+ * library, check, writes the line of each one to a file, for what it says of a crash. Here it does so only where the
+ * line is another one than that of the last.
  */
 #pragma once
 

@@ -207,7 +207,7 @@ static void readers_of_single_bytes(void)
     hang_up(innocent);
 }
 
-/* For a wsd with max-bytes-per-user = 32M: jobs whose output is not taken. They end, and no more than that limit
+/* For a wsd with max-bytes-per-user = 32M: jobs with output that is not taken. They end, and no more than that limit
  * waits. Once it is read, each has its own end: all of the output, or a failure that names the key. */
 static void results_that_nobody_reads(void)
 {
@@ -478,7 +478,7 @@ static void followers(void)
     hang_up(innocent);
 }
 
-/* One job's owner and 300 others follow it; of what it says, the owner hears, and so do the 127 who came last. */
+/* One job's owner and 300 others follow it; of what it says, the owner hears, and so do the 127 that came last. */
 static void messages_for_many(void)
 {
     enum { N = 300, HEAR = 128, FIRST = 2 };

@@ -16,7 +16,7 @@
  * With -c each K-th is cancelled at once, with -f it is freed, with -i its callback waits for the next one.
  * With -y it makes a wsd_call() of the function `again` with `ok` between its turns, and gives it up after so many
  * microseconds.
- * -d is the deadline of each, -t the time limit of its run.
+ * The deadline of each is -d, the time limit of its run is -t.
  * With -F each K-th forks a child, which frees its handle, or only exits.
  * With -A it forks after so many, and the child adopts the handle and goes on; what was in the lane is lost then.
  * With -u it goes on until FILE is there, whatever ends, and connects again.

@@ -586,7 +586,7 @@ static void output_followers(uint32_t n)
     hang_up(c);
 }
 
-/* A batch of a few jobs, followed by n on its connection, who want to see its progress. */
+/* A batch of a few jobs, followed by n on its connection, which want to see its progress. */
 static void batch_followers(uint32_t n)
 {
     struct conn *c = open_with(1 << 20, "/", FEATURE_ARRAY | FEATURE_ENDS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rounds.c: a program that does in random order what the library allows, while somebody else kills, stops and starts
+ * rounds.c: a program that does in random order what the library allows, while another process kills, stops and starts
  * its wsd. Each round makes some of: submits by socket and lane, blocking calls with deadlines, maps, batches, posts,
  * questions, forks, handles that are freed and opened again. Callbacks throw, fork, call and free the handle.
  *
@@ -12,8 +12,9 @@
  *
  * PLUGIN is the test plugin `direct`. Round i depends on SEED and i only, as far as wsd does the same. -F: no forks.
  *
- * Checks that each call is told once, that outputs are right, that a child of fork() can do nothing with the handle, and
- * that no blocking call lasts longer than its deadline and 50 ms (times TIME_SCALE), nor ends with -ETIMEDOUT before.
+ * Checks that each call is told once, that outputs are right, and that a child of fork() can do nothing with the
+ * handle. Checks that no blocking call lasts longer than its deadline and 50 ms (times TIME_SCALE), nor ends with
+ * -ETIMEDOUT before.
  *
  * That time is not the wall clock's. A process beside sleeps for 1 ms, again and again, and counts what has passed, but
  * at most 2 ms each time: this clock stands still while the machine does. The time for which the thread was ready to
@@ -887,7 +888,7 @@ static void drain(void)
                     fault("job %lu is not told: hangs", jobs[i].number);
             return;
         }
-        /* nobody waits for the library's next try to connect */
+        /* the next line does not wait for the library's next try to connect */
         if ((int64_t)took > 100000 && !wsd_client_connected(client) && once_in(20))
             act_free();
         else

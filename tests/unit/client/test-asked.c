@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-asked.c: questions that nobody waits for: their answers, words, deadlines and ends. */
+ * test-asked.c: questions that no call waits for: their answers, words, deadlines and ends. */
 #include "peer.h"
 #include "tests/unit/suite.h"
 

@@ -81,7 +81,7 @@ START_TEST(this_process_does_not_load_the_library)
 }
 END_TEST
 
-/* A function whose name has n letters. */
+/* A function with a name of n letters. */
 static char *long_name(size_t n)
 {
     char letters[DEMANGLE_MAX], *text;

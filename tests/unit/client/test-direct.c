@@ -292,7 +292,7 @@ START_TEST(a_wait_is_woken_too)
 }
 END_TEST
 
-/* Bytes that nobody asked for, and the end of an executor that wsd has not told of yet. */
+/* Bytes that were not asked for, and the end of an executor that wsd has not told of yet. */
 START_TEST(other_notices_do_not_keep_it_awake)
 {
     for (uint32_t busy = 0; busy < 2; busy++) {

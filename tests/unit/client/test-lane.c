@@ -112,7 +112,7 @@ START_TEST(a_lane_is_opened_once)
 {
     n_lost = 0;
     ck_assert_int_eq(open_while(have_it_ask_again, NULL), 0);
-    ck_assert_int_eq(lane(WSD_LANE_OPEN), 0); /* nobody answers */
+    ck_assert_int_eq(lane(WSD_LANE_OPEN), 0); /* nothing answers */
     ck_assert_uint_eq(n_asked, 1);
 }
 END_TEST

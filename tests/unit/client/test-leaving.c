@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-leaving.c: callbacks that are left by an exception, or by longjmp(): each call is told once all the same, in its
+ * test-leaving.c: callbacks that are left by an exception, or by longjmp(). Each call is told once all the same, in its
  * order, and the handle is as good as before. */
 #include "peer.h"
 #include "proto/records.h"

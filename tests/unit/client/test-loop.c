@@ -489,7 +489,7 @@ START_TEST(it_connects_again_and_again)
         ck_assert_uint_eq(client->loop.failures, i + 1);
         forget_input();
     }
-    /* nobody listens */
+    /* nothing listens */
     fd = peer.listen_fd;
     shutdown(fd, SHUT_RDWR);
     close_fd(fd);

@@ -215,7 +215,7 @@ START_TEST(one_wake_is_enough)
     ck_assert_int_eq(post(), 0);
     ck_assert_uint_eq(atomic_load(&n_wakes), 2);
     post_in_done = true;
-    answer(); /* to the tenth, whose done posts */
+    answer(); /* to the tenth, which posts in its done */
     ck_assert_int_eq(wsd_client_process(client), 0);
     peer_expect(&peer, client, FRAME_SUBMIT);
     peer_expect(&peer, client, FRAME_SUBMIT);

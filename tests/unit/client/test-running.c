@@ -536,7 +536,7 @@ END_TEST
 START_TEST(an_end_for_which_there_is_no_memory_ends_the_connection)
 {
     static const char output[50000];
-    static void *volatile kept; /* or a compiler takes an allocation that nobody uses for one that succeeds */
+    static void *volatile kept; /* or a compiler takes an allocation that is not used for one that succeeds */
     struct rlimit old, none;
 
     connected();

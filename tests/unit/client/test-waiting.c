@@ -533,7 +533,7 @@ START_TEST(what_comes_all_the_time_hides_no_deadline)
 }
 END_TEST
 
-/* --- whose deadline ----------------------------------------------------------------------------------------------- */
+/* --- which deadline ----------------------------------------------------------------------------------------------- */
 
 /* A handle's is that of calls without one of their own; a shorter one does not count for others. */
 START_TEST(a_deadline_of_its_own_goes_before_that_of_the_handle)

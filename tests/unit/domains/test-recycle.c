@@ -158,7 +158,7 @@ START_TEST(what_waits_for_one_load_does_not_hold_up_what_waits_for_another)
 }
 END_TEST
 
-/* The next executor has not loaded it. What still waits does so for another load, whose end is told once more. */
+/* The next executor has not loaded it. What still waits does so for another load; that one's end is told once more. */
 START_TEST(a_plugin_that_goes_while_its_load_is_told_is_loaded_again)
 {
     static struct plugin_query many[1000];

@@ -913,7 +913,7 @@ START_TEST(executor_that_is_told_nonsense_of_arenas_ends)
 }
 END_TEST
 
-/* A job of `echo` whose output goes to fd. written: with AGAIN, by an earlier try. */
+/* A job of `echo` with output that goes to fd. written: with AGAIN, by an earlier try. */
 static uint32_t submit_to(uint32_t plugin, uint32_t flags, int fd, uint64_t written)
 {
     uint32_t generation,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-far-end.c: sockets and pipes of a stranger who has many waiters at the far end: what the loop takes from them, what
- * it leaves to the thread, and that nothing is lost or changes its order between the two. */
+ * test-far-end.c: sockets and pipes of a stranger that has many waiters at the far end. Tests what the loop takes from
+ * them, what it leaves to the thread, and that nothing is lost or changes its order between the two. */
 #include "far-end/far-end.h"
 #include "base/cleanup.h"
 #include "tests/unit/suite.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * post.h: the server's side of a bus, and the clock, in a test of one thread: what is asked and told is kept, and is
- * answered when the test says so. The linker puts these in place of the functions of bus.c that send (--wrap). All others
- * are the real ones. */
+ * post.h: the server's side of a bus, and the clock, in a test of one thread. What is asked and told is kept, and is
+ * answered when the test says so. The linker puts these in place of the functions of bus.c that send (--wrap). All
+ * others are the real ones. */
 #pragma once
 
 #include <nats/nats.h>

@@ -75,7 +75,7 @@ static void hear(struct lane_item *item, const char *together)
     natsMsg_Destroy(msg);
 }
 
-/* The first item of a lane, whose node takes so many; it stays on its way, so that others are gathered. */
+/* The first item of a lane with a node that takes so many; it stays on its way, so that others are gathered. */
 static void open_lane(uint32_t i, const char *function, uint32_t uid, int priority, const char *together)
 {
     lanes_enter(lanes, &items[i], function, uid, priority);

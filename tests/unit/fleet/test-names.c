@@ -14,8 +14,8 @@
 #include "base/cleanup.h"
 #include "tests/unit/suite.h"
 
-#define FAILING 5u /* of whom the user database cannot say anything */
-#define NOBODY  6u /* who is not in it */
+#define FAILING 5u /* of which the user database cannot say anything */
+#define NOBODY  6u /* which is not in it */
 
 static struct event_base *base;
 static struct names *names;
@@ -88,7 +88,7 @@ static void is_unknown(uint32_t uid)
 START_TEST(a_name_comes_later_and_is_remembered)
 {
     is_unknown(1000);
-    is_unknown(1000); /* which asks nobody again */
+    is_unknown(1000); /* which does not ask again */
     answer(1);
     wait_came(1);
     is_called(1000, "u1000");

@@ -16,7 +16,7 @@
 
 #define ALICE   1001u
 #define FRIENDS 77u
-#define OTHER   1009u /* an account that is nobody's here */
+#define OTHER   1009u /* an account that no user has here */
 #define AGENT   990u
 #define MANY    (ACTING_LOOKUPS + 2)
 
@@ -76,7 +76,7 @@ static void setup(void)
     }
 }
 
-/* Look-ups that nobody waits for end before their pipe does. */
+/* Look-ups that no peer waits for end before their pipe does. */
 static void teardown(void)
 {
     answer(2 * MANY);
@@ -123,7 +123,7 @@ static void say_hello(size_t i, const char *user)
     say_hello_and(i, user, false);
 }
 
-/* The next frame that the client gets, whose texts stay until the one after; NULL: none has come. */
+/* The next frame that the client gets. Its texts stay until the one after; NULL: none has come. */
 static const struct msg *heard(size_t i)
 {
     static uint8_t data[4096];
@@ -176,7 +176,7 @@ START_TEST(it_is_the_users_from_welcome_on)
     ck_assert_uint_eq(wait_for(0)->type, FRAME_PONG);
     ck_assert_uint_eq(peers[0]->uid, ALICE);
     ck_assert_uint_eq(peers[0]->gid, ALICE);
-    ck_assert_ptr_ne(peers[0]->share, share); /* whose are those of the others */
+    ck_assert_ptr_ne(peers[0]->share, share); /* which is the one of the others */
     ck_assert_ptr_eq(peers[1]->share, share);
     ck_assert_uint_eq(frontend->n_admitted, MANY);
 }

@@ -35,7 +35,7 @@ static void teardown(void)
     slab_trim(&frontend.call_cells);
 }
 
-/* As an array does whose bundle comes apart: its ends find the output full. */
+/* As an array does when its bundle comes apart: its ends find the output full. */
 static void stall(struct call *c)
 {
     call_stall(c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-measure.c: work and span in strands, of programs whose trees are known; and that a pool that measures runs them right. */
+ * test-measure.c: work and span in strands, of programs with known trees; and that a pool that measures runs them
+ * right. */
 #include "pool/measure.h"
 
 #include "support.h"

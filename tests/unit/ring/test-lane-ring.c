@@ -255,7 +255,7 @@ END_TEST
 
 START_TEST(each_wait_has_one_notice)
 {
-    ck_assert(!lane_back_notifies(&back)); /* nobody waits */
+    ck_assert(!lane_back_notifies(&back)); /* no client waits */
     lane_client_want_notice(&client);
     lane_client_want_notice(&client);
     ck_assert(lane_back_notifies(&back));

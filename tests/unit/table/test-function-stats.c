@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-function-stats.c: counts by function and user: what is counted where, and who makes room. */
+ * test-function-stats.c: counts by function and user: what is counted where, and which row makes room. */
 #include "table/function-stats.h"
 
 #include <check.h>
@@ -149,7 +149,7 @@ START_TEST(a_bundle_counts_each_of_its_jobs)
 }
 END_TEST
 
-/* Below, at and above the limit of one user: its own oldest makes room, and nobody else's. */
+/* Below, at and above the limit of one user: its own oldest makes room, and no other user's. */
 START_TEST(a_user_has_so_many_functions)
 {
     uint32_t n;

@@ -280,7 +280,7 @@ START_TEST(a_watch_goes_in_the_middle_of_a_round)
     write_output("abc");
     output_turn(&jobs);
     ck_assert_ptr_nonnull(job->more->unoffered);
-    for (int i = 0; i < 10; i++) { /* those whose turn is next */
+    for (int i = 0; i < 10; i++) { /* those that have the next turns */
         struct reader *r = (struct reader *)job->more->unoffered;
 
         job_remove_watch(&r->watch);
@@ -430,7 +430,7 @@ static void tell(struct batch_watch *w, const struct batch_info *info)
 
 static struct batch_watch followers[MANY], owner;
 
-/* A new batch with an owner, followed by all of them, who want to see its progress. */
+/* A new batch with an owner, followed by all of them, which want to see its progress. */
 static struct batch_info follow_batch(void)
 {
     struct batch_info info;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test-guard.c: who is let in: names of the host, the token, and pages of other sites. */
+ * test-guard.c: what is let in: names of the host, the token, and pages of other sites. */
 #include <stdio.h>
 #include <string.h>
 
