@@ -24,12 +24,6 @@
 #include "signals.h"
 #include "submit-options.h"
 
-/* From so many --jobs on, ends gather: after a turn that has brought some, while at least half of the places are under
- * way, the next ones wait so long, since wsd has to wake its client for each. Meanwhile new jobs are begun only when an
- * eighth of the places is free: those that are submitted at once go in one frame, and wsd hands them over together. */
-#define GATHER_FROM 128u
-#define GATHER_MSEC 1
-
 struct map {
     struct submission batch;
     struct wsd_batch *group;
@@ -52,8 +46,7 @@ struct map {
     size_t jobs;
     bool detach, null; /* null: items of stdin end in NUL */
     bool placeholder, keep_going, stdin_eof, stopping, interrupted;
-    bool starved;   /* no whole line is left */
-    bool gathering; /* the next ends may come together */
+    bool starved; /* no whole line is left */
 };
 
 /* --- items ---------------------------------------------------------------------------------------------------------
@@ -223,13 +216,6 @@ static size_t count_refused(struct map *map)
     return n;
 }
 
-static bool has_places(const struct map *map)
-{
-    size_t step = map->gathering ? map->jobs / 8 : 1;
-
-    return map->batch.n_running + step <= map->jobs;
-}
-
 /* At most so many. */
 static int begin_jobs(struct map *map, size_t max)
 {
@@ -350,33 +336,19 @@ static void look_for_failures(struct map *map)
     batch_cancel(&map->batch, map->batch.noticed + 1);
 }
 
-static int turn_timeout(const struct map *map)
-{
-    if (map->gathering)
-        return GATHER_MSEC;
-    return progress_timeout(map->options.room.due_usec && !map->stopping ? room_timeout(&map->options.room) : -1);
-}
-
-static bool gathers(const struct map *map, uint64_t done_before)
-{
-    return map->batch.n_done != done_before && map->jobs >= GATHER_FROM && map->batch.n_running >= map->jobs / 2 &&
-           !map->stopping;
-}
-
 static int map_turn(struct map *map)
 {
     struct pollfd fds[] = {
-        {.fd = map->gathering ? -1 : wsd_client_fd(map->batch.client), .events = wsd_client_events(map->batch.client)},
+        {.fd = wsd_client_fd(map->batch.client), .events = wsd_client_events(map->batch.client)},
         {.fd = signals_fd(), .events = POLLIN},
         {.fd = wants_stdin(map) ? STDIN_FILENO : -1, .events = POLLIN},
     };
-    uint64_t done_before = map->batch.n_done;
     int r = 0;
 
     if (map->batch.n_running > 0 || fds[2].fd >= 0 || map->options.room.due_usec) {
-        if (map->gathering)
-            wsd_client_flush(map->batch.client);
-        if (poll(fds, 3, turn_timeout(map)) < 0)
+        if (poll(fds, 3,
+                 progress_timeout(map->options.room.due_usec && !map->stopping ? room_timeout(&map->options.room)
+                                                                               : -1)) < 0)
             return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
         if (fds[1].revents && signals_take()) {
             map->stopping = map->interrupted = true;
@@ -388,7 +360,6 @@ static int map_turn(struct map *map)
     }
     look_for_failures(map);
     batch_settle(&map->batch);
-    map->gathering = gathers(map, done_before);
     return r;
 }
 
@@ -403,7 +374,7 @@ static int run_map(struct map *map)
             r = fill_room(map);
         } else {
             r = map->stopping ? 0 : retry(map);
-            if (r == 0 && count_refused(map) == 0 && has_places(map))
+            if (r == 0 && count_refused(map) == 0)
                 r = begin_jobs(map, SIZE_MAX);
         }
         if (r == 0)
