@@ -45,7 +45,7 @@ int ctl_connect(const struct ctl *ctl, struct wsd_client **ret_client)
                   "%s: no daemon there; start one (systemctl start wsd, or wsd --socket PATH) or say where it is "
                   "with --socket PATH or WSD_SOCKET",
                   why);
-    else if (r == -EACCES && strcmp(why, strerror(EACCES)) == 0) /* of the socket's file, not in words of wsd */
+    else if (r == -EACCES && access(what, W_OK) < 0 && errno == EACCES) /* the socket's file, and not wsd, refuses */
         ctl_error(exit, what,
                   "%s: the group of this socket may connect: join it (the package's is wsd), then log in anew; see "
                   "socket-group in wsd.conf(5)",
