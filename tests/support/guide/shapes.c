@@ -90,7 +90,7 @@ static int half(struct wsd_worker *self, void *arg, void **ret_value)
     long *n = arg;
 
     if (*n % 2)
-        return 33; /* who waits for it gets that */
+        return 33; /* the waiter gets that */
     *n /= 2;
     *ret_value = n;
     return 0;
