@@ -188,7 +188,7 @@ def limit():
             print(f'thread {ident}:', *traceback.format_stack(frame)[-6:], file=sys.stderr)
         pytest.fail('it takes too long')
     old = signal.signal(signal.SIGALRM, late)
-    signal.alarm(2 * LIMIT)
+    signal.alarm(4 * LIMIT)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, old)

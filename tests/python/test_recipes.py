@@ -75,7 +75,7 @@ class Recipe:
         with subprocess.Popen(['bash', '-c', BEFORE + commands + '\n'.join(more)], cwd=self.directory, env=env, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as bash:
             try:
-                printed, errors = bash.communicate(timeout=LIMIT)
+                printed, errors = bash.communicate(timeout=3 * LIMIT)  # a recipe starts several Pythons
             except subprocess.TimeoutExpired:
                 os.killpg(bash.pid, signal.SIGKILL)
                 pytest.fail('it takes too long: ' + ' '.join(bash.communicate()))
@@ -159,7 +159,7 @@ def test_2_pandas(recipe, tmp_path):
     printed = recipe(2).run(
         'old=$(pids sales); kill -STOP $old',
         'python3 report.py &',
-        'until [ "$(wsctl list --state running --plugin sales | wc -l)" = 2 ]; do :; done',
+        'until [ "$(wsctl list --state running --plugin sales | wc -l)" = 2 ]; do sleep 0.05; done',
         'kill -KILL $old; wait $!', quiet=False).splitlines()
     table = [['amount'], ['region'], *([region, str(total)] for total, region in wanted)]
     assert [line.split() for line in printed] == 2 * table
@@ -218,7 +218,7 @@ def test_5_model(recipe, tmp_path):
     printed = recipe(5).run(
         'python3 ask.py ' + 'teh ' * 300,
         'old=$(pids spell); kill -KILL $old',
-        'until new=$(pids spell) && [ "$(printf "%s\\n" $old $new | sort -u | wc -l)" = 4 ]; do :; done',
+        'until new=$(pids spell) && [ "$(printf "%s\\n" $old $new | sort -u | wc -l)" = 4 ]; do sleep 0.05; done',
         'echo then; python3 ask.py teh', quiet=False)
     before, after = printed.split('then\n')
     answers = [line for line in before.splitlines() if line and 'builds' not in line]

@@ -24,7 +24,7 @@ python_cases() { # FILE...
     skip "tests/python" "there is no pytest here (packaging/install-deps test)"
     return
   fi
-  (cd "$SRC" && timeout $((300 * TIME_SCALE)) "$PYTHON" -X dev -W error -m pytest -p no:cacheprovider -p no:terminal -W error \
+  (cd "$SRC" && timeout $((600 * TIME_SCALE)) "$PYTHON" -X dev -W error -m pytest -p no:cacheprovider -p no:terminal -W error \
     "$@") >"$WORK/cases" 2>"$WORK/cases.err" </dev/null || status=$?
   cat "$WORK/cases"
   if [ "$status" != 0 ]; then

@@ -475,31 +475,44 @@ static void colliding_tags(uint32_t n)
     hang_up(c);
 }
 
+/* As many such requests as `bytes` holds. Each has a tag of its own, since wsd hangs up on the tag of an open one. */
+static size_t fill(uint8_t *bytes, size_t room, const struct msg *requests, size_t n_requests, uint32_t *tag)
+{
+    size_t size = 0;
+
+    for (; size + 256 < room; ++*tag)
+        size += codec_encode(&requests[*tag % n_requests], *tag, 0, bytes + size, room - size);
+    return size;
+}
+
 /* n connections, each full of such requests: all that wsd and its socket take of them. The answers are not read. */
 static void crowded(uint32_t n, const struct msg *requests, size_t n_requests, size_t bytes_each)
 {
     struct conn **flood = calloc(n, sizeof(*flood));
     uint8_t bytes[ROOM];
-    size_t size = 0;
 
     if (!flood)
         fail("no memory");
-    for (uint32_t tag = 2; size + 256 < sizeof(bytes); tag++)
-        size += codec_encode(&requests[tag % n_requests], tag, 0, bytes + size, sizeof(bytes) - size);
     for (uint32_t i = 0; i < n; i++)
         flood[i] = open_conn(1 << 20);
     for (uint32_t i = 0; i < n; i++) {
-        size_t sent = 0, at = 0;
+        uint32_t tag = 2;
+        size_t size = 0, at = 0;
 
-        while (sent < bytes_each) {
-            ssize_t r = send(flood[i]->fd, bytes + at, size - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        for (size_t sent = 0; sent < bytes_each;) {
+            ssize_t r;
 
+            if (at == size) {
+                size = fill(bytes, sizeof(bytes), requests, n_requests, &tag);
+                at = 0;
+            }
+            r = send(flood[i]->fd, bytes + at, size - at, MSG_DONTWAIT | MSG_NOSIGNAL);
             if (r < 0 && errno != EAGAIN)
                 fail("send: %s", strerror(errno));
             if (r < 0)
                 break;
             sent += (size_t)r;
-            at = (at + (size_t)r) % size;
+            at += (size_t)r;
         }
     }
     for (uint32_t i = 0; i < n; i++)
