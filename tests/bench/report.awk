@@ -183,6 +183,7 @@ END {
   mark("decompress, many frames / zstd", value("tools", "wsd", "decompress=many"), value("tools", "zstd", "decompress=many"), 0.6)
   mark("compress / zstd -T0", value("tools", "wsd", "compress"), value("tools", "zstd", "compress"), 0.8)
   mark("archive / tar with zstd -T", value("tools", "wsd", "archive"), value("tools", "tar", "archive"), 0.8)
+  mark("pipe to pipe / cat", value("tools", "wsd", "pipe"), value("tools", "cat", "pipe"), 1 / 0.9)
   mark("sort / sort --parallel", value("tools", "wsd", "sort"), value("tools", "sort", "sort"), 0.8)
   mark("text:unique / uniq", value("tools", "wsd", "unique"), value("tools", "uniq", "unique"), 0.8)
   mark("text:frequency / sort --parallel | uniq -c", value("tools", "wsd", "frequency"), value("tools", "sort", "frequency"), 0.57)

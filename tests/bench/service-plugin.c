@@ -4,6 +4,7 @@
  * plugin and the others in another one.
  *   The job `work` works for 0.1 ms and then prints the executor's pid.
  *   The job `echo` gives its input back.
+ *   The job `copy`, too, as it comes.
  *   The job `spin USEC` works for so long, and prints nothing.
  *   The job `segv [NSEC]` crashes, at that time of CLOCK_MONOTONIC.
  *   The job `fat MIB` makes so much memory resident, once in an executor. */
@@ -36,6 +37,17 @@ static int work(struct wsd_job *job, struct wsd_worker *self)
 static int echo(struct wsd_job *job, struct wsd_worker *self)
 {
     return wsd_job_write(job, job->input, job->input_size) < 0;
+}
+
+static int copy(struct wsd_job *job, struct wsd_worker *self)
+{
+    char data[128 << 10];
+    int64_t n;
+
+    while ((n = wsd_job_read(job, data, sizeof(data))) > 0)
+        if (wsd_job_write(job, data, (size_t)n) < 0)
+            return 1;
+    return n < 0;
 }
 
 static int spin(struct wsd_job *job, struct wsd_worker *self)
@@ -72,8 +84,9 @@ static int fat(struct wsd_job *job, struct wsd_worker *self)
 static const struct wsd_function functions[] = {
     {.name = "work", .help = "works a little", .flags = WSD_FN_IDEMPOTENT, .run = work},
     {.name = "echo", .help = "gives its input back", .flags = WSD_FN_IDEMPOTENT | WSD_FN_SHARED, .run = echo},
+    {.name = "copy", .help = "gives its input back as it comes", .flags = WSD_FN_STREAMING, .run = copy},
     {.name = "spin", .help = "works for so long", .flags = WSD_FN_IDEMPOTENT, .run = spin},
     {.name = "segv", .help = "crashes", .run = segv},
     {.name = "fat", .help = "makes memory resident", .flags = WSD_FN_IDEMPOTENT, .run = fat},
 };
-WSD_PLUGIN(.n_functions = 5, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");
+WSD_PLUGIN(.n_functions = 6, .functions = functions, .name = NAME, .version = "1", .help = "for benchmarks");
