@@ -265,42 +265,56 @@ static bool runs_job(const struct profile *p)
     return p->form == FORM_PARALLELISM || p->form == FORM_SCALE;
 }
 
-static int take_job(struct profile *p, int argc, char **argv, int *ret_exit)
+/* name NULL: none was given. */
+static int take_job(struct profile *p, const char *name, int argc, char **argv, int *ret_exit)
 {
-    if (optind == argc)
+    if (!name)
         *ret_exit =
             ctl_error(CODE_USAGE, "profile", "no plugin is named; usage: wsctl profile %s", p->ctl->verb->usage);
     else
-        *ret_exit = submit_set_plugin(&p->job, argv[optind], &p->plugin);
+        *ret_exit = submit_set_plugin(&p->job, name, &p->plugin);
     if (*ret_exit != 0)
         return CTL_EXIT;
-    p->job.name = argv[optind];
-    p->job.job.args = (const char *const *)argv + optind + 1;
-    p->job.job.n_args = (size_t)(argc - optind - 1);
+    p->job.name = name;
+    p->job.job.args = (const char *const *)argv + optind;
+    p->job.job.n_args = (size_t)(argc - optind);
     p->path = p->path ? p->path : DEFAULT_SCALE;
     return CTL_END;
 }
 
-static int parse_options(struct profile *p, int argc, char **argv, int *ret_exit)
+static int take_options(struct profile *p, int argc, char **argv, int *ret_exit)
 {
     int c;
 
-    *ret_exit = 0;
     while ((c = ctl_getopt(p->ctl, argc, argv, "s:r:o:", long_options, ret_exit)) != CTL_END)
         if (c == CTL_EXIT || (*ret_exit = take_option(p, c)) != 0)
             return CTL_EXIT;
+    return CTL_END;
+}
+
+/* Options may stand behind the plugin, too, but where arguments of a job do. */
+static int parse_options(struct profile *p, int argc, char **argv, int *ret_exit)
+{
+    const char *name;
+
+    *ret_exit = 0;
+    if (take_options(p, argc, argv, ret_exit) == CTL_EXIT)
+        return CTL_EXIT;
+    name = optind < argc ? argv[optind++] : NULL;
+    if (!runs_job(p) && take_options(p, argc, argv, ret_exit) == CTL_EXIT)
+        return CTL_EXIT;
     if (runs_job(p))
-        return take_job(p, argc, argv, ret_exit);
+        return take_job(p, name, argc, argv, ret_exit);
     if (p->job.workers) {
         *ret_exit = ctl_error(CODE_USAGE, "profile", "--workers is for --parallelism and --scale");
         return CTL_EXIT;
     }
-    if (optind + 1 < argc) {
+    if (optind < argc) {
         *ret_exit =
-            ctl_error(CODE_USAGE, argv[optind + 1], "profile takes one PLUGIN[:FUNCTION]; see wsctl profile --help");
+            ctl_error(CODE_USAGE, argv[optind], "profile takes one PLUGIN[:FUNCTION]; see wsctl profile --help");
         return CTL_EXIT;
     }
-    p->stacks.only = argv[optind];
+    p->stacks.only = name;
     if (!p->path)
         p->path = p->form == FORM_FOLDED ? "-" : p->form == FORM_PPROF ? DEFAULT_PPROF : DEFAULT_FILE;
     return CTL_END;

@@ -66,6 +66,9 @@ check "rate 0: 64" refused 64 "write 1 to 999" wsctl profile --rate 0
 check "rate 1000: 64" refused 64 "write 1 to 999" wsctl profile --rate 1000
 check "two functions: 64" refused 64 "takes one PLUGIN" wsctl profile a b
 check "two forms: 64" refused 64 "exclude each other" wsctl profile --folded --pprof
+check "options behind the plugin count: 64" refused 64 "exclude each other" wsctl profile fib --folded --pprof
+check "an unknown one: 64" refused 64 "no-such" wsctl profile fib --no-such
+check "behind the plugin of a job stand its arguments" refused 2 "usage: fib N" wsctl profile --parallelism fib --folded
 
 check "--parallelism without a job: 64" refused 64 "no plugin is named" wsctl profile --parallelism
 check "--workers 0: 64" refused 64 "write 1 to 256" wsctl profile --scale --workers 0 fib 1
