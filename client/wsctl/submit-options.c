@@ -348,7 +348,7 @@ static const struct submit_option table[] = {
      "the trace that each run belongs to, as W3C Trace Context writes it"},
     {0, "trace", " FILE", S, NOT_LOCAL, set_trace,
      "record the job's way into FILE, for ui.perfetto.dev; see wsctl trace"},
-    {0, "otlp", " FILE", S, NOT_LOCAL, set_otlp, "with --trace: its spans, too, as JSON lines for OpenTelemetry"},
+    {0, "otlp", " FILE", S, NOT_LOCAL, set_otlp, "write the spans of the job's way, as JSON lines for OpenTelemetry"},
     {0, "local", NULL, S, EITHER, set_local, "run it inside wsctl, without a daemon (for debuggers and authors)"},
     {0, "workers", " N", S, LOCAL_ONLY, set_workers, "with --local: so many workers"},
     {0, "stack", " SIZE", S, LOCAL_ONLY, set_stack, "with --local: of a worker's stack (8M)"},
@@ -495,12 +495,10 @@ int submit_options_check(const struct submit_options *o)
         return ctl_error(CODE_USAGE, "--after", "at most %u jobs in all", CODEC_AFTER_MAX);
     if ((job->retry_usec || job->retry_on) && !job->retries)
         return ctl_error(CODE_USAGE, job->retry_on ? "--retry-on" : "--retry-delay", "only with --retries");
-    if (o->otlp && !o->trace)
-        return ctl_error(CODE_USAGE, "--otlp", "only with --trace");
-    if (o->otlp && strcmp(o->otlp, o->trace) == 0)
+    if (o->otlp && o->trace && strcmp(o->otlp, o->trace) == 0)
         return ctl_error(CODE_USAGE, "--otlp", "the trace goes there, too; name another file");
-    if (o->trace && submit_detaches(o))
-        return ctl_error(CODE_USAGE, "--trace", "not with --detach: later, wsctl trace --job ID");
+    if ((o->trace || o->otlp) && submit_detaches(o))
+        return ctl_error(CODE_USAGE, o->trace ? "--trace" : "--otlp", "not with --detach: later, wsctl trace --job ID");
     if (o->output && submit_detaches(o))
         return ctl_error(CODE_USAGE, "--output", "not with --detach: the output is for wsctl await");
     return 0;

@@ -365,7 +365,10 @@ int output_open_job(struct output *output, const struct submit_options *options,
 static int begin_trace(struct submit *submit)
 {
     const struct submit_options *o = submit->options;
-    int r = o->trace ? trace_file_open(submit->ctl, o->trace, o->otlp, &submit->trace) : 0;
+    int r = 0;
+
+    if (o->trace || o->otlp) /* spans alone: there is no picture */
+        r = trace_file_open(submit->ctl, o->trace ? o->trace : "/dev/null", o->otlp, &submit->trace);
 
     mark(submit, MARK_CONNECTED);
     if (r == 0 && submit->trace && wsd_client_trace_start(submit->client, false) < 0)

@@ -70,12 +70,15 @@ until_stolen_alone() {
   done
   return 1
 }
-check "--otlp without --trace: 64" refused 64 "only with --trace" wsctl submit --otlp x fib 1
+check "--otlp with --detach: 64" refused 64 "wsctl trace --job" wsctl submit -d --otlp x fib 1
 check "--trace with --detach: 64" refused 64 "wsctl trace --job" wsctl submit -d --trace x fib 1
 check "--trace to stdout: 64" refused 64 "stdout is for the output" wsctl submit --trace - fib 1
 check "both into one file: 64" refused 64 "name another file" wsctl submit --trace x --otlp x fib 1
 check "a trace of one job, with its tasks and what wsctl did" until_stolen_alone
 check "its spans are OTLP" spans
+rm -f "$OTLP"
+check "spans without a picture" expect_output 6765 wsctl submit --otlp "$OTLP" fib 20
+check "these are OTLP, too" spans
 background wsctl submit spin 100000
 check "while another job runs" wait_until sh -c 'wsctl list | grep -q running'
 check "it has its own alone" expect_output 6765 wsctl submit --trace "$FILE" fib 20
