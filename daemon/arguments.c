@@ -35,7 +35,8 @@ static const char help[] =
     "  --check-config      check the configuration and exit\n"
     "  --print-config      print the configuration in force and exit\n"
     "  --spawn             become wsd-spawn, for the wsd that all else is for: wsd-spawn.service does\n"
-    "  --version, --help\n"
+    "  -V, --version\n"
+    "  -h, --help\n"
     "\n"
     "SIGTERM drains: no new jobs, the others end, then wsd exits; a second one ends at once. SIGHUP re-reads the\n"
     "configuration. See wsd(8) and wsd.conf(5).\n";
@@ -99,15 +100,15 @@ int arguments_apply(struct config *c, int argc, char **argv, const char **ret_fi
         options[6 + i] = (struct option){flags[i].name, required_argument, NULL, OPT_SET + (int)i};
     optind = 0;
     opterr = 0;
-    while ((o = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+    while ((o = getopt_long(argc, argv, "+:hV", options, NULL)) != -1) {
         if (o == 'c') {
             *ret_file = optarg;
         } else if (o == OPT_CHECK || o == OPT_PRINT || o == OPT_SPAWN) {
             *ret_mode = o == OPT_CHECK ? MODE_CHECK : o == OPT_PRINT ? MODE_PRINT : MODE_SPAWN;
-        } else if (o == OPT_VERSION) {
+        } else if (o == OPT_VERSION || o == 'V') {
             puts("wsd " WSD_VERSION);
             return -1;
-        } else if (o == OPT_HELP) {
+        } else if (o == OPT_HELP || o == 'h') {
             fputs(help, stdout);
             return -1;
         } else if (o == ':' || o == '?') {

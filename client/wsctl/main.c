@@ -7,7 +7,6 @@
 
 #include "base/code.h"
 #include "base/inherit.h"
-#include "config.h"
 #include "ctl.h"
 #include "filter.h"
 #include "options.h"
@@ -229,21 +228,15 @@ static int help(void)
 
 int main(int argc, char **argv)
 {
-    static const struct option own[] = {{"version", no_argument, NULL, 'V'}, {0}};
     struct ctl ctl = {.verb = NULL};
     char error[INHERIT_ERROR];
     int c, r;
 
     if (inherit_begin(INHERIT_TOOL, error) < 0)
         return ctl_error(CODE_IO, "cannot start", "%s", error);
-    while ((c = ctl_getopt(&ctl, argc, argv, "V", own, &r)) != CTL_END) {
-        if (c == CTL_EXIT)
-            return r;
-        if (c == 'h')
-            return help();
-        printf("wsctl %s\n", WSD_VERSION);
-        return print_end();
-    }
+    c = ctl_getopt(&ctl, argc, argv, "", NULL, &r);
+    if (c != CTL_END)
+        return c == CTL_EXIT ? r : help();
     if (optind == argc)
         return ctl_error(CODE_USAGE, "no verb", "see wsctl --help");
     if (strcmp(argv[optind], "help") == 0 && optind + 1 == argc)

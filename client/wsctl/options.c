@@ -11,20 +11,32 @@
 #include <string.h>
 
 #include "base/code.h"
+#include "config.h"
 #include "ctl.h"
 #include "print.h"
 #include "submit-options.h"
 
 #define OPTIONS_MAX 64
 
-enum { OPT_SOCKET = 1000, OPT_HOST, OPT_CERT, OPT_KEY, OPT_CA, OPT_JSON, OPT_QUIET, OPT_NO_PROGRESS, OPT_HELP };
+enum {
+    OPT_SOCKET = 1000,
+    OPT_HOST,
+    OPT_CERT,
+    OPT_KEY,
+    OPT_CA,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_NO_PROGRESS,
+    OPT_HELP,
+    OPT_VERSION
+};
 
 static const struct option common[] = {
     {"socket", required_argument, NULL, OPT_SOCKET}, {"json", no_argument, NULL, OPT_JSON},
     {"quiet", no_argument, NULL, OPT_QUIET},         {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
     {"host", required_argument, NULL, OPT_HOST},     {"tls-cert", required_argument, NULL, OPT_CERT},
     {"tls-key", required_argument, NULL, OPT_KEY},   {"tls-ca", required_argument, NULL, OPT_CA},
-    {"help", no_argument, NULL, OPT_HELP},
+    {"help", no_argument, NULL, OPT_HELP},           {"version", no_argument, NULL, OPT_VERSION},
 };
 
 const char ctl_common_help[] = "      --socket PATH   where wsd is (else WSD_SOCKET, your own wsd, the system's)\n"
@@ -42,7 +54,7 @@ void ctl_help(const struct verb *verb)
 {
     printf("usage: wsctl [OPTION...] %s %s\n\n%s.\n%s%s%s\n"
            "Everywhere: --socket PATH, --host HOST:PORT, --tls-cert FILE, --tls-key FILE, --tls-ca FILE,\n            "
-           "--json, --quiet, --no-progress, --help\n",
+           "--json, --quiet, --no-progress, --help, --version\n",
            verb->name, verb->usage, verb->help ? verb->help : "For the completions of shells",
            verb->details[0] ? "\n" : "", verb->details, submit_options_help(verb->takes));
 }
@@ -73,7 +85,7 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
         all[n] = own[n];
     assert(!own || !own[n].name); /* OPTIONS_MAX */
     memcpy(all + n, common, sizeof(common));
-    snprintf(short_options, sizeof(short_options), "%s:qh%s", !ctl->verb || ctl->verb->in_order ? "+" : "", letters);
+    snprintf(short_options, sizeof(short_options), "%s:qhV%s", !ctl->verb || ctl->verb->in_order ? "+" : "", letters);
     opterr = 0;
     for (;;) {
         int c = getopt_long(argc, argv, short_options, all, NULL);
@@ -111,6 +123,11 @@ int ctl_getopt(struct ctl *ctl, int argc, char **argv, const char *letters, cons
             ctl_help(ctl->verb);
             *ret_exit = print_end();
             return CTL_EXIT;
+        case 'V':
+        case OPT_VERSION:
+            printf("wsctl %s\n", WSD_VERSION);
+            *ret_exit = print_end();
+            return CTL_EXIT;
         case '?':
         case ':':
             *ret_exit = bad_option(ctl, c, argv, short_options);
@@ -139,7 +156,7 @@ int ctl_getopt_behind(struct ctl *ctl, int argc, char **argv, const char *letter
     for (const struct option *o = own; o->name; o++)
         ours = ours || names(arg, o);
     for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
-        ours = ours || (common[i].val != OPT_HELP && names(arg, &common[i]));
+        ours = ours || (common[i].val < OPT_HELP && names(arg, &common[i]));
     return ours ? ctl_getopt(ctl, argc, argv, letters, own, ret_exit) : CTL_END;
 }
 

@@ -9,7 +9,7 @@
 #include "ctl.h"
 
 #define CTL_END  (-1) /* no more options: optind is the first argument */
-#define CTL_EXIT (-2) /* --help was answered or something was wrong: return *ret_exit */
+#define CTL_EXIT (-2) /* --help or --version was answered, or something was wrong: return *ret_exit */
 
 /* The next option of a verb: its own (values above 0, short ones by their letter) or one of the above. The common
  * options are dealt with. `own` ends with zeros. Options stop at the first argument where the verb is in_order, and may

@@ -53,7 +53,8 @@ static const char usage[] =
     "      --jobs-max N         with --init: jobs that wait or run, of all nodes (1000000)\n"
     "      --keep TIME          with --init: how long ends are there for a machine that is away (1h)\n"
     "      --status [--json]    says how the streams are, and ends\n"
-    "  -h, --help\n";
+    "  -h, --help\n"
+    "  -V, --version\n";
 
 static int wrong(const char *words, const char *value)
 {
@@ -102,7 +103,8 @@ static const struct option others[] = {{"config", required_argument, NULL, 'c'},
                                        {"keep", required_argument, NULL, OPTION_KEEP},
                                        {"status", no_argument, NULL, OPTION_STATUS},
                                        {"json", no_argument, NULL, OPTION_JSON},
-                                       {"help", no_argument, NULL, 'h'}};
+                                       {"help", no_argument, NULL, 'h'},
+                                       {"version", no_argument, NULL, 'V'}};
 
 static int set_key(struct settings *s, size_t i)
 {
@@ -155,6 +157,9 @@ static int set(struct settings *s, int c, char **argv, const char **ret_file)
     case 'h':
         fputs(usage, stdout);
         return 0;
+    case 'V':
+        puts("wsd-fleet " WSD_VERSION);
+        return 0;
     case ':':
         return wrong("this option wants a value", argv[optind - 1]);
     default:
@@ -175,7 +180,7 @@ static int apply(struct settings *s, int argc, char **argv, const char **ret_fil
                             keys[i].letter ? keys[i].letter : OPTION_KEY + (int)i};
     optind = 0;
     opterr = 0; /* it would print anything */
-    for (int c; r < 0 && (c = getopt_long(argc, argv, ":n:s:N:p:k:a:w:c:h", options, NULL)) != -1;)
+    for (int c; r < 0 && (c = getopt_long(argc, argv, ":n:s:N:p:k:a:w:c:hV", options, NULL)) != -1;)
         r = set(s, c, argv, ret_file);
     return r < 0 && optind < argc ? wrong("an argument that is no option", argv[optind]) : r;
 }

@@ -38,7 +38,8 @@ static const char usage[] =
     "      --fleet-program FILE  the program that asks them (" FLEET ")\n"
     "      --open             shows the page in the browser\n"
     "      --chart FILE       Chart.js (" CHART ")\n"
-    "  -h, --help\n";
+    "  -h, --help\n"
+    "  -V, --version\n";
 
 enum long_option {
     OPTION_TOKEN = 256,
@@ -68,6 +69,7 @@ static const struct option options[] = {{"listen", required_argument, NULL, 'l'}
                                         {"open", no_argument, NULL, OPTION_OPEN},
                                         {"chart", required_argument, NULL, OPTION_CHART},
                                         {"help", no_argument, NULL, 'h'},
+                                        {"version", no_argument, NULL, 'V'},
                                         {0}};
 
 static int wrong(const char *words, const char *value)
@@ -170,6 +172,9 @@ static int set(struct settings *s, int c, char **argv)
     case 'h':
         fputs(usage, stdout);
         return 0;
+    case 'V':
+        puts("wsd-web " WSD_VERSION);
+        return 0;
     case ':':
         return wrong("this option wants a value", argv[optind - 1]);
     default:
@@ -183,7 +188,7 @@ int settings_load(struct settings *s, int argc, char **argv)
 
     *s = (struct settings){.chart = CHART, .fleet.program = FLEET};
     opterr = 0;
-    for (int c; r < 0 && (c = getopt_long(argc, argv, ":l:s:h", options, NULL)) != -1;)
+    for (int c; r < 0 && (c = getopt_long(argc, argv, ":l:s:hV", options, NULL)) != -1;)
         r = set(s, c, argv);
     if (r < 0 && optind < argc)
         r = wrong("an argument that is no option", argv[optind]);

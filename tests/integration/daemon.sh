@@ -5,7 +5,16 @@
 # it with 1, 2 and 16 workers.
 . "$(dirname "$0")/../support/lib.sh"
 
-check "--version" sh -c 'wsd --version | grep -q "^wsd [0-9]"'
+says_version() { # NAME COMMAND...
+  "${@:2}" --version | grep -q "^$1 [0-9]" && "${@:2}" -V | grep -q "^$1 [0-9]"
+}
+check "--version" says_version wsd wsd
+check "of wsctl" says_version wsctl wsctl
+check "of wsctl, behind a verb" says_version wsctl wsctl submit
+check "of wsctl, behind a verb's argument" says_version wsctl wsctl status x
+for program in web fleet; do
+  [ ! -x "$BUILD/daemon/$program/wsd-$program" ] || check "of wsd-$program" says_version "wsd-$program" "$BUILD/daemon/$program/wsd-$program"
+done
 check "--help" sh -c 'wsd --help | grep -q -- --socket'
 check "an unknown option: 64" expect_exit 64 wsd --frobnicate
 check "an argument: 64" expect_exit 64 wsd now
