@@ -18,8 +18,12 @@ PRINTABLE=$SRC/tests/support/printable.py
 look() { # ARGUMENTS of printable.py: what it finds is shown at the end; any other status is its own fault
   "$PRINTABLE" "$@" >>"$WORK/found" || [ $? = 3 ] || echo "printable.py broke" >>"$WORK/found"
 }
-together='' # a file, where many commands are for one call of printable.py: to start it takes longer than they do
-prints() {  # [--stderr] COMMAND...
+together=''      # a file, where many commands are for one call of printable.py: to start it takes longer than they do
+those_before() { # what stands there is done now
+  look --each "$together"
+  : >"$together"
+}
+prints() { # [--stderr] COMMAND...
   if [ -n "$together" ]; then
     printf '%s\0' $# "$@" >>"$together"
   else
@@ -31,8 +35,11 @@ clean() {
   [ ! -s "$WORK/found" ]
 }
 walk() { # NAME COMMAND...
+  local together=$WORK/together
   : >"$WORK/found"
+  : >"$together"
   "${@:2}" >"$WORK/walk.out" 2>&1
+  those_before
   check "$1" clean
 }
 both() { # ARGUMENTS...: for people and as JSON
@@ -54,8 +61,7 @@ sub_verbs() { # VERB
   wsctl "$1" --help | sed -n "1s/^usage: wsctl \[OPTION...\] $1 *//p" | sed 's/\[set N\]/set N/' | tr '|' '\n' | awk '/^ *[a-z]+( |$)/ { print $1 }'
 }
 any_arguments() { # VERB
-  local verb=$1 option sub few=() together=$WORK/together
-  : >"$together"
+  local verb=$1 option sub few=()
   [ "$verb" != bench ] || few=(--count 1)
   [ "$verb" != profile ] || few=(--seconds 0.1)
   both "$verb" "${few[@]}" "$H"
@@ -69,7 +75,6 @@ any_arguments() { # VERB
     prints wsctl "$verb" "${few[@]}" "$option=$H" escapes
     [ -z "${WSD_THOROUGH:-}" ] || prints wsctl "$verb" "${few[@]}" escapes "$option" "$H"
   done
-  look --each "$together"
 }
 any_verb() {
   prints wsctl "$H"
@@ -109,7 +114,8 @@ walk_submit() {
   prints --stderr wsctl submit --local --plugin-dir "$WORK/$F" "$F"
   prints --stderr wsctl submit --local sleep "$H"
   prints --stderr wsctl submit --local --plugin-dir "$TEST_PLUGINS" self "$H"
-  (cd "$WORK/$F" && cp "$PLUGINS/fib.so" . && prints --stderr wsctl submit ./fib.so 3 && prints --stderr wsctl submit fib.so "$H" && prints --stderr wsctl submit ./none)
+  those_before
+  (together='' && cd "$WORK/$F" && cp "$PLUGINS/fib.so" . && prints --stderr wsctl submit ./fib.so 3 && prints --stderr wsctl submit fib.so "$H" && prints --stderr wsctl submit ./none)
 }
 walk_map() {
   prints --stderr wsctl map escapes ::: "$H" "b$H"
@@ -189,6 +195,7 @@ walk_runner() {
   both runner show pyrunner
   both plugin show pyrunner
   prints --stderr wsctl submit pyrunner:say "$H"
+  those_before
   end_runner hostile
 }
 walk_web() { both web --listen "$H"; }
@@ -254,6 +261,7 @@ walk_resume() {
 }
 walk_drain() {
   prints timeout 5 wsctl drain --wait "$H"
+  those_before
   wsctl resume
 }
 walk_version() { both version; }
