@@ -30,6 +30,7 @@
 #include "table/queue.h"
 #include "table/state.h"
 #include "table/timing.h"
+#include "table/watches.h"
 
 _Static_assert(DURABLE_INPUT_MAX == STORE_INPUT_MAX, "what is accepted fits on the disk");
 
@@ -326,22 +327,78 @@ void durable_closing(struct job *job)
     p->dead = p->retries && p->retry_on >> job->state & 1 && !job_time(job)->waited;
 }
 
+/* Removes the job from memory, not from disk: the next wsd has it. */
+static void leave(struct job *job)
+{
+    job->domain->jobs->durable->has_deferred = true;
+    watches_defer(job, CODE_BUSY, DEFERRED);
+    job_leave(job, CODE_BUSY, DEFERRED);
+}
+
+static void leave_uncancelled(struct job *job)
+{
+    const struct log_about about = job_about(job);
+
+    log_event(LOG_KIND_STORE, LOG_ERR, &about,
+              "job " JOB_ID_FORMAT " was cancelled, and that could not be written: it goes on after the next start",
+              JOB_ID_ARGS(job->id));
+    leave(job);
+}
+
+static void tell_end_on_disk(struct job *job)
+{
+    struct job_info info;
+
+    job_describe(job, &info);
+    job_ended(job, &info);
+}
+
+/* Nobody is told that the job was cancelled before that is on disk. May free the job. */
+static void keep_unwritten(struct job *job, const char *why)
+{
+    struct policy *p = job_policy(job);
+    char text[JOB_TEXT];
+
+    p->unsaved = true;
+    if (job->domain->jobs->draining) {
+        leave_uncancelled(job);
+        return;
+    }
+    if (list_empty(&p->stored))
+        list_push_back(&job->domain->jobs->durable->results.unwritten, &p->stored);
+    durable_unsaved(job);
+    snprintf(text, sizeof(text),
+             "the cancel cannot be kept: %.120s; the job is stopped, but would run after wsd's next start: try again",
+             why);
+    for (struct watch *w = job->watches, *next; w; w = next) {
+        next = w->next;
+        if (!w->until_disk)
+            continue;
+        job_remove_watch(w);
+        w->ops->refused(w, CODE_BUSY, text, STORE_AGAIN_USEC);
+    }
+}
+
 static void ended(struct store_request *r)
 {
     struct disk_request *q = container_of(r, struct disk_request, r);
     struct job *job = disk_request_done(q);
     struct policy *p = job_policy(job);
-    struct job_info info;
+    int result = r->result;
+    char why[STORE_WHY];
 
-    p->ending = false;
-    if (r->result < 0) {
-        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "the end of a durable job cannot be written, and is tried again: %s",
-                  r->why);
-        p->unsaved = true;
-    }
+    memcpy(why, r->why, sizeof(why));
     disk_request_free(q);
-    job_describe(job, &info);
-    job_ended(job, &info);
+    if (result < 0)
+        log_event(LOG_KIND_STORE, LOG_ERR, NULL, "the end of a durable job cannot be written, and is tried again: %s",
+                  why);
+    if (result < 0 && job->state == JOB_CANCELLED) {
+        keep_unwritten(job, why);
+        return;
+    }
+    p->ending = false;
+    p->unsaved = result < 0;
+    tell_end_on_disk(job);
 }
 
 /* 0 or -ENOMEM. */
@@ -389,6 +446,10 @@ bool durable_end(struct job *job, const struct job_info *info)
     durable_count(job, bytes);
     if (post_end(job, ended) == 0)
         return true;
+    if (job->state == JOB_CANCELLED) {
+        keep_unwritten(job, "out of memory");
+        return true;
+    }
     p->ending = false;
     p->unsaved = true;
     return false;
@@ -400,15 +461,24 @@ static void saved(struct store_request *r)
     struct job *job = disk_request_done(q);
     struct policy *p = job ? job_policy(job) : NULL;
     int result = r->result;
+    char why[STORE_WHY];
 
+    memcpy(why, r->why, sizeof(why));
     disk_request_free(q);
     if (!job)
         return;
-    p->unsaved = result < 0;
-    if (p->unsaved)
+    if (result < 0 && policy_unwritten(p)) {
+        keep_unwritten(job, why);
+    } else if (result < 0) {
         durable_unsaved(job);
-    else
+    } else if (policy_unwritten(p)) {
+        list_remove(&p->stored);
+        p->ending = p->unsaved = false;
+        tell_end_on_disk(job);
+    } else {
+        p->unsaved = false;
         durable_rest(job);
+    }
 }
 
 void durable_save(struct job *job)
@@ -453,6 +523,10 @@ bool durable_defer(struct job *job, bool running)
     struct policy *p = job_policy(job);
     struct domain *d = job->domain;
 
+    if (p && policy_unwritten(p) && list_empty(&p->requests)) {
+        leave_uncancelled(job);
+        return true;
+    }
     if (!p || !p->durable || !p->acknowledged || job_final(job) || p->awaiting_store)
         return false;
     switch ((enum job_state)job->state) {
@@ -472,9 +546,7 @@ bool durable_defer(struct job *job, bool running)
     default:
         return false;
     }
-    d->jobs->durable->has_deferred = true;
-    watches_defer(job, CODE_BUSY, DEFERRED);
-    job_leave(job, CODE_BUSY, DEFERRED);
+    leave(job);
     return true;
 }
 

@@ -180,7 +180,7 @@ void results_remove(struct job *job)
 {
     struct policy *p = job_policy(job);
 
-    if (!list_empty(&p->stored) && !p->dead) {
+    if (!list_empty(&p->stored) && !p->dead && !policy_unwritten(p)) {
         heap_take(&job->domain->jobs->durable->results.expiring, &p->expires);
         heap_take(&job->user->expiring, &p->by_user);
     }
@@ -225,6 +225,7 @@ static void on_save(evutil_socket_t fd, short what, void *userdata)
 {
     struct jobs *jobs = userdata;
 
+    save_all(&jobs->durable->results.unwritten);
     save_all(&jobs->durable->results.stored);
     save_all(&jobs->durable->results.dead);
 }
@@ -397,6 +398,7 @@ int results_init(struct jobs *jobs)
 {
     list_init(&jobs->durable->results.stored);
     list_init(&jobs->durable->results.dead);
+    list_init(&jobs->durable->results.unwritten);
     jobs->durable->results.expiry_timer = evtimer_new(jobs->options.base, on_expiry, jobs);
     jobs->durable->results.save_timer = evtimer_new(jobs->options.base, on_save, jobs);
     return jobs->durable->results.expiry_timer && jobs->durable->results.save_timer ? 0 : -ENOMEM;

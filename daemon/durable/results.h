@@ -17,6 +17,7 @@ struct user;
 
 struct results {
     struct list stored, dead; /* policies of ended durable jobs: of those that expire, and of the others */
+    struct list unwritten;    /* policy_unwritten() */
     struct heap expiring;     /* those in `stored`, by the time when they go (CLOCK_MONOTONIC) */
     struct event *expiry_timer, *save_timer;
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/code.h"
+#include "frontend/cancels.h"
 #include "frontend/peer.h"
 
 struct call;
@@ -58,9 +59,10 @@ struct call_job {
 
 /* LIST, LIST_WHERE, CANCEL_WHERE. serve-list.c */
 struct call_list {
-    struct selection *selection;
+    struct selection *selection; /* NULL: all of it is done */
     bool cancels;
     uint64_t n_cancelled;
+    struct cancels unwritten; /* of the cancelled */
 };
 
 /* PLUGINS. serve-plugins.c */
@@ -120,6 +122,7 @@ struct call {
     union {
         struct call_job job;
         struct call_list list;
+        struct cancels cancel; /* CANCEL of a durable job. serve-await.c */
         struct call_plugins plugins;
         struct call_reload reload;
         struct call_schedule schedule;

@@ -79,6 +79,37 @@ void send_cancelled(const struct request *r, int result, const char *none)
         send_end(r);
 }
 
+static void on_written(struct cancels *k)
+{
+    struct call *c = container_of(k, struct call, cancel);
+
+    if (k->n_unwritten)
+        call_refuse(c, CODE_BUSY, cancels_words(k));
+    else
+        call_end(c);
+}
+
+static void cancel_forget(struct call *c)
+{
+    cancels_deinit(&c->cancel);
+}
+
+static const struct call_ops cancel_ops = {.forget = cancel_forget};
+
+/* The answer comes when it is on disk. */
+static void cancel_await(const struct request *r)
+{
+    struct peer *p = r->peer;
+    struct call *c = call_new(r, &cancel_ops);
+
+    if (!c)
+        return;
+    cancels_init(&c->cancel, on_written);
+    cancels_add(&c->cancel, p->frontend->options.jobs, r->msg->id.id, access_cancels(p));
+    if (list_empty(&c->cancel.waiting))
+        on_written(&c->cancel);
+}
+
 void serve_cancel(struct request *r)
 {
     const struct msg_id *m = &r->msg->id;
@@ -91,9 +122,12 @@ void serve_cancel(struct request *r)
             c->ops->cancel(c, m->item);
         return;
     }
-    int result = jobs_cancel(p->frontend->options.jobs, m->id, access_cancels(p), p->uid);
+    struct jobs *jobs = p->frontend->options.jobs;
+    int result = jobs_cancel(jobs, m->id, access_cancels(p), p->uid);
     if (result == -ENOENT)
         no_such_job(r, m->id);
+    else if (result == 0 && jobs_watch_cancelled(jobs, m->id, access_cancels(p), NULL))
+        cancel_await(r);
     else
         send_cancelled(r, result, "no such job");
 }

@@ -8,6 +8,8 @@
 #include "frontend/serve-list.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "frontend/access.h"
@@ -16,6 +18,51 @@
 #define LOOKS       256u  /* at jobs, before what else its connection wants has its turn */
 #define LOOK_COST   400u  /* in units of share.h: among a million jobs it is in no cache */
 #define CANCEL_COST 4000u /* to cancel one */
+
+/* All that was cancelled is on disk as that, or cannot be written. */
+static void send_count(struct call *c)
+{
+    const struct cancels *k = &c->list.unwritten;
+    char text[CODEC_TEXT_MAX];
+
+    if (k->n_unwritten) {
+        snprintf(text, sizeof(text), "%" PRIu64 " of %" PRIu64 " jobs: %.200s", k->n_unwritten, c->list.n_cancelled,
+                 cancels_words(k));
+        call_refuse(c, CODE_BUSY, text);
+        return;
+    }
+    peer_send(c->peer, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->list.n_cancelled}}, c->tag, NULL, 0);
+    call_free(c);
+}
+
+static void on_written(struct cancels *k)
+{
+    struct call *c = container_of(k, struct call, list.unwritten);
+
+    if (!c->list.selection)
+        send_count(c);
+}
+
+static void end_selection(struct call *c)
+{
+    if (!c->list.selection)
+        return;
+    c->peer->listing = false;
+    c->list.selection = jobs_select_free(c->list.selection);
+}
+
+static void cancel_one(struct call *c, const uint8_t id[16])
+{
+    struct jobs *jobs = c->peer->frontend->options.jobs;
+    uint32_t reach = access_cancels(c->peer);
+
+    share_charge(c->peer, CANCEL_COST);
+    if (!jobs_select_cancel(c->list.selection, id))
+        return;
+    c->list.n_cancelled++;
+    if (jobs_watch_cancelled(jobs, id, reach, NULL))
+        cancels_add(&c->list.unwritten, jobs, id, reach);
+}
 
 static void list_some(struct call *c)
 {
@@ -39,12 +86,10 @@ static void list_some(struct call *c)
         }
         if (r != JOBS_SELECTED_ONE)
             break;
-        if (!c->list.cancels) {
+        if (c->list.cancels)
+            cancel_one(c, id);
+        else
             jobs_select_info(c->list.selection, id, send_job, c);
-        } else {
-            c->list.n_cancelled += jobs_select_cancel(c->list.selection, id);
-            share_charge(p, CANCEL_COST);
-        }
         looks = share_spent(p) ? 0 : looks;
     }
     if (r < 0) {
@@ -52,19 +97,17 @@ static void list_some(struct call *c)
                     r == -EDQUOT ? "too many listings of this user are under way: try again later" : strerror(-r));
         return;
     }
-    if (c->list.cancels)
-        peer_send(p, &(struct msg){.type = FRAME_COUNT, .count = {.n = c->list.n_cancelled}}, c->tag, NULL, 0);
-    else
-        peer_send(p, &(struct msg){.type = FRAME_END}, c->tag, NULL, 0);
-    call_free(c);
+    end_selection(c);
+    if (!c->list.cancels)
+        call_end(c);
+    else if (list_empty(&c->list.unwritten.waiting))
+        send_count(c);
 }
 
 static void list_forget(struct call *c)
 {
-    if (!c->list.selection)
-        return;
-    c->peer->listing = false;
-    jobs_select_free(c->list.selection);
+    end_selection(c);
+    cancels_deinit(&c->list.unwritten);
 }
 
 static const struct call_ops ops = {.forget = list_forget, .room = call_later, .later = list_some};
@@ -76,6 +119,7 @@ static void list_begin(const struct request *r, bool cancels, const struct jobs_
 
     if (!c)
         return;
+    cancels_init(&c->list.unwritten, on_written);
     uint32_t reach = cancels ? access_cancels(p) : access_watches(p);
     if (p->listing || jobs_select(p->frontend->options.jobs, p->uid, reach, filter, cancels, &c->list.selection) < 0) {
         call_refuse(c, CODE_BUSY, p->listing ? "another LIST of this connection is under way" : "out of memory");

@@ -18,6 +18,7 @@
 #include "table/find.h"
 #include "table/input.h"
 #include "table/output.h"
+#include "table/policy.h"
 #include "table/watches.h"
 
 #define EARLY_WATCHES 128u
@@ -148,6 +149,22 @@ int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t 
     struct job *job = job_find_shown(jobs, id, uid);
 
     return job ? cancel(job, by) : -ENOENT;
+}
+
+bool jobs_watch_cancelled(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w)
+{
+    struct job *job = job_find_shown(jobs, id, uid);
+    const struct policy *p = job ? job_policy(job) : NULL;
+
+    if (!p || !p->durable || job_told_state(job) >= JOB_SUCCEEDED || job_is_crowded(job))
+        return false;
+    if (!w)
+        return true;
+    w->until_disk = true;
+    job_follow(job, w);
+    if (policy_unwritten(p))
+        durable_save(job);
+    return true;
 }
 
 void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by)

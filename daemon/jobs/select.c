@@ -326,10 +326,17 @@ static bool is_stopping(const struct job *job)
     return job->more && job->more->stop == STOP_CANCEL;
 }
 
+static bool is_unwritten(const struct job *job)
+{
+    return job_policy(job) && policy_unwritten(job_policy(job));
+}
+
 bool jobs_select_cancel(struct selection *s, const uint8_t id[16])
 {
     struct job *job = still(s, id);
 
+    if (job && is_unwritten(job)) /* as if this call did it: an earlier one was told that it could not */
+        return true;
     if (!job || job_final(job) || is_stopping(job)) /* it has ended, or another order has it */
         return false;
     bool of_other = job->user != s->asker;

@@ -245,6 +245,7 @@ struct watch {
     bool owner;      /* its end cancels a job that is not detached */
     bool wants_progress;
     bool late;        /* the job has ended and this watch still lacks some of the output */
+    bool until_disk;  /* refused where it cannot be written that its job was cancelled; other watches wait for that */
     const void *rest; /* valid during done(): the last bytes of the output, which output() has not delivered */
     size_t rest_size;
     uint64_t last_done;

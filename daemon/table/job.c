@@ -296,7 +296,7 @@ enum job_state job_told_state(const struct job *job)
     uint64_t started;
 
     if (p && p->ending)
-        return JOB_RUNNING;
+        return job->attempts || p->attempts_before ? JOB_RUNNING : JOB_QUEUED;
     if (job->state == JOB_NEW) /* its plugin is not there yet */
         return JOB_QUEUED;
     if (job->state == JOB_RUNNING && !front_running(job->domain->front, job->slot, &started))

@@ -26,7 +26,7 @@ struct policy {
     /* The rest is for a durable job. */
     struct job *job;
     struct list requests;              /* struct disk_request under way */
-    struct list stored;                /* in `stored` or `dead` of jobs->durable->results: ended, and on disk */
+    struct list stored;                /* in a list of jobs->durable->results */
     struct heap_node expires, by_user; /* in results.expiring and user->expiring, if in results.stored */
     uint64_t number;                   /* on disk */
     /* the newest number on disk when this dead job was queued again: jobs up to it have seen its end; 0: never */
@@ -37,16 +37,22 @@ struct policy {
     bool marked;         /* marked on disk as begun: it must not run again after a restart */
     bool awaiting_store; /* QUEUED but in no queue: it waits for the store before its hand-over */
     bool input_away;     /* the input is only on disk */
-    bool ending;         /* it has its final state, which is being written; until then it is shown as running */
+    bool ending;         /* it has its final state, which is being written; see job_told_state() */
     bool away;           /* the output is only on disk */
     bool reading;        /* the output is being read back */
-    bool unsaved;        /* the end could not be written, and will be written again */
+    bool unsaved;        /* the end could not be written, and will be written again; see policy_unwritten() */
     bool dead;           /* out of retries: kept until a user decides */
 };
 
 static inline struct policy *job_policy(const struct job *job)
 {
     return job->more ? job->more->policy : NULL;
+}
+
+/* It was cancelled, and that could not be written so far. It has ended for nobody: the next wsd would run it. */
+static inline bool policy_unwritten(const struct policy *p)
+{
+    return p->ending && p->unsaved;
 }
 
 /* Out of retries, on disk and kept: it can be queued again or forgotten. */

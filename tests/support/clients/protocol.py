@@ -918,6 +918,20 @@ def cancels(wsd):
         p.is_refused(66, p.send('CANCEL', id=bytes(16)))
 
 
+@case('P126')
+def cancels_on_disk(wsd):
+    with Peer(wsd.socket) as p:
+        for delay in (3600 * 10**6, 0):  # waits; is begun, or is about to be
+            tag, job = p.accepted('ends:heed', flags=8, delay_usec=delay)
+            p.next('END', p.send('CANCEL', id=job))
+            assert p.next('JOB', p.send('STATUS', id=job)).message.state == CANCELLED
+            p.end(tag)
+        tags = [p.accepted('ends:heed', flags=9, delay_usec=3600 * 10**6) for _ in range(3)]
+        assert p.next('COUNT', p.send('CANCEL_WHERE', states=1 << DELAYED, plugin='ends')).message.n == 3
+        for tag, job in tags:
+            assert p.next('JOB', p.send('STATUS', id=job)).message.state == CANCELLED
+
+
 @case('P46')
 def cancels_where(wsd):
     with Peer(wsd.socket) as p:
