@@ -14,6 +14,8 @@
 #include "client.h"
 #include "text.h"
 
+#define HURRY_USEC 1000000u /* for an answer that is to end with what there is */
+
 void query_end(struct wsd_client *client, struct query *query, int result)
 {
     query->done = true;
@@ -114,6 +116,21 @@ static void run_leavep(struct run *run)
     request_close(&run->client->connection, &run->query->request);
 }
 
+/* The program has ended the wait: the answer ends with what there is. -EINTR: wsd is older, or does not answer. */
+static int hurry(struct wsd_client *client, struct query *query)
+{
+    struct connection *c = &client->connection;
+    int (*interrupted)(void *userdata) = c->waiting.interrupted;
+    int r = connection_send(c, &(struct msg){.type = FRAME_CANCEL}, query->request.tag, NULL, 0);
+
+    c->waiting.interrupted = NULL;
+    query->deadline = deadline_in(HURRY_USEC);
+    if (r == 0)
+        r = connection_await(c, &query->deadline, is_answered, query);
+    c->waiting.interrupted = interrupted;
+    return r == -ETIMEDOUT ? connection_given_up(c, -EINTR) : r;
+}
+
 int query_run(struct wsd_client *client, const struct msg *msg, struct query *query)
 {
     _cleanup_(client_leavep) struct wsd_client *used = client_enter(client);
@@ -129,6 +146,8 @@ int query_run(struct wsd_client *client, const struct msg *msg, struct query *qu
     __attribute__((unused)) _cleanup_(run_leavep) struct run run = {client, query};
     client->connection.depth++;
     r = connection_await(&client->connection, &query->deadline, is_answered, query);
+    if (r == -EINTR && query->hurries && !query->done)
+        r = hurry(client, query);
     client->connection.depth--;
     if (!query->done)
         query_end(client, query, r);

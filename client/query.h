@@ -16,6 +16,7 @@ struct query {
     uint16_t end;          /* a frame of this type ends the answer (the same as `each`: one frame is the answer) */
     uint64_t timeout_usec; /* 0: that of any question */
     uint64_t deadline;
+    bool hurries;                /* where its wait is interrupted, wsd ends the answer with what there is */
     const struct frame *current; /* while it is shown */
     unsigned n_shown;            /* frames that are being shown, each in show() of the one before */
     /* asked.c: it is done, and nothing of it is shown; frees it. NULL: query_run() waits for it */

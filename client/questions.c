@@ -527,7 +527,8 @@ static int ask_executors(struct wsd_client *client, const struct msg *msg, struc
     struct query query = {
         .each = FRAME_EXECUTOR, .also = {FRAME_WORKER}, .end = FRAME_END, .show = show_each_worker, .wanted = user};
 
-    if (msg->type == FRAME_TRACE)
+    query.hurries = msg->type == FRAME_TRACE;
+    if (query.hurries)
         query.also[0] = FRAME_PIECE;
     return query_run(client, msg, &query);
 }

@@ -209,6 +209,7 @@ static int record(struct profile *p)
     r = wait_a_while(p);
     if (r != 0)
         return r;
+    signals_be_patient();
     r = wsd_client_profile_stop(p->client, on_executor, on_stacks, p);
     if (r < 0)
         return ctl_client_error(p->client, "profile", NULL);
@@ -369,6 +370,7 @@ static int sample(struct profile *p)
     if (r != 0)
         return r;
     signals_init();
+    wsd_client_set_interrupt(p->client, signals_out_of_patience, NULL);
     bool file = !p->ctl->json || p->output;
     r = file ? open_file(p) : 0; /* before anything is sampled: where it cannot be written, nothing is */
     if (r == 0)

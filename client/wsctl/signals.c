@@ -10,12 +10,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/code.h"
 #include "outfile.h"
 
 static int pipe_fds[2] = {-1, -1};
 static volatile sig_atomic_t seen;
 static void (*before_quitting)(void);
+static uint64_t impatient_usec; /* CLOCK_MONOTONIC; 0: the first has not come, or patience begins anew */
 
 static void on_signal(int signal)
 {
@@ -63,4 +65,18 @@ bool signals_take(void)
     char c;
 
     return read(pipe_fds[0], &c, 1) == 1;
+}
+
+int signals_out_of_patience(void *unused)
+{
+    uint64_t now = clock_monotonic_usec();
+
+    if (seen && !impatient_usec)
+        impatient_usec = now + SIGNALS_PATIENCE_USEC;
+    return impatient_usec && now >= impatient_usec;
+}
+
+void signals_be_patient(void)
+{
+    impatient_usec = 0;
 }

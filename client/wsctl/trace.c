@@ -163,6 +163,7 @@ static int record(struct trace *t)
         return r;
     if (!t->stop)
         r = wait_a_while(t);
+    signals_be_patient();
     return r ? r : trace_file_take(t->file, t->client, NULL);
 }
 
@@ -175,6 +176,7 @@ int verb_trace(struct ctl *ctl, int argc, char **argv)
         return r;
     progress_init(!ctl->no_progress && !ctl->quiet);
     signals_init();
+    wsd_client_set_interrupt(t.client, signals_out_of_patience, NULL);
     if (!t.start)
         r = trace_file_open(ctl, t.path, t.otlp, &t.file);
     if (r == 0)

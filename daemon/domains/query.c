@@ -598,6 +598,12 @@ int jobs_query_stack(struct jobs *jobs, const uint8_t id[16], uint32_t uid, stru
     return r < 0 ? r : query_asked(q, part_ask_of(d, ASK_STACK, 0, id, q));
 }
 
+void jobs_query_hurry(struct executor_query *q)
+{
+    if (q->asking)
+        on_timeout(-1, 0, q);
+}
+
 void jobs_query_forget(struct executor_query *q)
 {
     if (!q->asking)

@@ -73,6 +73,8 @@ int jobs_query(struct jobs *jobs, uint32_t uid, enum jobs_query what, uint32_t a
 /* Asks the executor of a running job where the job's workers stand: a report of text. Returns 0: done will be called;
  * -ENOENT (this user has no such job); -ESRCH (it does not run now); -EOPNOTSUPP (a runner has it); -EAGAIN; -ENOMEM. */
 int jobs_query_stack(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct executor_query *q);
+/* Ends the query now: executors that have not answered are told with ETIMEDOUT, then done is called. */
+void jobs_query_hurry(struct executor_query *q);
 /* Forgets the query: no more calls. */
 void jobs_query_forget(struct executor_query *q);
 /* Ends this trace, if it is still under way, and discards it. */

@@ -154,7 +154,12 @@ static void query_forget(struct call *c)
         answer_free(container_of(own->answers.next, struct answer, link));
 }
 
-static const struct call_ops ops = {.forget = query_forget, .room = send_answers};
+static void query_hurry(struct call *c, uint32_t item)
+{
+    jobs_query_hurry(&c->executors.query);
+}
+
+static const struct call_ops ops = {.forget = query_forget, .room = send_answers, .cancel = query_hurry};
 
 static struct call *query_begin(const struct request *r)
 {

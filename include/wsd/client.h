@@ -219,7 +219,10 @@ WSD_EXPORT int wsd_client_set_deadline(struct wsd_client *client, uint64_t deadl
  * handle, after each signal, and each 20 ms. Any return value but 0 ends the wait: the call returns -EINTR. The next
  * call asks it again. So a signal handler that sets a flag ends a wait, if interrupted() returns that flag. It is
  * called on the thread of the call, must return, and makes no call on the handle. NULL: nothing is asked, as at the
- * beginning. Returns 0 or -ECHILD. Since 0.1. */
+ * beginning.
+ *
+ * A call that begins or ends a trace or a profile, or asks for a stack, does not return -EINTR if wsd ends its answer
+ * within a second. Executors that have not answered then have the error ETIMEDOUT. Returns 0 or -ECHILD. Since 0.1. */
 WSD_EXPORT int wsd_client_set_interrupt(struct wsd_client *client, int (*interrupted)(void *userdata), void *userdata);
 
 enum wsd_open_flags {

@@ -209,6 +209,41 @@ check "its executor is killed; the next one serves" sh -c "pkill -KILL -P $WSD_P
 kill -TERM "$BACKGROUND_PID"
 check "the profile's end says so: 74" expect_exit 74 wait_for_exit "$BACKGROUND_PID"
 
+# --- an executor that is stopped
+
+signal_executor() { # SIGNAL
+  pkill "-$1" -P "$WSD_PID" -x wsd-executor
+}
+# SIGTERM ends PROFILE before another client has its answer, which waits for as long as wsd does.
+ends_while_another_waits() {
+  local asker status=0
+  background wsctl workers >"$WORK/workers" 2>&1
+  asker=$BACKGROUND_PID
+  kill -TERM "$PROFILE"
+  expect_exit 74 wait_for_exit "$PROFILE" || status=1
+  kill -0 "$asker" || status=1
+  signal_executor CONT
+  cat "$WORK/err"
+  wait_for_exit "$asker" && [ "$status" = 0 ] && grep -q '^wsctl: executor [0-9]*: it does not answer' "$WORK/err"
+}
+stopped_before() { # COMMAND...
+  signal_executor STOP
+  background "$@" 2>"$WORK/err"
+  PROFILE=$BACKGROUND_PID
+  wait_until traces 1 && ends_while_another_waits
+}
+stopped_meanwhile() { # COMMAND...
+  background "$@" 2>"$WORK/err"
+  PROFILE=$BACKGROUND_PID
+  wait_until traces 1 && wsctl workers >/dev/null && signal_executor STOP && ends_while_another_waits
+}
+check "stopped before a profile: its end comes at once, and names the executor" \
+  stopped_before wsctl profile --quiet --seconds 1h -o "$WORK/p.svg"
+check "stopped meanwhile" stopped_meanwhile wsctl profile --quiet --seconds 1h -o "$WORK/p.svg"
+check "stopped before a trace" stopped_before wsctl trace --quiet --seconds 1h -o "$WORK/trace"
+check "stopped meanwhile" stopped_meanwhile wsctl trace --quiet --seconds 1h -o "$WORK/trace"
+check "it goes on" expect_output slept wsctl submit profiled:nap 1
+
 # --- where a job stands
 
 runs profiled:work

@@ -2000,6 +2000,24 @@ def quarantine_is_told_with_the_numbers(wsd):
         assert m.crashes == m.quarantine == m.quarantine_usec == 0 and not m.why, m
 
 
+@case('P127', config='')
+def cancel_ends_the_wait_for_executors(wsd):
+    with Peer(wsd.socket) as p, Peer(wsd.socket) as other:
+        assert p.run('echo', b'x')[1] == b'x\n'
+        pid = [f.message for f in p.list('WORKERS', p.send('WORKERS')) if f.kind == 'EXECUTOR'][0].pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            waits = other.send('WORKERS')
+            tag = p.send('WORKERS')
+            p.send('CANCEL', tag)
+            e = [f.message for f in p.list('WORKERS', tag) if f.kind == 'EXECUTOR']
+            assert [x.error for x in e] == [110], e
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        e = [f.message for f in other.list('WORKERS', waits) if f.kind == 'EXECUTOR']
+        assert [x.error for x in e] == [0], e  # that one goes on
+
+
 @case('P114', config='')
 def executors_tell_of_their_process(wsd):
     with Peer(wsd.socket) as p:
