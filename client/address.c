@@ -73,12 +73,21 @@ static int connect_until(int fd, const struct sockaddr_un *address, const struct
     }
 }
 
+/* errno of a call for a socket. Returns it, negative, said. */
+static int no_socket(struct failure *failure)
+{
+    int error = errno;
+
+    return failure_set(failure, -error, CODE_IO, "socket: %s%s", strerror(error),
+                       error == EMFILE ? "; allow more descriptors (ulimit -n), or close some" : "");
+}
+
 int address_begin(const struct sockaddr_un *address, struct failure *failure)
 {
     _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
-        return failure_set(failure, -errno, CODE_IO, "socket: %s", strerror(errno));
+        return no_socket(failure);
     if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
         return failed(address, -errno, failure); /* EAGAIN: too many wait for wsd to accept them */
     return TAKE_FD(fd);
@@ -91,12 +100,12 @@ int address_connect(const struct sockaddr_un *address, const struct waiting *wai
 
     _cleanup_(close_fdp) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return failure_set(failure, -errno, CODE_IO, "socket: %s", strerror(errno));
+        return no_socket(failure);
     r = connect_until(fd, address, waiting, deadline_usec);
     if (r < 0)
         return failed(address, r, failure);
     flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-        return failure_set(failure, -errno, CODE_IO, "socket: %s", strerror(errno));
+        return no_socket(failure);
     return TAKE_FD(fd);
 }

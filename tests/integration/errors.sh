@@ -17,6 +17,12 @@ check "usage: no plugin: 64" refused 64 "PLUGIN|plugin" wsctl submit
 check "usage: bad priority: 64" refused 64 "priority" wsctl submit --priority 101 fib 2
 check "usage: bad timeout: 64" refused 64 "duration" wsctl submit --timeout soon fib 2
 
+# The one that is free while the libraries are opened is that of stdin, which wsctl then has /dev/null for.
+for verb in list stats ping workers "status 0123456789abcdef0123456789abcdef" "submit fib 3" "cancel --all"; do
+  check "no descriptor is left, $verb: 74" refused 74 'wsctl: socket: Too many open files; .*ulimit -n' \
+    sh -c "exec <&-; ulimit -n 3; exec wsctl --json $verb"
+done
+
 background "$BUILD/tests/support/shims/other-version" "$WORK/other.sock"
 wait_until test -S "$WORK/other.sock"
 check "wrong version: 76" refused 76 "version" wsctl --socket "$WORK/other.sock" submit fib 20
