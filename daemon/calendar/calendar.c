@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -376,6 +377,26 @@ int calendar_parse(struct calendar **ret_calendar, const char *text)
     else
         *ret_calendar = c;
     return r;
+}
+
+static bool is_calendar(const char *text)
+{
+    struct calendar *c = NULL;
+    bool is = calendar_parse(&c, text) == 0;
+
+    calendar_free(c);
+    return is;
+}
+
+const char *calendar_unknown_zone(const char *text)
+{
+    const char *last = strrchr(text, ' ');
+    char before[CALENDAR_MAX];
+
+    if (!last || !isalpha((unsigned char)last[1]) || (size_t)(last - text) >= sizeof(before) || is_calendar(last + 1))
+        return NULL;
+    snprintf(before, sizeof(before), "%.*s", (int)(last - text), text);
+    return is_calendar(before) ? last + 1 : NULL;
 }
 
 struct calendar *calendar_free(struct calendar *c)

@@ -25,6 +25,9 @@ struct calendar;
 
 /* Parses a text. 0; -EINVAL: it is not a calendar; -ENOMEM; others if the zone's file cannot be read. */
 int calendar_parse(struct calendar **ret_calendar, const char *text);
+/* Of a text that calendar_parse() refuses with -EINVAL: the last word, if all but that is a calendar, and it can only be
+ * a time zone that is not known here. NULL: something else is wrong. */
+const char *calendar_unknown_zone(const char *text);
 struct calendar *calendar_free(struct calendar *c);
 /* The first time after after_usec (microseconds since the epoch). 0 or -ENOENT: there is none. */
 int calendar_next(const struct calendar *c, uint64_t after_usec, uint64_t *ret_usec);

@@ -360,6 +360,17 @@ static int set_on(struct config_schedule *s, const char *value)
     return 0;
 }
 
+static int refuse_on(const char *value, char error[static CONFIG_ERROR])
+{
+    const char *zone = calendar_unknown_zone(value);
+
+    if (!zone)
+        return refuse_value("on", value, "a calendar expression of systemd.time(7), such as Mon..Fri 08:00,", error);
+    snprintf(error, CONFIG_ERROR, "on = %.100s: there is no time zone %.64s here: see `timedatectl list-timezones`",
+             value, zone);
+    return -EINVAL;
+}
+
 static int set_schedule(struct config *c, const char *name, const char *key, const char *value,
                         char error[static CONFIG_ERROR])
 {
@@ -374,7 +385,8 @@ static int set_schedule(struct config *c, const char *name, const char *key, con
     }
     if (strcmp(key, "on") == 0) {
         s->on_origin = c->now;
-        wanted = set_on(s, value) < 0 ? "a calendar expression of systemd.time(7), such as Mon..Fri 08:00," : NULL;
+        if (set_on(s, value) < 0)
+            return refuse_on(value, error);
     } else if (strcmp(key, "job") == 0) {
         s->job_origin = c->now;
         wanted = set_job(s, value) < 0 ? "PLUGIN[:FUNCTION] ARGUMENT..." : NULL;

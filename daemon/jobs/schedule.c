@@ -565,6 +565,17 @@ static const char *refusal(struct jobs *jobs, const struct schedule_request *r, 
     return text;
 }
 
+/* Why calendar_parse() refuses it. */
+static const char *calendar_words(const char *calendar, char words[static JOB_TEXT])
+{
+    const char *zone = calendar_unknown_zone(calendar);
+
+    if (!zone)
+        return "--on: not a calendar expression: see systemd.time(7), or `systemd-analyze calendar`";
+    snprintf(words, JOB_TEXT, "--on: there is no time zone %.100s here: see `timedatectl list-timezones`", zone);
+    return words;
+}
+
 void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, struct schedule_query *q)
 {
     char words[JOB_TEXT];
@@ -580,8 +591,7 @@ void jobs_schedule_add(struct jobs *jobs, const struct schedule_request *r, stru
     int result = schedule_new(jobs, r, &s);
     if (result < 0) {
         answer(q, result == -EINVAL ? CODE_USAGE : CODE_BUSY,
-               result == -EINVAL ? "--on: not a calendar expression: see systemd.time(7), or `systemd-analyze calendar`"
-                                 : "out of memory");
+               result == -EINVAL ? calendar_words(r->calendar, words) : "out of memory");
         return;
     }
     user_get(jobs, r->job.uid)->n_schedules++;

@@ -125,6 +125,8 @@ refusals() {
       return 1
     }
   done
+  refused 64 'there is no time zone Europe/Nowhere here' wsctl schedule add x --on 'Mon 10:00 Europe/Nowhere' fib &&
+    refused 64 'not a calendar expression' wsctl schedule add x --on 'Mon 30:00 Europe/Nowhere' fib || return 1
   expect_exit 64 wsctl schedule add x --on '2001-01-01' fib 2>"$WORK/err" && grep -q 'never comes' "$WORK/err" || return 1
   for text in '' 'a b' 'ä' "$(printf 'n%.0s' {1..64})" 'a/b'; do
     expect_exit 64 wsctl schedule add "$text" --on daily fib || {
@@ -337,6 +339,8 @@ misconfigured() {
       return 1
     }
   done
+  printf '[schedule x]\non = daily Europe/Nowhere\njob = fib\n' >"$WORK/bad.conf"
+  says 64 'on = daily Europe/Nowhere: there is no time zone Europe/Nowhere here' wsd --config "$WORK/bad.conf" --check-config || return 1
   printf '[schedule x]\non = daily\n' >"$WORK/bad.conf"
   expect_exit 64 wsd --config "$WORK/bad.conf" --check-config 2>"$WORK/err" && grep -q 'has no .job' "$WORK/err" || return 1
   printf '[schedule a b]\non = daily\njob = fib\n' >"$WORK/bad.conf"

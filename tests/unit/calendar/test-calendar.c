@@ -534,6 +534,28 @@ START_TEST(a_list_has_its_limit)
 }
 END_TEST
 
+static const struct {
+    const char *text, *zone; /* NULL: something else is wrong */
+} unknown[] = {{"Mon 10:00 Europe/Nowhere", "Europe/Nowhere"},
+               {"daily CEST", "CEST"},
+               {"*:0/15 ../x", NULL},
+               {"Mon 30:00 Europe/Nowhere", NULL},
+               {"Europe/Nowhere", NULL},
+               {"Mon Tue", NULL},
+               {" Europe/Nowhere", NULL},
+               {"10:00 ", NULL},
+               {"", NULL}};
+
+START_TEST(an_unknown_zone_is_named)
+{
+    struct calendar *c;
+    const char *zone = calendar_unknown_zone(unknown[_i].text);
+
+    ck_assert_int_eq(calendar_parse(&c, unknown[_i].text), -EINVAL);
+    ck_assert_pstr_eq(zone, unknown[_i].zone);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("calendar");
@@ -547,6 +569,7 @@ int main(void)
     tcase_add_test(c, what_ran_before_the_clock_went_back_does_not_run_again);
     tcase_add_test(c, fractions_of_seconds);
     tcase_add_test(c, a_list_has_its_limit);
+    tcase_add_loop_test(c, an_unknown_zone_is_named, 0, (int)(sizeof(unknown) / sizeof(*unknown)));
     suite_add_tcase(suite, c);
     return run_suite(suite);
 }
