@@ -51,11 +51,13 @@ stop_wsd
 
 printf '[limits]\nmax-jobs-per-user = 20\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
+# wsctl map would wait for ever for an item that was refused and is forgotten.
+BOUNDED=(timeout $((60 * TIME_SCALE)))
 batch_is() { # KEY VALUE
   wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
 }
 taken_back() { # the id, and nothing that a second try would do twice
-  expect_exit 75 wsctl "$@" map --detach sleep:sleep ::: {600001..600100} >"$WORK/out" 2>"$WORK/err"
+  expect_exit 75 "${BOUNDED[@]}" wsctl "$@" map --detach sleep:sleep ::: {600001..600100} >"$WORK/out" 2>"$WORK/err"
   local r=$?
   cat "$WORK/out" "$WORK/err"
   ID=$(grep -o '[0-9a-f]\{32\}' "$WORK/out")
@@ -63,12 +65,12 @@ taken_back() { # the id, and nothing that a second try would do twice
     wait_until batch_is ended true && batch_is total 20 && batch_is failed 20 && [ -z "$(wsctl -q list --state queued,running)" ]
 }
 kept() {
-  expect_exit 75 wsctl map -k --detach sleep:sleep ::: {600001..600030} >"$WORK/out" 2>/dev/null && ID=$(cat "$WORK/out") && batch_is total 20 &&
+  expect_exit 75 "${BOUNDED[@]}" wsctl map -k --detach sleep:sleep ::: {600001..600030} >"$WORK/out" 2>/dev/null && ID=$(cat "$WORK/out") && batch_is total 20 &&
     batch_is ended false && wsctl cancel "$ID"
 }
 first() { # before anything is submitted: so with a bad item, too
   refused 64 'stdin:1: ' sh -c "printf 'a\0b\n' | wsctl --quiet map echo" || return 1
-  ID=$(printf '600001\n6\0\n' | wsctl map --detach sleep:sleep 2>/dev/null)
+  ID=$(printf '600001\n6\0\n' | "${BOUNDED[@]}" wsctl map --detach sleep:sleep 2>/dev/null)
   [ ${#ID} = 32 ] && wait_until batch_is ended true && [ -z "$(wsctl -q list --state queued,running)" ]
 }
 interrupted() {
@@ -81,7 +83,7 @@ interrupted() {
   [ $? = 130 ] && exec 7>&- && wait_until batch_is ended true && batch_is failed 1
 }
 again() { # more than there is room for
-  same "$(seq 300)" "$(seq 300 | wsctl map echo)"
+  same "$(seq 300)" "$(seq 300 | "${BOUNDED[@]}" wsctl map echo)"
 }
 check "items that are refused for now are submitted again, in order" again
 check "map --detach that is refused half way: its id, and what was accepted is cancelled" taken_back
