@@ -68,7 +68,8 @@ size_t escape_first(char to[static ESCAPE_ROOM], const char *text)
     return *text ? MAX(n, (size_t)1) : 0;
 }
 
-static size_t escape(char *to, size_t room, const char *text, bool lines)
+/* *ret_left: what had no room; "": none. */
+static size_t escape(char *to, size_t room, const char *text, bool lines, const char **ret_left)
 {
     char shown[ESCAPE_ROOM];
     size_t at = 0, taken;
@@ -90,17 +91,34 @@ static size_t escape(char *to, size_t room, const char *text, bool lines)
         at += n;
     }
     to[at] = 0;
+    *ret_left = text;
     return at;
 }
 
 size_t escape_text(char *to, size_t room, const char *text)
 {
-    return escape(to, room, text, false);
+    const char *left;
+
+    return escape(to, room, text, false, &left);
+}
+
+size_t escape_marked(char *to, size_t room, const char *text)
+{
+    const char *left;
+    size_t n = escape(to, room, text, false, &left);
+
+    if (!*left)
+        return n;
+    n = escape(to, room - strlen(ESCAPE_MARK), text, false, &left);
+    memcpy(to + n, ESCAPE_MARK, sizeof(ESCAPE_MARK));
+    return n + strlen(ESCAPE_MARK);
 }
 
 size_t escape_lines(char *to, size_t room, const char *text)
 {
-    return escape(to, room, text, true);
+    const char *left;
+
+    return escape(to, room, text, true, &left);
 }
 
 void escape_format(char to[static ESCAPE_LINE], const char *format, va_list args)

@@ -27,6 +27,9 @@ size_t escape_first(char to[static ESCAPE_ROOM], const char *text);
 /* Writes the displayed form of a whole text: one line. It is cut before the first character or escape that does not
  * fit. Returns its length. */
 size_t escape_text(char *to, size_t room, const char *text);
+#define ESCAPE_MARK "\u2026"
+/* The same, and where the text is cut ESCAPE_MARK is its end, within the room, which is more than that takes. */
+size_t escape_marked(char *to, size_t room, const char *text);
 #define ESCAPE_LINE 256u /* bytes of what a job says of itself, with NUL: WSD_TEXT_MAX */
 /* Writes what a job says, formatted: one line, in which line ends and tabs are blanks. */
 __attribute__((format(printf, 2, 0))) void escape_format(char to[static ESCAPE_LINE], const char *format, va_list args);

@@ -20,7 +20,7 @@ struct action {
     uint32_t uid;       /* of the client */
     uint32_t code;      /* CODE_…, with which it was refused; 0: it was not, or not yet */
     bool trusted;       /* asked for by a user with rights over others */
-    /* The person that the client names, and what it is about: one line each, cut off; "": none. */
+    /* The person that the client names, and what it is about: one line each, as escape_marked(); "": none. */
     char person[CODEC_PERSON_MAX], object[CODEC_TEXT_MAX];
 };
 

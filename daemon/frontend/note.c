@@ -182,8 +182,8 @@ void note_action(struct request *r)
     if (!a.verb || !is_noted(p, r->msg))
         return;
     object_of(r->msg, words);
-    escape_text(a.object, sizeof(a.object), words);
-    escape_text(a.person, sizeof(a.person), p->person ? p->person : "");
+    escape_marked(a.object, sizeof(a.object), words);
+    escape_marked(a.person, sizeof(a.person), p->person ? p->person : "");
     a.time_usec = clock_realtime_usec();
     a.uid = p->uid;
     a.trusted = administers(p) || reaches_others(p);

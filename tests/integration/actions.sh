@@ -36,6 +36,11 @@ check "what changes something" changes
 expected=("$me pause fib 0" "$me limit tag big = 3 0" "$me limit max-run = 1h 0" "$me set workers 2 0" "$me reload fib 0"
   "$me schedule add nightly 0" "$me resume fib 0" "$me resume fib 66" "$me limit none = 1 64" "$me schedule remove nightly 0")
 check "is told in its order, with what became of it" told wsctl -- "${expected[@]}"
+long=$(printf 'é%.0s' {1..150})
+cut_off() {
+  refused 66 'not found' wsctl plugin reload "$long" && expected+=("$me reload ${long:0:126}… 66") && told wsctl -- "${expected[@]}"
+}
+check "what is too long ends in a mark, between two characters" cut_off
 asks() { # and cancels jobs of the same user
   local id
   wsctl limit && wsctl limits && wsctl workers && wsctl schedule list && wsctl dead list && id=$(wsctl submit --detach --delay 1h fib 3) &&
@@ -44,7 +49,7 @@ asks() { # and cancels jobs of the same user
 check "questions, and cancels of one's own jobs" asks
 check "are not among them" told wsctl -- "${expected[@]}"
 for_people() {
-  wsctl actions >"$WORK/people" && [ "$(wc -l <"$WORK/people")" = 11 ] && grep -q '^WHEN  *USER  *RESULT  *ACTION$' "$WORK/people" &&
+  wsctl actions >"$WORK/people" && [ "$(wc -l <"$WORK/people")" = 12 ] && grep -q '^WHEN  *USER  *RESULT  *ACTION$' "$WORK/people" &&
     sed -n 2p "$WORK/people" | grep -qE "^[A-Z][a-z]{2} $(date +%Y)-[0-9-]{5} [0-9:]{8}  *[^ ]+  *granted  *pause fib\$" &&
     sed -n 9p "$WORK/people" | grep -qE 'refused \(66\)  *resume fib$'
 }
@@ -56,9 +61,9 @@ newest() { # N LINE...: the newest N are these
 }
 wsctl_newest() { wsctl "$@" --limit "$n"; }
 check "only the newest one" newest 1 "${expected[@]: -1}"
-check "only the newest nine" newest 9 "${expected[@]:1}"
-check "as many as there are" newest 10 "${expected[@]}"
-check "more than there are" newest 11 "${expected[@]}"
+check "only the newest ten" newest 10 "${expected[@]:1}"
+check "as many as there are" newest 11 "${expected[@]}"
+check "more than there are" newest 12 "${expected[@]}"
 check "none is no number of them: 64" refused 64 'from 1 on' wsctl actions --limit 0
 check "it takes no arguments: 64" refused 64 'too many' wsctl actions x
 timed() { # of the last one

@@ -2369,8 +2369,8 @@ def actions_are_lines(wsd):
         for plugin in (b'\xffa\n', b'x' * 4000, 'e\u202e'.encode(), b'\x1b' * 300):
             p.next('END|ERROR', p.send('GATE', action=1, plugin=plugin))
         found = actions(p)
-        assert len(found) == 4 and [m.object for m in found[:3]] == [b'\\xffa\\x0a', b'x' * 255, b'e\\u{202e}'], found
-        assert found[3].object == b'\\x1b' * 63, found[3]
+        assert len(found) == 4 and [m.object for m in found[:3]] == [b'\\xffa\\x0a', b'x' * 252 + '\u2026'.encode(), b'e\\u{202e}'], found
+        assert found[3].object == b'\\x1b' * 63 + '\u2026'.encode(), found[3]
         assert all(m.person.startswith(b'\\x1b[31m\\x0a') and len(m.person) <= 255 for m in found)
         assert all(line.decode().isprintable() for m in found for line in (m.person, m.object))
 

@@ -73,6 +73,22 @@ START_TEST(no_character_and_no_escape_is_cut)
 }
 END_TEST
 
+START_TEST(what_is_cut_is_marked)
+{
+    static const char mark[] = ESCAPE_MARK;
+    char shown[8];
+
+    ck_assert_uint_eq(escape_marked(shown, sizeof(shown), "abcdefg"), 7); /* it fits */
+    ck_assert_str_eq(shown, "abcdefg");
+    ck_assert_uint_eq(escape_marked(shown, sizeof(shown), "abcdefgh"), 4 + strlen(mark));
+    ck_assert_str_eq(shown, "abcd" ESCAPE_MARK);
+    ck_assert_uint_eq(escape_marked(shown, sizeof(shown), "abc\xc3\xa9ghi"), 3 + strlen(mark)); /* no half of it */
+    ck_assert_str_eq(shown, "abc" ESCAPE_MARK);
+    ck_assert_uint_eq(escape_marked(shown, strlen(mark) + 1, "abcd"), strlen(mark));
+    ck_assert_str_eq(shown, mark);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("escape");
@@ -81,6 +97,7 @@ int main(void)
     tcase_add_loop_test(tc, what_is_not_printable_is_shown_as_escapes, 0, (int)(sizeof(cases) / sizeof(*cases)));
     tcase_add_test(tc, ends_of_lines_stay_where_they_are_asked_for);
     tcase_add_test(tc, no_character_and_no_escape_is_cut);
+    tcase_add_test(tc, what_is_cut_is_marked);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
