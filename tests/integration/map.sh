@@ -51,8 +51,8 @@ stop_wsd
 
 printf '[limits]\nmax-jobs-per-user = 20\n' >"$WSD_CONFIG"
 start_wsd --workers 1 --plugin-dir "$TEST_PLUGINS" || exit 1
-# wsctl map would wait for ever for an item that was refused and is forgotten.
-BOUNDED=(timeout $((60 * TIME_SCALE)))
+# wsctl map would wait for ever for an item that was refused and is forgotten, after a first SIGTERM, too.
+BOUNDED=(timeout --signal KILL $((60 * TIME_SCALE)))
 batch_is() { # KEY VALUE
   wsctl --json status "$ID" | grep -q "\"$1\":$2[,}]"
 }
