@@ -928,7 +928,8 @@ WSD_EXPORT int wsd_client_list(struct wsd_client *client, int (*each)(const stru
                                void *userdata);
 
 /* Cancels a job by its id: a queued job at once, a running one by its flag. Returns 0; -ENOENT: there is no such job,
- * or it has ended, whether its end is known or not. Since 0.1. */
+ * or it has ended, whether its end is known or not. Of a durable job it returns when its end is on disk: a running one
+ * has the grace time of wsd.conf. -EAGAIN: that cannot be written; call again. Since 0.1. */
 WSD_EXPORT int wsd_client_cancel(struct wsd_client *client, const struct wsd_id *id);
 
 /* What jobs to list or cancel, among those that the caller may see. Zero all fields that do not matter, and set size to
@@ -953,7 +954,7 @@ WSD_EXPORT int wsd_client_list_where(struct wsd_client *client, const struct wsd
 
 /* Cancels every job that matches and has not ended. Sets *ret_n to their number, unless ret_n is NULL. An empty filter
  * is -EINVAL, so that nothing is cancelled by accident; to cancel everything, name the states 1 to 4. -EOPNOTSUPP.
- * Since 0.1. */
+ * Durable jobs: as wsd_client_cancel(). Since 0.1. */
 WSD_EXPORT int wsd_client_cancel_where(struct wsd_client *client, const struct wsd_filter *filter, uint64_t *ret_n);
 
 /* Lists, requeues or drops durable jobs that have ended badly and are out of retries. Such jobs do not expire.
