@@ -3,9 +3,8 @@
  * server.c: requests of HTTP.
  * Owns the listeners, the requests that wait for an answer of wsd, the pages that watch, and the last look.
  * Keeps: wsd is looked at only while a page watches, a request waits or the history is kept. A request gets no answer
- * when its connection has ended, and nothing of it stays. A page that does not read is left out of looks. A connection
- * is closed if its request does not come to an end, or if it sends more than is read.
- * Does not ask wsd (collector.c) or judge requests (guard.c). */
+ * when its connection has ended, and nothing of it stays. A page that does not read is left out of looks.
+ * Does not ask wsd (collector.c), judge requests (guard.c), or see how fast they come (pace.c). */
 #include "web/server.h"
 
 #include <errno.h>
@@ -33,6 +32,7 @@
 #include "web/collector.h"
 #include "web/history.h"
 #include "web/metrics.h"
+#include "web/pace.h"
 #include "web/page.h"
 
 #define LISTENERS   16u
@@ -40,7 +40,6 @@
 #define TICK_USEC   1000000u        /* between two looks */
 #define ROOM_USEC   100000u         /* between two counts of connections, where there are too many */
 #define UNREAD_MAX  (1024u * 1024u) /* of a page that watches, in bytes */
-#define AHEAD_MAX   (64u * 1024u)   /* that a client may send before its request is answered, in bytes */
 #define UNAVAILABLE 503
 #define CHART       "/chart.js"
 
@@ -532,16 +531,6 @@ static void answer_chart(const struct server *s, struct evhttp_request *request)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-/* By descriptor, which are the process's: when the first byte of a request came that is not whole yet; 0: there is none.
- * There is room for what is open beside connections. */
-static uint64_t begun_usec[SERVER_CONNECTIONS + 100];
-
-static void note_whole(evutil_socket_t fd)
-{
-    if (fd >= 0 && fd < (int)ARRAY_SIZE(begun_usec))
-        begun_usec[fd] = 0;
-}
-
 static bool wants_openmetrics(struct evhttp_request *request)
 {
     const char *accept = evhttp_find_header(evhttp_request_get_input_headers(request), "Accept");
@@ -624,7 +613,7 @@ static void on_request(struct evhttp_request *request, void *userdata)
                                         .person = person_of(s, request)};
     int code = guard_check(s->options.guard, &asked, &why);
 
-    note_whole(fd_of(request));
+    pace_whole(fd_of(request));
     if (code)
         answer_error(request, code, why);
     else if (!asked.changes)
@@ -636,6 +625,8 @@ static void on_request(struct evhttp_request *request, void *userdata)
 }
 
 /* --- connections -------------------------------------------------------------------------------------------------- */
+
+_Static_assert(SERVER_CONNECTIONS + 100 <= PACE_DESCRIPTORS, "there is room for what is open beside connections");
 
 /* Whether another connection finds room. The kernel gives the lowest number that is free: where only those below the
  * limit are given, no more than that are open. */
@@ -664,33 +655,6 @@ static void on_room(evutil_socket_t fd, short what, void *userdata)
         event_add(s->room, &(struct timeval){.tv_usec = ROOM_USEC});
 }
 
-/* Its connection ends as if the client had ended it. Called before evhttp looks at the bytes. */
-static void on_bytes(struct evbuffer *input, const struct evbuffer_cb_info *info, void *userdata)
-{
-    evutil_socket_t fd = bufferevent_getfd(userdata);
-    uint64_t now = clock_monotonic_usec();
-
-    if (info->n_added == 0 || fd < 0)
-        return;
-    if (fd >= (int)ARRAY_SIZE(begun_usec) || evbuffer_get_length(input) > AHEAD_MAX)
-        shutdown(fd, SHUT_RDWR);
-    else if (!begun_usec[fd])
-        begun_usec[fd] = now;
-    else if (now - begun_usec[fd] > SERVER_IDLE * UINT64_C(1000000))
-        shutdown(fd, SHUT_RDWR);
-}
-
-/* Of a connection: its descriptor may have been another one's. */
-static void on_first_bytes(struct evbuffer *input, const struct evbuffer_cb_info *info, void *userdata)
-{
-    evutil_socket_t fd = bufferevent_getfd(userdata);
-
-    evbuffer_remove_cb(input, on_first_bytes, userdata);
-    evbuffer_add_cb(input, on_bytes, userdata);
-    note_whole(fd);
-    on_bytes(input, info, userdata);
-}
-
 /* Called for each connection, which is in already. */
 static struct bufferevent *on_connection(struct event_base *base, void *userdata)
 {
@@ -702,7 +666,7 @@ static struct bufferevent *on_connection(struct event_base *base, void *userdata
         event_add(s->room, &(struct timeval){.tv_usec = ROOM_USEC});
     }
     if (connection)
-        evbuffer_add_cb(bufferevent_get_input(connection), on_first_bytes, connection);
+        pace_watch(connection);
     return connection;
 }
 
@@ -747,7 +711,7 @@ int server_new(struct server **ret, const struct server_options *options)
     }
     evhttp_set_max_headers_size(s->http, SERVER_HEADERS);
     evhttp_set_max_body_size(s->http, SERVER_BODY);
-    evhttp_set_timeout(s->http, SERVER_IDLE);
+    evhttp_set_timeout(s->http, PACE_IDLE);
     evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST);
     evhttp_set_gencb(s->http, on_request, s);
     evhttp_set_bevcb(s->http, on_connection, s);

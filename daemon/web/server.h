@@ -19,7 +19,6 @@ struct history;
 #define SERVER_CONNECTIONS 900u  /* more wait until one ends */
 #define SERVER_BODY        4096u /* bytes of a request */
 #define SERVER_HEADERS     8192u
-#define SERVER_IDLE        15 /* seconds after which a connection that does nothing is closed */
 
 struct server_options {
     struct event_base *base;
