@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # web.sh: wsd-web by HTTP: what it tells is what wsd says, who is let in and who is not, what it does for wsd and does not
-# do, and what connections cost that do nothing, go on for ever, or do not read. The page itself: web-page.sh.
+# do, and what connections cost that do nothing, go on for ever, or read nothing or slowly. The page itself: web-page.sh.
 . "$(dirname "$0")/../support/lib.sh"
 
 WEB=$BUILD/daemon/web/wsd-web
@@ -65,6 +65,13 @@ start_web() { # [OPTION...]: URL and TOKEN are its
 stop_web() {
   kill "$WEB_PID"
   wait_for_exit "$WEB_PID" && [ ! -s "$WORK/web.err" ]
+}
+n_open() { find "/proc/$WEB_PID/fd" -type l | wc -l; }
+none_stays() { [ "$(n_open)" -le "$1" ]; }
+events() { # FILE
+  curl -sS -N -H "Authorization: Bearer $TOKEN" "${URL%/}/api/events" >"$1" &
+  EVENTS=$!
+  note_started $!
 }
 get() { # PATH [OPTION...]
   curl -sS --max-time $((20 * TIME_SCALE)) -H "Authorization: Bearer $TOKEN" "${@:2}" "${URL%/}$1"
@@ -147,6 +154,50 @@ strangers() { # KIND N FILE: what they say
   note_started $!
 }
 
+# A client that takes its answers slowly. It says `whole' when it has all of them, and `closed' if they end before.
+cat >"$WORK/takes.py" <<'END'
+import socket, sys, time
+
+port, rate, n = (int(a) for a in sys.argv[1:])
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+s.connect(('127.0.0.1', port))
+s.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' * n)
+begin, got = time.monotonic(), b''
+while got.count(b'</html>') < n:
+    time.sleep(0.1)
+    allowed = int(rate * (time.monotonic() - begin)) - len(got)
+    if allowed > 0:
+        more = s.recv(allowed)
+        if not more:
+            sys.exit('closed')
+        got += more
+print('whole', flush=True)
+END
+takes() { # BYTES-A-SECOND ANSWERS: from a wsd-web that there is no wsd for; IDLE is what that has open without it
+  start_web || return 1
+  IDLE=$(n_open)
+  local port=${URL%/}
+  /usr/bin/python3 "$WORK/../takes.py" "${port##*:}" "$1" "$2" >"$WORK/takes" 2>&1 &
+  note_started $!
+  wait_until eval '[ "$(n_open)" -gt "$IDLE" ]'
+}
+too_slow() { # it would have them all in half an hour
+  takes 300 300 && wait_until -t 90 none_stays "$IDLE" && [ ! -s "$WORK/takes" ] && stop_web
+}
+slow_enough() { # three times as long as a connection that does nothing is kept
+  takes 3000 80 && wait_until -t 120 grep -q whole "$WORK/takes" && stop_web
+}
+watches_on() { # longer than a connection that does nothing is kept
+  start_web || return 1
+  events "$WORK/events"
+  wait_until -t 60 eval '[ "$(grep -c "^event: away" "$WORK/events")" -ge 20 ]' && kill "$EVENTS"
+}
+beside "a client that takes less than 1 KiB a second is closed" too_slow
+beside "one that takes 3,000 bytes a second has all that it wants" slow_enough
+beside "a page that watches is no slow client" watches_on
+
 start_web --token --act || exit 1
 strangers slow 3 "$WORK/slow" # looked at below
 check "where there is no wsd, it says so" eval "get /api/look | grep -q 'no wsd is there'"
@@ -199,11 +250,6 @@ check "by the other socket, too" expect_output 'wsd_up 1' eval "curl -sS --unix-
 
 # --- looks that come by themselves -------------------------------------------------------------------------------------------
 
-events() { # FILE
-  curl -sS -N -H "Authorization: Bearer $TOKEN" "${URL%/}/api/events" >"$1" &
-  EVENTS=$!
-  note_started $!
-}
 n_looks() { [ "$(grep -c '^event: look' "$WORK/events")" -ge "$1" ]; }
 events "$WORK/events"
 check "a look comes again and again" wait_until n_looks 4
@@ -317,8 +363,6 @@ check "the page loads nothing from elsewhere" eval "get / -i | grep -q \"^Conten
 
 # --- connections that do nothing --------------------------------------------------------------------------------------------
 
-n_open() { find "/proc/$WEB_PID/fd" -type l | wc -l; }
-none_stays() { [ "$(n_open)" -le "$1" ]; }
 held_up() { # KIND N: strangers; those who come later are served as well
   local before strangers r
   before=$(n_open)
@@ -425,4 +469,5 @@ os.execve(sys.argv[2], sys.argv[2:], os.environ | {"LISTEN_PID": str(os.getpid()
   wait_until passed_metrics && passed_metrics && kill "$pid" && wait_for_exit "$pid" && [ ! -s "$WORK/passed" ]
 }
 check "a socket that systemd passes" passed
+gather
 stop_wsd
