@@ -187,7 +187,7 @@ too_slow() { # it would have them all in half an hour
   takes 300 300 && wait_until -t 90 none_stays "$IDLE" && [ ! -s "$WORK/takes" ] && stop_web
 }
 slow_enough() { # three times as long as a connection that does nothing is kept
-  takes 3000 80 && wait_until -t 120 grep -q whole "$WORK/takes" && stop_web
+  takes 3000 80 && wait_until -t 120 test -s "$WORK/takes" && same whole "$(cat "$WORK/takes")" && stop_web
 }
 watches_on() { # longer than a connection that does nothing is kept
   start_web || return 1
