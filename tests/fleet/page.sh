@@ -52,7 +52,7 @@ waits() {
 check "a job that no machine takes" waits
 if [ -x /usr/bin/chromedriver ] && /usr/bin/python3 -c 'import selenium' 2>/dev/null; then
   check "the page says so" timeout $((120 * TIME_SCALE)) /usr/bin/python3 "$SRC/tests/support/clients/page-fleet.py" "$(cat "$WORK/web.out")" \
-    echo norm 'jobs of all machines' Machines here '!1 jobs wait for echo, and no machine takes them'
+    echo norm 'jobs of all machines' Machines here '!1 job waits for echo, and no machine takes it'
 else
   skip "the page says so" "there is no Chromium or Selenium here (packaging/install-deps page)"
 fi

@@ -67,6 +67,7 @@ function table(caption, heads, rows, empty) {
 }
 
 const count = (n) => Number(n).toLocaleString('en');
+const counted = (n, one, more = one + 's') => `${count(n)} ${n === 1 ? one : more}`; // its words, by the number
 const some = (n) => n === undefined ? '' : count(n);
 const rate = (n) => (n >= 100 ? count(Math.round(n)) : n.toFixed(1));
 
@@ -151,24 +152,24 @@ function health() {
     const since = Math.round((last.usec - all[0].usec) / 1e6);
     const kinds = [['crashed', grown.crashed], ['timed out', grown.timed_out], ['failed', grown.failed], ['interrupted', grown.interrupted]];
     const words = kinds.filter(([, n]) => n).map(([kind, n]) => `${count(n)} ${kind}`).join(', ');
-    found.push([grown.bad > ended / 2 && grown.bad > 4 ? 'bad' : 'warn', `${key}: of ${count(ended)} jobs in ${since} s ${words}` +
-      (grown.refused ? `, and ${count(grown.refused)} were refused` : '')]);
+    found.push([grown.bad > ended / 2 && grown.bad > 4 ? 'bad' : 'warn', `${key}: of ${counted(ended, 'job')} in ${since} s ${words}` +
+      (grown.refused ? `, and ${counted(grown.refused, 'was', 'were')} refused` : '')]);
   }
   for (const f of look.functions || [])
     if (f.in_quarantine) {
       const until = f.on_trial ? 'a job of it runs on trial' : `tried again at ${new Date((look.time_usec + f.quarantine_usec) / 1000).toLocaleTimeString()}`;
-      found.push(['bad', `${nameOf(f)} of ${f.user} is in quarantine, ${until}: crashed ${count(f.crashes)} times, at last: ${f.why}`]);
+      found.push(['bad', `${nameOf(f)} of ${f.user} is in quarantine, ${until}: crashed ${counted(f.crashes, 'time')}, at last: ${f.why}`]);
     }
   for (const r of look.runners || [])
-    if (r.waiting && !r.runners.length) found.push(['bad', `${count(r.waiting)} jobs wait for a runner of ${r.name}, and none is connected`]);
+    if (r.waiting && !r.runners.length) found.push(['bad', `${counted(r.waiting, 'job waits', 'jobs wait')} for a runner of ${r.name}, and none is connected`]);
   for (const gate of look.gates || []) {
     const name = gate.tag ? 'tag ' + gate.tag : gate.plugin ? gate.plugin + (gate.function ? ':' + gate.function : '') : 'everything';
     if (gate.drained) found.push(['warn', 'wsd is draining: new jobs are refused']);
-    else if (gate.paused) found.push(['warn', `${name} is paused: ${count(gate.waiting)} jobs wait`]);
+    else if (gate.paused) found.push(['warn', `${name} is paused: ${counted(gate.waiting, 'job waits', 'jobs wait')}`]);
   }
   for (const e of (look.pool || { executors: [] }).executors)
     if (e.error) found.push(['bad', `executor ${e.executor} of ${e.user} does not answer: ${e.error}`]);
-  if (look.counters.jobs_dead) found.push(['warn', `${count(look.counters.jobs_dead)} durable jobs are out of retries`]);
+  if (look.counters.jobs_dead) found.push(['warn', `${counted(look.counters.jobs_dead, 'durable job is', 'durable jobs are')} out of retries`]);
   found.push(...fleetHealth(look.fleet || {}));
   if (growth('jobs_refused') > 0) found.push(['warn', `${rate(growth('jobs_refused'))} jobs a second are refused`]);
   return found.length ? found : [['ok', 'All is well.']];
@@ -298,7 +299,7 @@ function functions() {
     const gate = gates.get(f.plugin + ':' + f.function) || gates.get(f.plugin + ':'), what = { plugin: f.plugin, function: f.function };
     const all = seenFunctions.get(nameOf(f) + (users ? ' of ' + f.user : '')) || [], bad = f.failed + f.timed_out + f.crashed + f.interrupted;
     const limits = [f.in_quarantine ? 'in quarantine' : '', ...(gate ? [gate.paused ? 'paused' : '', gate.limit ? 'at most ' + gate.limit : '',
-      gate.waiting ? count(gate.waiting) + ' wait' : ''] : [])].filter(Boolean).join(', ');
+      gate.waiting ? counted(gate.waiting, 'waits', 'wait') : ''] : [])].filter(Boolean).join(', ');
     return [f.plugin ? nameOf(f) : 'others', f.user, sparkline(all), count(f.succeeded), bad ? element('span', { class: 'state bad' }, count(bad)) : '0',
       count(f.refused), percentiles(f.queue_usec), percentiles(f.run_usec), duration(f.cpu_usec.sum), limits,
       f.plugin ? [gate && gate.paused ? button('Resume', 'resume', { plugin: gate.plugin, function: gate.function }) : button('Pause', 'pause', what), ' ',
@@ -364,7 +365,7 @@ function neighbours(job) {
     return [svg('path', { d: `M${x1} ${from ? y : middle} C${(x1 + x2) / 2} ${from ? y : middle} ${(x1 + x2) / 2} ${from ? middle : y} ${x2} ${from ? middle : y}` }),
       svg('a', { href: '#/job/' + id }, svg('rect', { x, y: y - 11, width: 110, height: 22, rx: 4 }), svg('text', { x: x + 55, y: y + 4 }, id.slice(0, 8)))];
   });
-  const words = `waits for ${count(job.waits_on.length)}, holds up ${count(job.awaited_by.length)} jobs`;
+  const words = `waits for ${count(job.waits_on.length)}, holds up ${counted(job.awaited_by.length, 'job')}`;
   return [element('h2', {}, 'What it waits for, and what waits for it'),
     svg('svg', { viewBox: `0 0 550 ${height}`, class: 'graph', role: 'img', 'aria-label': words, id: 'graph' },
       ...column(job.waits_on, 0, true), ...column(job.awaited_by, 440, false),
@@ -387,7 +388,7 @@ function oneJob(id) {
       element('span', { class: 'ran', width: (100 * job.run_usec / all) + '%' })),
     describe([['Id', job.id], ['User', job.user], ['Submitted', moment(job.submitted_usec)], ['Waited', duration(job.queued_usec)],
       ['Ran', duration(job.run_usec)], ['CPU time', duration(job.cpu_usec)], ['Worker', job.worker],
-      ['Tries', job.attempts + (job.retries ? ` of ${job.retries + 1}` : '')], ['Waits for', job.waits_for ? job.waits_for + ' jobs' : ''],
+      ['Tries', job.attempts + (job.retries ? ` of ${job.retries + 1}` : '')], ['Waits for', job.waits_for ? counted(job.waits_for, 'job') : ''],
       ['Goes on in', job.due_usec ? duration(job.due_usec) : ''], ['Durable', job.durable ? 'yes' : ''], ['Tags', job.tags],
       ['Says', job.status], ['Exit status', isOpen(job) ? '' : String(job.exit)], ['Error', job.error]]),
     neighbours(job),
@@ -468,8 +469,8 @@ function users() {
 function fleetHealth(fleet) {
   if (fleet.error) return [['warn', 'fleet: ' + fleet.error]];
   const found = (fleet.classes || []).filter((c) => c.waiting && !c.requests)
-    .map((c) => ['bad', `fleet: ${count(c.waiting)} jobs wait for ${c.plugin}, and no machine takes them`]);
-  if (fleet.dead && fleet.dead.messages) found.push(['warn', `fleet: ${count(fleet.dead.messages)} jobs could not be done anywhere`]);
+    .map((c) => ['bad', `fleet: ${counted(c.waiting, 'job waits', 'jobs wait')} for ${c.plugin}, and no machine takes ${c.waiting === 1 ? 'it' : 'them'}`]);
+  if (fleet.dead && fleet.dead.messages) found.push(['warn', `fleet: ${counted(fleet.dead.messages, 'job')} could not be done anywhere`]);
   return found;
 }
 

@@ -145,7 +145,7 @@ def a_crash_has_its_backtrace():
     until(lambda: 'segv' in driver.find_element(By.ID, 'backtrace').text, 'no backtrace')
     assert 'Segmentation fault' in text()
     show('')
-    until(lambda: 'crash:segv: of' in text() and '1 crashed' in text(), 'health does not say so')
+    until(lambda: 'crash:segv: of 1 job in' in text() and '1 crashed' in text(), 'health does not say so')
 
 
 def executors_have_their_processes():
@@ -162,11 +162,26 @@ def quarantine_is_told_and_released():
     wsctl('submit', 'crash')
     wsctl('submit', 'crash')
     show('')
-    until(lambda: 'crash:segv of' in text() and 'is in quarantine, tried again at' in text(), 'health does not say so')
+    until(lambda: 'crash:segv of' in text() and 'is in quarantine, tried again at' in text() and 'crashed 3 times, at last' in text(), 'health does not say so')
     show('functions')
     until(lambda: 'in quarantine' in text(), 'the function does not say so')
     driver.find_element(By.XPATH, '//tr[contains(., "crash:segv")]//button[text()="Release"]').click()
     until(lambda: 'in quarantine' not in text(), 'it was not released')
+
+
+def words_go_by_the_number():
+    wsctl('pause', 'fib')
+    jobs = [wsctl('submit', '--detach', 'fib', '5')]
+    show('')
+    until(lambda: 'fib is paused: 1 job waits' in text(), 'not of one')
+    show('functions')
+    until(lambda: 'paused, 1 waits' in text(), 'not of one function')
+    show('')
+    jobs.append(wsctl('submit', '--detach', 'fib', '5'))
+    until(lambda: 'fib is paused: 2 jobs wait' in text(), 'not of two')
+    for job in jobs:
+        wsctl('cancel', job)
+    wsctl('resume', 'fib')
 
 
 def what_was_done_is_told():
@@ -184,7 +199,7 @@ def what_a_job_waits_for_is_drawn():
     second = wsctl('submit', '--detach', '--after', first, 'fib', '5')
     third = wsctl('submit', '--detach', '--after', second, 'fib', '5')
     show('job/' + second)
-    until(lambda: driver.find_element(By.ID, 'graph').get_attribute('aria-label') == 'waits for 1, holds up 1 jobs', 'no graph')
+    until(lambda: driver.find_element(By.ID, 'graph').get_attribute('aria-label') == 'waits for 1, holds up 1 job', 'no graph')
     driver.execute_script('document.querySelector("#graph a").dispatchEvent(new MouseEvent("click", {bubbles: true}))')
     until(lambda: driver.execute_script('return location.hash') == '#/job/' + first, 'its link leads nowhere')
     for job in first, second, third:
@@ -310,6 +325,7 @@ check('each view is drawn', each_view_is_drawn)
 check('a crash has its backtrace, and health says so', a_crash_has_its_backtrace)
 check('executors have their processes', executors_have_their_processes)
 check('quarantine is told, and released by a click', quarantine_is_told_and_released)
+check('words go by the number', words_go_by_the_number)
 check('what was done is told, and what users have', what_was_done_is_told)
 check('what a job waits for is drawn', what_a_job_waits_for_is_drawn)
 check('a job is cancelled by a click', a_job_is_cancelled_by_a_click)

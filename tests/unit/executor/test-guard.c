@@ -95,7 +95,7 @@ START_TEST(its_nice_value_is_put_back_or_told)
     begin();
     ck_assert_int_eq(setpriority(PRIO_PROCESS, 0, before + 1), 0);
     guard_retire();
-    if (geteuid() == 0) /* another user may not, and wsd is told, for whom there is no socket here */
+    if (geteuid() == 0) /* others may not: wsd is told, and has no socket here */
         ck_assert_int_eq(getpriority(PRIO_PROCESS, 0), before);
 }
 END_TEST
