@@ -5,14 +5,8 @@
 # nothing of it, and they go on. Without the sandbox each of its tries goes well: that is shown first.
 . "$(dirname "$0")/../support/lib.sh"
 . "$(dirname "$0")/../support/inject.sh"
-
-# What a wsd for all users needs lies where all can read it.
-mkdir -p "$WORK/inst/plugins"
-cp "$WSCTL" "$BUILD"/client/libwsclient.so.0 "$WORK/inst/"
-cp "$PLUGINS"/*.so "$TEST_PLUGINS"/{echo,sleep,hostile}.so "$WORK/inst/plugins/"
-chmod -R go-w "$WORK/inst"
-chmod 755 "$WORK" "$WORK/inst" "$WORK/inst/plugins"
-PLUGINS=$WORK/inst/plugins
+. "$(dirname "$0")/../support/users.sh"
+install_for_all echo sleep hostile
 
 if [ "$(id -u)" = 0 ]; then own=yes; else own=; fi
 
@@ -191,19 +185,8 @@ fi
 
 # --- a wsd of all users -------------------------------------------------------------------------------------------------
 
-if [ -z "$own" ] || ! command -v setpriv >/dev/null; then
-  skip "several users" "only root can act as them, with setpriv"
-  exit 0
-fi
-ALICE=1001 BOB=1002
-as() { # UID COMMAND...
-  local uid=$1
-  shift
-  setpriv --reuid="$uid" --regid="$uid" --groups=100 --inh-caps=-all -- env \
-    LD_LIBRARY_PATH="$WORK/inst" WSD_SOCKET="$WSD_SOCKET" TMPDIR=/tmp "$@"
-}
-CTL=$WORK/inst/wsctl
-printf '[daemon]\nsystem = yes\nsocket-group = %s\n' "$(getent group 100 | cut -d: -f1)" >"$WSD_CONFIG"
+need_users
+printf '[daemon]\nsystem = yes\nsocket-group = %s\n' "$(getent group "$GROUP_ID" | cut -d: -f1)" >"$WSD_CONFIG"
 start_wsd --workers 2 || exit 1
 chmod 755 "$(dirname "$WSD_SOCKET")"
 
