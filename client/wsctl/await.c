@@ -78,7 +78,8 @@ static int await_batch(const struct ctl *ctl, struct wsd_client *client, const c
         json_batch(&json, &info);
         r = json_end(&json);
     } else if (r == 0 && info.failed) {
-        ctl_error(info.exit, text, "%" PRIu64 " of %" PRIu64 " jobs did not succeed", info.failed, info.total);
+        ctl_error(info.exit, text, "%" PRIu64 " of %" PRIu64 " job%s did not succeed", info.failed, info.total,
+                  plural(info.total));
     }
     return 1;
 }

@@ -277,9 +277,10 @@ static int report(const struct bench *b)
         return json_end(&json);
     }
     if (!b->ctl->quiet)
-        print_line("%s: %zu connection%s, %zu in flight on each, %zu bytes of input", b->name, b->n_connections,
-                   b->n_connections == 1 ? "" : "s", b->in_flight, b->size);
-    print_line("%" PRIu64 " jobs in %s: %.0f jobs/s", b->n_done, duration_text(usec, text[0], sizeof(text[0])), rate);
+        print_line("%s: %zu connection%s, %zu in flight on each, %zu byte%s of input", b->name, b->n_connections,
+                   plural(b->n_connections), b->in_flight, b->size, plural(b->size));
+    print_line("%" PRIu64 " job%s in %s: %.0f jobs/s", b->n_done, plural(b->n_done),
+               duration_text(usec, text[0], sizeof(text[0])), rate);
     print_line("latency: p50 %s, p99 %s, max %s", duration_text(p50, text[0], sizeof(text[0])),
                duration_text(p99, text[1], sizeof(text[1])), duration_text(b->latency.max, text[2], sizeof(text[2])));
     if (!b->ctl->quiet)

@@ -105,7 +105,7 @@ static int cancel_where(struct ctl *ctl, struct wsd_client *client, struct wsd_f
         return json_end(&json);
     }
     if (!ctl->quiet)
-        print_line("%s %" PRIu64 " job%s", dry_run ? "would cancel" : "cancelled", dry.n, dry.n == 1 ? "" : "s");
+        print_line("%s %" PRIu64 " job%s", dry_run ? "would cancel" : "cancelled", dry.n, plural(dry.n));
     return 0;
 }
 

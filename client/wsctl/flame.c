@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "print.h"
 #include "svg.h"
 
 #define WIDTH  1200.0
@@ -99,7 +100,8 @@ static void put_frame(const struct canvas *c, const struct call_frame *f, double
     svg_escape(c->to, f->name, f->size);
     fputs("\"><title>", c->to);
     svg_escape(c->to, f->name, f->size);
-    fprintf(c->to, ": %" PRIu64 " samples, %.2f %%", f->total, 100.0 * (double)f->total / (double)c->total);
+    fprintf(c->to, ": %" PRIu64 " sample%s, %.2f %%", f->total, plural(f->total),
+            100.0 * (double)f->total / (double)c->total);
     if (f->self)
         fprintf(c->to, "; itself %" PRIu64, f->self);
     fprintf(c->to, "</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%u\" rx=\"2\" fill=\"", x, y,

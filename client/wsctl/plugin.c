@@ -79,7 +79,7 @@ static void show_crashes(const struct wsd_plugin_info *info, const char *as, siz
 
     if (c->crashes == 0)
         return;
-    print_line("  %-16s  crashed %u times, at last: %s", "", c->crashes, c->why);
+    print_line("  %-16s  crashed %u time%s, at last: %s", "", c->crashes, plural(c->crashes), c->why);
     if (c->quarantine == 2)
         print_line("  %-16s  in quarantine: a job of it runs on trial", "");
     else if (c->quarantine == 1)

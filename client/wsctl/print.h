@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/code.h"
@@ -28,6 +29,11 @@ const char *user_name(uint32_t uid);
 const char *time_text(uint64_t usec, char *buffer, size_t size);
 /* "12 us", "3.4 ms", "5.6 s" */
 const char *duration_text(uint64_t usec, char *buffer, size_t size);
+/* The end of a word that is counted: "1 job", "2 jobs". */
+static inline const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 /* What is paused or limited: `PLUGIN:FUNCTION`, `tag NAME`, `(all)` */
 const char *gate_text(const struct wsd_gate_info *info, char *buffer, size_t size);
 /* Makes each text of the description empty, and its lists. */

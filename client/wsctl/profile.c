@@ -90,8 +90,8 @@ static int on_executor(const struct wsd_executor_info *info, void *userdata)
     else if (info->error)
         ctl_error(0, what, "%s", strerror(info->error));
     else if (info->lost && !p->ctl->quiet)
-        ctl_error(0, what, "%" PRIu64 " samples found no room; profile for a shorter time, or at a lower rate",
-                  info->lost);
+        ctl_error(0, what, "%" PRIu64 " sample%s found no room; profile for a shorter time, or at a lower rate",
+                  info->lost, plural(info->lost));
     return 0;
 }
 
@@ -104,8 +104,8 @@ static int write_flame(struct profile *p)
 
     if (folded_tree(&p->stacks, &all) < 0)
         return out_of_memory();
-    snprintf(title, sizeof(title), "%.150s: CPU time, %" PRIu64 " samples at %lld Hz",
-             p->stacks.only ? p->stacks.only : "wsd", p->stacks.samples, p->rate);
+    snprintf(title, sizeof(title), "%.150s: CPU time, %" PRIu64 " sample%s at %lld Hz",
+             p->stacks.only ? p->stacks.only : "wsd", p->stacks.samples, plural(p->stacks.samples), p->rate);
     flame_write(all, title, p->stream);
     call_frame_free(all);
     return 0;
@@ -168,7 +168,7 @@ static void say_result(const struct profile *p)
     else if (p->stacks.samples == 0)
         print_line("%s: no samples: %s used no CPU time", p->path, p->stacks.only ? p->stacks.only : "no worker");
     else
-        print_line("%s: %" PRIu64 " samples%s", p->path, p->stacks.samples,
+        print_line("%s: %" PRIu64 " sample%s%s", p->path, p->stacks.samples, plural(p->stacks.samples),
                    p->form == FORM_PPROF ? "; open it with pprof"
                    : p->form == FORM_SVG ? "; open it in a browser"
                                          : "");
@@ -216,7 +216,8 @@ static int record(struct profile *p)
     if (folded_end(&p->stacks) < 0)
         return out_of_memory();
     if (p->stacks.n_bad)
-        ctl_error(0, "profile", "%" PRIu64 " lines of an executor were no stacks, and were left out", p->stacks.n_bad);
+        ctl_error(0, "profile", "left out %" PRIu64 " line%s of an executor: no stacks", p->stacks.n_bad,
+                  plural(p->stacks.n_bad));
     p->failed |= p->stacks.n_bad > 0;
     return r;
 }

@@ -50,16 +50,15 @@ int scale_parallelism(const struct ctl *ctl, const struct submit_options *option
     if (r != 0)
         return r;
     if (m.hidden && !ctl->quiet)
-        ctl_error(0, options->name,
-                  "%" PRIu64 " futures and graphs ran where they were waited for; what they gain is not here",
-                  m.hidden);
+        ctl_error(0, options->name, "%" PRIu64 " future%s or graph%s ran where waited for; what that gains is not here",
+                  m.hidden, plural(m.hidden), plural(m.hidden));
     if (ctl->json)
         return say_json(&m);
     print_line("spawns                %" PRIu64, m.spawns);
-    print_line("work (T1)             %s, %" PRIu64 " strands", duration_text(m.work_nsec / 1000, work, sizeof(work)),
-               m.work_strands);
-    print_line("span (T-infinity)     %s, %" PRIu64 " strands", duration_text(m.span_nsec / 1000, span, sizeof(span)),
-               m.span_strands);
+    print_line("work (T1)             %s, %" PRIu64 " strand%s", duration_text(m.work_nsec / 1000, work, sizeof(work)),
+               m.work_strands, plural(m.work_strands));
+    print_line("span (T-infinity)     %s, %" PRIu64 " strand%s", duration_text(m.span_nsec / 1000, span, sizeof(span)),
+               m.span_strands, plural(m.span_strands));
     print_line("parallelism           %.2f (of strands %.2f)", ratio(m.work_nsec, m.span_nsec),
                ratio(m.work_strands, m.span_strands));
     print_line("burdened span         %s", duration_text(m.burdened_nsec / 1000, burdened, sizeof(burdened)));
@@ -177,7 +176,8 @@ void scale_write(const struct scale *s, FILE *to)
         fprintf(to, "%c%.1f %.1f", n == 1 ? 'M' : 'L', x_of(s, n), y_of(s, ratio(s->usec[0], s->usec[n - 1])));
     fputs("\"/>\n", to);
     for (unsigned n = 1; n <= s->n; n++)
-        fprintf(to, "<circle class=\"p\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>%u workers: %.2f</title></circle>\n",
-                x_of(s, n), y_of(s, ratio(s->usec[0], s->usec[n - 1])), n, ratio(s->usec[0], s->usec[n - 1]));
+        fprintf(to, "<circle class=\"p\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>%u worker%s: %.2f</title></circle>\n",
+                x_of(s, n), y_of(s, ratio(s->usec[0], s->usec[n - 1])), n, plural(n),
+                ratio(s->usec[0], s->usec[n - 1]));
     fputs("</svg>\n", to);
 }

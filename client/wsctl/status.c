@@ -90,7 +90,7 @@ static int show_job(const struct wsd_job_info *info)
     if (info->key[0])
         print_line("key       %s", info->key);
     if (info->waits_for)
-        print_line("waits for %u job%s", info->waits_for, info->waits_for == 1 ? "" : "s");
+        print_line("waits for %u job%s", info->waits_for, plural(info->waits_for));
     show_ids("waits on ", info->waits_on, info->n_waits_on);
     show_ids("holds up ", info->awaited_by, info->n_awaited_by);
     if (info->tags[0])

@@ -407,7 +407,7 @@ int trace_file_take(struct trace_file *f, struct wsd_client *wsd, const struct t
     if (r < 0)
         return ctl_client_error(wsd, "trace", NULL);
     if (f->n_bad)
-        ctl_error(0, "trace", "%" PRIu64 " lines of an executor were not JSON, and were left out", f->n_bad);
+        ctl_error(0, "trace", "left out %" PRIu64 " line%s of an executor: not JSON", f->n_bad, plural(f->n_bad));
     f->failed |= f->n_bad > 0;
     if (r == 0)
         r = put_arrows(f);
@@ -425,8 +425,8 @@ static void say_result(const struct trace_file *f)
     if (f->n_executors == 0)
         print_line("%s: no executor ran, so there are no events", f->path);
     else
-        print_line("%s: %" PRIu64 " events; open it in https://ui.perfetto.dev or chrome://tracing", f->path,
-                   f->n_events);
+        print_line("%s: %" PRIu64 " event%s; open it in https://ui.perfetto.dev or chrome://tracing", f->path,
+                   f->n_events, plural(f->n_events));
 }
 
 static int close_stream(struct output *out, FILE *stream, int r)

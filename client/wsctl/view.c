@@ -62,11 +62,11 @@ static void draw_summary(struct page *p)
          look_counter(v->now, "jobs_queued"), look_counter(v->now, "jobs_refused"));
     line(p, SCREEN_PLAIN,
          "%" PRIu64 " succeeded  %" PRIu64 " failed  %" PRIu64 " cancelled  %" PRIu64 " timed out  %" PRIu64
-         " crashed  %" PRIu64 " interrupted  %" PRIu64 " connections",
+         " crashed  %" PRIu64 " interrupted  %" PRIu64 " connection%s",
          look_counter(v->now, "jobs_succeeded"), look_counter(v->now, "jobs_failed"),
          look_counter(v->now, "jobs_cancelled"), look_counter(v->now, "jobs_timed_out"),
          look_counter(v->now, "jobs_crashed"), look_counter(v->now, "jobs_interrupted"),
-         look_counter(v->now, "connections"));
+         look_counter(v->now, "connections"), plural(look_counter(v->now, "connections")));
     if (v->keys)
         line(p, SCREEN_PLAIN, "q quit  f %s  s sort (%s)  space %s", v->functions ? "jobs" : "functions",
              look_sort_names[v->sort], v->paused ? "go on" : "stop");

@@ -184,7 +184,7 @@ static int show_set(const struct wsd_executor_info *info, void *userdata)
         return json_end(&json);
     }
     if (!t->ctl->quiet && !info->error)
-        print_line("executor %u: %u worker%s", info->executor, info->workers, info->workers == 1 ? "" : "s");
+        print_line("executor %u: %u worker%s", info->executor, info->workers, plural(info->workers));
     return 0;
 }
 
@@ -222,7 +222,7 @@ static int set_workers(struct ctl *ctl, struct wsd_client *client, uint32_t n)
     if (r > 0)
         return r;
     if (!ctl->json && !ctl->quiet)
-        print_line("new executors: %u worker%s", n, n == 1 ? "" : "s");
+        print_line("new executors: %u worker%s", n, plural(n));
     return t.n_failed ? CODE_BUSY : 0;
 }
 

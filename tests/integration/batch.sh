@@ -103,7 +103,9 @@ by_its_id() {
   wsctl await "$ID" && batch_is "done" 12 && batch_is failed 0 && batch_is ended true &&
     wsctl --json await "$ID" | grep -q '"total":12' || return 1
   ID=$(wsctl map --detach -k echo:status ::: 0 0 5 3) && expect_exit 5 wsctl await "$ID" 2>"$WORK/err" &&
-    grep -q "2 of 4 jobs did not succeed" "$WORK/err"
+    grep -q "2 of 4 jobs did not succeed" "$WORK/err" || return 1
+  ID=$(wsctl map --detach echo:status ::: 5) && expect_exit 5 wsctl await "$ID" 2>"$WORK/err" &&
+    grep -q "1 of 1 job did not succeed" "$WORK/err"
 }
 cancelled_by_its_id() {
   ID=$(seq 600001 600500 | wsctl map --detach sleep:sleep) || return 1

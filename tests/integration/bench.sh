@@ -29,6 +29,11 @@ words() {
     [ "$(sed -n 's/^  from  *[0-9.]* [mu]*s .* \([0-9]*\)$/\1/p' "$WORK/out" | paste -sd + | bc)" = 10 ]
 }
 check "in words, with input" words
+words_of_one() {
+  wsctl bench --count 1 --size 1 upper >"$WORK/out" && cat "$WORK/out" &&
+    grep -q '1 in flight on each, 1 byte of input$' "$WORK/out" && grep -q '^1 job in ' "$WORK/out"
+}
+check "one job is one job" words_of_one
 
 in_flight() {
   local most=0 n

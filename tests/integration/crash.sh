@@ -170,7 +170,8 @@ in_cxx() { # people read names of C++ as they write them; programs, as the compi
   wsctl status "$id" >"$WORK/status" && wsctl --json status "$id" >"$WORK/json" || return 1
   cat "$WORK/status" "$WORK/json"
   grep -Eq '#[0-9]+ moon::crater<int>::fall\(int volatile\*\)\+0x[0-9a-f]+ in throws\+0x[0-9a-f]+$' "$WORK/status" &&
-    grep -Eq '"#[0-9]+ _ZN4moon6craterIiE4fallEPVi\+0x' "$WORK/json"
+    grep -Eq '"#[0-9]+ _ZN4moon6craterIiE4fallEPVi\+0x' "$WORK/json" && wsctl plugin show throws >"$WORK/show" &&
+    grep -q '  crashed 1 time, at last: Segmentation fault' "$WORK/show"
 }
 if [ -e "$TEST_PLUGINS/throws.so" ]; then
   check "a backtrace is told: C++" in_cxx

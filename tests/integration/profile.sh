@@ -311,7 +311,7 @@ fi
 EXECUTOR=$LIAR
 start_wsd || exit 1
 check "an executor that writes nonsense: its job" wsctl submit asked-text
-check "a profile of it: 74" says 74 "were no stacks" wsctl profile -s 10ms -o "$WORK/p.svg"
+check "a profile of it: 74" says 74 "of an executor: no stacks" wsctl profile -s 10ms -o "$WORK/p.svg"
 check "and the file is a graph" grep -q "</svg>" "$WORK/p.svg"
 stop_wsd
 start_wsd || exit 1

@@ -165,7 +165,7 @@ EXECUTOR=$LIAR
 start_wsd || exit 1
 check "an executor that writes nonsense: its job" wsctl submit asked-text
 check "a trace of it: 74" expect_exit 74 sh -c 'wsctl trace --start && wsctl trace --stop -o "'"$FILE"'" 2>"'"$WORK"'/said"'
-check "it is told" grep -q "were not JSON" "$WORK/said"
+check "it is told" grep -q "of an executor: not JSON" "$WORK/said"
 check "and the file is JSON" json
 stop_wsd
 start_wsd || exit 1
