@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "demangle.h"
+#include "base/demangle.h"
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 

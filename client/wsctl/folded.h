@@ -40,7 +40,7 @@ struct folded {
 int folded_add(struct folded *f, const void *data, size_t size);
 /* What comes next is another executor's. */
 void folded_break(struct folded *f);
-/* All is there: reads the names of C++ (demangle.h), and sorts. 0 or -ENOMEM. */
+/* All is there: reads the names of C++ (base/demangle.h), and sorts. 0 or -ENOMEM. */
 int folded_end(struct folded *f);
 void folded_deinit(struct folded *f);
 

@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/code.h"
+#include "base/demangle.h"
 #include "connect.h"
 #include "ctl.h"
-#include "demangle.h"
 #include "json-write.h"
 #include "options.h"
 #include "print.h"
@@ -45,14 +45,8 @@ static void show_ids(const char *words, const struct wsd_id *ids, size_t n)
 static int show_frames(const char *text, const char *first, const char *next)
 {
     _cleanup_(buffer_deinit) struct buffer shown = {0};
-    struct demangle names = {.n = 0};
-    int r = demangle_note(&names, text);
 
-    if (r == 0)
-        demangle_run(&names);
-    r = demangle_put(&names, text, &shown) < 0 || buffer_put(&shown, "", 1) < 0 ? -ENOMEM : r;
-    demangle_deinit(&names);
-    if (r < 0)
+    if (demangle_text(text, &shown) < 0 || buffer_put(&shown, "", 1) < 0)
         return ctl_error(CODE_IO, "status", "out of memory");
     for (const char *at = (const char *)buffer_data(&shown), *end; *at; at = *end ? end + 1 : end, first = next) {
         end = strchrnul(at, '\n');

@@ -38,3 +38,6 @@ bool demangle_has(const struct demangle *d);
  * there is no `;`. 0 or -ENOMEM. */
 int demangle_put(const struct demangle *d, const char *text, struct buffer *to);
 void demangle_deinit(struct demangle *d);
+
+/* All of that for one text. Appends it, without NUL. 0 or -ENOMEM. Returns when the child process has ended. */
+int demangle_text(const char *text, struct buffer *to);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/wsctl/demangle.h"
+#include "base/demangle.h"
 #include "tests/unit/suite.h"
 
 static struct demangle names;

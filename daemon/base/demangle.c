@@ -4,9 +4,9 @@
  * Owns the names and what they become.
  * A child process reads them, by the library of C++ (__cxa_demangle()): names are hostile, a short one may stand for
  * gigabytes, and that library has no limits. The child's memory and CPU time have. What it has done when it ends counts.
- * Keeps: wsctl itself never loads that library. What the child has written is checked like any other hostile text.
+ * Keeps: the program itself never loads that library. What the child has written is checked like any other hostile text.
  * Does not know what the text is. */
-#include "demangle.h"
+#include "base/demangle.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -234,4 +234,16 @@ void demangle_deinit(struct demangle *d)
     if (d->texts)
         munmap(d->texts, d->n * DEMANGLE_MAX);
     *d = (struct demangle){.n = 0};
+}
+
+int demangle_text(const char *text, struct buffer *to)
+{
+    struct demangle names = {.n = 0};
+    int r = demangle_note(&names, text);
+
+    if (r == 0)
+        demangle_run(&names);
+    r = r < 0 ? r : demangle_put(&names, text, to);
+    demangle_deinit(&names);
+    return r;
 }
