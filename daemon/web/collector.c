@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/demangle.h"
 #include "base/list.h"
 #include "web/fleet-look.h"
 #include "web/metrics.h"
@@ -480,13 +481,22 @@ static json_t *look_at_wsd(struct collector *c, char why[static WORDS])
     return look;
 }
 
+/* Names of C++ as people write them; as they are where there is no memory. */
+static void show_backtrace(json_t *job, const char *backtrace)
+{
+    _cleanup_(buffer_deinit) struct buffer shown = {0};
+
+    if (demangle_text(backtrace, &shown) == 0 && buffer_put(&shown, "", 1) == 0)
+        set(job, "backtrace", text((const char *)buffer_data(&shown)));
+}
+
 static int answer_job(struct trip *t, struct wsd_client *client, const struct wsd_id *id)
 {
     struct wsd_job_info info = WSD_INIT(struct wsd_job_info);
     int r = wsd_client_job(client, id, &info);
 
-    if (r == 0)
-        t->answer = job_json(&info);
+    if (r == 0 && (t->answer = job_json(&info)))
+        show_backtrace(t->answer, info.backtrace);
     return r;
 }
 

@@ -231,6 +231,14 @@ else
   skip "promtool check metrics" "there is no promtool here (packaging/install-deps page)"
 fi
 check "OpenMetrics where it is wanted" expect_output '# EOF' eval "get /metrics -H 'Accept: application/openmetrics-text' | tail -n 1"
+if [ -e "$TEST_PLUGINS/throws.so" ]; then
+  crashed=$(wsctl submit --detach throws:faults)
+  wsctl await "$crashed" 2>/dev/null
+  check "where one of C++ crashed, as people write it" grep -q '#[0-9]* moon::crater<int>::fall(int volatile\*)+0x[0-9a-f]* in throws+0x' \
+    <(get "/api/jobs/$crashed" | json "a['backtrace']")
+else
+  skip "where one of C++ crashed, as people write it" "there is no C++ compiler here"
+fi
 running=$(wsctl submit --detach sleep:sleep 600000)
 is_listed() { get /api/look | json "[j['state'] for j in a['jobs'] if j['id'] == '$running']" | grep -q running; }
 check "a job that runs is listed" wait_until is_listed
