@@ -161,7 +161,7 @@ import socket, sys, time
 port, rate, n = (int(a) for a in sys.argv[1:])
 s = socket.socket()
 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 88)
 s.connect(('127.0.0.1', port))
 s.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n' * n)
 begin, got = time.monotonic(), b''
@@ -183,8 +183,8 @@ takes() { # BYTES-A-SECOND ANSWERS: from a wsd-web that there is no wsd for; IDL
   note_started $!
   wait_until eval '[ "$(n_open)" -gt "$IDLE" ]'
 }
-too_slow() { # it would have them all in half an hour
-  takes 300 300 && wait_until -t 90 none_stays "$IDLE" && [ ! -s "$WORK/takes" ] && stop_web
+too_slow() { # it would have them all in a quarter of an hour, and takes some each second or so
+  takes 600 300 && wait_until -t 90 none_stays "$IDLE" && [ ! -s "$WORK/takes" ] && stop_web
 }
 slow_enough() { # three times as long as a connection that does nothing is kept
   takes 3000 80 && wait_until -t 120 test -s "$WORK/takes" && same whole "$(cat "$WORK/takes")" && stop_web
