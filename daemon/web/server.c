@@ -599,6 +599,12 @@ static const char *person_of(const struct server *s, struct evhttp_request *requ
     return only_header(request, header);
 }
 
+/* Others wait until a connection ends: then each ends with its answer, however often its client would ask again. */
+static bool is_full(const struct server *s)
+{
+    return event_pending(s->room, EV_TIMEOUT, NULL);
+}
+
 static void on_request(struct evhttp_request *request, void *userdata)
 {
     struct server *s = userdata;
@@ -614,6 +620,8 @@ static void on_request(struct evhttp_request *request, void *userdata)
     int code = guard_check(s->options.guard, &asked, &why);
 
     pace_whole(fd_of(request));
+    if (is_full(s))
+        add_header(request, "Connection", "close");
     if (code)
         answer_error(request, code, why);
     else if (!asked.changes)

@@ -95,6 +95,7 @@ MOST = 64 << 20  # bytes of one connection, beyond all that the kernel keeps
 BEGINS = {
     'idle': b'GET / HTTP/1.1\r\nHost: loc',  # and no more
     'slow': b'GET / HTTP/1.1\r\nX: ',  # a byte each second
+    'asks': b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n',  # and again each second
     'ahead': b'GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n' * 500,  # no answer is read
     'watches': b'GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n' % token.encode(),
 }
@@ -122,6 +123,18 @@ def send(s, data):
     return True
 
 
+def reads(s):
+    """False: it is closed."""
+    try:
+        while s.recv(65536):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def goes_on(s):
     """Sends until it is closed, or so much was taken."""
     sent = 0
@@ -140,9 +153,9 @@ for s in all:
     send(s, BEGINS[kind])
 if kind in ('ahead', 'watches'):
     all = [s for s in all if goes_on(s)]
-while kind == 'slow' and all:
+while kind in ('slow', 'asks') and all:
     time.sleep(1)
-    all = [s for s in all if send(s, b'x')]
+    all = [s for s in all if send(s, b'x' if kind == 'slow' else BEGINS[kind]) and reads(s)]
 if not all:
     print('closed', flush=True)
 while all:
@@ -431,8 +444,18 @@ few_descriptors() { # the limit of the process is below that of connections: lis
   wait "$strangers" 2>/dev/null
   [ $r = 0 ] && wait_until served
 }
+ask_again() { # they were there before, and would not end by themselves
+  strangers asks 100 "$WORK/asks"
+  local strangers=$!
+  wait_until grep -q open "$WORK/asks" && wait_until served
+  local r=$?
+  kill "$strangers"
+  wait "$strangers" 2>/dev/null
+  return $r
+}
 is_full() { [ "$(n_open)" -ge 64 ]; }
 check "no descriptors are left for more" few_descriptors
+check "clients that ask again and again keep no place that another waits for" ask_again
 check "it ends in order" stop_web
 
 # --- behind a proxy, and with a history on disk ------------------------------------------------------------------------------
