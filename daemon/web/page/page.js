@@ -99,7 +99,9 @@ function stateMark(name) {
 }
 
 const nameOf = (job) => (job.function && job.function !== job.plugin ? job.plugin + ':' + job.function : job.plugin);
-const jobLink = (id) => element('a', { href: '#/job/' + id }, id.slice(0, 8));
+// The digits that count jobs (daemon/table/ids.c). Those at the begin are the same for all jobs of a minute.
+const shortId = (id) => id.slice(16, 24);
+const jobLink = (id) => element('a', { href: '#/job/' + id, title: id }, shortId(id));
 
 function button(words, action, what, danger) {
   return element('button', { type: 'button', class: danger ? 'danger' : '', onclick: () => act(action, what) }, words);
@@ -198,6 +200,12 @@ function points(data, column) {
   return result;
 }
 
+// Of a point of time within the span that the charts show.
+function atTime(usec) {
+  const time = new Date(usec / 1000);
+  return state.span === 'week' ? time.toLocaleString([], { weekday: 'short', hour: '2-digit', minute: '2-digit' }) : time.toLocaleTimeString();
+}
+
 const lines = [
   { title: 'Jobs a second, by outcome', series: [['succeeded', 'good'], ['failed', 'bad'], ['crashed', 'bad', [6, 3]],
     ['timed_out', 'warn'], ['cancelled', 'faint'], ['direct', 'accent']] },
@@ -219,8 +227,9 @@ function drawCharts(data) {
         data: points(data, data.series.indexOf(name)) })) },
       options: { animation: false, maintainAspectRatio: false, parsing: false, normalized: true,
         interaction: { mode: 'index', intersect: false },
-        plugins: { title: { display: true, text: line.title, color: color('text') }, legend: { position: 'bottom' } },
-        scales: { x: { type: 'linear', ticks: { maxTicksLimit: 6, callback: (x) => new Date(x * 1000).toLocaleTimeString() } },
+        plugins: { title: { display: true, text: line.title, color: color('text') }, legend: { position: 'bottom' },
+          tooltip: { callbacks: { title: (items) => moment(items[0].parsed.x * 1e6) } } },
+        scales: { x: { type: 'linear', ticks: { maxTicksLimit: 6, callback: (x) => atTime(x * 1e6) } },
           y: { beginAtZero: true } } },
     }));
   });
@@ -306,7 +315,7 @@ function functions() {
         f.in_quarantine ? button('Release', 'release', what) : null] : ''];
   });
   return [element('h2', {}, 'Functions'), element('p', {}, 'Since wsd has started. Times are the median and what 99 % of the jobs stay below.'),
-    table('Functions', [['Function'], ['User'], ['The last minute'], ['Succeeded', 'n'], ['Badly', 'n'], ['Refused', 'n'], ['Waited', 'n'], ['Ran', 'n'],
+    table('Functions', [['Function'], ['User'], ['The last minute'], ['Succeeded', 'n'], ['Ended badly', 'n'], ['Refused', 'n'], ['Waited', 'n'], ['Ran', 'n'],
       ['CPU time', 'n'], ['Limits'], ['']], rows, 'No job has ended yet.')];
 }
 
@@ -321,7 +330,7 @@ function jobRows(jobs) {
     duration(job.queued_usec), duration(job.run_usec), job.error || job.status]);
 }
 
-const jobHeads = [['Job', 'id'], ['Function'], ['State'], ['User'], ['Submitted'], ['Waited', 'n'], ['Ran', 'n'], ['', 'wrap']];
+const jobHeads = [['Job', 'id'], ['Function'], ['State'], ['User'], ['Submitted', 'time'], ['Waited', 'n'], ['Ran', 'n'], ['', 'wrap']];
 
 function jobs() {
   const states = ['', 'held', 'delayed', 'queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed-out', 'crashed', 'interrupted'];
@@ -363,13 +372,13 @@ function neighbours(job) {
     const y = (i + 0.5) * (height / ids.length);
     const [x1, x2] = from ? [x + 110, 220] : [330, x];
     return [svg('path', { d: `M${x1} ${from ? y : middle} C${(x1 + x2) / 2} ${from ? y : middle} ${(x1 + x2) / 2} ${from ? middle : y} ${x2} ${from ? middle : y}` }),
-      svg('a', { href: '#/job/' + id }, svg('rect', { x, y: y - 11, width: 110, height: 22, rx: 4 }), svg('text', { x: x + 55, y: y + 4 }, id.slice(0, 8)))];
+      svg('a', { href: '#/job/' + id }, svg('rect', { x, y: y - 11, width: 110, height: 22, rx: 4 }), svg('text', { x: x + 55, y: y + 4 }, shortId(id)))];
   });
   const words = `waits for ${count(job.waits_on.length)}, holds up ${counted(job.awaited_by.length, 'job')}`;
   return [element('h2', {}, 'What it waits for, and what waits for it'),
     svg('svg', { viewBox: `0 0 550 ${height}`, class: 'graph', role: 'img', 'aria-label': words, id: 'graph' },
       ...column(job.waits_on, 0, true), ...column(job.awaited_by, 440, false),
-      svg('rect', { x: 220, y: middle - 11, width: 110, height: 22, rx: 4, class: 'own' }), svg('text', { x: 275, y: middle + 4 }, job.id.slice(0, 8)))];
+      svg('rect', { x: 220, y: middle - 11, width: 110, height: 22, rx: 4, class: 'own' }), svg('text', { x: 275, y: middle + 4 }, shortId(job.id)))];
 }
 
 const isOpen = (job) => ['held', 'delayed', 'queued', 'running'].includes(job.state);
@@ -405,7 +414,7 @@ function pool() {
       p.workers.map((w) => [w.executor + '.' + w.worker, w.kind, w.cpu < 0 ? 'any' : w.cpu, count(w.counters.roots || 0),
         count(w.counters.stolen || 0), duration(w.counters.cpu_usec)]), ''),
     element('h2', {}, 'Runners'),
-    table('Runners', [['Name'], ['User'], ['Process', 'n'], ['Jobs', 'n'], ['At once', 'n'], ['Since'], ['']],
+    table('Runners', [['Name'], ['User'], ['Process', 'n'], ['Jobs', 'n'], ['At once', 'n'], ['Since', 'time'], ['']],
       (state.look.runners || []).flatMap((name) => name.runners.map((r) =>
         [name.name, r.user, r.pid, r.running, r.credit, moment(r.since_usec), r.leaving ? 'leaving' : ''])), 'No runner is connected.')];
 }
@@ -420,15 +429,15 @@ function dead() {
 
 function schedules() {
   return [element('h2', {}, 'Schedules'),
-    table('Schedules', [['Name'], ['User'], ['When'], ['Function'], ['Next'], ['Last'], ['Runs', 'n'], ['']],
+    table('Schedules', [['Name'], ['User'], ['When'], ['Function'], ['Next', 'time'], ['Last', 'time'], ['Runs', 'n'], ['']],
       (state.look.schedules || []).map((s) => [s.name, s.user, s.calendar, nameOf(s), moment(s.next_usec), moment(s.ran_usec),
         count(s.runs), s.running ? 'running' : s.error || s.state]), 'There are none.')];
 }
 
 function limits() {
   return [element('h2', {}, 'Limits in force'),
-    table('Limits', [['Key'], ['Value'], ['User'], ['']],
-      (state.look.limits || []).map((l) => [l.key, l.value || 'none', l.user || 'all', l.moved ? 'changed by hand' : '']), ''),
+    table('Limits', [['Key'], ['Value', 'n'], ['User'], ['']],
+      (state.look.limits || []).map((l) => [l.key, l.value.replace(/^\d+/, count) || 'none', l.user || 'all', l.moved ? 'changed by hand' : '']), ''),
     element('h2', {}, 'Paused or limited'),
     table('Paused or limited', [['What'], ['Paused'], ['At most', 'n'], ['Running', 'n'], ['Waiting', 'n']],
       (state.look.gates || []).map((g) => [g.tag ? 'tag ' + g.tag : g.plugin ? g.plugin + (g.function ? ':' + g.function : '') : 'everything',
@@ -459,7 +468,7 @@ function users() {
   }
   for (const l of state.look.limits || []) if (l.user) of(l.user).limits.push(l.key + ' = ' + (l.value || 'none'));
   return [element('h2', {}, 'Users'),
-    table('Users', [['User'], ['Open', 'n'], ['Running', 'n'], ['Succeeded', 'n'], ['Not', 'n'], ['Refused', 'n'], ['CPU time', 'n'],
+    table('Users', [['User'], ['Open', 'n'], ['Running', 'n'], ['Succeeded', 'n'], ['Not succeeded', 'n'], ['Refused', 'n'], ['CPU time', 'n'],
       ['Executors', 'n'], ['Memory', 'n'], ['Limits of its own', 'wrap']],
     [...all].sort((a, b) => b[1].cpu - a[1].cpu).map(([name, u]) => [name, count(u.open), count(u.running), count(u.good), count(u.bad),
       count(u.refused), duration(u.cpu), u.executors, bytes(u.memory), u.limits.join(', ')]), 'Nobody has had a job yet.')];
@@ -502,7 +511,7 @@ function actionLog() {
     a.exit ? element('span', { class: 'state bad' }, 'refused (' + a.exit + ')') : 'granted']);
   return [element('h2', {}, 'What was done'),
     element('p', {}, 'The last hundred actions of administrators since wsd began, by whatever way, and those of persons. The log of wsd has older ones.'),
-    table('What was done', [['When'], ['User'], ['For'], ['Action'], ['What', 'wrap'], ['Result']], rows, 'Nothing yet.')];
+    table('What was done', [['When', 'time'], ['User'], ['For', 'words'], ['Action'], ['What', 'wrap'], ['Result']], rows, 'Nothing yet.')];
 }
 
 const views = { '': overview, functions, jobs, pool, dead, schedules, limits, users, fleet, log: actionLog };

@@ -123,6 +123,10 @@ def numbers_are_wsds():
 def charts_are_drawn():
     until(lambda: driver.execute_script('return state.charts.length === 2 && state.charts[0].data.datasets[0].data.length > 1'),
           'no charts')
+    labels = driver.execute_script("""const [x] = state.charts[0].data.datasets[0].data;
+        const says = state.charts[0].options.plugins.tooltip.callbacks.title([{ parsed: x }]);
+        return [says, moment(x.x * 1e6), atTime(x.x * 1e6)]""")
+    assert labels[0] == labels[1] and labels[2] in labels[0], labels
 
 
 def each_view_is_drawn():
@@ -140,8 +144,8 @@ def a_crash_has_its_backtrace():
     job = wsctl('submit', '--detach', 'crash')
     wsctl('await', job)
     show('jobs')
-    until(lambda: job[:8] in text() and 'crashed' in text(), 'the job is not listed')
-    driver.find_element(By.LINK_TEXT, job[:8]).click()
+    until(lambda: job[16:24] in text() and 'crashed' in text(), 'the job is not listed')
+    driver.find_element(By.LINK_TEXT, job[16:24]).click()
     until(lambda: 'segv' in driver.find_element(By.ID, 'backtrace').text, 'no backtrace')
     assert 'Segmentation fault' in text()
     show('')
@@ -231,7 +235,7 @@ def what_jobs_say_is_text():
     job = wsctl('submit', '--detach', 'direct:direct', 'fail', '7', HOSTILE)
     wsctl('await', job)
     show('jobs')
-    until(lambda: job[:8] in text(), 'the job is not listed')
+    until(lambda: job[16:24] in text(), 'the job is not listed')
     show('job/' + job)
     until(lambda: HOSTILE in text(), 'what it says is not shown: ' + text()[:300])
     assert not driver.find_elements(By.CSS_SELECTOR, 'main img, main script')
@@ -248,6 +252,9 @@ def jobs_are_found():
     job = wsctl('submit', '--detach', 'fib', '3')
     wsctl('await', job)
     show('jobs')
+    until(lambda: job[16:24] in text(), 'the job is not listed')
+    links = driver.execute_script('return [...document.querySelectorAll("td.id a")].map(a => a.textContent)')
+    assert len(set(links)) == len(links) > 1, links
     field = driver.find_element(By.ID, 'find')
     field.send_keys(job)
     until(lambda: driver.execute_script('return document.querySelectorAll("tbody tr").length') == 1, 'not one row')
