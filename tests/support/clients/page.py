@@ -285,6 +285,8 @@ def fits_a_phone():
         show(view)
         wide = driver.execute_script('return document.documentElement.scrollWidth')
         assert wide <= PHONE[0], f'{view}: {wide} pixels wide'
+        tall = driver.execute_script('return Math.max(0, ...[...document.querySelectorAll("tr")].map(r => r.offsetHeight))')
+        assert tall <= PHONE[1] / 4, f'{view}: a row is {tall} pixels tall'
 
 
 def luminance(rgb):
