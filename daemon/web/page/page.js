@@ -99,7 +99,7 @@ function stateMark(name) {
 }
 
 const nameOf = (job) => (job.function && job.function !== job.plugin ? job.plugin + ':' + job.function : job.plugin);
-// The digits that count jobs (daemon/table/ids.c). Those at the begin are the same for all jobs of a minute.
+// The digits that count jobs (daemon/table/ids.c). Those before are the same for all jobs of a minute.
 const shortId = (id) => id.slice(16, 24);
 const jobLink = (id) => element('a', { href: '#/job/' + id, title: id }, shortId(id));
 
