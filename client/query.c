@@ -49,7 +49,8 @@ static void query_frame(struct connection *c, struct request *request, const str
     }
     if (msg->type == query->end)
         query_end(client, query, 0); /* before show, which may process the connection */
-    bool moves = msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED || msg->type == FRAME_JOB;
+    bool moves = msg->type == FRAME_PIECE || msg->type == FRAME_RELOADED || msg->type == FRAME_JOB ||
+                 msg->type == FRAME_PLUGIN; /* which may have to be loaded first */
     if (moves && !c->waiting.deadline_usec)
         query->deadline = connection_answer_deadline(c);
     if (each && query->show) {

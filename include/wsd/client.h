@@ -1054,7 +1054,8 @@ struct wsd_plugin_info {
 };
 
 /* Lists the plugins of the plugin directories by name (name NULL), or shows the one named (also a path). Each is valid
- * during its callback. A callback that returns non-zero ends the listing with that value. -ENOENT. Since 0.1. */
+ * during its callback. A callback that returns non-zero ends the listing with that value. wsd may have to load each
+ * first, so the 30 seconds begin anew with each that comes. -ENOENT. Since 0.1. */
 WSD_EXPORT int wsd_client_plugins(struct wsd_client *client, const char *name,
                                   int (*each)(const struct wsd_plugin_info *info, void *userdata), void *userdata);
 
