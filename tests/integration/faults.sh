@@ -13,7 +13,7 @@ PAYLOAD=$BUILD/tests/support/clients/payload
 DIRECT=$BUILD/tests/support/clients/direct
 SHIM=$BUILD/tests/support/shims/faults.so
 SEED=${WSD_SEED:-$((RANDOM + 1))}
-ROUNDS=${WSD_ROUNDS:-2}
+ROUNDS=${WSD_ROUNDS:-$((TIME_SCALE > 1 ? 1 : 2))}
 [ -z "${WSD_THOROUGH:-}" ] || ROUNDS=25
 
 if [ -n "${WSD_SANITIZE:-}" ]; then

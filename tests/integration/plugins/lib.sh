@@ -8,6 +8,7 @@
 # Each check prints "ok NAME", "FAIL NAME" or "skip NAME"; finish gives the exit code.
 
 : "${RUN:?RUN must say how to run a plugin}"
+: "${TIME_SCALE:=1}" # a slow machine has longer limits, and fewer random cases
 export LC_ALL=C
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC2034 # used by the scripts

@@ -262,7 +262,7 @@ else
 fi
 
 # Random patterns, options and inputs; with --thorough 500.
-patterns=200
+patterns=$((200 / TIME_SCALE))
 [ -z "${WSD_THOROUGH:-}" ] || patterns=500
 "$top/tests/support/random-lines.py" 1 "${RANDOM_PATTERNS:-$patterns}" "$work/random"
 for i in "$work"/random/*/; do

@@ -34,7 +34,7 @@ kinds() {
 
 for_workers kinds
 # Random lines, without order.
-"$top/tests/support/random-lines.py" 2 "${RANDOM_LINES:-200}" "$work/random-lines"
+"$top/tests/support/random-lines.py" 2 "${RANDOM_LINES:-$((200 / TIME_SCALE))}" "$work/random-lines"
 for i in "$work"/random-lines/*/; do
   cd "$i"
   same "random ${i#"$work"/random-lines/}" [012]

@@ -117,7 +117,7 @@ for_workers of_frequency
 for_workers of_join
 
 # Random tables, in order or not.
-"$top/tests/support/random-tables.py" 3 "${RANDOM_TABLES:-60}" "$work/random-tables"
+"$top/tests/support/random-tables.py" 3 "${RANDOM_TABLES:-$((60 / TIME_SCALE))}" "$work/random-tables"
 for i in "$work"/random-tables/*/; do
   cd "$i"
   name="random ${i#"$work"/random-tables/}"
