@@ -84,6 +84,7 @@ void cancels_add(struct cancels *c, struct jobs *jobs, const uint8_t id[16], uin
     list_push_back(&c->waiting, &j->link);
     if (jobs_watch_cancelled(jobs, id, uid, &j->watch))
         return;
+    unwritten(c, "too many requests wait for the end of the job: try again");
     list_remove(&j->link);
     free(j);
 }

@@ -156,10 +156,12 @@ bool jobs_watch_cancelled(struct jobs *jobs, const uint8_t id[16], uint32_t uid,
     struct job *job = job_find_shown(jobs, id, uid);
     const struct policy *p = job ? job_policy(job) : NULL;
 
-    if (!p || !p->durable || job_told_state(job) >= JOB_SUCCEEDED || job_is_crowded(job))
+    if (!p || !p->durable || job_told_state(job) >= JOB_SUCCEEDED)
         return false;
     if (!w)
         return true;
+    if (job_is_crowded(job))
+        return false;
     w->until_disk = true;
     job_follow(job, w);
     if (policy_unwritten(p))

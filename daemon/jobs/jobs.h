@@ -164,7 +164,7 @@ static inline bool jobs_schedule_is_name(const char *name)
  * cancelled when that is on disk: see jobs_watch_cancelled(). */
 int jobs_cancel(struct jobs *jobs, const uint8_t id[16], uint32_t uid, uint32_t by);
 /* Whether the end of this cancelled job is still to be on disk. If so, the watch follows it: done when it is, refused
- * where that cannot be written. NULL: only says so. */
+ * where that cannot be written. NULL: only says so. With a watch, also false where too many follow the job. */
 bool jobs_watch_cancelled(struct jobs *jobs, const uint8_t id[16], uint32_t uid, struct watch *w);
 void jobs_cancel_watched(struct watch *w, uint32_t uid, uint32_t by); /* the same for the followed job */
 
