@@ -33,6 +33,22 @@ check "all are listed" all_listed
 check "and what was used still works" works p1
 check "and what was not" works p$((LIMIT + 40))
 check "all are listed again" all_listed
+# wsd is silent for 34 s, but never for the 30 s after which a client gives up.
+larger() { [ "$(wc -c <"$WORK/slow")" -gt "$size" ]; }
+listed_slowly() {
+  local size
+  : >"$WORK/slow"
+  background sh -c 'exec wsctl --json plugin list >"$WORK/slow"'
+  for _ in 1 2; do
+    size=$(wc -c <"$WORK/slow")
+    wait_until larger && kill -STOP "$WSD_PID" || return 1
+    gone "$BACKGROUND_PID" && echo "it ended too early"
+    sleep 17
+    kill -CONT "$WSD_PID"
+  done
+  wait "$BACKGROUND_PID"
+}
+[ -z "${WSD_THOROUGH:-}" ] || check "wsd may take long, as long as plugins come" listed_slowly
 check "300 have jobs at the same time" held
 check "others go on" one_after_the_other
 check "a third look" all_listed

@@ -434,28 +434,23 @@ page_goes() { # a sanitizer tells at the end what is left of it
   wait_until served
 }
 check "a page comes and goes" page_goes
-few_descriptors() { # the limit of the process is below that of connections: listeners rest, and complain of nothing
-  prlimit --pid "$WEB_PID" --nofile=64 || return 1
-  strangers idle 100 "$WORK/few"
-  local strangers=$!
-  wait_until grep -q open "$WORK/few" && wait_until is_full
-  local r=$?
-  kill "$strangers"
-  wait "$strangers" 2>/dev/null
-  [ $r = 0 ] && wait_until served
-}
-ask_again() { # they were there before, and would not end by themselves
-  strangers asks 100 "$WORK/asks"
-  local strangers=$!
-  wait_until grep -q open "$WORK/asks" && wait_until served
-  local r=$?
+with_strangers() { # KIND COMMAND...: with 100 such strangers, until it succeeds
+  local strangers r=0
+  strangers "$1" 100 "$WORK/$1"
+  strangers=$!
+  wait_until grep -q open "$WORK/$1" && wait_until "${@:2}" || r=1
   kill "$strangers"
   wait "$strangers" 2>/dev/null
   return $r
 }
+few_descriptors() { # the limit of the process is below that of connections: listeners rest, and complain of nothing
+  prlimit --pid "$WEB_PID" --nofile=64 || return 1
+  with_strangers idle is_full && wait_until served
+}
 is_full() { [ "$(n_open)" -ge 64 ]; }
 check "no descriptors are left for more" few_descriptors
-check "clients that ask again and again keep no place that another waits for" ask_again
+# They were there before, and would not end by themselves.
+check "clients that ask again and again keep no place that another waits for" with_strangers asks served
 check "it ends in order" stop_web
 
 # --- behind a proxy, and with a history on disk ------------------------------------------------------------------------------

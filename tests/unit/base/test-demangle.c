@@ -149,6 +149,16 @@ static void doubling(char *text, size_t size, unsigned levels)
     }
 }
 
+static void stays_beside_another(const char *text)
+{
+    note("_Z3foov");
+    note(text);
+    demangle_run(&names);
+    becomes("_Z3foov", "foo()");
+    becomes(text, text);
+    demangle_deinit(&names);
+}
+
 START_TEST(a_name_that_stands_for_gigabytes_costs_little)
 {
     static const unsigned levels[] = {6, 12, 20, 40}; /* 2 KiB, 140 KiB, 40 MiB, 40 TiB */
@@ -159,12 +169,7 @@ START_TEST(a_name_that_stands_for_gigabytes_costs_little)
                    "b<b<a<int, int>, a<int, int> >, b<a<int, int>, a<int, int> > >)");
     for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
         doubling(text, sizeof(text), levels[i]);
-        note("_Z3foov");
-        note(text);
-        demangle_run(&names);
-        becomes("_Z3foov", "foo()");
-        becomes(text, text);
-        demangle_deinit(&names);
+        stays_beside_another(text);
     }
 }
 END_TEST
@@ -181,12 +186,7 @@ START_TEST(nor_does_one_that_is_nested_deeply)
 
         while (n + strlen(again) < sizeof(text))
             n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", again);
-        note("_Z3foov");
-        note(text);
-        demangle_run(&names);
-        becomes("_Z3foov", "foo()");
-        becomes(text, text);
-        demangle_deinit(&names);
+        stays_beside_another(text);
     }
 }
 END_TEST
