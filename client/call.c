@@ -813,6 +813,16 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
     return taken;
 }
 
+size_t wsd_call_window(const struct wsd_call *call)
+{
+    const struct connection *c = &call->client->connection;
+
+    if (!call->stream || call->attached || call->done || call->given_up || call->has_job || call->input_ended ||
+        call->input_size > 0 || buffer_size(&c->out) >= OUT_HIGH)
+        return 0;
+    return MIN(call->input_limit - call->input_sent, SIZE_MAX);
+}
+
 /* --- steering them ------------------------------------------------------------------------------------------------ */
 
 int wsd_call_cancel(struct wsd_call *call)

@@ -81,21 +81,26 @@ static int hold(int *fd)
     return 0;
 }
 
+static bool has_input_fd(const struct wsd_submit *submit)
+{
+    return submit->flags & (WSD_SUBMIT_FILE | WSD_SUBMIT_PIPE);
+}
+
 int packed_hold(struct wsd_submit *submit)
 {
-    int r = submit->flags & WSD_SUBMIT_FILE ? hold(&submit->input_fd) : 0;
+    int r = has_input_fd(submit) ? hold(&submit->input_fd) : 0;
 
     if (r < 0 || !(submit->flags & WSD_SUBMIT_OUTPUT))
         return r;
     r = hold(&submit->output_fd);
-    if (r < 0 && submit->flags & WSD_SUBMIT_FILE)
+    if (r < 0 && has_input_fd(submit))
         close_fd(submit->input_fd);
     return r;
 }
 
 void packed_drop(const struct wsd_submit *submit)
 {
-    if (submit->flags & WSD_SUBMIT_FILE)
+    if (has_input_fd(submit))
         close_fd(submit->input_fd);
     if (submit->flags & WSD_SUBMIT_OUTPUT)
         close_fd(submit->output_fd);

@@ -89,19 +89,23 @@ uint64_t submit_features(const struct wsd_submit *submit)
                SUBMIT_FIELDS(NEEDS_TEXT, NEEDS_NUMBER, NEEDS_LIST, SUBMIT_NOTHING);
 }
 
+/* It may outlive its connection. */
+static bool lasts(const struct wsd_submit *submit)
+{
+    return submit->flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_DURABLE) || (submit->key && *submit->key) || submit->retries;
+}
+
 /* Where the output goes: enum output_to. 0 or an error, said. */
 static int choose_output(const struct wsd_submit *submit, const struct wsd_call *call, uint32_t *ret)
 {
     struct connection *c = &call->client->connection;
-    bool lasts =
-        submit->flags & (WSD_SUBMIT_DETACH | WSD_SUBMIT_DURABLE) || (submit->key && *submit->key) || submit->retries;
 
     *ret = OUTPUT_FRAMES;
     if (!(submit->flags & WSD_SUBMIT_OUTPUT))
         return submit->flags & WSD_SUBMIT_EITHER ? failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
                                                                "WSD_SUBMIT_EITHER goes with WSD_SUBMIT_OUTPUT")
                                                  : 0;
-    if (lasts || submit->output_size)
+    if (lasts(submit) || submit->output_size)
         return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
                            "WSD_SUBMIT_OUTPUT is for attached jobs: not with DETACH, DURABLE, a key, retries, or "
                            "output_size");
@@ -119,13 +123,31 @@ static int choose_output(const struct wsd_submit *submit, const struct wsd_call 
                : connection_wants(c, FEATURE_OUTPUT);
 }
 
+/* Where the input comes from: enum input_from. 0 or an error, said. */
+static int choose_input(const struct wsd_submit *submit, const struct wsd_call *call, uint32_t *ret)
+{
+    struct connection *c = &call->client->connection;
+
+    *ret = submit->flags & WSD_SUBMIT_FILE ? INPUT_FILE : submit->flags & WSD_SUBMIT_ARENA ? INPUT_ARENA : INPUT_BODY;
+    if (!(submit->flags & WSD_SUBMIT_PIPE))
+        return 0;
+    if (!call->stream || submit->input_size)
+        return failure_set(&call->client->failure, -EINVAL, CODE_USAGE,
+                           "WSD_SUBMIT_PIPE goes with STREAM, and without input");
+    if (!c->welcomed)
+        return connection_ready(c);
+    if (c->features & FEATURE_PIPE && connection_takes_files(c) && !lasts(submit) && !submit->arena)
+        *ret = INPUT_PIPE;
+    return 0;
+}
+
 /* Says which limit is exceeded. */
 int submit_message(const struct wsd_submit *submit, const struct wsd_call *call, char tags[static CODEC_TAGS_MAX],
                    struct msg *ret)
 {
     const uint32_t flags = WSD_SUBMIT_DETACH | WSD_SUBMIT_PROGRESS | WSD_SUBMIT_STREAM | WSD_SUBMIT_DURABLE |
                            WSD_SUBMIT_LEAVE | WSD_SUBMIT_FILE | WSD_SUBMIT_ARENA | WSD_SUBMIT_WAIT_RUNNER |
-                           WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER;
+                           WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER | WSD_SUBMIT_PIPE;
     bool brief = call->client->connection.features & FEATURE_BRIEF;
     bool by_file = submit->flags & WSD_SUBMIT_FILE;
     bool in_arena = submit->flags & WSD_SUBMIT_ARENA, part = by_file || in_arena;
@@ -160,8 +182,10 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
         return failure_set(&call->client->failure, -EOPNOTSUPP, CODE_PROTOCOL,
                            "%s takes no files as input over this connection: send the bytes",
                            call->client->connection.daemon_version);
-    uint32_t output_to;
-    r = choose_output(submit, call, &output_to);
+    uint32_t input_from, output_to;
+    r = choose_input(submit, call, &input_from);
+    if (r == 0)
+        r = choose_output(submit, call, &output_to);
     if (r < 0)
         return r;
     *ret = (struct msg){.type = FRAME_SUBMIT, .submit = submit_fields(submit)};
@@ -170,7 +194,7 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
     ret->submit.flags |=
         (submit->flags & (SUBMIT_DETACH | SUBMIT_PROGRESS)) | (brief && call->quiet ? SUBMIT_QUIET : 0u);
     ret->submit.tags = (struct span){.data = tags, .size = strlen(tags)};
-    ret->submit.input_from = by_file ? INPUT_FILE : in_arena ? INPUT_ARENA : INPUT_BODY;
+    ret->submit.input_from = input_from;
     ret->submit.input_offset = part ? submit->input_offset : 0;
     ret->submit.input_size = part ? submit->input_size : 0;
     ret->submit.arena = submit->arena ? submit->arena->request.tag : 0;
@@ -188,9 +212,9 @@ int submit_message(const struct wsd_submit *submit, const struct wsd_call *call,
 /* Copies of the descriptors that go with it, in their order. 0 or a negative errno. */
 static int copy_fds(const struct wsd_submit *submit, const struct msg *msg, int ret[static FRAME_FDS], size_t *ret_n)
 {
-    const int given[] = {msg->submit.input_from == INPUT_FILE ? submit->input_fd : -1,
-                         msg->submit.output_to ? submit->output_fd : -1};
-    const bool wanted[] = {msg->submit.input_from == INPUT_FILE, msg->submit.output_to};
+    bool reads = msg->submit.input_from == INPUT_FILE || msg->submit.input_from == INPUT_PIPE;
+    const int given[] = {reads ? submit->input_fd : -1, msg->submit.output_to ? submit->output_fd : -1};
+    const bool wanted[] = {reads, msg->submit.output_to};
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
@@ -253,6 +277,8 @@ static int send_submit(struct wsd_call *call, const struct wsd_submit *submit, s
     call->left = msg->submit.flags & SUBMIT_LEFT;
     if (submit->arena && msg->submit.flags & SUBMIT_MORE)
         return -EMSGSIZE; /* it is to lie in the arena, too */
+    if (msg->submit.input_from == INPUT_PIPE)
+        call->input_limit = 0; /* until wsd asks for the bytes */
     r = send_with_fds(call, submit, msg, body);
     if (r < 0)
         return r;

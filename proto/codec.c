@@ -251,14 +251,16 @@ static const char *check_hello(const struct msg *msg, size_t body)
 
 static const char *check_job_to_be(const struct msg_submit *m)
 {
+    bool in_part = m->input_from == INPUT_FILE || m->input_from == INPUT_ARENA;
+
     if (m->at_usec && m->delay_usec)
         return "time";
     if (m->after.size + m->after_any.size > IDS_MAX)
         return "after";
-    if (!is_part(m->input_offset, m->input_size) || (m->input_from == INPUT_BODY && (m->input_offset || m->input_size)))
+    if (!is_part(m->input_offset, m->input_size) || (!in_part && (m->input_offset || m->input_size)))
         return "input";
     if (!is_part(m->output_offset, m->output_size) ||
-        (m->arena ? m->input_from == INPUT_FILE : m->input_from == INPUT_ARENA) ||
+        (m->arena ? m->input_from != INPUT_BODY && m->input_from != INPUT_ARENA : m->input_from == INPUT_ARENA) ||
         (!m->arena && (m->output_offset || m->output_size)))
         return "arena";
     if (m->output_to && m->output_size)

@@ -73,9 +73,11 @@
 #define FEATURE_WAY     1048576u
 #define FEATURE_PERSON  2097152u /* PERSON */
 #define FEATURE_ACTIONS 4194304u /* ACTIONS */
+#define FEATURE_PIPE    8388608u /* INPUT_PIPE */
 /* that this build knows */
 #define FEATURES_ALL                                                                                                   \
-    (131071u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON | FEATURE_ACTIONS)
+    (131071u | FEATURE_CREDIT | FEATURE_FUNCTIONS | FEATURE_PROFILE | FEATURE_WAY | FEATURE_PERSON | FEATURE_ACTIONS | \
+     FEATURE_PIPE)
 
 struct span {
     const char *data; /* followed by a NUL that is not counted; never NULL in a decoded message */
@@ -105,7 +107,8 @@ enum submit_flags {
     SUBMIT_WAIT_RUNNER = 64,
 };
 #define SUBMIT_FLAGS_ALL 127u
-enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2 };
+/* PIPE goes with SUBMIT_MORE. CREDIT asks for the bytes where the job cannot read the pipe itself. Needs FEATURE_PIPE. */
+enum input_from { INPUT_BODY = 0, INPUT_FILE = 1, INPUT_ARENA = 2, INPUT_PIPE = 3 };
 /* EITHER: by OUTPUT where it cannot go to the descriptor. Those other than FRAMES need FEATURE_OUTPUT. */
 enum output_to { OUTPUT_FRAMES = 0, OUTPUT_FD = 1, OUTPUT_EITHER = 2 };
 enum run_flags { RUN_ASKS = 1, RUN_MORE = 2 };

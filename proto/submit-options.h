@@ -62,7 +62,7 @@
     N(U32,  retries,       CODEC_RETRIES_MAX,     "retries",           FEATURE_STORE, YES)                          \
     N(U64,  retry_usec,    CODEC_RETRY_MAX,       "retries",           0,             YES) /* 0: the default */     \
     N(BITS, retry_on,      CODEC_RETRY_ON,        "retry_on",          0,             YES) /* 0: the default */     \
-    O(U32,  input_from,    INPUT_ARENA,           "input",             0,             NO)  /* enum input_from */    \
+    O(U32,  input_from,    INPUT_PIPE,            "input",             0,             NO)  /* enum input_from */    \
     O(U64,  input_offset,  ANY,                   "input_offset",      0,             NO)                           \
     O(U64,  input_size,    ANY,                   "input_size",        0,             NO)                           \
     O(U32,  arena,         ANY,                   "arena",             0,             NO)  /* its tag; 0: none */   \

@@ -171,6 +171,13 @@ bool input_wants(const struct input *input)
     return input->fd >= 0 && !input->eof && input->at == input->end;
 }
 
+bool input_is_pipe(const struct input *input)
+{
+    struct stat st;
+
+    return fstat(input->fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
 int input_read(struct input *input)
 {
     ssize_t n = read(input->fd, input->data, READ_SIZE);

@@ -61,6 +61,7 @@ int input_open(struct input *input, const char *path);
 int input_open_fd(struct input *input, const char *path);
 /* Whether it should be polled for POLLIN. */
 bool input_wants(const struct input *input);
+bool input_is_pipe(const struct input *input);
 /* Reads once, where it is readable. 0 or CODE_IO, said. */
 int input_read(struct input *input);
 /* wsd has been given the file: nothing is left to read, also for a process that has stdin after this one. */

@@ -46,6 +46,7 @@ struct submit {
     struct wsd_client *client;
     struct wsd_call *call;
     struct input input;
+    bool by_pipe; /* the input is in a pipe, which the job may read itself */
     struct output output;
     struct buffer gathered; /* with --json */
     struct wsd_id id;
@@ -208,6 +209,12 @@ static int feed(struct submit *submit)
                : input_feed(&submit->input, submit->client, submit->call);
 }
 
+/* What wsctl reads from a pipe the job would miss. */
+static bool wants_input(const struct submit *submit)
+{
+    return input_wants(&submit->input) && (!submit->by_pipe || wsd_call_window(submit->call) > 0);
+}
+
 /* One turn. Returns 0, or what ends the loop. */
 static int submit_turn(struct submit *submit)
 {
@@ -217,7 +224,7 @@ static int submit_turn(struct submit *submit)
     struct pollfd fds[] = {
         {.fd = wsd_client_fd(submit->client), .events = wsd_client_events(submit->client)},
         {.fd = signals_fd(), .events = POLLIN},
-        {.fd = input_wants(&submit->input) ? submit->input.fd : -1, .events = POLLIN},
+        {.fd = wants_input(submit) ? submit->input.fd : -1, .events = POLLIN},
     };
 
     if (r != 0)
@@ -226,7 +233,7 @@ static int submit_turn(struct submit *submit)
         return errno == EINTR ? 0 : ctl_error(CODE_IO, "poll", "%s", strerror(errno));
     if (fds[1].revents && signals_take())
         interrupted(submit);
-    if (fds[2].revents && input_wants(&submit->input))
+    if (fds[2].revents && wants_input(submit))
         r = input_read(&submit->input);
     if (r == 0)
         wsd_client_process(submit->client); /* where it fails, done has been told */
@@ -265,6 +272,7 @@ static int submit_start(struct submit *submit)
     struct wsd_submit request = o->job;
     struct wsd_callbacks callbacks = callbacks_of(submit);
 
+    submit->by_pipe = stream && input_is_pipe(&submit->input);
     request.size = sizeof(request);
     request.input = submit->input.whole ? submit->input.data : NULL;
     request.input_size = submit->input.whole ? submit->input.end : file ? submit->input.size : 0;
@@ -272,8 +280,8 @@ static int submit_start(struct submit *submit)
     request.input_offset = submit->input.offset;
     request.output_fd = submit->output.fd;
     request.flags |= (writes_itself(submit) ? WSD_SUBMIT_OUTPUT | WSD_SUBMIT_EITHER : 0u) |
-                     (stream ? WSD_SUBMIT_STREAM : 0u) | (file ? WSD_SUBMIT_FILE : 0u) |
-                     (progress_on() ? WSD_SUBMIT_PROGRESS : 0u);
+                     (stream ? WSD_SUBMIT_STREAM : 0u) | (submit->by_pipe ? WSD_SUBMIT_PIPE : 0u) |
+                     (file ? WSD_SUBMIT_FILE : 0u) | (progress_on() ? WSD_SUBMIT_PROGRESS : 0u);
     if (wsd_client_submit(submit->client, &request, &callbacks, &submit->call) < 0) {
         const char *why = wsd_client_error(submit->client);
 

@@ -5,7 +5,7 @@
  * output_lock]
  * Keeps: bytes are written in their order, without holes. Before the first one wsd is told, so that it knows whether
  * the job may run again. A wait for a reader ends when the job is cancelled, and says that the worker blocks. The flags
- * of the open file stay as they are.
+ * of the open file stay as they are: a pipe is opened anew, or bytes for it pass a pipe of our own.
  * Does not know where else output may go (output.c). */
 #include "executor/output-to.h"
 
@@ -21,6 +21,7 @@
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
+#include "executor/pipe-end.h"
 #include "executor/slot.h"
 #include "pool/pool.h"
 
@@ -42,10 +43,17 @@ static bool output_there(struct slot *s, void *arg)
     return *fd >= 0;
 }
 
-/* NULL, or why it cannot be. */
+/* A write must not block: a cancel would wait for the reader. NULL, or why it cannot be. */
 static const char *begin_pipe(struct output_to *to)
 {
+    int own = pipe_end_open(to->fd, O_WRONLY);
+
     to->is_pipe = true;
+    if (own >= 0) {
+        close_fd(to->fd);
+        to->fd = own;
+        return NULL;
+    }
     if (pipe2(to->through, O_CLOEXEC | O_NONBLOCK) < 0)
         return "there is no pipe to be had for its output: try again later";
     (void)fcntl(to->through[1], F_SETPIPE_SZ, THROUGH_SIZE); /* a larger one is only faster */
@@ -140,17 +148,25 @@ static void await_reader(struct slot *s)
     pool_blocking_end();
 }
 
-/* Moves what is in our pipe on to theirs. 0 or a negative errno. */
-static int pass_on(struct slot *s, size_t size)
+/* As much as there is room for, of what is in our own pipe or of data. As write(2). */
+static ssize_t put_some(const struct output_to *to, const uint8_t *data, size_t size)
+{
+    return to->through[0] < 0 ? write(to->fd, data, size)
+                              : splice(to->through[0], NULL, to->fd, NULL, size, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+}
+
+/* 0 or a negative errno. */
+static int put_all(struct slot *s, const uint8_t *data, size_t size)
 {
     struct output_to *to = &s->output.to;
 
     while (size > 0) {
         if (slot_is_cancelled(s))
             return -ECANCELED;
-        ssize_t n = splice(to->through[0], NULL, to->fd, NULL, size, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+        ssize_t n = put_some(to, data, size);
 
         if (n > 0) {
+            data += n;
             size -= (size_t)n;
             to->written += (uint64_t)n;
         } else if (n < 0 && errno == EAGAIN) {
@@ -164,16 +180,17 @@ static int pass_on(struct slot *s, size_t size)
 
 static int write_pipe(struct slot *s, const uint8_t *data, size_t size)
 {
+    struct output_to *to = &s->output.to;
     int r = claim(s);
 
     while (r == 0 && size > 0) {
-        ssize_t n = write(s->output.to.through[1], data, size); /* it is empty */
+        ssize_t n = to->through[1] < 0 ? (ssize_t)size : write(to->through[1], data, size); /* it is empty */
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return -errno;
-        r = pass_on(s, (size_t)n);
+        r = put_all(s, data, (size_t)n);
         data += n;
         size -= (size_t)n;
     }

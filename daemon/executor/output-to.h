@@ -20,7 +20,7 @@ struct output_to {
     bool claimed;   /* wsd has been told, by the ring, that there is output */
     bool can_cut;   /* it can be taken back: see enum ring_output */
     int fd;         /* -1: there is none any longer */
-    int through[2]; /* of a pipe: our own one, which the bytes pass; -1 */
+    int through[2]; /* where fd may block: a pipe of our own, which the bytes pass; -1 */
     int error;      /* 0, or the negative errno with which it has ended */
     uint64_t begin; /* of a file: its position before the first byte */
     uint64_t written;

@@ -9,12 +9,14 @@
 #include "executor/slot-input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <wsd/plugin.h>
 
 #include "base/cleanup.h"
+#include "executor/pipe-end.h"
 #include "pool/pool.h"
 
 #define DOWN_DESCRIPTOR (DOWN_INPUT_FD | DOWN_INPUT_PIPE)
@@ -53,7 +55,10 @@ static const char *fetch_descriptor(struct slot *s, const struct plugin_function
         return map_input(s, TAKE_FD(fd), function->flags & WSD_FN_STREAMING);
     if (!(function->flags & WSD_FN_STREAMING))
         return "its input came as a stream, which this function does not take";
-    s->input_pipe = TAKE_FD(fd);
+    int own = pipe_end_open(fd, O_RDONLY);
+
+    s->input_blocks = own < 0;
+    s->input_pipe = own >= 0 ? own : TAKE_FD(fd);
     return NULL;
 }
 
@@ -109,8 +114,9 @@ int64_t slot_input_read(struct slot *s, void *data, size_t size)
 {
     if (s->input_pipe < 0)
         return 0;
-    for (;;) {
-        await_input(s);
+    for (bool await = s->input_blocks;; await = true) {
+        if (await)
+            await_input(s);
         if (slot_is_cancelled(s))
             return -ECANCELED;
         ssize_t n = read(s->input_pipe, data, size);

@@ -55,7 +55,7 @@ static bool always(const struct msg *m)
 
 static bool submit_brings_fd(const struct msg *m)
 {
-    return m->submit.input_from == INPUT_FILE;
+    return m->submit.input_from == INPUT_FILE || m->submit.input_from == INPUT_PIPE;
 }
 
 static bool submit_brings_output(const struct msg *m)

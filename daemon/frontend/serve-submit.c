@@ -30,6 +30,8 @@ const char *submit_problem(const struct msg_submit *m)
 static const char *contradiction(const struct msg_submit *m, size_t body_size)
 {
     const uint32_t with_left = m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_QUIET);
+    bool has_more = m->flags & SUBMIT_MORE, by_pipe = m->input_from == INPUT_PIPE;
+    bool lasts = m->flags & (SUBMIT_DETACH | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch;
 
     const char *problem = submit_problem(m);
     if (problem)
@@ -37,13 +39,15 @@ static const char *contradiction(const struct msg_submit *m, size_t body_size)
     /* the client can send no more, and no client is left that could cancel the job */
     if (m->flags & SUBMIT_LEFT && with_left != SUBMIT_DETACH)
         return "flag 32 goes with 1, and not with 4 and 16";
-    if (m->input_from != INPUT_BODY && (body_size || m->flags & SUBMIT_MORE))
-        return "input by descriptor goes without bytes of input";
+    if (m->input_from != INPUT_BODY && (body_size || has_more != by_pipe))
+        return "input by descriptor goes without bytes of input, and flag 4 with a pipe";
     if (m->arena &&
         (m->flags & (SUBMIT_DETACH | SUBMIT_MORE | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
         return "an arena ends with its connection: not with flags 1, 4 and 8, a key, retries, or a batch";
-    if (m->output_to && (m->flags & (SUBMIT_DETACH | SUBMIT_DURABLE) || m->key.size || m->retries || m->batch))
+    if (m->output_to && lasts)
         return "output goes to a descriptor for attached jobs only: not with flags 1 and 8, a key, retries, or a batch";
+    if (by_pipe && lasts)
+        return "a pipe is input of attached jobs only: not with flags 1 and 8, a key, retries, or a batch";
     return NULL;
 }
 
@@ -96,6 +100,7 @@ void serve_submit(struct request *r)
     job.input_size = r->body.size;
     job.output = m->output_to ? &output : NULL;
     job.file = m->input_from == INPUT_FILE ? &file : NULL;
+    job.pipe = m->input_from == INPUT_PIPE ? r->fd : NULL;
     if (!problem && m->batch)
         problem = job.durable || m->key.size ? "a job of a batch is not durable, and has no key"
                                              : batch_join(p, m->batch, &job, &code);
@@ -105,6 +110,8 @@ void serve_submit(struct request *r)
     }
     c->detached = m->flags & SUBMIT_DETACH && !(m->flags & SUBMIT_MORE); /* without its input it is cancelled */
     c->job.in_sent = r->body.size;
+    if (job.pipe)
+        c->job.in_allowed = 0; /* until the job takes no pipe */
     c->job.quiet = m->flags & SUBMIT_QUIET;
     c->job.left = m->flags & SUBMIT_LEFT;
     if (jobs_submit(p->frontend->options.jobs, &job, &c->job.watch) < 0)

@@ -91,7 +91,7 @@ static const char *refusal(struct jobs *jobs, const struct job_request *r, struc
         return "too many jobs of this user (max-jobs-per-user in wsd.conf): try again later";
     if (!r->more_input && r->input_size > l->input)
         return "the input is larger than a job's may be (max-input in wsd.conf)";
-    const char *text = r->file ? input_refuses(r->file) : NULL;
+    const char *text = r->file ? input_refuses(r->file) : r->pipe ? input_refuses_pipe(*r->pipe) : NULL;
     if (!text && r->file && r->durable)
         text = "the input of a durable job has to be on wsd's disk: send its bytes";
     if (text) {
@@ -322,8 +322,12 @@ static const char *equip(struct job *job, const struct job_request *r, const str
 {
     if ((place->wants_more && more_init(job, r) < 0) || (*awaiting && !job_more(job)))
         return "out of memory";
-    int held = r->file ? input_hold(job, r->file) : r->parts ? arena_hold(job, r->parts) : 0;
-    if (held == 0 && r->output && !hand_over_refuses_output(job->domain))
+    bool to_executor = !hand_over_refuses_output(job->domain);
+    int held = r->file    ? input_hold(job, r->file)
+               : r->pipe  ? input_hold_pipe(job, r->pipe, to_executor)
+               : r->parts ? arena_hold(job, r->parts)
+                          : 0;
+    if (held == 0 && r->output && to_executor)
         held = output_hold(job, r->output);
     if (held < 0) {
         input_words(job, held, words);

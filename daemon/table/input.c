@@ -235,6 +235,8 @@ void input_begin(struct job *job)
     int r;
 
     memset(&m->early, 0, sizeof(m->early));
+    if (m->by_pipe) /* it is to come as bytes */
+        taken(job, JOBS_INPUT_WINDOW);
     if (job->flags & JOB_PIPE) {
         m->early = early;
         pipe_pump(job);
@@ -249,16 +251,32 @@ void input_begin(struct job *job)
         is_whole(job);
 }
 
+/* Looks at a descriptor that is to be read. Only what the kernel knows by itself: the loop must not wait for a file
+ * system that does not answer. False: it is not of that kind (S_IFMT). */
+static bool is_kind(int fd, mode_t kind, struct statx *ret)
+{
+    return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, ret) == 0 &&
+           (ret->stx_mode & S_IFMT) == kind;
+}
+
+/* NULL: it is. */
+static const char *not_readable(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    bool readable =
+        flags >= 0 && !(flags & O_PATH) && ((flags & O_ACCMODE) == O_RDONLY || (flags & O_ACCMODE) == O_RDWR);
+
+    return readable ? NULL : "the input's descriptor is not open for reading";
+}
+
 const char *input_refuses(const struct job_file *file)
 {
-    int flags = fcntl(*file->fd, F_GETFL);
+    const char *problem = not_readable(*file->fd);
     struct statx st;
 
-    if (flags < 0 || flags & O_PATH || ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR))
-        return "the input's descriptor is not open for reading";
-    /* only what the kernel knows by itself: the loop must not wait for a file system that does not answer */
-    if (statx(*file->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_SIZE, &st) < 0 ||
-        !S_ISREG(st.stx_mode))
+    if (problem)
+        return problem;
+    if (!is_kind(*file->fd, S_IFREG, &st))
         return "the input's descriptor is no regular file: send its bytes";
     if (file->offset > st.stx_size || file->size > st.stx_size - file->offset)
         return "the input goes beyond the end of its file";
@@ -277,6 +295,30 @@ int input_hold(struct job *job, const struct job_file *file)
     m->input_size = file->size;
     m->by_file = true;
     return check_numbers(job);
+}
+
+const char *input_refuses_pipe(int fd)
+{
+    const char *problem = not_readable(fd);
+    struct statx st;
+
+    return problem ? problem : is_kind(fd, S_IFIFO, &st) ? NULL : "the input's descriptor is no pipe: send its bytes";
+}
+
+int input_hold_pipe(struct job *job, int *fd, bool wanted)
+{
+    struct job_more *m = job_more(job);
+    int r = m ? 0 : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    m->by_pipe = true;
+    if (!wanted || count_fds(job, 1) < 0)
+        return 0;
+    m->pipe_fd = TAKE_FD(*fd);
+    if (check_numbers(job) < 0)
+        m->pipe_fd = async_close(m->pipe_fd, job->user->uid);
+    return 0;
 }
 
 const char *output_refuses(const struct job_output *output)
@@ -329,6 +371,13 @@ int input_admit(struct job *job, bool streaming, uint64_t *ret_retry_usec)
 
 int input_prepare(struct job *job, bool streaming)
 {
+    struct job_more *m = job->more;
+
+    if (streaming && m->by_pipe && m->pipe_fd >= 0) {
+        job->flags = (uint8_t)((job->flags | JOB_PIPE) & ~JOB_MORE_INPUT);
+        return 0;
+    }
+    m->pipe_fd = async_close(m->pipe_fd, job->user->uid);
     if (!streaming) /* what is to be on the disk goes there by its descriptor */
         return job_policy(job) ? memfd_begin(job) : 0;
     int r = count_fds(job, 2);
@@ -375,7 +424,7 @@ void input_free(struct job *job)
     pipe_close(job);
     if (m->arena)
         job->domain->jobs->domain_hooks->arena_free(job);
-    m->pipe_fd = close_fd(m->pipe_fd);
+    m->pipe_fd = m->by_pipe ? async_close(m->pipe_fd, job->user->uid) : close_fd(m->pipe_fd);
     output_let_go(job);
     buffer_deinit(&m->early);
     job->user->n_fds -= m->n_fds;

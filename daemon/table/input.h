@@ -8,12 +8,16 @@
 #include "table/job.h"
 
 void input_begin(struct job *job); /* the function is known: early input goes to its place */
-/* makes the pipe, or the memfd if one is needed in any case */
+/* Makes the pipe, or the memfd if one is needed in any case. A pipe of the submitter's is taken, and the input is whole
+ * then, or let go. */
 int input_prepare(struct job *job, bool streaming);
-/* Why a file cannot be input. NULL: it can. */
+/* Why a file cannot be input, or a pipe. NULL: it can. */
 const char *input_refuses(const struct job_file *file);
+const char *input_refuses_pipe(int fd);
 /* NEW: takes the file's descriptor; 0 or a negative errno */
 int input_hold(struct job *job, const struct job_file *file);
+/* The same for that of a pipe. It is not held where there are too many, or where it is not wanted. */
+int input_hold_pipe(struct job *job, int *fd, bool wanted);
 /* The same for a descriptor that output is to go to. One that may go elsewhere is not held where there are too many. */
 const char *output_refuses(const struct job_output *output);
 int output_hold(struct job *job, const struct job_output *output);

@@ -321,7 +321,10 @@ struct job_request {
     bool detached, progress, more_input;
     bool waits; /* for its runner, as long as it takes */
     bool durable;
-    const struct job_file *file;     /* the input; NULL: `input` has it */
+    const struct job_file *file; /* the input; NULL: `input` has it */
+    /* With more_input: a pipe that has it all. The job may take it, and then sets it to -1. Where it cannot read it,
+     * the watch is told of room for input. NULL: none. */
+    int *pipe;
     const struct job_parts *parts;   /* NULL: none */
     const struct job_output *output; /* NULL: it goes to the watch */
     struct batch_watch *batch;       /* its batch, by the watch of the batch's owner; NULL: none */

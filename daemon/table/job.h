@@ -84,6 +84,7 @@ struct job_more {
     uint64_t output_begin, output_written;
     uint64_t placed;        /* bytes of output that the executor has written */
     bool by_file;           /* input_fd is a file of the submitter's, which others may change */
+    bool by_pipe;           /* the input is in a pipe of the submitter's: pipe_fd, if the job reads it itself */
     uint64_t enqueued_usec; /* CLOCK_MONOTONIC: when it came into the queue for runners; 0: when it was accepted */
 };
 

@@ -434,6 +434,13 @@ enum wsd_submit_flags {
     /* With WSD_SUBMIT_OUTPUT: where that cannot be, the output comes by the output callback as without it. It cannot be
      * with an older wsd, one of another machine, a runner, or an executor that several users share. Since 0.1. */
     WSD_SUBMIT_EITHER = 1u << 13,
+    /* With STREAM, and without input: input_fd is a pipe that has it, open for reading. Where it can, the job reads the
+     * pipe itself, and wsd_call_window() stays 0. Else the window opens: only then read the pipe, and feed what you read.
+     * So nothing is to be read before that. The bytes are fed if the function does not stream, for jobs that are detached
+     * or durable, or have a key, retries or an arena, for a runner, an executor that several users share, an older wsd
+     * and one of another machine. The library copies the descriptor. The flags of the open file stay as they are.
+     * Since 0.1. */
+    WSD_SUBMIT_PIPE = 1u << 14,
 };
 
 /* One job. Zero all fields that are not used, and set size to sizeof(struct wsd_submit). wsd_client_submit() copies
@@ -631,6 +638,10 @@ WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id 
  * everything was taken, the input ends. -EPIPE: the input or the call has ended; -EINVAL: no such call; -ENOMEM. Since
  * 0.1. */
 WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
+
+/* How many bytes wsd_call_feed() would take now. 0: none until a later wsd_client_process(), or none at all: the call is
+ * over, is no WSD_SUBMIT_STREAM call, or its job reads the pipe of WSD_SUBMIT_PIPE itself. Since 0.1. */
+WSD_EXPORT size_t wsd_call_window(const struct wsd_call *call);
 
 /* Lets the output of a call flow again. Output that waits here is delivered before this call returns; then comes the
  * rest. In the call's own output callback it does nothing: there the return value decides. Returns 0. Since 0.1. */

@@ -139,7 +139,7 @@ ANSWERS = {4: ('CREDIT', 'Credit'), 65: ('WELCOME', 'Welcome'), 66: ('ACCEPTED',
            106: ('LIMIT_STATE', 'Limit'), 110: ('RUNNER', 'Empty'), 111: ('RUN', 'Run'), 112: ('RUN_INPUT', 'RunChunk'),
            113: ('RUN_STOP', 'RunRef'), 114: ('RUN_OPENED', 'RunOpened'), 115: ('RUN_CREDIT', 'RunCredit'),
            116: ('RUN_PING', 'RunRef'), 120: ('FUNCTION_STATS', 'FunctionStats'), 121: ('ACTION', 'Action')}
-ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 65536 | 131072 | 262144 | 524288 | 1048576 | 2097152 | 4194304
+ALL = 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 512 | 1024 | 2048 | 8192 | 16384 | 32768 | 65536 | 131072 | 262144 | 524288 | 1048576 | 2097152 | 4194304 | 8388608
 OLD = ALL & ~(2048 | 8192 | 16384 | 32768 | 131072 | 262144 | 524288 | 1048576 | 2097152 | 4194304)
 HELD, DELAYED, QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, TIMED_OUT, CRASHED, INTERRUPTED = range(1, 11)
 
@@ -2176,6 +2176,7 @@ def each_run_of_a_schedule_has_its_traceparent(wsd):
 
 
 OUTPUT_FD, OUTPUT_EITHER = 1, 2
+INPUT_PIPE = 3
 
 
 def output_of(p, fd, *args, **values):
@@ -2233,6 +2234,69 @@ def output_goes_by_the_connection_where_it_cannot_go_to_a_descriptor(wsd):
         assert os.fstat(f.fileno()).st_size == 0
         m, output = output_of(p, f.fileno(), 'x', output_to=OUTPUT_EITHER)
         assert output == b'' and m.placed == 2, m
+
+
+def piped(p, plugin, content, **values):
+    """A job with that in a pipe: its tag."""
+    read, write = os.pipe()
+    os.write(write, content)
+    os.close(write)
+    tag = p.submit(plugin, fd=read, **{'input_from': INPUT_PIPE, 'flags': 4, **values})
+    return tag, read
+
+
+@case('P128')
+def input_is_read_from_a_pipe(wsd):
+    with Peer(wsd.socket) as p:
+        tag, read = piped(p, 'echo:stream', b'from the pipe')
+        frames, output = p.end(tag)
+        assert output == b'from the pipe' and 'CREDIT' not in [f.kind for f in frames], frames
+        assert os.get_blocking(read) and os.read(read, 1) == b''
+        os.close(read)
+        read, write = os.pipe()
+        tag = p.submit('echo:stream', fd=read, input_from=INPUT_PIPE, flags=4)
+        p.next('ACCEPTED', tag)
+        p.breaks(p.frame(3, tag, encode('Chunk', {'last': 1})))
+        os.close(read)
+        os.close(write)
+    with Peer(wsd.socket) as p:
+        p.breaks(p.frame(2, 99, encode('Submit', {'plugin': 'echo:stream', 'input_from': INPUT_PIPE, 'flags': 4})))  # without it
+    for values in ({'input_size': 1}, {'input_offset': 1}, {'arena': 1, 'output_size': 1}):
+        with Peer(wsd.socket) as p:
+            p.breaks(p.frame(2, 99, encode('Submit', {'plugin': 'echo', 'input_from': INPUT_PIPE, 'flags': 4, **values})))
+
+
+@case('P129')
+def input_of_a_pipe_comes_by_frames_where_the_job_does_not_read_it(wsd):
+    with Peer(wsd.socket) as p:
+        _, before = p.accepted('ends:heed')
+        for plugin, values in (('echo', {}), ('echo:stream', {'after': before})):
+            tag, read = piped(p, plugin, b'from the client', **values)
+            p.next('ACCEPTED', tag)
+            credit = p.next('CREDIT', tag).message.bytes
+            assert credit == p.welcome.window, (credit, p.welcome.window)
+            p.send('INPUT', tag, last=1, body=os.read(read, 100))
+            os.close(read)
+            if values:
+                p.send('CANCEL', id=before)
+                assert p.end(tag)[0][-1].message.state == CANCELLED
+            else:
+                assert p.end(tag)[1] == b'from the client'
+
+
+@case('P130')
+def a_pipe_is_input_of_attached_jobs_only(wsd):
+    with Peer(wsd.socket) as p, open('/dev/null', 'rb') as null:
+        for values in ({'flags': 5}, {'flags': 12}, {'key': 'k'}, {'retries': 1}, {'flags': 0}):
+            tag, read = piped(p, 'echo:stream', b'x', **values)
+            p.is_refused(64, tag)
+            assert os.read(read, 1) == b'x'
+            os.close(read)
+        read, write = os.pipe()
+        for fd in (null.fileno(), write):
+            p.is_refused(64, p.submit('echo:stream', fd=fd, input_from=INPUT_PIPE, flags=4))
+        os.close(read)
+        os.close(write)
 
 
 # --- actions ----------------------------------------------------------------------------------------------------------

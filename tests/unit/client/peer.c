@@ -131,7 +131,8 @@ static bool take(struct peer *peer)
     peer->received_fd = close_fd(peer->received_fd);
     if ((peer->frame.type == FRAME_OPENED && peer->msg.opened.error == 0) ||
         (peer->frame.type == FRAME_SUBMIT &&
-         (peer->msg.submit.input_from == INPUT_FILE || peer->msg.submit.output_to))) {
+         (peer->msg.submit.input_from == INPUT_FILE || peer->msg.submit.input_from == INPUT_PIPE ||
+          peer->msg.submit.output_to))) {
         ck_assert_uint_gt(peer->n_fds, 0); /* it comes with the first byte, so before the last */
         peer->received_fd = peer->fds[0];
         memmove(peer->fds, peer->fds + 1, --peer->n_fds * sizeof(peer->fds[0]));

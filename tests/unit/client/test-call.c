@@ -1634,6 +1634,71 @@ START_TEST(input_by_file_travels_with_its_submit)
 }
 END_TEST
 
+/* Nothing may be fed before wsd asks for it: the job may be reading the pipe. */
+START_TEST(input_in_a_pipe_travels_with_its_submit)
+{
+    struct seen seen = {0};
+    struct stat st, expected;
+    struct wsd_call *call;
+    int fds[2];
+
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_PIPE);
+    ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(fstat(fds[0], &expected), 0);
+    struct wsd_submit s = {.flags = WSD_SUBMIT_STREAM | WSD_SUBMIT_PIPE, .input_fd = fds[0]};
+    call = submit_as(&seen, true, s);
+    ck_assert_uint_eq(peer.msg.submit.input_from, INPUT_PIPE);
+    ck_assert_uint_eq(peer.msg.submit.flags & SUBMIT_MORE, SUBMIT_MORE);
+    ck_assert_uint_eq(peer.frame.body_size, 0);
+    ck_assert_int_eq(fstat(peer.received_fd, &st), 0);
+    ck_assert(st.st_ino == expected.st_ino && st.st_dev == expected.st_dev);
+    ck_assert_uint_eq(wsd_call_window(call), 0);
+    ck_assert_int_eq(wsd_call_feed(call, "x", 1, false), 0);
+    peer_send(&peer, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 3}}, peer.frame.tag, NULL, 0);
+    while (wsd_call_window(call) == 0)
+        wsd_client_process(client);
+    ck_assert_uint_eq(wsd_call_window(call), 3);
+    ck_assert_int_eq(wsd_call_feed(call, "four", 4, true), 3);
+    ck_assert_uint_eq(wsd_call_window(call), 0);
+    peer_expect(&peer, client, FRAME_INPUT);
+    ck_assert_uint_eq(peer.frame.body_size, 3);
+    client = wsd_client_free(client); /* while `seen` is there */
+    close(fds[0]);
+    close(fds[1]);
+}
+END_TEST
+
+/* The bytes go as those of any stream. */
+START_TEST(input_in_a_pipe_stays_where_it_cannot_travel)
+{
+    struct seen seen = {0};
+    struct wsd_submit s = {.size = sizeof(s), .plugin = "fib", .flags = WSD_SUBMIT_PIPE};
+    struct wsd_submit lasting = {.flags = WSD_SUBMIT_STREAM | WSD_SUBMIT_PIPE | WSD_SUBMIT_DETACH,
+                                 .input_fd = STDIN_FILENO};
+    struct wsd_submit fed = {.flags = WSD_SUBMIT_STREAM | WSD_SUBMIT_PIPE, .input_fd = STDIN_FILENO};
+
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL); /* no STREAM */
+    s.flags |= WSD_SUBMIT_STREAM;
+    s.input = "x";
+    s.input_size = 1;
+    ck_assert_int_eq(wsd_client_submit(client, &s, NULL, NULL), -EINVAL);
+    struct wsd_call *call = submit_as(&seen, true, fed); /* too old a wsd */
+    ck_assert_uint_eq(peer.msg.submit.input_from, INPUT_BODY);
+    ck_assert_int_lt(peer.received_fd, 0);
+    ck_assert_uint_eq(wsd_call_window(call), WINDOW);
+    client = wsd_client_free(client);
+    peer_deinit(&peer);
+    peer_start(&peer, &client, WINDOW, FEATURE_PAYLOAD | FEATURE_PIPE);
+    submit_as(&seen, true, lasting);
+    ck_assert_uint_eq(peer.msg.submit.input_from, INPUT_BODY);
+    call = submit_as(&seen, true, (struct wsd_submit){.input_size = 0});
+    ck_assert_uint_eq(wsd_call_window(call), 0); /* no stream */
+    client = wsd_client_free(client);            /* while `seen` is there */
+}
+END_TEST
+
 START_TEST(output_to_a_descriptor_travels_with_its_submit)
 {
     struct seen seen = {0};
@@ -1851,6 +1916,8 @@ int main(void)
     tcase_add_test(tcase, files_are_opened_from_where_the_client_was);
     tcase_add_test(tcase, descriptors_travel_with_their_own_frames);
     tcase_add_test(tcase, input_by_file_travels_with_its_submit);
+    tcase_add_test(tcase, input_in_a_pipe_travels_with_its_submit);
+    tcase_add_test(tcase, input_in_a_pipe_stays_where_it_cannot_travel);
     tcase_add_test(tcase, output_to_a_descriptor_travels_with_its_submit);
     tcase_add_test(tcase, output_to_a_descriptor_is_refused_where_it_cannot_be);
     tcase_add_test(tcase, arena_is_refused_where_it_cannot_be);
