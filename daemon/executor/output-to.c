@@ -243,7 +243,7 @@ size_t output_to_pass(struct slot *s, const void *data, size_t size)
 {
     size_t n = size < WSD_RESERVE_MAX ? size : WSD_RESERVE_MAX; /* noted one by one */
 
-    if (size < OUTPUT_TO_ROOM || drain(s) < 0)
+    if (size < OUTPUT_TO_PASS || drain(s) < 0)
         return 0;
     return put(s, data, n) == 0 ? n : 0;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define OUTPUT_TO_ROOM (256u * 1024u) /* bytes that are gathered before they are written, unless more are reserved */
+#define OUTPUT_TO_PASS (32u * 1024u)  /* so many are written at once, from where they lie: a copy costs more */
 
 struct slot;
 

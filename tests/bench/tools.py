@@ -113,7 +113,7 @@ def big_cases(args):
     tar = ['tar', '--format=posix', '--sort=name', '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime',
            '--use-compress-program=zstd -qT%d' % os.cpu_count(), '-cf', '-', '-C', '/usr', 'include']
     yield 'archive', {'tar': tar, 'wsd': submit + ['archive', '-C', '/usr', 'include']}, BYTES, ['zstd', '-qdc']
-    through = ['sh', '-c', 'cat "$0" | "$@"', text]
+    through = ['sh', '-c', 'cat "$0" "$0" | "$@"', text]  # more than 1 GiB
     yield 'pipe', {'cat': through + ['cat'],
                    'wsd': through + submit[:-1] + ['--input', '-', '--output', '/dev/stdout', 'work:copy']}, BYTES, None
     yield 'sort', {'sort': ['sort', '--parallel=%d' % os.cpu_count(), names[0]], 'wsd': submit + ['sort', names[0]]}, BYTES, None
