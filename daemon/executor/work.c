@@ -311,6 +311,15 @@ bool work_worth_waking(void *context)
     return (hints_brief() ? back_worth_waking(back) : back_ready(back)) || lanes_ready(&w->lanes);
 }
 
+static void note_used(struct work *w, uint32_t number)
+{
+    uint32_t n = atomic_load_explicit(&w->n_used, memory_order_relaxed);
+
+    while (n <= number && !atomic_compare_exchange_weak_explicit(&w->n_used, &n, number + 1, memory_order_relaxed,
+                                                                 memory_order_relaxed))
+        ;
+}
+
 static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
 {
     struct shared *shared = &w->shared;
@@ -326,6 +335,7 @@ static struct pool_node *take_job(struct work *w, uint32_t *ret_usec)
         }
         if (!slot_occupy(s, shared, number, generation))
             continue;
+        note_used(w, number);
         s->job.node.run = run_slot;
         output_init(&s->output, 0);
         lane_look_away();
@@ -412,9 +422,9 @@ bool work_may_spin(void *context)
 uint32_t work_running(void *context)
 {
     struct work *w = context;
-    uint32_t n = 0;
+    uint32_t n_used = atomic_load_explicit(&w->n_used, memory_order_relaxed), n = 0;
 
-    for (uint32_t i = 0; i < RING_SLOTS; i++) /* relaxed: one that begins or ends now may count or not */
+    for (uint32_t i = 0; i < n_used; i++) /* relaxed: one that begins or ends now may count or not */
         n += atomic_load_explicit(&w->slots[i].busy, memory_order_relaxed);
     return n + lanes_running(&w->lanes);
 }
