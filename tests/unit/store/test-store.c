@@ -43,7 +43,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal", ".made"};
     char name[320];
 
     powerloss_fail(0);

@@ -15,11 +15,19 @@
 #include "web/history.h"
 
 static uint64_t now = 200000;
-static char directory[] = "/tmp/wsd-history-XXXXXX"; /* is left to the system */
+static char directory[] = "/tmp/wsd-history-XXXXXX";
 
 static void make_directory(void)
 {
     ck_assert_ptr_nonnull(mkdtemp(directory));
+}
+
+static void remove_directory(void)
+{
+    char command[80];
+
+    snprintf(command, sizeof(command), "rm -r %s", directory);
+    ck_assert_int_eq(system(command), 0);
 }
 
 static struct history h;
@@ -270,7 +278,7 @@ int main(void)
     tcase_add_test(c, a_minute_is_the_mean_of_its_seconds);
     tcase_add_test(c, what_is_not_known_is_left_out_of_the_mean);
     tcase_add_test(c, a_week_is_kept_and_no_more);
-    tcase_add_unchecked_fixture(c, make_directory, NULL);
+    tcase_add_unchecked_fixture(c, make_directory, remove_directory);
     tcase_add_test(c, a_file_keeps_what_was_seen);
     tcase_add_test(c, samples_of_a_clock_that_was_ahead_go);
     tcase_add_test(c, another_layout_or_half_a_file_is_begun_anew);
