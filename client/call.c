@@ -804,8 +804,9 @@ int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool
         return failure_set(&client->failure, -EINVAL, CODE_USAGE, "the call was not submitted with WSD_SUBMIT_STREAM");
     if (call->done || call->given_up || call->has_job || call->input_ended)
         return failure_set(&client->failure, -EPIPE, CODE_IO, "the input of the call has ended");
-    if (call->input_size > 0)
-        return 0; /* what was given with the submit goes first */
+    /* what was given with the submit goes first, and a pipe is wsd's until it asks for the bytes */
+    if (call->input_size > 0 || call->input_limit == 0)
+        return 0;
     taken = send_input(call, data, size, last);
     if (taken < 0)
         failure_set(&client->failure, (int)taken, exit_of_error((int)taken), "%s",

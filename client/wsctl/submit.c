@@ -122,6 +122,13 @@ static void on_progress(struct wsd_call *call, uint64_t done, uint64_t total, vo
     progress_draw(((struct submit *)userdata)->options->job.plugin, done, total, 0);
 }
 
+/* Ctrl-C reaches the writer of a pipe, too. The job may have seen the end of its input, and succeeded, before it could
+ * be cancelled. */
+static bool is_cut(const struct submit *submit)
+{
+    return submit->by_pipe && (submit->interrupted || signals_take());
+}
+
 static void on_done(struct wsd_call *call, int error, const struct wsd_job_info *info, const char *text, void *userdata)
 {
     struct submit *submit = userdata;
@@ -151,6 +158,11 @@ static void on_done(struct wsd_call *call, int error, const struct wsd_job_info 
     }
     if (submit_detaches(submit->options))
         return;
+    if (info->state == WSD_JOB_SUCCEEDED && is_cut(submit)) {
+        submit->exit = ctl_error(CODE_CANCELLED, submit->options->name,
+                                 "cancelled: the end that its input had may be that of its writer");
+        return;
+    }
     submit->exit = info->exit;
     submit->succeeded = info->state == WSD_JOB_SUCCEEDED;
     if (submit->ctl->json) {

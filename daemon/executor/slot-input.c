@@ -55,7 +55,8 @@ static const char *fetch_descriptor(struct slot *s, const struct plugin_function
         return map_input(s, TAKE_FD(fd), function->flags & WSD_FN_STREAMING);
     if (!(function->flags & WSD_FN_STREAMING))
         return "its input came as a stream, which this function does not take";
-    int own = pipe_end_open(fd, O_RDONLY);
+    /* Of a pipe whose writer is still to come, a new open file would tell the end: such a descriptor does not block. */
+    int own = fcntl(fd, F_GETFL) & O_NONBLOCK ? -1 : pipe_end_open(fd, O_RDONLY);
 
     s->input_blocks = own < 0;
     s->input_pipe = own >= 0 ? own : TAKE_FD(fd);

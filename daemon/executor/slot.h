@@ -35,7 +35,7 @@ struct slot {
     struct input_map map;       /* of the input, where it came by descriptor */
     struct mapped_arena *arena; /* where its input or output lies; NULL */
     int input_pipe;             /* -1: none */
-    bool input_blocks;          /* a read of it may: poll first */
+    bool input_blocks;          /* poll it before each read */
     _Atomic bool progress;      /* this job has told some [atomic: relaxed; likewise] */
     _Atomic uint32_t messages;  /* sent by this job [atomic: relaxed; counted by its tasks, read after their joins] */
 };

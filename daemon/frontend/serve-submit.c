@@ -126,7 +126,7 @@ void serve_input(struct request *r)
 
     if (!c || !call_has_job(c) || !c->job.submits)
         return; /* it crossed the end of its call */
-    if (m->offset != c->job.in_sent || c->job.in_sent + r->body.size > c->job.in_allowed) {
+    if (m->offset != c->job.in_sent || c->job.in_sent + r->body.size > c->job.in_allowed || !c->job.in_allowed) {
         peer_fail(p, "input at a wrong offset or beyond the window");
         return;
     }

@@ -400,7 +400,8 @@ static int fill_piece(struct run *run, struct block *block, struct piece *piece)
             return opened == -ECANCELED ? opened : 0;
         }
     }
-    memcpy(block->data + block->size, block->headers.data + piece->header, piece->header_size);
+    if (piece->header_size) /* else there may be no headers at all */
+        memcpy(block->data + block->size, block->headers.data + piece->header, piece->header_size);
     block->size += piece->header_size;
     if (piece->reads)
         r = read_data(run, block, piece, piece->large ? piece->large->fd : opened);

@@ -305,6 +305,17 @@ const char *input_refuses_pipe(int fd)
     return problem ? problem : is_kind(fd, S_IFIFO, &st) ? NULL : "the input's descriptor is no pipe: send its bytes";
 }
 
+static void pipe_let_go(struct job *job)
+{
+    struct job_more *m = job->more;
+
+    if (m->pipe_fd < 0)
+        return;
+    m->pipe_fd = async_close(m->pipe_fd, job->user->uid); /* which counts it until then */
+    m->n_fds--;
+    job->user->n_fds--;
+}
+
 int input_hold_pipe(struct job *job, int *fd, bool wanted)
 {
     struct job_more *m = job_more(job);
@@ -317,7 +328,7 @@ int input_hold_pipe(struct job *job, int *fd, bool wanted)
         return 0;
     m->pipe_fd = TAKE_FD(*fd);
     if (check_numbers(job) < 0)
-        m->pipe_fd = async_close(m->pipe_fd, job->user->uid);
+        pipe_let_go(job);
     return 0;
 }
 
@@ -377,7 +388,7 @@ int input_prepare(struct job *job, bool streaming)
         job->flags = (uint8_t)((job->flags | JOB_PIPE) & ~JOB_MORE_INPUT);
         return 0;
     }
-    m->pipe_fd = async_close(m->pipe_fd, job->user->uid);
+    pipe_let_go(job);
     if (!streaming) /* what is to be on the disk goes there by its descriptor */
         return job_policy(job) ? memfd_begin(job) : 0;
     int r = count_fds(job, 2);

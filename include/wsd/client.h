@@ -437,9 +437,9 @@ enum wsd_submit_flags {
     /* With STREAM, and without input: input_fd is a pipe that has it, open for reading. Where it can, the job reads the
      * pipe itself, and wsd_call_window() stays 0. Else the window opens: only then read the pipe, and feed what you read.
      * So nothing is to be read before that. The bytes are fed if the function does not stream, for jobs that are detached
-     * or durable, or have a key, retries or an arena, for a runner, an executor that several users share, an older wsd
-     * and one of another machine. The library copies the descriptor. The flags of the open file stay as they are.
-     * Since 0.1. */
+     * or durable, wait for others, or have a key or retries, for a runner, an executor that several users share, an older
+     * wsd and one of another machine. The library copies the descriptor. The flags of the open file stay as they are. The
+     * input ends when the pipe has no writer any longer, also when the writer was killed. Since 0.1. */
     WSD_SUBMIT_PIPE = 1u << 14,
 };
 
@@ -639,7 +639,7 @@ WSD_EXPORT int wsd_client_attach(struct wsd_client *client, const struct wsd_id 
  * 0.1. */
 WSD_EXPORT int64_t wsd_call_feed(struct wsd_call *call, const void *data, size_t size, bool last);
 
-/* How many bytes wsd_call_feed() would take now. 0: none until a later wsd_client_process(), or none at all: the call is
+/* How many bytes wsd_call_feed() would take now, at most. 0: none until a later wsd_client_process(), or none at all: the call is
  * over, is no WSD_SUBMIT_STREAM call, or its job reads the pipe of WSD_SUBMIT_PIPE itself. Since 0.1. */
 WSD_EXPORT size_t wsd_call_window(const struct wsd_call *call);
 

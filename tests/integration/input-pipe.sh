@@ -69,8 +69,8 @@ flags_stay() { # of the open file, which others have, too
   open_pipe
   before=$(grep flags /proc/self/fdinfo/0 <"$WORK/pipe")
   exec 8<"$WORK/pipe"
+  seq 10 >&9
   exec 9<&-
-  seq 10 >"$WORK/pipe" &
   wsctl submit --input - echo:stream <&8 >"$WORK/out" && cmp "$WORK/out" <(seq 10) || return 1
   after=$(grep flags /proc/self/fdinfo/0 <&8)
   exec 8<&-
@@ -86,6 +86,35 @@ cancelled() { # while nothing comes
   wait_for_exit $JOB
   [ $? = 130 ] || return 1
   exec 9<&-
+}
+
+# Ctrl-C ends the writer, too, and the job succeeds with what was written before wsctl can cancel it.
+cut_by_a_signal() {
+  local ended
+  open_pipe
+  echo before >"$WORK/out"
+  wsctl submit --input - --output "$WORK/out" echo:stream <"$WORK/pipe" 9<&- 2>"$WORK/said" &
+  JOB=$!
+  wait_until some_job_is running || return 1
+  ended=$(counter jobs_succeeded)
+  kill -STOP $JOB && kill -TERM $JOB || return 1
+  echo cut >&9
+  exec 9<&-
+  wait_until counter_is jobs_succeeded $((ended + 1)) && kill -CONT $JOB || return 1
+  wait_for_exit $JOB
+  [ $? = 130 ] && grep -q "may be that of its writer" "$WORK/said" && [ "$(cat "$WORK/out")" = before ]
+}
+
+# Its descriptor does not block: the job waits for it as for any other.
+writer_comes_later() {
+  rm -f "$WORK/pipe"
+  mkfifo "$WORK/pipe"
+  python3 -c '
+import os, sys
+os.dup2(os.open(sys.argv[1], os.O_RDONLY | os.O_NONBLOCK), 0)
+os.execvp(sys.argv[2], sys.argv[2:])' "$WORK/pipe" "$WSCTL" submit --input - echo:stream >"$WORK/out" &
+  JOB=$!
+  wait_until some_job_is running && seq 10 >"$WORK/pipe" && wait_for_exit $JOB && cmp "$WORK/out" <(seq 10)
 }
 
 timed_out() {
@@ -169,6 +198,8 @@ check "a refused one takes nothing" refused
 check "the job ends before its input" not_all_is_read
 check "the flags of the open file stay" flags_stay
 check "cancelled while nothing comes" cancelled
+check "a signal that its writer has got, too" cut_by_a_signal
+check "its writer comes later" writer_comes_later
 check "timed out while nothing comes" timed_out
 check "its executor is killed" killed
 check "no descriptor is left" holds_no_descriptor

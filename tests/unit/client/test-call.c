@@ -1656,6 +1656,8 @@ START_TEST(input_in_a_pipe_travels_with_its_submit)
     ck_assert(st.st_ino == expected.st_ino && st.st_dev == expected.st_dev);
     ck_assert_uint_eq(wsd_call_window(call), 0);
     ck_assert_int_eq(wsd_call_feed(call, "x", 1, false), 0);
+    ck_assert_int_eq(wsd_call_feed(call, NULL, 0, true), 0);
+    ck_assert(peer_quiet(&peer, client));
     peer_send(&peer, &(struct msg){.type = FRAME_CREDIT, .credit = {.bytes = 3}}, peer.frame.tag, NULL, 0);
     while (wsd_call_window(call) == 0)
         wsd_client_process(client);
