@@ -27,7 +27,7 @@ columns='s/^FAIL count (a file that may not be read)$/skip count \1: the width o
 
 # What a pattern finds, how lines are sorted and how tables are joined, the scripts themselves show with all of them; here are fewer on the way
 # through wsd, and all with --thorough.
-[ -n "${WSD_THOROUGH:-}" ] || export RANDOM_PATTERNS=$((40 / TIME_SCALE)) RANDOM_LINES=$((16 / TIME_SCALE)) RANDOM_TABLES=4
+[ -n "${WSD_THOROUGH:-}" ] || export RANDOM_PATTERNS=$((40 / TIME_SCALE + 1)) RANDOM_LINES=$((16 / TIME_SCALE + 1)) RANDOM_TABLES=4
 
 one() { # SCRIPT
   local status=0 name=${1##*/} n
